@@ -1,0 +1,7 @@
+//! kubarium: a whole Kubernetes in one process.
+#![warn(missing_docs)]
+
+pub mod clock;
+pub mod entropy;
+
+pub mod etcd;
