@@ -103,12 +103,13 @@ impl Clock {
         };
         let mut state = stepped.lock();
         state.elapsed += duration;
-        while let Some(entry) = state.sleepers.first_entry() {
-            if entry.key().0 > state.elapsed {
+        let now = state.elapsed;
+        while let Some(sleeper) = state.sleepers.first_entry() {
+            if sleeper.key().0 > now {
                 break;
             }
             // A sleeper that was dropped meanwhile is not owed anything.
-            let _ = state.sleepers.pop_first().expect("just seen").1.send(());
+            let _ = sleeper.remove().send(());
         }
     }
 
