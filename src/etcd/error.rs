@@ -1,0 +1,47 @@
+//! What can go wrong in etcd, in words for people.
+
+use std::path::PathBuf;
+
+use super::{LeaseId, Revision};
+
+/// A failure of the store. The first two are etcd's own (`ErrCompacted`, `ErrFutureRev`): the caller's doing.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The revision asked for is older than the last compaction: list again and watch from there.
+    #[error("required revision has been compacted (compacted up to {compact_revision}, now at {current})")]
+    Compacted {
+        /// The oldest revision that can still be read.
+        compact_revision: Revision,
+        /// The newest revision.
+        current: Revision,
+    },
+    /// The revision asked for has not been reached.
+    #[error("required revision {requested} is a future revision (now at {current})")]
+    FutureRevision {
+        /// What was asked for.
+        requested: Revision,
+        /// The newest revision.
+        current: Revision,
+    },
+    /// The lease to attach to, renew or revoke does not exist or has expired.
+    #[error("requested lease {} not found", .0.0)]
+    LeaseNotFound(LeaseId),
+    /// Another process, or another store of this one, has the data dir open.
+    #[error(
+        "the data dir {} is in use by another process: stop that one (kubarium down) or choose another --data-dir",
+        data_dir.display()
+    )]
+    Locked {
+        /// The data dir.
+        data_dir: PathBuf,
+    },
+    /// What is on disk cannot be read, and could not be repaired.
+    #[error("the data dir is damaged: {0}")]
+    Corrupt(String),
+    /// The disk refused. After a failed write the store takes no more writes: what is on disk is then uncertain.
+    #[error("the store cannot use its files: {0}")]
+    Io(String),
+    /// The store has been closed.
+    #[error("the store is closed")]
+    Closed,
+}
