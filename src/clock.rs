@@ -104,12 +104,9 @@ impl Clock {
         let mut state = stepped.lock();
         state.elapsed += duration;
         let now = state.elapsed;
-        while let Some(sleeper) = state.sleepers.first_entry() {
-            if sleeper.key().0 > now {
-                break;
-            }
+        while let Some(entry) = state.sleepers.first_entry().filter(|entry| entry.key().0 <= now) {
             // A sleeper that was dropped meanwhile is not owed anything.
-            let _ = sleeper.remove().send(());
+            let _ = entry.remove().send(());
         }
     }
 

@@ -4,4 +4,6 @@
 pub mod clock;
 pub mod entropy;
 
+pub mod apimachinery;
+
 pub mod etcd;

@@ -1,0 +1,22 @@
+//! apimachinery: what every component agrees on. Pure data, no IO; imports nothing else of ours.
+//!
+//! Upstream's `k8s.io/apimachinery` and the shared types of `k8s.io/api`: the object and its metadata, names of
+//! groups, versions and resources, the `Status` every error becomes, selectors, patches, schemas, quantities.
+
+pub mod gvk;
+pub mod object;
+
+pub mod status;
+
+pub mod fields;
+pub mod labels;
+pub mod selectable;
+
+pub mod field_error;
+pub mod names;
+pub mod time;
+
+pub mod options;
+pub mod user;
+pub mod watch;
+pub mod wire;

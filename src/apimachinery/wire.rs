@@ -1,0 +1,75 @@
+//! The one service that sockets, components and tests call, and what in-process callers may pass instead of JSON.
+//!
+//! Everything here travels in `http::Extensions`, which nothing on a socket can fill, so every filter still runs and
+//! none can be fooled.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::Body;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::object::Object;
+use super::status::Status;
+use super::user::UserInfo;
+use super::watch::WatchEvent;
+
+/// A request to the apiserver.
+pub type ApiRequest = http::Request<Body>;
+/// Its answer. Errors are answers too.
+pub type ApiResponse = http::Response<Body>;
+/// The apiserver, whole: every filter and every verb behind one call.
+pub type ApiService = tower::util::BoxCloneSyncService<ApiRequest, ApiResponse, Infallible>;
+
+/// On a request: the identity of an in-process component. Authentication takes it as it is.
+#[derive(Clone, Debug)]
+pub struct InProcessUser(pub Arc<UserInfo>);
+
+/// On a request: the body, already decoded; the HTTP body is empty then.
+#[derive(Clone, Debug)]
+pub struct DecodedBody(pub Value);
+
+/// On a request: the caller takes answers as [`ObjectAnswer`], [`ListAnswer`], [`WatchAnswer`] or [`StatusAnswer`] in the
+/// response's extensions, with an empty body.
+#[derive(Clone, Copy, Debug)]
+pub struct WantsObjects;
+
+/// On a request: the flow record's step that made the caller ask (see `crate::flow`).
+#[derive(Clone, Copy, Debug)]
+pub struct CausedBy(pub u64);
+
+/// On a response to a caller that [`WantsObjects`]: one object.
+#[derive(Clone, Debug)]
+pub struct ObjectAnswer(pub Arc<Object>);
+
+/// On a response to a caller that [`WantsObjects`]: a list.
+#[derive(Clone, Debug)]
+pub struct ListAnswer {
+    /// The objects, in key order.
+    pub items: Arc<[Arc<Object>]>,
+    /// The revision of the whole list.
+    pub resource_version: u64,
+    /// Where to go on; empty at the end.
+    pub continue_token: String,
+}
+
+/// On a response to a caller that [`WantsObjects`]: a failure, or the success that a delete answers.
+#[derive(Clone, Debug)]
+pub struct StatusAnswer(pub Status);
+
+/// On a response to a caller that [`WantsObjects`]: the events of a watch. Taken once.
+#[derive(Clone, Debug)]
+pub struct WatchAnswer(pub Arc<std::sync::Mutex<Option<mpsc::Receiver<WatchEvent>>>>);
+
+impl WatchAnswer {
+    /// Wraps the receiving end of a watch.
+    pub fn new(events: mpsc::Receiver<WatchEvent>) -> WatchAnswer {
+        WatchAnswer(Arc::new(std::sync::Mutex::new(Some(events))))
+    }
+
+    /// The events; none when they were taken before.
+    pub fn take(&self) -> Option<mpsc::Receiver<WatchEvent>> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
+    }
+}
