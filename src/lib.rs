@@ -5,5 +5,6 @@ pub mod clock;
 pub mod entropy;
 
 pub mod apimachinery;
+pub mod apis;
 
 pub mod etcd;

@@ -10,6 +10,7 @@ pub mod status;
 
 pub mod fields;
 pub mod labels;
+pub mod pick;
 pub mod selectable;
 
 pub mod field_error;

@@ -1,0 +1,113 @@
+//! Reads a few fields out of JSON bytes without building a tree: the values that field selectors compare.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// The values at `paths` (segments joined by dots) as text; empty where there is none. Booleans and numbers are
+/// written as in JSON; objects and lists have no text.
+pub fn pick(json: &[u8], paths: &[&str]) -> Vec<String> {
+    let mut values = vec![String::new(); paths.len()];
+    let wanted: Vec<(usize, &str)> = paths.iter().copied().enumerate().collect();
+    let mut deserializer = serde_json::Deserializer::from_slice(json);
+    // Bytes that are no JSON have no fields; whoever reads the object itself says so.
+    let _ = Level { wanted, values: &mut values }.deserialize(&mut deserializer);
+    values
+}
+
+/// One level of the document, with the paths that lead below it.
+struct Level<'a, 'p> {
+    wanted: Vec<(usize, &'p str)>,
+    values: &'a mut Vec<String>,
+}
+
+impl Level<'_, '_> {
+    fn put(&mut self, text: impl ToString) {
+        for (at, _) in self.wanted.iter().filter(|(_, rest)| rest.is_empty()) {
+            self.values[*at] = text.to_string();
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Level<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Level<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<std::borrow::Cow<'_, str>>()? {
+            let wanted: Vec<(usize, &str)> =
+                self.wanted.iter().filter_map(|(at, path)| Some((*at, below(path, &key)?))).collect();
+            if wanted.is_empty() {
+                map.next_value::<IgnoredAny>()?;
+            } else {
+                map.next_value_seed(Level { wanted, values: self.values })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_str<E>(mut self, text: &str) -> Result<(), E> {
+        self.put(text);
+        Ok(())
+    }
+
+    fn visit_bool<E>(mut self, value: bool) -> Result<(), E> {
+        self.put(value);
+        Ok(())
+    }
+
+    fn visit_u64<E>(mut self, value: u64) -> Result<(), E> {
+        self.put(value);
+        Ok(())
+    }
+
+    fn visit_i64<E>(mut self, value: i64) -> Result<(), E> {
+        self.put(value);
+        Ok(())
+    }
+
+    fn visit_f64<E>(mut self, value: f64) -> Result<(), E> {
+        self.put(value);
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+/// What is left of `path` below `key`; nothing when it does not lead there.
+fn below<'p>(path: &'p str, key: &str) -> Option<&'p str> {
+    let rest = path.strip_prefix(key)?;
+    if rest.is_empty() { Some("") } else { rest.strip_prefix('.') }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn picks_the_fields_that_are_there() {
+        let json =
+            br#"{"metadata":{"name":"a"},"spec":{"nodeName":"n\"1","hostNetwork":true,"x":[1,{"y":2}]}}"#;
+        let paths = ["spec.nodeName", "spec.hostNetwork", "status.phase", "spec", "specx"];
+        assert_eq!(pick(json, &paths), ["n\"1", "true", "", "", ""]);
+        assert_eq!(pick(b"{", &["a"]), [""]);
+    }
+}

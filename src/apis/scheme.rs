@@ -1,0 +1,75 @@
+//! `Scheme`: finds kinds by path and by name; grows at run time for custom resources.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock, RwLockReadGuard};
+
+use super::kind::{Builtin, Kind};
+use crate::apimachinery::gvk::GroupVersion;
+
+/// All kinds that one cluster serves. Readers take an `Arc<Kind>` and keep it through a request.
+pub struct Scheme {
+    kinds: RwLock<BTreeMap<(GroupVersion, Arc<str>), Arc<Kind>>>,
+    generation: AtomicU64,
+}
+
+impl Scheme {
+    /// With the built-in kinds.
+    pub fn builtin() -> Scheme {
+        Scheme::of(&super::all())
+    }
+
+    /// With these kinds.
+    pub fn of(builtins: &[&'static Builtin]) -> Scheme {
+        let entry = |kind: &&'static Builtin| {
+            let kind: Arc<Kind> = Arc::clone(*kind);
+            ((kind.group_version.clone(), kind.plural.clone()), kind)
+        };
+        Scheme { kinds: RwLock::new(builtins.iter().map(entry).collect()), generation: AtomicU64::new(1) }
+    }
+
+    /// The kind behind a path: group, version, plural.
+    pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Kind>> {
+        self.read().get(&(GroupVersion::new(group, version), plural.into())).cloned()
+    }
+
+    /// The kind that an object's `apiVersion` and `kind` name.
+    pub fn kind(&self, group_version: &GroupVersion, kind: &str) -> Option<Arc<Kind>> {
+        let of_version = |(key, _): &(&(GroupVersion, Arc<str>), &Arc<Kind>)| key.0 == *group_version;
+        let kinds = self.read();
+        kinds.iter().filter(of_version).map(|(_, found)| found).find(|found| &*found.kind == kind).cloned()
+    }
+
+    /// Every kind, ordered by group, version and plural.
+    pub fn all(&self) -> Vec<Arc<Kind>> {
+        self.read().values().cloned().collect()
+    }
+
+    /// One kind for each place in the store: what garbage collection and namespace deletion walk.
+    pub fn storage_kinds(&self) -> Vec<Arc<Kind>> {
+        self.all().into_iter().filter(|kind| kind.stored.is_none()).collect()
+    }
+
+    /// Adds or replaces a kind.
+    pub fn register(&self, kind: Arc<Kind>) {
+        let key = (kind.group_version.clone(), kind.plural.clone());
+        self.kinds.write().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(key, kind);
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Removes a kind.
+    pub fn unregister(&self, group_version: &GroupVersion, plural: &str) {
+        let key = (group_version.clone(), Arc::from(plural));
+        self.kinds.write().unwrap_or_else(|poisoned| poisoned.into_inner()).remove(&key);
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Changes whenever a kind comes or goes: what caches of discovery and OpenAPI compare.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<(GroupVersion, Arc<str>), Arc<Kind>>> {
+        self.kinds.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}

@@ -1,0 +1,94 @@
+//! Node, as scheduler, kubelet and node lifecycle read it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::meta::{Condition, Metadata};
+use crate::apimachinery::object::nullable;
+use crate::apimachinery::time::Time;
+
+/// `v1.Node`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Node {
+    /// Annotations.
+    pub metadata: Metadata,
+    /// Desired.
+    pub spec: NodeSpec,
+    /// Observed.
+    pub status: NodeStatus,
+}
+
+/// `v1.NodeSpec`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeSpec {
+    /// Cordoned.
+    pub unschedulable: bool,
+    /// Who may not come or stay.
+    #[serde(deserialize_with = "nullable")]
+    pub taints: Vec<Taint>,
+    /// The range of its pods' addresses.
+    #[serde(rename = "podCIDR")]
+    pub pod_cidr: String,
+}
+
+/// `v1.Taint`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Taint {
+    /// As `node.kubernetes.io/unreachable`.
+    pub key: String,
+    /// May be empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub value: String,
+    /// `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
+    pub effect: String,
+    /// When a `NoExecute` taint was put on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_added: Option<Time>,
+}
+
+/// `v1.NodeStatus`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct NodeStatus {
+    /// What it has.
+    #[serde(deserialize_with = "nullable")]
+    pub capacity: BTreeMap<String, String>,
+    /// What pods may use of it.
+    #[serde(deserialize_with = "nullable")]
+    pub allocatable: BTreeMap<String, String>,
+    /// `Ready` and the pressures.
+    #[serde(deserialize_with = "nullable")]
+    pub conditions: Vec<Condition>,
+    /// Where it is.
+    #[serde(deserialize_with = "nullable")]
+    pub addresses: Vec<NodeAddress>,
+    /// The images that it has.
+    #[serde(deserialize_with = "nullable")]
+    pub images: Vec<ContainerImage>,
+}
+
+/// `v1.NodeAddress`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct NodeAddress {
+    /// `InternalIP`, `Hostname`, ...
+    #[serde(rename = "type")]
+    pub address_type: String,
+    /// The address.
+    pub address: String,
+}
+
+/// `v1.ContainerImage`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ContainerImage {
+    /// All names of the image.
+    #[serde(deserialize_with = "nullable")]
+    pub names: Vec<String>,
+    /// Its size.
+    pub size_bytes: i64,
+}

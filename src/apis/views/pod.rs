@@ -1,0 +1,288 @@
+//! Pod, as controllers, scheduler and kubelet read it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::meta::{Condition, Metadata};
+use crate::apimachinery::object::nullable;
+use crate::apimachinery::time::Time;
+
+/// `v1.Pod`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Pod {
+    /// Annotations.
+    pub metadata: Metadata,
+    /// Desired.
+    pub spec: PodSpec,
+    /// Observed.
+    pub status: PodStatus,
+}
+
+/// `v1.PodSpec`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodSpec {
+    /// The node that it was bound to; empty before.
+    pub node_name: String,
+    /// In start order.
+    #[serde(deserialize_with = "nullable")]
+    pub containers: Vec<Container>,
+    /// One after the other, before the others; those with `restartPolicy: Always` stay (sidecars).
+    #[serde(deserialize_with = "nullable")]
+    pub init_containers: Vec<Container>,
+    /// `Always`, `OnFailure`, `Never`.
+    pub restart_policy: String,
+    /// Between the stop signal and the end.
+    pub termination_grace_period_seconds: Option<i64>,
+    /// The pod fails after so long.
+    pub active_deadline_seconds: Option<i64>,
+    /// Labels that the node must have.
+    #[serde(deserialize_with = "nullable")]
+    pub node_selector: BTreeMap<String, String>,
+    /// Rules of attraction, as they stand.
+    pub affinity: Option<Box<Value>>,
+    /// Taints that it bears.
+    #[serde(deserialize_with = "nullable")]
+    pub tolerations: Vec<Toleration>,
+    /// Who places it.
+    pub scheduler_name: String,
+    /// Reasons not to place it yet.
+    #[serde(deserialize_with = "nullable")]
+    pub scheduling_gates: Vec<Named>,
+    /// Higher goes first.
+    pub priority: Option<i64>,
+    /// As named.
+    pub priority_class_name: String,
+    /// `PreemptLowerPriority` or `Never`.
+    pub preemption_policy: Option<String>,
+    /// Uses the node's addresses.
+    pub host_network: bool,
+    /// As `default`.
+    pub service_account_name: String,
+    /// Added to the requests of the containers.
+    #[serde(deserialize_with = "nullable")]
+    pub overhead: BTreeMap<String, String>,
+    /// Conditions beside those of the containers that must be true for the pod to be ready.
+    #[serde(deserialize_with = "nullable")]
+    pub readiness_gates: Vec<ReadinessGate>,
+    /// The pod's host name, when it is not its own name.
+    pub hostname: String,
+    /// The domain.
+    pub subdomain: String,
+}
+
+/// Anything with a name.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Named {
+    /// Its name.
+    pub name: String,
+}
+
+/// `v1.PodReadinessGate`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ReadinessGate {
+    /// The condition's type.
+    pub condition_type: String,
+}
+
+/// `v1.Container`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Container {
+    /// Unique in the pod.
+    pub name: String,
+    /// As `nginx:1.25`.
+    pub image: String,
+    /// `Always`, `IfNotPresent`, `Never`.
+    pub image_pull_policy: String,
+    /// Instead of the image's entrypoint.
+    #[serde(deserialize_with = "nullable")]
+    pub command: Vec<String>,
+    /// Instead of the image's arguments.
+    #[serde(deserialize_with = "nullable")]
+    pub args: Vec<String>,
+    /// What it listens on.
+    #[serde(deserialize_with = "nullable")]
+    pub ports: Vec<ContainerPort>,
+    /// What it needs and may use.
+    pub resources: Resources,
+    /// `Always` makes an init container a sidecar.
+    pub restart_policy: Option<String>,
+    /// As they stand.
+    pub readiness_probe: Option<Box<Value>>,
+    /// As they stand.
+    pub liveness_probe: Option<Box<Value>>,
+    /// As they stand.
+    pub startup_probe: Option<Box<Value>>,
+}
+
+/// `v1.ContainerPort`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ContainerPort {
+    /// What a service's `targetPort` may name.
+    pub name: String,
+    /// In the pod.
+    pub container_port: u16,
+    /// On the node; 0 for none.
+    pub host_port: u16,
+    /// Which of the node's addresses.
+    #[serde(rename = "hostIP")]
+    pub host_ip: String,
+    /// `TCP`, `UDP`, `SCTP`.
+    pub protocol: String,
+}
+
+/// `v1.ResourceRequirements`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Resources {
+    /// What it needs.
+    #[serde(deserialize_with = "nullable")]
+    pub requests: BTreeMap<String, String>,
+    /// What it may use.
+    #[serde(deserialize_with = "nullable")]
+    pub limits: BTreeMap<String, String>,
+}
+
+/// `v1.Toleration`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Toleration {
+    /// Empty matches all keys.
+    pub key: String,
+    /// `Exists` or `Equal` (when empty).
+    pub operator: String,
+    /// Compared by `Equal`.
+    pub value: String,
+    /// Empty matches all effects.
+    pub effect: String,
+    /// How long it stays on a node that has the taint.
+    pub toleration_seconds: Option<i64>,
+}
+
+/// `v1.PodStatus`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodStatus {
+    /// `Pending`, `Running`, `Succeeded`, `Failed`.
+    pub phase: String,
+    /// `PodScheduled`, `Ready`, ...
+    #[serde(deserialize_with = "nullable")]
+    pub conditions: Vec<Condition>,
+    /// Why it is in this phase.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+    /// The node's address.
+    #[serde(rename = "hostIP")]
+    pub host_ip: String,
+    /// Its address.
+    #[serde(rename = "podIP")]
+    pub pod_ip: String,
+    /// All its addresses.
+    #[serde(rename = "podIPs", deserialize_with = "nullable")]
+    pub pod_ips: Vec<PodIp>,
+    /// When the kubelet took it up.
+    pub start_time: Option<Time>,
+    /// Where preemption makes room for it.
+    pub nominated_node_name: String,
+    /// One per container.
+    #[serde(deserialize_with = "nullable")]
+    pub container_statuses: Vec<ContainerStatus>,
+    /// One per init container.
+    #[serde(deserialize_with = "nullable")]
+    pub init_container_statuses: Vec<ContainerStatus>,
+}
+
+/// `v1.PodIP`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct PodIp {
+    /// The address.
+    pub ip: String,
+}
+
+/// `v1.ContainerStatus`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ContainerStatus {
+    /// The container's.
+    pub name: String,
+    /// Passed its readiness probe.
+    pub ready: bool,
+    /// How often it was restarted.
+    pub restart_count: i64,
+    /// As `containerd://...`.
+    #[serde(rename = "containerID")]
+    pub container_id: String,
+    /// Passed its startup probe.
+    pub started: Option<bool>,
+    /// Now.
+    pub state: ContainerState,
+    /// Before the last restart.
+    pub last_state: ContainerState,
+}
+
+/// `v1.ContainerState`: at most one is there.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ContainerState {
+    /// Not yet started.
+    pub waiting: Option<Reason>,
+    /// Started.
+    pub running: Option<Running>,
+    /// Ended.
+    pub terminated: Option<Terminated>,
+}
+
+/// Why a container waits.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Reason {
+    /// As `ContainerCreating`.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+}
+
+/// `v1.ContainerStateRunning`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Running {
+    /// Since when.
+    pub started_at: Option<Time>,
+}
+
+/// `v1.ContainerStateTerminated`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Terminated {
+    /// Of the process.
+    pub exit_code: i32,
+    /// The signal that ended it, if any.
+    pub signal: Option<i32>,
+    /// `Completed`, `Error`, ...
+    pub reason: String,
+    /// When it started.
+    pub started_at: Option<Time>,
+    /// When it ended.
+    pub finished_at: Option<Time>,
+}
+
+impl Pod {
+    /// Whether it has ended, well or badly (`podutil.IsPodTerminal`).
+    pub fn is_terminal(&self) -> bool {
+        matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
+    }
+
+    /// Whether its `Ready` condition is true (`podutil.IsPodReady`).
+    pub fn is_ready(&self) -> bool {
+        super::meta::is_true(&self.status.conditions, "Ready")
+    }
+}
