@@ -8,3 +8,8 @@ pub mod apimachinery;
 pub mod apis;
 
 pub mod etcd;
+
+pub mod apiserver;
+
+pub mod files;
+pub mod pki;

@@ -73,3 +73,12 @@ impl WatchAnswer {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
     }
 }
+
+/// On a request from a socket: the client's certificate in DER, whose chain TLS has verified against the
+/// cluster's certificate authorities.
+#[derive(Clone, Debug)]
+pub struct PeerCertificate(pub Arc<[u8]>);
+
+/// On a request from a socket: where it came from.
+#[derive(Clone, Copy, Debug)]
+pub struct RemoteAddress(pub std::net::SocketAddr);

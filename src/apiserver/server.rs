@@ -1,0 +1,245 @@
+//! Bytes in, bytes out: the only file with a socket and TLS (`k8s.io/apiserver/pkg/server.SecureServingInfo`).
+//! Next: apiserver/handler_chain.rs
+//!
+//! HTTP/1.1 and HTTP/2 over TLS (1.2 and later) or, when told so, without. A client certificate is asked for, not
+//! demanded: whoever has none is authenticated otherwise, or is nobody. Bounds: [`MAX_CONNECTIONS`] at once
+//! (further ones wait in the kernel's backlog), [`HANDSHAKE_TIMEOUT`], [`HEADER_TIMEOUT`], [`MAX_STREAMS`] a
+//! connection. Tokio's own timers are used here, because sockets live in real time whatever the cluster's clock says.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt;
+
+use crate::apimachinery::wire::{ApiService, PeerCertificate, RemoteAddress};
+use crate::pki::Identity;
+
+/// Connections at once. Above it nobody is accepted until one ends.
+pub const MAX_CONNECTIONS: usize = 20_000;
+/// Streams at once in one HTTP/2 connection, as upstream; the client waits with further ones.
+pub const MAX_STREAMS: u32 = 100;
+/// How long a client may take for the TLS handshake; then it is hung up on.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client may take for a request's head, upstream's `ReadHeaderTimeout`.
+pub const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
+/// How long requests under way may go on after a stop.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What the server shows and trusts.
+pub struct Tls {
+    /// Its own certificate.
+    pub identity: Identity,
+    /// Authorities whose client certificates are believed, PEM.
+    pub client_authorities: Vec<String>,
+}
+
+/// A server that is listening. Dropped, it stops at once.
+pub struct Server {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    accepting: JoinHandle<()>,
+}
+
+impl Server {
+    /// Serves `service` on a listener, with TLS if there is any.
+    ///
+    /// # Errors
+    /// A listener without an address, or certificates that rustls does not take.
+    pub fn start(listener: TcpListener, tls: Option<&Tls>, service: ApiService) -> io::Result<Server> {
+        let address = listener.local_addr()?;
+        let acceptor = tls.map(acceptor).transpose().map_err(io::Error::other)?;
+        let (stop, stopped) = oneshot::channel();
+        let accepting = tokio::spawn(accept(listener, acceptor, service, stopped));
+        Ok(Server { address, stop: Some(stop), accepting })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Accepts nobody any more, lets what is under way finish for a moment, and ends.
+    pub async fn stop(mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        let _ = (&mut self.accepting).await;
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+fn acceptor(tls: &Tls) -> Result<TlsAcceptor, Box<dyn std::error::Error + Send + Sync>> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut roots = RootCertStore::empty();
+    for pem in &tls.client_authorities {
+        for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+            roots.add(certificate?)?;
+        }
+    }
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+        .allow_unauthenticated()
+        .build()?;
+    let (certificate, key) = tls.identity.to_der().ok_or("the server's certificate is not PEM")?;
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(vec![certificate], key)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+async fn accept(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    service: ApiService,
+    mut stopped: oneshot::Receiver<()>,
+) {
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let graceful = Arc::new(GracefulShutdown::new());
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { break };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = &mut stopped => break,
+        };
+        match accepted {
+            Ok((stream, from)) => {
+                let watcher = graceful.watcher();
+                let connection =
+                    Connection { from, tls: tls.clone(), service: service.clone(), _place: place };
+                connections.spawn(connection.serve(stream, watcher));
+            }
+            // Out of file descriptors, usually: wait for some to be given back.
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+        while connections.try_join_next().is_some() {}
+    }
+    drop(listener);
+    if let Some(graceful) = Arc::into_inner(graceful) {
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, graceful.shutdown()).await;
+    }
+}
+
+struct Connection {
+    from: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    service: ApiService,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    async fn serve(self, stream: TcpStream, watcher: hyper_util::server::graceful::Watcher) {
+        let _ = stream.set_nodelay(true);
+        let Some(tls) = &self.tls else { return self.talk(stream, None, watcher).await };
+        match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
+            Ok(Ok(stream)) => {
+                let presented = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+                let peer = presented.map(|der| PeerCertificate(Arc::from(der.as_ref())));
+                self.talk(stream, peer, watcher).await;
+            }
+            Ok(Err(error)) => tracing::debug!(from = %self.from, %error, "TLS handshake failed"),
+            Err(_) => tracing::debug!(from = %self.from, "TLS handshake took too long"),
+        }
+    }
+
+    async fn talk<S>(
+        &self,
+        stream: S,
+        peer: Option<PeerCertificate>,
+        watcher: hyper_util::server::graceful::Watcher,
+    ) where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let from = RemoteAddress(self.from);
+        let service = &self.service;
+        let handler = hyper::service::service_fn(move |request: http::Request<Incoming>| {
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(from);
+            if let Some(peer) = &peer {
+                request.extensions_mut().insert(peer.clone());
+            }
+            let service = service.clone();
+            async move {
+                Ok::<_, Infallible>(service.oneshot(request).await.unwrap_or_else(|never| match never {}))
+            }
+        });
+        let mut builder = Builder::new(TokioExecutor::new());
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
+        builder.http2().timer(TokioTimer::new()).max_concurrent_streams(MAX_STREAMS);
+        let connection = builder.serve_connection(TokioIo::new(stream), handler);
+        if let Err(error) = watcher.watch(connection.into_owned()).await {
+            tracing::debug!(from = %self.from, %error, "connection ended");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pki::Authority;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    fn echo() -> ApiService {
+        ApiService::new(tower::service_fn(|request: http::Request<Body>| async move {
+            let known = request.extensions().get::<PeerCertificate>().is_some();
+            Ok(http::Response::new(Body::from(format!("{} {known}", request.uri().path()))))
+        }))
+    }
+
+    #[tokio::test]
+    async fn garbage_instead_of_tls_ends_only_its_own_connection() {
+        let now = chrono::DateTime::UNIX_EPOCH + chrono::TimeDelta::days(20_000);
+        let authority = Authority::generate(now).unwrap();
+        let identity = authority.server(&["localhost"], &[], now).unwrap();
+        let tls = Tls { identity, client_authorities: vec![authority.certificate_pem().into()] };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = Server::start(listener, Some(&tls), echo()).unwrap();
+        for _ in 0..2 {
+            let mut stream = TcpStream::connect(server.address()).await.unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+            let mut answer = Vec::new();
+            // Either a TLS alert or a hang-up, never an answer.
+            let _ = stream.read_to_end(&mut answer).await;
+            assert!(!answer.starts_with(b"HTTP"));
+        }
+        server.stop().await;
+    }
+
+    #[tokio::test]
+    async fn without_tls_a_request_is_answered() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = Server::start(listener, None, echo()).unwrap();
+        let mut stream = TcpStream::connect(server.address()).await.unwrap();
+        stream.write_all(b"GET /x HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.ends_with("/x false"), "{answer}");
+        server.stop().await;
+    }
+}
