@@ -21,3 +21,10 @@ pub mod options;
 pub mod user;
 pub mod watch;
 pub mod wire;
+
+pub mod schema;
+
+pub mod decode;
+pub mod openapi;
+pub mod patch;
+pub mod quantity;

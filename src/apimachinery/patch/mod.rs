@@ -1,0 +1,81 @@
+//! Patches: an object and a patch document in, the patched object out. Pure data.
+//!
+//! The three ways of upstream's `PATCH` (server-side apply is `managed_fields`'): JSON patch is a list of
+//! operations, merge patch is the new parts of the object, strategic merge patch is that with lists merged by the
+//! keys that the kind's schema names. What may be patched, and what happens afterwards (decoding, defaulting,
+//! validation), is the endpoint's.
+
+mod json;
+mod merge;
+mod strategic;
+
+use serde_json::Value;
+
+use crate::apimachinery::schema::Schema;
+
+/// The media type of a patch body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatchType {
+    /// `application/json-patch+json`.
+    Json,
+    /// `application/merge-patch+json`.
+    Merge,
+    /// `application/strategic-merge-patch+json`; built-in kinds only.
+    StrategicMerge,
+}
+
+impl PatchType {
+    /// The patch type of a media type without parameters; None for any other.
+    pub fn from_media_type(media_type: &str) -> Option<Self> {
+        match media_type {
+            "application/json-patch+json" => Some(Self::Json),
+            "application/merge-patch+json" => Some(Self::Merge),
+            "application/strategic-merge-patch+json" => Some(Self::StrategicMerge),
+            _ => None,
+        }
+    }
+}
+
+/// Why a patch was refused; each is one of upstream's Statuses, and the text is its message (or, for
+/// [`PatchError::Unprocessable`], the text after "the server rejected our request due to an error in our request").
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PatchError {
+    /// 400 `BadRequest`: the patch is not one.
+    #[error("{0}")]
+    BadRequest(String),
+    /// 413 `RequestEntityTooLarge`: more operations than a server works off.
+    #[error("{0}")]
+    RequestEntityTooLarge(String),
+    /// 422 `Invalid`: the patch does not fit this object.
+    #[error("{0}")]
+    Unprocessable(String),
+    /// 500 `InternalError`: what upstream's handler returns unwrapped.
+    #[error("{0}")]
+    Internal(String),
+}
+
+/// A patched object, still to be decoded as its kind, defaulted and validated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Patched {
+    /// The object after the patch.
+    pub value: Value,
+    /// Duplicate fields in the patch itself, for `fieldValidation`; before those that decoding `value` finds.
+    pub strict_errors: Vec<String>,
+    /// What upstream shows as the bad value of the field `patch` when `value` does not decode: the patched JSON, or
+    /// the strategic merge patch as Go prints a map.
+    pub shown: String,
+}
+
+/// Applies a patch. `schema` is the kind's; only a strategic merge patch reads it.
+pub fn apply(
+    schema: &Schema,
+    patch_type: PatchType,
+    original: &Value,
+    patch: &[u8],
+) -> Result<Patched, PatchError> {
+    match patch_type {
+        PatchType::Json => json::apply(original, patch),
+        PatchType::Merge => merge::apply(original, patch),
+        PatchType::StrategicMerge => strategic::apply(schema, original, patch),
+    }
+}
