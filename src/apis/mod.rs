@@ -12,11 +12,64 @@ pub mod table;
 
 pub mod views;
 
+pub mod apps;
+pub mod autoscaling;
+pub mod batch;
+pub mod coordination;
 pub mod core;
+pub mod discovery;
+pub mod events;
+pub mod networking;
+pub mod node;
+pub mod policy;
+pub mod rbac;
+pub mod scheduling;
+pub mod storage;
 
 use kind::Builtin;
 
 /// Every built-in kind.
 pub fn all() -> Vec<&'static Builtin> {
-    [core::KINDS].concat()
+    [
+        core::KINDS,
+        apps::KINDS,
+        batch::KINDS,
+        autoscaling::KINDS,
+        policy::KINDS,
+        networking::KINDS,
+        discovery::KINDS,
+        events::KINDS,
+        coordination::KINDS,
+        node::KINDS,
+        scheduling::KINDS,
+        rbac::KINDS,
+        storage::KINDS,
+    ]
+    .concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn no_two_kinds_share_a_path_and_every_short_name_is_known_once_in_its_group() {
+        let (mut paths, mut short_names) = (BTreeSet::new(), BTreeSet::new());
+        for kind in all() {
+            assert!(paths.insert(kind.collection_path("")), "{kind:?}");
+            for short in &kind.short_names {
+                assert!(short_names.insert((kind.group_version.group.clone(), short.clone())), "{short}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_stored_as_another_kind_can_be_selected_by_the_same_values() {
+        for kind in all() {
+            let stored = kind.storage_kind();
+            let pairs = kind.selectable.iter().zip(&stored.selectable);
+            assert!(pairs.into_iter().all(|(ours, theirs)| ours.path == theirs.path), "{kind:?}");
+        }
+    }
 }

@@ -1,0 +1,8 @@
+//! The group `autoscaling`.
+
+pub mod horizontal_pod_autoscaler;
+
+use super::kind::Builtin;
+
+/// Its kinds.
+pub const KINDS: &[&Builtin] = &[&horizontal_pod_autoscaler::HORIZONTAL_POD_AUTOSCALERS];

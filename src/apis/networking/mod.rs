@@ -1,0 +1,11 @@
+//! The group `networking.k8s.io/v1`.
+
+pub mod ingress;
+pub mod ingress_class;
+pub mod network_policy;
+
+use super::kind::Builtin;
+
+/// Its kinds.
+pub const KINDS: &[&Builtin] =
+    &[&ingress::INGRESSES, &ingress_class::INGRESS_CLASSES, &network_policy::NETWORK_POLICIES];
