@@ -14,6 +14,7 @@ pub mod pick;
 pub mod selectable;
 
 pub mod field_error;
+pub mod int_or_string;
 pub mod names;
 pub mod time;
 

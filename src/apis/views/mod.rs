@@ -5,5 +5,13 @@
 //! Every field has a default: an absent field reads as Go's zero value.
 
 pub mod meta;
+
+pub mod deployment;
+pub mod endpoints;
+pub mod lease;
+pub mod namespace;
 pub mod node;
 pub mod pod;
+pub mod pod_disruption_budget;
+pub mod replica_set;
+pub mod service;

@@ -1,0 +1,102 @@
+//! Endpoints and EndpointSlice, as the endpoint controllers read and compare them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::meta::Metadata;
+use crate::apimachinery::object::nullable;
+
+/// `v1.Endpoints`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Endpoints {
+    /// Annotations.
+    pub metadata: Metadata,
+    /// As they stand.
+    #[serde(deserialize_with = "nullable")]
+    pub subsets: Value,
+}
+
+/// `discovery.k8s.io/v1.EndpointSlice`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EndpointSlice {
+    /// Annotations.
+    pub metadata: Metadata,
+    /// `IPv4`, `IPv6`, `FQDN`.
+    pub address_type: String,
+    /// In the slice's order.
+    #[serde(deserialize_with = "nullable")]
+    pub endpoints: Vec<Endpoint>,
+    /// The same for all its endpoints.
+    #[serde(deserialize_with = "nullable")]
+    pub ports: Vec<EndpointPort>,
+}
+
+/// `discovery.k8s.io/v1.Endpoint`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Endpoint {
+    /// One, for pods.
+    #[serde(deserialize_with = "nullable")]
+    pub addresses: Vec<String>,
+    /// Whether it takes traffic.
+    pub conditions: EndpointConditions,
+    /// A headless service's name for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<String>,
+    /// Where its pod runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_name: Option<String>,
+    /// Its pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_ref: Option<TargetRef>,
+    /// The node's zone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+}
+
+/// `discovery.k8s.io/v1.EndpointConditions`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EndpointConditions {
+    /// Serving, and not on its way out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready: Option<bool>,
+    /// Its pod is ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serving: Option<bool>,
+    /// Its pod is on its way out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terminating: Option<bool>,
+}
+
+/// `v1.ObjectReference`, as far as an endpoint names its pod.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TargetRef {
+    /// `Pod`
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+}
+
+/// `discovery.k8s.io/v1.EndpointPort`
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EndpointPort {
+    /// The service port's name; empty for a single port.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// Of the pods.
+    pub port: Option<i64>,
+    /// `TCP`, `UDP`, `SCTP`.
+    pub protocol: String,
+    /// As `kubernetes.io/h2c`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app_protocol: Option<String>,
+}

@@ -1,0 +1,58 @@
+//! Service, as the endpoint controllers read it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::meta::Metadata;
+use crate::apimachinery::int_or_string::IntOrString;
+use crate::apimachinery::object::nullable;
+
+/// `v1.Service`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Service {
+    /// Annotations.
+    pub metadata: Metadata,
+    /// Desired.
+    pub spec: ServiceSpec,
+}
+
+/// `v1.ServiceSpec`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ServiceSpec {
+    /// Labels of its pods; without any, somebody else keeps its endpoints.
+    #[serde(deserialize_with = "nullable")]
+    pub selector: BTreeMap<String, String>,
+    /// What it offers.
+    #[serde(deserialize_with = "nullable")]
+    pub ports: Vec<ServicePort>,
+    /// `None` for a headless service.
+    #[serde(rename = "clusterIP")]
+    pub cluster_ip: String,
+    /// `ClusterIP`, `NodePort`, `LoadBalancer`, `ExternalName`.
+    #[serde(rename = "type")]
+    pub service_type: String,
+    /// Also pods that are not ready.
+    pub publish_not_ready_addresses: bool,
+    /// `IPv4`, `IPv6`.
+    #[serde(rename = "ipFamilies", deserialize_with = "nullable")]
+    pub ip_families: Vec<String>,
+}
+
+/// `v1.ServicePort`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ServicePort {
+    /// Empty for a single port.
+    pub name: String,
+    /// `TCP`, `UDP`, `SCTP`.
+    pub protocol: String,
+    /// As `kubernetes.io/h2c`.
+    pub app_protocol: Option<String>,
+    /// Of the service.
+    pub port: i64,
+    /// Of the pods: a number, or the name of a container's port.
+    pub target_port: Option<IntOrString>,
+}
