@@ -10,6 +10,7 @@ pub mod apis;
 pub mod etcd;
 
 pub mod apiserver;
+pub mod client_go;
 
 pub mod files;
 pub mod pki;

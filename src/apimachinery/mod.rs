@@ -4,6 +4,7 @@
 //! groups, versions and resources, the `Status` every error becomes, selectors, patches, schemas, quantities.
 
 pub mod gvk;
+pub mod list;
 pub mod object;
 
 pub mod status;

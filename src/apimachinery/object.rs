@@ -107,6 +107,13 @@ impl Object {
         Object::from_bytes(with_revision(&stored, revision.unwrap_or(0)), fields)
     }
 
+    /// The same state under another revision: what a deletion, or leaving a selector, shows of an object.
+    pub fn at_revision(&self, revision: u64) -> Object {
+        let metadata = ObjectMeta { resource_version: revision, ..self.metadata.clone() };
+        let body = replace_revision(&self.body, revision);
+        Object { metadata, fields: self.fields.clone(), body, view: OnceLock::new() }
+    }
+
     /// The canonical bytes: an object without `apiVersion` and `kind`.
     pub fn body(&self) -> &Bytes {
         &self.body
@@ -206,6 +213,19 @@ pub fn with_revision(stored: &[u8], revision: u64) -> Bytes {
     out.freeze()
 }
 
+/// `body` is canonical: its revision stands in front.
+fn replace_revision(body: &[u8], revision: u64) -> Bytes {
+    const REVISION: &[u8] = b"\"resourceVersion\":\"";
+    let rest = body.strip_prefix(HEAD).and_then(|rest| rest.strip_prefix(REVISION)).unwrap_or_default();
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let text = revision.to_string();
+    let mut out = BytesMut::with_capacity(body.len() + text.len());
+    for part in [HEAD, REVISION, text.as_bytes(), &rest[digits..]] {
+        out.put_slice(part);
+    }
+    out.freeze()
+}
+
 fn write_members(
     out: &mut impl std::io::Write,
     map: &Map<String, Value>,
@@ -253,6 +273,12 @@ mod tests {
         assert_eq!(&body[..], br#"{"metadata":{"resourceVersion":"12","name":"a"},"data":{"k":"v"}}"#);
         let object = Object::from_bytes(body, vec![]).unwrap();
         assert_eq!((object.metadata.resource_version, object.key()), (12, "a".to_owned()));
+        let later = object.at_revision(345);
+        assert_eq!(
+            &later.body()[..],
+            br#"{"metadata":{"resourceVersion":"345","name":"a"},"data":{"k":"v"}}"#
+        );
+        assert_eq!(later.metadata.resource_version, 345);
     }
 
     #[test]

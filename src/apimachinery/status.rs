@@ -185,6 +185,17 @@ impl Status {
         self
     }
 
+    /// The same with a token to go on from (a list whose revision was compacted away).
+    pub fn with_continue(mut self, token: &str) -> Status {
+        self.metadata.insert("continue".into(), token.into());
+        self
+    }
+
+    /// The token that [`Status::with_continue`] put in; empty when there is none.
+    pub fn continue_token(&self) -> &str {
+        self.metadata.get("continue").and_then(Value::as_str).unwrap_or_default()
+    }
+
     /// Whether its reason is `reason`.
     pub fn is(&self, reason: &str) -> bool {
         self.reason == reason

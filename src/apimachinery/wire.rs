@@ -10,6 +10,7 @@ use axum::body::Body;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::list::List;
 use super::object::Object;
 use super::status::Status;
 use super::user::UserInfo;
@@ -44,15 +45,7 @@ pub struct CausedBy(pub u64);
 pub struct ObjectAnswer(pub Arc<Object>);
 
 /// On a response to a caller that [`WantsObjects`]: a list.
-#[derive(Clone, Debug)]
-pub struct ListAnswer {
-    /// The objects, in key order.
-    pub items: Arc<[Arc<Object>]>,
-    /// The revision of the whole list.
-    pub resource_version: u64,
-    /// Where to go on; empty at the end.
-    pub continue_token: String,
-}
+pub type ListAnswer = List;
 
 /// On a response to a caller that [`WantsObjects`]: a failure, or the success that a delete answers.
 #[derive(Clone, Debug)]
