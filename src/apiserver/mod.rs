@@ -6,3 +6,6 @@
 pub mod server;
 
 pub mod request;
+
+pub mod registry;
+pub mod storage;
