@@ -28,12 +28,15 @@ pub enum Error {
     LeaseNotFound(LeaseId),
     /// Another process, or another store of this one, has the data dir open.
     #[error(
-        "the data dir {} is in use by another process: stop that one (kubarium down) or choose another --data-dir",
-        data_dir.display()
+        "the data dir {} is in use by {}: stop that one (kubarium down), or choose another --data-dir",
+        data_dir.display(),
+        process.map_or("another process".to_owned(), |process| format!("process {process}"))
     )]
     Locked {
         /// The data dir.
         data_dir: PathBuf,
+        /// Who has it, if that can be known.
+        process: Option<u32>,
     },
     /// What is on disk cannot be read, and could not be repaired.
     #[error("the data dir is damaged: {0}")]

@@ -10,17 +10,30 @@
 //! - a watch is a read of the log: nothing is delivered that was not written, in no other order, none twice;
 //! - a write is acknowledged when it is as durable as the store promises: on disk with a data dir, in memory without.
 
+mod compact;
 mod error;
+mod index;
 mod kv;
+mod lease;
+mod log;
+mod recent;
+mod record;
+mod recovery;
+mod state;
+#[cfg(test)]
+mod tests;
 mod watch;
+mod writer;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
+pub use compact::{COMPACTION_INTERVAL, spawn_compactor};
 pub use error::Error;
 pub use kv::Kv;
+pub use lease::LeaseManager;
 pub use watch::{Watch, WatchBatch};
 
 /// The number of a change to the store: etcd's revision, Kubernetes' resourceVersion. One counter for all keys;
@@ -131,7 +144,7 @@ pub struct Range {
 /// How to open a store.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where the store lives. None: in memory (sled's files are then temporary, in `/dev/shm` where there is one).
+    /// Where the store lives: a folder of its own. None: in memory (sled's files are then temporary, in `/dev/shm` where there is one).
     pub data_dir: Option<PathBuf>,
     /// How many bytes of recent changes are kept in memory, previous values counted too. The oldest are let go
     /// of at the bound; reads and watches that need them then go to sled.

@@ -1,0 +1,29 @@
+//! Compaction by the clock, as kube-apiserver does it (`apiserver/pkg/storage/etcd3/compact.go`).
+
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+
+use super::{Error, Kv, Revision};
+
+/// kube-apiserver's `--etcd-compaction-interval`.
+pub const COMPACTION_INTERVAL: Duration = Duration::from_secs(300);
+
+/// Every `interval` forgets the history that was there at the time before; so that between one and two intervals
+/// of history can be read, and a watch that has been away for less than one can go on. Ends with the store.
+pub fn spawn_compactor(kv: &Kv, interval: Duration) -> JoinHandle<()> {
+    let (kv, clock) = (kv.downgrade(), kv.clock().clone());
+    tokio::spawn(async move {
+        let mut before: Revision = 0;
+        loop {
+            clock.sleep(interval).await;
+            let Some(kv) = kv.upgrade() else { return };
+            let revision = kv.revision();
+            match kv.compact(before).await {
+                Ok(()) => before = revision,
+                Err(Error::Closed) => return,
+                Err(error) => tracing::error!(%error, "compaction failed"),
+            }
+        }
+    })
+}

@@ -1,0 +1,156 @@
+//! Which revisions each key has: etcd's `treeIndex`. In memory, rebuilt from the log when the store is opened.
+//!
+//! It is what makes a range a snapshot: the newest revision of each key that is not after the revision asked for.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::Revision;
+
+/// Keys in order, each with its changes since the last compaction, oldest first. No key is without a change.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    keys: BTreeMap<Arc<str>, Vec<Change>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Change {
+    revision: Revision,
+    deleted: bool,
+}
+
+impl Index {
+    /// Notes a change. Revisions only go up.
+    pub(super) fn record(&mut self, key: &Arc<str>, revision: Revision, deleted: bool) {
+        let change = Change { revision, deleted };
+        match self.keys.get_mut(key) {
+            Some(changes) => {
+                debug_assert!(changes.last().is_some_and(|last| last.revision < revision));
+                changes.push(change);
+            }
+            None => drop(self.keys.insert(key.clone(), vec![change])),
+        }
+    }
+
+    /// The revision of the key's newest put at a revision; None if the key did not exist then.
+    pub(super) fn find(&self, key: &str, at: Revision) -> Option<(&Arc<str>, Revision)> {
+        let (key, changes) = self.keys.get_key_value(key)?;
+        Some((key, live_at(changes, at)?))
+    }
+
+    /// The keys with a prefix that existed at a revision, in order, from the key `from` on (inclusive).
+    pub(super) fn range<'a>(
+        &'a self,
+        prefix: &'a str,
+        from: Option<&str>,
+        at: Revision,
+    ) -> impl Iterator<Item = (&'a Arc<str>, Revision)> + use<'a> {
+        let start = from.map_or(prefix, |from| from.max(prefix));
+        self.with_prefix(prefix, start).filter_map(move |(key, changes)| Some((key, live_at(changes, at)?)))
+    }
+
+    /// The first `limit` changes, deletions included, of keys with a prefix from a revision on (inclusive), in
+    /// revision order.
+    pub(super) fn changes(&self, prefix: &str, from: Revision, limit: usize) -> Vec<(Revision, Arc<str>)> {
+        let mut found = Vec::new();
+        for (key, changes) in self.with_prefix(prefix, prefix) {
+            let first = changes.partition_point(|change| change.revision < from);
+            found.extend(changes[first..].iter().map(|change| (change.revision, key.clone())));
+        }
+        if found.len() > limit {
+            found.select_nth_unstable_by_key(limit, |(revision, _)| *revision);
+            found.truncate(limit);
+        }
+        found.sort_unstable_by_key(|(revision, _)| *revision);
+        found
+    }
+
+    /// Forgets what nobody can see who reads at `before` or later, and returns the revisions forgotten: of each
+    /// key all but the newest change up to `before`, and that one too if it is a deletion.
+    pub(super) fn compact(&mut self, before: Revision) -> Vec<Revision> {
+        let mut forgotten = Vec::new();
+        self.keys.retain(|_, changes| {
+            let upto = changes.partition_point(|change| change.revision <= before);
+            let keep = usize::from(upto > 0 && !changes[upto - 1].deleted);
+            forgotten.extend(changes.drain(..upto - keep).map(|change| change.revision));
+            !changes.is_empty()
+        });
+        forgotten
+    }
+
+    fn with_prefix<'a>(
+        &'a self,
+        prefix: &'a str,
+        start: &str,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Vec<Change>)> + use<'a> {
+        let from = (Bound::Included(start), Bound::Unbounded);
+        self.keys.range::<str, _>(from).take_while(move |(key, _)| key.starts_with(prefix))
+    }
+}
+
+fn live_at(changes: &[Change], at: Revision) -> Option<Revision> {
+    let upto = changes.partition_point(|change| change.revision <= at);
+    let newest = changes[..upto].last()?;
+    (!newest.deleted).then_some(newest.revision)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// a: put 2, put 5; b: put 3, deleted 6; c: put 4, deleted 7, put 8.
+    fn index() -> Index {
+        let mut index = Index::default();
+        let changes = [("a", 2, false), ("b", 3, false), ("c", 4, false), ("a", 5, false)];
+        for (key, revision, deleted) in
+            changes.into_iter().chain([("b", 6, true), ("c", 7, true), ("c", 8, false)])
+        {
+            index.record(&key.into(), revision, deleted);
+        }
+        index
+    }
+
+    fn live(index: &Index, at: Revision) -> Vec<(String, Revision)> {
+        index.range("", None, at).map(|(key, revision)| (key.to_string(), revision)).collect()
+    }
+
+    #[test]
+    fn a_range_is_a_snapshot_at_its_revision() {
+        let table: [(Revision, &[(&str, Revision)]); 6] = [
+            (1, &[]),
+            (4, &[("a", 2), ("b", 3), ("c", 4)]),
+            (5, &[("a", 5), ("b", 3), ("c", 4)]),
+            (6, &[("a", 5), ("c", 4)]),
+            (7, &[("a", 5)]),
+            (8, &[("a", 5), ("c", 8)]),
+        ];
+        for (at, expected) in table {
+            let expected: Vec<_> =
+                expected.iter().map(|(key, revision)| (key.to_string(), *revision)).collect();
+            assert_eq!(live(&index(), at), expected, "at {at}");
+        }
+    }
+
+    #[test]
+    fn compaction_forgets_only_what_nobody_can_see_any_more() {
+        let table: [(Revision, &[Revision]); 5] =
+            [(1, &[]), (4, &[]), (5, &[2]), (6, &[2, 3, 6]), (8, &[2, 3, 6, 4, 7])];
+        for (before, expected) in table {
+            let mut index = index();
+            let seen: Vec<_> = (before..=8).map(|at| live(&index, at)).collect();
+            assert_eq!(index.compact(before), expected, "before {before}");
+            assert_eq!((before..=8).map(|at| live(&index, at)).collect::<Vec<_>>(), seen, "before {before}");
+        }
+    }
+
+    #[test]
+    fn changes_come_in_revision_order_and_bounded() {
+        let revisions = |prefix, from, limit| -> Vec<Revision> {
+            index().changes(prefix, from, limit).into_iter().map(|(revision, _)| revision).collect()
+        };
+        assert_eq!(revisions("", 1, 9), [2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(revisions("", 4, 3), [4, 5, 6]);
+        assert_eq!(revisions("c", 5, 9), [7, 8]);
+    }
+}

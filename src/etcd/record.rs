@@ -1,0 +1,108 @@
+//! How one change is written in the log, under its revision.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{Error, Event, EventKind, KeyValue, LeaseId, Revision};
+
+/// kind, create_revision, version, revision of the previous change, lease, length of the key.
+const HEADER_LEN: usize = 1 + 4 * 8 + 4;
+const PUT: u8 = 1;
+const DELETE: u8 = 2;
+
+/// A change as it stands in the log. Key and value are slices of one piece of memory.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub kind: EventKind,
+    pub create_revision: Revision,
+    pub version: u64,
+    /// The revision of what the change replaced or deleted; 0 if there was nothing.
+    pub previous: Revision,
+    pub lease: Option<LeaseId>,
+    bytes: Bytes,
+    key_len: usize,
+}
+
+/// The bytes of an event. Of what was there before, only the revision is written.
+pub(super) fn encode(event: &Event) -> Vec<u8> {
+    let kv = &event.kv;
+    let mut bytes = Vec::with_capacity(HEADER_LEN + kv.key.len() + kv.value.len());
+    bytes.push(match event.kind {
+        EventKind::Put => PUT,
+        EventKind::Delete => DELETE,
+    });
+    let previous = event.previous.as_ref().map_or(0, |previous| previous.mod_revision);
+    for number in [kv.create_revision, kv.version, previous, kv.lease.map_or(0, |lease| lease.0)] {
+        bytes.extend_from_slice(&number.to_be_bytes());
+    }
+    let key_len = u32::try_from(kv.key.len()).expect("the writer refuses longer keys");
+    bytes.extend_from_slice(&key_len.to_be_bytes());
+    bytes.extend_from_slice(kv.key.as_bytes());
+    bytes.extend_from_slice(&kv.value);
+    bytes
+}
+
+/// The value within the bytes of a record whose key has this length.
+pub(super) fn value_of(record: &Bytes, key_len: usize) -> Bytes {
+    record.slice(HEADER_LEN + key_len..)
+}
+
+impl Record {
+    /// Reads what [`encode`] wrote.
+    pub(super) fn decode(revision: Revision, bytes: Bytes) -> Result<Record, Error> {
+        let damaged = || Error::Corrupt(format!("the record of revision {revision} cannot be read"));
+        if bytes.len() < HEADER_LEN {
+            return Err(damaged());
+        }
+        let number = |at: usize| u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let kind = match bytes[0] {
+            PUT => EventKind::Put,
+            DELETE => EventKind::Delete,
+            _ => return Err(damaged()),
+        };
+        let key_len: [u8; 4] = bytes[HEADER_LEN - 4..HEADER_LEN].try_into().expect("four bytes");
+        let key_len = usize::try_from(u32::from_be_bytes(key_len)).map_err(|_| damaged())?;
+        if bytes.len() - HEADER_LEN < key_len {
+            return Err(damaged());
+        }
+        let lease = Some(LeaseId(number(25))).filter(|lease| lease.0 != 0);
+        let (create_revision, version, previous) = (number(1), number(9), number(17));
+        Ok(Record { kind, create_revision, version, previous, lease, bytes, key_len })
+    }
+
+    /// The key; None if it is not UTF-8, which the writer never writes.
+    pub(super) fn key(&self) -> Option<&str> {
+        std::str::from_utf8(&self.bytes[HEADER_LEN..HEADER_LEN + self.key_len]).ok()
+    }
+
+    /// The key and value after the change.
+    pub(super) fn into_kv(self, key: Arc<str>, mod_revision: Revision) -> KeyValue {
+        let Record { create_revision, version, lease, .. } = self;
+        let value = value_of(&self.bytes, self.key_len);
+        KeyValue { key, value, create_revision, mod_revision, version, lease }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_garbage_is_refused() {
+        let key: Arc<str> = "/registry/pods/default/web".into();
+        let lease = Some(LeaseId(9));
+        let value = Bytes::from_static(b"value");
+        let kv = KeyValue { key: key.clone(), value, create_revision: 3, mod_revision: 7, version: 2, lease };
+        let previous = Some(KeyValue { mod_revision: 5, ..kv.clone() });
+        let bytes = Bytes::from(encode(&Event { kind: EventKind::Put, kv: kv.clone(), previous }));
+
+        let record = Record::decode(7, bytes.clone()).unwrap();
+        assert_eq!((record.kind, record.previous, record.key()), (EventKind::Put, 5, Some(&*key)));
+        assert_eq!(record.into_kv(key, 7), kv);
+        for cut in 0..bytes.len() - kv.value.len() {
+            assert!(Record::decode(7, bytes.slice(..cut)).is_err(), "cut at {cut}");
+        }
+        assert!(Record::decode(7, Bytes::from_static(&[9; 64])).is_err());
+    }
+}

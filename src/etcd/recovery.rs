@@ -1,0 +1,149 @@
+//! The store's folder before it is opened and after it was damaged: who holds it, what a crash left behind, and
+//! what of it can be done without.
+//!
+//! A crash while sled writes a snapshot of its page table leaves `snap.N.generating` behind, which it then takes
+//! for its newest snapshot and refuses to start. A snapshot only saves time: without any, the whole log is read.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use super::Error;
+
+const LOCK_FILE: &str = "lock";
+const SNAPSHOT: &str = "snap.";
+const UNFINISHED: &str = ".generating";
+/// Folders of stores without a data dir: this, the process, a number.
+const TEMPORARY: &str = "kubarium-etcd";
+
+/// Holds a data dir for this store alone, until dropped. The kernel lets go of it when the process dies.
+#[derive(Debug)]
+pub(super) struct DirLock(File);
+
+impl DirLock {
+    /// Makes the folder if need be, and takes it.
+    pub(super) fn acquire(data_dir: &Path) -> Result<DirLock, Error> {
+        fs::create_dir_all(data_dir).map_err(io(data_dir))?;
+        let path = data_dir.join(LOCK_FILE);
+        let open = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+        let mut file = open.map_err(io(&path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                let _ = file.read_to_string(&mut holder);
+                return Err(Error::Locked {
+                    data_dir: data_dir.to_owned(),
+                    process: holder.trim().parse().ok(),
+                });
+            }
+            Err(TryLockError::Error(error)) => return Err(io(&path)(error)),
+        }
+        // For whoever finds it locked.
+        let written = file.set_len(0).and_then(|()| file.rewind());
+        written.and_then(|()| writeln!(file, "{}", std::process::id())).map_err(io(&path))?;
+        Ok(DirLock(file))
+    }
+
+    /// The same lock: held until both are dropped.
+    pub(super) fn try_clone(&self) -> Result<DirLock, Error> {
+        self.0.try_clone().map(DirLock).map_err(io(Path::new(LOCK_FILE)))
+    }
+}
+
+/// What a crash left of a snapshot being written.
+pub(super) fn remove_unfinished_snapshots(data_dir: &Path) -> Result<(), Error> {
+    remove(data_dir, |name| name.starts_with(SNAPSHOT) && name.ends_with(UNFINISHED))
+}
+
+/// All snapshots.
+pub(super) fn remove_snapshots(data_dir: &Path) -> Result<(), Error> {
+    remove(data_dir, |name| name.starts_with(SNAPSHOT))
+}
+
+/// Copies the files, before anything is done to them, to a folder beside the data dir.
+pub(super) fn back_up(data_dir: &Path) -> Result<PathBuf, Error> {
+    let name = data_dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for number in 1_u32.. {
+        let copy = data_dir.with_file_name(format!("{name}.damaged-{number}"));
+        match fs::create_dir(&copy) {
+            Ok(()) => return copy_files(data_dir, &copy).map(|()| copy),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(io(&copy)(error)),
+        }
+    }
+    Err(Error::Io("no name is left for a copy of the damaged files".into()))
+}
+
+/// Says, with an error that could not be recovered from, where the copy is.
+pub(super) fn describe(error: Error, data_dir: &Path, copy: &Path) -> Error {
+    let Error::Corrupt(damage) = error else { return error };
+    let (data_dir, copy) = (data_dir.display(), copy.display());
+    Error::Corrupt(format!(
+        "{damage}; start with an empty --data-dir instead of {data_dir} (a copy is in {copy})"
+    ))
+}
+
+/// A new folder for a store without a data dir: in memory where the system has a file system there.
+pub(super) fn temporary_dir() -> Result<PathBuf, Error> {
+    let memory = Path::new("/dev/shm");
+    let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    remove_abandoned(&parent);
+    for number in 0_u32.. {
+        let dir = parent.join(format!("{TEMPORARY}.{}.{number}", std::process::id()));
+        match fs::create_dir(&dir) {
+            Ok(()) => return Ok(dir),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(io(&dir)(error)),
+        }
+    }
+    Err(Error::Io("no name is left for a temporary folder".into()))
+}
+
+/// A killed process cannot remove its temporary folder; the next one does. Whatever fails is left for later.
+fn remove_abandoned(parent: &Path) {
+    let process_is_dead = |name: &str| {
+        let process = name.strip_prefix(TEMPORARY)?.strip_prefix('.')?.split('.').next()?;
+        let process: u32 = process.parse().ok()?;
+        let known = Path::new("/proc").join(std::process::id().to_string()).exists();
+        Some(known && !Path::new("/proc").join(process.to_string()).exists())
+    };
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        if process_is_dead(&entry.file_name().to_string_lossy()) != Some(true) {
+            continue;
+        }
+        // A process of another container is not in our /proc, but it holds its lock.
+        let unlocked = File::open(entry.path().join("db")).is_ok_and(|file| file.try_lock().is_ok());
+        if unlocked {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn remove(data_dir: &Path, which: impl Fn(&str) -> bool) -> Result<(), Error> {
+    for entry in fs::read_dir(data_dir).map_err(io(data_dir))? {
+        let entry = entry.map_err(io(data_dir))?;
+        if which(&entry.file_name().to_string_lossy()) {
+            fs::remove_file(entry.path()).map_err(io(&entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
+fn copy_files(from: &Path, to: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(from).map_err(io(from))? {
+        let entry = entry.map_err(io(from))?;
+        let copy = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            fs::create_dir(&copy).map_err(io(&copy))?;
+            copy_files(&entry.path(), &copy)?;
+        } else {
+            fs::copy(entry.path(), &copy).map_err(io(&copy))?;
+        }
+    }
+    Ok(())
+}
+
+fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    move |error| Error::Io(format!("{}: {error}", path.display()))
+}

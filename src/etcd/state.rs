@@ -1,0 +1,269 @@
+//! What readers see of the store: the index, the recent changes, the leases and the watchers, all as of one
+//! revision. The writer changes it in one step per batch, after the batch is durable; so readers wait at most for
+//! that step, never for a disk.
+
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use tokio::sync::Notify;
+
+use super::index::Index;
+use super::lease::Leases;
+use super::log::Log;
+use super::recent::Recent;
+use super::record::Record;
+use super::watch::Watchers;
+use super::{Error, Event, EventKind, KeyValue, Range, Revision};
+
+/// Of how many changes one reading of old parts of the log consists at most; of the recent ones likewise.
+const BATCH_EVENTS: usize = 1024;
+/// How many bytes one reading of old parts of the log is about at most: memory that nobody else holds.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// The state and its lock. The lock is held for lookups and for publishing, never while the log is read or written.
+#[derive(Debug)]
+pub(super) struct Shared {
+    state: RwLock<State>,
+    /// The next expiry may have moved.
+    pub leases_changed: Notify,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub revision: Revision,
+    pub compact_revision: Revision,
+    pub index: Index,
+    pub recent: Recent,
+    pub leases: Leases,
+    pub watchers: Watchers,
+    /// None once the store is closed.
+    pub log: Option<Arc<dyn Log>>,
+}
+
+/// Where a value is to be had: here, or in the log under this revision.
+enum Found {
+    Here(KeyValue),
+    Logged(Arc<str>, Revision),
+}
+
+/// The beginning of what a watch has not delivered yet.
+pub(super) struct Unread {
+    pub events: Vec<Event>,
+    /// All up to here has been read.
+    pub upto: Revision,
+    /// Whether there is nothing more to read for now.
+    pub all: bool,
+}
+
+impl Shared {
+    pub(super) fn new(state: State) -> Shared {
+        Shared { state: RwLock::new(state), leases_changed: Notify::new() }
+    }
+
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// No more reads, writes and leases; every watch learns of it.
+    pub(super) fn close(&self) {
+        let mut state = self.write();
+        state.leases = Leases::default();
+        let log = state.log.take();
+        let watchers = state.watchers.all();
+        drop(state);
+        watchers.iter().for_each(|watcher| watcher.wake());
+        drop(log);
+    }
+
+    pub(super) fn get(&self, key: &str, at: Option<Revision>) -> Result<(Option<KeyValue>, Revision), Error> {
+        let (mut found, revision) = self.consistently(at, |state, revision| {
+            let found = state.index.find(key, revision);
+            found.map(|(key, found)| state.locate(key, found)).into_iter().collect()
+        })?;
+        Ok((found.pop(), revision))
+    }
+
+    pub(super) fn range(
+        &self,
+        prefix: &str,
+        from: Option<&str>,
+        limit: usize,
+        at: Option<Revision>,
+    ) -> Result<Range, Error> {
+        let mut count = 0;
+        let (kvs, revision) = self.consistently(at, |state, revision| {
+            let mut keys = state.index.range(prefix, from, revision);
+            let found = keys.by_ref().take(limit).map(|(key, found)| state.locate(key, found));
+            let found: Vec<Found> = found.collect();
+            count = found.len() + keys.count();
+            found
+        })?;
+        Ok(Range { more: count > kvs.len(), kvs, count, revision })
+    }
+
+    /// Looks keys up at one revision, and reads their values. When compaction takes values away between the two,
+    /// then either `at` is compacted, or all is looked up again at a newer revision.
+    fn consistently(
+        &self,
+        at: Option<Revision>,
+        mut look_up: impl FnMut(&State, Revision) -> Vec<Found>,
+    ) -> Result<(Vec<KeyValue>, Revision), Error> {
+        loop {
+            let state = self.read();
+            let (log, compact_revision) = (state.log()?, state.compact_revision);
+            let revision = state.readable(at)?;
+            let found = look_up(&state, revision);
+            drop(state);
+            if let Some(kvs) = read_all(&*log, found)? {
+                return Ok((kvs, revision));
+            }
+            self.read().expect_compaction_since(compact_revision)?;
+        }
+    }
+
+    /// Reads what happened to the keys with a prefix from a revision on.
+    pub(super) fn unread(&self, prefix: &str, from: Revision) -> Result<Unread, Error> {
+        let state = self.read();
+        let log = state.log()?;
+        if from <= state.compact_revision {
+            return Err(state.compacted());
+        }
+        if let Some(events) = state.recent.since(from) {
+            let of_prefix = events.filter(|event| event.kv.key.starts_with(prefix));
+            let events: Vec<Event> = of_prefix.take(BATCH_EVENTS).cloned().collect();
+            let all = events.len() < BATCH_EVENTS;
+            return Ok(Unread::new(events, all, state.revision));
+        }
+        let changes = state.index.changes(prefix, from, BATCH_EVENTS);
+        let (compact_revision, revision) = (state.compact_revision, state.revision);
+        drop(state);
+        match read_events(&*log, changes, revision)? {
+            Some(unread) => Ok(unread),
+            None => {
+                let state = self.read();
+                state.expect_compaction_since(compact_revision)?;
+                Err(state.compacted())
+            }
+        }
+    }
+}
+
+impl State {
+    /// The log, as long as the store is open.
+    pub(super) fn log(&self) -> Result<Arc<dyn Log>, Error> {
+        self.log.clone().ok_or(Error::Closed)
+    }
+
+    /// The revision to read at, if one can read at it.
+    pub(super) fn readable(&self, at: Option<Revision>) -> Result<Revision, Error> {
+        match at {
+            None => Ok(self.revision),
+            Some(requested) if requested > self.revision => {
+                Err(Error::FutureRevision { requested, current: self.revision })
+            }
+            Some(at) if at < self.compact_revision => Err(self.compacted()),
+            Some(at) => Ok(at),
+        }
+    }
+
+    pub(super) fn compacted(&self) -> Error {
+        Error::Compacted { compact_revision: self.compact_revision, current: self.revision }
+    }
+
+    fn locate(&self, key: &Arc<str>, revision: Revision) -> Found {
+        match self.recent.get(revision) {
+            Some(kv) => Found::Here(kv.clone()),
+            None => Found::Logged(key.clone(), revision),
+        }
+    }
+
+    /// A record that the index knows can be gone for one reason only.
+    fn expect_compaction_since(&self, compact_revision: Revision) -> Result<(), Error> {
+        if self.compact_revision == compact_revision {
+            return Err(Error::Corrupt("a record is missing from the log".into()));
+        }
+        Ok(())
+    }
+}
+
+impl Unread {
+    fn new(events: Vec<Event>, all: bool, revision: Revision) -> Unread {
+        let upto = if all { revision } else { events.last().map_or(0, Event::revision) };
+        Unread { events, upto, all }
+    }
+}
+
+/// The values in key order; None if one is gone. Read in revision order, in which the log has them side by side.
+fn read_all(log: &dyn Log, found: Vec<Found>) -> Result<Option<Vec<KeyValue>>, Error> {
+    let mut kvs: Vec<Option<KeyValue>> = Vec::with_capacity(found.len());
+    let mut logged = Vec::new();
+    for (at, found) in found.into_iter().enumerate() {
+        match found {
+            Found::Here(kv) => kvs.push(Some(kv)),
+            Found::Logged(key, revision) => {
+                kvs.push(None);
+                logged.push((revision, at, key));
+            }
+        }
+    }
+    logged.sort_unstable_by_key(|(revision, ..)| *revision);
+    for (revision, at, key) in logged {
+        let Some(record) = read_record(log, revision)? else { return Ok(None) };
+        kvs[at] = Some(record.into_kv(key, revision));
+    }
+    Ok(kvs.into_iter().collect())
+}
+
+/// The events of changes; None if one is gone.
+fn read_events(
+    log: &dyn Log,
+    changes: Vec<(Revision, Arc<str>)>,
+    current: Revision,
+) -> Result<Option<Unread>, Error> {
+    let mut all = changes.len() < BATCH_EVENTS;
+    let (mut events, mut bytes) = (Vec::with_capacity(changes.len()), 0);
+    for (revision, key) in changes {
+        if bytes > BATCH_BYTES {
+            all = false;
+            break;
+        }
+        let Some(event) = read_event(log, key, revision)? else { return Ok(None) };
+        bytes += event.kv.value.len() + event.previous.as_ref().map_or(0, |previous| previous.value.len());
+        events.push(event);
+    }
+    Ok(Some(Unread::new(events, all, current)))
+}
+
+fn read_event(log: &dyn Log, key: Arc<str>, revision: Revision) -> Result<Option<Event>, Error> {
+    let Some(record) = read_record(log, revision)? else { return Ok(None) };
+    let (kind, before) = (record.kind, record.previous);
+    let previous = if before == 0 { None } else { read_record(log, before)? };
+    if previous.is_none() && before != 0 {
+        return Ok(None);
+    }
+    let previous = previous.map(|record| record.into_kv(key.clone(), before));
+    Ok(Some(Event { kind, kv: record.into_kv(key, revision), previous }))
+}
+
+fn read_record(log: &dyn Log, revision: Revision) -> Result<Option<Record>, Error> {
+    log.read(revision)?.map(|bytes| Record::decode(revision, bytes)).transpose()
+}
+
+/// What the records of a log, replayed oldest first, amount to.
+pub(super) fn replay(log: &dyn Log, state: &mut State) -> Result<(), Error> {
+    log.replay(&mut |revision, bytes| {
+        let record = Record::decode(revision, bytes)?;
+        let Some(key) = record.key() else {
+            return Err(Error::Corrupt(format!("the key of revision {revision} cannot be read")));
+        };
+        let key: Arc<str> = key.into();
+        let deleted = record.kind == EventKind::Delete;
+        state.leases.attach(&key, record.lease);
+        state.index.record(&key, revision, deleted);
+        state.revision = revision;
+        Ok(())
+    })
+}

@@ -1,0 +1,82 @@
+//! What the store promises, as tables, as a comparison with a model, and by killing it.
+
+mod crash;
+mod durability;
+mod leases;
+mod model;
+mod recovery;
+mod store;
+mod watches;
+
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use chrono::DateTime;
+
+use super::*;
+use crate::clock::Clock;
+
+/// In memory, on a clock that stands still.
+fn in_memory() -> Kv {
+    Kv::open(Options::default(), stepped_clock()).unwrap()
+}
+
+/// In a folder, keeping next to nothing in memory, so that reads and watches go to the files.
+fn on_disk(dir: &Path) -> Kv {
+    try_on_disk(dir).unwrap()
+}
+
+fn try_on_disk(dir: &Path) -> Result<Kv, Error> {
+    let options = Options { data_dir: Some(dir.to_owned()), recent_bytes: 2000, ..Options::default() };
+    Kv::open(options, stepped_clock())
+}
+
+/// Both kinds of store; the folder is removed with the last value.
+fn both() -> (Vec<Kv>, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    (vec![in_memory(), on_disk(dir.path())], dir)
+}
+
+fn stepped_clock() -> Clock {
+    Clock::stepped(DateTime::UNIX_EPOCH)
+}
+
+fn value(text: &str) -> Op {
+    Op::Put { value: Bytes::copy_from_slice(text.as_bytes()), lease: None }
+}
+
+/// Writes whatever is there; the revision.
+async fn put(kv: &Kv, key: &str, text: &str) -> Revision {
+    committed(kv.txn(key, Expect::Any, value(text)).await.unwrap())
+}
+
+async fn delete(kv: &Kv, key: &str) -> Revision {
+    committed(kv.txn(key, Expect::Any, Op::Delete).await.unwrap())
+}
+
+fn committed(txn: Txn) -> Revision {
+    match txn {
+        Txn::Committed { revision, .. } => revision,
+        Txn::Conflict { current } => panic!("not written: {current:?} is there"),
+    }
+}
+
+/// The keys and values of a range.
+fn texts(range: &Range) -> Vec<(String, String)> {
+    range.kvs.iter().map(text).collect()
+}
+
+fn text(kv: &KeyValue) -> (String, String) {
+    (kv.key.to_string(), String::from_utf8(kv.value.to_vec()).unwrap())
+}
+
+/// Numbers that are the same for the same seed.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % bound
+    }
+}
