@@ -7,10 +7,11 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::strategy::{DefaultStrategy, Strategy};
-use super::table::{CellsFn, Column, name_and_age};
+use super::table::{CellsFn, CellsSource, Column, name_and_created_at};
 use crate::apimachinery::gvk::{GroupResource, GroupVersion, GroupVersionKind};
 use crate::apimachinery::object::{Malformed, Object};
 use crate::apimachinery::pick::pick;
+use crate::apimachinery::time::Time;
 
 /// A kind that is declared in the source; made when it is first asked for.
 pub type Builtin = LazyLock<Arc<Kind>>;
@@ -170,10 +171,10 @@ impl Subresource {
 }
 
 impl Kind {
-    /// An ordinary namespaced kind with all verbs: name and age as columns, nothing defaulted, nothing refused.
+    /// An ordinary namespaced kind with all verbs: name and creation time as columns, nothing defaulted, nothing refused.
     /// `definition` is the part of the OpenAPI name before the kind, as `io.k8s.api.apps.v1`.
     pub fn builtin(group: &str, version: &str, kind: &str, plural: &str, definition: &str) -> Kind {
-        let (columns, cells) = name_and_age();
+        let (columns, cells) = name_and_created_at();
         Kind {
             group_version: GroupVersion::new(group, version),
             kind: kind.into(),
@@ -228,9 +229,9 @@ impl Kind {
         self
     }
 
-    /// With its own columns.
-    pub fn printed(mut self, columns: Vec<Column>, cells: CellsFn) -> Kind {
-        (self.columns, self.cells) = (columns, cells);
+    /// With its own columns; `cells` makes a row of an object, in their order. `now` is for ages.
+    pub fn printed(mut self, columns: Vec<Column>, cells: fn(&Object, Time) -> Vec<Value>) -> Kind {
+        (self.columns, self.cells) = (columns, CellsSource::Function(cells));
         self
     }
 

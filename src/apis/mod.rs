@@ -10,6 +10,9 @@ pub mod scheme;
 pub mod strategy;
 pub mod table;
 
+pub mod print;
+pub mod tree;
+
 pub mod views;
 
 pub mod apps;

@@ -1,11 +1,12 @@
 //! Columns and cells of `kubectl get` (`metav1.Table`, `k8s.io/kubernetes/pkg/printers/internalversion`).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
 use crate::apimachinery::object::Object;
-use crate::apimachinery::time::{Time, human_duration};
+use crate::apimachinery::schema::Schemas;
+use crate::apimachinery::time::{Time, human_duration, rfc3339};
 
 /// Makes a row of an object. `now` is for ages. The cells stand in the order of the columns.
 pub type CellsFn = CellsSource;
@@ -29,8 +30,35 @@ impl CellsSource {
     }
 }
 
+/// What a column is said to mean. Most are what the API says of a field: those are looked up when they are first
+/// asked for, because start-up must not pay for reading documentation.
+#[derive(Clone, Debug)]
+pub enum Description {
+    /// Written out.
+    Text(Arc<str>),
+    /// What the definition (as `io.k8s.api.core.v1.PodStatus`) says of its field.
+    Field(&'static str, &'static str, OnceLock<Arc<str>>),
+}
+
+impl Description {
+    /// The words; empty when the definition has none.
+    pub fn text(&self) -> Arc<str> {
+        match self {
+            Description::Text(text) => text.clone(),
+            Description::Field(definition, field, text) => {
+                text.get_or_init(|| documentation(definition, field)).clone()
+            }
+        }
+    }
+}
+
+fn documentation(definition: &str, field: &str) -> Arc<str> {
+    let published = Schemas::builtin().published(definition).unwrap_or_default();
+    published["properties"][field]["description"].as_str().unwrap_or("").into()
+}
+
 /// `metav1.TableColumnDefinition`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Column {
     /// The heading.
     pub name: Arc<str>,
@@ -39,55 +67,61 @@ pub struct Column {
     /// The OpenAPI format; `name` marks the column that identifies the row.
     pub format: Arc<str>,
     /// For people.
-    pub description: Arc<str>,
+    pub description: Description,
     /// 0 is always shown; greater only with `-o wide`.
     pub priority: i32,
 }
 
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
 impl Column {
     /// A column that is always shown.
     pub fn new(name: &str, column_type: &str, description: &str) -> Column {
-        let format = if name == "Name" { "name" } else { "" };
-        Column {
-            name: name.into(),
-            column_type: column_type.into(),
-            format: format.into(),
-            description: description.into(),
-            priority: 0,
-        }
+        Column::described(name, column_type, Description::Text(description.into()))
+    }
+
+    /// A column that is always shown and means what a field means.
+    pub fn of(name: &str, column_type: &str, definition: &'static str, field: &'static str) -> Column {
+        Column::described(name, column_type, Description::Field(definition, field, OnceLock::new()))
     }
 
     /// A column that only `-o wide` shows.
-    pub fn wide(name: &str, column_type: &str, description: &str) -> Column {
-        Column { priority: 1, ..Column::new(name, column_type, description) }
+    pub fn wide(self) -> Column {
+        Column { priority: 1, ..self }
     }
 
-    /// The name column of every built-in kind; its description is that of `metadata.name`.
+    /// The name column of every built-in kind.
     pub fn name() -> Column {
-        const TEXT: &str = "Name must be unique within a namespace. Is required when creating resources, although some \
-resources may allow a client to request the generation of an appropriate name automatically. Name is primarily \
-intended for creation idempotence and configuration definition. Cannot be updated. More info: \
-https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
-        Column::new("Name", "string", TEXT)
+        Column::of("Name", "string", OBJECT_META, "name")
     }
 
-    /// The age column of every built-in kind; its description is that of `metadata.creationTimestamp`.
+    /// The age column of every built-in kind.
     pub fn age() -> Column {
-        const TEXT: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. \
-It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. \
-It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: \
-https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
-        Column::new("Age", "string", TEXT)
+        Column::of("Age", "string", OBJECT_META, "creationTimestamp")
+    }
+
+    fn described(name: &str, column_type: &str, description: Description) -> Column {
+        let format = if name == "Name" { "name" } else { "" };
+        let (name, column_type) = (name.into(), column_type.into());
+        Column { name, column_type, format: format.into(), description, priority: 0 }
     }
 }
 
-/// What upstream prints of a kind without a printer of its own: the name and the creation time.
+/// What upstream prints of a built-in kind without a printer of its own (`rest.NewDefaultTableConvertor`): the
+/// name and the creation time.
+pub fn name_and_created_at() -> (Vec<Column>, CellsFn) {
+    let created_at = Column::of("Created At", "date", OBJECT_META, "creationTimestamp");
+    let cells = |object: &Object, _: Time| {
+        let created_at = object.metadata.creation_timestamp.map(rfc3339);
+        vec![object.metadata.name.clone().into(), created_at.into()]
+    };
+    (vec![Column::name(), created_at], CellsSource::Function(cells))
+}
+
+/// What upstream prints of a custom kind without printer columns: the name and the age.
 pub fn name_and_age() -> (Vec<Column>, CellsFn) {
-    let columns = vec![Column::name(), Column::age()];
-    (
-        columns,
-        CellsSource::Function(|object, now| vec![object.metadata.name.clone().into(), age(object, now)]),
-    )
+    let cells = |object: &Object, now: Time| vec![object.metadata.name.clone().into(), age(object, now)];
+    (vec![Column::name(), Column::age()], CellsSource::Function(cells))
 }
 
 /// The age cell: how long ago the object was created.

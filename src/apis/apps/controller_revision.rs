@@ -2,9 +2,39 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
+use crate::apis::print::name;
+use crate::apis::table::{Column, age};
+use crate::apis::tree::number;
+use serde_json::Value;
 
 /// `controllerrevisions`
 pub static CONTROLLER_REVISIONS: Builtin = LazyLock::new(|| {
-    Kind::builtin("apps", "v1", "ControllerRevision", "controllerrevisions", "io.k8s.api.apps.v1").into()
+    Kind::builtin("apps", "v1", "ControllerRevision", "controllerrevisions", "io.k8s.api.apps.v1")
+        .printed(columns(), cells)
+        .into()
 });
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::name(),
+        Column::new("Controller", "string", "Controller of the object"),
+        Column::of("Revision", "string", "io.k8s.api.apps.v1.ControllerRevision", "revision"),
+        Column::age(),
+    ]
+}
+
+fn cells(object: &Object, now: Time) -> Vec<Value> {
+    let revision = number(&object.to_value(), "revision");
+    let controller = match object.controller() {
+        None => "<none>".to_owned(),
+        Some(owner) => {
+            let group =
+                owner.api_version.split_once('/').map_or(String::new(), |(group, _)| format!(".{group}"));
+            format!("{}{group}/{}", owner.kind.to_lowercase(), owner.name)
+        }
+    };
+    vec![name(object), controller.into(), revision.into(), age(object, now)]
+}

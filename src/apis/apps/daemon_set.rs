@@ -2,7 +2,13 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
+use crate::apis::print::{container_cells, container_columns, label_selector, labels, name};
+use crate::apis::table::{Column, age};
+use crate::apis::tree::number;
+use serde_json::{Value, json};
 
 /// `daemonsets`
 pub static DAEMON_SETS: Builtin = LazyLock::new(|| {
@@ -11,5 +17,45 @@ pub static DAEMON_SETS: Builtin = LazyLock::new(|| {
         .in_categories(&["all"])
         .with(&[Subresource::Status])
         .with_generation()
+        .printed(columns(), cells)
         .into()
 });
+
+const SPEC: &str = "io.k8s.api.apps.v1.DaemonSetSpec";
+const STATUS: &str = "io.k8s.api.apps.v1.DaemonSetStatus";
+
+fn columns() -> Vec<Column> {
+    let [containers, images] = container_columns();
+    vec![
+        Column::name(),
+        Column::of("Desired", "integer", STATUS, "desiredNumberScheduled"),
+        Column::of("Current", "integer", STATUS, "currentNumberScheduled"),
+        Column::of("Ready", "integer", STATUS, "numberReady"),
+        Column::of("Up-to-date", "integer", STATUS, "updatedNumberScheduled"),
+        Column::of("Available", "integer", STATUS, "numberAvailable"),
+        Column::of("Node Selector", "string", "io.k8s.api.core.v1.PodSpec", "nodeSelector"),
+        Column::age(),
+        containers,
+        images,
+        Column::of("Selector", "string", SPEC, "selector").wide(),
+    ]
+}
+
+fn cells(object: &Object, now: Time) -> Vec<Value> {
+    let tree = object.to_value();
+    let [names, images] = container_cells(&tree, "spec.template.spec");
+    let status = |field: &str| Value::from(number(&tree["status"], field));
+    vec![
+        name(object),
+        status("desiredNumberScheduled"),
+        status("currentNumberScheduled"),
+        status("numberReady"),
+        status("updatedNumberScheduled"),
+        status("numberAvailable"),
+        json!(labels(&tree, "spec.template.spec.nodeSelector")),
+        age(object, now),
+        names,
+        images,
+        json!(label_selector(&tree, "spec.selector")),
+    ]
+}

@@ -2,7 +2,13 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::{Time, human_duration, parse};
 use crate::apis::kind::{Builtin, Kind, Subresource};
+use crate::apis::print::{container_cells, container_columns, label_selector, name};
+use crate::apis::table::{Column, age};
+use crate::apis::tree::{at, is_set, items, number, text};
+use serde_json::{Value, json};
 
 /// `jobs`
 pub static JOBS: Builtin = LazyLock::new(|| {
@@ -11,5 +17,70 @@ pub static JOBS: Builtin = LazyLock::new(|| {
         .with(&[Subresource::Status])
         .selectable_as("status.successful", "status.succeeded", "0")
         .with_generation()
+        .printed(columns(), cells)
         .into()
 });
+
+const SPEC: &str = "io.k8s.api.batch.v1.JobSpec";
+const STATUS: &str = "io.k8s.api.batch.v1.JobStatus";
+
+fn columns() -> Vec<Column> {
+    let [containers, images] = container_columns();
+    vec![
+        Column::name(),
+        Column::new("Status", "string", "Status of the job."),
+        Column::of("Completions", "string", STATUS, "succeeded"),
+        Column::new("Duration", "string", "Time required to complete the job."),
+        Column::age(),
+        containers,
+        images,
+        Column::of("Selector", "string", SPEC, "selector").wide(),
+    ]
+}
+
+fn cells(object: &Object, now: Time) -> Vec<Value> {
+    let tree = object.to_value();
+    let [names, images] = container_cells(&tree, "spec.template.spec");
+    vec![
+        name(object),
+        status(object, &tree).into(),
+        completions(&tree).into(),
+        duration(&tree, now).into(),
+        age(object, now),
+        names,
+        images,
+        json!(label_selector(&tree, "spec.selector")),
+    ]
+}
+
+fn status(object: &Object, tree: &Value) -> &'static str {
+    let conditions = items(tree, "status.conditions");
+    let has = |kind: &str| {
+        let found = conditions.iter().find(|condition| text(condition, "type") == kind);
+        found.is_some_and(|condition| text(condition, "status") == "True")
+    };
+    match () {
+        () if has("Complete") => "Complete",
+        () if has("Failed") => "Failed",
+        () if object.is_deleting() => "Terminating",
+        () if has("Suspended") => "Suspended",
+        () if has("FailureTarget") => "FailureTarget",
+        () => "Running",
+    }
+}
+
+fn completions(tree: &Value) -> String {
+    let succeeded = number(tree, "status.succeeded");
+    match (at(tree, "spec.completions").as_i64(), number(tree, "spec.parallelism")) {
+        (Some(completions), _) => format!("{succeeded}/{completions}"),
+        (None, parallelism) if parallelism > 1 => format!("{succeeded}/1 of {parallelism}"),
+        (None, _) => format!("{succeeded}/1"),
+    }
+}
+
+fn duration(tree: &Value, now: Time) -> String {
+    let Some(start) = parse(text(tree, "status.startTime")) else { return String::new() };
+    let end =
+        if is_set(tree, "status.completionTime") { parse(text(tree, "status.completionTime")) } else { None };
+    human_duration((end.unwrap_or(now) - start).num_seconds())
+}

@@ -2,9 +2,26 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
+use crate::apis::print::name;
+use crate::apis::table::{Column, age};
+use crate::apis::tree::text;
+use serde_json::{Value, json};
 
 /// `leases`
 pub static LEASES: Builtin = LazyLock::new(|| {
-    Kind::builtin("coordination.k8s.io", "v1", "Lease", "leases", "io.k8s.api.coordination.v1").into()
+    Kind::builtin("coordination.k8s.io", "v1", "Lease", "leases", "io.k8s.api.coordination.v1")
+        .printed(columns(), cells)
+        .into()
 });
+
+fn columns() -> Vec<Column> {
+    let holder = Column::of("Holder", "string", "io.k8s.api.coordination.v1.LeaseSpec", "holderIdentity");
+    vec![Column::name(), holder, Column::age()]
+}
+
+fn cells(object: &Object, now: Time) -> Vec<Value> {
+    vec![name(object), json!(text(&object.to_value(), "spec.holderIdentity")), age(object, now)]
+}

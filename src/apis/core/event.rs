@@ -3,7 +3,13 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::{Time, parse};
 use crate::apis::kind::{Builtin, Kind};
+use crate::apis::print::{name, or};
+use crate::apis::table::{Column, since};
+use crate::apis::tree::{at, number, text};
+use serde_json::{Value, json};
 
 /// `events`
 pub static EVENTS: Builtin = LazyLock::new(|| {
@@ -23,5 +29,62 @@ pub static EVENTS: Builtin = LazyLock::new(|| {
             "type",
         ])
         .selectable_as("source", "source.component", "")
+        .printed(columns(), |object, now| cells(object, &object.to_value(), now))
         .into()
 });
+
+const DEFINITION: &str = "io.k8s.api.core.v1.Event";
+
+/// The columns of both forms of Event.
+pub fn columns() -> Vec<Column> {
+    vec![
+        Column::of("Last Seen", "string", DEFINITION, "lastTimestamp"),
+        Column::of("Type", "string", DEFINITION, "type"),
+        Column::of("Reason", "string", DEFINITION, "reason"),
+        Column::of("Object", "string", DEFINITION, "involvedObject"),
+        Column::of("Subobject", "string", "io.k8s.api.core.v1.ObjectReference", "fieldPath").wide(),
+        Column::of("Source", "string", DEFINITION, "source").wide(),
+        Column::of("Message", "string", DEFINITION, "message"),
+        Column::of("First Seen", "string", DEFINITION, "firstTimestamp").wide(),
+        Column::of("Count", "string", DEFINITION, "count").wide(),
+        Column::name().wide(),
+    ]
+}
+
+/// The row of an event; `tree` is its core form.
+pub fn cells(object: &Object, tree: &Value, now: Time) -> Vec<Value> {
+    let time = |path: &str| parse(text(tree, path));
+    let first = time("firstTimestamp").or(time("eventTime"));
+    let (last, count) = match at(tree, "series") {
+        Value::Null => (time("lastTimestamp").or(first), number(tree, "count").max(1)),
+        series => (time("series.lastObservedTime"), number(series, "count")),
+    };
+    vec![
+        since(last, now).into(),
+        json!(text(tree, "type")),
+        json!(text(tree, "reason")),
+        target(tree).into(),
+        json!(text(tree, "involvedObject.fieldPath")),
+        source(tree).into(),
+        json!(text(tree, "message").trim()),
+        since(first, now).into(),
+        count.into(),
+        name(object),
+    ]
+}
+
+fn target(tree: &Value) -> String {
+    let kind = text(tree, "involvedObject.kind").to_lowercase();
+    match text(tree, "involvedObject.name") {
+        "" => kind,
+        name => format!("{kind}/{name}"),
+    }
+}
+
+fn source(tree: &Value) -> String {
+    let component = or(text(tree, "source.component"), text(tree, "reportingComponent"));
+    match or(text(tree, "source.host"), text(tree, "reportingInstance")) {
+        "" => component.to_owned(),
+        instance => format!("{component}, {instance}"),
+    }
+}

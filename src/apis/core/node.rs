@@ -2,7 +2,14 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
+use crate::apis::print::{name, or};
+use crate::apis::table::{Column, age};
+use crate::apis::tree::{flag, items, text};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// `nodes`
 pub static NODES: Builtin = LazyLock::new(|| {
@@ -11,5 +18,69 @@ pub static NODES: Builtin = LazyLock::new(|| {
         .short(&["no"])
         .with(&[Subresource::Proxy, Subresource::Status])
         .selectable_as("spec.unschedulable", "spec.unschedulable", "false")
+        .printed(columns(), cells)
         .into()
 });
+
+const STATUS: &str = "io.k8s.api.core.v1.NodeStatus";
+const SYSTEM: &str = "io.k8s.api.core.v1.NodeSystemInfo";
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::name(),
+        Column::new("Status", "string", "The status of the node"),
+        Column::new("Roles", "string", "The roles of the node"),
+        Column::age(),
+        Column::of("Version", "string", SYSTEM, "kubeletVersion"),
+        Column::of("Internal-IP", "string", STATUS, "addresses").wide(),
+        Column::of("External-IP", "string", STATUS, "addresses").wide(),
+        Column::of("OS-Image", "string", SYSTEM, "osImage").wide(),
+        Column::of("Kernel-Version", "string", SYSTEM, "kernelVersion").wide(),
+        Column::of("Container-Runtime", "string", SYSTEM, "containerRuntimeVersion").wide(),
+    ]
+}
+
+fn cells(object: &Object, now: Time) -> Vec<Value> {
+    let tree = object.to_value();
+    let info = |field: &str| json!(or(text(&tree["status"]["nodeInfo"], field), "<unknown>"));
+    vec![
+        name(object),
+        status(&tree).into(),
+        roles(object).into(),
+        age(object, now),
+        json!(text(&tree, "status.nodeInfo.kubeletVersion")),
+        json!(address(&tree, "InternalIP")),
+        json!(address(&tree, "ExternalIP")),
+        info("osImage"),
+        info("kernelVersion"),
+        info("containerRuntimeVersion"),
+    ]
+}
+
+fn status(tree: &Value) -> String {
+    // The last one of a type counts, as upstream keeps them in a map.
+    let ready = items(tree, "status.conditions").iter().rfind(|condition| text(condition, "type") == "Ready");
+    let status = match ready.map(|condition| text(condition, "status")) {
+        None => "Unknown",
+        Some("True") => "Ready",
+        Some(_) => "NotReady",
+    };
+    let cordoned = if flag(tree, "spec.unschedulable") { ",SchedulingDisabled" } else { "" };
+    format!("{status}{cordoned}")
+}
+
+fn roles(object: &Object) -> String {
+    let role = |(key, value): (&String, &String)| match key.strip_prefix("node-role.kubernetes.io/") {
+        Some(role) => Some(role.to_owned()),
+        None if key == "kubernetes.io/role" => Some(value.clone()),
+        None => None,
+    };
+    let roles: BTreeSet<String> = object.metadata.labels.iter().filter_map(role).collect();
+    let roles: Vec<String> = roles.into_iter().filter(|role| !role.is_empty()).collect();
+    or(&roles.join(","), "<none>").to_owned()
+}
+
+fn address<'a>(tree: &'a Value, kind: &str) -> &'a str {
+    let mut addresses = items(tree, "status.addresses").iter();
+    addresses.find(|address| text(address, "type") == kind).map_or("<none>", |found| text(found, "address"))
+}

@@ -2,9 +2,32 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
+use crate::apis::print::{container_cells, labels, name};
+use crate::apis::table::Column;
+use serde_json::{Value, json};
 
 /// `podtemplates`
 pub static POD_TEMPLATES: Builtin = LazyLock::new(|| {
-    Kind::builtin("", "v1", "PodTemplate", "podtemplates", "io.k8s.api.core.v1").with_generation().into()
+    Kind::builtin("", "v1", "PodTemplate", "podtemplates", "io.k8s.api.core.v1")
+        .with_generation()
+        .printed(columns(), cells)
+        .into()
 });
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::name(),
+        Column::new("Containers", "string", "Names of each container in the template."),
+        Column::new("Images", "string", "Images referenced by each container in the template."),
+        Column::new("Pod Labels", "string", "The labels for the pod template."),
+    ]
+}
+
+fn cells(object: &Object, _: Time) -> Vec<Value> {
+    let tree = object.to_value();
+    let [names, images] = container_cells(&tree, "template.spec");
+    vec![name(object), names, images, json!(labels(&tree, "template.metadata.labels"))]
+}

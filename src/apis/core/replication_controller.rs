@@ -2,7 +2,13 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
+use crate::apis::print::{container_cells, container_columns, labels, name};
+use crate::apis::table::{Column, age};
+use crate::apis::tree::number;
+use serde_json::{Value, json};
 
 /// `replicationcontrollers`
 pub static REPLICATION_CONTROLLERS: Builtin = LazyLock::new(|| {
@@ -12,5 +18,38 @@ pub static REPLICATION_CONTROLLERS: Builtin = LazyLock::new(|| {
         .with(&[Subresource::Scale, Subresource::Status])
         .selectable_as("status.replicas", "status.replicas", "0")
         .with_generation()
+        .printed(columns(), cells)
         .into()
 });
+
+const SPEC: &str = "io.k8s.api.core.v1.ReplicationControllerSpec";
+const STATUS: &str = "io.k8s.api.core.v1.ReplicationControllerStatus";
+
+fn columns() -> Vec<Column> {
+    let [containers, images] = container_columns();
+    vec![
+        Column::name(),
+        Column::of("Desired", "integer", SPEC, "replicas"),
+        Column::of("Current", "integer", STATUS, "replicas"),
+        Column::of("Ready", "integer", STATUS, "readyReplicas"),
+        Column::age(),
+        containers,
+        images,
+        Column::of("Selector", "string", SPEC, "selector").wide(),
+    ]
+}
+
+fn cells(object: &Object, now: Time) -> Vec<Value> {
+    let tree = object.to_value();
+    let [names, images] = container_cells(&tree, "spec.template.spec");
+    vec![
+        name(object),
+        number(&tree, "spec.replicas").into(),
+        number(&tree, "status.replicas").into(),
+        number(&tree, "status.readyReplicas").into(),
+        age(object, now),
+        names,
+        images,
+        json!(labels(&tree, "spec.selector")),
+    ]
+}

@@ -2,7 +2,13 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
+use crate::apis::print::{labels, load_balancer, name, or};
+use crate::apis::table::{Column, age};
+use crate::apis::tree::{items, number, text, texts};
+use serde_json::{Value, json};
 
 /// `services`
 pub static SERVICES: Builtin = LazyLock::new(|| {
@@ -11,5 +17,58 @@ pub static SERVICES: Builtin = LazyLock::new(|| {
         .in_categories(&["all"])
         .with(&[Subresource::Proxy, Subresource::Status])
         .selectable_by(&["spec.clusterIP", "spec.type"])
+        .printed(columns(), cells)
         .into()
 });
+
+const SPEC: &str = "io.k8s.api.core.v1.ServiceSpec";
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::name(),
+        Column::of("Type", "string", SPEC, "type"),
+        Column::of("Cluster-IP", "string", SPEC, "clusterIP"),
+        Column::of("External-IP", "string", SPEC, "externalIPs"),
+        Column::of("Port(s)", "string", SPEC, "ports"),
+        Column::age(),
+        Column::of("Selector", "string", SPEC, "selector").wide(),
+    ]
+}
+
+fn cells(object: &Object, now: Time) -> Vec<Value> {
+    let tree = object.to_value();
+    let cluster_ips = texts(&tree, "spec.clusterIPs");
+    vec![
+        name(object),
+        json!(text(&tree, "spec.type")),
+        json!(cluster_ips.first().unwrap_or(&"<none>")),
+        external_ip(&tree).into(),
+        json!(or(&ports(&tree), "<none>")),
+        age(object, now),
+        json!(labels(&tree, "spec.selector")),
+    ]
+}
+
+fn external_ip(tree: &Value) -> String {
+    let mut addresses = texts(tree, "spec.externalIPs");
+    let balancer = load_balancer(tree);
+    match text(tree, "spec.type") {
+        "ClusterIP" | "NodePort" => or(&addresses.join(","), "<none>").to_owned(),
+        "LoadBalancer" => {
+            if !balancer.is_empty() {
+                addresses.insert(0, &balancer);
+            }
+            or(&addresses.join(","), "<pending>").to_owned()
+        }
+        "ExternalName" => text(tree, "spec.externalName").to_owned(),
+        _ => "<unknown>".to_owned(),
+    }
+}
+
+fn ports(tree: &Value) -> String {
+    let piece = |port: &Value| match number(port, "nodePort") {
+        0 => format!("{}/{}", number(port, "port"), text(port, "protocol")),
+        node_port => format!("{}:{node_port}/{}", number(port, "port"), text(port, "protocol")),
+    };
+    items(tree, "spec.ports").iter().map(piece).collect::<Vec<_>>().join(",")
+}

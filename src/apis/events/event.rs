@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::apis::core::event::EVENTS as CORE_EVENTS;
+use crate::apis::core::event::{self as core, EVENTS as CORE_EVENTS};
 use crate::apis::kind::{Builtin, Kind, StoredAs};
 
 /// What the same field is called in this form and in the core form.
@@ -34,6 +34,7 @@ pub static EVENTS: Builtin = LazyLock::new(|| {
         .selectable_by(&["reason"])
         .selectable_as("reportingController", "reportingComponent", "")
         .selectable_by(&["type"])
+        .printed(core::columns(), |object, now| core::cells(object, &to_core(object.to_value()), now))
         .stored_as(StoredAs { kind: &CORE_EVENTS, encode: to_core, decode: from_core })
         .into()
 });

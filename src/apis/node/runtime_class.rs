@@ -2,11 +2,27 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
+use crate::apis::print::name;
+use crate::apis::table::{Column, age};
+use crate::apis::tree::text;
+use serde_json::{Value, json};
 
 /// `runtimeclasses`
 pub static RUNTIME_CLASSES: Builtin = LazyLock::new(|| {
     Kind::builtin("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", "io.k8s.api.node.v1")
         .cluster_scoped()
+        .printed(columns(), cells)
         .into()
 });
+
+fn columns() -> Vec<Column> {
+    let handler = Column::of("Handler", "string", "io.k8s.api.node.v1.RuntimeClass", "handler");
+    vec![Column::name(), handler, Column::age()]
+}
+
+fn cells(object: &Object, now: Time) -> Vec<Value> {
+    vec![name(object), json!(text(&object.to_value(), "handler")), age(object, now)]
+}

@@ -2,7 +2,13 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
+use crate::apis::print::name;
+use crate::apis::table::{Column, age};
+use crate::apis::tree::{flag, number, text};
+use serde_json::{Value, json};
 
 /// `priorityclasses`
 pub static PRIORITY_CLASSES: Builtin = LazyLock::new(|| {
@@ -10,5 +16,29 @@ pub static PRIORITY_CLASSES: Builtin = LazyLock::new(|| {
         .cluster_scoped()
         .short(&["pc"])
         .with_generation()
+        .printed(columns(), cells)
         .into()
 });
+
+const DEFINITION: &str = "io.k8s.api.scheduling.v1.PriorityClass";
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::name(),
+        Column::of("Value", "integer", DEFINITION, "value"),
+        Column::of("Global-Default", "boolean", DEFINITION, "globalDefault"),
+        Column::age(),
+        Column::of("PreemptionPolicy", "string", DEFINITION, "preemptionPolicy"),
+    ]
+}
+
+fn cells(object: &Object, now: Time) -> Vec<Value> {
+    let tree = object.to_value();
+    vec![
+        name(object),
+        number(&tree, "value").into(),
+        flag(&tree, "globalDefault").into(),
+        age(object, now),
+        json!(text(&tree, "preemptionPolicy")),
+    ]
+}

@@ -2,12 +2,19 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
+use crate::apis::print::{name, or};
+use crate::apis::table::{Column, age};
+use crate::apis::tree::{at, count, text, texts};
+use serde_json::{Value, json};
 
 /// `csidrivers`
 pub static CSI_DRIVERS: Builtin = LazyLock::new(|| {
     Kind::builtin("storage.k8s.io", "v1", "CSIDriver", "csidrivers", "io.k8s.api.storage.v1")
         .cluster_scoped()
+        .printed(driver_columns(), driver_cells)
         .into()
 });
 
@@ -15,6 +22,7 @@ pub static CSI_DRIVERS: Builtin = LazyLock::new(|| {
 pub static CSI_NODES: Builtin = LazyLock::new(|| {
     Kind::builtin("storage.k8s.io", "v1", "CSINode", "csinodes", "io.k8s.api.storage.v1")
         .cluster_scoped()
+        .printed(node_columns(), node_cells)
         .into()
 });
 
@@ -27,5 +35,63 @@ pub static CSI_STORAGE_CAPACITIES: Builtin = LazyLock::new(|| {
         "csistoragecapacities",
         "io.k8s.api.storage.v1",
     )
+    .printed(capacity_columns(), capacity_cells)
     .into()
 });
+
+const DRIVER: &str = "io.k8s.api.storage.v1.CSIDriverSpec";
+const CAPACITY: &str = "io.k8s.api.storage.v1.CSIStorageCapacity";
+
+fn driver_columns() -> Vec<Column> {
+    vec![
+        Column::name(),
+        Column::of("AttachRequired", "boolean", DRIVER, "attachRequired"),
+        Column::of("PodInfoOnMount", "boolean", DRIVER, "podInfoOnMount"),
+        Column::of("StorageCapacity", "boolean", DRIVER, "storageCapacity"),
+        Column::of("TokenRequests", "string", DRIVER, "tokenRequests"),
+        Column::of("RequiresRepublish", "boolean", DRIVER, "requiresRepublish"),
+        Column::of("Modes", "string", DRIVER, "volumeLifecycleModes"),
+        Column::age(),
+    ]
+}
+
+fn driver_cells(object: &Object, now: Time) -> Vec<Value> {
+    let tree = object.to_value();
+    let flag = |field: &str, default: bool| json!(at(&tree["spec"], field).as_bool().unwrap_or(default));
+    let audiences = at(&tree, "spec.tokenRequests").as_array().map(|requests| {
+        requests.iter().map(|request| text(request, "audience")).collect::<Vec<_>>().join(",")
+    });
+    vec![
+        name(object),
+        flag("attachRequired", true),
+        flag("podInfoOnMount", false),
+        flag("storageCapacity", false),
+        audiences.unwrap_or("<unset>".into()).into(),
+        flag("requiresRepublish", false),
+        json!(or(&texts(&tree, "spec.volumeLifecycleModes").join(","), "<none>")),
+        age(object, now),
+    ]
+}
+
+fn node_columns() -> Vec<Column> {
+    let drivers = "Drivers indicates the number of CSI drivers registered on the node";
+    vec![Column::name(), Column::new("Drivers", "integer", drivers), Column::age()]
+}
+
+fn node_cells(object: &Object, now: Time) -> Vec<Value> {
+    vec![name(object), count(&object.to_value(), "spec.drivers").into(), age(object, now)]
+}
+
+fn capacity_columns() -> Vec<Column> {
+    vec![
+        Column::name(),
+        Column::of("StorageClassName", "string", CAPACITY, "storageClassName"),
+        Column::of("Capacity", "string", CAPACITY, "capacity"),
+    ]
+}
+
+fn capacity_cells(object: &Object, _: Time) -> Vec<Value> {
+    let tree = object.to_value();
+    let capacity = at(&tree, "capacity").as_str().unwrap_or("<unset>");
+    vec![name(object), json!(text(&tree, "storageClassName")), json!(capacity)]
+}

@@ -2,12 +2,51 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
+use crate::apis::print::or;
+use crate::apis::table::{Column, age};
+use crate::apis::tree::{annotation, flag, text};
+use serde_json::{Value, json};
 
 /// `storageclasses`
 pub static STORAGE_CLASSES: Builtin = LazyLock::new(|| {
     Kind::builtin("storage.k8s.io", "v1", "StorageClass", "storageclasses", "io.k8s.api.storage.v1")
         .cluster_scoped()
         .short(&["sc"])
+        .printed(columns(), cells)
         .into()
 });
+
+const DEFINITION: &str = "io.k8s.api.storage.v1.StorageClass";
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::name(),
+        Column::of("Provisioner", "string", DEFINITION, "provisioner"),
+        Column::of("ReclaimPolicy", "string", DEFINITION, "reclaimPolicy"),
+        Column::of("VolumeBindingMode", "string", DEFINITION, "volumeBindingMode"),
+        Column::of("AllowVolumeExpansion", "string", DEFINITION, "allowVolumeExpansion"),
+        Column::age(),
+    ]
+}
+
+fn cells(object: &Object, now: Time) -> Vec<Value> {
+    let tree = object.to_value();
+    let is_default = |name: &str| annotation(&tree, name) == "true";
+    let mark = match is_default("storageclass.kubernetes.io/is-default-class")
+        || is_default("storageclass.beta.kubernetes.io/is-default-class")
+    {
+        true => " (default)",
+        false => "",
+    };
+    vec![
+        format!("{}{mark}", object.metadata.name).into(),
+        json!(text(&tree, "provisioner")),
+        json!(or(text(&tree, "reclaimPolicy"), "Delete")),
+        json!(or(text(&tree, "volumeBindingMode"), "Immediate")),
+        flag(&tree, "allowVolumeExpansion").into(),
+        age(object, now),
+    ]
+}

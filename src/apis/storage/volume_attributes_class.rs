@@ -2,7 +2,12 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
+use crate::apis::table::{Column, age};
+use crate::apis::tree::{annotation, text};
+use serde_json::{Value, json};
 
 /// `volumeattributesclasses`
 pub static VOLUME_ATTRIBUTES_CLASSES: Builtin = LazyLock::new(|| {
@@ -15,5 +20,20 @@ pub static VOLUME_ATTRIBUTES_CLASSES: Builtin = LazyLock::new(|| {
     )
     .cluster_scoped()
     .short(&["vac"])
+    .printed(columns(), cells)
     .into()
 });
+
+fn columns() -> Vec<Column> {
+    let definition = "io.k8s.api.storage.v1.VolumeAttributesClass";
+    vec![Column::name(), Column::of("DriverName", "string", definition, "driverName"), Column::age()]
+}
+
+fn cells(object: &Object, now: Time) -> Vec<Value> {
+    let tree = object.to_value();
+    let is_default =
+        annotation(&tree, "volumeattributesclass.alpha.kubernetes.io/is-default-class") == "true";
+    let mark = if is_default { " (default)" } else { "" };
+    let name = format!("{}{mark}", object.metadata.name);
+    vec![name.into(), json!(text(&tree, "driverName")), age(object, now)]
+}

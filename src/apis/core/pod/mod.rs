@@ -1,5 +1,7 @@
 //! Pod: containers that live and die together.
 
+mod printer;
+
 use std::sync::LazyLock;
 
 use crate::apis::kind::{Builtin, Kind, Subresource};
@@ -30,5 +32,6 @@ pub static PODS: Builtin = LazyLock::new(|| {
         .selectable_as("spec.hostNetwork", "spec.hostNetwork", "false")
         .selectable_by(&["status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName"])
         .with_generation()
+        .printed(printer::columns(), printer::cells)
         .into()
 });
