@@ -54,6 +54,7 @@ pub fn all() -> Vec<&'static Builtin> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
     use std::collections::BTreeSet;
 
     #[test]
@@ -73,6 +74,30 @@ mod tests {
             let stored = kind.storage_kind();
             let pairs = kind.selectable.iter().zip(&stored.selectable);
             assert!(pairs.into_iter().all(|(ours, theirs)| ours.path == theirs.path), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn defaults_are_upstreams_and_defaulting_twice_changes_nothing() {
+        let cases: Vec<Value> = serde_yaml::from_str(include_str!("testdata/defaults.yaml")).unwrap();
+        for case in cases {
+            let kinds = all();
+            let kind =
+                kinds.iter().find(|kind| kind.collection_path("") == case["path"].as_str().unwrap()).unwrap();
+            let mut tree = case["given"].clone();
+            (kind.defaults)(&mut tree);
+            assert_eq!(tree, case["wanted"], "{kind:?}\n{tree:#}\n{:#}", case["wanted"]);
+            (kind.defaults)(&mut tree);
+            assert_eq!(tree, case["wanted"], "{kind:?} again");
+        }
+    }
+
+    #[test]
+    fn defaulting_an_empty_object_of_any_kind_goes_well() {
+        for kind in all() {
+            for mut tree in [json!({}), json!({"spec": null, "status": []}), json!([])] {
+                (kind.defaults)(&mut tree);
+            }
         }
     }
 }

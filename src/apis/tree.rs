@@ -86,6 +86,13 @@ pub fn get_mut<'a>(value: &'a mut Value, path: &str) -> Option<&'a mut Value> {
     found.filter(|value| !value.is_null())
 }
 
+/// Changes what is at `path`, if there is something.
+pub fn change(value: &mut Value, path: &str, how: impl FnOnce(&mut Value)) {
+    if let Some(found) = get_mut(value, path) {
+        how(found);
+    }
+}
+
 /// The list at `path`, to be changed.
 pub fn items_mut<'a>(value: &'a mut Value, path: &str) -> &'a mut [Value] {
     get_mut(value, path).and_then(Value::as_array_mut).map_or(&mut [], Vec::as_mut_slice)

@@ -4,10 +4,12 @@ use std::sync::LazyLock;
 
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
+use crate::apis::core::pod::defaults::pod_spec;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{container_cells, container_columns, label_selector, labels, name};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::number;
+use crate::apis::tree::*;
 use serde_json::{Value, json};
 
 /// `daemonsets`
@@ -18,6 +20,7 @@ pub static DAEMON_SETS: Builtin = LazyLock::new(|| {
         .with(&[Subresource::Status])
         .with_generation()
         .printed(columns(), cells)
+        .defaulted(defaults)
         .into()
 });
 
@@ -58,4 +61,14 @@ fn cells(object: &Object, now: Time) -> Vec<Value> {
         images,
         json!(label_selector(&tree, "spec.selector")),
     ]
+}
+
+fn defaults(set: &mut Value) {
+    set_if_zero(set, "spec.updateStrategy.type", "RollingUpdate");
+    if text(set, "spec.updateStrategy.type") == "RollingUpdate" {
+        set_if_unset(set, "spec.updateStrategy.rollingUpdate.maxUnavailable", 1);
+        set_if_unset(set, "spec.updateStrategy.rollingUpdate.maxSurge", 0);
+    }
+    set_if_unset(set, "spec.revisionHistoryLimit", 10);
+    pod_spec(set, "spec.template.spec");
 }

@@ -4,10 +4,12 @@ use std::sync::LazyLock;
 
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
+use crate::apis::core::pod::defaults::pod_spec;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{container_cells, container_columns, name, selector};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::number;
+use crate::apis::tree::*;
 use serde_json::{Value, json};
 
 /// `deployments`
@@ -18,6 +20,7 @@ pub static DEPLOYMENTS: Builtin = LazyLock::new(|| {
         .with(&[Subresource::Scale, Subresource::Status])
         .with_generation()
         .printed(columns(), cells)
+        .defaulted(defaults)
         .into()
 });
 
@@ -52,4 +55,16 @@ fn cells(object: &Object, now: Time) -> Vec<Value> {
         images,
         json!(selector(&tree, "spec.selector").unwrap_or_else(|_| "<invalid>".into())),
     ]
+}
+
+fn defaults(deployment: &mut Value) {
+    set_if_unset(deployment, "spec.replicas", 1);
+    set_if_zero(deployment, "spec.strategy.type", "RollingUpdate");
+    if text(deployment, "spec.strategy.type") == "RollingUpdate" {
+        set_if_unset(deployment, "spec.strategy.rollingUpdate.maxUnavailable", "25%");
+        set_if_unset(deployment, "spec.strategy.rollingUpdate.maxSurge", "25%");
+    }
+    set_if_unset(deployment, "spec.revisionHistoryLimit", 10);
+    set_if_unset(deployment, "spec.progressDeadlineSeconds", 600);
+    pod_spec(deployment, "spec.template.spec");
 }

@@ -4,10 +4,12 @@ use std::sync::LazyLock;
 
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
+use crate::apis::core::pod::defaults::pod_spec;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{container_cells, container_columns, label_selector, name};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::number;
+use crate::apis::tree::*;
 use serde_json::{Value, json};
 
 /// `replicasets`
@@ -19,6 +21,7 @@ pub static REPLICA_SETS: Builtin = LazyLock::new(|| {
         .selectable_as("status.replicas", "status.replicas", "0")
         .with_generation()
         .printed(columns(), cells)
+        .defaulted(defaults)
         .into()
 });
 
@@ -52,4 +55,9 @@ fn cells(object: &Object, now: Time) -> Vec<Value> {
         images,
         json!(label_selector(&tree, "spec.selector")),
     ]
+}
+
+fn defaults(set: &mut Value) {
+    set_if_unset(set, "spec.replicas", 1);
+    pod_spec(set, "spec.template.spec");
 }

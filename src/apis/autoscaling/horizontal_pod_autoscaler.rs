@@ -7,8 +7,8 @@ use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{name, with_more};
 use crate::apis::table::{Column, age};
-use crate::apis::tree::{at, is_set, items, number, text};
-use serde_json::Value;
+use crate::apis::tree::*;
+use serde_json::{Value, json};
 
 /// `horizontalpodautoscalers`
 pub static HORIZONTAL_POD_AUTOSCALERS: Builtin = LazyLock::new(|| {
@@ -23,6 +23,7 @@ pub static HORIZONTAL_POD_AUTOSCALERS: Builtin = LazyLock::new(|| {
     .in_categories(&["all"])
     .with(&[Subresource::Status])
     .printed(columns(), |object, now| cells(object, &object.to_value(), now))
+    .defaulted(defaults)
     .into()
 });
 
@@ -97,5 +98,22 @@ fn amount(value: &Value, field: &str) -> Option<String> {
         Value::String(quantity) => Some(quantity.clone()),
         Value::Number(percent) => Some(format!("{percent}%")),
         _ => None,
+    }
+}
+
+/// The defaults of the v2 form.
+pub fn defaults(autoscaler: &mut Value) {
+    set_if_unset(autoscaler, "spec.minReplicas", 1);
+    let cpu = json!({"type": "Resource",
+        "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}});
+    set_if_zero(autoscaler, "spec.metrics", json!([cpu]));
+    if let Some(behavior) = get_mut(autoscaler, "spec.behavior") {
+        let percent = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
+        let pods = json!({"type": "Pods", "value": 4, "periodSeconds": 15});
+        set_if_unset(behavior, "scaleUp.stabilizationWindowSeconds", 0);
+        for (rules, policies) in [("scaleUp", json!([pods, percent])), ("scaleDown", json!([percent]))] {
+            set_if_unset(behavior, &format!("{rules}.selectPolicy"), "Max");
+            set_if_unset(behavior, &format!("{rules}.policies"), policies);
+        }
     }
 }

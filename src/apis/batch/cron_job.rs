@@ -4,10 +4,11 @@ use std::sync::LazyLock;
 
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::{Time, parse};
+use crate::apis::batch::job;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{boolean, container_cells, container_columns, label_selector, name};
 use crate::apis::table::{Column, age, since};
-use crate::apis::tree::{at, count, text};
+use crate::apis::tree::*;
 use serde_json::{Value, json};
 
 /// `cronjobs`
@@ -18,6 +19,7 @@ pub static CRON_JOBS: Builtin = LazyLock::new(|| {
         .with(&[Subresource::Status])
         .with_generation()
         .printed(columns(), cells)
+        .defaulted(defaults)
         .into()
 });
 
@@ -56,4 +58,12 @@ fn cells(object: &Object, now: Time) -> Vec<Value> {
         images,
         json!(label_selector(&tree, "spec.jobTemplate.spec.selector")),
     ]
+}
+
+fn defaults(cron_job: &mut Value) {
+    set_if_zero(cron_job, "spec.concurrencyPolicy", "Allow");
+    set_if_unset(cron_job, "spec.suspend", false);
+    set_if_unset(cron_job, "spec.successfulJobsHistoryLimit", 3);
+    set_if_unset(cron_job, "spec.failedJobsHistoryLimit", 1);
+    job::default_spec(cron_job, "spec.jobTemplate.spec");
 }

@@ -4,10 +4,11 @@ use std::sync::LazyLock;
 
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::{Time, human_duration, parse};
+use crate::apis::core::pod::defaults::pod_spec;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{container_cells, container_columns, label_selector, name};
 use crate::apis::table::{Column, age};
-use crate::apis::tree::{at, is_set, items, number, text};
+use crate::apis::tree::*;
 use serde_json::{Value, json};
 
 /// `jobs`
@@ -18,6 +19,7 @@ pub static JOBS: Builtin = LazyLock::new(|| {
         .selectable_as("status.successful", "status.succeeded", "0")
         .with_generation()
         .printed(columns(), cells)
+        .defaulted(defaults)
         .into()
 });
 
@@ -83,4 +85,34 @@ fn duration(tree: &Value, now: Time) -> String {
     let end =
         if is_set(tree, "status.completionTime") { parse(text(tree, "status.completionTime")) } else { None };
     human_duration((end.unwrap_or(now) - start).num_seconds())
+}
+
+fn defaults(job: &mut Value) {
+    if !is_set(job, "spec.completions") && !is_set(job, "spec.parallelism") {
+        set(job, "spec.completions", 1);
+    }
+    set_if_unset(job, "spec.parallelism", 1);
+    // With a limit for each index, the limit for all of them together is as good as none.
+    let limit = if is_set(job, "spec.backoffLimitPerIndex") { i32::MAX } else { 6 };
+    set_if_unset(job, "spec.backoffLimit", limit);
+    let labels = at(job, "spec.template.metadata.labels").clone();
+    if !is_zero(&labels) {
+        set_if_zero(job, "metadata.labels", labels);
+    }
+    set_if_unset(job, "spec.completionMode", "NonIndexed");
+    set_if_unset(job, "spec.suspend", false);
+    let replacement = if is_set(job, "spec.podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
+    set_if_unset(job, "spec.podReplacementPolicy", replacement);
+    set_if_unset(job, "spec.manualSelector", false);
+    default_spec(job, "spec");
+}
+
+/// What holds for the spec of a Job and for that in a CronJob's template.
+pub fn default_spec(tree: &mut Value, path: &str) {
+    for rule in items_mut(tree, &format!("{path}.podFailurePolicy.rules")) {
+        for pattern in items_mut(rule, "onPodConditions") {
+            set_if_zero(pattern, "status", "True");
+        }
+    }
+    pod_spec(tree, &format!("{path}.template.spec"));
 }

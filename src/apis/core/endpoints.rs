@@ -7,7 +7,7 @@ use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::{name, with_more};
 use crate::apis::table::{Column, age};
-use crate::apis::tree::{items, number, text};
+use crate::apis::tree::*;
 use serde_json::Value;
 
 /// `endpoints`
@@ -15,6 +15,7 @@ pub static ENDPOINTS: Builtin = LazyLock::new(|| {
     Kind::builtin("", "v1", "Endpoints", "endpoints", "io.k8s.api.core.v1")
         .short(&["ep"])
         .printed(columns(), cells)
+        .defaulted(defaults)
         .into()
 });
 
@@ -48,4 +49,12 @@ fn endpoints(tree: &Value) -> String {
 
 fn host_port(address: &str, port: i64) -> String {
     if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
+}
+
+fn defaults(endpoints: &mut Value) {
+    for subset in items_mut(endpoints, "subsets") {
+        for port in items_mut(subset, "ports") {
+            set_if_zero(port, "protocol", "TCP");
+        }
+    }
 }

@@ -8,6 +8,7 @@ use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::name;
 use crate::apis::table::{Column, age};
 use crate::apis::tree::text;
+use crate::apis::tree::*;
 use serde_json::{Value, json};
 
 /// `namespaces`
@@ -19,6 +20,7 @@ pub static NAMESPACES: Builtin = LazyLock::new(|| {
         .with(&[Subresource::Finalize, Subresource::Status])
         .selectable_by(&["status.phase"])
         .printed(columns(), cells)
+        .defaulted(defaults)
         .into()
 });
 
@@ -28,4 +30,13 @@ fn columns() -> Vec<Column> {
 
 fn cells(object: &Object, now: Time) -> Vec<Value> {
     vec![name(object), json!(text(&object.to_value(), "status.phase")), age(object, now)]
+}
+
+/// A namespace bears its name as a label; one whose name is yet to be generated gets it on creation.
+fn defaults(namespace: &mut Value) {
+    let name = text(namespace, "metadata.name").to_owned();
+    if !name.is_empty() {
+        object_mut(namespace, "metadata.labels").insert("kubernetes.io/metadata.name".into(), name.into());
+    }
+    set_if_zero(namespace, "status.phase", "Active");
 }

@@ -7,7 +7,7 @@ use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{name, or};
 use crate::apis::table::{Column, age};
-use crate::apis::tree::{flag, items, text};
+use crate::apis::tree::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -19,6 +19,7 @@ pub static NODES: Builtin = LazyLock::new(|| {
         .with(&[Subresource::Proxy, Subresource::Status])
         .selectable_as("spec.unschedulable", "spec.unschedulable", "false")
         .printed(columns(), cells)
+        .defaulted(defaults)
         .into()
 });
 
@@ -83,4 +84,19 @@ fn roles(object: &Object) -> String {
 fn address<'a>(tree: &'a Value, kind: &str) -> &'a str {
     let mut addresses = items(tree, "status.addresses").iter();
     addresses.find(|address| text(address, "type") == kind).map_or("<none>", |found| text(found, "address"))
+}
+
+fn defaults(node: &mut Value) {
+    if is_set(node, "status.capacity") {
+        let capacity = at(node, "status.capacity").clone();
+        set_if_unset(node, "status.allocatable", capacity);
+    }
+    // `podCIDR` is the first of `podCIDRs`; on a difference the single one wins.
+    let single = text(node, "spec.podCIDR").to_owned();
+    let first = texts(node, "spec.podCIDRs").first().copied().unwrap_or("").to_owned();
+    if !single.is_empty() && single != first {
+        set(node, "spec.podCIDRs", json!([single]));
+    } else if single.is_empty() && !first.is_empty() {
+        set(node, "spec.podCIDR", first);
+    }
 }

@@ -4,10 +4,11 @@ use std::sync::LazyLock;
 
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
+use crate::apis::core::pod::defaults::volume_source;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{access_modes, name, or, quantity};
 use crate::apis::table::{Column, age};
-use crate::apis::tree::{annotation, at, is_set, text};
+use crate::apis::tree::*;
 use serde_json::{Value, json};
 
 /// `persistentvolumes`
@@ -17,6 +18,7 @@ pub static PERSISTENT_VOLUMES: Builtin = LazyLock::new(|| {
         .short(&["pv"])
         .with(&[Subresource::Status])
         .printed(columns(), cells)
+        .defaulted(defaults)
         .into()
 });
 
@@ -64,4 +66,11 @@ fn cells(object: &Object, now: Time) -> Vec<Value> {
         age(object, now),
         json!(at(&tree, "spec.volumeMode").as_str().unwrap_or("<unset>")),
     ]
+}
+
+fn defaults(volume: &mut Value) {
+    set_if_zero(volume, "status.phase", "Pending");
+    set_if_zero(volume, "spec.persistentVolumeReclaimPolicy", "Retain");
+    set_if_unset(volume, "spec.volumeMode", "Filesystem");
+    change(volume, "spec", volume_source);
 }

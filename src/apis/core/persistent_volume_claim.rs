@@ -7,7 +7,7 @@ use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{access_modes, name, or, quantity};
 use crate::apis::table::{Column, age};
-use crate::apis::tree::{annotation, at, text};
+use crate::apis::tree::*;
 use serde_json::{Value, json};
 
 /// `persistentvolumeclaims`
@@ -16,6 +16,7 @@ pub static PERSISTENT_VOLUME_CLAIMS: Builtin = LazyLock::new(|| {
         .short(&["pvc"])
         .with(&[Subresource::Status])
         .printed(columns(), cells)
+        .defaulted(defaults)
         .into()
 });
 
@@ -59,4 +60,15 @@ fn cells(object: &Object, now: Time) -> Vec<Value> {
         age(object, now),
         json!(at(&tree, "spec.volumeMode").as_str().unwrap_or("<unset>")),
     ]
+}
+
+/// `SetObjectDefaults_PersistentVolumeClaim`; also of the templates in StatefulSets.
+pub fn defaults(claim: &mut Value) {
+    set_if_zero(claim, "status.phase", "Pending");
+    default_spec(claim);
+}
+
+/// `SetDefaults_PersistentVolumeClaimSpec`; also of ephemeral volumes.
+pub fn default_spec(claim: &mut Value) {
+    set_if_unset(claim, "spec.volumeMode", "Filesystem");
 }

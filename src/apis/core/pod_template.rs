@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
+use crate::apis::core::pod::defaults::pod_spec;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::{container_cells, labels, name};
 use crate::apis::table::Column;
@@ -14,6 +15,7 @@ pub static POD_TEMPLATES: Builtin = LazyLock::new(|| {
     Kind::builtin("", "v1", "PodTemplate", "podtemplates", "io.k8s.api.core.v1")
         .with_generation()
         .printed(columns(), cells)
+        .defaulted(|tree| pod_spec(tree, "template.spec"))
         .into()
 });
 

@@ -4,10 +4,12 @@ use std::sync::LazyLock;
 
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
+use crate::apis::core::pod::defaults::pod_spec;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{container_cells, container_columns, labels, name};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::number;
+use crate::apis::tree::*;
 use serde_json::{Value, json};
 
 /// `replicationcontrollers`
@@ -19,6 +21,7 @@ pub static REPLICATION_CONTROLLERS: Builtin = LazyLock::new(|| {
         .selectable_as("status.replicas", "status.replicas", "0")
         .with_generation()
         .printed(columns(), cells)
+        .defaulted(defaults)
         .into()
 });
 
@@ -52,4 +55,16 @@ fn cells(object: &Object, now: Time) -> Vec<Value> {
         images,
         json!(labels(&tree, "spec.selector")),
     ]
+}
+
+fn defaults(controller: &mut Value) {
+    set_if_unset(controller, "spec.replicas", 1);
+    let labels = at(controller, "spec.template.metadata.labels").clone();
+    if !is_zero(&labels) {
+        set_if_zero(controller, "spec.selector", labels.clone());
+        set_if_zero(controller, "metadata.labels", labels);
+    }
+    if is_set(controller, "spec.template") {
+        pod_spec(controller, "spec.template.spec");
+    }
 }

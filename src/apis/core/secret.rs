@@ -7,7 +7,9 @@ use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::name;
 use crate::apis::table::{Column, age};
-use crate::apis::tree::{count, text};
+use crate::apis::tree::*;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 
 /// `secrets`
@@ -15,6 +17,7 @@ pub static SECRETS: Builtin = LazyLock::new(|| {
     Kind::builtin("", "v1", "Secret", "secrets", "io.k8s.api.core.v1")
         .selectable_by(&["type"])
         .printed(columns(), cells)
+        .defaulted(defaults)
         .into()
 });
 
@@ -32,4 +35,15 @@ fn columns() -> Vec<Column> {
 fn cells(object: &Object, now: Time) -> Vec<Value> {
     let tree = object.to_value();
     vec![name(object), json!(text(&tree, "type")), count(&tree, "data").into(), age(object, now)]
+}
+
+/// The type; and `stringData`, which is for writing only, goes into `data`.
+fn defaults(secret: &mut Value) {
+    if let Some(Value::Object(given)) = remove(secret, "stringData") {
+        for (key, value) in given {
+            let encoded = BASE64.encode(value.as_str().unwrap_or(""));
+            object_mut(secret, "data").insert(key, encoded.into());
+        }
+    }
+    set_if_zero(secret, "type", "Opaque");
 }

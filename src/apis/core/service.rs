@@ -7,7 +7,7 @@ use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{labels, load_balancer, name, or};
 use crate::apis::table::{Column, age};
-use crate::apis::tree::{items, number, text, texts};
+use crate::apis::tree::*;
 use serde_json::{Value, json};
 
 /// `services`
@@ -18,6 +18,7 @@ pub static SERVICES: Builtin = LazyLock::new(|| {
         .with(&[Subresource::Proxy, Subresource::Status])
         .selectable_by(&["spec.clusterIP", "spec.type"])
         .printed(columns(), cells)
+        .defaulted(defaults)
         .into()
 });
 
@@ -71,4 +72,35 @@ fn ports(tree: &Value) -> String {
         node_port => format!("{}:{node_port}/{}", number(port, "port"), text(port, "protocol")),
     };
     items(tree, "spec.ports").iter().map(piece).collect::<Vec<_>>().join(",")
+}
+
+fn defaults(service: &mut Value) {
+    set_if_zero(service, "spec.sessionAffinity", "None");
+    match text(service, "spec.sessionAffinity") {
+        "None" => drop(remove(service, "spec.sessionAffinityConfig")),
+        "ClientIP" => set_if_unset(service, "spec.sessionAffinityConfig.clientIP.timeoutSeconds", 10_800),
+        _ => {}
+    }
+    set_if_zero(service, "spec.type", "ClusterIP");
+    for port in items_mut(service, "spec.ports") {
+        set_if_zero(port, "protocol", "TCP");
+        let number = at(port, "port").clone();
+        set_if_zero(port, "targetPort", number);
+    }
+    let kind = text(service, "spec.type").to_owned();
+    let is_external = matches!(&*kind, "LoadBalancer" | "NodePort")
+        || (kind == "ClusterIP" && count(service, "spec.externalIPs") > 0);
+    if is_external {
+        set_if_zero(service, "spec.externalTrafficPolicy", "Cluster");
+    }
+    if matches!(&*kind, "NodePort" | "LoadBalancer" | "ClusterIP") {
+        set_if_unset(service, "spec.internalTrafficPolicy", "Cluster");
+    }
+    if kind == "LoadBalancer" {
+        set_if_unset(service, "spec.allocateLoadBalancerNodePorts", true);
+        let with_ip = |ingress: &&mut Value| !text(ingress, "ip").is_empty();
+        for ingress in items_mut(service, "status.loadBalancer.ingress").iter_mut().filter(with_ip) {
+            set_if_unset(ingress, "ipMode", "VIP");
+        }
+    }
 }

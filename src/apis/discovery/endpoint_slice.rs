@@ -7,7 +7,7 @@ use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::{name, or, with_more};
 use crate::apis::table::{Column, age};
-use crate::apis::tree::{at, items, text, texts};
+use crate::apis::tree::*;
 use serde_json::{Value, json};
 
 /// `endpointslices`
@@ -15,6 +15,7 @@ pub static ENDPOINT_SLICES: Builtin = LazyLock::new(|| {
     Kind::builtin("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", "io.k8s.api.discovery.v1")
         .with_generation()
         .printed(columns(), cells)
+        .defaulted(defaults)
         .into()
 });
 
@@ -43,4 +44,11 @@ fn cells(object: &Object, now: Time) -> Vec<Value> {
     let endpoints: Vec<String> = items(&tree, "endpoints").iter().flat_map(addresses).collect();
     let shown = |list: &[String]| json!(or(&with_more(list, 3, ","), "<unset>"));
     vec![name(object), json!(text(&tree, "addressType")), shown(&ports), shown(&endpoints), age(object, now)]
+}
+
+fn defaults(slice: &mut Value) {
+    for port in items_mut(slice, "ports") {
+        set_if_unset(port, "name", "");
+        set_if_unset(port, "protocol", "TCP");
+    }
 }

@@ -7,7 +7,7 @@ use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::name;
 use crate::apis::table::{Column, age};
-use crate::apis::tree::{at, is_set, text};
+use crate::apis::tree::*;
 use serde_json::{Value, json};
 
 /// `ingressclasses`
@@ -16,6 +16,7 @@ pub static INGRESS_CLASSES: Builtin = LazyLock::new(|| {
         .cluster_scoped()
         .with_generation()
         .printed(columns(), cells)
+        .defaulted(defaults)
         .into()
 });
 
@@ -40,4 +41,10 @@ fn parameters(tree: &Value) -> String {
     let parameters = at(tree, "spec.parameters");
     let group = parameters["apiGroup"].as_str().map_or(String::new(), |group| format!(".{group}"));
     format!("{}{group}/{}", text(parameters, "kind"), text(parameters, "name"))
+}
+
+fn defaults(class: &mut Value) {
+    if let Some(parameters) = get_mut(class, "spec.parameters") {
+        set_if_unset(parameters, "scope", "Cluster");
+    }
 }

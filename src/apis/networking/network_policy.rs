@@ -7,6 +7,7 @@ use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::{label_selector, name};
 use crate::apis::table::{Column, age};
+use crate::apis::tree::*;
 use serde_json::Value;
 
 /// `networkpolicies`
@@ -15,6 +16,7 @@ pub static NETWORK_POLICIES: Builtin = LazyLock::new(|| {
         .short(&["netpol"])
         .with_generation()
         .printed(columns(), cells)
+        .defaulted(defaults)
         .into()
 });
 
@@ -25,4 +27,16 @@ fn columns() -> Vec<Column> {
 
 fn cells(object: &Object, now: Time) -> Vec<Value> {
     vec![name(object), label_selector(&object.to_value(), "spec.podSelector").into(), age(object, now)]
+}
+
+fn defaults(policy: &mut Value) {
+    for direction in ["spec.ingress", "spec.egress"] {
+        for rule in items_mut(policy, direction) {
+            for port in items_mut(rule, "ports") {
+                set_if_unset(port, "protocol", "TCP");
+            }
+        }
+    }
+    let types: &[&str] = if count(policy, "spec.egress") > 0 { &["Ingress", "Egress"] } else { &["Ingress"] };
+    set_if_zero(policy, "spec.policyTypes", types);
 }

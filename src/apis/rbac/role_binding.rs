@@ -7,13 +7,14 @@ use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::name;
 use crate::apis::table::{Column, age};
-use crate::apis::tree::{items, text};
+use crate::apis::tree::*;
 use serde_json::Value;
 
 /// `rolebindings`
 pub static ROLE_BINDINGS: Builtin = LazyLock::new(|| {
     Kind::builtin("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", "io.k8s.api.rbac.v1")
         .printed(columns("io.k8s.api.rbac.v1.RoleBinding", "roleBinding"), cells)
+        .defaulted(defaults)
         .into()
 });
 
@@ -28,6 +29,7 @@ pub static CLUSTER_ROLE_BINDINGS: Builtin = LazyLock::new(|| {
     )
     .cluster_scoped()
     .printed(columns("io.k8s.api.rbac.v1.ClusterRoleBinding", "clusterRoleBinding"), cells)
+    .defaulted(defaults)
     .into()
 });
 
@@ -60,4 +62,14 @@ fn cells(object: &Object, now: Time) -> Vec<Value> {
             format!("{}/{}", text(subject, "namespace"), text(subject, "name"))
         }),
     ]
+}
+
+fn defaults(binding: &mut Value) {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    set_if_zero(binding, "roleRef.apiGroup", GROUP);
+    for subject in items_mut(binding, "subjects") {
+        if matches!(text(subject, "kind"), "User" | "Group") {
+            set_if_zero(subject, "apiGroup", GROUP);
+        }
+    }
 }

@@ -7,7 +7,7 @@ use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::name;
 use crate::apis::table::{Column, age};
-use crate::apis::tree::{flag, number, text};
+use crate::apis::tree::*;
 use serde_json::{Value, json};
 
 /// `priorityclasses`
@@ -17,6 +17,7 @@ pub static PRIORITY_CLASSES: Builtin = LazyLock::new(|| {
         .short(&["pc"])
         .with_generation()
         .printed(columns(), cells)
+        .defaulted(|tree| set_if_unset(tree, "preemptionPolicy", "PreemptLowerPriority"))
         .into()
 });
 

@@ -7,7 +7,7 @@ use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::{name, or};
 use crate::apis::table::{Column, age};
-use crate::apis::tree::{at, count, text, texts};
+use crate::apis::tree::*;
 use serde_json::{Value, json};
 
 /// `csidrivers`
@@ -15,6 +15,7 @@ pub static CSI_DRIVERS: Builtin = LazyLock::new(|| {
     Kind::builtin("storage.k8s.io", "v1", "CSIDriver", "csidrivers", "io.k8s.api.storage.v1")
         .cluster_scoped()
         .printed(driver_columns(), driver_cells)
+        .defaulted(driver_defaults)
         .into()
 });
 
@@ -94,4 +95,13 @@ fn capacity_cells(object: &Object, _: Time) -> Vec<Value> {
     let tree = object.to_value();
     let capacity = at(&tree, "capacity").as_str().unwrap_or("<unset>");
     vec![name(object), json!(text(&tree, "storageClassName")), json!(capacity)]
+}
+
+fn driver_defaults(driver: &mut Value) {
+    set_if_unset(driver, "spec.attachRequired", true);
+    for field in ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"] {
+        set_if_unset(driver, &format!("spec.{field}"), false);
+    }
+    set_if_unset(driver, "spec.fsGroupPolicy", "ReadWriteOnceWithFSType");
+    set_if_zero(driver, "spec.volumeLifecycleModes", json!(["Persistent"]));
 }

@@ -7,7 +7,7 @@ use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::or;
 use crate::apis::table::{Column, age};
-use crate::apis::tree::{annotation, flag, text};
+use crate::apis::tree::*;
 use serde_json::{Value, json};
 
 /// `storageclasses`
@@ -16,6 +16,7 @@ pub static STORAGE_CLASSES: Builtin = LazyLock::new(|| {
         .cluster_scoped()
         .short(&["sc"])
         .printed(columns(), cells)
+        .defaulted(defaults)
         .into()
 });
 
@@ -49,4 +50,9 @@ fn cells(object: &Object, now: Time) -> Vec<Value> {
         flag(&tree, "allowVolumeExpansion").into(),
         age(object, now),
     ]
+}
+
+fn defaults(class: &mut Value) {
+    set_if_unset(class, "reclaimPolicy", "Delete");
+    set_if_unset(class, "volumeBindingMode", "Immediate");
 }

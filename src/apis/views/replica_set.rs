@@ -70,7 +70,10 @@ fn either_selector<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LabelSe
     let members = Option::<BTreeMap<String, Value>>::deserialize(deserializer)?.unwrap_or_default();
     if members.values().all(Value::is_string) {
         let text = |(key, value): (String, Value)| (key, value.as_str().unwrap_or_default().to_owned());
-        return Ok(LabelSelector { match_labels: members.into_iter().map(text).collect(), match_expressions: vec![] });
+        return Ok(LabelSelector {
+            match_labels: members.into_iter().map(text).collect(),
+            match_expressions: vec![],
+        });
     }
     let tree = Value::Object(members.into_iter().collect());
     LabelSelector::deserialize(tree).map_err(serde::de::Error::custom)

@@ -1,5 +1,6 @@
 //! Pod: containers that live and die together.
 
+pub mod defaults;
 mod printer;
 
 use std::sync::LazyLock;
@@ -33,5 +34,6 @@ pub static PODS: Builtin = LazyLock::new(|| {
         .selectable_by(&["status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName"])
         .with_generation()
         .printed(printer::columns(), printer::cells)
+        .defaulted(defaults::pod)
         .into()
 });
