@@ -31,6 +31,11 @@ impl Entropy {
         format!("{}-{}-4{}-{variant}{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
     }
 
+    /// So many hexadecimal digits, as in a container's id.
+    pub fn hex(&self, digits: usize) -> String {
+        self.with(|rng| (0..digits).map(|_| char::from(b"0123456789abcdef"[rng.usize(..16)])).collect())
+    }
+
     /// What `generateName` and the ReplicaSet controller append: `length` characters (5 upstream).
     pub fn suffix(&self, length: usize) -> String {
         self.with(|rng| (0..length).map(|_| char::from(SAFE[rng.usize(..SAFE.len())])).collect())

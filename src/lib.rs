@@ -14,3 +14,5 @@ pub mod client_go;
 
 pub mod files;
 pub mod pki;
+
+pub mod kubelet;

@@ -111,6 +111,11 @@ pub struct Container {
     pub ports: Vec<ContainerPort>,
     /// What it needs and may use.
     pub resources: Resources,
+    /// Where its volumes are.
+    #[serde(deserialize_with = "nullable")]
+    pub volume_mounts: Vec<VolumeMount>,
+    /// Whether its standard input is kept open.
+    pub stdin: bool,
     /// `Always` makes an init container a sidecar.
     pub restart_policy: Option<String>,
     /// As they stand.
@@ -119,6 +124,18 @@ pub struct Container {
     pub liveness_probe: Option<Box<Value>>,
     /// As they stand.
     pub startup_probe: Option<Box<Value>>,
+}
+
+/// `v1.VolumeMount`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct VolumeMount {
+    /// The volume's.
+    pub name: String,
+    /// In the container.
+    pub mount_path: String,
+    /// Whether it may not be written.
+    pub read_only: bool,
 }
 
 /// `v1.ContainerPort`
@@ -273,6 +290,11 @@ pub struct Terminated {
     pub started_at: Option<Time>,
     /// When it ended.
     pub finished_at: Option<Time>,
+    /// What it left as its last word.
+    pub message: String,
+    /// As `containerd://...`.
+    #[serde(rename = "containerID")]
+    pub container_id: String,
 }
 
 impl Pod {

@@ -1,0 +1,65 @@
+//! Taking up pods that an earlier kubelet of the node left running: their status is all that is known of them.
+
+use super::pod_workers::{NodeRuntime, PodWorker, Sandbox, WorkerState};
+use super::runtime::{Container, State, Terminated, World};
+use super::stages::Exit;
+use crate::apimachinery::time::Time;
+use crate::apis::views::pod::{self, Container as Spec, ContainerStatus};
+
+/// Brings a new worker to where its pod's status says that the pod was.
+pub fn adopt(worker: &mut PodWorker, node: &mut NodeRuntime, now: Time) {
+    let (pod, object) = (worker.pod.clone(), worker.object.clone());
+    let status = &pod.status;
+    if !status.pod_ip.is_empty() {
+        worker.sandbox = Sandbox::Ready { address: status.pod_ip.clone() };
+    }
+    let NodeRuntime { stages, images, addresses, entropy, .. } = node;
+    let mut unheard = Vec::new();
+    let (metadata, happenings) = (&object.metadata, &mut unheard);
+    let mut world = World { now, pod: &pod, metadata, stages, images, entropy, happenings };
+    let mut restore = |specs: &[Spec], containers: &mut [Container], statuses: &[ContainerStatus]| {
+        for (spec, container) in specs.iter().zip(containers) {
+            if let Some(status) = statuses.iter().find(|status| status.name == spec.name) {
+                restore(spec, container, status, pod.is_terminal(), &mut world);
+            }
+        }
+    };
+    restore(&pod.spec.init_containers, &mut worker.init_containers, &status.init_container_statuses);
+    restore(&pod.spec.containers, &mut worker.containers, &status.container_statuses);
+    if pod.is_terminal() {
+        worker.state = WorkerState::Terminated;
+        worker.sandbox = Sandbox::Stopped { address: status.pod_ip.clone() };
+    } else if !pod.spec.host_network {
+        addresses.reserve(&status.pod_ip);
+    }
+}
+
+fn restore(
+    spec: &Spec,
+    container: &mut Container,
+    status: &ContainerStatus,
+    is_terminal: bool,
+    world: &mut World<'_>,
+) {
+    container.restart_count = status.restart_count;
+    container.last = status.last_state.terminated.as_ref().map(|ended| Box::new(terminated(ended)));
+    container.ready = status.ready;
+    container.started = status.started.unwrap_or(false);
+    if let Some(running) = &status.state.running {
+        let started_at = running.started_at.unwrap_or(world.now);
+        container.state = State::Running { id: status.container_id.clone(), started_at };
+        world.images.add(&spec.image);
+    } else if let Some(ended) = &status.state.terminated {
+        container.state = State::Terminated(Box::new(terminated(ended)));
+    }
+    if !is_terminal {
+        container.adopt(spec, world);
+    }
+}
+
+fn terminated(status: &pod::Terminated) -> Terminated {
+    let exit =
+        Exit { code: status.exit_code, reason: status.reason.clone(), message: status.message.clone() };
+    let (started_at, finished_at) = (status.started_at, status.finished_at);
+    Terminated { id: status.container_id.clone(), exit, started_at, finished_at }
+}

@@ -1,0 +1,65 @@
+//! Growing pauses between attempts (`k8s.io/client-go/util/flowcontrol.Backoff`, for one key).
+
+use std::time::Duration;
+
+use crate::apimachinery::time::Time;
+
+/// The first pause.
+const INITIAL: Duration = Duration::from_secs(10);
+/// The longest pause. After twice as long without a failure the pauses start over.
+const MAX: Duration = Duration::from_secs(300);
+
+/// The pause of one container's restarts, or of one image's pulls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backoff {
+    current: Duration,
+    updated_at: Option<Time>,
+}
+
+impl Backoff {
+    /// Doubles the pause; `event_at` is when the attempt failed, `now` when that is seen.
+    pub fn next(&mut self, event_at: Time, now: Time) {
+        let fresh = self.updated_at.is_none_or(|updated| has_expired(event_at, updated));
+        self.current = if fresh { INITIAL } else { (self.current * 2).min(MAX) };
+        self.updated_at = Some(now);
+    }
+
+    /// Until when to wait after the failure at `event_at`; nothing when it has not failed lately.
+    pub fn until(&self, event_at: Time) -> Option<Time> {
+        let updated = self.updated_at?;
+        (!has_expired(event_at, updated)).then(|| event_at + self.current)
+    }
+
+    /// The pause in force.
+    pub fn current(&self) -> Duration {
+        self.current
+    }
+}
+
+fn has_expired(event_at: Time, updated_at: Time) -> bool {
+    (event_at - updated_at).to_std().is_ok_and(|quiet| quiet > MAX * 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::TimeDelta;
+
+    #[test]
+    fn pauses_double_up_to_five_minutes_and_start_over() {
+        let mut now = Time::UNIX_EPOCH;
+        let mut backoff = Backoff::default();
+        assert_eq!(backoff.until(now), None);
+        let mut pauses = Vec::new();
+        for _ in 0..7 {
+            backoff.next(now, now);
+            pauses.push(backoff.current().as_secs());
+            now += TimeDelta::seconds(300);
+        }
+        assert_eq!(pauses, [10, 20, 40, 80, 160, 300, 300]);
+        now += TimeDelta::seconds(601);
+        assert_eq!(backoff.until(now), None);
+        backoff.next(now, now);
+        assert_eq!(backoff.current(), INITIAL);
+    }
+}

@@ -1,0 +1,75 @@
+//! The addresses of a node's pods, out of its pod CIDR (the CNI plugin `host-local`).
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+/// Hands out the addresses of an IPv4 range, each to one pod at a time.
+#[derive(Debug)]
+pub struct PodAddresses {
+    first: u32,
+    count: u32,
+    next: u32,
+    used: BTreeSet<u32>,
+}
+
+impl PodAddresses {
+    /// Of a range as `10.244.1.0/24`: not its first address, which is the network's, nor the second, which is the
+    /// gateway's, nor the last.
+    pub fn new(cidr: &str) -> Option<PodAddresses> {
+        let (address, length) = cidr.split_once('/')?;
+        let length: u32 = length.parse().ok().filter(|length| (8..=30).contains(length))?;
+        let network = u32::from(address.parse::<Ipv4Addr>().ok()?) & (u32::MAX << (32 - length));
+        Some(PodAddresses {
+            first: network + 2,
+            count: (1 << (32 - length)) - 3,
+            next: 0,
+            used: BTreeSet::new(),
+        })
+    }
+
+    /// The next free address after the one handed out last; nothing when all are in use.
+    pub fn allocate(&mut self) -> Option<String> {
+        let free = |offset: &u32| !self.used.contains(offset);
+        let offset = (self.next..self.count).chain(0..self.next).find(free)?;
+        self.used.insert(offset);
+        self.next = (offset + 1) % self.count;
+        Some(Ipv4Addr::from(self.first + offset).to_string())
+    }
+
+    /// Marks an address that a pod has already.
+    pub fn reserve(&mut self, address: &str) {
+        if let Some(offset) = self.offset(address) {
+            self.used.insert(offset);
+        }
+    }
+
+    /// Takes an address back.
+    pub fn release(&mut self, address: &str) {
+        if let Some(offset) = self.offset(address) {
+            self.used.remove(&offset);
+        }
+    }
+
+    fn offset(&self, address: &str) -> Option<u32> {
+        let address = u32::from(address.parse::<Ipv4Addr>().ok()?);
+        address.checked_sub(self.first).filter(|offset| *offset < self.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_go_round_and_are_not_shared() {
+        let mut addresses = PodAddresses::new("10.244.1.0/29").unwrap();
+        let taken: Vec<String> = std::iter::from_fn(|| addresses.allocate()).collect();
+        assert_eq!(taken, ["10.244.1.2", "10.244.1.3", "10.244.1.4", "10.244.1.5", "10.244.1.6"]);
+        addresses.release("10.244.1.4");
+        addresses.release("10.244.1.2");
+        addresses.reserve("10.244.1.2");
+        assert_eq!(addresses.allocate().as_deref(), Some("10.244.1.4"));
+        assert_eq!(addresses.allocate(), None);
+        assert!(PodAddresses::new("10.244.1.0/33").is_none());
+    }
+}

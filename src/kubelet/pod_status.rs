@@ -1,0 +1,171 @@
+//! The status of a pod as its node sees it (`generateAPIPodStatus`, `convertToAPIContainerStatuses`, `getPhase`).
+
+use serde_json::{Map, Value, json};
+
+use super::images;
+use super::pod_conditions;
+use super::pod_workers::{PodWorker, Sandbox, WorkerState};
+use super::runtime::{Container, State, Terminated};
+use crate::apimachinery::time::{Time, rfc3339};
+use crate::apis::views::pod::Container as Spec;
+
+impl PodWorker {
+    /// `Pending`, `Running`, `Succeeded` or `Failed` (`getPhase`).
+    pub fn phase(&self) -> &'static str {
+        if self.state == WorkerState::Terminated {
+            let succeeded = self.failure.is_none() && self.containers.iter().all(Container::has_succeeded);
+            return if succeeded { "Succeeded" } else { "Failed" };
+        }
+        let has_begun = |container: &Container| container.has_run();
+        let is_pending = self.is_initializing() || !self.containers.iter().all(has_begun);
+        if is_pending { "Pending" } else { "Running" }
+    }
+
+    /// Whether an init container has not passed yet, and nothing else has run.
+    pub(super) fn is_initializing(&self) -> bool {
+        let specs = &self.pod.spec.init_containers;
+        let waits = |(container, spec): (&Container, &Spec)| !has_passed(container, spec);
+        !self.containers.iter().any(Container::has_run) && self.init_containers.iter().zip(specs).any(waits)
+    }
+
+    /// The whole status at `now`, as it is patched into the pod. Remembers the conditions, so that their times of
+    /// transition stay until they change.
+    pub fn status(&mut self, host_ip: &str, now: Time) -> Value {
+        let generation = self.object.metadata.generation;
+        let phase = self.phase();
+        let conditions = pod_conditions::generate(self, phase, generation, now);
+        let mut status = Map::new();
+        status.insert("conditions".into(), pod_conditions::patch(&conditions, &self.pod.status.conditions));
+        status.insert("$setElementOrder/conditions".into(), pod_conditions::order(&conditions));
+        self.conditions = conditions;
+        status.insert("phase".into(), phase.into());
+        status.insert("observedGeneration".into(), generation.into());
+        status.insert("startTime".into(), rfc3339(self.start_time).into());
+        status.insert("hostIP".into(), host_ip.into());
+        status.insert("hostIPs".into(), json!([{"ip": host_ip}]));
+        if let Sandbox::Ready { address } | Sandbox::Stopped { address } = &self.sandbox {
+            status.insert("podIP".into(), address.as_str().into());
+            status.insert("podIPs".into(), json!([{"ip": address}]));
+        }
+        if let Some((reason, message)) = self.failure {
+            status.insert("reason".into(), reason.into());
+            status.insert("message".into(), message.into());
+        }
+        let specs = &self.pod.spec;
+        status.insert("containerStatuses".into(), self.statuses(&specs.containers, &self.containers, false));
+        if !specs.init_containers.is_empty() {
+            let statuses = self.statuses(&specs.init_containers, &self.init_containers, true);
+            status.insert("initContainerStatuses".into(), statuses);
+        }
+        Value::Object(status)
+    }
+
+    fn statuses(&self, specs: &[Spec], containers: &[Container], is_init: bool) -> Value {
+        let is_over = self.state == WorkerState::Terminated && !self.is_initializing();
+        let status =
+            |(spec, container): (&Spec, &Container)| container_status(spec, container, is_init, is_over);
+        specs.iter().zip(containers).map(status).collect()
+    }
+}
+
+/// Whether an init container lets the next one start: it has ended well, or, a sidecar, it has started.
+pub(super) fn has_passed(container: &Container, spec: &Spec) -> bool {
+    if spec.restart_policy.is_some() { container.started } else { container.has_succeeded() }
+}
+
+/// Whether its part of the pod is ready: an init container is when it has ended well.
+pub(super) fn is_ready(container: &Container, spec: &Spec, is_init: bool) -> bool {
+    let ends = is_init && spec.restart_policy.is_none();
+    if ends { container.has_succeeded() } else { container.is_running() && container.ready }
+}
+
+fn container_status(spec: &Spec, container: &Container, is_init: bool, is_over: bool) -> Value {
+    let mut status = Map::new();
+    status.insert("name".into(), spec.name.as_str().into());
+    status.insert("state".into(), state(&container.state, is_over));
+    let last =
+        container.last.as_ref().map_or_else(|| json!({}), |ended| json!({"terminated": terminated(ended)}));
+    status.insert("lastState".into(), last);
+    status.insert("ready".into(), is_ready(container, spec, is_init).into());
+    status.insert("started".into(), container.started.into());
+    status.insert("restartCount".into(), container.restart_count.into());
+    if !spec.volume_mounts.is_empty() {
+        status.insert("volumeMounts".into(), volume_mounts(spec));
+    }
+    let id = match &container.state {
+        State::Running { id, .. } => Some(id),
+        State::Terminated(ended) => Some(&ended.id),
+        State::Waiting { .. } => container.last.as_ref().map(|ended| &ended.id),
+    };
+    match id.filter(|id| !id.is_empty()) {
+        None => {
+            status.insert("image".into(), spec.image.as_str().into());
+            status.insert("imageID".into(), "".into());
+        }
+        Some(id) => {
+            status.insert("image".into(), images::reference(&spec.image).into());
+            status.insert("imageID".into(), images::image_id(&spec.image).into());
+            status.insert("containerID".into(), id.as_str().into());
+            status.insert("resources".into(), resources(spec));
+            if !spec.resources.requests.is_empty() {
+                status.insert("allocatedResources".into(), json!(spec.resources.requests));
+            }
+            let user = json!({"linux": {"uid": 0, "gid": 0, "supplementalGroups": [0]}});
+            status.insert("user".into(), user);
+        }
+    }
+    Value::Object(status)
+}
+
+/// A container of which nothing is known when its pod ends is taken to have failed.
+fn state(state: &State, is_over: bool) -> Value {
+    match state {
+        State::Waiting { .. } if is_over => json!({"terminated": {
+            "exitCode": 137,
+            "reason": "ContainerStatusUnknown",
+            "message": "The container could not be located when the pod was terminated",
+            "startedAt": null,
+            "finishedAt": null,
+        }}),
+        State::Waiting { reason, message } if message.is_empty() => json!({"waiting": {"reason": reason}}),
+        State::Waiting { reason, message } => json!({"waiting": {"reason": reason, "message": message}}),
+        State::Running { started_at, .. } => json!({"running": {"startedAt": rfc3339(*started_at)}}),
+        State::Terminated(ended) => json!({"terminated": terminated(ended)}),
+    }
+}
+
+fn terminated(ended: &Terminated) -> Value {
+    let mut value = json!({
+        "exitCode": ended.exit.code,
+        "reason": ended.exit.reason(),
+        "startedAt": ended.started_at.map(rfc3339),
+        "finishedAt": ended.finished_at.map(rfc3339),
+        "containerID": ended.id,
+    });
+    if !ended.exit.message.is_empty() {
+        value["message"] = ended.exit.message.as_str().into();
+    }
+    value
+}
+
+fn resources(spec: &Spec) -> Value {
+    let mut resources = Map::new();
+    for (name, amounts) in [("limits", &spec.resources.limits), ("requests", &spec.resources.requests)] {
+        if !amounts.is_empty() {
+            resources.insert(name.into(), json!(amounts));
+        }
+    }
+    Value::Object(resources)
+}
+
+fn volume_mounts(spec: &Spec) -> Value {
+    let mounts = spec.volume_mounts.iter().map(|mount| {
+        let mut status = json!({"name": mount.name, "mountPath": mount.mount_path});
+        if mount.read_only {
+            status["readOnly"] = true.into();
+            status["recursiveReadOnly"] = "Disabled".into();
+        }
+        status
+    });
+    mounts.collect()
+}

@@ -1,0 +1,302 @@
+//! Pod workers: each pod of the node as a state machine (`syncPod`, `syncTerminatingPod`, `syncTerminatedPod`).
+//!
+//! Upstream gives each pod a goroutine. Here a worker is a value that is asked to sync when its pod changes or when
+//! something that it waits for is due; between that it costs its bytes and nothing else.
+//!
+//! Next: [`super::pod_status`]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::images::ImageStore;
+use super::pod_addresses::PodAddresses;
+use super::runtime::{Container, Happening, RestartPolicy, State, World, after};
+use super::stages::{Next, StageSet, Step};
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::Time;
+use crate::apis::views::meta::Condition;
+use crate::apis::views::pod::{Container as Spec, Pod};
+use crate::entropy::Entropy;
+
+/// Until a sandbox that could not be made is tried again.
+const SANDBOX_RETRY: Duration = Duration::from_secs(15);
+const DEFAULT_GRACE_SECONDS: i64 = 30;
+
+/// What the workers of one node share.
+pub struct NodeRuntime {
+    /// What happens to containers.
+    pub stages: StageSet,
+    /// Which images are there.
+    pub images: ImageStore,
+    /// Which addresses are taken.
+    pub addresses: PodAddresses,
+    /// The node's own address.
+    pub host_ip: String,
+    /// For ids and jitter.
+    pub entropy: Entropy,
+}
+
+/// Where a pod is on its way through the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkerState {
+    /// It is brought up and kept up.
+    Sync,
+    /// Its containers are being stopped.
+    Terminating,
+    /// Nothing of it runs any more.
+    Terminated,
+}
+
+/// The pod's sandbox: what its containers share.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Sandbox {
+    None,
+    Creating { until: Time, next: Next },
+    Ready { address: String },
+    Stopped { address: String },
+}
+
+/// The worker of one pod.
+pub struct PodWorker {
+    /// The pod as it was seen last.
+    pub object: Arc<Object>,
+    /// Its fields.
+    pub pod: Arc<Pod>,
+    /// When it next wants to be synced without being told to.
+    pub due: Option<Time>,
+    pub(super) state: WorkerState,
+    pub(super) sandbox: Sandbox,
+    pub(super) init_containers: Vec<Container>,
+    pub(super) containers: Vec<Container>,
+    pub(super) start_time: Time,
+    /// Reason and message when the kubelet itself ended the pod.
+    pub(super) failure: Option<(&'static str, &'static str)>,
+    /// The conditions as they were written last: what tells when one changed.
+    pub(super) conditions: Vec<Condition>,
+}
+
+impl WorkerState {
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            WorkerState::Sync => "sync",
+            WorkerState::Terminating => "terminating",
+            WorkerState::Terminated => "terminated",
+        }
+    }
+}
+
+impl PodWorker {
+    /// Takes up a pod. One that was running before this kubelet started goes on as its status says, so that a
+    /// restart of the kubelet is not one of its pods.
+    pub fn new(object: Arc<Object>, node: &mut NodeRuntime, now: Time) -> PodWorker {
+        let pod = object.view::<Pod>();
+        let reason =
+            if pod.spec.init_containers.is_empty() { "ContainerCreating" } else { "PodInitializing" };
+        let container = |spec: &Spec, is_init| Container::new(RestartPolicy::of(&pod, spec, is_init), reason);
+        let mut worker = PodWorker {
+            due: None,
+            state: WorkerState::Sync,
+            sandbox: Sandbox::None,
+            init_containers: pod.spec.init_containers.iter().map(|spec| container(spec, true)).collect(),
+            containers: pod.spec.containers.iter().map(|spec| container(spec, false)).collect(),
+            start_time: pod.status.start_time.unwrap_or(now),
+            failure: None,
+            conditions: pod.status.conditions.clone(),
+            pod,
+            object,
+        };
+        if worker.pod.status.start_time.is_some() {
+            super::adopt::adopt(&mut worker, node, now);
+        }
+        worker
+    }
+
+    /// The pod has changed.
+    pub fn update(&mut self, object: Arc<Object>) {
+        self.pod = object.view::<Pod>();
+        self.object = object;
+    }
+
+    /// Where it is.
+    pub fn state(&self) -> WorkerState {
+        self.state
+    }
+
+    /// Does all that can be done at `now`; notes what happened and when it wants to be asked again.
+    pub fn sync(&mut self, node: &mut NodeRuntime, now: Time, happenings: &mut Vec<Happening>) {
+        let (pod, object) = (self.pod.clone(), self.object.clone());
+        let NodeRuntime { stages, images, addresses, host_ip, entropy } = node;
+        let mut world =
+            World { now, pod: &pod, metadata: &object.metadata, stages, images, entropy, happenings };
+        if self.state == WorkerState::Sync && !object.is_deleting() {
+            let take_address =
+                || if pod.spec.host_network { Some(host_ip.clone()) } else { addresses.allocate() };
+            self.due = self.sync_pod(&mut world, take_address);
+        } else if self.state == WorkerState::Sync {
+            self.state = WorkerState::Terminating;
+        }
+        if self.state == WorkerState::Terminating {
+            self.due = self.sync_terminating_pod(&mut world);
+        }
+        if self.state == WorkerState::Terminating && self.is_stopped() {
+            self.state = WorkerState::Terminated;
+            self.due = None;
+            self.stop_sandbox(addresses);
+        }
+    }
+
+    /// The pod is gone from the apiserver: whatever runs of it is killed.
+    pub fn kill(&mut self, node: &mut NodeRuntime) {
+        self.state = WorkerState::Terminated;
+        self.stop_sandbox(&mut node.addresses);
+    }
+
+    /// Init containers first, one after the other; then all others.
+    fn sync_pod(&mut self, world: &mut World<'_>, address: impl FnOnce() -> Option<String>) -> Option<Time> {
+        let deadline = self.deadline(world.pod);
+        if deadline.is_some_and(|deadline| deadline <= world.now) {
+            self.failure =
+                Some(("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"));
+            self.state = WorkerState::Terminating;
+            return None;
+        }
+        let sandbox = self.ensure_sandbox(world, address);
+        if !matches!(self.sandbox, Sandbox::Ready { .. }) {
+            return earliest([deadline, sandbox]);
+        }
+        let (is_initialized, init) = self.advance_init_containers(world);
+        let mut due = earliest([deadline, init]);
+        if is_initialized {
+            for (container, spec) in self.containers.iter_mut().zip(&world.pod.spec.containers) {
+                due = earliest([due, container.advance(spec, world)]);
+            }
+        }
+        if self.is_finished() {
+            self.state = WorkerState::Terminating;
+        }
+        due
+    }
+
+    /// Sidecars are stopped when the others have ended.
+    fn sync_terminating_pod(&mut self, world: &mut World<'_>) -> Option<Time> {
+        let grace = self.grace_period(world.pod);
+        let specs = &world.pod.spec;
+        let sidecar = |spec: &Spec| spec.restart_policy.is_some();
+        let mut due = None;
+        for (container, spec) in self.containers.iter_mut().zip(&specs.containers) {
+            container.stop(spec, grace, world);
+            due = earliest([due, container.advance(spec, world)]);
+        }
+        let rest_is_done = self.containers.iter().all(Container::is_done);
+        for (container, spec) in self.init_containers.iter_mut().zip(&specs.init_containers) {
+            if rest_is_done || !sidecar(spec) {
+                container.stop(spec, grace, world);
+                due = earliest([due, container.advance(spec, world)]);
+            }
+        }
+        due
+    }
+
+    fn ensure_sandbox(
+        &mut self,
+        world: &mut World<'_>,
+        address: impl FnOnce() -> Option<String>,
+    ) -> Option<Time> {
+        let first = world.pod.spec.init_containers.first().or(world.pod.spec.containers.first())?;
+        if self.sandbox == Sandbox::None {
+            let (delay, next) = world.stage(Step::Sandbox, first, 0);
+            self.sandbox = Sandbox::Creating { until: after(world.now, delay), next };
+        }
+        let Sandbox::Creating { until, next } = &self.sandbox else { return None };
+        if *until > world.now || *next == Next::Stay {
+            return Some(*until).filter(|_| *next != Next::Stay);
+        }
+        let failure = match next {
+            Next::Fail(failure) => Some(failure.message_for(&first.image, &first.name)),
+            _ => None,
+        };
+        let failure = failure.map_or_else(|| address().ok_or_else(no_address), Err);
+        match failure {
+            Ok(address) => self.sandbox = Sandbox::Ready { address },
+            Err(message) => {
+                let (container, is_init, event_type) = (String::new(), false, "Warning");
+                let reason = "FailedCreatePodSandBox";
+                world.happenings.push(Happening { container, is_init, event_type, reason, message });
+                let until = world.now + SANDBOX_RETRY;
+                self.sandbox = Sandbox::Creating { until, next: Next::Succeed };
+                return Some(until);
+            }
+        }
+        None
+    }
+
+    /// Whether the others may start, and when something is due.
+    fn advance_init_containers(&mut self, world: &mut World<'_>) -> (bool, Option<Time>) {
+        let mut due = None;
+        for (container, spec) in self.init_containers.iter_mut().zip(&world.pod.spec.init_containers) {
+            due = earliest([due, container.advance(spec, world)]);
+            let is_sidecar = spec.restart_policy.is_some();
+            let passed =
+                if is_sidecar { container.started || container.has_run() } else { container.has_succeeded() };
+            if !passed {
+                return (false, due);
+            }
+        }
+        (true, due)
+    }
+
+    /// Whether nothing of it will run again: all containers have ended, or an init container has failed for good.
+    fn is_finished(&self) -> bool {
+        let failed = |container: &Container| container.is_done() && !container.has_succeeded();
+        self.init_containers.iter().any(failed) || self.containers.iter().all(Container::is_done)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.containers.iter().chain(&self.init_containers).all(Container::is_done)
+    }
+
+    fn stop_sandbox(&mut self, addresses: &mut PodAddresses) {
+        self.sandbox = match std::mem::replace(&mut self.sandbox, Sandbox::None) {
+            Sandbox::Ready { address } => {
+                if !self.pod.spec.host_network {
+                    addresses.release(&address);
+                }
+                Sandbox::Stopped { address }
+            }
+            other => other,
+        };
+    }
+
+    fn deadline(&self, pod: &Pod) -> Option<Time> {
+        let seconds = pod.spec.active_deadline_seconds?;
+        self.start_time.checked_add_signed(chrono::TimeDelta::try_seconds(seconds)?)
+    }
+
+    fn grace_period(&self, pod: &Pod) -> Duration {
+        let given = self.object.metadata.deletion_grace_period_seconds;
+        let seconds = given.or(pod.spec.termination_grace_period_seconds).unwrap_or(DEFAULT_GRACE_SECONDS);
+        Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+    }
+
+    /// A container of the pod by its name, with its spec.
+    pub fn container(&self, name: &str) -> Option<(&Spec, &Container)> {
+        let specs = self.pod.spec.init_containers.iter().zip(&self.init_containers);
+        let mut all = specs.chain(self.pod.spec.containers.iter().zip(&self.containers));
+        all.find(|(spec, _)| spec.name == name)
+    }
+
+    /// Whether a container runs.
+    pub fn is_running(&self) -> bool {
+        self.containers.iter().any(|container| matches!(container.state, State::Running { .. }))
+    }
+}
+
+fn no_address() -> String {
+    "Failed to create pod sandbox: plugin type=\"bridge\" failed (add): no IP addresses available in range"
+        .into()
+}
+
+pub(super) fn earliest(times: [Option<Time>; 2]) -> Option<Time> {
+    times.into_iter().flatten().min()
+}

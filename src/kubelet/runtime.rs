@@ -1,0 +1,500 @@
+//! The simulated container runtime (CRI): a container as a state machine on the clock.
+//!
+//! A container never waits by itself: it says when its next step is due and takes it when it is asked. Steps that
+//! take no time are taken in one go, so that a pod without delays is Pending in one moment and Running and ready in
+//! the same.
+
+use std::time::Duration;
+
+use super::backoff::Backoff;
+use super::images::{self, ImageStore};
+use super::selector::StageSubject;
+use super::stages::{Exit, Failure, Next, StageSet, Step};
+use super::{durations, process};
+use crate::apimachinery::object::ObjectMeta;
+use crate::apimachinery::time::Time;
+use crate::apis::views::pod::{Container as Spec, Pod};
+use crate::entropy::Entropy;
+
+/// Between a failed pull and the status that says so: upstream, the next time that the pod is looked at.
+const BACKOFF_SHOWS_AFTER: Duration = Duration::from_secs(1);
+/// Until a container that could not be started is tried again.
+const START_RETRY: Duration = Duration::from_secs(10);
+
+/// What a container does now (`v1.ContainerState`).
+#[derive(Clone, Debug, PartialEq)]
+pub enum State {
+    /// Not running yet, or not again.
+    Waiting {
+        /// As `ContainerCreating`.
+        reason: String,
+        /// For people.
+        message: String,
+    },
+    /// Its process runs.
+    Running {
+        /// As `containerd://...`.
+        id: String,
+        /// Since when.
+        started_at: Time,
+    },
+    /// Its process has ended.
+    Terminated(Box<Terminated>),
+}
+
+/// How a container ended (`v1.ContainerStateTerminated`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Terminated {
+    /// As `containerd://...`; empty when it never was.
+    pub id: String,
+    /// Its exit code, its reason, its last word.
+    pub exit: Exit,
+    /// When it started.
+    pub started_at: Option<Time>,
+    /// When it ended.
+    pub finished_at: Option<Time>,
+}
+
+/// Whether a container that ended is started again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestartPolicy {
+    /// However it ended.
+    Always,
+    /// When it failed.
+    OnFailure,
+    /// Not.
+    Never,
+}
+
+/// One container of a pod on this node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Container {
+    /// What it does now.
+    pub state: State,
+    /// How it ended before its last restart.
+    pub last: Option<Box<Terminated>>,
+    /// How often it was restarted.
+    pub restart_count: i64,
+    /// Whether it passed its startup probe.
+    pub started: bool,
+    /// Whether it passed its readiness probe.
+    pub ready: bool,
+    restart_policy: RestartPolicy,
+    task: Task,
+    restarts: Backoff,
+    pulls: Backoff,
+}
+
+/// What it is busy with, and until when.
+#[derive(Clone, Debug, PartialEq)]
+enum Task {
+    /// It is not its turn.
+    Idle,
+    Pull {
+        began: Time,
+        until: Time,
+        next: Next,
+    },
+    ShowBackOff {
+        until: Time,
+        failed_at: Time,
+    },
+    PullBackOff {
+        until: Time,
+    },
+    Start {
+        until: Time,
+        next: Next,
+    },
+    StartBackOff {
+        until: Time,
+    },
+    Run {
+        ready_at: Option<Time>,
+        ends: Option<(Time, Exit)>,
+    },
+    Stop {
+        until: Time,
+        exit: Exit,
+    },
+    CrashLoopBackOff {
+        until: Time,
+    },
+    /// It has ended for good.
+    Done,
+}
+
+/// What happened and is told as an Event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Happening {
+    /// The container's name; empty when it is about the pod.
+    pub container: String,
+    /// Whether that is an init container.
+    pub is_init: bool,
+    /// `Normal` or `Warning`.
+    pub event_type: &'static str,
+    /// As `Pulled`.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+/// What the steps of one pod's containers need.
+pub struct World<'a> {
+    /// The moment in which everything happens.
+    pub now: Time,
+    /// The pod.
+    pub pod: &'a Pod,
+    /// Its metadata.
+    pub metadata: &'a ObjectMeta,
+    /// How steps go.
+    pub stages: &'a StageSet,
+    /// The node's images.
+    pub images: &'a mut ImageStore,
+    /// For ids and jitter.
+    pub entropy: &'a Entropy,
+    /// What happened.
+    pub happenings: &'a mut Vec<Happening>,
+}
+
+impl Happening {
+    /// The part of the pod that it is about, as `spec.containers{web}`.
+    pub fn field_path(&self) -> String {
+        let list = if self.is_init { "initContainers" } else { "containers" };
+        if self.container.is_empty() { String::new() } else { format!("spec.{list}{{{}}}", self.container) }
+    }
+}
+
+impl World<'_> {
+    /// How long a step takes and how it ends.
+    pub fn stage(&self, step: Step, spec: &Spec, restart_count: i64) -> (Duration, Next) {
+        let subject = StageSubject::of(self.pod, &self.metadata.namespace, spec, restart_count);
+        let stage = self.stages.stage(step, &subject);
+        (stage.delay.draw(self.entropy), stage.next.clone())
+    }
+
+    /// Notes what happened to a container.
+    pub fn note(&mut self, spec: &Spec, event_type: &'static str, reason: &'static str, message: String) {
+        let is_init = self.pod.spec.init_containers.iter().any(|init| std::ptr::eq(init, spec));
+        let container = spec.name.clone();
+        self.happenings.push(Happening { container, is_init, event_type, reason, message });
+    }
+
+    fn pod_name(&self) -> String {
+        let ObjectMeta { name, namespace, uid, .. } = self.metadata;
+        format!("{name}_{namespace}({uid})")
+    }
+}
+
+impl RestartPolicy {
+    /// Of a container of a pod: an init container that succeeded is not repeated, a sidecar always is.
+    pub fn of(pod: &Pod, spec: &Spec, is_init: bool) -> RestartPolicy {
+        let policy = spec.restart_policy.as_deref().unwrap_or(&pod.spec.restart_policy);
+        match policy {
+            "Never" => RestartPolicy::Never,
+            "Always" | "" if !is_init || spec.restart_policy.is_some() => RestartPolicy::Always,
+            _ => RestartPolicy::OnFailure,
+        }
+    }
+
+    fn restarts(self, exit_code: i32) -> bool {
+        match self {
+            RestartPolicy::Always => true,
+            RestartPolicy::OnFailure => exit_code != 0,
+            RestartPolicy::Never => false,
+        }
+    }
+}
+
+impl Container {
+    /// A container that waits for its turn.
+    pub fn new(restart_policy: RestartPolicy, waiting_reason: &str) -> Container {
+        Container {
+            state: waiting(waiting_reason, ""),
+            last: None,
+            restart_count: 0,
+            started: false,
+            ready: false,
+            restart_policy,
+            task: Task::Idle,
+            restarts: Backoff::default(),
+            pulls: Backoff::default(),
+        }
+    }
+
+    /// Takes up a container that an earlier kubelet left in this state.
+    pub fn adopt(&mut self, spec: &Spec, world: &mut World<'_>) {
+        match self.state.clone() {
+            State::Waiting { .. } => {}
+            State::Running { started_at, .. } => {
+                let ready = self.ready;
+                self.task = self.run(spec, started_at, world);
+                if let Task::Run { ready_at, .. } = &mut self.task {
+                    self.ready = ready;
+                    *ready_at = ready_at.filter(|_| !ready);
+                }
+            }
+            State::Terminated(ended) if self.restart_policy.restarts(ended.exit.code) => {
+                self.end(spec, *ended, world);
+            }
+            State::Terminated(_) => self.task = Task::Done,
+        }
+    }
+
+    /// Begins, when it has not yet, and takes all steps that are due. Says when the next one is.
+    pub fn advance(&mut self, spec: &Spec, world: &mut World<'_>) -> Option<Time> {
+        if self.task == Task::Idle {
+            self.pull(spec, world);
+        }
+        loop {
+            let due = self.due()?;
+            if due > world.now {
+                return Some(due);
+            }
+            self.step(spec, due, world);
+        }
+    }
+
+    /// Sends the stop signal; the process has `grace` to end. Called again with less grace, it has less.
+    pub fn stop(&mut self, spec: &Spec, grace: Duration, world: &mut World<'_>) {
+        let killed_at = after(world.now, grace);
+        match &mut self.task {
+            Task::Run { .. } => {
+                world.note(spec, "Normal", "Killing", format!("Stopping container {}", spec.name));
+                let killed = Exit { code: 137, ..Exit::default() };
+                let (until, exit) = match world.stage(Step::Stop, spec, self.restart_count) {
+                    (delay, Next::Exit(exit)) if delay <= grace => (after(world.now, delay), exit),
+                    _ => (killed_at, killed),
+                };
+                (self.ready, self.task) = (false, Task::Stop { until, exit });
+            }
+            Task::Stop { until, exit } if *until > killed_at => {
+                (*until, *exit) = (killed_at, Exit { code: 137, ..Exit::default() });
+            }
+            Task::Stop { .. } => {}
+            task => *task = Task::Done,
+        }
+    }
+
+    /// Whether its process runs.
+    pub fn is_running(&self) -> bool {
+        matches!(self.state, State::Running { .. })
+    }
+
+    /// Whether it has ended and will not be started again.
+    pub fn is_done(&self) -> bool {
+        self.task == Task::Done
+    }
+
+    /// Whether it has ended well.
+    pub fn has_succeeded(&self) -> bool {
+        matches!(&self.state, State::Terminated(ended) if ended.exit.code == 0)
+    }
+
+    /// Whether it ever ran.
+    pub fn has_run(&self) -> bool {
+        !matches!(self.state, State::Waiting { .. }) || self.last.is_some()
+    }
+
+    fn due(&self) -> Option<Time> {
+        match &self.task {
+            Task::Idle | Task::Done => None,
+            Task::Run { ready_at, ends } => {
+                let ends = ends.as_ref().map(|(at, _)| *at);
+                ready_at.iter().chain(&ends).min().copied()
+            }
+            Task::Pull { until, .. }
+            | Task::ShowBackOff { until, .. }
+            | Task::PullBackOff { until }
+            | Task::Start { until, .. }
+            | Task::StartBackOff { until }
+            | Task::Stop { until, .. }
+            | Task::CrashLoopBackOff { until } => Some(*until),
+        }
+    }
+
+    fn step(&mut self, spec: &Spec, due: Time, world: &mut World<'_>) {
+        match std::mem::replace(&mut self.task, Task::Done) {
+            Task::Idle | Task::Done => {}
+            Task::Pull { began, next: Next::Fail(failure), .. } => {
+                self.pull_failed(spec, began, &failure, world)
+            }
+            Task::Pull { began, .. } => self.pulled(spec, began, world),
+            Task::ShowBackOff { failed_at, .. } => self.show_pull_back_off(spec, failed_at, world),
+            Task::PullBackOff { .. } => self.pull(spec, world),
+            Task::Start { next: Next::Fail(failure), .. } => self.start_failed(spec, &failure, world),
+            Task::Start { .. } => self.start(spec, world),
+            Task::StartBackOff { .. } => self.create(spec, world),
+            Task::Run { ends: Some((at, exit)), .. } if at <= due => self.exit(spec, exit, at, world),
+            Task::Run { ends, .. } => {
+                self.ready = true;
+                self.task = Task::Run { ready_at: None, ends };
+            }
+            Task::Stop { exit, .. } => {
+                self.restart_policy = RestartPolicy::Never;
+                self.exit(spec, exit, due, world);
+            }
+            Task::CrashLoopBackOff { .. } => self.restart(spec, world),
+        }
+    }
+
+    /// CRI `PullImage`, unless the image is there and the policy is content with that.
+    fn pull(&mut self, spec: &Spec, world: &mut World<'_>) {
+        let image = &spec.image;
+        // Images with the policy Never were brought by whoever wrote it: nothing simulated can have lost them.
+        if spec.image_pull_policy == "Never"
+            || (world.images.has(image) && spec.image_pull_policy != "Always")
+        {
+            let text = format!(
+                "Container image {image:?} already present on machine and can be accessed by the pod"
+            );
+            world.note(spec, "Normal", "Pulled", text);
+            return self.create(spec, world);
+        }
+        world.note(spec, "Normal", "Pulling", format!("Pulling image {image:?}"));
+        let (delay, next) = world.stage(Step::Pull, spec, self.restart_count);
+        self.task = Task::Pull { began: world.now, until: until(world.now, delay, &next), next };
+    }
+
+    fn pulled(&mut self, spec: &Spec, began: Time, world: &mut World<'_>) {
+        let image = &spec.image;
+        world.images.add(image);
+        let took = (world.now - began).to_std().unwrap_or_default().max(Duration::from_millis(1));
+        let (took, size) = (durations::format(took), images::size_bytes(image));
+        let text = format!(
+            "Successfully pulled image {image:?} in {took} ({took} including waiting). Image size: {size} bytes."
+        );
+        world.note(spec, "Normal", "Pulled", text);
+        self.create(spec, world);
+    }
+
+    fn pull_failed(&mut self, spec: &Spec, failed_at: Time, failure: &Failure, world: &mut World<'_>) {
+        let message = failure.message_for(&spec.image, &spec.name);
+        world.note(spec, "Warning", "Failed", format!("Failed to pull image {:?}: {message}", spec.image));
+        world.note(spec, "Warning", "Failed", format!("Error: {}", failure.reason));
+        self.pulls.next(failed_at, world.now);
+        self.state = waiting(&failure.reason, &message);
+        self.task = Task::ShowBackOff { until: world.now + BACKOFF_SHOWS_AFTER, failed_at: world.now };
+    }
+
+    fn show_pull_back_off(&mut self, spec: &Spec, failed_at: Time, world: &mut World<'_>) {
+        let text = format!("Back-off pulling image {:?}", spec.image);
+        let message = match &self.state {
+            State::Waiting { reason, message } => format!("{text}: {reason}: {message}"),
+            _ => text.clone(),
+        };
+        world.note(spec, "Normal", "BackOff", text);
+        world.note(spec, "Warning", "Failed", "Error: ImagePullBackOff".into());
+        self.state = waiting("ImagePullBackOff", &message);
+        self.task = Task::PullBackOff { until: self.pulls.until(failed_at).unwrap_or(world.now) };
+    }
+
+    /// CRI `CreateContainer` and `StartContainer`, as far as they take time.
+    fn create(&mut self, spec: &Spec, world: &mut World<'_>) {
+        let (delay, next) = world.stage(Step::Start, spec, self.restart_count);
+        self.task = Task::Start { until: until(world.now, delay, &next), next };
+    }
+
+    fn start_failed(&mut self, spec: &Spec, failure: &Failure, world: &mut World<'_>) {
+        let message = failure.message_for(&spec.image, &spec.name);
+        world.note(spec, "Warning", "Failed", format!("Error: {message}"));
+        self.state = waiting(&failure.reason, &message);
+        self.task = Task::StartBackOff { until: world.now + START_RETRY };
+    }
+
+    fn start(&mut self, spec: &Spec, world: &mut World<'_>) {
+        world.note(spec, "Normal", "Created", "Container created".into());
+        world.note(spec, "Normal", "Started", "Container started".into());
+        self.remember_end();
+        self.restart_count += i64::from(self.last.is_some());
+        let id = format!("containerd://{}", world.entropy.hex(64));
+        self.state = State::Running { id, started_at: world.now };
+        self.task = self.run(spec, world.now, world);
+    }
+
+    /// The process from its start to its end.
+    fn run(&mut self, spec: &Spec, started_at: Time, world: &World<'_>) -> Task {
+        (self.started, self.ready) = (true, false);
+        let ready_at = match world.stage(Step::Ready, spec, self.restart_count) {
+            (delay, Next::Succeed) => Some(after(started_at, delay)),
+            _ => None,
+        };
+        let (delay, next) = world.stage(Step::Run, spec, self.restart_count);
+        let ends = match next {
+            Next::Exit(exit) => Some((after(started_at, delay), exit)),
+            Next::FollowCommand => process::end(spec).map(|(runtime, code)| {
+                (after(started_at, delay.saturating_add(runtime)), Exit { code, ..Exit::default() })
+            }),
+            _ => None,
+        };
+        Task::Run { ready_at, ends }
+    }
+
+    fn exit(&mut self, spec: &Spec, exit: Exit, finished_at: Time, world: &mut World<'_>) {
+        let (id, started_at) = match &self.state {
+            State::Running { id, started_at } => (id.clone(), Some(*started_at)),
+            _ => (String::new(), None),
+        };
+        self.end(spec, Terminated { id, exit, started_at, finished_at: Some(finished_at) }, world);
+    }
+
+    /// It has ended: for good, until its back-off is over, or until right now.
+    fn end(&mut self, spec: &Spec, ended: Terminated, world: &mut World<'_>) {
+        (self.started, self.ready) = (false, false);
+        let (restarts, finished_at) = (self.restart_policy.restarts(ended.exit.code), ended.finished_at);
+        self.state = State::Terminated(Box::new(ended));
+        if !restarts {
+            self.task = Task::Done;
+            return;
+        }
+        match self.restarts.until(finished_at.unwrap_or(world.now)).filter(|until| *until > world.now) {
+            Some(until) => self.crash_loop(spec, until, world),
+            None => self.restart(spec, world),
+        }
+    }
+
+    fn crash_loop(&mut self, spec: &Spec, until: Time, world: &mut World<'_>) {
+        let (name, pod) = (&spec.name, world.pod_name());
+        let pause = durations::format(self.restarts.current());
+        let text = format!("Back-off restarting failed container {name} in pod {pod}");
+        self.remember_end();
+        self.state = waiting(
+            "CrashLoopBackOff",
+            &format!("back-off {pause} restarting failed container={name} pod={pod}"),
+        );
+        self.task = Task::CrashLoopBackOff { until };
+        world.note(spec, "Warning", "BackOff", text);
+    }
+
+    fn restart(&mut self, spec: &Spec, world: &mut World<'_>) {
+        let ended = match &self.state {
+            State::Terminated(ended) => Some(ended),
+            _ => self.last.as_ref(),
+        };
+        let finished_at = ended.and_then(|ended| ended.finished_at);
+        self.restarts.next(finished_at.unwrap_or(world.now), world.now);
+        self.pull(spec, world);
+    }
+
+    /// What it was becomes its last state.
+    fn remember_end(&mut self) {
+        if let State::Terminated(ended) = &self.state {
+            self.last = Some(ended.clone());
+        }
+    }
+}
+
+/// When a step ends; one that stays never does.
+fn until(now: Time, delay: Duration, next: &Next) -> Time {
+    if *next == Next::Stay { Time::MAX_UTC } else { after(now, delay) }
+}
+
+/// Later by `delay`; the end of time when that is later still.
+pub(super) fn after(time: Time, delay: Duration) -> Time {
+    let delta = chrono::TimeDelta::from_std(delay).unwrap_or(chrono::TimeDelta::MAX);
+    time.checked_add_signed(delta).unwrap_or(Time::MAX_UTC)
+}
+
+fn waiting(reason: &str, message: &str) -> State {
+    State::Waiting { reason: reason.into(), message: message.into() }
+}

@@ -1,0 +1,302 @@
+//! Stages: what the simulated node does with a container, as data (in the manner of kwok's `Stage`).
+//!
+//! A container's life is a row of steps: its sandbox is made, its image pulled, it is started, it becomes ready, it
+//! runs, it is stopped. At each step the first stage that selects the container says how long the step takes and
+//! how it ends. The stages of `manifests/stages` are built in; whatever is added comes before them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::selector::{StageSelector, StageSubject};
+use crate::entropy::Entropy;
+
+/// The stages that every cluster has, in the order of their files; priority decides before order.
+const BUILT_IN: &[&str] = &[
+    include_str!("../../manifests/stages/default.yaml"),
+    include_str!("../../manifests/stages/command.yaml"),
+    include_str!("../../manifests/stages/job.yaml"),
+    include_str!("../../manifests/stages/image-pull-failure.yaml"),
+    include_str!("../../manifests/stages/crash-loop.yaml"),
+    include_str!("../../manifests/stages/oom-killed.yaml"),
+    include_str!("../../manifests/stages/never-ready.yaml"),
+    include_str!("../../manifests/stages/slow-start.yaml"),
+    include_str!("../../manifests/stages/slow-stop.yaml"),
+];
+
+/// The steps of a container's life, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Step {
+    /// CRI `RunPodSandbox`: once per pod, selected as its first container.
+    Sandbox,
+    /// CRI `PullImage`; not asked when the image is present and the policy does not insist.
+    Pull,
+    /// CRI `CreateContainer` and `StartContainer`.
+    Start,
+    /// From started to the first passed readiness (and startup) probe.
+    Ready,
+    /// From started to the end of the process.
+    Run,
+    /// From the stop signal to the end of the process; cut off by the grace period.
+    Stop,
+}
+
+/// How a step ends.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Next {
+    /// Well; the next step follows.
+    Succeed,
+    /// It never ends: a process that runs, a probe that never passes.
+    Stay,
+    /// As the container's command says (`Run` only).
+    FollowCommand,
+    /// With a failure that the node tries again (`Sandbox`, `Pull`, `Start`).
+    Fail(Failure),
+    /// With the end of the process (`Run`, `Stop`).
+    Exit(Exit),
+}
+
+/// What the runtime says of a step that failed.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    /// The reason of the waiting container, as `ErrImagePull`.
+    pub reason: String,
+    /// For people; `{image}`, `{reference}` (the image's full name) and `{container}` are filled in.
+    #[serde(default)]
+    pub message: String,
+}
+
+/// How a process ended.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exit {
+    /// Its exit code.
+    pub code: i32,
+    /// `Completed` or `Error`, by the code, when it is not given.
+    #[serde(default)]
+    pub reason: String,
+    /// What it left as its termination message.
+    #[serde(default)]
+    pub message: String,
+}
+
+/// A time to wait, and how much longer it may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Delay {
+    /// At least so long.
+    #[serde(deserialize_with = "duration")]
+    pub duration: Duration,
+    /// At most so much longer.
+    #[serde(deserialize_with = "duration")]
+    pub jitter: Duration,
+}
+
+/// One stage.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stage {
+    /// For people.
+    pub name: String,
+    /// What it governs.
+    pub step: Step,
+    /// Higher is asked first.
+    pub priority: i32,
+    /// Which containers.
+    pub selector: StageSelector,
+    /// How long the step takes.
+    pub delay: Delay,
+    /// How it ends.
+    pub next: Next,
+}
+
+/// All stages of a node, the first to be asked first.
+#[derive(Clone, Debug)]
+pub struct StageSet {
+    stages: Arc<[Stage]>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    #[serde(rename = "apiVersion")]
+    api_version: String,
+    kind: String,
+    metadata: ManifestMetadata,
+    spec: Spec,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ManifestMetadata {
+    name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Spec {
+    step: Step,
+    #[serde(default)]
+    priority: i32,
+    #[serde(default)]
+    selector: StageSelector,
+    #[serde(default)]
+    delay: Delay,
+    next: Next,
+}
+
+impl StageSet {
+    /// The built-in stages.
+    pub fn builtin() -> StageSet {
+        StageSet::with(&[]).expect("the built-in stages are read by a test")
+    }
+
+    /// The built-in stages and those of more YAML texts, which come first among equal priorities.
+    pub fn with(texts: &[String]) -> Result<StageSet, String> {
+        let mut stages = Vec::new();
+        for text in texts.iter().map(String::as_str).chain(BUILT_IN.iter().copied()) {
+            stages.extend(parse(text)?);
+        }
+        stages.sort_by_key(|stage| -stage.priority);
+        Ok(StageSet { stages: stages.into() })
+    }
+
+    /// The stage of `step` for `subject`. There is always one: the default stages select everything.
+    pub fn stage(&self, step: Step, subject: &StageSubject<'_>) -> &Stage {
+        let governs = |stage: &&Stage| stage.step == step && stage.selector.matches(subject);
+        self.stages.iter().find(governs).expect("default.yaml has a stage for each step")
+    }
+}
+
+impl Delay {
+    /// How long it is this time.
+    pub fn draw(&self, entropy: &Entropy) -> Duration {
+        if self.jitter.is_zero() {
+            return self.duration;
+        }
+        let milliseconds = usize::try_from(self.jitter.as_millis()).unwrap_or(usize::MAX);
+        self.duration + Duration::from_millis(entropy.below(milliseconds) as u64)
+    }
+}
+
+impl Failure {
+    /// Its message with names filled in.
+    pub fn message_for(&self, image: &str, container: &str) -> String {
+        let reference = super::images::reference(image);
+        self.message
+            .replace("{image}", image)
+            .replace("{reference}", &reference)
+            .replace("{container}", container)
+    }
+}
+
+impl Exit {
+    /// Its reason, or the one that its code has.
+    pub fn reason(&self) -> &str {
+        match (self.reason.as_str(), self.code) {
+            ("", 0) => "Completed",
+            ("", _) => "Error",
+            (reason, _) => reason,
+        }
+    }
+}
+
+/// Reads the stages of one YAML text, which may hold several documents.
+fn parse(text: &str) -> Result<Vec<Stage>, String> {
+    let documents = serde_yaml::Deserializer::from_str(text).map(|document| {
+        let value = Value::deserialize(document).map_err(|error| format!("stage: {error}"))?;
+        let manifest: Manifest = serde_json::from_value(value).map_err(|error| format!("stage: {error}"))?;
+        stage(manifest)
+    });
+    documents.collect()
+}
+
+fn stage(manifest: Manifest) -> Result<Stage, String> {
+    let Manifest { api_version, kind, metadata, spec } = manifest;
+    if (api_version.as_str(), kind.as_str()) != ("kubarium.dev/v1alpha1", "Stage") {
+        return Err(format!(
+            "stage {:?}: no matches for kind {kind:?} in version {api_version:?}",
+            metadata.name
+        ));
+    }
+    let fits = match spec.next {
+        Next::Succeed => spec.step != Step::Stop,
+        Next::Stay => true,
+        Next::FollowCommand => spec.step == Step::Run,
+        Next::Fail(_) => matches!(spec.step, Step::Sandbox | Step::Pull | Step::Start),
+        Next::Exit(_) => matches!(spec.step, Step::Run | Step::Stop),
+    };
+    if !fits {
+        return Err(format!("stage {:?}: step {:?} cannot end so", metadata.name, spec.step));
+    }
+    let Spec { step, priority, selector, delay, next } = spec;
+    Ok(Stage { name: metadata.name, step, priority, selector, delay, next })
+}
+
+/// Reads Go's form of a duration, as `1m30s` or `250ms`.
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    super::durations::parse(&text).ok_or_else(|| serde::de::Error::custom(format!("{text:?} is no duration")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apis::views::pod::Pod;
+    use serde_json::json;
+
+    fn chosen(pod: serde_json::Value, step: Step) -> String {
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        let subject = StageSubject::of(&pod, "default", &pod.spec.containers[0], 0);
+        StageSet::builtin().stage(step, &subject).name.clone()
+    }
+
+    #[test]
+    fn stages_are_chosen_by_what_they_select() {
+        let pod = |extra: serde_json::Value| {
+            let mut pod = json!({"metadata": {}, "spec": {"containers": [{"name": "a", "image": "nginx"}]}});
+            json_patch::merge(&mut pod, &extra);
+            pod
+        };
+        let annotated = |name: &str| pod(json!({"metadata": {"annotations": {"kubarium.dev/stage": name}}}));
+        let image = |image: &str, command: &[&str]| {
+            pod(json!({"spec": {"containers": [{"name": "a", "image": image, "command": command}]}}))
+        };
+        let owned = pod(json!({"metadata": {"ownerReferences": [{"kind": "Job"}]}}));
+        let cases = [
+            (pod(json!({})), Step::Run, "run-forever"),
+            (pod(json!({})), Step::Pull, "pull-at-once"),
+            (owned.clone(), Step::Run, "job-completes"),
+            (owned, Step::Stop, "stop-at-once"),
+            (annotated("crash-loop"), Step::Run, "crash-loop"),
+            (annotated("slow-start,crash-loop"), Step::Run, "crash-loop"),
+            (annotated("slow-start"), Step::Pull, "slow-start-pull"),
+            (image("nginx:does-not-exist", &[]), Step::Pull, "image-not-found"),
+            (image("busybox", &["sleep", "5"]), Step::Run, "command-runs"),
+            (image("busybox", &["my-server"]), Step::Run, "run-forever"),
+        ];
+        for (pod, step, name) in cases {
+            assert_eq!(chosen(pod.clone(), step), name, "{pod}");
+        }
+    }
+
+    #[test]
+    fn stages_that_make_no_sense_are_refused() {
+        let stage = |spec: &str| {
+            format!("apiVersion: kubarium.dev/v1alpha1\nkind: Stage\nmetadata: {{name: x}}\nspec: {spec}\n")
+        };
+        let cases = [
+            ("{step: Pull, next: {exit: {code: 1}}}", "cannot end so"),
+            ("{step: Fly, next: succeed}", "unknown variant `Fly`"),
+            ("{step: Run, next: stay, selektor: {}}", "unknown field `selektor`"),
+            ("{step: Run, next: stay, delay: {duration: soon}}", "\"soon\" is no duration"),
+        ];
+        for (spec, error) in cases {
+            let refused = StageSet::with(&[stage(spec)]).unwrap_err();
+            assert!(refused.contains(error), "{refused}");
+        }
+    }
+}
