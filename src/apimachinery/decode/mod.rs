@@ -3,10 +3,28 @@
 //! In comes JSON or YAML and the kind that the path asks for. Out comes the object with unknown fields dropped and
 //! every value in canonical form, the strict errors (unknown and duplicate fields), or the one error that makes
 //! the body useless, in upstream's words. Not here: defaulting, validation, which kinds are served.
+//!
+//! The road is one pass over the bytes: a serde visitor that carries the schema and the path builds the tree, so
+//! that nothing is kept that the kind does not have. Only a body that fails is looked at twice, for Go's words.
 
-use serde_json::Value;
+mod context;
+mod go_json;
+mod go_time;
+mod refusal;
+mod scalar;
+mod typed;
+mod yaml;
+
+#[cfg(test)]
+mod tests;
+
+use serde::de::DeserializeSeed;
+use serde_json::{Map, Value};
 
 use crate::apimachinery::schema::Schema;
+use context::Context;
+pub use refusal::DecodeError;
+use typed::{FREE, Typed};
 
 /// How a body is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +46,8 @@ pub struct Target<'a> {
     pub kind: &'a str,
     /// Its schema.
     pub schema: &'a Schema,
-    /// A built-in kind: unknown fields and zero values are dropped, and types checked, as by a Go type. A custom
-    /// resource is taken as it is; pruning and validation by its schema come later.
+    /// A built-in kind: unknown fields and zero values are dropped, and types checked, as by a Go type. Of a custom
+    /// resource only the metadata is; pruning and validation by its schema come later.
     pub typed: bool,
     /// Whether a group, version and kind is one that this server decodes; for the words of a refusal only.
     pub is_registered: &'a dyn Fn(&str, &str, &str) -> bool,
@@ -45,43 +63,82 @@ pub struct Decoded {
     pub strict_errors: Vec<String>,
 }
 
-/// A body that cannot be decoded: 400 `BadRequest`, and the text is the Status' message.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct DecodeError {
-    message: String,
-}
-
-impl DecodeError {
-    /// The refusal of `fieldValidation=Strict`.
-    pub fn strict(target: &Target, errors: &[String]) -> Self {
-        let errors = errors.join(", ");
-        Self {
-            message: cannot_be_handled(
-                target,
-                target.kind,
-                target.version,
-                &format!("strict decoding error: {errors}"),
-            ),
+/// Decodes a body.
+pub fn decode(target: &Target, body: &[u8], format: Format) -> Result<Decoded, DecodeError> {
+    match format {
+        Format::Json => decode_json(target, body),
+        Format::Yaml if first_byte(body) == Some(b'{') => decode_json(target, body),
+        Format::Yaml => {
+            let document = yaml::parse(body).map_err(|error| refusal::unrecognized(target, &error, body))?;
+            let mut context = Context::new(target.typed);
+            context.yaml = true;
+            context.strict_errors.extend(document.duplicates);
+            let value = root(target, &mut context).deserialize(document.value);
+            let value = value.map_err(|error| refusal::unrecognized(target, &error.to_string(), body))?;
+            finish(target, context, value, body)
         }
     }
 }
 
-/// Decodes a body.
-pub fn decode(_target: &Target, body: &[u8], format: Format) -> Result<Decoded, DecodeError> {
-    let value: Result<Value, String> = match format {
-        Format::Json => serde_json::from_slice(body).map_err(|error| error.to_string()),
-        Format::Yaml => serde_yaml::from_slice(body).map_err(|error| error.to_string()),
-    };
-    let value = value.map_err(|message| DecodeError { message })?;
-    Ok(Decoded { value, strict_errors: Vec::new() })
-}
-
 /// Decodes an object that is already a tree: one that a patch made.
-pub fn decode_value(_target: &Target, value: Value) -> Result<Decoded, DecodeError> {
-    Ok(Decoded { value, strict_errors: Vec::new() })
+pub fn decode_value(target: &Target, value: Value) -> Result<Decoded, DecodeError> {
+    let mut context = Context::new(target.typed);
+    let value = root(target, &mut context).deserialize(value);
+    let value = value.map_err(|error| refusal::unrecognized(target, &error.to_string(), b""))?;
+    finish(target, context, value, b"")
 }
 
-fn cannot_be_handled(target: &Target, kind: &str, version: &str, error: &str) -> String {
-    format!("{kind} in version {version:?} cannot be handled as a {}: {error}", target.kind)
+/// Reads JSON of no kind, such as a patch: the tree, and the duplicate fields in it.
+pub(crate) fn decode_untyped(body: &[u8]) -> Result<(Value, Vec<String>), String> {
+    let mut context = Context::new(false);
+    let value = read_json(body, Typed::new(FREE, &mut context))?;
+    Ok((value, context.strict_errors))
+}
+
+fn decode_json(target: &Target, body: &[u8]) -> Result<Decoded, DecodeError> {
+    let mut context = Context::new(target.typed);
+    let value = read_json(body, root(target, &mut context)).map_err(|error| {
+        let error = format!("couldn't get version/kind; json parse error: {error}");
+        refusal::unrecognized(target, &error, body)
+    })?;
+    finish(target, context, value, body)
+}
+
+/// One pass with serde; whatever it stumbles over is said in Go's words.
+fn read_json(body: &[u8], seed: Typed) -> Result<Value, String> {
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    seed.deserialize(&mut deserializer)
+        .and_then(|value| deserializer.end().map(|()| value))
+        .map_err(|error| go_json::syntax_error(body).unwrap_or_else(|| error.to_string()))
+}
+
+fn root<'c, 's>(target: &Target<'s>, context: &'c mut Context<'s>) -> Typed<'c, 's> {
+    Typed::root(target.schema, context)
+}
+
+/// Whose words count: a body of another kind before anything in it, what is mistyped before what is unknown.
+fn finish(target: &Target, context: Context, value: Value, body: &[u8]) -> Result<Decoded, DecodeError> {
+    if let Some(given) = &context.not_an_object {
+        return Err(refusal::not_an_object(target, given, body));
+    }
+    let mut map = match value {
+        Value::Object(map) => map,
+        Value::Null => Map::new(),
+        other => return Err(refusal::not_an_object(target, refusal::json_type(&other), body)),
+    };
+    refusal::check_kind(target, &map, &context, body)?;
+    if let Some(error) = context.error() {
+        return Err(refusal::cannot_be_handled(target, target.kind, target.version, &error));
+    }
+    let api_version = match target.group {
+        "" => target.version.to_owned(),
+        group => format!("{group}/{}", target.version),
+    };
+    map.insert("apiVersion".into(), api_version.into());
+    map.insert("kind".into(), target.kind.into());
+    Ok(Decoded { value: Value::Object(map), strict_errors: context.strict_errors })
+}
+
+fn first_byte(body: &[u8]) -> Option<u8> {
+    body.iter().copied().find(|byte| !byte.is_ascii_whitespace())
 }

@@ -75,6 +75,11 @@ impl Schemas {
         Some(serde_json::from_slice(&text).expect("build.rs wrote JSON"))
     }
 
+    /// The schema of a definition that must exist, for code that names it.
+    pub(crate) fn reference(name: &str) -> &'static Schema {
+        Self::definition(DefinitionId::of(name).unwrap_or_else(|| panic!("{name} is no definition")))
+    }
+
     /// What a reference leads to.
     pub(super) fn definition(id: DefinitionId) -> &'static Schema {
         BUILTIN.slot(id)

@@ -19,6 +19,5 @@ mod tests;
 pub use builtin::Schemas;
 pub use defaults::apply_defaults;
 pub use presence::complete;
-#[allow(unused_imports, reason = "decoding reads it next")]
-pub(crate) use presence::is_dropped;
+pub(crate) use presence::{is_dropped, zero_value};
 pub use types::{Facts, Fields, ListType, MapType, Presence, Schema, Shape};

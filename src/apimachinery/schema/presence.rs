@@ -40,7 +40,7 @@ pub fn complete(schema: &Schema, value: &mut Value) {
 
 fn add_absent(name: &str, field: &Schema, map: &mut Map<String, Value>) {
     let zero = match field.presence {
-        Presence::Always => zero(field),
+        Presence::Always => zero_value(field),
         Presence::Null => Value::Null,
         Presence::Omitted | Presence::Kept => return,
     };
@@ -52,7 +52,7 @@ fn may_hold_structs(schema: &Schema) -> bool {
 }
 
 /// What Go writes for a value that was never set.
-fn zero(schema: &Schema) -> Value {
+pub(crate) fn zero_value(schema: &Schema) -> Value {
     match &schema.resolve().shape {
         Shape::Object(_) => {
             let mut value = Value::Object(Map::new());

@@ -143,8 +143,13 @@ const NO_FACTS: &Facts = &Facts {
 impl Fields {
     /// The schema of one field.
     pub fn get(&self, name: &str) -> Option<&Schema> {
+        self.entry(name).map(|(_, schema)| schema)
+    }
+
+    /// The field's own name and its schema.
+    pub(crate) fn entry(&self, name: &str) -> Option<(&str, &Schema)> {
         let at = self.0.binary_search_by(|(field, _)| field.as_ref().cmp(name)).ok()?;
-        Some(&self.0[at].1)
+        Some((&self.0[at].0, &self.0[at].1))
     }
 
     /// Every field, sorted by name.
@@ -154,6 +159,16 @@ impl Fields {
 }
 
 impl Schema {
+    /// The schema of anything.
+    pub const FREE: Schema = Schema {
+        shape: Shape::Free,
+        presence: Presence::Kept,
+        nullable: false,
+        preserve_unknown_fields: false,
+        embedded_resource: false,
+        facts: None,
+    };
+
     /// The schema of a custom resource (or a part of it) from its `openAPIV3Schema`. Never fails: what it cannot
     /// read is free of form; whether a schema is structural is the validation's to say.
     pub fn from_openapi(schema: &Value) -> Schema {

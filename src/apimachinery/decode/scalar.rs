@@ -1,0 +1,88 @@
+//! Scalars that are more than their JSON type: quantities, times, base64; and YAML's looser ones.
+
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use serde_json::Value;
+
+use super::context::Context;
+use super::go_time;
+use crate::apimachinery::quantity::{Quantity, QuantityError};
+use crate::apimachinery::schema::Shape;
+use crate::apimachinery::time;
+
+/// Go's `base64.StdEncoding`: padding required, bits after the last byte not looked at.
+const STD_ENCODING: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
+);
+
+/// `resource.Quantity`, in canonical form.
+pub(super) fn quantity(text: &str, context: &mut Context) -> Value {
+    match Quantity::parse(text) {
+        Ok(quantity) => Value::String(quantity.to_string()),
+        Err(error) => {
+            context.fatal(error.to_string());
+            Value::Null
+        }
+    }
+}
+
+/// What a list or object in place of a quantity is told.
+pub(super) fn quantity_error() -> String {
+    QuantityError::FormatWrong.to_string()
+}
+
+/// `metav1.Time`: UTC, whole seconds.
+pub(super) fn time(text: &str, context: &mut Context) -> Value {
+    parsed_time(text, go_time::Layout::Rfc3339, context).map_or(Value::Null, |at| time::rfc3339(at).into())
+}
+
+/// `metav1.MicroTime`: UTC, six digits.
+pub(super) fn micro_time(text: &str, context: &mut Context) -> Value {
+    parsed_time(text, go_time::Layout::Rfc3339Micro, context)
+        .map_or(Value::Null, |at| time::rfc3339_micro(at).into())
+}
+
+fn parsed_time(text: &str, layout: go_time::Layout, context: &mut Context) -> Option<time::Time> {
+    go_time::parse(text, layout).map_err(|error| context.fatal(error)).ok()
+}
+
+/// `[]byte`: base64, with line breaks allowed on the way in.
+pub(super) fn base64(text: String, context: &mut Context) -> Value {
+    let text = if text.contains(['\r', '\n']) { text.replace(['\r', '\n'], "") } else { text };
+    match STD_ENCODING.decode(&text) {
+        Ok(bytes) => Value::String(STD_ENCODING.encode(bytes)),
+        Err(error) => {
+            context.malformed(format!("illegal base64 data at input byte {}", corrupt_byte(&text, &error)));
+            Value::Null
+        }
+    }
+}
+
+/// Where Go stumbles: over the byte that does not belong, else over the group that is not whole.
+fn corrupt_byte(text: &str, error: &base64::DecodeError) -> usize {
+    match error {
+        base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => *at,
+        base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => text.len() / 4 * 4,
+    }
+}
+
+/// YAML 1.1 as Go's reader takes it: `yes` and `on` are true, `0644` is octal. serde_yaml reads YAML 1.2 and gives
+/// a string for each; here is known that none is wanted.
+pub(super) fn freer_yaml(shape: &Shape, text: &str) -> Option<Value> {
+    match shape {
+        Shape::Boolean => match text {
+            "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(Value::Bool(true)),
+            "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(Value::Bool(false)),
+            _ => None,
+        },
+        Shape::Integer32 | Shape::Integer64 => {
+            let octal = text.strip_prefix("0o").or_else(|| text.strip_prefix('0'))?;
+            i64::from_str_radix(octal, 8).ok().map(Value::from)
+        }
+        _ => None,
+    }
+}
