@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 use crate::apimachinery::schema::Schema;
 use context::Context;
 pub use refusal::DecodeError;
-use typed::{FREE, Typed};
+use typed::Typed;
 
 /// How a body is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,11 +88,14 @@ pub fn decode_value(target: &Target, value: Value) -> Result<Decoded, DecodeErro
     finish(target, context, value, b"")
 }
 
-/// Reads JSON of no kind, such as a patch: the tree, and the duplicate fields in it.
-pub(crate) fn decode_untyped(body: &[u8]) -> Result<(Value, Vec<String>), String> {
+/// Reads JSON that is no object of a kind, such as a patch: the tree, and its unknown and duplicate fields.
+pub(crate) fn decode_plain(schema: &Schema, body: &[u8]) -> Result<(Value, Vec<String>), String> {
     let mut context = Context::new(false);
-    let value = read_json(body, Typed::new(FREE, &mut context))?;
-    Ok((value, context.strict_errors))
+    let value = read_json(body, Typed::new(schema, &mut context))?;
+    match context.error() {
+        Some(error) => Err(error),
+        None => Ok((value, context.strict_errors)),
+    }
 }
 
 fn decode_json(target: &Target, body: &[u8]) -> Result<Decoded, DecodeError> {

@@ -13,7 +13,7 @@ use crate::apimachinery::schema::{Fields, Presence, Schema, Schemas, Shape, is_d
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// JSON of no schema.
-pub(super) const FREE: &Schema = &Schema::FREE;
+const FREE: &Schema = &Schema::FREE;
 
 /// Decodes one value by its schema.
 pub(super) struct Typed<'c, 's> {

@@ -5,12 +5,17 @@
 //! keys that the kind's schema names. What may be patched, and what happens afterwards (decoding, defaulting,
 //! validation), is the endpoint's.
 
+mod go_print;
 mod json;
 mod merge;
 mod strategic;
 
-use serde_json::Value;
+#[cfg(test)]
+mod tests;
 
+use serde_json::{Map, Value, json};
+
+use crate::apimachinery::decode::decode_plain;
 use crate::apimachinery::schema::Schema;
 
 /// The media type of a patch body.
@@ -37,7 +42,8 @@ impl PatchType {
 }
 
 /// Why a patch was refused; each is one of upstream's Statuses, and the text is its message (or, for
-/// [`PatchError::Unprocessable`], the text after "the server rejected our request due to an error in our request").
+/// [`PatchError::Unprocessable`], the text that only the log tells: the message is then "the server rejected our
+/// request due to an error in our request").
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
     /// 400 `BadRequest`: the patch is not one.
@@ -49,9 +55,9 @@ pub enum PatchError {
     /// 422 `Invalid`: the patch does not fit this object.
     #[error("{0}")]
     Unprocessable(String),
-    /// 500 `InternalError`: what upstream's handler returns unwrapped.
+    /// 500 without a reason, the text as the message: what upstream's handler does not classify.
     #[error("{0}")]
-    Internal(String),
+    Unclassified(String),
 }
 
 /// A patched object, still to be decoded as its kind, defaulted and validated.
@@ -77,5 +83,15 @@ pub fn apply(
         PatchType::Json => json::apply(original, patch),
         PatchType::Merge => merge::apply(original, patch),
         PatchType::StrategicMerge => strategic::apply(schema, original, patch),
+    }
+}
+
+/// Reads a patch that is an object, and the duplicate fields in it.
+fn decode_object(patch: &[u8]) -> Result<(Map<String, Value>, Vec<String>), String> {
+    let schema = Schema::from_openapi(&json!({"type": "object", "additionalProperties": true}));
+    let (value, strict_errors) = decode_plain(&schema, patch)?;
+    match value {
+        Value::Object(map) => Ok((map, strict_errors)),
+        _ => Ok((Map::new(), strict_errors)),
     }
 }

@@ -95,7 +95,7 @@ fn presence(map: &Map<String, Value>, shape: &Shape, required: &[(&str, &[Value]
 fn facts(map: &Map<String, Value>) -> Option<Box<Facts>> {
     let text = |key: &str| map.get(key).and_then(Value::as_str);
     let facts = Facts {
-        name: None,
+        name: text("x-kubarium-name").map(Into::into),
         format: text("format").map(Into::into),
         list_type: text("x-kubernetes-list-type").and_then(list_type),
         list_map_keys: texts(map.get("x-kubernetes-list-map-keys")),
