@@ -39,7 +39,7 @@ fn operations_schema() -> Schema {
         "items": {
             "type": "object",
             "x-kubarium-name": "handlers.jsonPatchOp",
-            "properties": {"op": text, "path": text, "from": text, "value": {"nullable": true}},
+            "properties": {"op": text, "path": text, "from": text, "value": {"nullable": true, "x-kubarium-presence": "kept"}},
         },
     }))
 }

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{DIRECTIVE, Object, PatchError, SET_ELEMENT_ORDER, field_of, field_schema, list, no_merge_key};
+use super::{
+    DIRECTIVE, Object, PatchError, SET_ELEMENT_ORDER, field_of, field_schema, list, no_merge_key,
+    without_directives,
+};
 use crate::apimachinery::patch::go_print::go_print;
 use crate::apimachinery::schema::Schema;
 
@@ -63,7 +66,7 @@ pub(super) fn apply(
         let merged = match (live.clone(), patched.clone()) {
             (None, None) => continue,
             (Some(live), None) => live,
-            (None, Some(patched)) => patched,
+            (None, Some(patched)) => patched.into_iter().filter_map(without_directives).collect(),
             (Some(live), Some(patched)) => list::merge(live, patched, field, false)?,
         };
         let live = live.unwrap_or_default();
@@ -97,11 +100,23 @@ fn partition(list: Vec<Value>, by: &[Value], elements: Elements) -> (Vec<Value>,
 /// By their places in `order`; directives go to the end.
 fn sorted(list: Vec<Value>, order: &[Value], elements: Elements) -> Result<Vec<Value>, PatchError> {
     elements.check(order)?;
-    let (directives, mut plain): (Vec<Value>, Vec<Value>) =
-        list.into_iter().partition(|element| element.get(DIRECTIVE).is_some_and(|given| given == "delete"));
-    plain.sort_by_key(|element| elements.position(order, element).unwrap_or(usize::MAX));
+    let (directives, mut plain): (Vec<Value>, Vec<Value>) = list.into_iter().partition(is_deletion);
+    place_sort(&mut plain, |element| elements.position(order, element));
     plain.extend(directives);
     Ok(plain)
+}
+
+/// Stable, by place. Upstream's comparison says "less" of whatever has no place, and its insertion sort thereby
+/// carries such an element to the front.
+fn place_sort(list: &mut Vec<Value>, place: impl Fn(&Value) -> Option<usize>) {
+    let mut sorted: Vec<(Option<usize>, Value)> = Vec::with_capacity(list.len());
+    for element in list.drain(..) {
+        let own = place(&element);
+        let is_less = |other: Option<usize>| own.zip(other).is_none_or(|(own, other)| own < other);
+        let at = sorted.iter().rposition(|(other, _)| !is_less(*other)).map_or(0, |at| at + 1);
+        sorted.insert(at, (own, element));
+    }
+    list.extend(sorted.into_iter().map(|(_, element)| element));
 }
 
 /// Puts the elements that only the server has before the first of the patch's that came after them.
@@ -127,27 +142,31 @@ fn check_against(patch: &[Value], order: &[Value], elements: Elements) -> Result
     if patch.is_empty() || order.is_empty() {
         return Ok(());
     }
-    let mut places = order.iter();
-    for element in patch.iter().filter(|element| element.get(DIRECTIVE).is_none()) {
-        elements.check(std::slice::from_ref(element))?;
-        let mut found = false;
-        for place in places.by_ref() {
-            elements.check(std::slice::from_ref(place))?;
-            found = elements.same(element, place);
-            if found {
-                break;
-            }
+    let kept: Vec<&Value> = patch.iter().filter(|element| !is_deletion(element)).collect();
+    let (mut at, mut place) = (0, 0);
+    while at < kept.len() && place < order.len() {
+        if kept[at].get(DIRECTIVE).is_some() {
+            at += 1;
+            continue;
         }
-        if !found {
-            let print = |list: &[Value]| go_print(&Value::Array(list.to_vec()));
-            return Err(PatchError::Unclassified(format!(
-                "The order in patch list:\n{}\n doesn't match {SET_ELEMENT_ORDER} list:\n{}\n",
-                print(patch),
-                print(order)
-            )));
-        }
+        elements.check(std::slice::from_ref(kept[at]))?;
+        elements.check(std::slice::from_ref(&order[place]))?;
+        at += usize::from(elements.same(kept[at], &order[place]));
+        place += 1;
+    }
+    if at < kept.len() {
+        let print = |list: &[Value]| go_print(&Value::Array(list.to_vec()));
+        return Err(PatchError::Unclassified(format!(
+            "The order in patch list:\n{}\n doesn't match {SET_ELEMENT_ORDER} list:\n{}\n",
+            print(patch),
+            print(order)
+        )));
     }
     Ok(())
+}
+
+fn is_deletion(element: &Value) -> bool {
+    element.get(DIRECTIVE).is_some_and(|directive| directive == "delete")
 }
 
 fn into_list(value: Value) -> Result<Vec<Value>, PatchError> {
