@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod entropy;
+pub mod flow;
 
 pub mod apimachinery;
 pub mod apis;

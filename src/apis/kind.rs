@@ -334,15 +334,21 @@ impl Kind {
 
     /// Reads an object of this kind from its canonical bytes.
     pub fn object(&self, body: Bytes) -> Result<Object, Malformed> {
-        let paths: Vec<&str> = self.selectable.iter().map(|field| &*field.path).collect();
-        let mut fields = if paths.is_empty() { vec![] } else { pick(&body, &paths) };
-        for (value, field) in fields.iter_mut().zip(&self.selectable) {
-            if value.is_empty() {
-                *value = field.default.to_string();
-            }
-        }
+        let fields = selected(&self.selectable, &body);
         Object::from_bytes(body, fields)
     }
+}
+
+/// The values of selectable fields in an object's bytes, in their order.
+pub fn selected(selectable: &[Selectable], body: &[u8]) -> Vec<String> {
+    let paths: Vec<&str> = selectable.iter().map(|field| &*field.path).collect();
+    let mut values = if paths.is_empty() { vec![] } else { pick(body, &paths) };
+    for (value, field) in values.iter_mut().zip(selectable) {
+        if value.is_empty() {
+            *value = field.default.to_string();
+        }
+    }
+    values
 }
 
 impl std::fmt::Debug for Kind {

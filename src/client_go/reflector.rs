@@ -1,7 +1,14 @@
-//! `Reflector`: keeps a store in step with a collection by listing it once and watching it from there on
-//! (`k8s.io/client-go/tools/cache.Reflector`). The same one fills the apiserver's watch caches from etcd and every
-//! informer from the apiserver.
+//! `Reflector`: keeps a store equal to a source, by a list and then a watch (client-go's `cache.Reflector`).
 //! Next: src/client_go/delta_fifo.rs
+//!
+//! One reflector serves both ends of the cluster: the apiserver fills its watch cache from etcd with it, and every
+//! informer fills its queue from the apiserver. Guarantees, as client-go gives them:
+//! - the store sees the changes in the source's order, none twice by one watch;
+//! - a watch that closes is opened again after the last revision seen, bookmarks included, and nothing is missed;
+//! - when that revision is too old (410), a new list replaces what the store holds: changes between may be missed,
+//!   the final state never is;
+//! - after a failure it waits 800 ms, then twice as long each time up to 30 s, each with up to as much again at
+//!   random; two minutes without a failure start that anew.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,6 +16,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use super::backoff::Backoff;
 use crate::apimachinery::list::List;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::options::ListOptions;
@@ -17,33 +25,30 @@ use crate::apimachinery::watch::WatchEvent;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 
-/// The first pause after a failure; doubled with each further one, and up to doubled again by jitter.
-const BACKOFF_INITIAL: Duration = Duration::from_millis(800);
-/// The longest pause.
-const BACKOFF_MAX: Duration = Duration::from_secs(30);
-/// After so long without a failure the pauses start anew.
-const BACKOFF_RESET: Duration = Duration::from_secs(120);
-/// A watch lasts between this and twice this, so that the watches of many clients spread over the servers.
-const MIN_WATCH: Duration = Duration::from_secs(300);
-/// A watch that ends sooner, without any event, counts as a failure.
+/// A watch is asked to last between this and twice this, so that the watches of many clients spread over the servers.
+const MIN_WATCH_TIMEOUT: Duration = Duration::from_secs(300);
+/// A watch that closes sooner than this without having said anything counts as failed.
 const VERY_SHORT_WATCH: Duration = Duration::from_secs(1);
 
-/// Where a reflector gets a collection from (`cache.ListerWatcher`). The options that it is given concern the
+/// Where a reflector reads from (client-go's `cache.ListerWatcher`). The options that it is given concern the
 /// revision; which objects is the lister's own matter.
 pub trait ListerWatcher: Send + Sync + 'static {
-    /// The events of one watch.
+    /// An open watch.
     type Events: Events;
 
-    /// All objects.
+    /// Everything there is, at a state that is at least as new as `options.resource_version` (unset: the newest).
     fn list(&self, options: &ListOptions) -> impl Future<Output = Result<List, Status>> + Send;
 
-    /// What happens after `options.resource_version`.
+    /// Every change after `options.resource_version`, with bookmarks.
+    ///
+    /// # Errors
+    /// 410 `Expired` when that revision is too old.
     fn watch(&self, options: &ListOptions) -> impl Future<Output = Result<Self::Events, Status>> + Send;
 }
 
-/// The events of one watch, in order (`watch.Interface`).
+/// An open watch (apimachinery's `watch.Interface`). Dropping it stops it.
 pub trait Events: Send {
-    /// The next event; none when the watch has ended.
+    /// The next event; none when the watch is closed.
     fn next(&mut self) -> impl Future<Output = Option<WatchEvent>> + Send;
 }
 
@@ -53,246 +58,162 @@ impl Events for mpsc::Receiver<WatchEvent> {
     }
 }
 
-/// What a reflector fills (`cache.ReflectorStore`). Called by one task, in the order of the collection's revisions.
+/// Where a reflector writes to (client-go's `cache.ReflectorStore`): a delta FIFO, or the apiserver's watch cache.
+/// Called by one reflector at a time, in the order of the source's revisions; must not block.
 pub trait ReflectorStore: Send + Sync + 'static {
     /// This is all there is, at this revision.
     fn replace(&self, items: Vec<Arc<Object>>, resource_version: u64);
-    /// This object has come.
+    /// An object came.
     fn add(&self, object: Arc<Object>);
-    /// This object has changed.
+    /// An object changed.
     fn update(&self, object: Arc<Object>);
-    /// This object has gone; this was its last state, at the revision of its deletion.
+    /// An object went; this was its last state, at the revision of the deletion.
     fn delete(&self, object: Arc<Object>);
     /// Nothing else happened up to this revision.
     fn bookmark(&self, resource_version: u64);
 }
 
-/// Lists, then watches, and lists anew when the watch has lost its place in history.
+/// Fills `store` from `lister_watcher` for as long as [`Reflector::run`] runs.
 pub struct Reflector<L, S> {
     lister_watcher: L,
     store: Arc<S>,
     clock: Clock,
     entropy: Entropy,
-    /// The revision up to which the store is in step; empty before the first list.
-    last_sync_resource_version: String,
-    /// Failures in a row, and when the last one was.
-    failures: u32,
-    failed_at: Duration,
+    backoff: Backoff,
 }
 
-/// Why a watch is over.
-enum WatchEnd {
-    /// It ended as watches do: go on from where it stood.
-    Closed,
-    /// It cannot go on from there: list.
-    Expired,
-    /// Go on from there after a pause.
-    Failed(Status),
+/// What a reflector does next.
+enum State<E> {
+    /// The store holds nothing, or something too old to watch from: list, at a state not older than `from`.
+    List { from: Option<u64> },
+    /// The store holds everything up to `from`: open a watch there.
+    Watch { from: u64 },
+    /// A watch is open, and the store holds everything up to `at`.
+    Watching { at: u64, events: E },
+    /// Something failed: wait, then go on.
+    BackOff { then: After },
+}
+
+/// What follows a pause.
+#[derive(Clone, Copy)]
+enum After {
+    List { from: Option<u64> },
+    Watch { from: u64 },
 }
 
 impl<L: ListerWatcher, S: ReflectorStore> Reflector<L, S> {
     /// Nothing happens before [`Reflector::run`].
     pub fn new(lister_watcher: L, store: Arc<S>, clock: Clock, entropy: Entropy) -> Reflector<L, S> {
-        let last_sync_resource_version = String::new();
-        Reflector {
-            lister_watcher,
-            store,
-            clock,
-            entropy,
-            last_sync_resource_version,
-            failures: 0,
-            failed_at: Duration::ZERO,
-        }
+        let backoff = Backoff::reflector(clock.clone(), entropy.clone());
+        Reflector { lister_watcher, store, clock, entropy, backoff }
     }
 
-    /// Keeps the store in step for as long as the future is polled (`Reflector.ListAndWatch`, for ever).
+    /// Lists and watches until it is dropped (client-go's `Reflector.Run`, `ListAndWatch`).
     pub async fn run(mut self) {
-        // The first list may be answered from any state: it is about to be watched anyway.
-        let mut list_from = "0".to_owned();
+        // 0: any state will do for the first list, since the watch makes up for what is newer.
+        let mut state = State::List { from: Some(0) };
         loop {
-            match self.list(&list_from).await {
-                Ok(()) => list_from = self.watch_until_lost().await,
-                Err(status) if status.is_expired() && !list_from.is_empty() => list_from.clear(),
-                Err(status) => self.back_off("list", &status).await,
+            state = match state {
+                State::List { from } => self.list(from).await,
+                State::Watch { from } => self.open(from).await,
+                State::Watching { at, events } => self.receive(at, events).await,
+                State::BackOff { then } => self.back_off(then).await,
+            };
+        }
+    }
+
+    async fn list(&mut self, from: Option<u64>) -> State<L::Events> {
+        let options =
+            ListOptions { resource_version: from.map(|from| from.to_string()), ..ListOptions::default() };
+        match self.lister_watcher.list(&options).await {
+            Ok(list) => {
+                self.store.replace(list.items.to_vec(), list.resource_version);
+                State::Watch { from: list.resource_version }
+            }
+            // The revision asked for is too old or lies in the future: the newest state is always to be had.
+            Err(status) if from.is_some() && (status.is_expired() || is_too_large(&status)) => {
+                State::List { from: None }
+            }
+            Err(status) => {
+                tracing::warn!("reflector: failed to list: {status}");
+                if status.is_not_found() {
+                    // There is no such resource, so an empty list is the truth; somebody may wait for a list.
+                    self.store.replace(vec![], 0);
+                }
+                State::BackOff { then: After::List { from } }
             }
         }
     }
 
-    async fn list(&mut self, resource_version: &str) -> Result<(), Status> {
-        let resource_version = Some(resource_version.to_owned()).filter(|text| !text.is_empty());
-        let options = ListOptions { resource_version, ..ListOptions::default() };
-        let list = self.lister_watcher.list(&options).await?;
-        self.last_sync_resource_version = list.resource_version.to_string();
-        self.store.replace(list.items.to_vec(), list.resource_version);
-        Ok(())
-    }
-
-    /// Returns the revision to list from.
-    async fn watch_until_lost(&mut self) -> String {
-        loop {
-            match self.watch().await {
-                WatchEnd::Closed => (),
-                // From the newest state: what was last seen is gone from history.
-                WatchEnd::Expired => return String::new(),
-                WatchEnd::Failed(status) => self.back_off("watch", &status).await,
-            }
-        }
-    }
-
-    async fn watch(&mut self) -> WatchEnd {
-        let started = self.clock.elapsed();
+    async fn open(&mut self, from: u64) -> State<L::Events> {
         let options = ListOptions {
-            resource_version: Some(self.last_sync_resource_version.clone()),
+            resource_version: Some(from.to_string()),
             allow_watch_bookmarks: true,
-            timeout_seconds: Some(self.entropy.jitter(MIN_WATCH, 1.0).as_secs()),
+            timeout_seconds: Some(self.entropy.jitter(MIN_WATCH_TIMEOUT, 1.0).as_secs()),
             ..ListOptions::default()
         };
-        let mut events = match self.lister_watcher.watch(&options).await {
-            Ok(events) => events,
-            Err(status) if status.is_expired() => return WatchEnd::Expired,
-            Err(status) => return WatchEnd::Failed(status),
-        };
-        let mut seen = false;
-        while let Some(event) = events.next().await {
-            seen = true;
-            if let WatchEvent::Error(status) = event {
-                return if status.is_expired() { WatchEnd::Expired } else { WatchEnd::Failed(status) };
-            }
-            self.handle(event);
+        match self.lister_watcher.watch(&options).await {
+            Ok(events) => State::Watching { at: from, events },
+            Err(status) => State::BackOff { then: after_failure(from, &status) },
         }
-        if !seen && self.clock.elapsed() - started < VERY_SHORT_WATCH {
-            return WatchEnd::Failed(Status::internal("very short watch: it ended without any event"));
-        }
-        WatchEnd::Closed
     }
 
-    fn handle(&mut self, event: WatchEvent) {
-        let revision = match &event {
-            WatchEvent::Bookmark(bookmark) => bookmark.resource_version,
-            other => other.object().map_or(0, |object| object.metadata.resource_version),
-        };
+    /// Hands on what the watch says until it is closed or fails.
+    async fn receive(&mut self, from: u64, mut events: L::Events) -> State<L::Events> {
+        let opened = self.clock.elapsed();
+        let (mut at, mut is_quiet) = (from, true);
+        while let Some(event) = events.next().await {
+            is_quiet = false;
+            match self.apply(event) {
+                Ok(revision) => at = revision,
+                Err(status) => return State::BackOff { then: after_failure(at, &status) },
+            }
+        }
+        if is_quiet && self.clock.elapsed().saturating_sub(opened) < VERY_SHORT_WATCH {
+            tracing::warn!("reflector: very short watch: it ended within a second without any event");
+            return State::BackOff { then: After::List { from: Some(at) } };
+        }
+        State::Watch { from: at }
+    }
+
+    /// Hands one event on; returns its revision.
+    fn apply(&self, event: WatchEvent) -> Result<u64, Status> {
+        let revision = event.object().map_or(0, |object| object.metadata.resource_version);
         match event {
             WatchEvent::Added(object) => self.store.add(object),
             WatchEvent::Modified(object) => self.store.update(object),
             WatchEvent::Deleted(object) => self.store.delete(object),
-            WatchEvent::Bookmark(bookmark) => self.store.bookmark(bookmark.resource_version),
-            WatchEvent::Error(_) => return,
+            WatchEvent::Bookmark(bookmark) => {
+                self.store.bookmark(bookmark.resource_version);
+                return Ok(bookmark.resource_version);
+            }
+            WatchEvent::Error(status) => return Err(status),
         }
-        self.last_sync_resource_version = revision.to_string();
+        Ok(revision)
     }
 
-    async fn back_off(&mut self, doing: &str, status: &Status) {
-        tracing::warn!("reflector: failed to {doing}: {status}");
-        let now = self.clock.elapsed();
-        if now - self.failed_at > BACKOFF_RESET {
-            self.failures = 0;
+    async fn back_off(&mut self, then: After) -> State<L::Events> {
+        let pause = self.backoff.next();
+        self.clock.sleep(pause).await;
+        match then {
+            After::List { from } => State::List { from },
+            After::Watch { from } => State::Watch { from },
         }
-        let pause = BACKOFF_INITIAL.saturating_mul(1 << self.failures.min(6)).min(BACKOFF_MAX);
-        (self.failures, self.failed_at) = (self.failures + 1, now);
-        self.clock.sleep(self.entropy.jitter(pause, 1.0)).await;
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::collections::VecDeque;
-    use std::sync::Mutex;
-
-    use chrono::DateTime;
-    use serde_json::json;
-
-    use super::*;
-
-    /// Answers with what the test has written down, and notes what was asked.
-    #[derive(Default)]
-    struct Script {
-        lists: Mutex<VecDeque<Result<List, Status>>>,
-        watches: Mutex<VecDeque<Vec<WatchEvent>>>,
-        asked: Mutex<Vec<String>>,
+/// A server that is busy or away is asked again for the same watch; anything else is cured by a list.
+fn after_failure(at: u64, status: &Status) -> After {
+    if status.is_expired() {
+        tracing::debug!("reflector: a watch from {at} is too old: {status}");
+        return After::List { from: Some(at) };
     }
+    tracing::warn!("reflector: the watch from {at} failed: {status}");
+    if matches!(status.code, 429 | 503) { After::Watch { from: at } } else { After::List { from: Some(at) } }
+}
 
-    impl ListerWatcher for Arc<Script> {
-        type Events = mpsc::Receiver<WatchEvent>;
-
-        async fn list(&self, options: &ListOptions) -> Result<List, Status> {
-            let from = options.resource_version.clone().unwrap_or_default();
-            self.asked.lock().unwrap().push(format!("list {from}"));
-            let next = self.lists.lock().unwrap().pop_front();
-            match next {
-                Some(answer) => answer,
-                None => std::future::pending().await,
-            }
-        }
-
-        async fn watch(&self, options: &ListOptions) -> Result<Self::Events, Status> {
-            let from = options.resource_version.clone().unwrap_or_default();
-            self.asked.lock().unwrap().push(format!("watch {from}"));
-            let Some(events) = self.watches.lock().unwrap().pop_front() else {
-                return std::future::pending().await;
-            };
-            let (sender, receiver) = mpsc::channel(16);
-            events.into_iter().for_each(|event| sender.try_send(event).unwrap());
-            Ok(receiver)
-        }
-    }
-
-    #[derive(Default)]
-    struct Notes(Mutex<Vec<String>>);
-
-    impl Notes {
-        fn note(&self, text: String) {
-            self.0.lock().unwrap().push(text);
-        }
-    }
-
-    impl ReflectorStore for Notes {
-        fn replace(&self, items: Vec<Arc<Object>>, resource_version: u64) {
-            self.note(format!("replace {items:?} at {resource_version}"));
-        }
-        fn add(&self, object: Arc<Object>) {
-            self.note(format!("add {object:?}"));
-        }
-        fn update(&self, object: Arc<Object>) {
-            self.note(format!("update {object:?}"));
-        }
-        fn delete(&self, object: Arc<Object>) {
-            self.note(format!("delete {object:?}"));
-        }
-        fn bookmark(&self, resource_version: u64) {
-            self.note(format!("bookmark {resource_version}"));
-        }
-    }
-
-    fn object(name: &str, revision: u64) -> Arc<Object> {
-        let tree = json!({"metadata": {"name": name, "resourceVersion": revision.to_string()}});
-        Arc::new(Object::from_value(&tree, vec![]).unwrap())
-    }
-
-    #[tokio::test]
-    async fn lists_then_watches_and_lists_anew_when_history_is_gone() {
-        let script = Arc::new(Script::default());
-        *script.lists.lock().unwrap() = VecDeque::from([
-            Err(Status::internal("down")),
-            Ok(List::complete(vec![object("a", 3)], 4)),
-            Ok(List::complete(vec![], 20)),
-        ]);
-        *script.watches.lock().unwrap() = VecDeque::from([
-            vec![WatchEvent::Added(object("b", 5)), WatchEvent::Modified(object("a", 6))],
-            vec![WatchEvent::Deleted(object("a", 9)), WatchEvent::Error(Status::expired("too old"))],
-        ]);
-        let (store, clock) = (Arc::new(Notes::default()), Clock::stepped(DateTime::UNIX_EPOCH));
-        let reflector = Reflector::new(script.clone(), store.clone(), clock.clone(), Entropy::seeded(1));
-        let task = tokio::spawn(reflector.run());
-        while script.asked.lock().unwrap().len() < 6 {
-            if let Some(wait) = clock.next_wake() {
-                clock.advance(wait);
-            }
-            tokio::task::yield_now().await;
-        }
-        task.abort();
-        let asked = ["list 0", "list 0", "watch 4", "watch 6", "list ", "watch 20"];
-        assert_eq!(*script.asked.lock().unwrap(), asked);
-        let done = ["replace [a@3] at 4", "add b@5", "update a@6", "delete a@9", "replace [] at 20"];
-        assert_eq!(*store.0.lock().unwrap(), done);
-    }
+/// `errors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)`
+fn is_too_large(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.into_iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
 }

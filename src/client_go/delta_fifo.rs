@@ -1,0 +1,245 @@
+//! `DeltaFifo`: what happened to each object since it was last looked at, in order (client-go's `cache.DeltaFIFO`).
+//! Next: src/client_go/shared_informer.rs
+//!
+//! Guarantees, as client-go gives them:
+//! - a key waits at most once, in the place where its first delta put it; its deltas are in the order of their coming;
+//! - nothing is merged away but the second of two deletions in a row: the one that knows more is kept;
+//! - a list that lacks an object which was known is told as a deletion whose final state nobody saw
+//!   ([`Deleted::FinalStateUnknown`]);
+//! - deltas are processed under the queue's lock, so that a list that comes meanwhile compares with what is known
+//!   after them, not before.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio::sync::Notify;
+
+use super::indexer::Indexer;
+use super::reflector::ReflectorStore;
+use crate::apimachinery::object::Object;
+
+/// One thing that happened to an object (`cache.Delta`).
+#[derive(Clone, Debug)]
+pub enum Delta {
+    /// It came.
+    Added(Arc<Object>),
+    /// It changed.
+    Updated(Arc<Object>),
+    /// It went.
+    Deleted(Deleted),
+    /// A list had it: whether it came or changed, the indexer knows.
+    Replaced(Arc<Object>),
+    /// Nothing happened; it is told again (resync).
+    Sync(Arc<Object>),
+}
+
+/// A deletion, and how much is known of it.
+#[derive(Clone, Debug)]
+pub enum Deleted {
+    /// The watch said so; this is its last state, at the revision of the deletion.
+    Object(Arc<Object>),
+    /// A list did not have it any more (`cache.DeletedFinalStateUnknown`).
+    FinalStateUnknown {
+        /// The object's key.
+        key: Arc<str>,
+        /// The last state that was seen, which may not have been the last one.
+        last: Arc<Object>,
+    },
+}
+
+/// The deltas of one key, oldest first; never empty.
+pub type Deltas = Vec<Delta>;
+
+/// The queue between a reflector and an informer.
+///
+/// Bound: one entry a key. The deltas of a key are as many as its reflector delivered since the queue was last
+/// popped; the informer pops in the reflector's own task, so that is one batch of the watch, or one list.
+pub struct DeltaFifo {
+    /// What the consumer holds already; where deletions that nobody saw are detected.
+    known: Arc<Indexer>,
+    state: Mutex<State>,
+    filled: Notify,
+}
+
+/// Invariant: a key is in `queue` if and only if it is in `items`, and its deltas are not empty.
+#[derive(Default)]
+struct State {
+    items: HashMap<Arc<str>, Deltas>,
+    queue: VecDeque<Arc<str>>,
+    /// Whether anything was ever put in.
+    populated: bool,
+    /// How many keys of the first list have not been popped yet.
+    initial_population_count: usize,
+}
+
+impl Delta {
+    /// The state that it tells of; of a deletion, the last one known.
+    pub fn object(&self) -> &Arc<Object> {
+        match self {
+            Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) | Delta::Sync(object) => {
+                object
+            }
+            Delta::Deleted(deleted) => deleted.last(),
+        }
+    }
+}
+
+impl Deleted {
+    /// The last state known.
+    pub fn last(&self) -> &Arc<Object> {
+        match self {
+            Deleted::Object(last) | Deleted::FinalStateUnknown { last, .. } => last,
+        }
+    }
+}
+
+impl DeltaFifo {
+    /// An empty queue; `known` is the store that its consumer fills.
+    pub fn new(known: Arc<Indexer>) -> DeltaFifo {
+        DeltaFifo { known, state: Mutex::default(), filled: Notify::new() }
+    }
+
+    /// Waits until there is something, then hands up to `at_most` keys with their deltas to `process`, in order, and
+    /// returns how many. `process` learns whether the key belongs to the first list; it must not touch this queue.
+    /// Can be dropped while it waits without losing anything.
+    pub async fn pop(&self, at_most: usize, mut process: impl FnMut(&Arc<str>, Deltas, bool)) -> usize {
+        loop {
+            let mut filled = pin!(self.filled.notified());
+            // Registered before looking, so that what comes after the look wakes.
+            filled.as_mut().enable();
+            let popped = self.pop_ready(at_most, &mut process);
+            if popped > 0 {
+                return popped;
+            }
+            filled.await;
+        }
+    }
+
+    /// Whether the first list was popped to its end.
+    pub fn has_synced(&self) -> bool {
+        let state = self.lock();
+        state.populated && state.initial_population_count == 0
+    }
+
+    /// Tells every known object once more, unless it waits here with news anyway (`Resync`).
+    pub fn resync(&self) {
+        let mut state = self.lock();
+        for object in self.known.list() {
+            let key: Arc<str> = object.key().into();
+            if !state.items.contains_key(&key) {
+                state.put(key, Delta::Sync(object));
+            }
+        }
+        self.filled.notify_one();
+    }
+
+    fn pop_ready(&self, at_most: usize, process: &mut impl FnMut(&Arc<str>, Deltas, bool)) -> usize {
+        let mut state = self.lock();
+        for popped in 0..at_most {
+            let Some(key) = state.queue.pop_front() else { return popped };
+            let is_initial = state.initial_population_count > 0;
+            state.initial_population_count = state.initial_population_count.saturating_sub(1);
+            let deltas = state.items.remove(&key).expect("a key is in the queue only with its deltas");
+            process(&key, deltas, is_initial);
+        }
+        at_most
+    }
+
+    fn put(&self, delta: Delta) {
+        let key = delta.object().key().into();
+        let mut state = self.lock();
+        state.populated = true;
+        state.put(key, delta);
+        drop(state);
+        self.filled.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl ReflectorStore for DeltaFifo {
+    fn replace(&self, items: Vec<Arc<Object>>, _resource_version: u64) {
+        let mut state = self.lock();
+        let mut listed = HashSet::with_capacity(items.len());
+        for object in items {
+            let key: Arc<str> = object.key().into();
+            listed.insert(key.clone());
+            state.put(key, Delta::Replaced(object));
+        }
+        let missing = state.missing(&listed, &self.known);
+        let count = listed.len() + missing.len();
+        for (key, last) in missing {
+            state.put(key.clone(), Delta::Deleted(Deleted::FinalStateUnknown { key, last }));
+        }
+        if !state.populated {
+            state.populated = true;
+            state.initial_population_count = count;
+        }
+        drop(state);
+        // Even an empty list is news: it may be the one that everybody waits for.
+        self.filled.notify_one();
+    }
+
+    fn add(&self, object: Arc<Object>) {
+        self.put(Delta::Added(object));
+    }
+
+    fn update(&self, object: Arc<Object>) {
+        self.put(Delta::Updated(object));
+    }
+
+    fn delete(&self, object: Arc<Object>) {
+        let key = object.key();
+        let mut state = self.lock();
+        state.populated = true;
+        // Nobody ever heard of it: there is nothing to tell.
+        if state.items.contains_key(key.as_str()) || self.known.get_by_key(&key).is_some() {
+            state.put(key.into(), Delta::Deleted(Deleted::Object(object)));
+        }
+        drop(state);
+        self.filled.notify_one();
+    }
+
+    fn bookmark(&self, _resource_version: u64) {}
+}
+
+impl State {
+    fn put(&mut self, key: Arc<str>, delta: Delta) {
+        match self.items.get_mut(&key) {
+            Some(deltas) => {
+                deltas.push(delta);
+                dedup_deletions(deltas);
+            }
+            None => {
+                self.items.insert(key.clone(), vec![delta]);
+                self.queue.push_back(key);
+            }
+        }
+    }
+
+    /// What waits here or is known, and was not listed; in the order of the queue, then of the keys.
+    fn missing(&self, listed: &HashSet<Arc<str>>, known: &Indexer) -> Vec<(Arc<str>, Arc<Object>)> {
+        let mut missing = Vec::new();
+        for key in self.queue.iter().filter(|key| !listed.contains(*key)) {
+            missing.extend(self.items[key].last().map(|newest| (key.clone(), newest.object().clone())));
+        }
+        for key in known.list_keys() {
+            if !listed.contains(&key) && !self.items.contains_key(&key) {
+                missing.extend(known.get_by_key(&key).map(|last| (key, last)));
+            }
+        }
+        missing
+    }
+}
+
+/// Of two deletions in a row the one that saw the final state is kept, otherwise the newer one.
+fn dedup_deletions(deltas: &mut Deltas) {
+    let [.., Delta::Deleted(older), Delta::Deleted(newer)] = &deltas[..] else { return };
+    let keep_older =
+        matches!(newer, Deleted::FinalStateUnknown { .. }) && matches!(older, Deleted::Object(_));
+    let drop_at = if keep_older { deltas.len() - 1 } else { deltas.len() - 2 };
+    deltas.remove(drop_at);
+}

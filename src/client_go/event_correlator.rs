@@ -1,0 +1,136 @@
+//! `EventCorrelator`: keeps events from flooding the apiserver (client-go's `record/events_cache.go`).
+//!
+//! In this order: events of one reason about one object that differ only in their text are told as one from the
+//! tenth on, if less than ten minutes lie between any two; an event that was told before is counted up instead of
+//! told again; a component may tell 25 things about an object, and then one more every five minutes.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::event_recorder::Event;
+use super::lru::Lru;
+use super::token_bucket::TokenBucket;
+use crate::apimachinery::time::Time;
+use crate::clock::Clock;
+
+/// How many keys each of the three caches remembers; the one used longest ago is forgotten for a new one.
+const MAX_CACHE_ENTRIES: usize = 4096;
+/// So many different texts make an aggregate.
+const AGGREGATE_MAX_EVENTS: usize = 10;
+/// An aggregate that was quiet for longer begins anew.
+const AGGREGATE_INTERVAL: Duration = Duration::from_secs(600);
+/// What one source may tell about one object at once,
+const SPAM_BURST: u32 = 25;
+/// and a second after that.
+const SPAM_PER_SECOND: f64 = 1.0 / 300.0;
+
+/// What to write.
+#[derive(Debug)]
+pub(super) struct Correlated {
+    /// With its count, its first time and the name it was first told under.
+    pub(super) event: Event,
+    /// Under which it is remembered.
+    pub(super) key: String,
+    /// Whether it was told before.
+    pub(super) is_update: bool,
+}
+
+/// What was told before, and how often.
+pub(super) struct EventCorrelator {
+    clock: Clock,
+    aggregates: Lru<String, Aggregate>,
+    told: Lru<String, Told>,
+    spam: Lru<String, TokenBucket>,
+}
+
+struct Aggregate {
+    texts: BTreeSet<String>,
+    last: Duration,
+}
+
+struct Told {
+    name: String,
+    first_timestamp: Time,
+    count: u32,
+}
+
+impl EventCorrelator {
+    pub(super) fn new(clock: Clock) -> EventCorrelator {
+        let (aggregates, told) = (Lru::new(MAX_CACHE_ENTRIES), Lru::new(MAX_CACHE_ENTRIES));
+        EventCorrelator { clock, aggregates, told, spam: Lru::new(MAX_CACHE_ENTRIES) }
+    }
+
+    /// None if the source tells too much about the object.
+    pub(super) fn correlate(&mut self, event: Event) -> Option<Correlated> {
+        let (event, key) = self.aggregate(event);
+        let correlated = self.observe(event, key);
+        self.accepts(&correlated.event).then_some(correlated)
+    }
+
+    /// The server took it under `name`.
+    pub(super) fn update_state(&mut self, key: String, event: &Event, name: String) {
+        self.told.put(key, Told { name, first_timestamp: event.first_timestamp, count: event.count });
+    }
+
+    /// `EventAggregator.EventAggregate`: the event to tell, and the key that equal ones share.
+    fn aggregate(&mut self, mut event: Event) -> (Event, String) {
+        let now = self.clock.elapsed();
+        let shared_key = aggregate_key(&event);
+        let aggregate = self
+            .aggregates
+            .get_or_put(shared_key.clone(), || Aggregate { texts: BTreeSet::new(), last: now });
+        if now.saturating_sub(aggregate.last) > AGGREGATE_INTERVAL {
+            aggregate.texts.clear();
+        }
+        aggregate.last = now;
+        aggregate.texts.insert(event.message.clone());
+        if aggregate.texts.len() < AGGREGATE_MAX_EVENTS {
+            let own_key = format!("{shared_key}\0{}\0{}", event.involved_object.field_path, event.message);
+            return (event, own_key);
+        }
+        // Enough to know that there are many.
+        aggregate.texts.pop_first();
+        event.message.insert_str(0, "(combined from similar events): ");
+        (event, shared_key)
+    }
+
+    /// `eventLogger.eventObserve`: counts what was told before.
+    fn observe(&mut self, mut event: Event, key: String) -> Correlated {
+        let told = self.told.get(&key);
+        let is_update = told.is_some();
+        if let Some(told) = told {
+            event.name.clone_from(&told.name);
+            event.first_timestamp = told.first_timestamp;
+            event.count = told.count + 1;
+        }
+        self.update_state(key.clone(), &event, event.name.clone());
+        Correlated { event, key, is_update }
+    }
+
+    /// `EventSourceObjectSpamFilter.Filter`
+    fn accepts(&mut self, event: &Event) -> bool {
+        let now = self.clock.elapsed();
+        let full = || TokenBucket::new(SPAM_PER_SECOND, SPAM_BURST, now);
+        self.spam.get_or_put(spam_key(event), full).try_accept(now)
+    }
+}
+
+/// Source and object.
+fn spam_key(event: &Event) -> String {
+    let object = &event.involved_object;
+    [
+        &event.component,
+        &event.host,
+        &*object.kind,
+        &object.namespace,
+        &object.name,
+        &object.uid,
+        &object.api_version,
+    ]
+    .join("\0")
+}
+
+/// Source, object, type and reason.
+fn aggregate_key(event: &Event) -> String {
+    format!("{}\0{}\0{}", spam_key(event), event.event_type, event.reason)
+}

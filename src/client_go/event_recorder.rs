@@ -1,0 +1,245 @@
+//! `EventRecorder`: tells people what a component did, as Events (client-go's `tools/record`).
+//!
+//! Fire and forget: a recorder puts an event into its broadcaster's queue and goes on; the broadcaster's task correlates
+//! it with those before it ([`super::event_correlator`]) and writes it through the API. Guarantees: an event is written
+//! at most once; events of one component about one object are written in their order; nobody waits for them, and
+//! what cannot be written is dropped.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::client::Client;
+use super::event_correlator::{Correlated, EventCorrelator};
+use super::reference::ObjectReference;
+use super::tasks::Tasks;
+use crate::apimachinery::object::Object;
+use crate::apimachinery::options::PatchType;
+use crate::apimachinery::status::Status;
+use crate::apimachinery::time::{Time, rfc3339};
+use crate::apis::kind::Kind;
+use crate::clock::Clock;
+use crate::flow::{Flow, Step, StepId};
+
+/// How many events may wait to be written. At the bound further ones are dropped, with a line in the debug log.
+const MAX_QUEUED_EVENTS: usize = 1000;
+
+/// `v1.Event`, as a component makes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Empty until it is named on its way to the server.
+    pub name: String,
+    /// That of the object, or `default` for cluster-scoped ones.
+    pub namespace: String,
+    /// What it is about.
+    pub involved_object: ObjectReference,
+    /// For machines, as `ScalingReplicaSet`.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+    /// `Normal` or `Warning`.
+    pub event_type: String,
+    /// Who says so, as `deployment-controller`.
+    pub component: Arc<str>,
+    /// Where: the node, for a kubelet's events; else empty.
+    pub host: Arc<str>,
+    /// When it happened first.
+    pub first_timestamp: Time,
+    /// When it happened last.
+    pub last_timestamp: Time,
+    /// How often.
+    pub count: u32,
+}
+
+/// Makes events in the name of one component. Cloning shares it.
+#[derive(Clone)]
+pub struct EventRecorder {
+    component: Arc<str>,
+    host: Arc<str>,
+    clock: Clock,
+    flow: Flow,
+    cause: StepId,
+    queue: mpsc::Sender<(Event, StepId)>,
+}
+
+/// Takes the events of recorders and writes them through the API (`record.EventBroadcaster`).
+pub struct EventBroadcaster {
+    client: Client,
+    /// The kind Event, `v1`.
+    kind: Arc<Kind>,
+    clock: Clock,
+    queue: mpsc::Sender<(Event, StepId)>,
+    events: mpsc::Receiver<(Event, StepId)>,
+}
+
+impl EventBroadcaster {
+    /// Writes through `client`; `kind` is `v1` Event.
+    pub fn new(client: Client, kind: Arc<Kind>, clock: Clock) -> EventBroadcaster {
+        let (queue, events) = mpsc::channel(MAX_QUEUED_EVENTS);
+        EventBroadcaster { client, kind, clock, queue, events }
+    }
+
+    /// A recorder for a component; `host` is the node of a kubelet, else empty.
+    pub fn recorder(&self, component: &str, host: &str) -> EventRecorder {
+        let flow = self.client.flow().clone();
+        let (component, host) = (flow.name(component), flow.name(host));
+        let (clock, queue) = (self.clock.clone(), self.queue.clone());
+        EventRecorder { component, host, clock, flow, cause: StepId::NONE, queue }
+    }
+
+    /// Writes events until every recorder is gone (`StartRecordingToSink`).
+    pub fn start(self, tasks: &Tasks) {
+        let EventBroadcaster { client, kind, clock, mut events, .. } = self;
+        let mut sink = Sink { client, kind, correlator: EventCorrelator::new(clock), last_nanoseconds: 0 };
+        tasks.spawn("event broadcaster", async move {
+            while let Some((event, cause)) = events.recv().await {
+                sink.record(event, cause).await;
+            }
+        });
+    }
+}
+
+impl EventRecorder {
+    /// The same recorder, whose events are caused by `cause` in the flow record.
+    pub fn caused_by(&self, cause: StepId) -> EventRecorder {
+        EventRecorder { cause, ..self.clone() }
+    }
+
+    /// The same queue, for another component of the same process: `deployment-controller`, `replicaset-controller`.
+    pub fn named(&self, component: &str) -> EventRecorder {
+        EventRecorder { component: self.flow.name(component), ..self.clone() }
+    }
+
+    /// Tells of something about an object: an [`ObjectReference`], or `(&KIND, &object)`. `event_type` is `Normal` or
+    /// `Warning`; `reason` is for machines, in CamelCase; `message` is for people.
+    pub fn event(
+        &self,
+        about: impl Into<ObjectReference>,
+        event_type: &str,
+        reason: &str,
+        message: impl Into<String>,
+    ) {
+        let event = self.make(about.into(), event_type, reason, message.into());
+        let step = self.flow.record_with(self.cause.cause(), || {
+            let ObjectReference { namespace, name, .. } = &event.involved_object;
+            let object = crate::apimachinery::object::object_key(namespace, name).into();
+            Step::EventRecorded { component: self.component.clone(), object, reason: self.flow.name(reason) }
+        });
+        if let Err(error) = self.queue.try_send((event, step)) {
+            tracing::debug!(component = %self.component, %reason, %error, "unable to record an event, dropped it");
+        }
+    }
+
+    /// `makeEvent`: an event about a cluster-scoped object lives in the namespace `default`.
+    fn make(&self, about: ObjectReference, event_type: &str, reason: &str, message: String) -> Event {
+        let now = self.clock.now();
+        let namespace = if about.namespace.is_empty() { "default" } else { &about.namespace };
+        Event {
+            name: String::new(),
+            namespace: namespace.to_owned(),
+            involved_object: about,
+            reason: reason.to_owned(),
+            message,
+            event_type: event_type.to_owned(),
+            component: self.component.clone(),
+            host: self.host.clone(),
+            first_timestamp: now,
+            last_timestamp: now,
+            count: 1,
+        }
+    }
+}
+
+/// Writes correlated events.
+struct Sink {
+    client: Client,
+    kind: Arc<Kind>,
+    correlator: EventCorrelator,
+    /// The time in the last event's name.
+    last_nanoseconds: i64,
+}
+
+impl Sink {
+    async fn record(&mut self, mut event: Event, cause: StepId) {
+        event.name = self.name(&event);
+        let client = self.client.caused_by(cause);
+        let Some(Correlated { event, key, is_update }) = self.correlator.correlate(event) else { return };
+        match self.write(&client, &event, is_update).await {
+            Ok(written) => self.correlator.update_state(key, &event, written.metadata.name.clone()),
+            Err(status) if status.is_already_exists() || is_terminating(&status) => {
+                tracing::debug!(event = %event.name, %status, "server rejected event (will not retry!)");
+            }
+            Err(status) => {
+                tracing::error!(event = %event.name, %status, "server rejected event (will not retry!)")
+            }
+        }
+    }
+
+    /// An event that was told before is counted up; when it has expired meanwhile, it is told anew.
+    async fn write(&self, client: &Client, event: &Event, is_update: bool) -> Result<Arc<Object>, Status> {
+        if is_update {
+            let patched = client
+                .patch(
+                    &self.kind,
+                    &event.namespace,
+                    &event.name,
+                    PatchType::StrategicMerge,
+                    &event.to_patch(),
+                )
+                .await;
+            match patched {
+                Err(status) if status.is_not_found() => {}
+                patched => return patched,
+            }
+        }
+        client.create(&self.kind, &event.namespace, event.to_value()).await
+    }
+
+    /// `<object>.<nanoseconds in hexadecimal>`; never the same twice, even if time stands still.
+    fn name(&mut self, event: &Event) -> String {
+        let now = nanoseconds(event.last_timestamp);
+        self.last_nanoseconds = now.max(self.last_nanoseconds + 1);
+        format!("{}.{:x}", event.involved_object.name, self.last_nanoseconds)
+    }
+}
+
+impl Event {
+    /// The object to create.
+    fn to_value(&self) -> Value {
+        let mut source = json!({ "component": &*self.component });
+        if !self.host.is_empty() {
+            source["host"] = (*self.host).into();
+        }
+        json!({
+            "metadata": { "name": self.name, "namespace": self.namespace },
+            "involvedObject": self.involved_object,
+            "reason": self.reason,
+            "message": self.message,
+            "source": source,
+            "firstTimestamp": rfc3339(self.first_timestamp),
+            "lastTimestamp": rfc3339(self.last_timestamp),
+            "count": self.count,
+            "type": self.event_type,
+            "eventTime": null,
+            "reportingComponent": &*self.component,
+            "reportingInstance": &*self.host,
+        })
+    }
+
+    /// What changes when it is told once more.
+    fn to_patch(&self) -> Value {
+        json!({ "count": self.count, "lastTimestamp": rfc3339(self.last_timestamp), "message": self.message })
+    }
+}
+
+fn nanoseconds(time: DateTime<Utc>) -> i64 {
+    time.timestamp_nanos_opt().unwrap_or(i64::MAX)
+}
+
+/// Its namespace is being deleted (`v1.NamespaceTerminatingCause`).
+fn is_terminating(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+}

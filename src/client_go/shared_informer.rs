@@ -1,0 +1,284 @@
+//! `SharedInformer`: one watch and one cache of a kind for all who care about it (client-go's `SharedIndexInformer`).
+//! Next: src/client_go/workqueue/mod.rs
+//!
+//! Guarantees, as client-go gives them:
+//! - the cache is changed before the handlers hear of it, so what a handler is told of is in the lister, or something
+//!   newer is;
+//! - a handler hears of the changes to one object in their order, each once, and of none before the object's add;
+//! - a handler that comes late is told of everything that is known, as adds;
+//! - what is only told again, in a new list and at the same revision, is not told to handlers;
+//! - a watch that was interrupted may have lost what lay between, never the final state ([`Deleted::FinalStateUnknown`]).
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio::sync::{Notify, watch};
+
+use super::delta_fifo::{Delta, DeltaFifo, Deltas};
+use super::indexer::{IndexFunc, Indexer};
+use super::lister::Lister;
+use super::reflector::{ListerWatcher, Reflector};
+use crate::apimachinery::object::Object;
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+use crate::flow::{Flow, Step};
+
+pub use super::delta_fifo::Deleted;
+
+/// How many keys are popped from the delta FIFO before the handlers are called.
+const BATCH: usize = 256;
+
+/// What is told of the changes to a kind's objects (`cache.ResourceEventHandler`).
+///
+/// Called in order from the informer's own task, with no lock held. Must not block: put a key into a work queue. A
+/// panic is logged as an error, and the next change is told as if nothing had happened.
+pub trait ResourceEventHandler: Send + Sync {
+    /// An object came; `is_initial_list`: it was there before the informer started.
+    fn on_add(&self, new: &Arc<Object>, is_initial_list: bool);
+    /// An object changed. `old` is what this informer saw before, which need not be the state just before `new`.
+    fn on_update(&self, old: &Arc<Object>, new: &Arc<Object>);
+    /// An object went.
+    fn on_delete(&self, last: &Deleted);
+}
+
+/// Whose informer this is.
+#[derive(Clone)]
+pub struct InformerOwner {
+    /// The component, as flow and logs call it: `kube-controller-manager`, `kubelet/node-1`.
+    pub component: Arc<str>,
+    /// The cluster's clock.
+    pub clock: Clock,
+    /// The cluster's random numbers.
+    pub entropy: Entropy,
+    /// The cluster's causal record.
+    pub flow: Flow,
+}
+
+/// A cache of a kind's objects that a watch keeps up to date, and the handlers that are told.
+pub struct SharedInformer {
+    owner: InformerOwner,
+    /// As `deployments.apps`.
+    resource: Arc<str>,
+    indexer: Arc<Indexer>,
+    fifo: Arc<DeltaFifo>,
+    /// Held while a change goes into the indexer and into the handlers' buffers, so that a handler that comes at the
+    /// same time hears of it exactly once. Handlers themselves run without it.
+    listeners: Mutex<Vec<Arc<ProcessorListener>>>,
+    /// A handler came late.
+    late: Notify,
+    synced: watch::Sender<bool>,
+}
+
+/// A handler and what it has not been told yet (`cache.processorListener`).
+///
+/// Bound: the buffer grows to what one batch of the delta FIFO holds, or for a handler that comes late to the size of
+/// the indexer. A handler that takes its time holds up its informer and so the watch, which the apiserver then cuts
+/// and the reflector resumes: memory does not grow, and nothing is lost.
+struct ProcessorListener {
+    handler: Box<dyn ResourceEventHandler>,
+    pending: Mutex<VecDeque<Notification>>,
+    synced: AtomicBool,
+}
+
+#[derive(Clone)]
+enum Notification {
+    Add { new: Arc<Object>, is_initial_list: bool },
+    Update { old: Arc<Object>, new: Arc<Object> },
+    Delete(Deleted),
+}
+
+/// What [`SharedInformer::add_handler`] returns (`cache.ResourceEventHandlerRegistration`).
+#[derive(Clone)]
+pub struct HandlerRegistration {
+    listener: Arc<ProcessorListener>,
+}
+
+impl HandlerRegistration {
+    /// Whether the handler was told of everything that was there when it was added.
+    pub fn has_synced(&self) -> bool {
+        self.listener.synced.load(Ordering::Acquire)
+    }
+}
+
+impl SharedInformer {
+    /// An informer that has not begun; `resource` as in errors: `deployments.apps`.
+    pub fn new(owner: InformerOwner, resource: &str) -> SharedInformer {
+        let indexer = Arc::new(Indexer::new());
+        SharedInformer {
+            resource: owner.flow.name(resource),
+            owner,
+            fifo: Arc::new(DeltaFifo::new(indexer.clone())),
+            indexer,
+            listeners: Mutex::default(),
+            late: Notify::new(),
+            synced: watch::Sender::new(false),
+        }
+    }
+
+    /// Adds a handler, before or after the informer began.
+    pub fn add_handler(&self, handler: impl ResourceEventHandler + 'static) -> HandlerRegistration {
+        let pending = Mutex::default();
+        let handler: Box<dyn ResourceEventHandler> = Box::new(handler);
+        let listener = Arc::new(ProcessorListener { handler, pending, synced: AtomicBool::new(false) });
+        let mut listeners = self.listeners();
+        for new in self.indexer.list() {
+            listener.push(Notification::Add { new, is_initial_list: true });
+        }
+        listeners.push(listener.clone());
+        drop(listeners);
+        self.late.notify_one();
+        HandlerRegistration { listener }
+    }
+
+    /// Adds an index, before or after the informer began.
+    pub fn add_index(&self, name: &str, values_of: IndexFunc) {
+        self.indexer.add_index(name, values_of);
+    }
+
+    /// Whether the first list is in the cache and the handlers were told.
+    pub fn has_synced(&self) -> bool {
+        *self.synced.borrow()
+    }
+
+    /// Waits until [`SharedInformer::has_synced`].
+    pub async fn wait_for_sync(&self) {
+        // It cannot close while `self` holds the sender.
+        let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
+    }
+
+    /// Reads the cache.
+    pub fn lister(&self) -> Lister {
+        Lister::new(self.indexer.clone())
+    }
+
+    /// The cache.
+    pub fn indexer(&self) -> &Arc<Indexer> {
+        &self.indexer
+    }
+
+    /// Tells every handler of every object once more, as an update from itself. Nobody needs this to be correct; it is
+    /// for handlers that look after something outside the cluster.
+    pub fn resync(&self) {
+        self.fifo.resync();
+    }
+
+    /// Lists and watches until it is dropped. Reflector and handlers share one task: they take turns, so that the
+    /// delta FIFO between them stays short.
+    pub async fn run(&self, source: impl ListerWatcher) {
+        let InformerOwner { clock, entropy, .. } = self.owner.clone();
+        let reflector = Reflector::new(source, self.fifo.clone(), clock, entropy);
+        tokio::join!(reflector.run(), self.process());
+    }
+
+    async fn process(&self) {
+        loop {
+            tokio::select! {
+                biased;
+                _ = self.fifo.pop(BATCH, |key, deltas, initial| self.handle_deltas(key, deltas, initial)) => {}
+                () = self.late.notified() => {}
+            }
+            self.dispatch();
+            tokio::task::coop::consume_budget().await;
+        }
+    }
+
+    /// Brings the cache up to date and notes what the handlers are to be told (`processDeltas`).
+    fn handle_deltas(&self, key: &Arc<str>, deltas: Deltas, is_initial_list: bool) {
+        let listeners = self.listeners();
+        for delta in deltas {
+            let Some(notification) = self.apply(key, delta, is_initial_list) else { continue };
+            self.record(key, &notification);
+            for listener in listeners.iter() {
+                listener.push(notification.clone());
+            }
+        }
+    }
+
+    /// None when there is nothing to tell.
+    fn apply(&self, key: &Arc<str>, delta: Delta, is_initial_list: bool) -> Option<Notification> {
+        let is_resync = matches!(delta, Delta::Sync(_));
+        match delta {
+            Delta::Deleted(deleted) => {
+                self.indexer.delete(key);
+                Some(Notification::Delete(deleted))
+            }
+            Delta::Added(new) | Delta::Updated(new) | Delta::Replaced(new) | Delta::Sync(new) => {
+                let Some(old) = self.indexer.update(key.clone(), new.clone()) else {
+                    return Some(Notification::Add { new, is_initial_list });
+                };
+                let is_news = old.metadata.resource_version != new.metadata.resource_version;
+                (is_news || is_resync).then_some(Notification::Update { old, new })
+            }
+        }
+    }
+
+    /// What was there before the informer began is mentioned only while the write that made it is remembered: a
+    /// component that starts into a full cluster would push everything else out of the record.
+    fn record(&self, key: &Arc<str>, notification: &Notification) {
+        let flow = &self.owner.flow;
+        let (object, is_old) = match notification {
+            Notification::Add { new, is_initial_list } => (new, *is_initial_list),
+            Notification::Update { new, .. } => (new, false),
+            Notification::Delete(deleted) => {
+                (deleted.last(), matches!(deleted, Deleted::FinalStateUnknown { .. }))
+            }
+        };
+        let revision = object.metadata.resource_version;
+        if is_old && flow.stored(revision).is_none() {
+            return;
+        }
+        let names = || (self.owner.component.clone(), self.resource.clone(), key.clone());
+        flow.record_with(None, || {
+            let (component, resource, key) = names();
+            Step::InformerUpdated { component, resource, key, revision }
+        });
+    }
+
+    fn dispatch(&self) {
+        // Read before the handlers run: what came in until now is in their buffers.
+        let has_synced = self.fifo.has_synced();
+        let listeners = self.listeners().clone();
+        for listener in &listeners {
+            listener.run();
+            if has_synced {
+                listener.synced.store(true, Ordering::Release);
+            }
+        }
+        if has_synced && !self.has_synced() {
+            self.synced.send_replace(true);
+        }
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Vec<Arc<ProcessorListener>>> {
+        self.listeners.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl ProcessorListener {
+    fn push(&self, notification: Notification) {
+        self.pending.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push_back(notification);
+    }
+
+    fn take(&self) -> VecDeque<Notification> {
+        std::mem::take(&mut *self.pending.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+
+    fn run(&self) {
+        for notification in self.take() {
+            let told = catch_unwind(AssertUnwindSafe(|| self.tell(&notification)));
+            if let Err(panic) = told {
+                tracing::error!(panic = super::tasks::panic_text(&*panic), "an event handler panicked");
+            }
+        }
+    }
+
+    fn tell(&self, notification: &Notification) {
+        match notification {
+            Notification::Add { new, is_initial_list } => self.handler.on_add(new, *is_initial_list),
+            Notification::Update { old, new } => self.handler.on_update(old, new),
+            Notification::Delete(last) => self.handler.on_delete(last),
+        }
+    }
+}

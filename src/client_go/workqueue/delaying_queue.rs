@@ -1,0 +1,137 @@
+//! `DelayingQueue`: a queue that can be asked for a key to be looked at later (upstream's `DelayingInterface`).
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Deref;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use super::QueueKey;
+use super::queue::{Next, Queue};
+use crate::clock::Clock;
+use crate::flow::StepId;
+
+/// A [`Queue`], and keys that go into it when their time has come. Cloning shares it.
+///
+/// Upstream a task of its own moves keys from the one to the other. Here the workers that wait do it, which leaves
+/// nothing to start or stop: a key whose time has come while no worker waits could not be handed out anyway.
+#[derive(Clone)]
+pub struct DelayingQueue<K> {
+    queue: Queue<K>,
+    shared: Arc<Shared<K>>,
+}
+
+struct Shared<K> {
+    clock: Clock,
+    waiting: Mutex<Waiting<K>>,
+}
+
+/// Bound: a key waits once, at the earliest of the times that were asked for.
+/// Invariant: a key is in `by_key` with a time if and only if it is in `by_time` under that time.
+struct Waiting<K> {
+    by_key: HashMap<K, (Duration, u64)>,
+    /// By time, then by order of asking, so that equal times come out in that order.
+    by_time: BTreeMap<(Duration, u64), (K, Option<StepId>)>,
+    next_number: u64,
+}
+
+impl<K: QueueKey> DelayingQueue<K> {
+    /// Delays by `clock`.
+    pub fn new(queue: Queue<K>, clock: Clock) -> DelayingQueue<K> {
+        let waiting = Waiting { by_key: HashMap::new(), by_time: BTreeMap::new(), next_number: 0 };
+        DelayingQueue { queue, shared: Arc::new(Shared { clock, waiting: Mutex::new(waiting) }) }
+    }
+
+    /// Asks for `key` to be looked at after `delay`. If it waits already, the earlier time stands.
+    pub fn add_after(&self, key: K, delay: Duration) {
+        self.add_after_caused(key, delay, None);
+    }
+
+    /// Like [`DelayingQueue::add_after`], because of `cause`.
+    pub fn add_after_caused(&self, key: K, delay: Duration, cause: Option<StepId>) {
+        if self.queue.is_shutting_down() {
+            return;
+        }
+        if delay.is_zero() {
+            return self.queue.add_caused(key, cause.unwrap_or_default());
+        }
+        let ready_at = self.shared.clock.elapsed() + delay;
+        self.lock().put(key, ready_at, cause);
+        // A worker that sleeps until a later time has to look again.
+        self.queue.added().notify_one();
+    }
+
+    /// Waits for the next key, as [`Queue::get`] does, and for the time of those that wait.
+    pub async fn get(&self) -> Option<K> {
+        loop {
+            let mut added = pin!(self.queue.added().notified());
+            added.as_mut().enable();
+            let next_at = self.move_ready();
+            match self.queue.try_get() {
+                Next::Key(key) => return Some(key),
+                Next::ShutDown => return None,
+                Next::Empty => {}
+            }
+            match next_at {
+                None => added.await,
+                Some(at) => tokio::select! {
+                    () = added => {}
+                    () = self.shared.clock.sleep_until(at) => {}
+                },
+            }
+        }
+    }
+
+    /// How many keys wait for their time.
+    pub fn waiting_len(&self) -> usize {
+        self.lock().by_key.len()
+    }
+
+    /// The clock that it delays by.
+    pub fn clock(&self) -> &Clock {
+        &self.shared.clock
+    }
+
+    /// Adds the keys whose time has come; returns the time of the next one.
+    fn move_ready(&self) -> Option<Duration> {
+        let now = self.shared.clock.elapsed();
+        loop {
+            let mut waiting = self.lock();
+            let entry = waiting.by_time.first_entry()?;
+            if entry.key().0 > now {
+                return Some(entry.key().0);
+            }
+            let (key, cause) = entry.remove();
+            waiting.by_key.remove(&key);
+            drop(waiting);
+            self.queue.add_caused(key, cause.unwrap_or_default());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting<K>> {
+        self.shared.waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl<K> Deref for DelayingQueue<K> {
+    type Target = Queue<K>;
+
+    fn deref(&self) -> &Queue<K> {
+        &self.queue
+    }
+}
+
+impl<K: QueueKey> Waiting<K> {
+    fn put(&mut self, key: K, ready_at: Duration, cause: Option<StepId>) {
+        if let Some(place) = self.by_key.get(&key).copied() {
+            if place.0 <= ready_at {
+                return;
+            }
+            self.by_time.remove(&place);
+        }
+        let place = (ready_at, self.next_number);
+        self.next_number += 1;
+        self.by_key.insert(key.clone(), place);
+        self.by_time.insert(place, (key, cause));
+    }
+}

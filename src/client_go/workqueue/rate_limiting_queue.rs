@@ -1,0 +1,77 @@
+//! `WorkQueue`: what a controller uses (upstream's `RateLimitingInterface`).
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::QueueKey;
+use super::delaying_queue::DelayingQueue;
+use super::queue::Queue;
+use super::rate_limiters::{RateLimiter, default_controller_rate_limiter};
+use crate::apimachinery::object::Object;
+use crate::clock::Clock;
+use crate::flow::Flow;
+
+/// A [`DelayingQueue`] that knows how long a key that failed has to wait. Cloning shares it.
+///
+/// A worker: `get`; look; on success `forget`, on failure `add_rate_limited`; in any case `done`.
+#[derive(Clone)]
+pub struct WorkQueue<K> {
+    queue: DelayingQueue<K>,
+    limiter: Arc<dyn RateLimiter<K>>,
+    /// Whose informers fill it: how the cause of a key is found.
+    component: Arc<str>,
+}
+
+impl<K: QueueKey> WorkQueue<K> {
+    /// With the default rate limiter of controllers. `component` is the one whose informers fill the queue.
+    pub fn new(name: &str, component: &str, clock: Clock, flow: Flow) -> WorkQueue<K> {
+        let limiter = default_controller_rate_limiter(clock.clone());
+        WorkQueue::with_rate_limiter(name, component, clock, flow, limiter)
+    }
+
+    /// With another rate limiter.
+    pub fn with_rate_limiter(
+        name: &str,
+        component: &str,
+        clock: Clock,
+        flow: Flow,
+        limiter: impl RateLimiter<K> + 'static,
+    ) -> WorkQueue<K> {
+        let component = flow.name(component);
+        let queue = DelayingQueue::new(Queue::new(name, flow), clock);
+        WorkQueue { queue, limiter: Arc::new(limiter), component }
+    }
+
+    /// Asks for `key` to be looked at, because of what an informer has just told about `object`.
+    pub fn add_because(&self, key: K, object: &Object) {
+        let cause = self.queue.flow().informed(&self.component, object.metadata.resource_version);
+        self.queue.add_caused(key, cause.unwrap_or_default());
+    }
+
+    /// The key failed: asks for it to be looked at when its rate limiter allows. The cause of its failed round is
+    /// its cause again.
+    pub fn add_rate_limited(&self, key: K) {
+        let cause = self.queue.cause_of(&key);
+        let delay = self.limiter.when(&key);
+        self.queue.add_after_caused(key, delay, cause);
+    }
+
+    /// The key is done with, by success or for good: its failures are forgotten. It says nothing about the queue:
+    /// [`Queue::done`] has to be said all the same.
+    pub fn forget(&self, key: &K) {
+        self.limiter.forget(key);
+    }
+
+    /// How often the key failed.
+    pub fn num_requeues(&self, key: &K) -> usize {
+        self.limiter.num_requeues(key)
+    }
+}
+
+impl<K> Deref for WorkQueue<K> {
+    type Target = DelayingQueue<K>;
+
+    fn deref(&self) -> &DelayingQueue<K> {
+        &self.queue
+    }
+}
