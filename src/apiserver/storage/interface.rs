@@ -1,18 +1,135 @@
 //! `Storage`: what the registry reads from and writes to (`storage.Interface`).
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::cacher::Cacher;
+use super::request::{At, ListRequest, WatchRequest, parse};
+use super::store::{Store, Written};
+use crate::apimachinery::list::List;
+use crate::apimachinery::object::Object;
+use crate::apimachinery::options::ListOptions;
+use crate::apimachinery::status::Status;
+use crate::apimachinery::watch::WatchEvent;
+use crate::apis::kind::Kind;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
-use crate::etcd::Kv;
+use crate::etcd::{Kv, Revision};
 
-/// The objects of one cluster. Cloning shares it.
+/// The objects of one cluster. Cloning shares it. Kinds are storage kinds; keys are `namespace/name`, or `name` for
+/// cluster-scoped ones.
 #[derive(Clone)]
-pub struct Storage {
-    _kv: Kv,
+pub struct Storage(Arc<Inner>);
+
+struct Inner {
+    store: Store,
+    entropy: Entropy,
+    /// One for each kind that was ever read; as many as there are kinds.
+    cachers: Mutex<HashMap<String, Arc<Cacher>>>,
 }
 
 impl Storage {
-    /// Over a store. Watch caches are made when a kind is first read.
-    pub fn new(kv: Kv, _clock: Clock, _entropy: Entropy) -> Storage {
-        Storage { _kv: kv }
+    /// Over a store. Watch caches are made when a kind is first read, so that a start does not wait for them.
+    pub fn new(kv: Kv, clock: Clock, entropy: Entropy) -> Storage {
+        Storage(Arc::new(Inner { store: Store::new(kv, clock), entropy, cachers: Mutex::default() }))
+    }
+
+    /// The newest revision.
+    pub fn revision(&self) -> Revision {
+        self.0.store.kv().revision()
+    }
+
+    /// An object. `resource_version`: unset is the newest state, `0` any, else at least this.
+    ///
+    /// # Errors
+    /// 400 when it is no revision; 504 when it has not been reached.
+    pub async fn get(
+        &self,
+        kind: &Arc<Kind>,
+        key: &str,
+        resource_version: Option<&str>,
+    ) -> Result<Option<Arc<Object>>, Status> {
+        let at = match resource_version.filter(|text| !text.is_empty()) {
+            None => At::Newest,
+            Some(text) => match parse(text)? {
+                0 => At::Any,
+                revision => At::NotOlderThan(revision),
+            },
+        };
+        self.cacher(kind).get(key, at).await
+    }
+
+    /// Objects of a namespace, or of all when it is empty.
+    ///
+    /// # Errors
+    /// 400, 422 for the options; 410 when the revision is gone; 504 when it has not been reached.
+    pub async fn list(&self, kind: &Arc<Kind>, namespace: &str, options: &ListOptions) -> Result<List, Status> {
+        let request = ListRequest::new(kind, namespace, options)?;
+        self.cacher(kind).list(&request).await
+    }
+
+    /// What happens to the objects of a namespace, or of all when it is empty.
+    ///
+    /// # Errors
+    /// As [`Storage::list`]; a revision that is gone is an error event.
+    pub async fn watch(
+        &self,
+        kind: &Arc<Kind>,
+        namespace: &str,
+        options: &ListOptions,
+    ) -> Result<mpsc::Receiver<WatchEvent>, Status> {
+        let request = WatchRequest::new(kind, namespace, options)?;
+        self.cacher(kind).watch(request).await
+    }
+
+    /// Writes an object if it is at the revision `expected` (0: it does not exist).
+    ///
+    /// # Errors
+    /// 500 when the store fails.
+    pub async fn put(
+        &self,
+        kind: &Kind,
+        key: &str,
+        expected: Revision,
+        new: &Value,
+        time_to_live: Option<Duration>,
+    ) -> Result<Written, Status> {
+        self.0.store.put(kind, key, expected, new, time_to_live).await
+    }
+
+    /// Removes an object if it is at the revision `expected`.
+    ///
+    /// # Errors
+    /// 500 when the store fails.
+    pub async fn delete(&self, kind: &Kind, key: &str, expected: Revision) -> Result<Written, Status> {
+        self.0.store.delete(kind, key, expected).await
+    }
+
+    /// Drops the watch cache of a kind that is no longer served; its watches end.
+    pub fn forget(&self, kind: &Kind) {
+        self.lock().remove(&kind.storage_prefix());
+    }
+
+    /// A custom kind that was declared anew gets a new cache: its selectable fields may be others.
+    fn cacher(&self, kind: &Arc<Kind>) -> Arc<Cacher> {
+        let mut cachers = self.lock();
+        let prefix = kind.storage_prefix();
+        match cachers.get(&prefix) {
+            Some(cacher) if Arc::ptr_eq(cacher.kind(), kind) && cacher.is_running() => cacher.clone(),
+            _ => {
+                let cacher = Cacher::new(self.0.store.clone(), kind.clone(), self.0.entropy.clone());
+                let cacher = Arc::new(cacher);
+                cachers.insert(prefix, cacher.clone());
+                cacher
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Cacher>>> {
+        self.0.cachers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

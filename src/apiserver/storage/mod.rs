@@ -3,7 +3,30 @@
 //! In come objects as trees and questions about revisions; out go shared [`crate::apimachinery::object::Object`]s and
 //! watch events. What is cached is a copy of etcd's log and never ahead of it. It must not know a strategy, a
 //! request or a user, and it keeps every kind in its own form: conversion is the registry's.
+//!
+//! Keys are `/registry/<resource>.<group>/<namespace>/<name>`; in this room a key is what follows the resource.
 
 pub mod interface;
+pub mod request;
+
+mod errors;
+
+mod lease_manager;
+pub mod store;
+mod watcher;
+
+mod continue_token;
+mod event;
+mod page;
+
+pub mod cacher;
+
+mod cache_watcher;
+mod lister_watcher;
+mod watch_cache;
+
+#[cfg(test)]
+mod suite;
 
 pub use interface::Storage;
+pub use store::Written;

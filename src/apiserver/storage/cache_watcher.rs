@@ -1,0 +1,204 @@
+//! The watchers of one watch cache (`storage/cacher.cacheWatcher`): each has a bounded channel. Dispatching never
+//! waits: whose channel is full leaves the dispatch and catches up from the ring at its own pace, and whom the
+//! ring overtakes is cut.
+//! Next: src/apiserver/endpoints/watch.rs
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::event::StoreEvent;
+use super::request::Selection;
+use super::watcher::next_bookmark;
+use crate::apimachinery::object::Object;
+use crate::apimachinery::watch::{Bookmark, WatchEvent};
+use crate::etcd::Revision;
+
+/// Events that may wait for one watcher's reader.
+pub const CHANNEL: usize = 100;
+/// Watchers whose readers are gone are looked for when so many have come since the last time.
+const PURGE_AFTER: usize = 64;
+
+/// One watcher.
+pub struct Watcher {
+    /// What it watches.
+    pub selection: Selection,
+    /// Its reader. Dropped: the watch is over.
+    pub sender: mpsc::Sender<WatchEvent>,
+    /// Everything up to here has been sent to it, or does not concern it. In the dispatch, what was dispatched
+    /// since has been sent as well.
+    pub position: Revision,
+    /// When it gets its next bookmark, if it wants any.
+    pub bookmark_at: Option<Duration>,
+    /// When it ends.
+    pub ends_at: Option<Duration>,
+}
+
+/// The watchers that are up to date, each in the one place where the events that can concern it are looked for.
+#[derive(Default)]
+pub struct Watchers {
+    all: Vec<Watcher>,
+    namespaces: HashMap<String, Vec<Watcher>>,
+    objects: HashMap<String, Vec<Watcher>>,
+    /// By selectable field and the value that it must have: a hundred kubelets cost an event two look-ups.
+    fields: BTreeMap<usize, HashMap<String, Vec<Watcher>>>,
+    dispatched: Revision,
+    next_due: Option<Duration>,
+    added: usize,
+    closed: bool,
+}
+
+enum Offer {
+    Taken,
+    Full,
+    Gone,
+}
+
+impl Watcher {
+    fn offer(&mut self, event: &StoreEvent, field_names: &[&str]) -> Offer {
+        if event.revision() <= self.position {
+            return Offer::Taken;
+        }
+        let Some(seen) = event.seen_by(&self.selection, field_names) else { return Offer::Taken };
+        match self.sender.try_send(seen) {
+            Ok(()) => Offer::Taken,
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                self.position = event.revision() - 1;
+                Offer::Full
+            }
+            Err(mpsc::error::TrySendError::Closed(_)) => Offer::Gone,
+        }
+    }
+
+    fn due(&self) -> Option<Duration> {
+        self.bookmark_at.into_iter().chain(self.ends_at).min()
+    }
+}
+
+impl Watchers {
+    /// Takes a watcher that has been sent everything up to its position; `field_names` are its kind's.
+    pub fn add(&mut self, watcher: Watcher, field_names: &[&str]) {
+        self.added += 1;
+        if self.added >= PURGE_AFTER.max(self.len()) {
+            self.retain(|watcher| !watcher.sender.is_closed());
+            self.added = 0;
+        }
+        self.next_due = self.next_due.into_iter().chain(watcher.due()).min();
+        self.place(&watcher.selection, field_names).push(watcher);
+    }
+
+    fn place(&mut self, selection: &Selection, field_names: &[&str]) -> &mut Vec<Watcher> {
+        if let Some(key) = &selection.key {
+            return self.objects.entry(key.clone()).or_default();
+        }
+        let fields = &selection.predicate.fields;
+        let fixed = |(at, name): (usize, &&str)| Some((at, fields.required_value(name)?.to_owned()));
+        if let Some((at, value)) = field_names.iter().enumerate().find_map(fixed) {
+            return self.fields.entry(at).or_default().entry(value).or_default();
+        }
+        match selection.namespace.as_str() {
+            "" => &mut self.all,
+            namespace => self.namespaces.entry(namespace.to_owned()).or_default(),
+        }
+    }
+
+    /// Sends an event to whom it concerns. Returns those whose channels are full: they are no longer in here.
+    pub fn dispatch(&mut self, event: &StoreEvent, field_names: &[&str]) -> Vec<Watcher> {
+        let mut behind = Vec::new();
+        let mut visit = |watchers: Option<&mut Vec<Watcher>>| {
+            let Some(watchers) = watchers else { return };
+            let mut at = 0;
+            while at < watchers.len() {
+                match watchers[at].offer(event, field_names) {
+                    Offer::Taken => at += 1,
+                    Offer::Full => behind.push(watchers.swap_remove(at)),
+                    Offer::Gone => drop(watchers.swap_remove(at)),
+                }
+            }
+        };
+        visit(Some(&mut self.all));
+        visit(self.namespaces.get_mut(&event.object.metadata.namespace));
+        if !self.objects.is_empty() {
+            visit(self.objects.get_mut(&event.object.key()));
+        }
+        for (at, by_value) in &mut self.fields {
+            let value = |object: &Object| object.fields.get(*at).cloned().unwrap_or_default();
+            let now = value(&event.object);
+            let before = event.previous.as_deref().map(value).filter(|before| *before != now);
+            visit(by_value.get_mut(&now));
+            visit(before.and_then(|before| by_value.get_mut(&before)));
+        }
+        self.dispatched = event.revision();
+        behind
+    }
+
+    /// Everything up to `revision` has been dispatched.
+    pub fn advance(&mut self, revision: Revision) {
+        self.dispatched = self.dispatched.max(revision);
+    }
+
+    /// When somebody is next to get a bookmark or to end.
+    pub fn next_due(&self) -> Option<Duration> {
+        self.next_due
+    }
+
+    /// Ends the watches whose time is over and sends the bookmarks that are due.
+    pub fn tick(&mut self, now: Duration) {
+        let dispatched = self.dispatched;
+        let mut next_due: Option<Duration> = None;
+        self.retain(|watcher| {
+            if watcher.ends_at.is_some_and(|end| end <= now) {
+                return false;
+            }
+            if watcher.bookmark_at.is_some_and(|due| due <= now) {
+                let resource_version = dispatched.max(watcher.position);
+                let bookmark = Bookmark { resource_version, initial_events_end: false };
+                // A full channel has more to tell than a bookmark.
+                let _ = watcher.sender.try_send(WatchEvent::Bookmark(bookmark));
+                watcher.bookmark_at = Some(next_bookmark(now, watcher.ends_at));
+            }
+            next_due = next_due.into_iter().chain(watcher.due()).min();
+            !watcher.sender.is_closed()
+        });
+        self.next_due = next_due;
+    }
+
+    /// Ends all watches.
+    pub fn clear(&mut self) {
+        self.retain(|_| false);
+        self.next_due = None;
+    }
+
+    /// Ends all watches, and those to come.
+    pub fn close(&mut self) {
+        self.clear();
+        self.closed = true;
+    }
+
+    /// Whether watches are no longer taken.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        let by_value = self.fields.values().flat_map(HashMap::values);
+        let lists = self.namespaces.values().chain(self.objects.values()).chain(by_value);
+        self.all.len() + lists.map(Vec::len).sum::<usize>()
+    }
+
+    fn retain(&mut self, mut keep: impl FnMut(&mut Watcher) -> bool) {
+        let mut sweep = |lists: &mut HashMap<String, Vec<Watcher>>| {
+            lists.retain(|_, watchers| {
+                watchers.retain_mut(&mut keep);
+                !watchers.is_empty()
+            });
+        };
+        sweep(&mut self.namespaces);
+        sweep(&mut self.objects);
+        self.fields.values_mut().for_each(&mut sweep);
+        self.fields.retain(|_, by_value| !by_value.is_empty());
+        self.all.retain_mut(keep);
+    }
+}

@@ -1,0 +1,374 @@
+//! `Cacher`: answers reads of one kind from memory (`storage/cacher.Cacher`). A reflector keeps it in step with
+//! etcd's log; nothing else writes to it.
+//! Next: src/apiserver/storage/cache_watcher.rs
+
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::time::Duration;
+
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::AbortHandle;
+
+use super::cache_watcher::{CHANNEL, Watcher, Watchers};
+use super::errors::too_large;
+use super::event::StoreEvent;
+use super::lister_watcher::EtcdListerWatcher;
+use super::request::{At, ListRequest, Since, WatchRequest};
+use super::store::Store;
+use super::watch_cache::{self, Snapshot, WatchCache};
+use super::watcher::next_bookmark;
+use crate::apimachinery::list::List;
+use crate::apimachinery::object::Object;
+use crate::apimachinery::status::Status;
+use crate::apimachinery::watch::{Bookmark, WatchEvent};
+use crate::apis::kind::Kind;
+use crate::client_go::reflector::{Reflector, ReflectorStore};
+use crate::entropy::Entropy;
+use crate::etcd::Revision;
+
+/// How long a read waits for the cache to reach a revision; a consistent read is then answered from etcd.
+const FRESH_WITHIN: Duration = Duration::from_secs(3);
+/// A watcher that is behind and takes nothing for so long is cut.
+const STALLED_AFTER: Duration = Duration::from_secs(30);
+/// Bookmarks and ends of watches are up to this late, so that many of them cost one look.
+const TIMER_GRAIN: Duration = Duration::from_millis(250);
+
+/// The watch cache of one kind. Dropping it ends its watches.
+pub struct Cacher {
+    shared: Arc<Shared>,
+    reflector: AbortHandle,
+    timer: AbortHandle,
+}
+
+/// Locks are taken in the order in which they stand here: watchers, then cache.
+struct Shared {
+    me: Weak<Shared>,
+    kind: Arc<Kind>,
+    store: Store,
+    watchers: Mutex<Watchers>,
+    cache: RwLock<WatchCache>,
+    /// The revision that the cache has reached.
+    progress: watch::Sender<Revision>,
+    /// Somebody may be due earlier than the timer thinks.
+    due_changed: Notify,
+}
+
+/// The state that a watch begins with.
+struct Initial {
+    objects: Snapshot,
+    marks_end: bool,
+}
+
+/// How a watcher goes on.
+enum Resumed {
+    /// It is in the dispatch.
+    Live,
+    /// It has these events to send first.
+    Behind(Watcher, Vec<Arc<StoreEvent>>),
+    /// What it has to send has left the ring, or the cache is gone: it is cut.
+    Cut,
+}
+
+impl Cacher {
+    /// Starts to fill a cache. Must be called within a tokio runtime.
+    pub fn new(store: Store, kind: Arc<Kind>, entropy: Entropy) -> Cacher {
+        let shared = Arc::new_cyclic(|me| Shared {
+            me: me.clone(),
+            kind: kind.clone(),
+            store: store.clone(),
+            watchers: Mutex::default(),
+            cache: RwLock::default(),
+            progress: watch::Sender::new(0),
+            due_changed: Notify::new(),
+        });
+        let clock = store.clock().clone();
+        let lister_watcher = EtcdListerWatcher { store, kind };
+        let reflector = Reflector::new(lister_watcher, shared.clone(), clock, entropy);
+        let reflector = tokio::spawn(reflector.run()).abort_handle();
+        let timer = tokio::spawn(run_timer(shared.clone())).abort_handle();
+        Cacher { shared, reflector, timer }
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> &Arc<Kind> {
+        &self.shared.kind
+    }
+
+    /// Whether it is still being kept in step; a cache that is not is to be made anew.
+    pub fn is_running(&self) -> bool {
+        !self.reflector.is_finished() && !self.timer.is_finished()
+    }
+
+    /// An object, in the state that is asked for.
+    ///
+    /// # Errors
+    /// 504 when that revision has not been reached in time.
+    pub async fn get(&self, key: &str, at: At) -> Result<Option<Arc<Object>>, Status> {
+        let shared = &self.shared;
+        match at {
+            // Waiting for the cache would cost more than reading one object.
+            At::Newest if shared.read().revision() < shared.store.kv().revision() => {
+                return shared.store.get(&shared.kind, key);
+            }
+            At::Any if shared.read().revision() == 0 => return shared.store.get(&shared.kind, key),
+            At::Newest | At::Any => (),
+            At::NotOlderThan(revision) | At::Exact(revision) => shared.wait_until_fresh(revision).await?,
+        }
+        Ok(shared.read().objects().get(key).cloned())
+    }
+
+    /// Objects, in the state that is asked for.
+    ///
+    /// # Errors
+    /// 410 when the revision was compacted away; 504 when it has not been reached in time.
+    pub async fn list(&self, request: &ListRequest) -> Result<List, Status> {
+        let shared = &self.shared;
+        let (snapshot, revision) = match request.at {
+            At::Exact(revision) => match shared.snapshot_at(revision) {
+                Some(snapshot) => (snapshot, revision),
+                None => return shared.store.list(&shared.kind, request),
+            },
+            at => match shared.state(at).await {
+                Ok(state) => state,
+                Err(_) if at == At::Newest => return shared.store.list(&shared.kind, request),
+                Err(status) => return Err(status),
+            },
+        };
+        let list = watch_cache::list(&snapshot, &shared.kind, request, revision);
+        if !list.continue_token.is_empty() {
+            shared.write().keep(revision, snapshot);
+        }
+        Ok(list)
+    }
+
+    /// Changes, beginning where it is asked for.
+    ///
+    /// # Errors
+    /// 504 when that revision has not been reached in time; one that is gone is an error event.
+    pub async fn watch(&self, request: WatchRequest) -> Result<mpsc::Receiver<WatchEvent>, Status> {
+        let shared = &self.shared;
+        let (initial, position) = match request.since {
+            Since::State(at) => {
+                let (objects, revision) = shared.state(at).await?;
+                (Some(Initial { objects, marks_end: request.marks_initial_events_end }), revision)
+            }
+            Since::Now => (None, shared.state(At::Newest).await?.1),
+            Since::After(revision) => {
+                shared.state(At::Any).await?;
+                if !shared.read().covers(revision) {
+                    return shared.store.watch(&shared.kind, request);
+                }
+                (None, revision)
+            }
+        };
+        let (sender, receiver) = mpsc::channel(CHANNEL);
+        let now = shared.store.clock().elapsed();
+        let ends_at = request.timeout.map(|timeout| now + timeout);
+        let bookmark_at = request.bookmarks.then(|| next_bookmark(now, ends_at));
+        let watcher = Watcher { selection: request.selection, sender, position, bookmark_at, ends_at };
+        shared.start(watcher, initial);
+        Ok(receiver)
+    }
+
+    /// How many watches are up to date.
+    #[cfg(test)]
+    pub fn live_watches(&self) -> usize {
+        self.shared.lock_watchers().len()
+    }
+}
+
+impl Drop for Cacher {
+    fn drop(&mut self) {
+        self.reflector.abort();
+        self.timer.abort();
+        self.shared.lock_watchers().close();
+    }
+}
+
+impl ReflectorStore for Shared {
+    fn replace(&self, items: Vec<Arc<Object>>, resource_version: u64) {
+        self.write().replace(items, resource_version);
+        self.progress.send_replace(resource_version);
+        let mut watchers = self.lock_watchers();
+        // What happened between the last event and this list is not known: everybody has to begin anew.
+        watchers.clear();
+        watchers.advance(resource_version);
+    }
+
+    fn add(&self, object: Arc<Object>) {
+        self.process(object, false);
+    }
+
+    fn update(&self, object: Arc<Object>) {
+        self.process(object, false);
+    }
+
+    fn delete(&self, object: Arc<Object>) {
+        self.process(object, true);
+    }
+
+    fn bookmark(&self, resource_version: u64) {
+        self.write().advance(resource_version);
+        self.lock_watchers().advance(resource_version);
+        self.progress.send_replace(resource_version);
+    }
+}
+
+impl Shared {
+    /// First into the ring, then to the watchers: whoever registers between the two has read it from the ring, and
+    /// its position says so.
+    fn process(&self, object: Arc<Object>, deleted: bool) {
+        let event = self.write().apply(object, deleted, self.store.clock().elapsed());
+        self.progress.send_replace(event.revision());
+        let behind = self.lock_watchers().dispatch(&event, &self.kind.field_names());
+        let Some(me) = self.me.upgrade() else { return };
+        for watcher in behind {
+            tokio::spawn(catch_up(me.clone(), watcher, None));
+        }
+    }
+
+    /// The objects at a revision that a list named, unless etcd would call it too old.
+    fn snapshot_at(&self, revision: Revision) -> Option<Snapshot> {
+        let readable = revision >= self.store.kv().compact_revision();
+        self.read().snapshot_at(revision).filter(|_| readable)
+    }
+
+    /// The objects, and their revision, in the state that is asked for.
+    async fn state(&self, at: At) -> Result<(Snapshot, Revision), Status> {
+        let least = match at {
+            At::Newest => self.store.kv().revision(),
+            At::Any => 1,
+            At::NotOlderThan(revision) | At::Exact(revision) => revision,
+        };
+        self.wait_until_fresh(least).await?;
+        let cache = self.read();
+        Ok((cache.objects().clone(), cache.revision()))
+    }
+
+    async fn wait_until_fresh(&self, revision: Revision) -> Result<(), Status> {
+        if *self.progress.borrow() >= revision {
+            return Ok(());
+        }
+        let mut progress = self.progress.subscribe();
+        self.store.kv().request_progress(&self.kind.storage_prefix());
+        let reached = progress.wait_for(|reached| *reached >= revision);
+        match self.store.clock().timeout(FRESH_WITHIN, reached).await {
+            Ok(Ok(_)) => Ok(()),
+            _ => Err(too_large(revision, self.store.kv().revision())),
+        }
+    }
+
+    fn start(self: &Arc<Self>, watcher: Watcher, initial: Option<Initial>) {
+        if initial.is_some() {
+            tokio::spawn(catch_up(self.clone(), watcher, initial));
+        } else if let Resumed::Behind(watcher, _) = self.resume(watcher) {
+            tokio::spawn(catch_up(self.clone(), watcher, None));
+        }
+    }
+
+    /// Puts a watcher into the dispatch, if there is nothing left to tell it.
+    fn resume(&self, watcher: Watcher) -> Resumed {
+        let mut watchers = self.lock_watchers();
+        let behind = self.read().events_after(watcher.position, CHANNEL);
+        match behind {
+            _ if watchers.is_closed() => Resumed::Cut,
+            None => Resumed::Cut,
+            Some(events) if !events.is_empty() => Resumed::Behind(watcher, events),
+            Some(_) => {
+                watchers.add(watcher, &self.kind.field_names());
+                self.due_changed.notify_one();
+                Resumed::Live
+            }
+        }
+    }
+
+    fn lock_watchers(&self) -> MutexGuard<'_, Watchers> {
+        self.watchers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, WatchCache> {
+        self.cache.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, WatchCache> {
+        self.cache.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// Sends a watcher what it has not got, at the pace of its reader, until it can be put into the dispatch.
+async fn catch_up(shared: Arc<Shared>, watcher: Watcher, initial: Option<Initial>) {
+    let clock = shared.store.clock().clone();
+    let ends_at = watcher.ends_at;
+    tokio::select! {
+        _ = shared.tell(watcher, initial) => (),
+        () = clock.sleep_until(ends_at.unwrap_or_default()), if ends_at.is_some() => (),
+    }
+}
+
+/// The reader has gone, or takes nothing.
+struct Stalled;
+
+impl Shared {
+    async fn tell(&self, mut watcher: Watcher, initial: Option<Initial>) -> Result<(), Stalled> {
+        let field_names = self.kind.field_names();
+        if let Some(initial) = initial {
+            self.tell_state(&watcher, initial, &field_names).await?;
+        }
+        loop {
+            let (mut behind, events) = match self.resume(watcher) {
+                Resumed::Behind(behind, events) => (behind, events),
+                Resumed::Live | Resumed::Cut => return Ok(()),
+            };
+            for event in events {
+                if let Some(seen) = event.seen_by(&behind.selection, &field_names) {
+                    self.send(&behind, seen).await?;
+                }
+                behind.position = event.revision();
+            }
+            watcher = behind;
+        }
+    }
+
+    async fn tell_state(
+        &self,
+        watcher: &Watcher,
+        initial: Initial,
+        field_names: &[&str],
+    ) -> Result<(), Stalled> {
+        for object in initial.objects.values() {
+            if watcher.selection.matches(object, field_names) {
+                self.send(watcher, WatchEvent::Added(object.clone())).await?;
+            }
+        }
+        if initial.marks_end {
+            let bookmark = Bookmark { resource_version: watcher.position, initial_events_end: true };
+            self.send(watcher, WatchEvent::Bookmark(bookmark)).await?;
+        }
+        Ok(())
+    }
+
+    async fn send(&self, watcher: &Watcher, event: WatchEvent) -> Result<(), Stalled> {
+        match watcher.sender.try_send(event) {
+            Ok(()) => Ok(()),
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(Stalled),
+            Err(mpsc::error::TrySendError::Full(event)) => {
+                let sent = self.store.clock().timeout(STALLED_AFTER, watcher.sender.send(event)).await;
+                sent.map_err(|_| Stalled)?.map_err(|_| Stalled)
+            }
+        }
+    }
+}
+
+/// Sends bookmarks and ends watches, for as long as it is polled.
+async fn run_timer(shared: Arc<Shared>) {
+    let clock = shared.store.clock().clone();
+    loop {
+        let due = shared.lock_watchers().next_due();
+        tokio::select! {
+            () = shared.due_changed.notified() => continue,
+            () = clock.sleep_until(due.unwrap_or_default() + TIMER_GRAIN), if due.is_some() => (),
+        }
+        // The bookmarks of a quiet kind are to be as fresh as those of a busy one.
+        let _ = shared.wait_until_fresh(shared.store.kv().revision()).await;
+        shared.lock_watchers().tick(clock.elapsed());
+    }
+}

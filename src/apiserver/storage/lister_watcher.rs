@@ -1,0 +1,87 @@
+//! How a watch cache's reflector reads etcd (`storage/cacher/lister_watcher.go`).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::request::ListRequest;
+use super::store::{Store, decode, decode_at};
+use crate::apimachinery::list::List;
+use crate::apimachinery::options::ListOptions;
+use crate::apimachinery::status::Status;
+use crate::apimachinery::watch::{Bookmark, WatchEvent};
+use crate::apis::kind::Kind;
+use crate::client_go::reflector::{Events, ListerWatcher};
+use crate::etcd::{Error, Event, EventKind, Revision, Watch, WatchBatch};
+
+/// All objects of one kind, in etcd.
+pub struct EtcdListerWatcher {
+    /// Where they are.
+    pub store: Store,
+    /// Their kind.
+    pub kind: Arc<Kind>,
+}
+
+/// A watch of etcd's log as events.
+pub struct EtcdEvents {
+    log: Watch,
+    kind: Arc<Kind>,
+    /// The rest of the last batch.
+    batch: VecDeque<Event>,
+    /// The revision of the last batch, when it is still to be told.
+    progress: Option<Revision>,
+}
+
+impl ListerWatcher for EtcdListerWatcher {
+    type Events = EtcdEvents;
+
+    /// Always the newest state, whatever the reflector asks for.
+    async fn list(&self, _options: &ListOptions) -> Result<List, Status> {
+        self.store.list(&self.kind, &ListRequest::everything())
+    }
+
+    async fn watch(&self, options: &ListOptions) -> Result<EtcdEvents, Status> {
+        let after = options.resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or(0);
+        let prefix = self.kind.storage_prefix();
+        let log = self.store.kv().watch(&prefix, after).map_err(super::errors::interpret)?;
+        // Whoever asked for progress before there was a watch is answered by this.
+        self.store.kv().request_progress(&prefix);
+        Ok(EtcdEvents { log, kind: self.kind.clone(), batch: VecDeque::new(), progress: None })
+    }
+}
+
+impl Events for EtcdEvents {
+    async fn next(&mut self) -> Option<WatchEvent> {
+        loop {
+            while let Some(event) = self.batch.pop_front() {
+                if let Some(event) = self.event(&event) {
+                    return Some(event);
+                }
+            }
+            if let Some(resource_version) = self.progress.take() {
+                return Some(WatchEvent::Bookmark(Bookmark { resource_version, initial_events_end: false }));
+            }
+            match self.log.next().await {
+                Ok(WatchBatch { events, revision }) => {
+                    (self.batch, self.progress) = (events.into(), Some(revision));
+                }
+                // The cluster is going down, and this with it: nothing is to be said or tried again.
+                Err(Error::Closed) => std::future::pending().await,
+                Err(error) => return Some(WatchEvent::Error(super::errors::interpret(error))),
+            }
+        }
+    }
+}
+
+impl EtcdEvents {
+    /// Bytes that are no object have been complained of and are left out.
+    fn event(&self, event: &Event) -> Option<WatchEvent> {
+        match (event.kind, &event.previous) {
+            (EventKind::Put, None) => decode(&self.kind, &event.kv).ok().map(WatchEvent::Added),
+            (EventKind::Put, Some(_)) => decode(&self.kind, &event.kv).ok().map(WatchEvent::Modified),
+            (EventKind::Delete, Some(previous)) => {
+                decode_at(&self.kind, previous, event.revision()).ok().map(WatchEvent::Deleted)
+            }
+            (EventKind::Delete, None) => None,
+        }
+    }
+}

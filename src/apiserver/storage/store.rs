@@ -1,0 +1,219 @@
+//! `Store`: objects straight in etcd (`storage/etcd3.store`).
+//! Next: src/etcd/kv.rs
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::continue_token::ContinueToken;
+use super::errors::{continue_expired, corrupt, interpret};
+use super::lease_manager::LeaseManager;
+use super::page::Page;
+use super::request::{At, ListRequest, WatchRequest};
+use super::watcher;
+use crate::apimachinery::list::List;
+use crate::apimachinery::object::{Object, encode_for_storage, with_revision};
+use crate::apimachinery::status::Status;
+use crate::apimachinery::watch::WatchEvent;
+use crate::apis::kind::Kind;
+use crate::clock::Clock;
+use crate::etcd::{Error, Expect, KeyValue, Kv, Op, Revision, Txn};
+
+/// With a selector, so many keys are read at a time at first; doubled while the page does not fill.
+const FIRST_CHUNK: usize = 500;
+
+/// Objects in etcd. Cloning shares it. Kinds are storage kinds, keys are relative to the kind.
+#[derive(Clone, Debug)]
+pub struct Store {
+    kv: Kv,
+    clock: Clock,
+    leases: Arc<LeaseManager>,
+}
+
+/// What became of a write.
+#[derive(Clone, Debug)]
+pub enum Written {
+    /// It is stored: the object as it now is; of a deletion the last state, at the revision of the deletion.
+    Committed(Arc<Object>),
+    /// The object is not at the revision that was expected; this is there instead.
+    Conflict(Option<Arc<Object>>),
+}
+
+impl Store {
+    /// Over a store of bytes.
+    pub fn new(kv: Kv, clock: Clock) -> Store {
+        let leases = Arc::new(LeaseManager::new(kv.clone(), clock.clone()));
+        Store { kv, clock, leases }
+    }
+
+    /// The bytes underneath.
+    pub fn kv(&self) -> &Kv {
+        &self.kv
+    }
+
+    /// The cluster's clock.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The newest state of an object.
+    ///
+    /// # Errors
+    /// 500 when the store fails.
+    pub fn get(&self, kind: &Kind, key: &str) -> Result<Option<Arc<Object>>, Status> {
+        let (found, _) = self.kv.get(&full_key(kind, key), None).map_err(interpret)?;
+        found.map(|found| decode(kind, &found)).transpose()
+    }
+
+    /// Objects at one revision. Read from etcd, every state is the newest: `Any` and `NotOlderThan` are met by it.
+    ///
+    /// # Errors
+    /// 410 when the revision was compacted away; 504 when it is to come.
+    pub fn list(&self, kind: &Kind, request: &ListRequest) -> Result<List, Status> {
+        let current = self.kv.revision();
+        let at = match request.at {
+            At::Exact(revision) => revision,
+            At::NotOlderThan(revision) if revision > current => {
+                return Err(super::errors::too_large(revision, current));
+            }
+            _ => current,
+        };
+        self.list_at(kind, request, at).map_err(|error| match error {
+            Failure::Etcd(Error::Compacted { .. }) if request.start.is_some() => {
+                let start = request.start.as_deref().unwrap_or_default();
+                let start = start[request.selection.prefix().len()..].to_owned();
+                continue_expired(&ContinueToken { revision: None, start }.encode())
+            }
+            Failure::Etcd(error) => interpret(error),
+            Failure::Status(status) => status,
+        })
+    }
+
+    fn list_at(&self, kind: &Kind, request: &ListRequest, at: Revision) -> Result<List, Failure> {
+        let root = kind.storage_prefix();
+        let prefix = format!("{root}{}", request.selection.prefix());
+        let mut from = request.start.as_ref().map(|start| format!("{root}{start}"));
+        let mut chunk = match request.limit {
+            Some(limit) if !request.selection.predicate.is_everything() => Some(limit.max(FIRST_CHUNK)),
+            limit => limit,
+        };
+        let mut page = Page::new(request, kind.field_names());
+        loop {
+            let range = self.kv.range(&prefix, from.as_deref(), chunk, Some(at))?;
+            let mut left = range.count;
+            for found in range.kvs.iter().filter(|found| is_wanted(request, &root, found)) {
+                if page.is_full() {
+                    break;
+                }
+                left -= 1;
+                page.offer(&found.key[root.len()..], decode(kind, found)?);
+            }
+            if !range.more || page.is_full() {
+                let goes_on = page.is_full() && request.selection.key.is_none();
+                page.cut(if goes_on { left } else { 0 });
+                return Ok(page.finish(at));
+            }
+            from = Some(format!("{root}{}", page.next_key()));
+            chunk = chunk.map(|chunk| chunk * 2);
+        }
+    }
+
+    /// Changes, straight from etcd's log. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// 504 when the state asked for is to come; a revision that is gone is an error event.
+    pub fn watch(
+        &self,
+        kind: &Arc<Kind>,
+        request: WatchRequest,
+    ) -> Result<mpsc::Receiver<WatchEvent>, Status> {
+        watcher::watch(self, kind, request)
+    }
+
+    /// Writes an object if it is at the revision `expected` (0: it does not exist).
+    ///
+    /// # Errors
+    /// 500 when the store fails.
+    pub async fn put(
+        &self,
+        kind: &Kind,
+        key: &str,
+        expected: Revision,
+        new: &Value,
+        time_to_live: Option<Duration>,
+    ) -> Result<Written, Status> {
+        let value = encode_for_storage(new).map_err(Status::internal)?;
+        let lease = match time_to_live {
+            Some(time) => Some(self.leases.lease(time).await.map_err(interpret)?),
+            None => None,
+        };
+        let op = Op::Put { value: value.clone(), lease };
+        let key = full_key(kind, key);
+        match self.kv.txn(&key, Expect::ModRevision(expected), op).await.map_err(interpret)? {
+            Txn::Committed { revision, .. } => {
+                let object = kind.object(with_revision(&value, revision)).map_err(Status::internal)?;
+                Ok(Written::Committed(Arc::new(object)))
+            }
+            Txn::Conflict { current } => conflict(kind, current),
+        }
+    }
+
+    /// Removes an object if it is at the revision `expected`.
+    ///
+    /// # Errors
+    /// 500 when the store fails.
+    pub async fn delete(&self, kind: &Kind, key: &str, expected: Revision) -> Result<Written, Status> {
+        let key = full_key(kind, key);
+        match self.kv.txn(&key, Expect::ModRevision(expected), Op::Delete).await.map_err(interpret)? {
+            Txn::Committed { revision, previous: Some(previous) } => {
+                Ok(Written::Committed(decode_at(kind, &previous, revision)?))
+            }
+            Txn::Committed { previous: None, .. } => Err(Status::internal(format!("{key} was deleted twice"))),
+            Txn::Conflict { current } => conflict(kind, current),
+        }
+    }
+}
+
+enum Failure {
+    Etcd(Error),
+    Status(Status),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Etcd(error)
+    }
+}
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Failure {
+        Failure::Status(status)
+    }
+}
+
+/// A selector that fixes the key names one object; others may begin with its name.
+fn is_wanted(request: &ListRequest, root: &str, found: &KeyValue) -> bool {
+    request.selection.key.as_ref().is_none_or(|key| found.key[root.len()..] == **key)
+}
+
+/// The whole key in etcd.
+pub fn full_key(kind: &Kind, key: &str) -> String {
+    format!("{}{key}", kind.storage_prefix())
+}
+
+/// An object as it was put.
+pub fn decode(kind: &Kind, found: &KeyValue) -> Result<Arc<Object>, Status> {
+    decode_at(kind, found, found.mod_revision)
+}
+
+/// The same, shown at another revision: that of its deletion.
+pub fn decode_at(kind: &Kind, found: &KeyValue, revision: Revision) -> Result<Arc<Object>, Status> {
+    let object = kind.object(with_revision(&found.value, revision));
+    object.map(Arc::new).map_err(|error| corrupt(&found.key, error))
+}
+
+fn conflict(kind: &Kind, current: Option<KeyValue>) -> Result<Written, Status> {
+    Ok(Written::Conflict(current.map(|current| decode(kind, &current)).transpose()?))
+}

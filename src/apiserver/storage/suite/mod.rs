@@ -1,0 +1,161 @@
+//! The storage suite: the same cases on the bare store and on the cacher.
+
+mod hammer;
+mod lists;
+mod watches;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::DateTime;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::Written;
+use super::cacher::Cacher;
+use super::request::{At, ListRequest, WatchRequest};
+use super::store::Store;
+use crate::apimachinery::fields::FieldSelector;
+use crate::apimachinery::labels::Selector;
+use crate::apimachinery::list::List;
+use crate::apimachinery::object::Object;
+use crate::apimachinery::options::ListOptions;
+use crate::apimachinery::selectable::Predicate;
+use crate::apimachinery::status::Status;
+use crate::apimachinery::watch::WatchEvent;
+use crate::apis::kind::Kind;
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+use crate::etcd::{Kv, Options};
+
+/// A store of pods, read directly or through a cacher.
+struct Subject {
+    clock: Clock,
+    store: Store,
+    kind: Arc<Kind>,
+    cacher: Option<Cacher>,
+}
+
+type Receiver = mpsc::Receiver<WatchEvent>;
+
+impl Subject {
+    fn new(cached: bool) -> Subject {
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        let kv = Kv::open(Options::default(), clock.clone()).unwrap();
+        let kind = Kind::builtin("", "v1", "Pod", "pods", "io.k8s.api.core.v1");
+        let kind = Arc::new(kind.selectable_by(&["spec.nodeName"]));
+        let store = Store::new(kv, clock.clone());
+        let cacher = cached.then(|| Cacher::new(store.clone(), kind.clone(), Entropy::seeded(1)));
+        Subject { clock, store, kind, cacher }
+    }
+
+    fn both() -> [Subject; 2] {
+        [Subject::new(false), Subject::new(true)]
+    }
+
+    async fn get(&self, key: &str, at: At) -> Result<Option<Arc<Object>>, Status> {
+        match &self.cacher {
+            Some(cacher) => cacher.get(key, at).await,
+            None => self.store.get(&self.kind, key),
+        }
+    }
+
+    async fn list(&self, namespace: &str, options: &ListOptions) -> Result<List, Status> {
+        let request = ListRequest::new(&self.kind, namespace, options)?;
+        match &self.cacher {
+            Some(cacher) => self.stepping(cacher.list(&request)).await,
+            None => self.store.list(&self.kind, &request),
+        }
+    }
+
+    async fn watch(&self, namespace: &str, options: &ListOptions) -> Result<Receiver, Status> {
+        let request = WatchRequest::new(&self.kind, namespace, options)?;
+        match &self.cacher {
+            Some(cacher) => cacher.watch(request).await,
+            None => self.store.watch(&self.kind, request),
+        }
+    }
+
+    /// Lets time pass while `future` waits for nothing else.
+    async fn stepping<F: Future>(&self, future: F) -> F::Output {
+        let mut future = std::pin::pin!(future);
+        for round in 0.. {
+            if let std::task::Poll::Ready(output) = futures::poll!(&mut future) {
+                return output;
+            }
+            tokio::task::yield_now().await;
+            if round > 1000 {
+                self.clock.advance(Duration::from_secs(1));
+            }
+        }
+        unreachable!("the range has no end")
+    }
+
+    async fn write(&self, key: &str, expected: u64, tree: &Value) -> Written {
+        self.store.put(&self.kind, key, expected, tree, None).await.unwrap()
+    }
+
+    /// Creates or replaces a pod; returns its revision.
+    async fn put(&self, key: &str, node: &str, label: &str) -> u64 {
+        let current = self.store.get(&self.kind, key).unwrap();
+        let expected = current.map_or(0, |object| object.metadata.resource_version);
+        match self.write(key, expected, &pod(key, node, label)).await {
+            Written::Committed(object) => object.metadata.resource_version,
+            Written::Conflict(_) => panic!("nobody else writes {key}"),
+        }
+    }
+
+    async fn delete(&self, key: &str) -> u64 {
+        let current = self.store.get(&self.kind, key).unwrap().unwrap();
+        match self.store.delete(&self.kind, key, current.metadata.resource_version).await.unwrap() {
+            Written::Committed(object) => object.metadata.resource_version,
+            Written::Conflict(_) => panic!("nobody else writes {key}"),
+        }
+    }
+}
+
+fn pod(key: &str, node: &str, label: &str) -> Value {
+    let (namespace, name) = key.split_once('/').unwrap();
+    json!({"metadata": {"name": name, "namespace": namespace, "labels": {"app": label}}, "spec": {"nodeName": node}})
+}
+
+fn from(revision: u64) -> ListOptions {
+    ListOptions { resource_version: Some(revision.to_string()), ..ListOptions::default() }
+}
+
+fn page(limit: usize, token: &str) -> ListOptions {
+    ListOptions { limit: Some(limit), continue_token: Some(token.into()), ..ListOptions::default() }
+}
+
+fn labelled(selector: &str) -> Predicate {
+    Predicate { labels: Selector::parse(selector).unwrap(), ..Predicate::default() }
+}
+
+fn on_node(node: &str) -> Predicate {
+    Predicate { fields: FieldSelector::equal("spec.nodeName", node), ..Predicate::default() }
+}
+
+fn names(list: &List) -> Vec<String> {
+    list.items.iter().map(|object| object.key()).collect()
+}
+
+/// An event as text: `ADDED a/b@3`, `BOOKMARK 7`.
+fn show(event: &WatchEvent) -> String {
+    match event {
+        WatchEvent::Bookmark(bookmark) => {
+            let end = if bookmark.initial_events_end { " end" } else { "" };
+            format!("BOOKMARK {}{end}", bookmark.resource_version)
+        }
+        WatchEvent::Error(status) => format!("ERROR {} {}", status.code, status.message),
+        other => format!("{} {:?}", other.type_name(), other.object().unwrap()),
+    }
+}
+
+async fn take(receiver: &mut Receiver, count: usize) -> Vec<String> {
+    let mut events = Vec::new();
+    while events.len() < count {
+        let Some(event) = receiver.recv().await else { break };
+        events.push(show(&event));
+    }
+    events
+}

@@ -1,0 +1,202 @@
+//! Watches: where they begin, what a selector sees, how they end.
+
+use super::*;
+
+#[tokio::test]
+async fn a_watch_tells_what_happened_after_its_revision() {
+    for subject in Subject::both() {
+        let r1 = subject.put("n/a", "", "1").await;
+        let r2 = subject.put("n/a", "", "2").await;
+        let mut watch = subject.watch("", &from(r1)).await.unwrap();
+        let r3 = subject.put("m/b", "", "1").await;
+        let r4 = subject.delete("n/a").await;
+        let expected = [format!("MODIFIED n/a@{r2}"), format!("ADDED m/b@{r3}"), format!("DELETED n/a@{r4}")];
+        assert_eq!(take(&mut watch, 3).await, expected);
+        let mut watch = subject.watch("m", &from(r1)).await.unwrap();
+        assert_eq!(take(&mut watch, 1).await, [format!("ADDED m/b@{r3}")]);
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_object_comes_in_its_last_state() {
+    for subject in Subject::both() {
+        let r1 = subject.put("n/a", "node", "last").await;
+        let mut watch = subject.watch("", &from(r1)).await.unwrap();
+        let r2 = subject.delete("n/a").await;
+        let event = watch.recv().await.unwrap();
+        let object = event.object().unwrap();
+        assert_eq!((event.type_name(), object.metadata.resource_version), ("DELETED", r2));
+        assert_eq!((object.metadata.labels["app"].as_str(), object.fields[0].as_str()), ("last", "node"));
+        assert_eq!(object.to_value()["metadata"]["resourceVersion"], r2.to_string());
+    }
+}
+
+#[tokio::test]
+async fn a_selector_sees_objects_come_and_go() {
+    for subject in Subject::both() {
+        for predicate in [labelled("app=in"), on_node("in")] {
+            let key = "n/a";
+            let start = subject.put(key, "out", "out").await;
+            let options = ListOptions { predicate, ..from(start) };
+            let mut watch = subject.watch("", &options).await.unwrap();
+            let mut expected = Vec::new();
+            for (value, event) in [("in", "ADDED"), ("in", "MODIFIED"), ("out", "DELETED"), ("in", "ADDED")] {
+                expected.push(format!("{event} {key}@{}", subject.put(key, value, value).await));
+            }
+            subject.put("n/never", "out", "out").await;
+            expected.push(format!("DELETED {key}@{}", subject.delete(key).await));
+            assert_eq!(take(&mut watch, 5).await, expected);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_leaves_the_selector_is_shown_as_it_was() {
+    for subject in Subject::both() {
+        let start = subject.put("n/a", "", "in").await;
+        let options = ListOptions { predicate: labelled("app=in"), ..from(start) };
+        let mut watch = subject.watch("", &options).await.unwrap();
+        let left = subject.put("n/a", "", "out").await;
+        let event = watch.recv().await.unwrap();
+        let object = event.object().unwrap();
+        assert_eq!(event.type_name(), "DELETED");
+        assert_eq!((object.metadata.labels["app"].as_str(), object.metadata.resource_version), ("in", left));
+    }
+}
+
+#[tokio::test]
+async fn a_watch_without_a_revision_begins_with_the_state() {
+    for subject in Subject::both() {
+        let r1 = subject.put("n/a", "", "1").await;
+        let r2 = subject.put("n/b", "", "2").await;
+        for options in [ListOptions::default(), from(0)] {
+            if options.resource_version.is_some() {
+                // Any state will do, so the cache has to have reached this one.
+                subject.list("", &ListOptions::default()).await.unwrap();
+            }
+            let mut watch = subject.watch("", &options).await.unwrap();
+            assert_eq!(take(&mut watch, 2).await, [format!("ADDED n/a@{r1}"), format!("ADDED n/b@{r2}")]);
+            let mut none = subject.watch("other", &options).await.unwrap();
+            assert!(none.try_recv().is_err());
+        }
+        let mut watch = subject.watch("", &ListOptions::default()).await.unwrap();
+        let r3 = subject.put("n/a", "", "2").await;
+        assert_eq!(take(&mut watch, 3).await[2], format!("MODIFIED n/a@{r3}"));
+    }
+}
+
+#[tokio::test]
+async fn initial_events_end_with_a_bookmark() {
+    let options = |initial: bool, revision: Option<u64>| ListOptions {
+        send_initial_events: Some(initial),
+        resource_version_match: Some("NotOlderThan".into()),
+        resource_version: revision.map(|revision| revision.to_string()),
+        allow_watch_bookmarks: true,
+        ..ListOptions::default()
+    };
+    for subject in Subject::both() {
+        let r1 = subject.put("n/a", "", "1").await;
+        let r2 = subject.put("n/b", "", "1").await;
+        for revision in [None, Some(r1), Some(r2)] {
+            let mut watch = subject.watch("", &options(true, revision)).await.unwrap();
+            let events = take(&mut watch, 3).await;
+            assert_eq!(
+                events,
+                [format!("ADDED n/a@{r1}"), format!("ADDED n/b@{r2}"), format!("BOOKMARK {r2} end")]
+            );
+        }
+        let mut watch = subject.watch("", &options(false, None)).await.unwrap();
+        let r3 = subject.put("n/c", "", "1").await;
+        assert_eq!(take(&mut watch, 1).await, [format!("ADDED n/c@{r3}")]);
+    }
+}
+
+#[tokio::test]
+async fn a_watch_of_a_forgotten_revision_is_an_error_event() {
+    for subject in Subject::both() {
+        let old = subject.put("n/a", "", "1").await;
+        for _ in 0..5 {
+            subject.put("n/a", "", "1").await;
+        }
+        let newest = subject.store.kv().revision();
+        // The cache begins here, and so knows no more than etcd does.
+        subject.store.kv().compact(newest).await.unwrap();
+        subject.list("", &ListOptions::default()).await.unwrap();
+        let mut watch = subject.watch("", &from(old)).await.unwrap();
+        let events = take(&mut watch, 2).await;
+        assert_eq!(events, [format!("ERROR 410 too old resource version: {old} ({newest})")]);
+    }
+}
+
+#[tokio::test]
+async fn a_watch_from_before_the_cache_reads_the_log() {
+    let mut subject = Subject::new(false);
+    let r1 = subject.put("n/a", "", "1").await;
+    let r2 = subject.put("n/b", "", "1").await;
+    subject.cacher = Some(Cacher::new(subject.store.clone(), subject.kind.clone(), Entropy::seeded(1)));
+    let mut watch = subject.watch("", &from(r1)).await.unwrap();
+    let r3 = subject.put("n/c", "", "1").await;
+    assert_eq!(take(&mut watch, 2).await, [format!("ADDED n/b@{r2}"), format!("ADDED n/c@{r3}")]);
+}
+
+#[tokio::test]
+async fn bookmarks_come_each_minute_and_before_the_end() {
+    for subject in Subject::both() {
+        let start = subject.put("n/a", "", "1").await;
+        let options = ListOptions {
+            allow_watch_bookmarks: true,
+            timeout_seconds: Some(90),
+            predicate: labelled("app=none"),
+            ..from(start)
+        };
+        let mut watch = subject.watch("", &options).await.unwrap();
+        let mut last = start;
+        let mut seen = Vec::new();
+        loop {
+            let Some(event) = subject.stepping(watch.recv()).await else { break };
+            let WatchEvent::Bookmark(bookmark) = event else { panic!("{event:?}") };
+            assert!(bookmark.resource_version >= last);
+            seen.push(subject.clock.elapsed().as_secs());
+            last = subject.put("n/a", "", "1").await;
+        }
+        let expected = [60..=62, 88..=90];
+        assert_eq!(seen.len(), 2, "{seen:?}");
+        assert!(seen.iter().zip(&expected).all(|(at, range)| range.contains(at)), "{seen:?}");
+        assert!((90..=92).contains(&subject.clock.elapsed().as_secs()));
+    }
+}
+
+#[tokio::test]
+async fn a_slow_watcher_is_cut_and_disturbs_nobody() {
+    let subject = Subject::new(true);
+    let start = subject.put("n/a", "", "1").await;
+    let mut slow = subject.watch("", &from(start)).await.unwrap();
+    let mut slower = subject.watch("", &from(start)).await.unwrap();
+    let mut quick = subject.watch("", &from(start)).await.unwrap();
+    // More than its channel, less than the ring: it catches up.
+    for _ in 0..150 {
+        subject.put("n/a", "", "1").await;
+        take(&mut quick, 1).await;
+    }
+    let seen = take(&mut slow, 150).await;
+    assert_eq!(seen.last().unwrap(), &format!("MODIFIED n/a@{}", start + 150));
+    // More than the ring: only so much can be told.
+    for _ in 0..200 {
+        subject.clock.advance(Duration::from_secs(120));
+        let revision = subject.put("n/a", "", "1").await;
+        assert_eq!(take(&mut quick, 1).await, [format!("MODIFIED n/a@{revision}")]);
+    }
+    assert!(take(&mut slower, 350).await.len() < 350);
+    assert_eq!(slower.recv().await.map(|event| show(&event)), None);
+}
+
+#[tokio::test]
+async fn readers_that_have_gone_are_forgotten() {
+    let subject = Subject::new(true);
+    let start = subject.put("n/a", "", "1").await;
+    subject.list("", &ListOptions::default()).await.unwrap();
+    for _ in 0..1000 {
+        drop(subject.watch("elsewhere", &from(start)).await.unwrap());
+    }
+    assert!(subject.cacher.as_ref().unwrap().live_watches() < 200);
+}

@@ -1,0 +1,217 @@
+//! `WatchCache`: the current objects of one kind, and a ring of what happened to them lately
+//! (`storage/cacher.watchCache`).
+
+use std::collections::VecDeque;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::event::StoreEvent;
+use super::page::Page;
+use super::request::ListRequest;
+use crate::apimachinery::list::List;
+use crate::apimachinery::object::Object;
+use crate::apis::kind::Kind;
+use crate::etcd::Revision;
+
+/// The ring begins with room for so many events.
+const MIN_EVENTS: usize = 100;
+/// It grows while its oldest event is younger than this: that long a watcher may be away.
+const FRESH: Duration = Duration::from_secs(75);
+/// It never holds more events than this, ...
+const MAX_EVENTS: usize = 16_384;
+/// ... nor more bytes of them. At either bound the oldest goes; a watch from before it reads etcd's log.
+const MAX_BYTES: usize = 8 << 20;
+/// So many snapshots are kept for pages to come. At the bound the oldest goes; its next page reads etcd.
+const MAX_SNAPSHOTS: usize = 8;
+
+/// All objects of a kind at one revision, by key. Cloning shares it.
+pub type Snapshot = imbl::OrdMap<Arc<str>, Arc<Object>>;
+
+/// Everything up to `revision` is in `objects`, and what happened after `ring_start` is in the ring.
+pub struct WatchCache {
+    objects: Snapshot,
+    revision: Revision,
+    ring: VecDeque<Arc<StoreEvent>>,
+    ring_start: Revision,
+    ring_bytes: usize,
+    capacity: usize,
+    /// Snapshots that continue tokens name, by revision, the oldest token first.
+    paged: VecDeque<(Revision, Snapshot)>,
+}
+
+impl Default for WatchCache {
+    fn default() -> WatchCache {
+        WatchCache {
+            objects: Snapshot::new(),
+            revision: 0,
+            ring: VecDeque::new(),
+            ring_start: 0,
+            ring_bytes: 0,
+            capacity: MIN_EVENTS,
+            paged: VecDeque::new(),
+        }
+    }
+}
+
+impl WatchCache {
+    /// The revision that it has reached; 0 before the first list.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// The current objects.
+    pub fn objects(&self) -> &Snapshot {
+        &self.objects
+    }
+
+    /// Starts anew from a list. History before it is gone.
+    pub fn replace(&mut self, items: Vec<Arc<Object>>, revision: Revision) {
+        let entry = |object: Arc<Object>| (Arc::from(object.key()), object);
+        let objects = items.into_iter().map(entry).collect();
+        *self = WatchCache { objects, revision, ring_start: revision, ..WatchCache::default() };
+    }
+
+    /// Takes a put, or a deletion whose last state is `object`.
+    pub fn apply(&mut self, object: Arc<Object>, deleted: bool, now: Duration) -> Arc<StoreEvent> {
+        let key: Arc<str> = object.key().into();
+        self.revision = object.metadata.resource_version;
+        let previous = match deleted {
+            true => self.objects.remove(&key),
+            false => self.objects.insert(key, object.clone()),
+        };
+        let event = Arc::new(StoreEvent::new(object, previous, deleted, now));
+        self.push(event.clone());
+        event
+    }
+
+    /// Nothing else happened up to `revision`.
+    pub fn advance(&mut self, revision: Revision) {
+        self.revision = self.revision.max(revision);
+    }
+
+    fn push(&mut self, event: Arc<StoreEvent>) {
+        let now = event.heard_at;
+        if self.ring.len() >= self.capacity {
+            self.resize(now);
+        }
+        self.ring_bytes += event.object.size_bytes();
+        self.ring.push_back(event);
+        while self.ring.len() > self.capacity || self.ring_bytes > MAX_BYTES {
+            let Some(oldest) = self.ring.pop_front() else { break };
+            self.ring_bytes -= oldest.object.size_bytes();
+            self.ring_start = oldest.revision();
+        }
+    }
+
+    /// A full ring doubles while all of it is fresh, and halves when only its newest quarter is.
+    fn resize(&mut self, now: Duration) {
+        let is_fresh = |at: usize| self.ring.get(at).is_some_and(|event| now - event.heard_at < FRESH);
+        if is_fresh(0) {
+            self.capacity = (self.capacity * 2).min(MAX_EVENTS);
+        } else if !is_fresh(self.ring.len() - self.ring.len() / 4) {
+            self.capacity = (self.capacity / 2).max(MIN_EVENTS);
+        }
+    }
+
+    /// Whether the ring holds everything that happened after `position`.
+    pub fn covers(&self, position: Revision) -> bool {
+        position >= self.ring_start
+    }
+
+    /// At most `limit` of the events after `position`; nothing when some of them have left the ring.
+    pub fn events_after(&self, position: Revision, limit: usize) -> Option<Vec<Arc<StoreEvent>>> {
+        if !self.covers(position) {
+            return None;
+        }
+        let from = self.ring.partition_point(|event| event.revision() <= position);
+        Some(self.ring.range(from..).take(limit).cloned().collect())
+    }
+
+    /// The objects as they were at `revision`, if that is at hand.
+    pub fn snapshot_at(&self, revision: Revision) -> Option<Snapshot> {
+        let last_change = self.ring.back().map_or(self.ring_start, |event| event.revision());
+        if (last_change..=self.revision).contains(&revision) {
+            return Some(self.objects.clone());
+        }
+        let (_, snapshot) = self.paged.iter().find(|(at, _)| *at == revision)?;
+        Some(snapshot.clone())
+    }
+
+    /// Keeps the objects as they are at `revision` for the pages to come.
+    pub fn keep(&mut self, revision: Revision, snapshot: Snapshot) {
+        if self.paged.iter().any(|(at, _)| *at == revision) {
+            return;
+        }
+        if self.paged.len() >= MAX_SNAPSHOTS {
+            self.paged.pop_front();
+        }
+        self.paged.push_back((revision, snapshot));
+    }
+}
+
+/// What a list asks for, out of a snapshot.
+pub fn list(snapshot: &Snapshot, kind: &Kind, request: &ListRequest, revision: Revision) -> List {
+    let mut page = Page::new(request, kind.field_names());
+    if let Some(key) = &request.selection.key {
+        if let Some(object) = snapshot.get::<str>(key) {
+            page.offer(key, object.clone());
+        }
+        return page.finish(revision);
+    }
+    let prefix = request.selection.prefix();
+    let from = request.start.as_deref().unwrap_or(&prefix);
+    let range = snapshot.range::<_, str>((Bound::Included(from), Bound::Unbounded));
+    let mut keys = range.take_while(|(key, _)| key.starts_with(&prefix));
+    while !page.is_full() {
+        let Some((key, object)) = keys.next() else { break };
+        page.offer(key, object.clone());
+    }
+    if page.is_full() {
+        page.cut(keys.count());
+    }
+    page.finish(revision)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn put(cache: &mut WatchCache, name: &str, revision: Revision, seconds: u64) {
+        let tree = json!({"metadata": {"name": name, "resourceVersion": revision.to_string()}});
+        let object = Arc::new(Object::from_value(&tree, vec![]).unwrap());
+        cache.apply(object, false, Duration::from_secs(seconds));
+    }
+
+    #[test]
+    fn the_ring_grows_while_it_is_fresh_and_forgets_the_oldest() {
+        let mut cache = WatchCache::default();
+        cache.replace(vec![], 10);
+        (11..=160).for_each(|revision| put(&mut cache, "a", revision, 0));
+        assert!(cache.covers(10) && cache.capacity == 200);
+        (161..=400).for_each(|revision| put(&mut cache, "a", revision, 100));
+        assert_eq!(cache.events_after(398, 10).unwrap().len(), 2);
+        assert_eq!(cache.events_after(350, 3).unwrap()[0].revision(), 351);
+        assert!(cache.covers(300));
+        (401..=900).for_each(|revision| put(&mut cache, "a", revision, revision * 100));
+        assert_eq!(cache.capacity, MIN_EVENTS);
+        assert!(cache.events_after(300, 10).is_none());
+        assert_eq!(cache.events_after(800, 1000).unwrap().len(), 100);
+    }
+
+    #[test]
+    fn snapshots_are_kept_for_pages_and_not_beyond_the_bound() {
+        let mut cache = WatchCache::default();
+        cache.replace(vec![], 1);
+        put(&mut cache, "a", 2, 0);
+        cache.keep(2, cache.objects().clone());
+        put(&mut cache, "b", 3, 0);
+        cache.advance(5);
+        assert_eq!(cache.snapshot_at(2).unwrap().len(), 1);
+        assert_eq!(cache.snapshot_at(4).unwrap().len(), 2);
+        assert!(cache.snapshot_at(6).is_none());
+        (10..10 + MAX_SNAPSHOTS as u64).for_each(|at| cache.keep(at, Snapshot::new()));
+        assert!(cache.snapshot_at(2).is_none());
+    }
+}

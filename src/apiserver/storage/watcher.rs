@@ -1,0 +1,172 @@
+//! The watch straight from etcd's log (`storage/etcd3.watcher`): what the watch cache is too short for. It holds a
+//! position in the log, not a queue, so a slow reader costs nothing and misses nothing unless compaction overtakes it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::errors::{interpret, watch_expired};
+use super::event::StoreEvent;
+use super::request::{ListRequest, Since, WatchRequest};
+use super::store::{Store, decode, decode_at, full_key};
+use crate::apimachinery::list::List;
+use crate::apimachinery::status::Status;
+use crate::apimachinery::watch::{Bookmark, WatchEvent};
+use crate::apis::kind::Kind;
+use crate::etcd::{Error, Event, EventKind, Revision, Watch, WatchBatch};
+
+/// Events that may wait for the reader; at the bound the log waits.
+const CHANNEL: usize = 100;
+/// A watcher that wants bookmarks gets one this often.
+pub const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// And one so long before its watch ends.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+
+/// When a watcher is next to get a bookmark.
+pub fn next_bookmark(now: Duration, ends_at: Option<Duration>) -> Duration {
+    let last = ends_at.map(|end| end.saturating_sub(BOOKMARK_BEFORE_END)).filter(|last| *last > now);
+    (now + BOOKMARK_EVERY).min(last.unwrap_or(Duration::MAX))
+}
+
+struct Pump {
+    store: Store,
+    kind: Arc<Kind>,
+    request: WatchRequest,
+    /// Of all keys it watches, whole.
+    prefix: String,
+    log: Watch,
+    /// Everything up to here has been sent, or was not asked for.
+    position: Revision,
+    sender: mpsc::Sender<WatchEvent>,
+    ends_at: Option<Duration>,
+}
+
+/// The reader has gone.
+struct Gone;
+
+/// Begins a watch.
+pub fn watch(
+    store: &Store,
+    kind: &Arc<Kind>,
+    request: WatchRequest,
+) -> Result<mpsc::Receiver<WatchEvent>, Status> {
+    let (sender, receiver) = mpsc::channel(CHANNEL);
+    let initial = match request.since {
+        Since::State(at) => {
+            let selection = request.selection.clone();
+            Some(store.list(kind, &ListRequest { selection, at, limit: None, start: None })?)
+        }
+        Since::Now | Since::After(_) => None,
+    };
+    let current = store.kv().revision();
+    let position = match (request.since, &initial) {
+        (_, Some(list)) => list.resource_version,
+        (Since::After(revision), None) => revision,
+        (_, None) => current,
+    };
+    let prefix = full_key(kind, &request.selection.prefix());
+    let log = match store.kv().watch(&prefix, position.min(current)) {
+        Ok(log) => log,
+        Err(Error::Compacted { compact_revision, .. }) => {
+            let _ = sender.try_send(WatchEvent::Error(watch_expired(position, compact_revision)));
+            return Ok(receiver);
+        }
+        Err(error) => return Err(interpret(error)),
+    };
+    let ends_at = request.timeout.map(|timeout| store.clock().elapsed() + timeout);
+    let (store, kind) = (store.clone(), kind.clone());
+    let pump = Pump { store, kind, request, prefix, log, position, sender, ends_at };
+    tokio::spawn(pump.run(initial));
+    Ok(receiver)
+}
+
+impl Pump {
+    async fn run(mut self, initial: Option<List>) {
+        let clock = self.store.clock().clone();
+        let ends_at = self.ends_at;
+        let sender = self.sender.clone();
+        tokio::select! {
+            _ = self.pump(initial) => (),
+            () = clock.sleep_until(ends_at.unwrap_or_default()), if ends_at.is_some() => (),
+            () = sender.closed() => (),
+        }
+    }
+
+    async fn pump(&mut self, initial: Option<List>) -> Result<(), Gone> {
+        if let Some(list) = initial {
+            self.send_state(list).await?;
+        }
+        let clock = self.store.clock().clone();
+        let mut bookmark_at = next_bookmark(clock.elapsed(), self.ends_at);
+        let mut bookmark_due = false;
+        loop {
+            tokio::select! {
+                batch = self.log.next() => {
+                    let upto = self.send_batch(batch).await?;
+                    if std::mem::take(&mut bookmark_due) {
+                        self.bookmark(upto, false).await?;
+                    }
+                }
+                () = clock.sleep_until(bookmark_at), if self.request.bookmarks => {
+                    bookmark_at = next_bookmark(clock.elapsed(), self.ends_at);
+                    bookmark_due = true;
+                    self.store.kv().request_progress(&self.prefix);
+                }
+            }
+        }
+    }
+
+    async fn send_state(&mut self, list: List) -> Result<(), Gone> {
+        for object in list.items.iter() {
+            self.send(WatchEvent::Added(object.clone())).await?;
+        }
+        if self.request.marks_initial_events_end {
+            self.bookmark(list.resource_version, true).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the revision up to which everything has been sent.
+    async fn send_batch(&mut self, batch: Result<WatchBatch, Error>) -> Result<Revision, Gone> {
+        let batch = match batch {
+            Ok(batch) => batch,
+            Err(error) => {
+                let status = match error {
+                    Error::Compacted { compact_revision, .. } => watch_expired(self.position, compact_revision),
+                    error => interpret(error),
+                };
+                let _ = self.send(WatchEvent::Error(status)).await;
+                return Err(Gone);
+            }
+        };
+        for event in batch.events.iter().filter(|event| event.revision() > self.position) {
+            let Some(event) = store_event(&self.kind, event, self.store.clock().elapsed()) else { continue };
+            if let Some(event) = event.seen_by(&self.request.selection, &self.kind.field_names()) {
+                self.send(event).await?;
+            }
+        }
+        self.position = self.position.max(batch.revision);
+        Ok(self.position)
+    }
+
+    async fn bookmark(&self, resource_version: Revision, initial_events_end: bool) -> Result<(), Gone> {
+        self.send(WatchEvent::Bookmark(Bookmark { resource_version, initial_events_end })).await
+    }
+
+    async fn send(&self, event: WatchEvent) -> Result<(), Gone> {
+        self.sender.send(event).await.map_err(|_| Gone)
+    }
+}
+
+/// A change as objects; nothing when its bytes are no object, which has then been said.
+fn store_event(kind: &Kind, event: &Event, now: Duration) -> Option<StoreEvent> {
+    let previous = event.previous.as_ref().and_then(|previous| decode(kind, previous).ok());
+    let deleted = event.kind == EventKind::Delete;
+    let object = match (deleted, &event.previous) {
+        (true, Some(previous)) => decode_at(kind, previous, event.revision()).ok()?,
+        (true, None) => return None,
+        (false, _) => decode(kind, &event.kv).ok()?,
+    };
+    Some(StoreEvent::new(object, previous, deleted, now))
+}
