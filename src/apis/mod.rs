@@ -6,6 +6,7 @@
 //! makes the same value at run time. What goes in here must not know the server, the store or a client.
 
 pub mod kind;
+pub mod rules;
 pub mod scheme;
 pub mod strategy;
 pub mod table;

@@ -5,8 +5,10 @@ use std::sync::LazyLock;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::core::pod::defaults::pod_spec;
+use crate::apis::core::pod::strategy::template_warnings;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{container_cells, container_columns, label_selector, labels, name};
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::number;
 use crate::apis::tree::*;
@@ -21,6 +23,12 @@ pub static DAEMON_SETS: Builtin = LazyLock::new(|| {
         .with_generation()
         .printed(columns(), cells)
         .defaulted(defaults)
+        .governed_by(Rules {
+            warnings: |new, _| template_warnings(new, "spec.template"),
+            prepare_for_create,
+            prepare_for_update,
+            ..RULES
+        })
         .into()
 });
 
@@ -71,4 +79,22 @@ fn defaults(set: &mut Value) {
     }
     set_if_unset(set, "spec.revisionHistoryLimit", 10);
     pod_spec(set, "spec.template.spec");
+}
+
+/// What was a field in older versions lives on as an annotation, in which revisions are looked up.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+fn prepare_for_create(set: &mut Value) {
+    let generation = template_generation(set).max(1);
+    object_mut(set, "metadata.annotations").insert(TEMPLATE_GENERATION.into(), generation.to_string().into());
+}
+
+fn prepare_for_update(new: &mut Value, old: &Value) {
+    let changed = at(new, "spec.template") != at(old, "spec.template");
+    let generation = template_generation(old) + i64::from(changed);
+    object_mut(new, "metadata.annotations").insert(TEMPLATE_GENERATION.into(), generation.to_string().into());
+}
+
+fn template_generation(set: &Value) -> i64 {
+    annotation(set, TEMPLATE_GENERATION).parse().unwrap_or(0)
 }

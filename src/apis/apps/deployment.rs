@@ -5,8 +5,10 @@ use std::sync::LazyLock;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::core::pod::defaults::pod_spec;
+use crate::apis::core::pod::strategy::template_warnings;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{container_cells, container_columns, name, selector};
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::number;
 use crate::apis::tree::*;
@@ -21,6 +23,11 @@ pub static DEPLOYMENTS: Builtin = LazyLock::new(|| {
         .with_generation()
         .printed(columns(), cells)
         .defaulted(defaults)
+        .governed_by(Rules {
+            warnings: |new, _| template_warnings(new, "spec.template"),
+            prepare_for_update,
+            ..RULES
+        })
         .into()
 });
 
@@ -67,4 +74,11 @@ fn defaults(deployment: &mut Value) {
     set_if_unset(deployment, "spec.revisionHistoryLimit", 10);
     set_if_unset(deployment, "spec.progressDeadlineSeconds", 600);
     pod_spec(deployment, "spec.template.spec");
+}
+
+/// A change of annotations counts as a new generation: rollbacks are asked for in one.
+fn prepare_for_update(new: &mut Value, old: &Value) {
+    if at(new, "metadata.annotations") != at(old, "metadata.annotations") {
+        set(new, "metadata.generation", number(old, "metadata.generation") + 1);
+    }
 }

@@ -5,8 +5,10 @@ use std::sync::LazyLock;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::core::pod::defaults::pod_spec;
+use crate::apis::core::pod::strategy::template_warnings;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{container_cells, container_columns, label_selector, name};
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::number;
 use crate::apis::tree::*;
@@ -22,6 +24,7 @@ pub static REPLICA_SETS: Builtin = LazyLock::new(|| {
         .with_generation()
         .printed(columns(), cells)
         .defaulted(defaults)
+        .governed_by(Rules { warnings: |new, _| template_warnings(new, "spec.template"), ..RULES })
         .into()
 });
 

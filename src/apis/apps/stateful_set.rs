@@ -2,12 +2,15 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::names;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::core::persistent_volume_claim;
 use crate::apis::core::pod::defaults::pod_spec;
+use crate::apis::core::pod::strategy::template_warnings;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{container_cells, container_columns, name};
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::number;
 use crate::apis::tree::*;
@@ -22,6 +25,11 @@ pub static STATEFUL_SETS: Builtin = LazyLock::new(|| {
         .with_generation()
         .printed(columns(), cells)
         .defaulted(defaults)
+        .governed_by(Rules {
+            warnings: |new, _| template_warnings(new, "spec.template"),
+            validate_name: names::dns1123_label,
+            ..RULES
+        })
         .into()
 });
 

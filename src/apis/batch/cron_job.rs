@@ -5,8 +5,10 @@ use std::sync::LazyLock;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::{Time, parse};
 use crate::apis::batch::job;
+use crate::apis::core::pod::strategy::template_warnings;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{boolean, container_cells, container_columns, label_selector, name};
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age, since};
 use crate::apis::tree::*;
 use serde_json::{Value, json};
@@ -20,6 +22,10 @@ pub static CRON_JOBS: Builtin = LazyLock::new(|| {
         .with_generation()
         .printed(columns(), cells)
         .defaulted(defaults)
+        .governed_by(Rules {
+            warnings: |new, _| template_warnings(new, "spec.jobTemplate.spec.template"),
+            ..RULES
+        })
         .into()
 });
 

@@ -5,8 +5,11 @@ use std::sync::LazyLock;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::{Time, human_duration, parse};
 use crate::apis::core::pod::defaults::pod_spec;
+use crate::apis::core::pod::strategy::template_warnings;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{container_cells, container_columns, label_selector, name};
+use crate::apis::rules::{RULES, Rules};
+use crate::apis::strategy::GarbageCollectionPolicy;
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
 use serde_json::{Value, json};
@@ -20,6 +23,12 @@ pub static JOBS: Builtin = LazyLock::new(|| {
         .with_generation()
         .printed(columns(), cells)
         .defaulted(defaults)
+        .governed_by(Rules {
+            warnings: |new, _| template_warnings(new, "spec.template"),
+            prepare_for_create,
+            default_garbage_collection: GarbageCollectionPolicy::Orphan,
+            ..RULES
+        })
         .into()
 });
 
@@ -115,4 +124,52 @@ pub fn default_spec(tree: &mut Value, path: &str) {
         }
     }
     pod_spec(tree, &format!("{path}.template.spec"));
+}
+
+const LABELS: [(&str, &str); 4] = [
+    ("job-name", "metadata.name"),
+    ("batch.kubernetes.io/job-name", "metadata.name"),
+    ("controller-uid", "metadata.uid"),
+    (CONTROLLER_UID, "metadata.uid"),
+];
+
+const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
+
+/// Unless its client chose a selector itself, a Job selects its pods by its own uid.
+fn prepare_for_create(job: &mut Value) {
+    if flag(job, "spec.manualSelector") {
+        return;
+    }
+    for (label, path) in LABELS {
+        let value = at(job, path).clone();
+        object_mut(job, "spec.template.metadata.labels").entry(label).or_insert(value);
+    }
+    let uid = at(job, "metadata.uid").clone();
+    object_mut(job, "spec.selector.matchLabels").entry(CONTROLLER_UID).or_insert(uid);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_selects_its_pods_by_its_own_uid() {
+        let mut job = json!({"metadata": {"name": "j", "uid": "u"}, "spec": {}});
+        JOBS.strategy.prepare_for_create(&mut job);
+        let labels = json!({"job-name": "j", "batch.kubernetes.io/job-name": "j", "controller-uid": "u",
+            "batch.kubernetes.io/controller-uid": "u"});
+        assert_eq!(job["spec"]["template"]["metadata"]["labels"], labels);
+        assert_eq!(
+            job["spec"]["selector"]["matchLabels"],
+            json!({"batch.kubernetes.io/controller-uid": "u"})
+        );
+    }
+
+    #[test]
+    fn a_selector_of_the_clients_own_is_left_alone() {
+        let mut job = json!({"spec": {"manualSelector": true, "selector": {"matchLabels": {"a": "b"}}}});
+        let given = job.clone();
+        JOBS.strategy.prepare_for_create(&mut job);
+        assert_eq!(job, given);
+    }
 }

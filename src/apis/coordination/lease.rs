@@ -6,6 +6,7 @@ use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::name;
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::text;
 use serde_json::{Value, json};
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 pub static LEASES: Builtin = LazyLock::new(|| {
     Kind::builtin("coordination.k8s.io", "v1", "Lease", "leases", "io.k8s.api.coordination.v1")
         .printed(columns(), cells)
+        .governed_by(Rules { allow_create_on_update: true, allow_unconditional_update: false, ..RULES })
         .into()
 });
 

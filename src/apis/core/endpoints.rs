@@ -6,6 +6,7 @@ use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::{name, with_more};
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
 use serde_json::Value;
@@ -16,6 +17,7 @@ pub static ENDPOINTS: Builtin = LazyLock::new(|| {
         .short(&["ep"])
         .printed(columns(), cells)
         .defaulted(defaults)
+        .governed_by(Rules { allow_create_on_update: true, ..RULES })
         .into()
 });
 

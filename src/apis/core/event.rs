@@ -3,10 +3,12 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use crate::apimachinery::names;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::{Time, parse};
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::{name, or};
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, since};
 use crate::apis::tree::{at, number, text};
 use serde_json::{Value, json};
@@ -30,6 +32,7 @@ pub static EVENTS: Builtin = LazyLock::new(|| {
         ])
         .selectable_as("source", "source.component", "")
         .printed(columns(), |object, now| cells(object, &object.to_value(), now))
+        .governed_by(Rules { allow_create_on_update: true, validate_name: names::path_segment_name, ..RULES })
         .into()
 });
 

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::apis::kind::{Builtin, Kind};
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::tree::*;
 use serde_json::Value;
 
@@ -11,6 +12,7 @@ pub static LIMIT_RANGES: Builtin = LazyLock::new(|| {
     Kind::builtin("", "v1", "LimitRange", "limitranges", "io.k8s.api.core.v1")
         .short(&["limits"])
         .defaulted(defaults)
+        .governed_by(Rules { allow_create_on_update: true, ..RULES })
         .into()
 });
 

@@ -2,10 +2,12 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::names;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::name;
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::text;
 use crate::apis::tree::*;
@@ -21,6 +23,12 @@ pub static NAMESPACES: Builtin = LazyLock::new(|| {
         .selectable_by(&["status.phase"])
         .printed(columns(), cells)
         .defaulted(defaults)
+        .governed_by(Rules {
+            prepare_for_create,
+            prepare_for_update,
+            validate_name: names::dns1123_label,
+            ..RULES
+        })
         .into()
 });
 
@@ -39,4 +47,20 @@ fn defaults(namespace: &mut Value) {
         object_mut(namespace, "metadata.labels").insert("kubernetes.io/metadata.name".into(), name.into());
     }
     set_if_zero(namespace, "status.phase", "Active");
+}
+
+/// The finalizer keeps the namespace until its contents are gone.
+fn prepare_for_create(namespace: &mut Value) {
+    defaults(namespace);
+    set(namespace, "status", json!({"phase": "Active"}));
+    let mut finalizers = items(namespace, "spec.finalizers").to_vec();
+    if !finalizers.iter().any(|finalizer| finalizer == "kubernetes") {
+        finalizers.push("kubernetes".into());
+    }
+    set(namespace, "spec.finalizers", finalizers);
+}
+
+/// Only the `finalize` subresource changes finalizers.
+fn prepare_for_update(new: &mut Value, old: &Value) {
+    set(new, "spec", at(old, "spec").clone());
 }

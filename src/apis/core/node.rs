@@ -6,6 +6,7 @@ use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{name, or};
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
 use serde_json::{Value, json};
@@ -20,6 +21,7 @@ pub static NODES: Builtin = LazyLock::new(|| {
         .selectable_as("spec.unschedulable", "spec.unschedulable", "false")
         .printed(columns(), cells)
         .defaulted(defaults)
+        .governed_by(Rules { keeps_status_on_create: true, ..RULES })
         .into()
 });
 

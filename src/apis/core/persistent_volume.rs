@@ -7,6 +7,7 @@ use crate::apimachinery::time::Time;
 use crate::apis::core::pod::defaults::volume_source;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{access_modes, name, or, quantity};
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
 use serde_json::{Value, json};
@@ -19,6 +20,7 @@ pub static PERSISTENT_VOLUMES: Builtin = LazyLock::new(|| {
         .with(&[Subresource::Status])
         .printed(columns(), cells)
         .defaulted(defaults)
+        .governed_by(Rules { prepare_for_create, ..RULES })
         .into()
 });
 
@@ -73,4 +75,8 @@ fn defaults(volume: &mut Value) {
     set_if_zero(volume, "spec.persistentVolumeReclaimPolicy", "Retain");
     set_if_unset(volume, "spec.volumeMode", "Filesystem");
     change(volume, "spec", volume_source);
+}
+
+fn prepare_for_create(volume: &mut Value) {
+    set(volume, "status", json!({"phase": "Pending"}));
 }

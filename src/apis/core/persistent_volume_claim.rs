@@ -6,6 +6,7 @@ use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{access_modes, name, or, quantity};
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
 use serde_json::{Value, json};
@@ -17,6 +18,7 @@ pub static PERSISTENT_VOLUME_CLAIMS: Builtin = LazyLock::new(|| {
         .with(&[Subresource::Status])
         .printed(columns(), cells)
         .defaulted(defaults)
+        .governed_by(Rules { prepare_for_create, prepare_for_update: |new, _| data_source(new), ..RULES })
         .into()
 });
 
@@ -71,4 +73,21 @@ pub fn defaults(claim: &mut Value) {
 /// `SetDefaults_PersistentVolumeClaimSpec`; also of ephemeral volumes.
 pub fn default_spec(claim: &mut Value) {
     set_if_unset(claim, "spec.volumeMode", "Filesystem");
+}
+
+fn prepare_for_create(claim: &mut Value) {
+    set(claim, "status", json!({"phase": "Pending"}));
+    data_source(claim);
+}
+
+/// `dataSource` is the older form of `dataSourceRef`; each is filled from the other, unless the latter reaches into
+/// another namespace.
+fn data_source(claim: &mut Value) {
+    let (old, new) = (at(claim, "spec.dataSource").clone(), at(claim, "spec.dataSourceRef").clone());
+    if new.is_null() && !old.is_null() {
+        set(claim, "spec.dataSourceRef", old);
+    } else if old.is_null() && !new.is_null() && text(&new, "namespace").is_empty() {
+        set(claim, "spec.dataSource", new);
+        remove(claim, "spec.dataSource.namespace");
+    }
 }

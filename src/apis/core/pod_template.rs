@@ -5,8 +5,10 @@ use std::sync::LazyLock;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::core::pod::defaults::pod_spec;
+use crate::apis::core::pod::strategy::template_warnings;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::{container_cells, labels, name};
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::Column;
 use serde_json::{Value, json};
 
@@ -16,6 +18,7 @@ pub static POD_TEMPLATES: Builtin = LazyLock::new(|| {
         .with_generation()
         .printed(columns(), cells)
         .defaulted(|tree| pod_spec(tree, "template.spec"))
+        .governed_by(Rules { warnings: |new, _| template_warnings(new, "template"), ..RULES })
         .into()
 });
 

@@ -6,6 +6,7 @@ use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::name;
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::text;
 use serde_json::{Value, json};
@@ -15,6 +16,7 @@ pub static RUNTIME_CLASSES: Builtin = LazyLock::new(|| {
     Kind::builtin("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", "io.k8s.api.node.v1")
         .cluster_scoped()
         .printed(columns(), cells)
+        .governed_by(Rules { allow_unconditional_update: false, ..RULES })
         .into()
 });
 

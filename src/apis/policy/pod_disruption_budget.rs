@@ -2,10 +2,12 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::names;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{int_or_string, name};
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::{at, number};
 use serde_json::{Value, json};
@@ -17,6 +19,11 @@ pub static POD_DISRUPTION_BUDGETS: Builtin = LazyLock::new(|| {
         .with(&[Subresource::Status])
         .with_generation()
         .printed(columns(), cells)
+        .governed_by(Rules {
+            allow_unconditional_update: false,
+            validate_name: names::path_segment_name,
+            ..RULES
+        })
         .into()
 });
 

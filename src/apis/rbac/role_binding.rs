@@ -2,10 +2,12 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::names;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::name;
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
 use serde_json::Value;
@@ -15,6 +17,7 @@ pub static ROLE_BINDINGS: Builtin = LazyLock::new(|| {
     Kind::builtin("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", "io.k8s.api.rbac.v1")
         .printed(columns("io.k8s.api.rbac.v1.RoleBinding", "roleBinding"), cells)
         .defaulted(defaults)
+        .governed_by(Rules { allow_create_on_update: true, validate_name: names::path_segment_name, ..RULES })
         .into()
 });
 
@@ -30,6 +33,7 @@ pub static CLUSTER_ROLE_BINDINGS: Builtin = LazyLock::new(|| {
     .cluster_scoped()
     .printed(columns("io.k8s.api.rbac.v1.ClusterRoleBinding", "clusterRoleBinding"), cells)
     .defaulted(defaults)
+    .governed_by(Rules { allow_create_on_update: true, validate_name: names::path_segment_name, ..RULES })
     .into()
 });
 

@@ -6,6 +6,7 @@ use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::{name, or};
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
 use serde_json::{Value, json};
@@ -16,6 +17,7 @@ pub static CSI_DRIVERS: Builtin = LazyLock::new(|| {
         .cluster_scoped()
         .printed(driver_columns(), driver_cells)
         .defaulted(driver_defaults)
+        .governed_by(Rules { allow_unconditional_update: false, ..RULES })
         .into()
 });
 
@@ -24,6 +26,7 @@ pub static CSI_NODES: Builtin = LazyLock::new(|| {
     Kind::builtin("storage.k8s.io", "v1", "CSINode", "csinodes", "io.k8s.api.storage.v1")
         .cluster_scoped()
         .printed(node_columns(), node_cells)
+        .governed_by(Rules { allow_unconditional_update: false, ..RULES })
         .into()
 });
 
@@ -37,6 +40,7 @@ pub static CSI_STORAGE_CAPACITIES: Builtin = LazyLock::new(|| {
         "io.k8s.api.storage.v1",
     )
     .printed(capacity_columns(), capacity_cells)
+    .governed_by(Rules { allow_unconditional_update: false, ..RULES })
     .into()
 });
 

@@ -6,6 +6,7 @@ use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::name;
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::{flag, text};
 use serde_json::{Value, json};
@@ -16,6 +17,7 @@ pub static VOLUME_ATTACHMENTS: Builtin = LazyLock::new(|| {
         .cluster_scoped()
         .with(&[Subresource::Status])
         .printed(columns(), cells)
+        .governed_by(Rules { allow_unconditional_update: false, ..RULES })
         .into()
 });
 

@@ -2,6 +2,8 @@
 
 pub mod defaults;
 mod printer;
+mod qos;
+pub mod strategy;
 
 use std::sync::LazyLock;
 
@@ -35,5 +37,6 @@ pub static PODS: Builtin = LazyLock::new(|| {
         .with_generation()
         .printed(printer::columns(), printer::cells)
         .defaulted(defaults::pod)
+        .governed_by(strategy::POD)
         .into()
 });
