@@ -84,6 +84,12 @@ impl Clock {
         self.sleep(deadline.saturating_sub(self.elapsed())).await;
     }
 
+    /// Blocks the calling thread, in real time whatever the clock: for what only the operating system can say when
+    /// it is done, such as another process letting go of a file. Never within a task.
+    pub fn block_thread(&self, duration: Duration) {
+        std::thread::sleep(duration);
+    }
+
     /// Runs `future` for at most `duration`.
     pub async fn timeout<F: Future>(&self, duration: Duration, future: F) -> Result<F::Output, Elapsed> {
         tokio::select! {

@@ -176,7 +176,9 @@ impl Kv {
     pub async fn compact(&self, before: Revision) -> Result<(), Error> {
         self.submit(|reply| Request::Compact { before, reply }).await?;
         // In steps, so that writes come in between.
-        while self.submit(|reply| Request::Sweep { reply }).await? {}
+        while self.submit(|reply| Request::Sweep { reply }).await? {
+            tokio::task::yield_now().await;
+        }
         Ok(())
     }
 
@@ -356,15 +358,15 @@ fn open(options: &Options, clock: &Clock) -> Result<(State, u64), Error> {
         let dir = recovery::temporary_dir()?;
         return open_sled(&dir, None, options, clock);
     };
-    let lock = DirLock::acquire(data_dir)?;
+    let lock = recovery::while_locked(clock, || DirLock::acquire(data_dir))?;
     recovery::remove_unfinished_snapshots(data_dir)?;
-    match open_sled(data_dir, Some(lock.try_clone()?), options, clock) {
+    let open = || open_sled(data_dir, Some(lock.try_clone()?), options, clock);
+    match recovery::while_locked(clock, open) {
         Err(Error::Corrupt(damage)) => {
             let copy = recovery::back_up(data_dir)?;
             tracing::warn!(%damage, copy = %copy.display(), "the store is damaged: trying without its snapshots");
             recovery::remove_snapshots(data_dir)?;
-            let opened = open_sled(data_dir, Some(lock), options, clock);
-            opened.map_err(|error| recovery::describe(error, data_dir, &copy))
+            recovery::while_locked(clock, open).map_err(|error| recovery::describe(error, data_dir, &copy))
         }
         opened => opened,
     }
@@ -383,7 +385,12 @@ fn open_sled(
         // The writer flushes when it has to.
         .flush_every_ms(None);
     let open = || {
-        let db = config.open().map_err(failure)?;
+        let db = config.open().map_err(|error| match error {
+            sled::Error::Io(error) if error.to_string().contains("could not acquire lock") => {
+                Error::Locked { data_dir: dir.to_owned(), process: None }
+            }
+            error => failure(error),
+        })?;
         read_state(Arc::new(SledLog { db, _lock: lock }), options.recent_bytes, clock.elapsed())
     };
     // sled asserts where it should answer, when what it reads makes no sense. Nothing of the attempt is kept.

@@ -7,14 +7,34 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::Error;
+use crate::clock::Clock;
 
 const LOCK_FILE: &str = "lock";
 const SNAPSHOT: &str = "snap.";
 const UNFINISHED: &str = ".generating";
 /// Folders of stores without a data dir: this, the process, a number.
 const TEMPORARY: &str = "kubarium-etcd";
+
+/// A process that is ending, or one that has just been forked, may hold a lock for a moment longer.
+const LOCK_ATTEMPTS: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// Tries again for a fifth of a second as long as it is locked.
+pub(super) fn while_locked<T>(
+    clock: &Clock,
+    mut attempt: impl FnMut() -> Result<T, Error>,
+) -> Result<T, Error> {
+    for _ in 1..LOCK_ATTEMPTS {
+        match attempt() {
+            Err(Error::Locked { .. }) => clock.block_thread(LOCK_PAUSE),
+            done => return done,
+        }
+    }
+    attempt()
+}
 
 /// Holds a data dir for this store alone, until dropped. The kernel lets go of it when the process dies.
 #[derive(Debug)]

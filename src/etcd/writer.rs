@@ -3,6 +3,7 @@
 //! them to readers and watches and answers.
 //! Next: src/etcd/watch.rs
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use crate::clock::Clock;
 /// How many writes share one flush at most, so that the first of them does not wait for ever.
 const BATCH_TXNS: usize = 256;
 /// How many superseded records one step of a compaction removes, so that writes wait only that long.
-const SWEEP_RECORDS: usize = 256;
+const SWEEP_RECORDS: usize = 64;
 /// The facts kept beside the records.
 pub(super) const COMPACT_REVISION: &str = "compact-revision";
 pub(super) const NEWEST_LEASE: &str = "newest-lease";
@@ -208,6 +209,9 @@ impl Writer {
         let mut state = self.shared.write();
         state.compact_revision = before;
         self.superfluous.extend(state.index.compact(before));
+        drop(state);
+        // Swept from the end, so oldest first: in the order in which the log has them side by side.
+        self.superfluous.sort_unstable_by_key(|revision| Reverse(*revision));
         Ok(())
     }
 

@@ -108,6 +108,22 @@ async fn a_range_is_ordered_bounded_and_of_one_revision() {
 }
 
 #[tokio::test]
+async fn values_of_any_size_survive_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let sizes = [0, 1, 3_000, 40_000, 200_000, 3 << 20];
+    let kv = on_disk(dir.path());
+    for (number, size) in sizes.into_iter().enumerate() {
+        put(&kv, &format!("/{number}"), &"x".repeat(size)).await;
+    }
+    kv.close().await;
+    drop(kv);
+    let kv = on_disk(dir.path());
+    let found = kv.range("/", None, None, None).unwrap();
+    assert_eq!(found.kvs.iter().map(|kv| kv.value.len()).collect::<Vec<_>>(), sizes);
+    assert_eq!(put(&kv, "/more", "x").await, 8);
+}
+
+#[tokio::test]
 async fn compaction_keeps_what_is_live_and_refuses_what_is_gone() {
     for kv in both().0 {
         put(&kv, "/a", "1").await;
