@@ -7,6 +7,12 @@
 //! Nothing runs: a simulated runtime plays sandboxes and containers as state machines on the cluster's clock. What
 //! becomes of them is data, in `manifests/stages`.
 
+pub mod kubelet;
+
+pub mod node_config;
+mod node_lease;
+mod node_status;
+
 pub mod pod_workers;
 
 pub mod runtime;
@@ -26,6 +32,10 @@ pub mod images;
 pub mod pod_addresses;
 
 pub mod pod_status;
+pub mod status_manager;
+
+pub mod logs;
+pub mod server;
 
 mod adopt;
 mod durations;

@@ -50,36 +50,44 @@ pub fn generate(worker: &PodWorker, phase: &str, generation: i64, now: Time) -> 
     made.collect()
 }
 
-/// The conditions as a strategic merge patch wants them: what is to vanish is named with a null.
-pub fn patch(conditions: &[Condition], written: &[Condition]) -> Value {
-    let patched = conditions.iter().map(|condition| {
-        let old = meta::condition(written, &condition.condition_type);
+/// The conditions as they stand in a status.
+pub fn to_value(conditions: &[Condition]) -> Value {
+    let written = conditions.iter().map(|condition| {
         let mut value = json!({
             "type": condition.condition_type,
             "status": condition.status,
             "lastProbeTime": null,
             "lastTransitionTime": condition.last_transition_time.map(rfc3339),
-            "observedGeneration": condition.observed_generation,
         });
-        let texts = [
-            ("reason", &condition.reason, old.map(|old| &old.reason)),
-            ("message", &condition.message, old.map(|old| &old.message)),
-        ];
-        for (name, text, old) in texts {
+        for (name, text) in [("reason", &condition.reason), ("message", &condition.message)] {
             if !text.is_empty() {
                 value[name] = text.as_str().into();
-            } else if old.is_some_and(|old| !old.is_empty()) {
-                value[name] = Value::Null;
             }
+        }
+        if let Some(generation) = condition.observed_generation.filter(|generation| *generation > 0) {
+            value["observedGeneration"] = generation.into();
         }
         value
     });
-    patched.collect()
+    written.collect()
 }
 
-/// The directive that puts them in this order.
-pub fn order(conditions: &[Condition]) -> Value {
-    conditions.iter().map(|condition| json!({"type": condition.condition_type})).collect()
+/// Adds what a strategic merge patch needs beside the conditions themselves: a null for each text that is to vanish,
+/// and the order in which they stand. `old` are the conditions that the pod has.
+pub fn complete_patch(status: &mut Value, old: &[Condition]) {
+    let Some(conditions) = status["conditions"].as_array_mut() else { return };
+    for condition in conditions.iter_mut() {
+        let Some(old) = condition["type"].as_str().and_then(|name| meta::condition(old, name)) else {
+            continue;
+        };
+        for (name, text) in [("reason", &old.reason), ("message", &old.message)] {
+            if !text.is_empty() && condition[name].is_null() {
+                condition[name] = Value::Null;
+            }
+        }
+    }
+    let order: Value = conditions.iter().map(|condition| json!({"type": condition["type"]})).collect();
+    status["$setElementOrder/conditions"] = order;
 }
 
 fn initialized(worker: &PodWorker) -> Result<(), Unmet> {

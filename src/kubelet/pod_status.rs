@@ -28,18 +28,18 @@ impl PodWorker {
         !self.containers.iter().any(Container::has_run) && self.init_containers.iter().zip(specs).any(waits)
     }
 
-    /// The whole status at `now`, as it is patched into the pod. Remembers the conditions, so that their times of
-    /// transition stay until they change.
+    /// The whole status at `now`. Remembers the conditions, so that their times of transition stay until they change.
     pub fn status(&mut self, host_ip: &str, now: Time) -> Value {
         let generation = self.object.metadata.generation;
         let phase = self.phase();
         let conditions = pod_conditions::generate(self, phase, generation, now);
         let mut status = Map::new();
-        status.insert("conditions".into(), pod_conditions::patch(&conditions, &self.pod.status.conditions));
-        status.insert("$setElementOrder/conditions".into(), pod_conditions::order(&conditions));
+        status.insert("conditions".into(), pod_conditions::to_value(&conditions));
         self.conditions = conditions;
         status.insert("phase".into(), phase.into());
-        status.insert("observedGeneration".into(), generation.into());
+        if generation > 0 {
+            status.insert("observedGeneration".into(), generation.into());
+        }
         status.insert("startTime".into(), rfc3339(self.start_time).into());
         status.insert("hostIP".into(), host_ip.into());
         status.insert("hostIPs".into(), json!([{"ip": host_ip}]));
@@ -58,6 +58,12 @@ impl PodWorker {
             status.insert("initContainerStatuses".into(), statuses);
         }
         Value::Object(status)
+    }
+
+    /// The strategic merge patch that makes `status` the pod's status, and only this pod's.
+    pub fn patch(&self, mut status: Value) -> Value {
+        pod_conditions::complete_patch(&mut status, &self.pod.status.conditions);
+        json!({"metadata": {"uid": self.object.metadata.uid}, "status": status})
     }
 
     fn statuses(&self, specs: &[Spec], containers: &[Container], is_init: bool) -> Value {

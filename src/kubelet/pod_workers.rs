@@ -118,6 +118,16 @@ impl PodWorker {
         self.object = object;
     }
 
+    /// Whether `new` differs from the pod as it was seen last in what a sync looks at.
+    pub fn needs_sync(&self, new: &Object) -> bool {
+        let (old, new) = (&self.object.metadata, &new.metadata);
+        old.generation != new.generation
+            || new.generation == 0
+            || old.deletion_timestamp != new.deletion_timestamp
+            || old.deletion_grace_period_seconds != new.deletion_grace_period_seconds
+            || !self.pod.spec.readiness_gates.is_empty()
+    }
+
     /// Where it is.
     pub fn state(&self) -> WorkerState {
         self.state

@@ -46,7 +46,7 @@ fn symbolic(value: Value) -> Value {
         },
         Value::Array(items) => items.into_iter().map(symbolic).collect(),
         Value::Object(members) => {
-            let keep = |name: &str| !name.starts_with('$') && name != "user" && name != "lastProbeTime";
+            let keep = |name: &str| name != "user" && name != "lastProbeTime";
             let members = members.into_iter().filter(|(name, _)| keep(name));
             Value::Object(members.map(|(name, value)| (name, symbolic(value))).collect())
         }

@@ -1,0 +1,43 @@
+//! What a simulated node is like: its name, its address and what it has.
+
+use std::collections::BTreeMap;
+
+use super::stages::StageSet;
+
+/// A node, before its kubelet starts.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// As `node-1`.
+    pub name: String,
+    /// Its address (`InternalIP`).
+    pub address: String,
+    /// Where its pods' addresses come from.
+    pub pod_cidr: String,
+    /// Labels beside those that every node has.
+    pub labels: BTreeMap<String, String>,
+    /// Quantities of `cpu`, `memory`, `ephemeral-storage` and `pods`, and of whatever else it has.
+    pub capacity: BTreeMap<String, String>,
+    /// What happens to its pods.
+    pub stages: StageSet,
+}
+
+impl NodeConfig {
+    /// The `number`th node, counted from 1: 8 CPUs, 32 GiB, 110 pods, and addresses that go with its number. The
+    /// first 250 get 254 pod addresses each, as `10.244.1.0/24`.
+    pub fn numbered(number: u8) -> NodeConfig {
+        let capacity = [("cpu", "8"), ("memory", "32Gi"), ("ephemeral-storage", "100Gi"), ("pods", "110")];
+        NodeConfig {
+            name: format!("node-{number}"),
+            address: format!("172.18.0.{}", number.saturating_add(1)),
+            pod_cidr: format!("10.244.{number}.0/24"),
+            labels: BTreeMap::new(),
+            capacity: capacity.into_iter().map(|(name, amount)| (name.into(), amount.into())).collect(),
+            stages: StageSet::builtin(),
+        }
+    }
+
+    /// The user that its kubelet is.
+    pub fn user_name(&self) -> String {
+        format!("system:node:{}", self.name)
+    }
+}

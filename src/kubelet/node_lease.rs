@@ -1,0 +1,69 @@
+//! The node's Lease in `kube-node-lease`, which says that its kubelet lives (`component-helpers/apimachinery/lease`).
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::apimachinery::object::Object;
+use crate::apimachinery::status::Status;
+use crate::apimachinery::time::{Time, rfc3339_micro};
+use crate::apis::coordination::lease::LEASES;
+use crate::client_go::client::Client;
+
+/// Where the Leases of nodes are.
+pub const NAMESPACE: &str = "kube-node-lease";
+/// After so long without a renewal a node counts as gone.
+const DURATION_SECONDS: u32 = 40;
+
+/// A node's Lease, as it was written last.
+pub struct NodeLease {
+    name: String,
+    owner_uid: String,
+    written: Option<Arc<Object>>,
+}
+
+impl NodeLease {
+    /// Of a node; the Node owns it.
+    pub fn new(name: &str, owner_uid: &str) -> NodeLease {
+        NodeLease { name: name.into(), owner_uid: owner_uid.into(), written: None }
+    }
+
+    /// Writes that the kubelet lives at `now`: over what was written last, or what is there, or a new one.
+    pub async fn renew(&mut self, client: &Client, now: Time) -> Result<(), Status> {
+        if let Some(written) = self.written.take() {
+            match self.update(client, &written, now).await {
+                Ok(written) => return Ok(self.written = Some(written)),
+                Err(status) if status.is_conflict() || status.is_not_found() => {}
+                Err(status) => return Err(status),
+            }
+        }
+        let written = match client.get(&LEASES, NAMESPACE, &self.name).await {
+            Ok(found) => self.update(client, &found, now).await?,
+            Err(status) if status.is_not_found() => {
+                client.create(&LEASES, NAMESPACE, self.lease(now)).await?
+            }
+            Err(status) => return Err(status),
+        };
+        self.written = Some(written);
+        Ok(())
+    }
+
+    async fn update(&self, client: &Client, old: &Object, now: Time) -> Result<Arc<Object>, Status> {
+        let mut lease = old.to_value();
+        lease["spec"] = self.spec(now);
+        client.update(&LEASES, NAMESPACE, &self.name, lease).await
+    }
+
+    fn lease(&self, now: Time) -> Value {
+        let owner = json!({"apiVersion": "v1", "kind": "Node", "name": self.name, "uid": self.owner_uid});
+        json!({
+            "metadata": {"name": self.name, "namespace": NAMESPACE, "ownerReferences": [owner]},
+            "spec": self.spec(now),
+        })
+    }
+
+    fn spec(&self, now: Time) -> Value {
+        let (holder, renewed) = (self.name.as_str(), rfc3339_micro(now));
+        json!({"holderIdentity": holder, "leaseDurationSeconds": DURATION_SECONDS, "renewTime": renewed})
+    }
+}

@@ -1,0 +1,217 @@
+//! What a kubelet answers when the apiserver asks it (`pkg/kubelet/server`): the logs of its containers.
+//!
+//! Here nobody opens a socket: whoever builds the cluster hands the apiserver a way to find the kubelet of a node.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::Bytes;
+use chrono::SecondsFormat;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+
+use super::kubelet::Kubelet;
+use super::logs::{self, LogLine, Run};
+use super::pod_workers::PodWorker;
+use super::runtime::{Container, State, Terminated};
+use crate::apimachinery::status::Status;
+use crate::apimachinery::time::Time;
+use crate::clock::Clock;
+
+/// How often a log that is followed is looked at.
+const FOLLOW_PERIOD: Duration = Duration::from_millis(500);
+
+/// `v1.PodLogOptions`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogOptions {
+    /// The container's name. The apiserver has chosen one when the user has not.
+    pub container: String,
+    /// Goes on until the container ends.
+    pub follow: bool,
+    /// Of the run before the last restart.
+    pub previous: bool,
+    /// Only what is not older.
+    pub since_seconds: Option<i64>,
+    /// Only what was said then or later.
+    pub since_time: Option<Time>,
+    /// With the time in front of each line.
+    pub timestamps: bool,
+    /// At most so many lines of those that are there.
+    pub tail_lines: Option<usize>,
+    /// At most so many bytes.
+    pub limit_bytes: Option<usize>,
+}
+
+/// One run of a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct RunTimes {
+    started_at: Time,
+    finished_at: Option<Time>,
+}
+
+/// A log on its way to who asked.
+struct LogStream {
+    kubelet: Kubelet,
+    namespace: String,
+    pod: String,
+    options: LogOptions,
+    started_at: Time,
+    /// Lines of the run that were sent or left out.
+    seen: usize,
+    bytes_left: usize,
+    waiting: VecDeque<Bytes>,
+    is_over: bool,
+}
+
+impl Kubelet {
+    /// `GetKubeletContainerLogs`: what a container has said, line by line.
+    ///
+    /// # Errors
+    /// 404 when the pod is not on this node; 400 when the container is none of the pod's or has not run yet, in the
+    /// words of the real kubelet.
+    pub fn container_logs(
+        &self,
+        namespace: &str,
+        pod: &str,
+        options: LogOptions,
+    ) -> Result<BoxStream<'static, Bytes>, Status> {
+        let name = options.container.clone();
+        let run = self.with_worker(namespace, pod, |worker| match worker.container(&name) {
+            None => Err(format!("container {name:?} in pod {pod:?} is not available")),
+            Some((_, container)) => run_of(container, pod, &name, options.previous),
+        });
+        let Some(run) = run else {
+            return Err(Status::failure(404, "NotFound", format!("pod {pod:?} does not exist")));
+        };
+        let RunTimes { started_at, .. } = run.map_err(Status::bad_request)?;
+        let bytes_left = options.limit_bytes.unwrap_or(usize::MAX);
+        let (namespace, pod, kubelet) = (namespace.to_owned(), pod.to_owned(), self.clone());
+        let (waiting, is_over) = (VecDeque::new(), false);
+        let mut log =
+            LogStream { kubelet, namespace, pod, options, started_at, seen: 0, bytes_left, waiting, is_over };
+        log.start();
+        Ok(stream::unfold(log, LogStream::next).boxed())
+    }
+
+    /// None when the pod is not here.
+    fn with_worker<T>(&self, namespace: &str, pod: &str, look: impl FnOnce(&PodWorker) -> T) -> Option<T> {
+        let state = self.state();
+        let mut workers = state.workers.values().map(|entry| &entry.worker);
+        let worker = workers.find(|worker| {
+            let metadata = &worker.object.metadata;
+            metadata.namespace == namespace && metadata.name == pod
+        });
+        worker.map(look)
+    }
+
+    /// What the run that began at `started_at` has said, and whether it has ended.
+    fn run_lines(
+        &self,
+        namespace: &str,
+        pod: &str,
+        name: &str,
+        started_at: Time,
+    ) -> Option<(Vec<LogLine>, bool)> {
+        let now = self.clock().now();
+        let read = |worker: &PodWorker| {
+            let (spec, container) = worker.container(name)?;
+            let is_run = |run: &RunTimes| run.started_at == started_at;
+            let run = [current(container), last(container)].into_iter().flatten().find(is_run)?;
+            let until = run.finished_at.unwrap_or(now);
+            let lines = logs::lines(&Run { spec, hostname: pod, started_at, until });
+            Some((lines, run.finished_at.is_some()))
+        };
+        self.with_worker(namespace, pod, read).flatten()
+    }
+
+    fn clock(&self) -> &Clock {
+        &self.shared.context.clock
+    }
+}
+
+/// `validateContainerLogStatus`: the run that is meant, or why there is none.
+fn run_of(container: &Container, pod: &str, name: &str, previous: bool) -> Result<RunTimes, String> {
+    if previous {
+        return last(container)
+            .ok_or_else(|| format!("previous terminated container {name:?} in pod {pod:?} not found"));
+    }
+    if let Some(run) = current(container).or_else(|| last(container)) {
+        return Ok(run);
+    }
+    let why = match &container.state {
+        State::Waiting { reason, .. } if reason == "ErrImagePull" => "image can't be pulled",
+        State::Waiting { reason, .. } if reason == "ImagePullBackOff" => "trying and failing to pull image",
+        State::Waiting { reason, .. } => reason,
+        _ => return Err(format!("container {name:?} in pod {pod:?} is terminated")),
+    };
+    Err(format!("container {name:?} in pod {pod:?} is waiting to start: {why}"))
+}
+
+fn current(container: &Container) -> Option<RunTimes> {
+    match &container.state {
+        State::Running { started_at, .. } => Some(RunTimes { started_at: *started_at, finished_at: None }),
+        State::Terminated(ended) => ended_run(ended),
+        State::Waiting { .. } => None,
+    }
+}
+
+fn last(container: &Container) -> Option<RunTimes> {
+    container.last.as_deref().and_then(ended_run)
+}
+
+fn ended_run(ended: &Terminated) -> Option<RunTimes> {
+    Some(RunTimes { started_at: ended.started_at?, finished_at: Some(ended.finished_at?) })
+}
+
+impl LogStream {
+    /// What is there already, as far as it is wanted.
+    fn start(&mut self) {
+        let now = self.kubelet.clock().now();
+        let Some((lines, is_over)) = self.read() else { return self.is_over = true };
+        self.is_over = is_over || !self.options.follow;
+        self.seen = lines.len();
+        let age = |seconds: i64| {
+            chrono::TimeDelta::try_seconds(seconds).and_then(|age| now.checked_sub_signed(age))
+        };
+        let since = self.options.since_time.or_else(|| self.options.since_seconds.and_then(age));
+        let first = self.options.tail_lines.map_or(0, |count| lines.len().saturating_sub(count));
+        for line in lines.iter().skip(first).filter(|line| since.is_none_or(|since| line.at >= since)) {
+            self.push(line);
+        }
+    }
+
+    fn read(&self) -> Option<(Vec<LogLine>, bool)> {
+        self.kubelet.run_lines(&self.namespace, &self.pod, &self.options.container, self.started_at)
+    }
+
+    fn push(&mut self, line: &LogLine) {
+        let mut text = match self.options.timestamps {
+            true => format!("{} {}\n", line.at.to_rfc3339_opts(SecondsFormat::Nanos, true), line.text),
+            false => format!("{}\n", line.text),
+        }
+        .into_bytes();
+        text.truncate(self.bytes_left);
+        self.bytes_left -= text.len();
+        if !text.is_empty() {
+            self.waiting.push_back(text.into());
+        }
+    }
+
+    async fn next(mut self) -> Option<(Bytes, LogStream)> {
+        loop {
+            if let Some(line) = self.waiting.pop_front() {
+                return Some((line, self));
+            }
+            if self.is_over || self.bytes_left == 0 {
+                return None;
+            }
+            self.kubelet.clock().sleep(FOLLOW_PERIOD).await;
+            let Some((lines, is_over)) = self.read() else { return None };
+            self.is_over = is_over;
+            for line in lines.iter().skip(self.seen) {
+                self.push(line);
+            }
+            self.seen = lines.len();
+        }
+    }
+}
