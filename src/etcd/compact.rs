@@ -9,8 +9,9 @@ use super::{Error, Kv, Revision};
 /// kube-apiserver's `--etcd-compaction-interval`.
 pub const COMPACTION_INTERVAL: Duration = Duration::from_secs(300);
 
-/// Every `interval` forgets the history that was there at the time before; so that between one and two intervals
-/// of history can be read, and a watch that has been away for less than one can go on. Ends with the store.
+/// Every `interval` forgets the history that was there at the time before; so that between one and two
+/// intervals of history can be read, and a watch that has been away for less than one can go on. Ends with
+/// the store.
 pub fn spawn_compactor(kv: &Kv, interval: Duration) -> JoinHandle<()> {
     let (kv, clock) = (kv.downgrade(), kv.clock().clone());
     tokio::spawn(async move {

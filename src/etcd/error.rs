@@ -41,7 +41,8 @@ pub enum Error {
     /// What is on disk cannot be read, and could not be repaired.
     #[error("the data dir is damaged: {0}")]
     Corrupt(String),
-    /// The disk refused. After a failed write the store takes no more writes: what is on disk is then uncertain.
+    /// The disk refused. After a failed write the store takes no more writes: what is on disk is then
+    /// uncertain.
     #[error("the store cannot use its files: {0}")]
     Io(String),
     /// The store has been closed.

@@ -1,6 +1,7 @@
-//! Which revisions each key has: etcd's `treeIndex`. In memory, rebuilt from the log when the store is opened.
+//! Which revisions each key has (etcd's `treeIndex`): in memory, rebuilt from the log when it is opened.
 //!
-//! It is what makes a range a snapshot: the newest revision of each key that is not after the revision asked for.
+//! It is what makes a range a snapshot: the newest revision of each key that is not after the revision asked
+//! for.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -50,8 +51,8 @@ impl Index {
         self.with_prefix(prefix, start).filter_map(move |(key, changes)| Some((key, live_at(changes, at)?)))
     }
 
-    /// The first `limit` changes, deletions included, of keys with a prefix from a revision on (inclusive), in
-    /// revision order.
+    /// The first `limit` changes, deletions included, of keys with a prefix from a revision on (inclusive),
+    /// in revision order.
     pub(super) fn changes(&self, prefix: &str, from: Revision, limit: usize) -> Vec<(Revision, Arc<str>)> {
         let mut found = Vec::new();
         for (key, changes) in self.with_prefix(prefix, prefix) {
@@ -66,8 +67,8 @@ impl Index {
         found
     }
 
-    /// Forgets what nobody can see who reads at `before` or later, and returns the revisions forgotten: of each
-    /// key all but the newest change up to `before`, and that one too if it is a deletion.
+    /// Forgets what nobody can see who reads at `before` or later, and returns the revisions forgotten: of
+    /// each key all but the newest change up to `before`, and that one too if it is a deletion.
     pub(super) fn compact(&mut self, before: Revision) -> Vec<Revision> {
         let mut forgotten = Vec::new();
         self.keys.retain(|_, changes| {

@@ -122,9 +122,9 @@ impl Kv {
         self.0.shared.get(key, at)
     }
 
-    /// The keys that start with `prefix`, as they all were at one revision (None: now), in order, from the key
-    /// `from` on (inclusive; None: from the first). `limit` bounds how many are returned, not how many are counted;
-    /// with 0 they are only counted.
+    /// The keys that start with `prefix`, as they all were at one revision (None: now), in order, from the
+    /// key `from` on (inclusive; None: from the first). `limit` bounds how many are returned, not how many
+    /// are counted; with 0 they are only counted.
     ///
     /// # Errors
     /// [`Error::Compacted`], [`Error::FutureRevision`], [`Error::Io`], [`Error::Closed`].
@@ -138,13 +138,13 @@ impl Kv {
         self.0.shared.range(prefix, from, limit.unwrap_or(usize::MAX), at)
     }
 
-    /// Compares the key's newest revision with `expect` and, if it matches, puts or deletes it: in one step, in one
-    /// order for the whole store. Answers once the write is as durable as the store promises. Dropping the future
-    /// does not take the write back.
+    /// Compares the key's newest revision with `expect` and, if it matches, puts or deletes it: in one step,
+    /// in one order for the whole store. Answers once the write is as durable as the store promises. Dropping
+    /// the future does not take the write back.
     ///
     /// # Errors
-    /// [`Error::LeaseNotFound`]; [`Error::Io`], after which it is uncertain whether the write stands, and no further
-    /// one succeeds; [`Error::Closed`].
+    /// [`Error::LeaseNotFound`]; [`Error::Io`], after which it is uncertain whether the write stands, and no
+    /// further one succeeds; [`Error::Closed`].
     pub async fn txn(&self, key: &str, expect: Expect, op: Op) -> Result<Txn, Error> {
         let write = Write { key: key.into(), expect, op };
         self.submit(|reply| Request::Txn(write, reply)).await
@@ -153,8 +153,8 @@ impl Kv {
     /// Watches the keys that start with `prefix` for changes after a revision.
     ///
     /// # Errors
-    /// [`Error::Compacted`] if changes after `after` are gone; [`Error::FutureRevision`] if it has not been reached;
-    /// [`Error::Closed`].
+    /// [`Error::Compacted`] if changes after `after` are gone; [`Error::FutureRevision`] if it has not been
+    /// reached; [`Error::Closed`].
     pub fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, Error> {
         let mut state = self.0.shared.write();
         state.log()?;
@@ -162,14 +162,15 @@ impl Kv {
         Ok(state.watchers.add(&self.0.shared, prefix, after))
     }
 
-    /// Makes every watch of exactly this prefix deliver a batch that says how far it is, though nothing changed
-    /// (etcd's `RequestProgress`). That batch's revision is at least what [`Kv::revision`] returned before.
+    /// Makes every watch of exactly this prefix deliver a batch that says how far it is, though nothing
+    /// changed (etcd's `RequestProgress`). That batch's revision is at least what [`Kv::revision`] returned
+    /// before.
     pub fn request_progress(&self, prefix: &str) {
         self.0.shared.read().watchers.request_progress(prefix);
     }
 
-    /// Forgets the history before a revision: what was then superseded or deleted. What is live stays, whatever
-    /// its age. A revision that is already compacted is no error; one not yet reached is.
+    /// Forgets the history before a revision: what was then superseded or deleted. What is live stays,
+    /// whatever its age. A revision that is already compacted is no error; one not yet reached is.
     ///
     /// # Errors
     /// [`Error::FutureRevision`], [`Error::Io`], [`Error::Closed`].
@@ -206,8 +207,8 @@ impl Kv {
         self.submit(|reply| Request::Revoke { lease, expired_at: None, reply }).await
     }
 
-    /// Writes out what is to be written and closes the files. Every handle and watch answers [`Error::Closed`] to
-    /// whatever comes later.
+    /// Writes out what is to be written and closes the files. Every handle and watch answers
+    /// [`Error::Closed`] to whatever comes later.
     pub async fn close(&self) {
         if let Err(error) = self.submit(|reply| Request::Close { reply }).await {
             tracing::debug!(%error, "the store was closed already, or had failed");
@@ -364,7 +365,8 @@ fn open(options: &Options, clock: &Clock) -> Result<(State, u64), Error> {
     match recovery::while_locked(clock, open) {
         Err(Error::Corrupt(damage)) => {
             let copy = recovery::back_up(data_dir)?;
-            tracing::warn!(%damage, copy = %copy.display(), "the store is damaged: trying without its snapshots");
+            let copied_to = copy.display();
+            tracing::warn!(%damage, %copied_to, "the store is damaged: trying without its snapshots");
             recovery::remove_snapshots(data_dir)?;
             recovery::while_locked(clock, open).map_err(|error| recovery::describe(error, data_dir, &copy))
         }

@@ -99,7 +99,7 @@ pub(super) async fn expire(shared: Arc<Shared>, kv: WeakKv, clock: Clock) {
         let Some(kv) = kv.upgrade() else { return };
         for lease in expired {
             if let Err(error) = kv.expire_lease(lease, now).await {
-                // The store takes no more writes.
+                // Closed, or it takes no more writes, and has said so.
                 tracing::debug!(%error, "leases no longer expire");
                 return;
             }
@@ -108,8 +108,8 @@ pub(super) async fn expire(shared: Arc<Shared>, kv: WeakKv, clock: Clock) {
 }
 
 /// Grants leases for keys of similar life times, few of them (upstream's `leaseManager` in
-/// `apiserver/pkg/storage/etcd3`): a lease is granted a little longer than asked for, and used again for keys that
-/// come meanwhile. Expiry is thereby late by up to a minute or a twentieth of the time asked for.
+/// `apiserver/pkg/storage/etcd3`): a lease is granted a little longer than asked for, and used again for keys
+/// that come meanwhile. Expiry is thereby late by up to a minute or a twentieth of the time asked for.
 #[derive(Debug)]
 pub struct LeaseManager {
     kv: Kv,

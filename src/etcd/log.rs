@@ -1,5 +1,6 @@
-//! What the store needs of the place where its log is kept. The one in use is sled ([`super::kv`]); tests have
-//! one whose disk fails.
+//! What the store needs of the place where its log is kept (etcd's `backend`).
+//!
+//! The one in use is sled (in [`super::kv`]); tests have one whose disk does as it is told.
 
 use std::fmt::Debug;
 
@@ -9,7 +10,8 @@ use super::{Error, Revision};
 
 /// A log of records by revision, and a few named facts beside it. One writer, any number of readers.
 ///
-/// After a crash it holds a prefix of what was written, in the order of writing, and at least what was flushed.
+/// After a crash it holds a prefix of what was written, in the order of writing, and at least what was
+/// flushed.
 pub(super) trait Log: Debug + Send + Sync {
     /// Writes a record under a revision that has none. Returns the same bytes, in memory shared with the log.
     fn append(&self, revision: Revision, record: Vec<u8>) -> Result<Bytes, Error>;

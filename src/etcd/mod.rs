@@ -1,14 +1,16 @@
-//! etcd: revisions, compare-and-put, the log. What comes in are keys and bytes; what goes out are the same bytes
-//! with the revision that wrote them. It has never heard of Kubernetes, and nothing outside knows sled.
+//! etcd: revisions, compare-and-put, the log. What comes in are keys and bytes; what goes out are the same
+//! bytes with the revision that wrote them. It has never heard of Kubernetes, and nothing outside knows sled.
 //!
-//! The contract is the part of etcd's v3 API that kube-apiserver uses (`kubernetes/apiserver/pkg/storage/etcd3`),
-//! shaped so that a real etcd fits behind it: one counter of revisions for the whole store, a put or delete that
-//! compares the key's `mod_revision` first, ranges at a revision, watches from a revision, compaction, leases.
+//! The contract is the part of etcd's v3 API that kube-apiserver uses
+//! (`kubernetes/apiserver/pkg/storage/etcd3`), shaped so that a real etcd fits behind it: one counter of
+//! revisions for the whole store, a put or delete that compares the key's `mod_revision` first, ranges at a
+//! revision, watches from a revision, compaction, leases.
 //!
 //! Invariants:
 //! - a revision is born in one place, in the same batch as its value;
 //! - a watch is a read of the log: nothing is delivered that was not written, in no other order, none twice;
-//! - a write is acknowledged when it is as durable as the store promises: on disk with a data dir, in memory without.
+//! - a write is acknowledged when it is as durable as the store promises: on disk with a data dir, in memory
+//!   without.
 
 mod compact;
 mod error;
@@ -36,8 +38,8 @@ pub use kv::Kv;
 pub use lease::LeaseManager;
 pub use watch::{Watch, WatchBatch};
 
-/// The number of a change to the store: etcd's revision, Kubernetes' resourceVersion. One counter for all keys;
-/// an empty store stands at 1, and each committed put or delete is one higher than the one before.
+/// The number of a change to the store: etcd's revision, Kubernetes' resourceVersion. One counter for all
+/// keys; an empty store stands at 1, and each committed put or delete is one higher than the one before.
 pub type Revision = u64;
 
 /// A lease: keys attached to it are deleted when it expires.
@@ -107,7 +109,8 @@ pub enum Op {
         /// The lease to hang the key on. A put without a lease takes the key off the one it hung on.
         lease: Option<LeaseId>,
     },
-    /// Deletes the key. A key that does not exist cannot be deleted: that is a conflict, and no revision is used.
+    /// Deletes the key. A key that does not exist cannot be deleted: that is a conflict, and no revision is
+    /// used.
     Delete,
 }
 
@@ -144,10 +147,11 @@ pub struct Range {
 /// How to open a store.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where the store lives: a folder of its own. None: in memory (sled's files are then temporary, in `/dev/shm` where there is one).
+    /// Where the store lives: a folder of its own. None: in memory (sled's files are then temporary, in
+    /// `/dev/shm` where there is one).
     pub data_dir: Option<PathBuf>,
-    /// How many bytes of recent changes are kept in memory, previous values counted too. The oldest are let go
-    /// of at the bound; reads and watches that need them then go to sled.
+    /// How many bytes of recent changes are kept in memory, previous values counted too. The oldest are let
+    /// go of at the bound; reads and watches that need them then go to sled.
     pub recent_bytes: usize,
     /// sled's page cache, in bytes. Pages over the bound are read again from the files.
     pub page_cache_bytes: u64,

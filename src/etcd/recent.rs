@@ -1,5 +1,6 @@
-//! The newest part of the log, in memory: what watches that keep up and reads of what changed lately are served
-//! from without touching the files.
+//! The newest part of the log, in memory.
+//!
+//! Watches that keep up, and reads of what changed lately, are served from it without touching the files.
 
 use std::collections::VecDeque;
 
@@ -8,8 +9,8 @@ use super::{Event, KeyValue, Revision};
 /// What an event costs beside its keys and values.
 const EVENT_BYTES: usize = 256;
 
-/// The newest events, without a gap. Bounded by `bound` bytes, what was there before the change counted as well;
-/// at the bound the oldest are let go of, for they are in the log. The newest one always stays.
+/// The newest events, without a gap. Bounded by `bound` bytes, what was there before the change counted as
+/// well; at the bound the oldest are let go of, for they are in the log. The newest one always stays.
 #[derive(Debug)]
 pub(super) struct Recent {
     events: VecDeque<Event>,

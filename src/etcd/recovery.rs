@@ -1,8 +1,8 @@
-//! The store's folder before it is opened and after it was damaged: who holds it, what a crash left behind, and
-//! what of it can be done without.
+//! The store's folder before it is opened, and after it was damaged.
 //!
-//! A crash while sled writes a snapshot of its page table leaves `snap.N.generating` behind, which it then takes
-//! for its newest snapshot and refuses to start. A snapshot only saves time: without any, the whole log is read.
+//! A crash while sled writes a snapshot of its page table leaves `snap.N.generating` behind, which it then
+//! takes for its newest snapshot and refuses to start. A snapshot only saves time: without any, the whole log
+//! is read.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -18,6 +18,9 @@ const UNFINISHED: &str = ".generating";
 /// Folders of stores without a data dir: this, the process, a number.
 const TEMPORARY: &str = "kubarium-etcd";
 
+/// How much must be free in `/dev/shm` for a store to live there. Containers often have 64 MiB, and a store
+/// that finds it full takes no more writes.
+const MEMORY_BYTES: u64 = 1 << 30;
 /// A process that is ending, or one that has just been forked, may hold a lock for a moment longer.
 const LOCK_ATTEMPTS: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
@@ -106,9 +109,10 @@ pub(super) fn describe(error: Error, data_dir: &Path, copy: &Path) -> Error {
 
 /// A new folder for a store without a data dir: in memory where the system has a file system there.
 pub(super) fn temporary_dir() -> Result<PathBuf, Error> {
-    let memory = Path::new("/dev/shm");
-    let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-    remove_abandoned(&parent);
+    let memory = PathBuf::from("/dev/shm");
+    remove_abandoned(&memory);
+    remove_abandoned(&std::env::temp_dir());
+    let parent = if free_bytes(&memory) < MEMORY_BYTES { std::env::temp_dir() } else { memory };
     for number in 0_u32.. {
         let dir = parent.join(format!("{TEMPORARY}.{}.{number}", std::process::id()));
         match fs::create_dir(&dir) {
@@ -118,6 +122,14 @@ pub(super) fn temporary_dir() -> Result<PathBuf, Error> {
         }
     }
     Err(Error::Io("no name is left for a temporary folder".into()))
+}
+
+/// What can still be written there; 0 if that cannot be known.
+fn free_bytes(dir: &Path) -> u64 {
+    #[cfg(unix)]
+    return rustix::fs::statvfs(dir).map_or(0, |stat| stat.f_bavail.saturating_mul(stat.f_frsize));
+    #[cfg(not(unix))]
+    return 0;
 }
 
 /// A killed process cannot remove its temporary folder; the next one does. Whatever fails is left for later.

@@ -1,6 +1,7 @@
-//! What readers see of the store: the index, the recent changes, the leases and the watchers, all as of one
-//! revision. The writer changes it in one step per batch, after the batch is durable; so readers wait at most for
-//! that step, never for a disk.
+//! What readers see of the store: index, recent changes, leases, watchers, all as of one revision.
+//!
+//! The writer changes it in one step per batch, after the batch is durable; so readers wait at most for that
+//! step, never for a disk.
 
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -19,7 +20,8 @@ const BATCH_EVENTS: usize = 1024;
 /// How many bytes one reading of old parts of the log is about at most: memory that nobody else holds.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// The state and its lock. The lock is held for lookups and for publishing, never while the log is read or written.
+/// The state and its lock. The lock is held for lookups and for publishing, never while the log is read or
+/// written.
 #[derive(Debug)]
 pub(super) struct Shared {
     state: RwLock<State>,
@@ -104,8 +106,8 @@ impl Shared {
         Ok(Range { more: count > kvs.len(), kvs, count, revision })
     }
 
-    /// Looks keys up at one revision, and reads their values. When compaction takes values away between the two,
-    /// then either `at` is compacted, or all is looked up again at a newer revision.
+    /// Looks keys up at one revision, and reads their values. When compaction takes values away between the
+    /// two, then either `at` is compacted, or all is looked up again at a newer revision.
     fn consistently(
         &self,
         at: Option<Revision>,
@@ -196,7 +198,8 @@ impl Unread {
     }
 }
 
-/// The values in key order; None if one is gone. Read in revision order, in which the log has them side by side.
+/// The values in key order; None if one is gone. Read in revision order, in which the log has them side by
+/// side.
 fn read_all(log: &dyn Log, found: Vec<Found>) -> Result<Option<Vec<KeyValue>>, Error> {
     let mut kvs: Vec<Option<KeyValue>> = Vec::with_capacity(found.len());
     let mut logged = Vec::new();

@@ -9,8 +9,8 @@ use tokio::sync::Notify;
 use super::state::{Shared, Unread};
 use super::{Error, Event, Revision};
 
-/// A watch of the keys with one prefix. It holds a position in the log, not a queue: however slow its reader, it
-/// costs no memory, and misses nothing unless compaction overtakes it.
+/// A watch of the keys with one prefix. It holds a position in the log, not a queue: however slow its reader,
+/// it costs no memory, and misses nothing unless compaction overtakes it.
 #[derive(Debug)]
 pub struct Watch {
     shared: Arc<Shared>,
@@ -29,11 +29,12 @@ pub struct WatchBatch {
 }
 
 impl Watch {
-    /// Waits for changes, or for progress that was asked for with [`super::Kv::request_progress`]. Can be dropped
-    /// and called again without losing anything.
+    /// Waits for changes, or for progress that was asked for with [`super::Kv::request_progress`]. Can be
+    /// dropped and called again without losing anything.
     ///
     /// # Errors
-    /// [`Error::Compacted`] when compaction has overtaken the watch; [`Error::Closed`] when the store was closed.
+    /// [`Error::Compacted`] when compaction has overtaken the watch; [`Error::Closed`] when the store was
+    /// closed.
     pub async fn next(&mut self) -> Result<WatchBatch, Error> {
         loop {
             if let Some(batch) = self.try_next()? {
@@ -92,8 +93,8 @@ impl Drop for Watch {
 #[derive(Debug)]
 pub(super) struct Watcher {
     prefix: String,
-    /// The first revision with a change of this prefix that may be unread; 0: none is. Set by the writer, under
-    /// the state's write lock, only if it is 0; set to anything else only by the watch.
+    /// The first revision with a change of this prefix that may be unread; 0: none is. Set by the writer,
+    /// under the state's write lock, only if it is 0; set to anything else only by the watch.
     first_unread: AtomicU64,
     progress_wanted: AtomicBool,
     notify: Notify,
@@ -136,8 +137,8 @@ impl Watchers {
         self.0.clone()
     }
 
-    /// Marks whom these changes concern, and returns who of them has to be woken. A watch of another prefix is
-    /// not woken, and stays caught up without doing anything.
+    /// Marks whom these changes concern, and returns who of them has to be woken. A watch of another prefix
+    /// is not woken, and stays caught up without doing anything.
     pub(super) fn mark(&self, events: &[Event]) -> Vec<Arc<Watcher>> {
         let concerned = |watcher: &&Arc<Watcher>| {
             // What is marked already has been woken for something older.

@@ -1,7 +1,8 @@
-//! The writer: the one place where a revision is born. It takes what waits, checks each write against the state
-//! that the ones before it leave, writes all of them to the log, makes the log durable once, and only then shows
-//! them to readers and watches and answers.
+//! The writer: the one place where a revision is born.
 //! Next: src/etcd/watch.rs
+//!
+//! It takes what waits, checks each write against the state that the ones before it leave, writes all of them
+//! to the log, makes the log durable once, and only then shows them to readers and watches and answers.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

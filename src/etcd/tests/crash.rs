@@ -1,7 +1,7 @@
 //! Killing the process that writes, and letting its disk fill up: what it acknowledged is there afterwards.
 //!
-//! The process is this test binary once more, running only [`child`], which says on standard output what has been
-//! acknowledged.
+//! The process is this test binary once more, running only [`child`], which says on standard output what has
+//! been acknowledged.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -102,8 +102,8 @@ fn parse(line: &str, started: &mut Option<Revision>, acknowledged: &mut Writes) 
     }
 }
 
-/// Compares what is there with what was there at revision `started` and what was acknowledged since; returns what
-/// is there. Writes that were not acknowledged any more may be there as well.
+/// Compares what is there with what was there at revision `started` and what was acknowledged since; returns
+/// what is there. Writes that were not acknowledged any more may be there as well.
 fn check(kv: &Kv, started: Revision, before: Keys, acknowledged: &Writes, what: &str) -> Keys {
     let newest = acknowledged.last_key_value().map_or(started, |(revision, _)| *revision);
     assert!(kv.revision() >= newest, "{what}: acknowledged up to {newest}, found {}", kv.revision());

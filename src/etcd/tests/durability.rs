@@ -1,4 +1,5 @@
-//! What is acknowledged is durable, and nothing is seen before it is: with a log whose disk does as it is told.
+//! What is acknowledged is durable, and nothing is seen before it is: with a log whose disk does as it is
+//! told.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, mpsc};
