@@ -1,9 +1,26 @@
 //! OpenAPI publication: the list of served resources in, `/openapi/v2` and `/openapi/v3` documents out. Pure data.
 //!
-//! `kubectl explain`, `apply`, `diff` and client-side validation read them. Who asks, in which media type, and when
-//! a document is made anew is the endpoint's.
+//! `kubectl explain`, `apply`, `diff` and client-side validation read them. The operations of every resource are
+//! made once ([`operations`]) and written twice: as swagger 2.0 ([`v2`]) with one document for everything, and as
+//! OpenAPI 3.0 ([`v3`]) with one for each group and version. Who asks, in which media type, and when a document is
+//! made anew is the endpoint's.
+//!
+//! Upstream also publishes the deprecated `/watch/` paths and the paths of discovery, logs and version; these
+//! documents hold the resources and the list of them.
 
-use serde_json::Value;
+mod definitions;
+mod names;
+mod operations;
+mod parameters;
+mod protobuf;
+mod v2;
+mod v3;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha512};
 
 use crate::apimachinery::schema::Schemas;
 
@@ -53,22 +70,46 @@ pub struct ServedSubresource {
     pub verbs: Vec<String>,
 }
 
-/// The swagger 2.0 document of everything that is served.
-pub fn v2(_served: &[ServedResource], _schemas: &Schemas) -> Value {
-    Value::Null
+/// The swagger 2.0 document of everything that is served, as `release` (`v1.36.2`).
+pub fn v2(served: &[ServedResource], schemas: &Schemas, release: &str) -> Value {
+    v2::document(served, schemas, release)
 }
 
-/// The same as gnostic's protobuf `openapi.v2.Document`, which kubectl asks for.
-pub fn v2_protobuf(_document: &Value) -> Vec<u8> {
-    Vec::new()
+/// A swagger 2.0 document as gnostic's protobuf `openapi.v2.Document`: what client-go asks for, and all that it
+/// understands.
+pub fn v2_protobuf(document: &Value) -> Vec<u8> {
+    protobuf::document(document)
 }
 
-/// The OpenAPI 3.0 document of one group and version.
-pub fn v3_group(_group: &str, _version: &str, _served: &[ServedResource], _schemas: &Schemas) -> Value {
-    Value::Null
+/// The OpenAPI 3.0 document of one group and version; its paths are those of `served` that belong to it.
+pub fn v3_group(
+    group: &str,
+    version: &str,
+    served: &[ServedResource],
+    schemas: &Schemas,
+    release: &str,
+) -> Value {
+    v3::document(group, version, served, schemas, release)
 }
 
-/// The index of the v3 documents, from path (`api/v1`, `apis/apps/v1`) and hash.
-pub fn v3_index<'a>(_documents: impl IntoIterator<Item = (&'a str, &'a str)>) -> Value {
-    Value::Null
+/// The index of the v3 documents, from path (`api/v1`, `apis/apps/v1`) and [`hash`].
+pub fn v3_index<'a>(documents: impl IntoIterator<Item = (&'a str, &'a str)>) -> Value {
+    let paths: serde_json::Map<String, Value> = documents
+        .into_iter()
+        .map(|(path, hash)| {
+            let url = format!("/openapi/v3/{path}?hash={hash}");
+            (path.to_owned(), json!({"serverRelativeURL": url}))
+        })
+        .collect();
+    json!({"paths": paths})
+}
+
+/// The path of a group and version in the v3 index: `api/v1`, `apis/apps/v1`.
+pub fn v3_path(group: &str, version: &str) -> String {
+    names::group_path(group, version).trim_start_matches('/').to_owned()
+}
+
+/// What tells two states of a document apart: the ETag, and the hash in the v3 index.
+pub fn hash(document: &[u8]) -> String {
+    Sha512::digest(document).iter().map(|byte| format!("{byte:02X}")).collect()
 }

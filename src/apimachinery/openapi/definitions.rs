@@ -1,0 +1,128 @@
+//! The definitions that a document's operations lead to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::ServedResource;
+use super::operations::{API_RESOURCE_LIST, DELETE_OPTIONS, PATCH_BODY, STATUS};
+use crate::apimachinery::schema::Schemas;
+
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
+const WATCH_EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
+
+/// The definitions that `resources` need and all that they refer to, in the form of OpenAPI v2. `served` is
+/// everything there is: the options of a delete are a kind of every group.
+pub(super) fn collect<'a>(
+    resources: impl Iterator<Item = &'a ServedResource>,
+    served: &[ServedResource],
+    schemas: &Schemas,
+) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    let mut wanted: Vec<String> =
+        [STATUS, DELETE_OPTIONS, PATCH_BODY, API_RESOURCE_LIST, WATCH_EVENT].map(str::to_owned).into();
+    for resource in resources {
+        if let Some(schema) = &resource.schema {
+            custom(resource, schema, &mut found);
+        }
+        wanted.push(resource.definition.clone());
+        wanted.extend(resource.list_definition.clone());
+        wanted.extend(resource.subresources.iter().map(|subresource| subresource.definition.clone()));
+    }
+    let own: Vec<String> = found.values().flat_map(references).collect();
+    wanted.extend(own);
+    while let Some(name) = wanted.pop() {
+        if found.contains_key(&name) {
+            continue;
+        }
+        let Some(schema) = schemas.published(&name) else { continue };
+        wanted.extend(references(&schema));
+        found.insert(name, schema);
+    }
+    for (name, kind) in [(DELETE_OPTIONS, "DeleteOptions"), (WATCH_EVENT, "WatchEvent")] {
+        if let Some(schema) = found.get_mut(name) {
+            schema["x-kubernetes-group-version-kind"] = every_group(served, kind);
+        }
+    }
+    found
+}
+
+/// A kind that belongs to every group and version.
+fn every_group(served: &[ServedResource], kind: &str) -> Value {
+    let groups: BTreeSet<(&str, &str)> =
+        served.iter().map(|resource| (resource.group.as_str(), resource.version.as_str())).collect();
+    groups.into_iter().map(|(group, version)| group_version_kind(group, version, kind)).collect()
+}
+
+fn group_version_kind(group: &str, version: &str, kind: &str) -> Value {
+    json!({"group": group, "kind": kind, "version": version})
+}
+
+/// The definitions of a custom resource and of its list.
+fn custom(resource: &ServedResource, schema: &Value, found: &mut BTreeMap<String, Value>) {
+    let ServedResource { group, version, kind, .. } = resource;
+    let mut definition = match schema {
+        Value::Object(map) => map.clone(),
+        _ => Map::new(),
+    };
+    definition.insert("type".into(), "object".into());
+    let properties = definition.entry("properties").or_insert_with(|| json!({}));
+    identity(properties, kind, OBJECT_META);
+    definition
+        .insert("x-kubernetes-group-version-kind".into(), json!([group_version_kind(group, version, kind)]));
+    found.insert(resource.definition.clone(), Value::Object(definition));
+    let (Some(list), Some(list_kind)) = (&resource.list_definition, &resource.list_kind) else { return };
+    let items = json!({
+        "type": "array",
+        "description": format!("The {kind} objects."),
+        "items": {"$ref": format!("#/definitions/{}", resource.definition)},
+    });
+    let mut properties = json!({"items": items});
+    identity(&mut properties, list_kind, LIST_META);
+    let schema = json!({
+        "description": format!("{list_kind} is a list of {kind}"),
+        "type": "object",
+        "required": ["items"],
+        "properties": properties,
+        "x-kubernetes-group-version-kind": [group_version_kind(group, version, list_kind)],
+    });
+    found.insert(list.clone(), schema);
+}
+
+/// The fields that say what an object is.
+fn identity(properties: &mut Value, kind: &str, metadata: &str) {
+    let more = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
+    properties["apiVersion"] = json!({
+        "type": "string",
+        "description": format!("The group and version of this object. More info: {more}#resources"),
+    });
+    properties["kind"] = json!({
+        "type": "string",
+        "description": format!("The kind of this object: {kind}. More info: {more}#types-kinds"),
+    });
+    properties["metadata"] = json!({
+        "$ref": format!("#/definitions/{metadata}"),
+        "description": format!("Metadata of the object. More info: {more}#metadata"),
+    });
+}
+
+/// The names of the definitions that a schema refers to.
+fn references(schema: &Value) -> Vec<String> {
+    let mut names = Vec::new();
+    gather(schema, &mut names);
+    names
+}
+
+fn gather(value: &Value, names: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            if let Some(name) = map.get("$ref").and_then(Value::as_str) {
+                names.extend(name.rsplit('/').next().map(str::to_owned));
+            }
+            map.values().for_each(|value| gather(value, names));
+        }
+        Value::Array(list) => list.iter().for_each(|value| gather(value, names)),
+        _ => {}
+    }
+}

@@ -1,0 +1,266 @@
+//! The operations of served resources, before they are written in either version of OpenAPI.
+//!
+//! Upstream's `endpoints/installer.go` as far as it describes routes: which verbs lie on which path, their ids,
+//! parameters, bodies and answers.
+
+use super::names::{camel, group_path, group_version_id, tag};
+use super::parameters::{DELETE, DELETE_COLLECTION, LIST, LOG, PATCH, Parameter, WRITE};
+use super::{ServedResource, ServedSubresource};
+
+/// The definition of an answer that is no object.
+pub(super) const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
+/// The definition of the body of a delete.
+pub(super) const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
+/// The definition of the body of a patch.
+pub(super) const PATCH_BODY: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
+/// The definition of what discovery answers.
+pub(super) const API_RESOURCE_LIST: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList";
+
+/// One path and its operations.
+#[derive(Debug)]
+pub(super) struct PathItem {
+    pub(super) path: String,
+    /// What its placeholders mean.
+    pub(super) placeholders: Vec<(&'static str, String)>,
+    pub(super) operations: Vec<Operation>,
+}
+
+/// One operation of a path.
+#[derive(Debug, Default)]
+pub(super) struct Operation {
+    /// The HTTP method, lower case.
+    pub(super) method: &'static str,
+    pub(super) id: String,
+    pub(super) tag: String,
+    pub(super) description: String,
+    /// `x-kubernetes-action`; empty for discovery.
+    pub(super) action: &'static str,
+    /// Group, version and kind; None for discovery.
+    pub(super) kind: Option<[String; 3]>,
+    pub(super) parameters: &'static [Parameter],
+    pub(super) body: Option<Body>,
+    /// The definition of the answer; empty for plain text.
+    pub(super) answer: String,
+    /// The codes that it may come with, besides 401.
+    pub(super) codes: &'static [&'static str],
+}
+
+/// What an operation is sent.
+#[derive(Debug)]
+pub(super) enum Body {
+    /// An object of this definition.
+    Object(String),
+    /// The options of a delete, which may be left out.
+    DeleteOptions,
+    /// A patch; a strategic merge patch only of a built-in kind.
+    Patch { strategic: bool },
+}
+
+/// Every path of one group and version, in the order of its resources.
+pub(super) fn paths(group: &str, version: &str, served: &[ServedResource]) -> Vec<PathItem> {
+    let mut paths = vec![discovery(group, version)];
+    for resource in served.iter().filter(|resource| resource.group == group && resource.version == version) {
+        paths.extend(Routes::of(resource).paths());
+    }
+    paths
+}
+
+fn discovery(group: &str, version: &str) -> PathItem {
+    let operation = Operation {
+        method: "get",
+        id: format!("get{}APIResources", group_version_id(group, version)),
+        tag: tag(group, version),
+        description: "get available resources".into(),
+        answer: API_RESOURCE_LIST.into(),
+        codes: &["200"],
+        ..Operation::default()
+    };
+    PathItem { path: group_path(group, version) + "/", placeholders: Vec::new(), operations: vec![operation] }
+}
+
+/// The paths of one resource.
+struct Routes<'a> {
+    resource: &'a ServedResource,
+    collection: String,
+    id: String,
+    /// `Namespaced` in the ids of namespaced resources.
+    scope: &'static str,
+}
+
+impl<'a> Routes<'a> {
+    fn of(resource: &'a ServedResource) -> Self {
+        let base = group_path(&resource.group, &resource.version);
+        let (collection, scope) = match resource.namespaced {
+            true => (format!("{base}/namespaces/{{namespace}}/{}", resource.plural), "Namespaced"),
+            false => (format!("{base}/{}", resource.plural), ""),
+        };
+        Self { resource, collection, scope, id: group_version_id(&resource.group, &resource.version) }
+    }
+
+    fn paths(&self) -> Vec<PathItem> {
+        let mut paths = Vec::new();
+        if self.resource.namespaced && self.has("list") {
+            let path = format!(
+                "{}/{}",
+                group_path(&self.resource.group, &self.resource.version),
+                self.resource.plural
+            );
+            let id = format!("list{}{}ForAllNamespaces", self.id, self.resource.kind);
+            let operations = vec![Operation { id, ..self.list() }];
+            paths.push(PathItem { path, placeholders: Vec::new(), operations });
+        }
+        paths.push(self.item(self.collection.clone(), false, self.collection_operations()));
+        paths.push(self.item(format!("{}/{{name}}", self.collection), true, self.object_operations()));
+        for subresource in &self.resource.subresources {
+            let path = format!("{}/{{name}}/{}", self.collection, subresource.name);
+            paths.push(self.item(path, true, self.subresource_operations(subresource)));
+        }
+        paths.retain(|path| !path.operations.is_empty());
+        paths
+    }
+
+    fn item(&self, path: String, named: bool, operations: Vec<Operation>) -> PathItem {
+        let name = named.then(|| ("name", format!("name of the {}", self.resource.kind)));
+        let namespace = "object name and auth scope, such as for teams and projects";
+        let namespace = self.resource.namespaced.then(|| ("namespace", namespace.to_owned()));
+        PathItem { path, placeholders: name.into_iter().chain(namespace).collect(), operations }
+    }
+
+    fn has(&self, verb: &str) -> bool {
+        self.resource.verbs.iter().any(|own| own == verb)
+    }
+
+    fn collection_operations(&self) -> Vec<Operation> {
+        let kind = &self.resource.kind;
+        let mut operations = Vec::new();
+        if self.has("list") {
+            operations.push(self.list());
+        }
+        if self.has("create") {
+            let what = format!("create {} {kind}", article(kind));
+            operations.push(self.create("", what, &self.resource.definition));
+        }
+        if self.has("deletecollection") {
+            operations.push(Operation {
+                id: format!("delete{}Collection{}{kind}", self.id, self.scope),
+                action: "deletecollection",
+                parameters: DELETE_COLLECTION,
+                body: Some(Body::DeleteOptions),
+                answer: STATUS.into(),
+                ..self.operation("delete", format!("delete collection of {kind}"))
+            });
+        }
+        operations
+    }
+
+    fn object_operations(&self) -> Vec<Operation> {
+        let kind = &self.resource.kind;
+        let mut operations = self.read_and_write("", &self.resource.verbs, &self.resource.definition);
+        if self.has("delete") {
+            operations.push(Operation {
+                id: format!("delete{}{}{kind}", self.id, self.scope),
+                action: "delete",
+                parameters: DELETE,
+                body: Some(Body::DeleteOptions),
+                answer: STATUS.into(),
+                codes: &["200", "202"],
+                ..self.operation("delete", format!("delete {} {kind}", article(kind)))
+            });
+        }
+        operations
+    }
+
+    fn subresource_operations(&self, subresource: &ServedSubresource) -> Vec<Operation> {
+        let ServedSubresource { name, definition, verbs, .. } = subresource;
+        let mut operations = self.read_and_write(name, verbs, definition);
+        if verbs.iter().any(|verb| verb == "create") {
+            let what = format!("create {name} of {} {}", article(&self.resource.kind), self.resource.kind);
+            operations.push(self.create(name, what, definition));
+        }
+        for operation in &mut operations {
+            operation.kind =
+                Some([&subresource.group, &subresource.version, &subresource.kind].map(Clone::clone));
+            if name == "log" {
+                operation.parameters = LOG;
+            }
+        }
+        operations
+    }
+
+    /// Get, update and patch of an object or a subresource of it.
+    fn read_and_write(&self, subresource: &str, verbs: &[String], definition: &str) -> Vec<Operation> {
+        let id = |verb: &str| {
+            format!("{verb}{}{}{}{}", self.id, self.scope, self.resource.kind, camel(subresource, true))
+        };
+        let of = if subresource.is_empty() { String::new() } else { format!("{subresource} of ") };
+        let what = |verb: &str| format!("{verb} {of}the specified {}", self.resource.kind);
+        let mut operations = Vec::new();
+        for verb in verbs {
+            let operation = match verb.as_str() {
+                "get" => Operation { id: id("read"), action: "get", ..self.operation("get", what("read")) },
+                "update" => Operation {
+                    id: id("replace"),
+                    action: "put",
+                    parameters: WRITE,
+                    body: Some(Body::Object(definition.to_owned())),
+                    codes: &["200", "201"],
+                    ..self.operation("put", what("replace"))
+                },
+                "patch" => Operation {
+                    id: id("patch"),
+                    action: "patch",
+                    parameters: PATCH,
+                    body: Some(Body::Patch { strategic: self.resource.schema.is_none() }),
+                    codes: &["200", "201"],
+                    ..self.operation("patch", what("partially update"))
+                },
+                _ => continue,
+            };
+            operations.push(Operation { answer: definition.to_owned(), ..operation });
+        }
+        operations
+    }
+
+    fn create(&self, subresource: &str, description: String, definition: &str) -> Operation {
+        let kind = &self.resource.kind;
+        Operation {
+            id: format!("create{}{}{kind}{}", self.id, self.scope, camel(subresource, true)),
+            action: "post",
+            parameters: WRITE,
+            body: (!definition.is_empty()).then(|| Body::Object(definition.to_owned())),
+            answer: definition.to_owned(),
+            codes: &["200", "201", "202"],
+            ..self.operation("post", description)
+        }
+    }
+
+    fn list(&self) -> Operation {
+        let kind = &self.resource.kind;
+        Operation {
+            id: format!("list{}{}{kind}", self.id, self.scope),
+            action: "list",
+            parameters: LIST,
+            answer: self.resource.list_definition.clone().unwrap_or_default(),
+            ..self.operation("get", format!("list or watch objects of kind {kind}"))
+        }
+    }
+
+    fn operation(&self, method: &'static str, description: String) -> Operation {
+        let ServedResource { group, version, kind, .. } = self.resource;
+        Operation {
+            method,
+            tag: tag(group, version),
+            description,
+            kind: Some([group.clone(), version.clone(), kind.clone()]),
+            codes: &["200"],
+            ..Operation::default()
+        }
+    }
+}
+
+fn article(kind: &str) -> &'static str {
+    match kind.starts_with(['A', 'E', 'I', 'O', 'U']) {
+        true => "an",
+        false => "a",
+    }
+}

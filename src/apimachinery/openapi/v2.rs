@@ -1,0 +1,160 @@
+//! Operations and definitions as swagger 2.0: one document for everything.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use super::ServedResource;
+use super::definitions;
+use super::operations::{Body, DELETE_OPTIONS, Operation, PATCH_BODY, PathItem, paths};
+use super::parameters::{PRETTY, Parameter};
+use crate::apimachinery::schema::Schemas;
+
+const MEDIA_TYPES: [&str; 2] = ["application/json", "application/yaml"];
+
+pub(super) fn document(served: &[ServedResource], schemas: &Schemas, release: &str) -> Value {
+    let groups: BTreeSet<(&str, &str)> =
+        served.iter().map(|resource| (resource.group.as_str(), resource.version.as_str())).collect();
+    let paths: Map<String, Value> = groups
+        .into_iter()
+        .flat_map(|(group, version)| paths(group, version, served))
+        .map(|item| (item.path.clone(), path_item(&item)))
+        .collect();
+    let mut definitions = definitions::collect(served.iter(), served, schemas);
+    definitions.values_mut().for_each(without_defaults);
+    json!({
+        "swagger": "2.0",
+        "info": {"title": "Kubernetes", "version": release},
+        "paths": paths,
+        "definitions": definitions,
+        "securityDefinitions": {"BearerToken": {
+            "description": "Bearer Token authentication", "type": "apiKey", "name": "authorization", "in": "header",
+        }},
+        "security": [{"BearerToken": []}],
+    })
+}
+
+fn path_item(item: &PathItem) -> Value {
+    let mut value: Map<String, Value> =
+        item.operations.iter().map(|own| (own.method.to_owned(), operation(own))).collect();
+    let placeholders = item.placeholders.iter().map(|(name, description)| {
+        json!({
+            "name": name, "in": "path", "required": true, "type": "string", "uniqueItems": true,
+            "description": description,
+        })
+    });
+    let parameters: Value = placeholders.chain([query(&PRETTY)]).collect();
+    value.insert("parameters".into(), parameters);
+    Value::Object(value)
+}
+
+fn operation(operation: &Operation) -> Value {
+    let body = operation.body.as_ref().map(body);
+    let parameters: Vec<Value> = body.into_iter().chain(operation.parameters.iter().map(query)).collect();
+    let mut value = json!({
+        "consumes": consumes(operation.body.as_ref()),
+        "description": operation.description,
+        "operationId": operation.id,
+        "produces": produces(operation),
+        "responses": responses(operation),
+        "schemes": ["https"],
+        "tags": [operation.tag],
+    });
+    if !parameters.is_empty() {
+        value["parameters"] = parameters.into();
+    }
+    if let Some([group, version, kind]) = &operation.kind {
+        value["x-kubernetes-action"] = operation.action.into();
+        value["x-kubernetes-group-version-kind"] = json!({"group": group, "kind": kind, "version": version});
+    }
+    value
+}
+
+fn body(body: &Body) -> Value {
+    let (definition, required) = match body {
+        Body::Object(definition) => (definition.as_str(), true),
+        Body::DeleteOptions => (DELETE_OPTIONS, false),
+        Body::Patch { .. } => (PATCH_BODY, true),
+    };
+    let mut value = json!({"name": "body", "in": "body", "schema": reference(definition)});
+    if required {
+        value["required"] = true.into();
+    }
+    value
+}
+
+fn consumes(body: Option<&Body>) -> Value {
+    match body {
+        Some(Body::Patch { strategic }) => patch_media_types(*strategic).into_iter().collect(),
+        _ => json!(["*/*"]),
+    }
+}
+
+/// The media types of patches, as a PATCH takes them.
+pub(super) fn patch_media_types(strategic: bool) -> Vec<&'static str> {
+    let mut types = vec!["application/json-patch+json", "application/merge-patch+json"];
+    if strategic {
+        types.push("application/strategic-merge-patch+json");
+    }
+    types.push("application/apply-patch+yaml");
+    types
+}
+
+fn produces(operation: &Operation) -> Vec<&'static str> {
+    match operation.answer.as_str() {
+        "" => vec!["text/plain"],
+        _ if operation.action == "list" => {
+            MEDIA_TYPES.into_iter().chain(["application/json;stream=watch"]).collect()
+        }
+        _ => MEDIA_TYPES.to_vec(),
+    }
+}
+
+fn responses(operation: &Operation) -> Value {
+    let schema = match operation.answer.as_str() {
+        "" => json!({"type": "string"}),
+        definition => reference(definition),
+    };
+    let mut responses: Map<String, Value> = operation
+        .codes
+        .iter()
+        .map(|code| ((*code).to_owned(), json!({"description": meaning(code), "schema": schema})))
+        .collect();
+    responses.insert("401".into(), json!({"description": meaning("401")}));
+    Value::Object(responses)
+}
+
+/// What a response's code says.
+pub(super) fn meaning(code: &str) -> &'static str {
+    match code {
+        "200" => "OK",
+        "201" => "Created",
+        "202" => "Accepted",
+        _ => "Unauthorized",
+    }
+}
+
+fn query(parameter: &Parameter) -> Value {
+    json!({
+        "name": parameter.name, "in": "query", "type": parameter.kind, "uniqueItems": true,
+        "description": parameter.description,
+    })
+}
+
+fn reference(definition: &str) -> Value {
+    json!({"$ref": format!("#/definitions/{definition}")})
+}
+
+/// Swagger 2.0 is published without defaults: its readers would send them.
+fn without_defaults(schema: &mut Value) {
+    let Value::Object(map) = schema else { return };
+    map.remove("default");
+    for nested in ["items", "additionalProperties"] {
+        if let Some(nested) = map.get_mut(nested) {
+            without_defaults(nested);
+        }
+    }
+    if let Some(Value::Object(properties)) = map.get_mut("properties") {
+        properties.values_mut().for_each(without_defaults);
+    }
+}
