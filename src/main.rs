@@ -1,1 +1,4 @@
+//! The command line of kubarium.
+//! Next: cluster.rs
+
 fn main() {}

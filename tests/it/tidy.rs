@@ -126,7 +126,8 @@ fn nothing_imports_what_it_may_not() {
             for found in import.captures_iter(line) {
                 let inner = found.get(2).map(|inner| format!("::{}", inner.as_str())).unwrap_or_default();
                 let target = format!("{}{inner}", &found[1]);
-                if !may(&room, allowed, &target) {
+                let is_listed = found[1] == *"flow" && source.may_record_flow();
+                if !is_listed && !may(&room, allowed, &target) {
                     wrong.push(format!("{}:{number}: {room} imports {target}", source.path));
                 }
             }
@@ -153,9 +154,8 @@ fn words_stay_in_their_homes() {
 #[test]
 fn only_machinery_mentions_the_flow_record() {
     let flow = Regex::new(r"\bcrate::flow\b").unwrap();
-    let strangers = |source: &Source| !FLOW_USERS.iter().any(|user| source.path.starts_with(user));
     let mut wrong = Vec::new();
-    for source in Source::all().into_iter().filter(strangers) {
+    for source in Source::all().into_iter().filter(|source| !source.may_record_flow()) {
         let found = source.code().filter(|(_, line)| flow.is_match(line));
         wrong.extend(found.map(|(number, _)| format!("{}:{number}", source.path)));
     }
@@ -177,8 +177,12 @@ fn the_reading_path_leads_from_main_to_the_kubelet() {
         }
     }
     assert_eq!(seen.last().unwrap(), "kubelet/pod_workers.rs", "the path stops too early: {seen:?}");
-    let stations =
-        ["apiserver/handler_chain.rs", "apiserver/registry/store.rs", "etcd/kv.rs", "scheduler/schedule_one.rs"];
+    let stations = [
+        "apiserver/handler_chain.rs",
+        "apiserver/registry/store.rs",
+        "etcd/kv.rs",
+        "scheduler/schedule_one.rs",
+    ];
     for station in stations {
         assert!(seen.iter().any(|file| file == station), "{station} is not on the path: {seen:?}");
     }
@@ -196,7 +200,9 @@ fn files_say_what_they_are_and_stay_small() {
         if lines > bound {
             wrong.push(format!("{}: {lines} lines, at most {bound}", source.path));
         }
-        let wide = source.text.lines().enumerate().filter(|(_, line)| line.chars().count() > MAX_COLUMNS);
+        // A text may be too long to break; everything else has no excuse.
+        let is_wide = |line: &str| line.chars().count() > MAX_COLUMNS && !line.contains('"');
+        let wide = source.text.lines().enumerate().filter(|(_, line)| is_wide(line));
         wrong.extend(wide.map(|(at, _)| format!("{}:{}: over {MAX_COLUMNS} columns", source.path, at + 1)));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -265,6 +271,10 @@ impl Source {
         let lies_in = |room: &&str| inside == **room || inside.starts_with(&format!("{room}::"));
         let rooms = IMPORTS.iter().map(|(room, _)| *room).filter(lies_in);
         rooms.max_by_key(|room| room.len()).unwrap_or_default().to_owned()
+    }
+
+    fn may_record_flow(&self) -> bool {
+        FLOW_USERS.iter().any(|user| self.path.starts_with(user))
     }
 
     /// Numbered lines without comments, up to the file's tests.
