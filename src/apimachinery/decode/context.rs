@@ -20,6 +20,8 @@ pub(super) enum Step<'s> {
 pub(super) struct Context<'s> {
     /// A built-in kind: duplicates inside free-form parts are upstream's raw bytes and not looked at.
     pub(super) typed: bool,
+    /// The object was never JSON: a strategic merge patch made it.
+    pub(super) converted: bool,
     /// The body was YAML, whose scalars may be read more freely.
     pub(super) yaml: bool,
     pub(super) path: Vec<Step<'s>>,
@@ -38,6 +40,7 @@ impl<'s> Context<'s> {
     pub(super) fn new(typed: bool) -> Self {
         Self {
             typed,
+            converted: false,
             yaml: false,
             path: Vec::new(),
             in_struct: "",
@@ -86,7 +89,7 @@ impl<'s> Context<'s> {
         });
     }
 
-    /// A value whose text is wrong and that Go reads past.
+    /// A value whose text is wrong and that Go reads past, or that cannot be converted to its Go type.
     pub(super) fn malformed(&mut self, error: String) {
         self.mistyped.get_or_insert(error);
     }

@@ -8,6 +8,7 @@
 //! that nothing is kept that the kind does not have. Only a body that fails is looked at twice, for Go's words.
 
 mod context;
+mod conversion;
 mod go_json;
 mod go_time;
 mod refusal;
@@ -80,9 +81,24 @@ pub fn decode(target: &Target, body: &[u8], format: Format) -> Result<Decoded, D
     }
 }
 
-/// Decodes an object that is already a tree: one that a patch made.
+/// Decodes an object that is already a tree: one that a JSON or merge patch made.
 pub fn decode_value(target: &Target, value: Value) -> Result<Decoded, DecodeError> {
+    decode_tree(target, value, Context::new(target.typed))
+}
+
+/// Decodes the tree that a strategic merge patch made, which upstream converts without going through JSON: the same,
+/// but for the words of what does not fit.
+pub fn decode_merged(target: &Target, value: Value) -> Result<Decoded, DecodeError> {
     let mut context = Context::new(target.typed);
+    context.converted = true;
+    decode_tree(target, value, context)
+}
+
+fn decode_tree<'s>(
+    target: &Target<'s>,
+    value: Value,
+    mut context: Context<'s>,
+) -> Result<Decoded, DecodeError> {
     let value = root(target, &mut context).deserialize(value);
     let value = value.map_err(|error| refusal::unrecognized(target, &error.to_string(), b""))?;
     finish(target, context, value, b"")

@@ -142,6 +142,29 @@ fn mistyped_values_are_refused_in_the_words_of_go() {
 }
 
 #[test]
+fn after_a_strategic_merge_patch_the_words_are_those_of_the_converter() {
+    let (group, version, schema) = definition("Deployment");
+    let is_registered = |_: &str, _: &str, _: &str| true;
+    let kind = "Deployment";
+    let target = Target { group, version, kind, schema: &schema, typed: true, is_registered: &is_registered };
+    for (spec, cause) in [
+        (json!({"replicas": "2"}), "unrecognized type: int32"),
+        (json!({"replicas": 1.5}), "cannot convert float64 to int32"),
+        (json!({"paused": "x"}), "unrecognized type: bool"),
+        (json!({"template": {"spec": {"restartPolicy": 1}}}), "cannot convert int64 to v1.RestartPolicy"),
+        (json!({"template": {"spec": {"containers": {}}}}), "cannot restore slice from map"),
+        (json!({"selector": {"matchLabels": "a"}}), "cannot restore map from string"),
+        (json!([]), "cannot restore struct from: slice"),
+    ] {
+        let refused = decode_merged(&target, json!({"spec": spec})).expect_err("does not fit");
+        assert_eq!(refused.cause(), cause);
+    }
+    let decoded = decode_merged(&target, json!({"spec": {"replicas": 2.0, "foo": 1}})).expect("fits");
+    assert_eq!(decoded.value["spec"], json!({"replicas": 2}));
+    assert_eq!(decoded.strict_errors, [r#"unknown field "spec.foo""#]);
+}
+
+#[test]
 fn json_that_is_none_is_refused_in_the_words_of_go() {
     let unrecognized = "the object provided is unrecognized (must be of type Pod): couldn't get version/kind; json parse error: ";
     for (body, error) in [

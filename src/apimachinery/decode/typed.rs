@@ -6,7 +6,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::{Map, Number, Value};
 
 use super::context::{Context, Step};
-use super::scalar;
+use super::{conversion, scalar};
 use crate::apimachinery::schema::{Fields, Presence, Schema, Schemas, Shape, is_dropped, zero_value};
 
 /// The definition of the metadata of every object.
@@ -52,7 +52,10 @@ impl<'c, 's> Typed<'c, 's> {
             Shape::Time | Shape::MicroTime => "string".into(),
             _ => self.go_type(),
         };
-        self.context.mistyped(given, &go_type);
+        match self.context.converted {
+            true => self.context.malformed(conversion::error(self.shape(), given, &go_type)),
+            false => self.context.mistyped(given, &go_type),
+        }
         Value::Null
     }
 
@@ -64,6 +67,11 @@ impl<'c, 's> Typed<'c, 's> {
     fn number(mut self, number: Number) -> Value {
         match self.shape() {
             Shape::Free | Shape::Number => Value::Number(number),
+            Shape::Integer32 | Shape::Integer64
+                if self.context.converted && conversion::is_whole(&number) =>
+            {
+                conversion::whole(&number)
+            }
             Shape::Integer32 if number.as_i64().is_some_and(|number| i32::try_from(number).is_ok()) => {
                 number.into()
             }

@@ -57,7 +57,7 @@ pub enum PatchError {
     Unprocessable(String),
     /// 500 without a reason, the text as the message: what upstream's handler does not classify.
     #[error("{0}")]
-    Unclassified(String),
+    Internal(String),
 }
 
 /// A patched object, still to be decoded as its kind, defaulted and validated.

@@ -26,7 +26,12 @@ pub struct StoreEvent {
 
 impl StoreEvent {
     /// A put, or a deletion of an object whose last state is `object`.
-    pub fn new(object: Arc<Object>, previous: Option<Arc<Object>>, deleted: bool, heard_at: Duration) -> Self {
+    pub fn new(
+        object: Arc<Object>,
+        previous: Option<Arc<Object>>,
+        deleted: bool,
+        heard_at: Duration,
+    ) -> Self {
         StoreEvent { object, previous, deleted, heard_at, left: OnceLock::new() }
     }
 

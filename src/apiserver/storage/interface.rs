@@ -67,7 +67,12 @@ impl Storage {
     ///
     /// # Errors
     /// 400, 422 for the options; 410 when the revision is gone; 504 when it has not been reached.
-    pub async fn list(&self, kind: &Arc<Kind>, namespace: &str, options: &ListOptions) -> Result<List, Status> {
+    pub async fn list(
+        &self,
+        kind: &Arc<Kind>,
+        namespace: &str,
+        options: &ListOptions,
+    ) -> Result<List, Status> {
         let request = ListRequest::new(kind, namespace, options)?;
         self.cacher(kind).list(&request).await
     }

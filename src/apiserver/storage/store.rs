@@ -170,7 +170,9 @@ impl Store {
             Txn::Committed { revision, previous: Some(previous) } => {
                 Ok(Written::Committed(decode_at(kind, &previous, revision)?))
             }
-            Txn::Committed { previous: None, .. } => Err(Status::internal(format!("{key} was deleted twice"))),
+            Txn::Committed { previous: None, .. } => {
+                Err(Status::internal(format!("{key} was deleted twice")))
+            }
             Txn::Conflict { current } => conflict(kind, current),
         }
     }

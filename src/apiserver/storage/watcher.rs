@@ -133,7 +133,9 @@ impl Pump {
             Ok(batch) => batch,
             Err(error) => {
                 let status = match error {
-                    Error::Compacted { compact_revision, .. } => watch_expired(self.position, compact_revision),
+                    Error::Compacted { compact_revision, .. } => {
+                        watch_expired(self.position, compact_revision)
+                    }
                     error => interpret(error),
                 };
                 let _ = self.send(WatchEvent::Error(status)).await;

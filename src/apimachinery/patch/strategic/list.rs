@@ -27,7 +27,7 @@ pub(super) fn merge(
         return order::by_patch(merged, &patch, &original, Elements::Scalars);
     }
     let Some(merge_key) = merge_key else {
-        return Err(PatchError::Unclassified("cannot merge lists without merge key for type struct".into()));
+        return Err(PatchError::Internal("cannot merge lists without merge key for type struct".into()));
     };
     let (original, patch) = apply_directives(original, patch, merge_key)?;
     let merged = merge_objects(original.clone(), patch.clone(), merge_key, field.items())?;
@@ -38,7 +38,7 @@ pub(super) fn merge(
 pub(super) fn check_elements(original: &[Value], patch: &[Value]) -> Result<bool, PatchError> {
     let mut all = original.iter().chain(patch);
     let Some(first) = all.next() else {
-        return Err(PatchError::Unclassified("no elements in any of the given slices".into()));
+        return Err(PatchError::Internal("no elements in any of the given slices".into()));
     };
     if first.is_array() {
         return Err(PatchError::Unprocessable("lists of lists are not supported".into()));
@@ -46,7 +46,7 @@ pub(super) fn check_elements(original: &[Value], patch: &[Value]) -> Result<bool
     if all.any(|element| !super::same_kind(first, element)) {
         let print = |list: &[Value]| go_print(&Value::Array(list.to_vec()));
         let lists = format!("[{} {}]", print(original), print(patch));
-        return Err(PatchError::Unclassified(format!("list element types are not identical: {lists}")));
+        return Err(PatchError::Internal(format!("list element types are not identical: {lists}")));
     }
     Ok(first.is_object())
 }
@@ -73,7 +73,7 @@ fn apply_directives(
             Some("replace") => replace = true,
             Some("merge") => {
                 let error = "merging lists cannot yet be specified in the patch";
-                return Err(PatchError::Unclassified(error.into()));
+                return Err(PatchError::Internal(error.into()));
             }
             _ => return Err(unknown_directive(object)),
         }

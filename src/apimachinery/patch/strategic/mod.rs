@@ -93,7 +93,7 @@ fn merge_field(
 fn field_schema<'s>(schema: Option<&'s Schema>, key: &str) -> Result<Option<&'s Schema>, PatchError> {
     let Some(schema) = schema else { return Ok(None) };
     match (schema.child(key), schema.fields()) {
-        (None, Some(_)) => Err(PatchError::Unclassified(format!(
+        (None, Some(_)) => Err(PatchError::Internal(format!(
             "unable to find api field in struct {} for the json field {key:?}",
             schema.go_struct()
         ))),
@@ -161,14 +161,11 @@ fn without_directives(value: Value) -> Option<Value> {
 
 fn unknown_directive(patch: &Object) -> PatchError {
     let directive = patch.get(DIRECTIVE).map(go_print).unwrap_or_default();
-    PatchError::Unclassified(format!("unknown patch type: {directive} in map: {}", print(patch)))
+    PatchError::Internal(format!("unknown patch type: {directive} in map: {}", print(patch)))
 }
 
 fn no_merge_key(element: &Object, merge_key: &str) -> PatchError {
-    PatchError::Unclassified(format!(
-        "map: {} does not contain declared merge key: {merge_key}",
-        print(element)
-    ))
+    PatchError::Internal(format!("map: {} does not contain declared merge key: {merge_key}", print(element)))
 }
 
 fn print(object: &Object) -> String {

@@ -156,7 +156,7 @@ fn check_against(patch: &[Value], order: &[Value], elements: Elements) -> Result
     }
     if at < kept.len() {
         let print = |list: &[Value]| go_print(&Value::Array(list.to_vec()));
-        return Err(PatchError::Unclassified(format!(
+        return Err(PatchError::Internal(format!(
             "The order in patch list:\n{}\n doesn't match {SET_ELEMENT_ORDER} list:\n{}\n",
             print(patch),
             print(order)
@@ -190,5 +190,5 @@ fn wrong_type(expected: &str, given: &Value) -> PatchError {
         Value::Array(_) => "[]interface {}",
         Value::Object(_) => "map[string]interface {}",
     };
-    PatchError::Unclassified(format!("expected a {expected}, but received a {given}"))
+    PatchError::Internal(format!("expected a {expected}, but received a {given}"))
 }
