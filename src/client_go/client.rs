@@ -278,3 +278,89 @@ fn set_default(members: &mut Map<String, Value>, name: &str, value: &str) {
         members.insert(name.to_owned(), value.into());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apimachinery::fields::FieldSelector;
+    use crate::apimachinery::labels::Selector;
+    use crate::apimachinery::selectable::Predicate;
+    use crate::apis::core::config_map::CONFIG_MAPS;
+    use crate::client_go::fake::FakeApi;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn objects_and_bytes_read_alike() {
+        for in_bytes in [false, true] {
+            let api = FakeApi::new(&CONFIG_MAPS, in_bytes);
+            let client = api.client(&Clock::real(), &Flow::off());
+            let tree = json!({ "metadata": { "name": "a", "namespace": "ns" }, "data": { "k": "v" } });
+            let created = client.create(&CONFIG_MAPS, "ns", tree).await.unwrap();
+            let read = client.get(&CONFIG_MAPS, "ns", "a").await.unwrap();
+            assert_eq!((created.body(), read.metadata.resource_version), (read.body(), 1));
+            let patch = json!({ "data": { "k": "w" } });
+            client.patch(&CONFIG_MAPS, "ns", "a", PatchType::Merge, &patch).await.unwrap();
+            let list = client.list(&CONFIG_MAPS, "", &ListOptions::default()).await.unwrap();
+            assert_eq!((list.resource_version, list.items.len()), (2, 1));
+            assert_eq!(list.items[0].to_value()["data"]["k"], "w");
+            let mut events = client.watch(&CONFIG_MAPS, "", &ListOptions::default()).await.unwrap();
+            assert!(matches!(events.recv().await, Some(WatchEvent::Added(object)) if object.key() == "ns/a"));
+            assert!(matches!(events.recv().await, Some(WatchEvent::Modified(_))));
+            let missing = client.get(&CONFIG_MAPS, "ns", "b").await.unwrap_err();
+            assert!(missing.is_not_found(), "{missing:?}");
+            client.delete(&CONFIG_MAPS, "ns", "a", &DeleteOptions::default()).await.unwrap();
+            assert!(client.delete(&CONFIG_MAPS, "ns", "a", &DeleteOptions::default()).await.is_err());
+        }
+    }
+
+    #[tokio::test]
+    async fn it_comes_again_when_the_server_says_when() {
+        let clock = Clock::stepped(chrono::DateTime::UNIX_EPOCH);
+        let api = FakeApi::new(&CONFIG_MAPS, false);
+        api.put("ns", "a", json!({}));
+        api.fail_with(vec![Status::too_many_requests("busy", 1), Status::too_many_requests("busy", 3)]);
+        let client = api.client(&clock, &Flow::off());
+        let asking =
+            tokio::spawn(async move { client.get(&CONFIG_MAPS, "ns", "a").await.map(|object| object.key()) });
+        for seconds in [3, 1] {
+            while clock.next_wake().is_none() {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(clock.next_wake(), Some(Duration::from_secs(seconds)));
+            clock.advance(Duration::from_secs(seconds));
+        }
+        assert_eq!(asking.await.unwrap().unwrap(), "ns/a");
+        assert_eq!(api.requests().len(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_never_says_when_is_asked_once_and_one_that_always_does_eleven_times() {
+        let clock = Clock::stepped(chrono::DateTime::UNIX_EPOCH);
+        let api = FakeApi::new(&CONFIG_MAPS, false);
+        let client = api.client(&clock, &Flow::off());
+        api.fail_with(vec![Status::internal("down")]);
+        assert_eq!(client.get(&CONFIG_MAPS, "ns", "a").await.unwrap_err().code, 500);
+        assert_eq!(api.requests().len(), 1);
+        api.fail_with(vec![Status::too_many_requests("busy", 1); 20]);
+        let asking = tokio::spawn(async move { client.get(&CONFIG_MAPS, "ns", "a").await.map(|_| ()) });
+        while !asking.is_finished() {
+            clock.advance(Duration::from_secs(1));
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(asking.await.unwrap().unwrap_err().code, 429);
+        assert_eq!(api.requests().len(), 1 + 11);
+    }
+
+    #[test]
+    fn a_query_says_what_the_options_say() {
+        let predicate = Predicate {
+            labels: Selector::parse("a in (b,c)").unwrap(),
+            fields: FieldSelector::equal("spec.nodeName", "n"),
+        };
+        let options = ListOptions { predicate, resource_version: Some("7".into()), ..ListOptions::default() };
+        let text = "?watch=true&labelSelector=a%20in%20%28b%2Cc%29&fieldSelector=spec%2EnodeName%3Dn&resourceVersion=7";
+        assert_eq!(query(&options, true), text);
+        assert_eq!(query(&ListOptions::default(), false), "");
+        assert!(object_path(&CONFIG_MAPS, "ns", "a/b%?").ends_with("/configmaps/a%2Fb%25%3F"));
+    }
+}

@@ -7,7 +7,6 @@ use super::event_recorder::{EventBroadcaster, EventRecorder};
 use super::informer_factory::SharedInformerFactory;
 use super::tasks::Tasks;
 use super::workqueue::{QueueKey, WorkQueue};
-use crate::apis::kind::Kind;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 
@@ -32,17 +31,16 @@ pub struct ComponentContext {
 
 impl ComponentContext {
     /// A component that has not begun. `source` and `host` are what its Events say of their origin: `default-scheduler`
-    /// and nothing, `kubelet` and the node. `events` is the kind `v1` Event.
+    /// and nothing, `kubelet` and the node.
     pub fn new(
         component: &str,
         (source, host): (&str, &str),
         client: Client,
-        events: &Arc<Kind>,
         clock: Clock,
         entropy: Entropy,
     ) -> ComponentContext {
         let tasks = Tasks::new(clock.clone(), entropy.clone());
-        let broadcaster = EventBroadcaster::new(client.clone(), events.clone(), clock.clone());
+        let broadcaster = EventBroadcaster::new(client.clone(), clock.clone(), entropy.clone());
         let recorder = broadcaster.recorder(source, host);
         broadcaster.start(&tasks);
         let factory = SharedInformerFactory::new(client.clone(), component, clock.clone(), entropy.clone());

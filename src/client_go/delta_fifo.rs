@@ -243,3 +243,117 @@ fn dedup_deletions(deltas: &mut Deltas) {
     let drop_at = if keep_older { deltas.len() - 1 } else { deltas.len() - 2 };
     deltas.remove(drop_at);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::clock::Clock;
+
+    fn object(name: &str, revision: u64) -> Arc<Object> {
+        let metadata = json!({ "name": name, "resourceVersion": revision.to_string() });
+        Arc::new(Object::from_value(&json!({ "metadata": metadata }), vec![]).unwrap())
+    }
+
+    fn text(delta: &Delta) -> String {
+        match delta {
+            Delta::Added(object) => format!("+{object:?}"),
+            Delta::Updated(object) => format!("~{object:?}"),
+            Delta::Replaced(object) => format!("={object:?}"),
+            Delta::Sync(object) => format!("s{object:?}"),
+            Delta::Deleted(Deleted::Object(last)) => format!("-{last:?}"),
+            Delta::Deleted(Deleted::FinalStateUnknown { last, .. }) => format!("?{last:?}"),
+        }
+    }
+
+    /// Everything that waits, a key a line; initial ones are marked.
+    fn drain(fifo: &DeltaFifo) -> Vec<String> {
+        let mut lines = vec![];
+        fifo.pop_ready(usize::MAX, &mut |key: &Arc<str>, deltas: Deltas, initial| {
+            let deltas: Vec<String> = deltas.iter().map(text).collect();
+            lines.push(format!("{key}{}: {}", if initial { "!" } else { "" }, deltas.join(" ")));
+        });
+        lines
+    }
+
+    /// Does to a FIFO what `script` says: `+a@2` adds, `~` updates, `-` deletes, `=a@2,b@3` lists, `s` resyncs.
+    fn play(fifo: &DeltaFifo, script: &str) {
+        let read = |text: &str| {
+            let (name, at) = text.split_once('@')?;
+            Some(object(name, at.parse().ok()?))
+        };
+        for act in script.split_whitespace() {
+            let rest = &act[1..];
+            match (&act[..1], read(rest)) {
+                ("+", Some(object)) => fifo.add(object),
+                ("~", Some(object)) => fifo.update(object),
+                ("-", Some(object)) => fifo.delete(object),
+                ("=", _) => fifo.replace(rest.split(',').filter_map(read).collect(), 9),
+                _ => fifo.resync(),
+            }
+        }
+    }
+
+    #[test]
+    fn deltas_are_kept_in_order_and_told_once() {
+        let cases = [
+            ("in the order of the first delta", "+a@2 +b@3 ~a@4", "a: +a@2 ~a@4; b: +b@3"),
+            ("added, deleted, added", "+a@2 -a@3 +a@4", "a: +a@2 -a@3 +a@4"),
+            ("of two deletions the newer", "-k@2 -k@3", "k: -k@3"),
+            ("of two deletions the one that knows more", "-k@2 =", "k: -k@2"),
+            ("a deletion of what nobody knows", "-a@2", ""),
+            ("a list", "=k@1,a@2", "k!: =k@1; a!: =a@2"),
+            ("a list without what is known", "=a@2", "a!: =a@2; k!: ?k@1"),
+            ("a list without what waits", "+a@2 ~k@3 =k@4", "a: +a@2 ?a@2; k: ~k@3 =k@4"),
+            ("two lists", "=a@2 =b@3", "a!: =a@2 ?a@2; k!: ?k@1; b: =b@3"),
+            ("the same again", "s", "k: sk@1"),
+            ("not again what waits with news", "~k@2 s", "k: ~k@2"),
+        ];
+        for (name, script, expected) in cases {
+            let known = Arc::new(Indexer::new());
+            known.update("k".into(), object("k", 1));
+            let fifo = DeltaFifo::new(known);
+            play(&fifo, script);
+            assert_eq!(drain(&fifo).join("; "), expected, "{name}");
+            assert!(drain(&fifo).is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn it_has_synced_when_the_first_list_was_popped() {
+        let fifo = DeltaFifo::new(Arc::new(Indexer::new()));
+        assert!(!fifo.has_synced());
+        fifo.replace(vec![object("a", 1), object("b", 2)], 2);
+        fifo.add(object("c", 3));
+        let mut popped = vec![];
+        while !fifo.has_synced() {
+            fifo.pop_ready(1, &mut |key: &Arc<str>, _, initial| popped.push((key.to_string(), initial)));
+        }
+        assert_eq!(popped, [("a".to_owned(), true), ("b".to_owned(), true)]);
+        assert_eq!(drain(&fifo), ["c: +c@3"]);
+        fifo.replace(vec![object("a", 4)], 4);
+        assert!(fifo.has_synced(), "later lists do not unsync");
+
+        let empty = DeltaFifo::new(Arc::new(Indexer::new()));
+        empty.replace(vec![], 1);
+        assert!(empty.has_synced());
+    }
+
+    #[tokio::test]
+    async fn a_waiting_pop_is_woken_and_can_be_given_up() {
+        let fifo = Arc::new(DeltaFifo::new(Arc::new(Indexer::new())));
+        let clock = Clock::real();
+        let nothing = |_: &Arc<str>, _: Deltas, _: bool| panic!("there is nothing");
+        assert!(clock.timeout(Duration::ZERO, fifo.pop(1, nothing)).await.is_err());
+        let popping = tokio::spawn({
+            let fifo = fifo.clone();
+            async move { fifo.pop(9, |_, _, _| {}).await }
+        });
+        tokio::task::yield_now().await;
+        fifo.add(object("a", 1));
+        assert_eq!(popping.await.unwrap(), 1);
+    }
+}

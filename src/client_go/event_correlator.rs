@@ -134,3 +134,77 @@ fn spam_key(event: &Event) -> String {
 fn aggregate_key(event: &Event) -> String {
     format!("{}\0{}\0{}", spam_key(event), event.event_type, event.reason)
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::client_go::reference::ObjectReference;
+
+    fn event(clock: &Clock, reason: &str, message: &str) -> Event {
+        let object = ObjectReference { kind: "Pod".into(), name: "a".into(), ..ObjectReference::default() };
+        Event {
+            name: format!("a.{reason}.{message}"),
+            namespace: "default".into(),
+            involved_object: object,
+            reason: reason.into(),
+            message: message.into(),
+            event_type: "Normal".into(),
+            component: "tester".into(),
+            host: "".into(),
+            first_timestamp: clock.now(),
+            last_timestamp: clock.now(),
+            count: 1,
+        }
+    }
+
+    /// Name, message and count of what is to be written; what is not shows as `-`.
+    fn tell(correlator: &mut EventCorrelator, event: Event) -> String {
+        correlator.correlate(event).map_or("-".into(), |correlated| {
+            let Event { name, message, count, .. } = correlated.event;
+            format!("{name} {message} {count}{}", if correlated.is_update { " again" } else { "" })
+        })
+    }
+
+    #[test]
+    fn the_same_again_is_counted_under_its_first_name_and_time() {
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        let mut correlator = EventCorrelator::new(clock.clone());
+        assert_eq!(tell(&mut correlator, event(&clock, "R", "m")), "a.R.m m 1");
+        clock.advance(Duration::from_secs(60));
+        let again = Event { name: "other".into(), ..event(&clock, "R", "m") };
+        let correlated = correlator.correlate(again).unwrap();
+        assert_eq!((correlated.event.name.as_str(), correlated.event.count), ("a.R.m", 2));
+        assert_eq!(correlated.event.first_timestamp, DateTime::UNIX_EPOCH);
+        assert_eq!(correlated.event.last_timestamp, clock.now());
+        assert_eq!(tell(&mut correlator, event(&clock, "S", "m")), "a.S.m m 1", "another reason");
+    }
+
+    #[test]
+    fn from_the_tenth_text_on_they_are_combined() {
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        let mut correlator = EventCorrelator::new(clock.clone());
+        let mut told: Vec<String> = vec![];
+        for number in 1..=11 {
+            told.push(tell(&mut correlator, event(&clock, "R", &format!("m{number}"))));
+        }
+        assert_eq!(told[8], "a.R.m9 m9 1");
+        assert_eq!(told[9], "a.R.m10 (combined from similar events): m10 1");
+        assert_eq!(told[10], "a.R.m10 (combined from similar events): m11 2 again");
+        clock.advance(Duration::from_secs(601));
+        assert_eq!(tell(&mut correlator, event(&clock, "R", "m12")), "a.R.m12 m12 1", "ten quiet minutes");
+    }
+
+    #[test]
+    fn one_source_may_tell_25_things_about_an_object_and_then_one_in_five_minutes() {
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        let mut correlator = EventCorrelator::new(clock.clone());
+        let mut accepted = || tell(&mut correlator, event(&clock, "R", "m")) != "-";
+        assert!((0..25).all(|_| accepted()));
+        assert!(!accepted());
+        clock.advance(Duration::from_secs(300));
+        assert!(accepted());
+        assert!(!accepted());
+    }
+}

@@ -15,12 +15,14 @@ use super::client::Client;
 use super::event_correlator::{Correlated, EventCorrelator};
 use super::reference::ObjectReference;
 use super::tasks::Tasks;
-use crate::apimachinery::object::Object;
+use crate::apimachinery::names;
+use crate::apimachinery::object::{Object, object_key};
 use crate::apimachinery::options::PatchType;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::time::{Time, rfc3339};
-use crate::apis::kind::Kind;
+use crate::apis::core::event::EVENTS;
 use crate::clock::Clock;
+use crate::entropy::Entropy;
 use crate::flow::{Flow, Step, StepId};
 
 /// How many events may wait to be written. At the bound further ones are dropped, with a line in the debug log.
@@ -67,18 +69,17 @@ pub struct EventRecorder {
 /// Takes the events of recorders and writes them through the API (`record.EventBroadcaster`).
 pub struct EventBroadcaster {
     client: Client,
-    /// The kind Event, `v1`.
-    kind: Arc<Kind>,
     clock: Clock,
+    entropy: Entropy,
     queue: mpsc::Sender<(Event, StepId)>,
     events: mpsc::Receiver<(Event, StepId)>,
 }
 
 impl EventBroadcaster {
-    /// Writes through `client`; `kind` is `v1` Event.
-    pub fn new(client: Client, kind: Arc<Kind>, clock: Clock) -> EventBroadcaster {
+    /// Writes through `client`, as `v1` Events.
+    pub fn new(client: Client, clock: Clock, entropy: Entropy) -> EventBroadcaster {
         let (queue, events) = mpsc::channel(MAX_QUEUED_EVENTS);
-        EventBroadcaster { client, kind, clock, queue, events }
+        EventBroadcaster { client, clock, entropy, queue, events }
     }
 
     /// A recorder for a component; `host` is the node of a kubelet, else empty.
@@ -91,8 +92,9 @@ impl EventBroadcaster {
 
     /// Writes events until every recorder is gone (`StartRecordingToSink`).
     pub fn start(self, tasks: &Tasks) {
-        let EventBroadcaster { client, kind, clock, mut events, .. } = self;
-        let mut sink = Sink { client, kind, correlator: EventCorrelator::new(clock), last_nanoseconds: 0 };
+        let EventBroadcaster { client, clock, entropy, mut events, .. } = self;
+        let correlator = EventCorrelator::new(clock);
+        let mut sink = Sink { client, entropy, correlator, last_nanoseconds: 0 };
         tasks.spawn("event broadcaster", async move {
             while let Some((event, cause)) = events.recv().await {
                 sink.record(event, cause).await;
@@ -124,7 +126,7 @@ impl EventRecorder {
         let event = self.make(about.into(), event_type, reason, message.into());
         let step = self.flow.record_with(self.cause.cause(), || {
             let ObjectReference { namespace, name, .. } = &event.involved_object;
-            let object = crate::apimachinery::object::object_key(namespace, name).into();
+            let object = object_key(namespace, name).into();
             Step::EventRecorded { component: self.component.clone(), object, reason: self.flow.name(reason) }
         });
         if let Err(error) = self.queue.try_send((event, step)) {
@@ -155,7 +157,7 @@ impl EventRecorder {
 /// Writes correlated events.
 struct Sink {
     client: Client,
-    kind: Arc<Kind>,
+    entropy: Entropy,
     correlator: EventCorrelator,
     /// The time in the last event's name.
     last_nanoseconds: i64,
@@ -181,27 +183,23 @@ impl Sink {
     async fn write(&self, client: &Client, event: &Event, is_update: bool) -> Result<Arc<Object>, Status> {
         if is_update {
             let patched = client
-                .patch(
-                    &self.kind,
-                    &event.namespace,
-                    &event.name,
-                    PatchType::StrategicMerge,
-                    &event.to_patch(),
-                )
+                .patch(&EVENTS, &event.namespace, &event.name, PatchType::StrategicMerge, &event.to_patch())
                 .await;
             match patched {
                 Err(status) if status.is_not_found() => {}
                 patched => return patched,
             }
         }
-        client.create(&self.kind, &event.namespace, event.to_value()).await
+        client.create(&EVENTS, &event.namespace, event.to_value()).await
     }
 
-    /// `<object>.<nanoseconds in hexadecimal>`; never the same twice, even if time stands still.
+    /// `<object>.<nanoseconds in hexadecimal>`; never the same twice, even if time stands still. An object's name
+    /// that an Event cannot bear (`system:node:a`) is left out for a UUID (`record/util.GenerateEventName`).
     fn name(&mut self, event: &Event) -> String {
         let now = nanoseconds(event.last_timestamp);
         self.last_nanoseconds = now.max(self.last_nanoseconds + 1);
-        format!("{}.{:x}", event.involved_object.name, self.last_nanoseconds)
+        let name = format!("{}.{:x}", event.involved_object.name, self.last_nanoseconds);
+        if names::dns1123_subdomain(&name).is_empty() { name } else { self.entropy.uid() }
     }
 }
 
@@ -242,4 +240,120 @@ fn nanoseconds(time: DateTime<Utc>) -> i64 {
 fn is_terminating(status: &Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::client_go::fake::FakeApi;
+
+    struct Recording {
+        api: Arc<FakeApi>,
+        clock: Clock,
+        recorder: EventRecorder,
+        tasks: Tasks,
+    }
+
+    impl Recording {
+        fn new() -> (Recording, EventBroadcaster) {
+            let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+            let api = FakeApi::new(&EVENTS, false);
+            let client = api.client(&clock, &Flow::off());
+            let broadcaster = EventBroadcaster::new(client, clock.clone(), Entropy::seeded(1));
+            let recorder = broadcaster.recorder("kubelet", "node-1");
+            let tasks = Tasks::new(clock.clone(), Entropy::seeded(1));
+            (Recording { api, clock, recorder, tasks }, broadcaster)
+        }
+
+        /// Waits until so many requests were made.
+        async fn requests(&self, count: usize) {
+            while self.api.requests().len() < count {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    fn pod(name: &str) -> ObjectReference {
+        let (kind, api_version) = ("Pod".into(), "v1".into());
+        let (namespace, name) = ("ns".into(), name.into());
+        ObjectReference { kind, api_version, namespace, name, ..ObjectReference::default() }
+    }
+
+    #[tokio::test]
+    async fn an_event_is_written_as_upstream_writes_it_and_counted_by_a_patch() {
+        let (recording, broadcaster) = Recording::new();
+        broadcaster.start(&recording.tasks);
+        recording.clock.advance(Duration::from_secs(1));
+        let about = pod("a").part("spec.containers{c}");
+        recording.recorder.event(&about, "Normal", "Pulled", "Image is here");
+        recording.requests(1).await;
+        recording.clock.advance(Duration::from_secs(9));
+        recording.recorder.event(&about, "Normal", "Pulled", "Image is here");
+        recording.requests(2).await;
+        let requests = recording.api.requests();
+        assert_eq!(requests[0], "POST /api/v1/namespaces/ns/events");
+        assert_eq!(requests[1], "PATCH /api/v1/namespaces/ns/events/a.3b9aca00");
+        let mut written = recording.api.objects()[0].to_value();
+        written["metadata"]["resourceVersion"].take();
+        let expected = json!({
+            "metadata": { "name": "a.3b9aca00", "namespace": "ns", "resourceVersion": null },
+            "involvedObject": { "kind": "Pod", "namespace": "ns", "name": "a", "apiVersion": "v1",
+                "fieldPath": "spec.containers{c}" },
+            "reason": "Pulled", "message": "Image is here", "type": "Normal", "count": 2,
+            "source": { "component": "kubelet", "host": "node-1" },
+            "firstTimestamp": "1970-01-01T00:00:01Z", "lastTimestamp": "1970-01-01T00:00:10Z",
+            "eventTime": null, "reportingComponent": "kubelet", "reportingInstance": "node-1",
+        });
+        assert_eq!(written, expected);
+        recording.tasks.stop_and_wait().await;
+    }
+
+    #[tokio::test]
+    async fn names_differ_though_time_stands_still_and_are_names() {
+        let (recording, broadcaster) = Recording::new();
+        broadcaster.start(&recording.tasks);
+        recording.recorder.event(pod("a"), "Normal", "One", "1");
+        recording.recorder.event(pod("a"), "Normal", "Two", "2");
+        recording.recorder.event(pod("system:a"), "Normal", "Three", "3");
+        recording.requests(3).await;
+        let names: Vec<String> =
+            recording.api.objects().iter().map(|object| object.metadata.name.clone()).collect();
+        assert_eq!(names.len(), 3);
+        assert!(names.iter().all(|name| names::dns1123_subdomain(name).is_empty()), "{names:?}");
+        recording.tasks.stop_and_wait().await;
+    }
+
+    #[tokio::test]
+    async fn what_expired_is_told_anew_and_what_is_refused_is_dropped() {
+        let (recording, broadcaster) = Recording::new();
+        broadcaster.start(&recording.tasks);
+        recording.api.fail_with(vec![Status::bad_request("no")]);
+        recording.recorder.event(pod("a"), "Normal", "Refused", "1");
+        recording.recorder.event(pod("a"), "Normal", "Kept", "2");
+        recording.requests(2).await;
+        recording.api.delete(&recording.api.objects()[0].key());
+        recording.recorder.event(pod("a"), "Normal", "Kept", "2");
+        recording.requests(4).await;
+        assert!(recording.api.requests()[2].starts_with("PATCH"));
+        assert_eq!(recording.api.objects()[0].to_value()["count"], 2);
+        recording.tasks.stop_and_wait().await;
+    }
+
+    #[tokio::test]
+    async fn above_the_bound_events_are_dropped() {
+        let (recording, broadcaster) = Recording::new();
+        for number in 0..MAX_QUEUED_EVENTS + 5 {
+            recording.recorder.event(pod(&format!("p{number}")), "Normal", "Reason", "m");
+        }
+        broadcaster.start(&recording.tasks);
+        recording.requests(MAX_QUEUED_EVENTS).await;
+        recording.recorder.event(pod("last"), "Normal", "Reason", "m");
+        recording.requests(MAX_QUEUED_EVENTS + 1).await;
+        let objects = recording.api.objects();
+        assert_eq!(objects.len(), MAX_QUEUED_EVENTS + 1);
+        assert!(objects.iter().any(|object| object.metadata.name.starts_with("last.")));
+        recording.tasks.stop_and_wait().await;
+    }
 }

@@ -176,3 +176,80 @@ impl Index {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object(key: usize, color: usize, revision: usize) -> Arc<Object> {
+        let (namespace, name) = (format!("ns{}", key % 3), format!("o{key}"));
+        let labels = json!({ "color": color.to_string() });
+        let metadata = json!({ "namespace": namespace, "name": name, "labels": labels,
+            "resourceVersion": revision.to_string() });
+        Arc::new(Object::from_value(&json!({ "metadata": metadata }), vec![]).unwrap())
+    }
+
+    fn color(object: &Object) -> Vec<String> {
+        object.metadata.labels.get("color").cloned().into_iter().collect()
+    }
+
+    /// Random writes from several threads, each of which owns its keys, then a comparison with what each remembers.
+    #[test]
+    fn hammered_it_holds_what_was_written_last_and_its_indices_agree() {
+        let indexer = Arc::new(Indexer::new());
+        indexer.add_index("color", color);
+        let hammer = |thread: usize| {
+            let indexer = indexer.clone();
+            std::thread::spawn(move || {
+                let mut random = fastrand::Rng::with_seed(thread as u64);
+                let mut model: BTreeMap<String, Arc<Object>> = BTreeMap::new();
+                for round in 0..2_000 {
+                    let object = object(thread * 100 + random.usize(..100), random.usize(..5), round);
+                    let key = object.key();
+                    if random.usize(..4) == 0 {
+                        assert_eq!(indexer.delete(&key).is_some(), model.remove(&key).is_some());
+                    } else {
+                        indexer.update(key.as_str().into(), object.clone());
+                        model.insert(key, object);
+                    }
+                    // A reader never sees an object under a value that it does not have.
+                    let red = indexer.by_index("color", "0");
+                    assert!(red.iter().all(|object| object.metadata.labels["color"] == "0"));
+                }
+                model
+            })
+        };
+        let threads: Vec<_> = (0..4).map(hammer).collect();
+        let model: BTreeMap<String, Arc<Object>> =
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+        let held: Vec<String> = indexer.list().iter().map(|object| format!("{object:?}")).collect();
+        let expected: Vec<String> = model.values().map(|object| format!("{object:?}")).collect();
+        assert_eq!(held, expected);
+        indexer.add_index("late", color);
+        for (index, values_of) in [
+            ("color", color as IndexFunc),
+            ("late", color),
+            (NAMESPACE_INDEX, |object| vec![object.metadata.namespace.clone()]),
+        ] {
+            let mut seen = 0;
+            for value in indexer.index_values(index) {
+                let found = indexer.by_index(index, &value);
+                assert!(!found.is_empty() && found.iter().all(|object| values_of(object) == [value.clone()]));
+                seen += found.len();
+            }
+            assert_eq!(seen, model.len(), "{index}");
+        }
+    }
+
+    #[test]
+    fn a_replacement_leaves_nothing_of_what_was() {
+        let indexer = Indexer::new();
+        indexer.update("ns0/o0".into(), object(0, 1, 1));
+        indexer.replace([("ns1/o1".into(), object(1, 2, 2))]);
+        assert_eq!(indexer.list_keys(), [Arc::from("ns1/o1")]);
+        assert_eq!(indexer.index_values(NAMESPACE_INDEX), ["ns1"]);
+        assert_eq!(indexer.index_keys(NAMESPACE_INDEX, "ns1"), [Arc::from("ns1/o1")]);
+        assert!(indexer.by_index("nothing of the sort", "x").is_empty());
+    }
+}

@@ -37,6 +37,9 @@ pub mod token_bucket;
 pub mod component;
 pub mod tasks;
 
+#[cfg(test)]
+mod fake;
+
 pub use client::Client;
 pub use component::ComponentContext;
 pub use event_recorder::EventRecorder;

@@ -217,3 +217,213 @@ fn is_too_large(status: &Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     causes.into_iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::Mutex;
+
+    use chrono::DateTime;
+    use serde_json::json;
+
+    use super::*;
+    use crate::apimachinery::status::{StatusCause, StatusDetails};
+    use crate::apimachinery::watch::Bookmark;
+
+    /// Answers with what the test has written down, notes what was asked and what was stored, and when the script
+    /// ends says nothing any more.
+    #[derive(Default)]
+    struct Script {
+        lists: Mutex<VecDeque<Result<List, Status>>>,
+        watches: Mutex<VecDeque<Result<Vec<WatchEvent>, Status>>>,
+        log: Mutex<Vec<String>>,
+    }
+
+    impl Script {
+        fn note(&self, text: String) {
+            self.log.lock().unwrap().push(text);
+        }
+    }
+
+    impl ListerWatcher for Arc<Script> {
+        type Events = mpsc::Receiver<WatchEvent>;
+
+        async fn list(&self, options: &ListOptions) -> Result<List, Status> {
+            let next = self.lists.lock().unwrap().pop_front();
+            let Some(answer) = next else { return std::future::pending().await };
+            self.note(format!("list {}", options.resource_version.as_deref().unwrap_or("newest")));
+            answer
+        }
+
+        async fn watch(&self, options: &ListOptions) -> Result<Self::Events, Status> {
+            let next = self.watches.lock().unwrap().pop_front();
+            let Some(answer) = next else { return std::future::pending().await };
+            self.note(format!("watch {}", options.resource_version.as_deref().unwrap_or_default()));
+            let (sender, receiver) = mpsc::channel(16);
+            answer?.into_iter().for_each(|event| sender.try_send(event).unwrap());
+            Ok(receiver)
+        }
+    }
+
+    impl ReflectorStore for Script {
+        fn replace(&self, items: Vec<Arc<Object>>, resource_version: u64) {
+            self.note(format!("replace {items:?} at {resource_version}"));
+        }
+        fn add(&self, object: Arc<Object>) {
+            self.note(format!("add {object:?}"));
+        }
+        fn update(&self, object: Arc<Object>) {
+            self.note(format!("update {object:?}"));
+        }
+        fn delete(&self, object: Arc<Object>) {
+            self.note(format!("delete {object:?}"));
+        }
+        fn bookmark(&self, resource_version: u64) {
+            self.note(format!("bookmark {resource_version}"));
+        }
+    }
+
+    fn object(name: &str, revision: u64) -> Arc<Object> {
+        let tree = json!({"metadata": {"name": name, "resourceVersion": revision.to_string()}});
+        Arc::new(Object::from_value(&tree, vec![]).unwrap())
+    }
+
+    fn bookmark(resource_version: u64) -> WatchEvent {
+        WatchEvent::Bookmark(Bookmark { resource_version, initial_events_end: false })
+    }
+
+    fn too_large() -> Status {
+        let cause = StatusCause {
+            reason: "ResourceVersionTooLarge".into(),
+            message: "Too large resource version".into(),
+            field: String::new(),
+        };
+        Status::timeout("Too large resource version")
+            .with_details(StatusDetails { causes: vec![cause], ..StatusDetails::default() })
+    }
+
+    /// Plays a script to its end; returns what was asked and stored, with the pauses between.
+    async fn play(
+        lists: Vec<Result<List, Status>>,
+        watches: Vec<Result<Vec<WatchEvent>, Status>>,
+    ) -> Vec<String> {
+        let script = Arc::new(Script::default());
+        *script.lists.lock().unwrap() = lists.into();
+        *script.watches.lock().unwrap() = watches.into();
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        let reflector = Reflector::new(script.clone(), script.clone(), clock.clone(), Entropy::seeded(1));
+        let task = tokio::spawn(reflector.run());
+        // On this runtime of one thread the reflector has gone as far as it can when it yields.
+        tokio::task::yield_now().await;
+        while let Some(pause) = clock.next_wake() {
+            assert!(pause >= Duration::from_millis(800) && pause <= Duration::from_secs(60), "{pause:?}");
+            script.note("pause".into());
+            clock.advance(pause);
+            tokio::task::yield_now().await;
+        }
+        task.abort();
+        let log = script.log.lock().unwrap().clone();
+        log
+    }
+
+    #[tokio::test]
+    async fn a_closed_watch_goes_on_after_the_last_revision_bookmarks_included() {
+        let log = play(
+            vec![Ok(List::complete(vec![object("a", 3)], 4))],
+            vec![
+                Ok(vec![WatchEvent::Added(object("b", 5)), WatchEvent::Modified(object("a", 6))]),
+                Ok(vec![WatchEvent::Deleted(object("a", 9)), bookmark(12)]),
+                Ok(vec![bookmark(13)]),
+            ],
+        );
+        let expected = [
+            "list 0",
+            "replace [a@3] at 4",
+            "watch 4",
+            "add b@5",
+            "update a@6",
+            "watch 6",
+            "delete a@9",
+            "bookmark 12",
+            "watch 12",
+            "bookmark 13",
+        ];
+        assert_eq!(log.await, expected);
+    }
+
+    #[tokio::test]
+    async fn a_watch_that_is_too_old_is_cured_by_a_list() {
+        let lists = vec![
+            Ok(List::complete(vec![], 4)),
+            Err(Status::expired("compacted")),
+            Ok(List::complete(vec![object("a", 18)], 20)),
+            Err(too_large()),
+            Ok(List::complete(vec![], 30)),
+        ];
+        let expired = || Status::expired("too old resource version");
+        let log = play(
+            lists,
+            vec![
+                Ok(vec![WatchEvent::Added(object("b", 5)), WatchEvent::Error(expired())]),
+                Err(expired()),
+                Ok(vec![bookmark(31)]),
+            ],
+        );
+        let expected = [
+            "list 0",
+            "replace [] at 4",
+            "watch 4",
+            "add b@5",
+            "pause",
+            "list 5",
+            "list newest",
+            "replace [a@18] at 20",
+            "watch 20",
+            "pause",
+            "list 20",
+            "list newest",
+            "replace [] at 30",
+            "watch 30",
+            "bookmark 31",
+        ];
+        assert_eq!(log.await, expected);
+    }
+
+    #[tokio::test]
+    async fn a_busy_server_is_asked_again_and_other_failures_lead_to_a_list() {
+        let lists = vec![
+            Err(Status::internal("down")),
+            Ok(List::complete(vec![], 4)),
+            Ok(List::complete(vec![], 6)),
+            Ok(List::complete(vec![], 8)),
+        ];
+        let log = play(
+            lists,
+            vec![
+                Err(Status::too_many_requests("busy", 0)),
+                Ok(vec![WatchEvent::Error(Status::internal("oh"))]),
+                Ok(vec![]),
+                Ok(vec![bookmark(9)]),
+            ],
+        );
+        let expected = [
+            "list 0",
+            "pause",
+            "list 0",
+            "replace [] at 4",
+            "watch 4",
+            "pause",
+            "watch 4",
+            "pause",
+            "list 4",
+            "replace [] at 6",
+            "watch 6",
+            "pause",
+            "list 6",
+            "replace [] at 8",
+            "watch 8",
+            "bookmark 9",
+        ];
+        assert_eq!(log.await, expected);
+    }
+}

@@ -139,3 +139,52 @@ pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a text")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::DateTime;
+
+    fn tasks(clock: &Clock) -> Tasks {
+        Tasks::new(clock.clone(), Entropy::seeded(1))
+    }
+
+    #[tokio::test]
+    async fn what_panics_starts_again_after_a_pause() {
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        let tasks = tasks(&clock);
+        let runs = Arc::new(AtomicU64::new(0));
+        let counted = runs.clone();
+        tasks.supervise("clumsy", move || {
+            let run = counted.fetch_add(1, Ordering::SeqCst);
+            async move { assert!(run >= 2, "on purpose") }
+        });
+        while runs.load(Ordering::SeqCst) < 3 {
+            if let Some(pause) = clock.next_wake() {
+                assert!(pause >= Duration::from_secs(1));
+                clock.advance(pause);
+            }
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(tasks.restarts(), 2);
+        tasks.stop_and_wait().await;
+    }
+
+    #[tokio::test]
+    async fn dropping_the_guard_ends_what_runs_and_nothing_starts_after_it() {
+        let tasks = tasks(&Clock::stepped(DateTime::UNIX_EPOCH));
+        let alive = Arc::new(());
+        let guard = tasks.stop_on_drop();
+        let (inner, held) = (tasks.clone(), alive.clone());
+        tasks.spawn("holds its own tasks", async move {
+            std::future::pending::<()>().await;
+            drop((inner, held));
+        });
+        tokio::task::yield_now().await;
+        drop(guard);
+        while Arc::strong_count(&alive) > 1 {
+            tokio::task::yield_now().await;
+        }
+        assert!(tasks.spawn("too late", async {}).is_none());
+    }
+}

@@ -135,3 +135,64 @@ impl<K: QueueKey> Waiting<K> {
         self.by_time.insert(place, (key, cause));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::flow::Flow;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn queue() -> (DelayingQueue<String>, Clock) {
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        (DelayingQueue::new(Queue::new("test", Flow::off()), clock.clone()), clock)
+    }
+
+    #[tokio::test]
+    async fn keys_come_when_their_time_has_come_the_earlier_of_two_standing() {
+        let (queue, clock) = queue();
+        queue.add_after("b".into(), 2 * SECOND);
+        queue.add_after("a".into(), 9 * SECOND);
+        queue.add_after("a".into(), SECOND);
+        queue.add_after("a".into(), 5 * SECOND);
+        queue.add_after("now".into(), Duration::ZERO);
+        assert_eq!(queue.get().await.as_deref(), Some("now"));
+        assert_eq!((queue.waiting_len(), queue.len()), (2, 0));
+        let worker = tokio::spawn({
+            let (queue, clock) = (queue.clone(), clock.clone());
+            async move {
+                let first = (queue.get().await.unwrap(), clock.elapsed());
+                [first, (queue.get().await.unwrap(), clock.elapsed())]
+            }
+        });
+        tokio::task::yield_now().await;
+        while !worker.is_finished() {
+            clock.advance(clock.next_wake().unwrap_or(SECOND));
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(worker.await.unwrap(), [("a".to_owned(), SECOND), ("b".to_owned(), 2 * SECOND)]);
+        assert_eq!(queue.waiting_len(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_sleeps_hears_of_an_earlier_time_and_of_a_shutdown() {
+        let (queue, clock) = queue();
+        queue.add_after("late".into(), 60 * SECOND);
+        let worker = tokio::spawn({
+            let queue = queue.clone();
+            async move { (queue.get().await, queue.get().await) }
+        });
+        tokio::task::yield_now().await;
+        assert_eq!(clock.next_wake(), Some(60 * SECOND));
+        queue.add_after("early".into(), SECOND);
+        tokio::task::yield_now().await;
+        assert_eq!(clock.next_wake(), Some(SECOND));
+        clock.advance(SECOND);
+        tokio::task::yield_now().await;
+        queue.shutdown();
+        queue.add_after("too late".into(), SECOND);
+        assert_eq!(worker.await.unwrap(), (Some("early".to_owned()), None));
+    }
+}

@@ -185,3 +185,133 @@ impl<K> State<K> {
         self.queue.is_empty() && self.dirty.is_empty() && self.processing.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::clock::Clock;
+
+    fn queue() -> Queue<String> {
+        Queue::new("test", Flow::off())
+    }
+
+    fn next(queue: &Queue<String>) -> Option<String> {
+        match queue.try_get() {
+            Next::Key(key) => Some(key),
+            Next::Empty | Next::ShutDown => None,
+        }
+    }
+
+    #[test]
+    fn a_key_waits_once_and_while_a_worker_has_it_for_later() {
+        let queue = queue();
+        ["a", "b", "a", "c"].into_iter().for_each(|key| queue.add(key.into()));
+        assert_eq!((queue.len(), next(&queue).as_deref()), (3, Some("a")));
+        queue.add("a".into());
+        queue.add("a".into());
+        assert_eq!(queue.len(), 2, "a worker has it");
+        queue.done(&"a".into());
+        let rest: Vec<String> = std::iter::from_fn(|| next(&queue)).collect();
+        assert_eq!(rest, ["b", "c", "a"]);
+        queue.done(&"a".into());
+        queue.done(&"never had".into());
+        assert!(queue.is_empty());
+    }
+
+    #[tokio::test]
+    async fn after_a_shutdown_workers_get_what_is_left_and_then_nothing() {
+        let queue = queue();
+        queue.add("a".into());
+        queue.shutdown();
+        queue.add("b".into());
+        assert_eq!(queue.get().await.as_deref(), Some("a"));
+        assert_eq!(queue.get().await, None);
+        let draining = tokio::spawn({
+            let queue = queue.clone();
+            async move { queue.shutdown_with_drain().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!draining.is_finished(), "a worker still has a");
+        queue.done(&"a".into());
+        draining.await.unwrap();
+    }
+
+    #[test]
+    fn the_first_cause_stands_until_the_key_is_taken() {
+        let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
+        let queue: Queue<String> = Queue::new("test", flow.clone());
+        let cause = flow.record(None, Step::Validated);
+        queue.add_caused("a".into(), cause);
+        queue.add("a".into());
+        let key = next(&queue).unwrap();
+        assert_eq!(queue.cause_of(&key), Some(StepId(cause.0 + 1)));
+        queue.add("a".into());
+        assert_eq!(queue.cause_of(&key), Some(StepId(cause.0 + 1)), "not that of its next round");
+        queue.done(&key);
+        assert_eq!(queue.cause_of(&key), None);
+    }
+
+    /// What a hammered queue is checked against.
+    #[derive(Default)]
+    struct Account {
+        /// How often each key was asked for, counted before it was added.
+        asked: HashMap<String, u64>,
+        /// That count when a worker last began to look.
+        seen: HashMap<String, u64>,
+        held: HashSet<String>,
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn hammered_no_two_workers_have_a_key_and_nothing_is_lost() {
+        let (queue, account) = (queue(), Arc::new(Mutex::new(Account::default())));
+        let worker = |seed: u64| {
+            let (queue, account) = (queue.clone(), account.clone());
+            async move {
+                let mut random = fastrand::Rng::with_seed(seed);
+                while let Some(key) = queue.get().await {
+                    {
+                        let mut account = account.lock().unwrap();
+                        assert!(account.held.insert(key.clone()), "two workers have {key}");
+                        let asked = account.asked[&key];
+                        account.seen.insert(key.clone(), asked);
+                    }
+                    for _ in 0..random.usize(..4) {
+                        tokio::task::yield_now().await;
+                    }
+                    account.lock().unwrap().held.remove(&key);
+                    queue.done(&key);
+                }
+            }
+        };
+        let producer = |seed: u64| {
+            let (queue, account) = (queue.clone(), account.clone());
+            async move {
+                let mut random = fastrand::Rng::with_seed(seed);
+                for _ in 0..3_000 {
+                    let key = random.usize(..40).to_string();
+                    *account.lock().unwrap().asked.entry(key.clone()).or_default() += 1;
+                    queue.add(key);
+                    if random.usize(..8) == 0 {
+                        tokio::task::yield_now().await;
+                    }
+                }
+            }
+        };
+        let workers: Vec<_> = (0..8).map(|seed| tokio::spawn(worker(seed))).collect();
+        let producers: Vec<_> = (10..18).map(|seed| tokio::spawn(producer(seed))).collect();
+        for producer in producers {
+            producer.await.unwrap();
+        }
+        queue.shutdown_with_drain().await;
+        for worker in workers {
+            worker.await.unwrap();
+        }
+        let account = account.lock().unwrap();
+        assert_eq!(account.seen, account.asked);
+        assert!(account.held.is_empty());
+    }
+}

@@ -109,3 +109,31 @@ impl<K> RateLimiter<K> for MaxOfRateLimiter<K> {
         self.limiters.iter().map(|limiter| limiter.num_requeues(key)).max().unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+
+    #[test]
+    fn each_failure_doubles_the_wait_until_it_is_forgotten() {
+        let milliseconds = Duration::from_millis;
+        let limiter = ItemExponentialFailureRateLimiter::new(milliseconds(5), Duration::from_secs(1000));
+        let waits: Vec<Duration> = (0..4).map(|_| limiter.when(&"a")).collect();
+        assert_eq!(waits, [5, 10, 20, 40].map(milliseconds));
+        assert_eq!((limiter.num_requeues(&"a"), limiter.when(&"b")), (4, milliseconds(5)));
+        (0..100).for_each(|_| assert!(limiter.when(&"a") <= Duration::from_secs(1000)));
+        assert_eq!(limiter.when(&"a"), Duration::from_secs(1000));
+        limiter.forget(&"a");
+        assert_eq!((limiter.num_requeues(&"a"), limiter.when(&"a")), (0, milliseconds(5)));
+    }
+
+    #[test]
+    fn a_controller_waits_for_the_slower_of_key_and_bucket() {
+        let limiter = default_controller_rate_limiter::<usize>(Clock::stepped(DateTime::UNIX_EPOCH));
+        assert!((0..100).all(|key| limiter.when(&key) == Duration::from_millis(5)));
+        assert_eq!(limiter.when(&100), Duration::from_millis(100), "the burst is used up");
+        assert_eq!(limiter.when(&101), Duration::from_millis(200));
+    }
+}

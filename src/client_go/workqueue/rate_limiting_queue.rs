@@ -75,3 +75,37 @@ impl<K> Deref for WorkQueue<K> {
         &self.queue
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use chrono::DateTime;
+    use serde_json::json;
+
+    use super::*;
+    use crate::flow::{Step, StepId};
+
+    #[tokio::test]
+    async fn a_key_that_failed_comes_back_later_with_its_cause() {
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        let flow = Flow::new(clock.clone());
+        let queue: WorkQueue<String> = WorkQueue::new("test", "tester", clock.clone(), flow.clone());
+        let (component, resource, key) = (flow.name("tester"), "pods".into(), "a".into());
+        let informed = flow.record(None, Step::InformerUpdated { component, resource, key, revision: 7 });
+        let tree = json!({ "metadata": { "name": "a", "resourceVersion": "7" } });
+        queue.add_because("a".into(), &Object::from_value(&tree, vec![]).unwrap());
+        let key = queue.get().await.unwrap();
+        let enqueued = StepId(informed.0 + 1);
+        assert_eq!(queue.cause_of(&key), Some(enqueued));
+        queue.add_rate_limited(key.clone());
+        queue.done(&key);
+        assert_eq!((queue.num_requeues(&key), queue.waiting_len()), (1, 1));
+        clock.advance(Duration::from_millis(5));
+        let key = queue.get().await.unwrap();
+        assert_eq!(queue.cause_of(&key), Some(StepId(enqueued.0 + 1)));
+        queue.forget(&key);
+        queue.done(&key);
+        assert_eq!(queue.num_requeues(&key), 0);
+    }
+}
