@@ -43,8 +43,8 @@ pub fn generate(worker: &PodWorker, phase: &str, generation: i64, now: Time) -> 
             reason: reason.into(),
             message,
             last_transition_time: old.and_then(|old| old.last_transition_time).or(Some(now)),
-            last_update_time: None,
             observed_generation: Some(generation),
+            ..Condition::default()
         }
     });
     made.collect()

@@ -44,6 +44,9 @@ pub struct Condition {
     /// When anything about it last changed (Deployments).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<Time>,
+    /// When it was last confirmed (Nodes).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_heartbeat_time: Option<Time>,
     /// The generation that it speaks of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
