@@ -17,3 +17,5 @@ pub mod files;
 pub mod pki;
 
 pub mod kubelet;
+
+pub mod controllers;

@@ -1,4 +1,5 @@
-//! ReplicaSet and ReplicationController, as controllers read them: the two differ in the form of their selector only.
+//! ReplicaSet and ReplicationController, as controllers read them: the two differ in the form of their
+//! selector only.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,0 +1,278 @@
+//! Disruption budgets: how many pods of each may be evicted now (`pkg/controller/disruption`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use serde_json::{Map, Value, json};
+
+use super::conditions::{conditions_value, new_condition, set_condition};
+use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+use super::status::update_status;
+use crate::apimachinery::labels::Selector;
+use crate::apimachinery::object::{Object, OwnerReference, split_key};
+use crate::apimachinery::status::Status;
+use crate::apimachinery::time::{Time, rfc3339};
+use crate::apis::apps::deployment::DEPLOYMENTS;
+use crate::apis::apps::replica_set::REPLICA_SETS;
+use crate::apis::apps::stateful_set::STATEFUL_SETS;
+use crate::apis::core::pod::PODS;
+use crate::apis::core::replication_controller::REPLICATION_CONTROLLERS;
+use crate::apis::kind::Builtin;
+use crate::apis::policy::pod_disruption_budget::POD_DISRUPTION_BUDGETS;
+use crate::apis::views::meta::Condition;
+use crate::apis::views::pod::Pod;
+use crate::apis::views::pod_disruption_budget::{PodDisruptionBudget, PodDisruptionBudgetStatus};
+use crate::client_go::component::ComponentContext;
+use crate::client_go::lister::Lister;
+
+/// Upstream's `DeletionTimeout`: after so long an eviction that was granted is taken to have failed.
+const DELETION_TIMEOUT_SECONDS: i64 = 2 * 60;
+const DISRUPTION_ALLOWED: &str = "DisruptionAllowed";
+/// The kinds whose size a budget may be measured by; a ReplicaSet's is its deployment's.
+static SCALED: [&Builtin; 4] = [&REPLICA_SETS, &DEPLOYMENTS, &STATEFUL_SETS, &REPLICATION_CONTROLLERS];
+
+/// The controller of PodDisruptionBudgets.
+pub struct DisruptionController {
+    budgets: Lister,
+    pods: Lister,
+    scaled: Vec<(&'static Builtin, Lister)>,
+}
+
+impl DisruptionController {
+    /// With its informers.
+    pub fn new(ctx: &ComponentContext) -> DisruptionController {
+        let budgets = ctx.informers.informer(&POD_DISRUPTION_BUDGETS).lister();
+        let scaled = SCALED.iter().map(|kind| (*kind, ctx.informers.informer(kind).lister())).collect();
+        DisruptionController { budgets, pods: ctx.informers.informer(&PODS).lister(), scaled }
+    }
+
+    /// How many pods there should be, and how many of them healthy.
+    fn expected(&self, budget: &PodDisruptionBudget, pods: &[Arc<Object>]) -> Result<(i64, i64), String> {
+        let count = pods.len() as i64;
+        if let Some(max_unavailable) = &budget.spec.max_unavailable {
+            let expected = self.expected_scale(pods)?;
+            let unavailable = max_unavailable.scaled(expected, true)?;
+            return Ok((expected, (expected - unavailable).max(0)));
+        }
+        match &budget.spec.min_available {
+            None => Ok((count, 0)),
+            Some(number @ crate::apimachinery::int_or_string::IntOrString::Int(_)) => {
+                Ok((count, number.scaled(count, true)?))
+            }
+            Some(share) => {
+                let expected = self.expected_scale(pods)?;
+                Ok((expected, share.scaled(expected, true)?))
+            }
+        }
+    }
+
+    /// The sum of the sizes of all that controls the pods.
+    fn expected_scale(&self, pods: &[Arc<Object>]) -> Result<i64, String> {
+        let mut scales = BTreeMap::new();
+        for pod in pods {
+            let Some(owner) = pod.controller() else { continue };
+            if let Some((uid, replicas)) = self.scale_of(&pod.metadata.namespace, owner)? {
+                scales.insert(uid, replicas);
+            }
+        }
+        Ok(scales.values().sum())
+    }
+
+    fn scale_of(&self, namespace: &str, owner: &OwnerReference) -> Result<Option<(String, i64)>, String> {
+        let is_kind = |kind: &Builtin| *kind.kind == *owner.kind && kind.api_version() == owner.api_version;
+        let Some((kind, lister)) = self.scaled.iter().find(|(kind, _)| is_kind(kind)) else {
+            let (kind, version) = (&owner.kind, &owner.api_version);
+            return Err(format!("{kind}.{version} does not implement the scale subresource"));
+        };
+        let Some(object) = lister.get(namespace, &owner.name).filter(|it| it.metadata.uid == owner.uid)
+        else {
+            return Ok(None);
+        };
+        if let Some(deployment) = object.controller().filter(|_| *kind.kind == *REPLICA_SETS.kind) {
+            return self.scale_of(namespace, deployment);
+        }
+        let replicas = object.to_value()["spec"]["replicas"].as_i64().unwrap_or(1);
+        Ok(Some((owner.uid.clone(), replicas)))
+    }
+}
+
+impl Controller for DisruptionController {
+    const NAME: &'static str = "disruption";
+    const EVENT_SOURCE: &'static str = "controllermanager";
+    const WORKERS: usize = 1;
+
+    fn watches(&self) -> Watches {
+        let budgets = self.budgets.clone();
+        let pods = move |change: &Change<'_>, enqueue: &Enqueue| {
+            let states = [Some(change.object()), change.old()];
+            let keys = states.into_iter().flatten().flat_map(|pod| selecting(&budgets, pod));
+            keys.collect::<BTreeSet<_>>().into_iter().for_each(|key| enqueue.batched(key));
+        };
+        let mut watches = Watches::of(&POD_DISRUPTION_BUDGETS).maps(&PODS, pods);
+        for (kind, _) in &self.scaled {
+            // Expectations follow a change of size, which need not change any pod.
+            let budgets = self.budgets.clone();
+            watches = watches.maps(kind, move |change, enqueue| {
+                let is_resized =
+                    change.old().is_some_and(|old| old.metadata.generation != generation(change));
+                if is_resized {
+                    let namespace = &change.object().metadata.namespace;
+                    let budgets = budgets.list(namespace, &Selector::everything());
+                    budgets.into_iter().for_each(|budget| enqueue.batched(budget.key()));
+                }
+            });
+        }
+        watches
+    }
+
+    async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
+        let (namespace, name) = split_key(key);
+        let Some(object) = self.budgets.get(namespace, name) else { return Ok(Action::Done) };
+        let budget = object.view::<PodDisruptionBudget>();
+        let Ok(selector) = selector(&budget) else { return Ok(Action::Done) };
+        let pods = self.pods.list(namespace, &selector);
+        if pods.is_empty() {
+            ctx.event(&POD_DISRUPTION_BUDGETS, &object, "Normal", "NoPods", "No matching pods found");
+        }
+        let now = ctx.clock.now();
+        let mut status = match self.expected(&budget, &pods) {
+            Ok(expected) => calculate(&budget, &pods, expected, now),
+            Err(text) => {
+                let message = format!("Failed to calculate the number of expected pods: {text}");
+                let reason = "CalculateExpectedPodCountFailed";
+                ctx.event(&POD_DISRUPTION_BUDGETS, &object, "Warning", reason, message);
+                failed(&budget, &text, now)
+            }
+        };
+        status.observed_generation = object.metadata.generation;
+        status.conditions.iter_mut().for_each(|it| it.observed_generation = Some(object.metadata.generation));
+        if status != budget.status {
+            update_status(&ctx.client, &POD_DISRUPTION_BUDGETS, &object, |tree| put(tree, &status)).await?;
+        }
+        Ok(next_check(&status, now))
+    }
+}
+
+fn generation(change: &Change<'_>) -> i64 {
+    change.object().metadata.generation
+}
+
+/// A null selector selects nothing, an empty one everything.
+fn selector(budget: &PodDisruptionBudget) -> Result<Selector, String> {
+    budget.spec.selector.as_ref().map_or(Ok(Selector::nothing()), |selector| selector.selector())
+}
+
+fn selecting(budgets: &Lister, pod: &Object) -> Vec<Key> {
+    let selects = |budget: &Arc<Object>| {
+        let selector = selector(&budget.view::<PodDisruptionBudget>());
+        selector.is_ok_and(|selector| selector.matches(&pod.metadata.labels))
+    };
+    let budgets = budgets.list(&pod.metadata.namespace, &Selector::everything());
+    budgets.iter().filter(|budget| selects(budget)).map(|budget| budget.key()).collect()
+}
+
+fn calculate(
+    budget: &PodDisruptionBudget,
+    pods: &[Arc<Object>],
+    (expected, desired): (i64, i64),
+    now: Time,
+) -> PodDisruptionBudgetStatus {
+    let disrupted = still_disrupted(budget, pods, now);
+    let is_healthy = |pod: &Object| {
+        !pod.is_deleting() && !disrupted.contains_key(&pod.metadata.name) && pod.view::<Pod>().is_ready()
+    };
+    let healthy = pods.iter().filter(|pod| is_healthy(pod)).count() as i64;
+    let allowed = if expected > 0 { (healthy - desired).max(0) } else { 0 };
+    let mut conditions = budget.status.conditions.clone();
+    let (status, reason) =
+        if allowed > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
+    set_condition(&mut conditions, new_condition(DISRUPTION_ALLOWED, status, reason, "", now));
+    PodDisruptionBudgetStatus {
+        disrupted_pods: disrupted,
+        disruptions_allowed: allowed,
+        current_healthy: healthy,
+        desired_healthy: desired,
+        expected_pods: expected,
+        conditions,
+        ..budget.status.clone()
+    }
+}
+
+/// Until the sync succeeds again, nothing may be evicted.
+fn failed(budget: &PodDisruptionBudget, text: &str, now: Time) -> PodDisruptionBudgetStatus {
+    let mut status = PodDisruptionBudgetStatus { disruptions_allowed: 0, ..budget.status.clone() };
+    let condition: Condition = new_condition(DISRUPTION_ALLOWED, "False", "SyncFailed", text, now);
+    set_condition(&mut status.conditions, condition);
+    status
+}
+
+/// Evictions that were granted and are still to be seen.
+fn still_disrupted(budget: &PodDisruptionBudget, pods: &[Arc<Object>], now: Time) -> BTreeMap<String, Time> {
+    let is_expected = |(name, granted): &(&String, &Time)| {
+        let pod = pods.iter().find(|pod| pod.metadata.name == **name);
+        let has_time = now < **granted + TimeDelta::seconds(DELETION_TIMEOUT_SECONDS);
+        pod.is_some_and(|pod| !pod.is_deleting()) && has_time
+    };
+    budget
+        .status
+        .disrupted_pods
+        .iter()
+        .filter(is_expected)
+        .map(|(name, time)| (name.clone(), *time))
+        .collect()
+}
+
+fn next_check(status: &PodDisruptionBudgetStatus, now: Time) -> Action {
+    let timeout = TimeDelta::seconds(DELETION_TIMEOUT_SECONDS);
+    let next = status.disrupted_pods.values().map(|granted| *granted + timeout - now).min();
+    let next = next.and_then(|left| left.to_std().ok());
+    next.map_or(Action::Done, |left| Action::RequeueAfter(left + Duration::from_secs(1)))
+}
+
+fn put(status: &mut Map<String, Value>, new: &PodDisruptionBudgetStatus) {
+    let counts = [
+        ("observedGeneration", new.observed_generation),
+        ("disruptionsAllowed", new.disruptions_allowed),
+        ("currentHealthy", new.current_healthy),
+        ("desiredHealthy", new.desired_healthy),
+        ("expectedPods", new.expected_pods),
+    ];
+    status.extend(counts.map(|(name, count)| (name.to_owned(), count.into())));
+    status.insert("conditions".into(), conditions_value(&new.conditions, true));
+    status.remove("disruptedPods");
+    if !new.disrupted_pods.is_empty() {
+        let times: BTreeMap<&String, String> =
+            new.disrupted_pods.iter().map(|(name, time)| (name, rfc3339(*time))).collect();
+        status.insert("disruptedPods".into(), json!(times));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::DateTime;
+    use serde::Deserialize;
+
+    fn pod(name: &str, ready: &str) -> Arc<Object> {
+        let status = json!({"conditions": [{"type": "Ready", "status": ready}]});
+        Arc::new(Object::from_value(&json!({"metadata": {"name": name}, "status": status}), vec![]).unwrap())
+    }
+
+    #[test]
+    fn what_is_above_the_desired_may_go() {
+        let now = DateTime::from_timestamp(1000, 0).unwrap();
+        let pods = [pod("a", "True"), pod("b", "True"), pod("c", "False")];
+        let budget = PodDisruptionBudget::default();
+        let status = calculate(&budget, &pods, (3, 1), now);
+        let counts = (status.current_healthy, status.desired_healthy, status.expected_pods);
+        assert_eq!((counts, status.disruptions_allowed), ((2, 1, 3), 1));
+        assert_eq!(status.conditions[0].reason, "SufficientPods");
+        let granted = json!({"status": {"disruptedPods": {"a": rfc3339(now), "gone": rfc3339(now)}}});
+        let status = calculate(&PodDisruptionBudget::deserialize(granted).unwrap(), &pods, (3, 1), now);
+        assert_eq!((status.disruptions_allowed, status.disrupted_pods.len()), (0, 1));
+        assert_eq!(next_check(&status, now), Action::RequeueAfter(Duration::from_secs(121)));
+        assert_eq!(calculate(&budget, &pods, (0, 0), now).disruptions_allowed, 0);
+    }
+}

@@ -1,0 +1,123 @@
+//! Which endpoints a service should have, by address type and ports.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::apimachinery::object::Object;
+use crate::apis::views::endpoints::{Endpoint, EndpointConditions, EndpointPort, TargetRef};
+use crate::apis::views::pod::Pod;
+use crate::apis::views::service::Service;
+use crate::client_go::lister::Lister;
+use crate::controllers::service_pods::{hostname, is_endpoint, pod_port};
+
+/// The label of a node that says its zone.
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// What all endpoints of a slice share.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Group {
+    /// `IPv4` or `IPv6`.
+    pub address_type: &'static str,
+    /// Sorted.
+    pub ports: Vec<EndpointPort>,
+}
+
+/// The endpoints of each group. Every address type of the service has at least one group, so that a service
+/// without pods has a slice all the same.
+pub fn groups(
+    object: &Object,
+    service: &Service,
+    pods: &[Arc<Object>],
+    nodes: &Lister,
+) -> BTreeMap<Group, Vec<Endpoint>> {
+    let mut groups: BTreeMap<Group, Vec<Endpoint>> = BTreeMap::new();
+    for address_type in address_types(service) {
+        let mut is_empty = true;
+        for pod in pods.iter().filter(|pod| is_endpoint(pod, true)) {
+            let view = pod.view::<Pod>();
+            let addresses = addresses(&view, address_type);
+            if addresses.is_empty() {
+                continue;
+            }
+            let group = Group { address_type, ports: ports(service, &view) };
+            groups.entry(group).or_default().push(endpoint(object, service, pod, &view, addresses, nodes));
+            is_empty = false;
+        }
+        if is_empty {
+            groups.insert(Group { address_type, ports: vec![] }, vec![]);
+        }
+    }
+    groups
+}
+
+fn address_types(service: &Service) -> Vec<&'static str> {
+    let types: Vec<&'static str> = service
+        .spec
+        .ip_families
+        .iter()
+        .filter_map(|family| match family.as_str() {
+            "IPv4" => Some("IPv4"),
+            "IPv6" => Some("IPv6"),
+            _ => None,
+        })
+        .collect();
+    match types.is_empty() {
+        true if service.spec.cluster_ip.contains(':') => vec!["IPv6"],
+        true => vec!["IPv4"],
+        false => types,
+    }
+}
+
+fn addresses(pod: &Pod, address_type: &str) -> Vec<String> {
+    let is_of_type = |ip: &str| ip.contains(':') == (address_type == "IPv6");
+    let all = pod.status.pod_ips.iter().map(|it| it.ip.as_str());
+    let first = Some(pod.status.pod_ip.as_str()).filter(|ip| !ip.is_empty() && pod.status.pod_ips.is_empty());
+    all.chain(first).filter(|ip| is_of_type(ip)).map(str::to_owned).collect()
+}
+
+fn ports(service: &Service, pod: &Pod) -> Vec<EndpointPort> {
+    let found = service.spec.ports.iter().filter_map(|port| pod_port(port, pod));
+    let mut ports: Vec<EndpointPort> = found
+        .map(|port| EndpointPort {
+            name: port.name,
+            port: Some(port.port),
+            protocol: port.protocol,
+            app_protocol: port.app_protocol,
+        })
+        .collect();
+    ports.sort();
+    ports
+}
+
+/// A pod on its way out never is ready, unless the service publishes whatever there is; but it may still
+/// serve.
+fn endpoint(
+    object: &Object,
+    service: &Service,
+    pod: &Object,
+    view: &Pod,
+    addresses: Vec<String>,
+    nodes: &Lister,
+) -> Endpoint {
+    let (serving, terminating) = (view.is_ready(), pod.is_deleting());
+    let node_name = Some(view.spec.node_name.clone()).filter(|name| !name.is_empty());
+    let node = node_name.as_deref().and_then(|name| nodes.get("", name));
+    let metadata = &pod.metadata;
+    Endpoint {
+        addresses,
+        conditions: EndpointConditions {
+            ready: Some(service.spec.publish_not_ready_addresses || (serving && !terminating)),
+            serving: Some(serving),
+            terminating: Some(terminating),
+        },
+        hostname: hostname(object, pod, view),
+        zone: node.and_then(|node| node.metadata.labels.get(ZONE).cloned()),
+        node_name,
+        target_ref: Some(TargetRef {
+            kind: "Pod".into(),
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            uid: metadata.uid.clone(),
+        }),
+    }
+}

@@ -1,0 +1,232 @@
+//! EndpointSlices: the endpoints of each service in slices of at most a hundred
+//! (`pkg/controller/endpointslice`).
+//!
+//! In: services, their pods, and nodes for their zones. Out: slices that the service owns, so that they go
+//! with it. It must not know what a proxy makes of them. Slices of Endpoints that somebody else writes are
+//! not made here.
+
+mod desired;
+mod pack;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use self::desired::Group;
+use self::pack::{Packed, Plan};
+use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+use super::controller_ref::controller_reference;
+use super::pod_control::is_namespace_terminating;
+use super::service_pods::{self, LAST_CHANGE_TRIGGER_TIME, TriggerTimes};
+use crate::apimachinery::labels::Selector;
+use crate::apimachinery::object::{Object, object_key, split_key};
+use crate::apimachinery::options::DeleteOptions;
+use crate::apimachinery::status::Status;
+use crate::apimachinery::time::{Time, rfc3339};
+use crate::apis::core::node::NODES;
+use crate::apis::core::pod::PODS;
+use crate::apis::core::service::SERVICES;
+use crate::apis::discovery::endpoint_slice::ENDPOINT_SLICES;
+use crate::apis::views::endpoints::EndpointSlice;
+use crate::apis::views::service::Service;
+use crate::client_go::component::ComponentContext;
+use crate::client_go::lister::Lister;
+
+/// The service that a slice belongs to.
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+const CONTROLLER: &str = "endpointslice-controller.k8s.io";
+/// Finds the slices of a service by its key.
+const SERVICE_INDEX: &str = "service";
+
+/// The controller of EndpointSlices.
+pub struct EndpointSliceController {
+    services: Lister,
+    pods: Lister,
+    nodes: Lister,
+    slices: Lister,
+    trigger_times: TriggerTimes,
+    /// By service: the slices that were written and the revisions at which the cache must have them before
+    /// the next round (upstream's `EndpointSliceTracker`). Bound: one entry a service, forgotten with it.
+    written: Mutex<HashMap<Key, Vec<Arc<Object>>>>,
+}
+
+impl EndpointSliceController {
+    /// With its informers.
+    pub fn new(ctx: &ComponentContext) -> EndpointSliceController {
+        let slices = ctx.informers.informer(&ENDPOINT_SLICES);
+        slices.add_index(SERVICE_INDEX, |slice| service_key(slice).into_iter().collect());
+        let [services, pods, nodes] =
+            [&SERVICES, &PODS, &NODES].map(|kind| ctx.informers.informer(kind).lister());
+        EndpointSliceController {
+            services,
+            pods,
+            nodes,
+            slices: slices.lister(),
+            trigger_times: TriggerTimes::default(),
+            written: Mutex::default(),
+        }
+    }
+
+    /// A cache that lacks our last writes would make us write them again, under other names.
+    fn is_stale(&self, key: &Key) -> bool {
+        let mut all = self.written.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let Some(written) = all.get_mut(key) else { return false };
+        written.retain(|slice| {
+            let cached = self.slices.get(&slice.metadata.namespace, &slice.metadata.name);
+            cached.is_none_or(|cached| cached.metadata.resource_version < slice.metadata.resource_version)
+        });
+        let is_stale = !written.is_empty();
+        if !is_stale {
+            all.remove(key);
+        }
+        is_stale
+    }
+
+    fn note_written(&self, key: &Key, slice: Arc<Object>) {
+        let mut all = self.written.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let written = all.entry(key.clone()).or_default();
+        written.retain(|other| other.metadata.uid != slice.metadata.uid);
+        written.push(slice);
+    }
+
+    /// A slice that is gone is not waited for.
+    fn note_deleted(&self, key: &Key, name: &str) {
+        let mut all = self.written.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(written) = all.get_mut(key) {
+            written.retain(|slice| slice.metadata.name != name);
+        }
+    }
+
+    async fn carry_out(
+        &self,
+        ctx: &Reconcile,
+        key: &Key,
+        service: &Owner<'_>,
+        plan: Plan,
+    ) -> Result<(), Status> {
+        let namespace = &service.object.metadata.namespace;
+        for Packed { slice, group, endpoints } in plan.write {
+            let written = match slice {
+                None => {
+                    let tree = service.new_slice(&group, &endpoints);
+                    ctx.client.create(&ENDPOINT_SLICES, namespace, tree).await
+                }
+                Some(slice) => {
+                    let mut tree = slice.to_value();
+                    service.put(&mut tree, &group, &endpoints);
+                    ctx.client.update(&ENDPOINT_SLICES, namespace, &slice.metadata.name, tree).await
+                }
+            };
+            match written {
+                Ok(slice) => self.note_written(key, slice),
+                // The slices would go with the namespace.
+                Err(error) if is_namespace_terminating(&error) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        for slice in plan.delete {
+            let (name, options) = (&slice.metadata.name, DeleteOptions::default());
+            match ctx.client.delete(&ENDPOINT_SLICES, namespace, name, &options).await {
+                Err(error) if !error.is_not_found() => return Err(error),
+                _ => self.note_deleted(key, name),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Controller for EndpointSliceController {
+    const NAME: &'static str = "endpointslice";
+    const EVENT_SOURCE: &'static str = "endpoint-slice-controller";
+
+    fn watches(&self) -> Watches {
+        let services = self.services.clone();
+        // Our own writes come back as additions and updates; what others undo has to be done again.
+        let slices = |change: &Change<'_>, enqueue: &Enqueue| {
+            if !matches!(change, Change::Added(_)) {
+                service_key(change.object()).into_iter().for_each(|key| enqueue.batched(key));
+            }
+        };
+        Watches::of(&SERVICES)
+            .maps(&PODS, move |change, enqueue| service_pods::enqueue_services(&services, change, enqueue))
+            .maps(&ENDPOINT_SLICES, slices)
+    }
+
+    async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
+        let (namespace, name) = split_key(key);
+        let Some(object) = self.services.get(namespace, name) else {
+            self.trigger_times.forget(key);
+            self.written.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).remove(key);
+            return Ok(Action::Done);
+        };
+        let service = object.view::<Service>();
+        if !service_pods::has_managed_endpoints(&service) || object.is_deleting() {
+            return Ok(Action::Done);
+        }
+        if self.is_stale(key) {
+            return Err(Status::internal("EndpointSlice informer cache is out of date"));
+        }
+        let pods = self.pods.list(namespace, &Selector::from_labels(&service.spec.selector));
+        let trigger_time = self.trigger_times.changed(key, &object, &pods);
+        let groups = desired::groups(&object, &service, &pods, &self.nodes);
+        let owner = Owner { object: &object, service: &service, trigger_time };
+        let mut slices = self.slices.by_index(SERVICE_INDEX, key);
+        slices.retain(|slice| !slice.is_deleting());
+        let labels = owner.labels();
+        let plan = pack::plan(slices, groups, &labels);
+        self.carry_out(ctx, key, &owner, plan).await?;
+        Ok(Action::Done)
+    }
+}
+
+/// The service whose slice this is, if the slice is ours.
+fn service_key(slice: &Object) -> Option<Key> {
+    let labels = &slice.metadata.labels;
+    let is_ours = labels.get(MANAGED_BY).is_some_and(|manager| manager == CONTROLLER);
+    let service = labels.get(SERVICE_NAME).filter(|_| is_ours)?;
+    Some(object_key(&slice.metadata.namespace, service))
+}
+
+/// The service, as the owner of slices.
+struct Owner<'a> {
+    object: &'a Object,
+    service: &'a Service,
+    trigger_time: Option<Time>,
+}
+
+impl Owner<'_> {
+    fn labels(&self) -> BTreeMap<String, String> {
+        let mut labels = self.object.metadata.labels.clone();
+        service_pods::put_headless_label(self.service, &mut labels);
+        labels.insert(SERVICE_NAME.into(), self.object.metadata.name.clone());
+        labels.insert(MANAGED_BY.into(), CONTROLLER.into());
+        labels
+    }
+
+    fn new_slice(&self, group: &Group, endpoints: &[crate::apis::views::endpoints::Endpoint]) -> Value {
+        let mut tree = json!({"metadata": {
+            "generateName": format!("{}-", self.object.metadata.name),
+            "namespace": self.object.metadata.namespace,
+            "ownerReferences": [controller_reference(self.object, &SERVICES)],
+        }});
+        tree["addressType"] = group.address_type.into();
+        self.put(&mut tree, group, endpoints);
+        tree
+    }
+
+    fn put(&self, tree: &mut Value, group: &Group, endpoints: &[crate::apis::views::endpoints::Endpoint]) {
+        tree["metadata"]["labels"] = json!(self.labels());
+        if let Some(time) = self.trigger_time {
+            tree["metadata"]["annotations"][LAST_CHANGE_TRIGGER_TIME] = rfc3339(time).into();
+        }
+        tree["endpoints"] = json!(endpoints);
+        tree["ports"] = json!(group.ports);
+    }
+}
+
+/// What a slice holds now.
+fn view(slice: &Object) -> Arc<EndpointSlice> {
+    slice.view::<EndpointSlice>()
+}

@@ -1,0 +1,130 @@
+//! What a controller has asked for and not yet seen (`controller.ControllerExpectations`).
+//!
+//! A cache lags behind its owner's own writes. Until the creations and deletions of the last round have been
+//! observed, another round would create or delete too much, so it waits; or for five minutes, should an event
+//! have been lost.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use crate::clock::Clock;
+
+/// Upstream's `ExpectationsTimeout`.
+const TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
+/// Expectations by the uid of the controlling object, so that a new object of an old name starts afresh.
+/// Bound: an entry goes when it is fulfilled or its object is deleted, so there are at most as many as
+/// objects.
+#[derive(Clone)]
+pub struct Expectations {
+    clock: Clock,
+    entries: Arc<Mutex<HashMap<String, Expected>>>,
+}
+
+struct Expected {
+    creations: usize,
+    /// Keys of the objects, so that a deletion seen twice (first as a timestamp, then as an event) counts
+    /// once.
+    deletions: BTreeSet<String>,
+    since: Duration,
+}
+
+impl Expectations {
+    /// Expecting nothing.
+    pub fn new(clock: &Clock) -> Expectations {
+        Expectations { clock: clock.clone(), entries: Arc::default() }
+    }
+
+    /// So many creations are about to be asked for.
+    pub fn expect_creations(&self, uid: &str, count: usize) {
+        self.expect(uid, count, BTreeSet::new());
+    }
+
+    /// The deletions of these keys are about to be asked for.
+    pub fn expect_deletions(&self, uid: &str, keys: impl IntoIterator<Item = String>) {
+        self.expect(uid, 0, keys.into_iter().collect());
+    }
+
+    /// A creation was seen, or failed. True when nothing more is expected because of it.
+    pub fn creation_observed(&self, uid: &str) -> bool {
+        self.observe(uid, |expected| {
+            let counted = expected.creations > 0;
+            expected.creations = expected.creations.saturating_sub(1);
+            counted
+        })
+    }
+
+    /// A deletion was seen, or failed. True when nothing more is expected because of it.
+    pub fn deletion_observed(&self, uid: &str, key: &str) -> bool {
+        self.observe(uid, |expected| expected.deletions.remove(key))
+    }
+
+    /// Whether a round may begin.
+    pub fn satisfied(&self, uid: &str) -> bool {
+        let now = self.clock.elapsed();
+        self.lock().get(uid).is_none_or(|expected| now.saturating_sub(expected.since) > TIMEOUT)
+    }
+
+    /// The controlling object is gone.
+    pub fn forget(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+
+    fn expect(&self, uid: &str, creations: usize, deletions: BTreeSet<String>) {
+        let expected = Expected { creations, deletions, since: self.clock.elapsed() };
+        self.lock().insert(uid.to_owned(), expected);
+    }
+
+    fn observe(&self, uid: &str, change: impl FnOnce(&mut Expected) -> bool) -> bool {
+        let mut entries = self.lock();
+        let Some(expected) = entries.get_mut(uid) else { return false };
+        let counted = change(expected);
+        let fulfilled = expected.creations == 0 && expected.deletions.is_empty();
+        if fulfilled {
+            entries.remove(uid);
+        }
+        counted && fulfilled
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Expected>> {
+        self.entries.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::DateTime;
+
+    #[test]
+    fn a_round_waits_until_all_was_seen() {
+        let expectations = Expectations::new(&Clock::stepped(DateTime::UNIX_EPOCH));
+        assert!(expectations.satisfied("a"));
+        expectations.expect_creations("a", 2);
+        assert!(!expectations.creation_observed("a") && !expectations.satisfied("a"));
+        assert!(expectations.creation_observed("a") && expectations.satisfied("a"));
+        assert!(!expectations.creation_observed("a"));
+    }
+
+    #[test]
+    fn a_deletion_counts_once() {
+        let expectations = Expectations::new(&Clock::stepped(DateTime::UNIX_EPOCH));
+        expectations.expect_deletions("a", ["x".into(), "y".into()]);
+        expectations.deletion_observed("a", "x");
+        expectations.deletion_observed("a", "x");
+        assert!(!expectations.satisfied("a"));
+        assert!(expectations.deletion_observed("a", "y") && expectations.satisfied("a"));
+    }
+
+    #[test]
+    fn a_lost_event_is_waited_for_five_minutes() {
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        let expectations = Expectations::new(&clock);
+        expectations.expect_creations("a", 1);
+        clock.advance(TIMEOUT);
+        assert!(!expectations.satisfied("a"));
+        clock.advance(Duration::from_secs(1));
+        assert!(expectations.satisfied("a"));
+    }
+}

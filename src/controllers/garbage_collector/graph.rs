@@ -1,0 +1,315 @@
+//! Who owns whom (`GraphBuilder`). Changed only by what informers tell; read by the workers.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::apimachinery::gvk::GroupVersion;
+use crate::apimachinery::object::{Object, OwnerReference};
+use crate::apis::kind::Kind;
+use crate::apis::scheme::Scheme;
+
+/// The finalizer of an owner that is deleted after its dependents.
+pub const FOREGROUND: &str = "foregroundDeletion";
+/// The finalizer of an owner whose dependents stay.
+pub const ORPHAN: &str = "orphan";
+/// Upstream's `absentOwnerCache` holds as many; beyond it the oldest is forgotten, and asked for again.
+const ABSENT_OWNERS: usize = 500;
+
+/// An object's uid.
+pub type Uid = String;
+
+/// All objects and the edges between them. Bound: one node an object, and one for each owner that some object
+/// names.
+#[derive(Default)]
+pub struct Graph(Mutex<State>);
+
+/// Where an object is.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// None where the kind that an owner reference names is not served.
+    pub kind: Option<Arc<Kind>>,
+    /// Empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// An object as the graph knows it.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Where it is.
+    pub identity: Identity,
+    /// Who named it as an owner.
+    pub dependents: BTreeSet<Uid>,
+    /// Whom it names as owners.
+    pub owners: Vec<OwnerReference>,
+    /// Deletion has begun.
+    pub is_being_deleted: bool,
+    /// It waits for its dependents to be deleted.
+    pub is_deleting_dependents: bool,
+    /// It was only named by a dependent; no informer has told of it.
+    pub is_virtual: bool,
+    /// It has [`ORPHAN`] and deletion has begun.
+    is_orphaning: bool,
+}
+
+/// Whom a change makes look.
+#[derive(Debug, Default, PartialEq)]
+pub struct Todo {
+    /// Objects that may have to go.
+    pub attempt_to_delete: Vec<Uid>,
+    /// Owners that let their dependents go.
+    pub attempt_to_orphan: Vec<Uid>,
+}
+
+#[derive(Default)]
+struct State {
+    nodes: HashMap<Uid, Node>,
+    absent: HashSet<Uid>,
+    absent_order: VecDeque<Uid>,
+}
+
+impl Graph {
+    /// An object was added or changed.
+    pub fn observe(&self, kind: &Arc<Kind>, object: &Object, scheme: &Scheme) -> Todo {
+        let mut todo = Todo::default();
+        let mut state = self.lock();
+        let uid = &object.metadata.uid;
+        let new = Node::of(kind, object);
+        let old = state.nodes.remove(uid);
+        let old_owners = old.as_ref().filter(|old| !old.is_virtual).map(|old| old.owners.clone());
+        state.change_owners(uid, &new, &old_owners.unwrap_or_default(), scheme, &mut todo);
+        let was_orphaning = old.as_ref().is_some_and(|old| old.is_orphaning);
+        let was_deleting_dependents = old.as_ref().is_some_and(|old| old.is_deleting_dependents);
+        let dependents = old.map(|old| old.dependents).unwrap_or_default();
+        if new.is_orphaning && !was_orphaning {
+            todo.attempt_to_orphan.push(uid.clone());
+        } else if new.is_deleting_dependents && !was_deleting_dependents {
+            todo.attempt_to_delete.extend(dependents.iter().cloned());
+            todo.attempt_to_delete.push(uid.clone());
+        }
+        state.nodes.insert(uid.clone(), Node { dependents, ..new });
+        todo
+    }
+
+    /// An object is gone: its dependents may have to go, and owners that waited for it may be done.
+    pub fn remove(&self, uid: &str) -> Todo {
+        let mut todo = Todo::default();
+        let mut state = self.lock();
+        let Some(node) = state.nodes.remove(uid) else { return todo };
+        if !node.dependents.is_empty() {
+            state.note_absent(uid);
+        }
+        todo.attempt_to_delete.extend(node.dependents);
+        for owner in &node.owners {
+            let Some(waiting) = state.unlink(&owner.uid, uid) else { continue };
+            if waiting {
+                todo.attempt_to_delete.push(owner.uid.clone());
+            }
+        }
+        todo
+    }
+
+    /// What is known of an object.
+    pub fn get(&self, uid: &str) -> Option<Node> {
+        self.lock().nodes.get(uid).cloned()
+    }
+
+    /// The dependents for which `uid` waits: those that say so in their reference (`blockingDependents`).
+    pub fn blocking_dependents(&self, uid: &str) -> Vec<(Uid, Node)> {
+        let blocks = |node: &Node| {
+            node.owners.iter().any(|owner| owner.uid == uid && owner.block_owner_deletion == Some(true))
+        };
+        self.dependents(uid).into_iter().filter(|(_, node)| blocks(node)).collect()
+    }
+
+    /// All dependents of `uid`.
+    pub fn dependents(&self, uid: &str) -> Vec<(Uid, Node)> {
+        let state = self.lock();
+        let Some(node) = state.nodes.get(uid) else { return vec![] };
+        let found =
+            node.dependents.iter().filter_map(|uid| Some((uid.clone(), state.nodes.get(uid)?.clone())));
+        found.collect()
+    }
+
+    /// Whether an owner is known not to exist.
+    pub fn is_absent(&self, uid: &str) -> bool {
+        self.lock().absent.contains(uid)
+    }
+
+    /// The apiserver does not have this owner; no object gets its uid again.
+    pub fn note_absent(&self, uid: &str) {
+        self.lock().note_absent(uid);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Node {
+    fn of(kind: &Arc<Kind>, object: &Object) -> Node {
+        let metadata = &object.metadata;
+        let has =
+            |finalizer: &str| object.is_deleting() && metadata.finalizers.iter().any(|it| it == finalizer);
+        Node {
+            identity: Identity {
+                kind: Some(kind.clone()),
+                namespace: metadata.namespace.clone(),
+                name: metadata.name.clone(),
+            },
+            dependents: BTreeSet::new(),
+            owners: metadata.owner_references.clone(),
+            is_being_deleted: object.is_deleting(),
+            is_deleting_dependents: has(FOREGROUND),
+            is_virtual: false,
+            is_orphaning: has(ORPHAN),
+        }
+    }
+
+    fn named_by(dependent: &Node, owner: &OwnerReference, scheme: &Scheme) -> Node {
+        let version = GroupVersion::parse(&owner.api_version);
+        let kind = version.and_then(|version| scheme.kind(&version, &owner.kind));
+        let is_namespaced = kind.as_ref().is_some_and(|kind| kind.namespaced);
+        let namespace = if is_namespaced { dependent.identity.namespace.clone() } else { String::new() };
+        Node {
+            identity: Identity { kind, namespace, name: owner.name.clone() },
+            dependents: BTreeSet::new(),
+            owners: vec![],
+            is_being_deleted: false,
+            is_deleting_dependents: false,
+            is_virtual: true,
+            is_orphaning: false,
+        }
+    }
+}
+
+impl State {
+    fn change_owners(
+        &mut self,
+        uid: &str,
+        new: &Node,
+        old_owners: &[OwnerReference],
+        scheme: &Scheme,
+        todo: &mut Todo,
+    ) {
+        if new.owners == old_owners {
+            return;
+        }
+        let blocks = |owners: &[OwnerReference], uid: &str| {
+            owners.iter().any(|owner| owner.uid == uid && owner.block_owner_deletion == Some(true))
+        };
+        for owner in old_owners {
+            let is_unblocked = blocks(old_owners, &owner.uid) && !blocks(&new.owners, &owner.uid);
+            let is_removed = new.owners.iter().all(|it| it.uid != owner.uid);
+            if is_removed {
+                self.unlink(&owner.uid, uid);
+            }
+            if is_unblocked && self.nodes.get(&owner.uid).is_some_and(|owner| owner.is_deleting_dependents) {
+                todo.attempt_to_delete.push(owner.uid.clone());
+            }
+        }
+        for owner in new.owners.iter().filter(|owner| owner.uid != uid) {
+            let is_known = self.nodes.contains_key(&owner.uid);
+            let node =
+                self.nodes.entry(owner.uid.clone()).or_insert_with(|| Node::named_by(new, owner, scheme));
+            node.dependents.insert(uid.to_owned());
+            if !is_known {
+                // Nobody has told of it yet; if nobody ever does, it is absent.
+                todo.attempt_to_delete.push(owner.uid.clone());
+            }
+            if node.is_deleting_dependents {
+                todo.attempt_to_delete.push(uid.to_owned());
+            }
+        }
+    }
+
+    /// Whether the owner waits for its dependents; none where it is not known.
+    fn unlink(&mut self, owner: &str, dependent: &str) -> Option<bool> {
+        let node = self.nodes.get_mut(owner)?;
+        node.dependents.remove(dependent);
+        let waits = node.is_deleting_dependents;
+        if node.is_virtual && node.dependents.is_empty() {
+            self.nodes.remove(owner);
+        }
+        Some(waits)
+    }
+
+    fn note_absent(&mut self, uid: &str) {
+        if !self.absent.insert(uid.to_owned()) {
+            return;
+        }
+        self.absent_order.push_back(uid.to_owned());
+        if self.absent_order.len() > ABSENT_OWNERS {
+            let oldest = self.absent_order.pop_front().unwrap_or_default();
+            self.absent.remove(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apis::core::config_map::CONFIG_MAPS;
+    use serde_json::{Value, json};
+
+    fn object(uid: &str, owners: &[&str], change: Value) -> Object {
+        let reference = |uid: &&str| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": uid, "uid": uid, "blockOwnerDeletion": true});
+        let references: Vec<Value> = owners.iter().map(reference).collect();
+        let mut metadata = json!({"name": uid, "namespace": "a", "uid": uid, "ownerReferences": references});
+        for (key, value) in change.as_object().into_iter().flatten() {
+            metadata[key] = value.clone();
+        }
+        Object::from_value(&json!({"metadata": metadata}), vec![]).unwrap()
+    }
+
+    fn observe(graph: &Graph, uid: &str, owners: &[&str], change: Value) -> Todo {
+        graph.observe(&CONFIG_MAPS, &object(uid, owners, change), &Scheme::of(&[&CONFIG_MAPS]))
+    }
+
+    fn deleting(finalizer: &str) -> Value {
+        json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [finalizer]})
+    }
+
+    #[test]
+    fn an_owner_that_nobody_told_of_is_looked_for() {
+        let graph = Graph::default();
+        assert_eq!(observe(&graph, "child", &["parent"], json!({})).attempt_to_delete, ["parent"]);
+        assert!(graph.get("parent").unwrap().is_virtual);
+        assert_eq!(observe(&graph, "parent", &[], json!({})), Todo::default());
+        let parent = graph.get("parent").unwrap();
+        assert!(!parent.is_virtual && parent.dependents.contains("child"));
+        assert_eq!(graph.remove("parent").attempt_to_delete, ["child"]);
+        assert!(graph.is_absent("parent"));
+    }
+
+    #[test]
+    fn a_foreground_deletion_waits_for_those_that_block_it() {
+        let graph = Graph::default();
+        observe(&graph, "parent", &[], json!({}));
+        observe(&graph, "child", &["parent"], json!({}));
+        let todo = observe(&graph, "parent", &[], deleting(FOREGROUND));
+        assert_eq!(todo.attempt_to_delete, ["child", "parent"]);
+        assert_eq!(graph.blocking_dependents("parent").len(), 1);
+        assert_eq!(observe(&graph, "parent", &[], deleting(FOREGROUND)), Todo::default());
+        assert_eq!(graph.remove("child").attempt_to_delete, ["parent"]);
+        assert!(graph.blocking_dependents("parent").is_empty());
+    }
+
+    #[test]
+    fn an_orphaning_owner_is_told_once() {
+        let graph = Graph::default();
+        observe(&graph, "child", &["parent"], json!({}));
+        assert_eq!(observe(&graph, "parent", &[], deleting(ORPHAN)).attempt_to_orphan, ["parent"]);
+        assert_eq!(observe(&graph, "parent", &[], deleting(ORPHAN)), Todo::default());
+        observe(&graph, "child", &[], json!({}));
+        assert!(graph.dependents("parent").is_empty());
+    }
+
+    #[test]
+    fn the_absent_are_forgotten_at_the_bound() {
+        let graph = Graph::default();
+        (0..=ABSENT_OWNERS).for_each(|number| graph.note_absent(&number.to_string()));
+        assert!(!graph.is_absent("0") && graph.is_absent("1"));
+    }
+}

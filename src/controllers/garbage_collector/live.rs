@@ -1,0 +1,92 @@
+//! What the collector asks of the apiserver and writes to it, of any kind.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::graph::Identity;
+use crate::apimachinery::object::Object;
+use crate::apimachinery::options::PatchType;
+use crate::apimachinery::status::Status;
+use crate::apis::kind::Kind;
+use crate::controllers::controller::Reconcile;
+
+/// How often a write starts anew when somebody else was first.
+const ATTEMPTS: usize = 5;
+
+/// The object as it is now; none when it is gone or another has its name.
+pub async fn get(ctx: &Reconcile, identity: &Identity, uid: &str) -> Result<Option<Arc<Object>>, Status> {
+    match ctx.client.get(kind(identity)?, &identity.namespace, &identity.name).await {
+        Ok(object) => Ok(Some(object).filter(|object| object.metadata.uid == uid)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The kind; an owner reference may name one that is not served.
+pub fn kind(identity: &Identity) -> Result<&Arc<Kind>, Status> {
+    let name = &identity.name;
+    identity
+        .kind
+        .as_ref()
+        .ok_or_else(|| Status::internal(format!("unable to get REST mapping for the owner {name}")))
+}
+
+/// Removes a finalizer; nothing to do when the object or the finalizer is gone.
+pub async fn remove_finalizer(
+    ctx: &Reconcile,
+    identity: &Identity,
+    uid: &str,
+    finalizer: &str,
+) -> Result<(), Status> {
+    change_metadata(ctx, identity, uid, "finalizers", |object| {
+        let finalizers = &object.metadata.finalizers;
+        let has = finalizers.iter().any(|it| it == finalizer);
+        has.then(|| finalizers.iter().filter(|it| *it != finalizer).map(|it| json!(it)).collect())
+    })
+    .await
+}
+
+/// Changes the owner references of an object; those for which `change` says none are removed.
+pub async fn change_owners(
+    ctx: &Reconcile,
+    identity: &Identity,
+    uid: &str,
+    change: impl Fn(&Value) -> Option<Value>,
+) -> Result<(), Status> {
+    change_metadata(ctx, identity, uid, "ownerReferences", |object| {
+        let tree = object.to_value();
+        let references = tree["metadata"]["ownerReferences"].as_array()?;
+        let changed: Vec<Value> = references.iter().filter_map(&change).collect();
+        (changed != *references).then_some(changed)
+    })
+    .await
+}
+
+/// Replaces one list in an object's metadata, by a merge patch, which every kind understands, at the revision
+/// that was read, so that nobody else's change is lost.
+async fn change_metadata(
+    ctx: &Reconcile,
+    identity: &Identity,
+    uid: &str,
+    field: &str,
+    change: impl Fn(&Object) -> Option<Vec<Value>>,
+) -> Result<(), Status> {
+    let mut last = Ok(());
+    for _ in 0..ATTEMPTS {
+        let Some(object) = get(ctx, identity, uid).await? else { return Ok(()) };
+        let Some(list) = change(&object) else { return Ok(()) };
+        let list = if list.is_empty() { Value::Null } else { list.into() };
+        let revision = object.metadata.resource_version.to_string();
+        let mut patch = json!({"metadata": {"uid": uid, "resourceVersion": revision}});
+        patch["metadata"][field] = list;
+        let (namespace, name) = (&identity.namespace, &identity.name);
+        match ctx.client.patch(kind(identity)?, namespace, name, PatchType::Merge, &patch).await {
+            Ok(_) => return Ok(()),
+            Err(error) if error.is_not_found() => return Ok(()),
+            Err(error) if error.is_conflict() => last = Err(error),
+            Err(error) => return Err(error),
+        }
+    }
+    last
+}

@@ -1,0 +1,88 @@
+//! controllers: kube-controller-manager. Loops that bring what is nearer to what should be.
+//!
+//! In: a [`ComponentContext`], the kinds, and the certificate of the cluster's authority. Out: writes through
+//! the API, and nothing else. Every controller is level-based and idempotent: it may be stopped and started
+//! at any point, and knows the cluster only by its informers. It must not know the apiserver, the store, the
+//! scheduler or a kubelet, nor any other controller: they meet in the objects.
+//!
+//! Read [`controller`] first (what a controller is), then the machinery that several share, then any
+//! controller.
+
+pub mod controller;
+
+mod conditions;
+mod status;
+
+mod controller_ref;
+mod expectations;
+mod pod_control;
+mod pod_template_hash;
+
+mod deployment;
+mod replica_set;
+
+mod disruption;
+
+mod endpoint_slice;
+mod endpoints;
+mod service_pods;
+
+mod namespace;
+mod root_ca_publisher;
+mod service_account;
+
+mod garbage_collector;
+mod pod_garbage_collector;
+
+mod node_lifecycle;
+mod taint_eviction;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use controller::spawn;
+
+use crate::apis::scheme::Scheme;
+use crate::client_go::ComponentContext;
+
+/// What kube-controller-manager is told by its flags.
+#[derive(Clone)]
+pub struct Config {
+    /// The kinds that the namespace controller deletes and the garbage collector follows.
+    pub scheme: Arc<Scheme>,
+    /// The certificate of the cluster's authority in PEM (`--root-ca-file`).
+    pub root_ca: String,
+    /// How long a node may be silent (`--node-monitor-grace-period`).
+    pub node_monitor_grace_period: Duration,
+    /// So many ended pods are kept before the oldest go (`--terminated-pod-gc-threshold`).
+    pub terminated_pod_threshold: usize,
+}
+
+impl Config {
+    /// Upstream's defaults.
+    pub fn new(scheme: Arc<Scheme>, root_ca: &str) -> Config {
+        Config {
+            scheme,
+            root_ca: root_ca.into(),
+            node_monitor_grace_period: Duration::from_secs(50),
+            terminated_pod_threshold: 12_500,
+        }
+    }
+}
+
+/// Starts every controller. What is in this list runs; the order means nothing to them.
+pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
+    spawn(ctx, service_account::ServiceAccountsController::new(ctx));
+    spawn(ctx, root_ca_publisher::RootCaPublisher::new(ctx, &config.root_ca));
+    spawn(ctx, deployment::DeploymentController::new(ctx));
+    spawn(ctx, replica_set::ReplicaSetController::new(ctx));
+    spawn(ctx, replica_set::ReplicationManager::new(ctx));
+    spawn(ctx, endpoints::EndpointsController::new(ctx));
+    spawn(ctx, endpoint_slice::EndpointSliceController::new(ctx));
+    spawn(ctx, disruption::DisruptionController::new(ctx));
+    spawn(ctx, namespace::NamespaceController::new(ctx, config.scheme.clone()));
+    spawn(ctx, node_lifecycle::NodeLifecycleController::new(ctx, config.node_monitor_grace_period));
+    spawn(ctx, taint_eviction::TaintEvictionController::new(ctx));
+    spawn(ctx, pod_garbage_collector::PodGarbageCollector::new(ctx, config.terminated_pod_threshold));
+    garbage_collector::spawn(ctx, config.scheme.clone());
+}

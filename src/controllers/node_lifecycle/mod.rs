@@ -1,0 +1,210 @@
+//! Node lifecycle: which nodes are alive, and what follows for those that are not
+//! (`pkg/controller/nodelifecycle`).
+//!
+//! In: nodes, their leases, their pods. Out: conditions of silent nodes set to Unknown, taints that say what
+//! is wrong, pods of such nodes no longer ready. It must not know who evicts (taint_eviction), nor where pods
+//! go.
+//!
+//! Upstream taints silent nodes at a limited rate per zone, lower where much of a zone is down. Here only the
+//! extreme of that is kept: when no node is ready at all, it is taken to be our own connection, and nobody is
+//! evicted.
+
+mod health;
+mod taints;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use futures::future::try_join_all;
+use serde_json::{Value, json};
+
+use self::health::Health;
+use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+use crate::apimachinery::object::Object;
+use crate::apimachinery::options::PatchType;
+use crate::apimachinery::status::Status;
+use crate::apimachinery::time::{Time, rfc3339};
+use crate::apis::coordination::lease::LEASES;
+use crate::apis::core::node::NODES;
+use crate::apis::core::pod::PODS;
+use crate::apis::views::lease::Lease;
+use crate::apis::views::meta::condition;
+use crate::apis::views::node::Node;
+use crate::apis::views::pod::Pod;
+use crate::client_go::component::ComponentContext;
+use crate::client_go::lister::Lister;
+use crate::client_go::reference::ObjectReference;
+
+/// Finds the pods of a node.
+pub const NODE_INDEX: &str = "spec.nodeName";
+/// Upstream's `--node-monitor-period`.
+const MONITOR_PERIOD: Duration = Duration::from_secs(5);
+/// Upstream's `--node-startup-grace-period`: for a node that never said anything.
+const STARTUP_GRACE_PERIOD: Duration = Duration::from_secs(60);
+const LEASE_NAMESPACE: &str = "kube-node-lease";
+
+/// The values of [`NODE_INDEX`] for a pod.
+pub fn node_index(pod: &Object) -> Vec<String> {
+    Some(pod.view::<Pod>().spec.node_name.clone()).filter(|node| !node.is_empty()).into_iter().collect()
+}
+
+/// The controller of silent nodes.
+pub struct NodeLifecycleController {
+    nodes: Lister,
+    leases: Lister,
+    pods: Lister,
+    grace_period: Duration,
+    /// By node. Bound: one entry a node, forgotten with it.
+    health: Mutex<HashMap<Key, Health>>,
+}
+
+impl NodeLifecycleController {
+    /// With its informers; a node may be silent for `grace_period`.
+    pub fn new(ctx: &ComponentContext, grace_period: Duration) -> NodeLifecycleController {
+        let pods = ctx.informers.informer(&PODS);
+        pods.add_index(NODE_INDEX, node_index);
+        let [nodes, leases] = [&NODES, &LEASES].map(|kind| ctx.informers.informer(kind).lister());
+        NodeLifecycleController { nodes, leases, pods: pods.lister(), grace_period, health: Mutex::default() }
+    }
+
+    /// How long the node has been silent, and what its `Ready` was when last looked at (none at the first
+    /// look).
+    fn observe(&self, ctx: &Reconcile, object: &Object, node: &Node) -> (Duration, Option<String>) {
+        let name = &object.metadata.name;
+        let lease = self.leases.get(LEASE_NAMESPACE, name);
+        let renewed = lease.and_then(|lease| lease.view::<Lease>().spec.renew_time);
+        let ready = condition(&node.status.conditions, "Ready");
+        let heartbeat = ready.and_then(|ready| ready.last_heartbeat_time);
+        let status = ready.map_or("Unknown", |ready| &ready.status).to_owned();
+        let mut all = self.health();
+        let known = all.get(name).filter(|health| health.uid == object.metadata.uid).cloned();
+        let now = ctx.clock.elapsed();
+        let next = Health::next(known.as_ref(), &object.metadata.uid, (renewed, heartbeat), status, now);
+        let silent = now.saturating_sub(next.heard_at);
+        all.insert(name.clone(), next);
+        (silent, known.map(|known| known.ready))
+    }
+
+    fn forget(&self, ctx: &Reconcile, name: &str) {
+        let Some(health) = self.health().remove(name) else { return };
+        let message = format!("Node {name} event: Removing Node {name} from Controller");
+        ctx.recorder.event(&reference(name, &health.uid), "Normal", "RemovingNode", message);
+    }
+
+    async fn mark_unknown(&self, ctx: &Reconcile, object: &Arc<Object>) -> Result<Arc<Object>, Status> {
+        let mut tree = object.to_value();
+        if !health::mark_unknown(&mut tree, ctx.clock.now()) {
+            return Ok(object.clone());
+        }
+        ctx.client.update_status(&NODES, "", &object.metadata.name, tree).await
+    }
+
+    /// `MarkPodsNotReady`: services stop sending anything there.
+    async fn mark_pods_not_ready(&self, ctx: &Reconcile, node: &str) -> Result<(), Status> {
+        let ready =
+            self.pods.by_index(NODE_INDEX, node).into_iter().filter(|pod| pod.view::<Pod>().is_ready());
+        let mark = |pod: Arc<Object>| async move {
+            let metadata = &pod.metadata;
+            let now = rfc3339(ctx.clock.now());
+            let condition = json!({"type": "Ready", "status": "False", "lastTransitionTime": now});
+            let patch = json!({"metadata": {"uid": metadata.uid}, "status": {"conditions": [condition]}});
+            let (namespace, name) = (&metadata.namespace, &metadata.name);
+            match ctx.client.patch_status(&PODS, namespace, name, PatchType::StrategicMerge, &patch).await {
+                Ok(_) => ctx.event(&PODS, &pod, "Warning", "NodeNotReady", "Node is not ready"),
+                Err(error) if error.is_not_found() || error.is_conflict() => {}
+                Err(error) => return Err(error),
+            }
+            Ok(())
+        };
+        try_join_all(ready.map(mark)).await.map(drop)
+    }
+
+    /// Whether any node is ready; without one, nobody is evicted.
+    fn any_ready(&self) -> bool {
+        self.nodes.all().iter().any(|node| ready_status(&node.view::<Node>()) == "True")
+    }
+
+    fn health(&self) -> MutexGuard<'_, HashMap<Key, Health>> {
+        self.health.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Controller for NodeLifecycleController {
+    const NAME: &'static str = "node-lifecycle";
+    const EVENT_SOURCE: &'static str = "node-controller";
+
+    fn watches(&self) -> Watches {
+        // A lease that is renewed means nothing new as long as the node is thought to be alive.
+        let nodes = self.nodes.clone();
+        let leases = move |change: &Change<'_>, enqueue: &Enqueue| {
+            let metadata = &change.object().metadata;
+            let node = nodes.get("", &metadata.name).filter(|_| metadata.namespace == LEASE_NAMESPACE);
+            if node.is_some_and(|node| ready_status(&node.view::<Node>()) != "True") {
+                enqueue.batched(metadata.name.clone());
+            }
+        };
+        Watches::of(&NODES).maps(&LEASES, leases)
+    }
+
+    async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
+        let Some(object) = self.nodes.get("", key) else {
+            self.forget(ctx, key);
+            return Ok(Action::Done);
+        };
+        let node = object.view::<Node>();
+        let (silent, before) = self.observe(ctx, &object, &node);
+        if before.is_none() {
+            let message = format!("Node {key} event: Registered Node {key} in Controller");
+            ctx.recorder.event(&reference(key, &object.metadata.uid), "Normal", "RegisteredNode", message);
+        }
+        let never_said = condition(&node.status.conditions, "Ready").is_none();
+        let grace_period = if never_said { STARTUP_GRACE_PERIOD } else { self.grace_period };
+        let object = if silent > grace_period { self.mark_unknown(ctx, &object).await? } else { object };
+        let node = object.view::<Node>();
+        let status = ready_status(&node).to_owned();
+        let was_ready = before.as_deref().is_none_or(|before| before == "True");
+        if status != "True" && !never_said {
+            if before.is_some() && was_ready {
+                let message = format!("Node {key} status is now: NodeNotReady");
+                ctx.recorder.event(&reference(key, &object.metadata.uid), "Normal", "NodeNotReady", message);
+            }
+            if status == "Unknown" || was_ready {
+                self.mark_pods_not_ready(ctx, key).await?;
+            }
+        }
+        if let Some(known) = self.health().get_mut(key) {
+            known.ready = status;
+        }
+        let evicts = self.any_ready();
+        taint(ctx, &object, &node, evicts).await?;
+        Ok(Action::RequeueAfter(MONITOR_PERIOD))
+    }
+}
+
+async fn taint(ctx: &Reconcile, object: &Object, node: &Node, evicts: bool) -> Result<(), Status> {
+    let now: Time = ctx.clock.now();
+    let Some(desired) = taints::desired(node, evicts, now) else { return Ok(()) };
+    let list = if desired.is_empty() { Value::Null } else { taints::value(&desired) };
+    let revision = object.metadata.resource_version.to_string();
+    let patch = json!({"metadata": {"resourceVersion": revision}, "spec": {"taints": list}});
+    match ctx.client.patch(&NODES, "", &object.metadata.name, PatchType::Merge, &patch).await {
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn ready_status(node: &Node) -> &str {
+    condition(&node.status.conditions, "Ready").map_or("Unknown", |ready| &ready.status)
+}
+
+/// Events about a node name it by its name and uid only: it has no namespace.
+fn reference(name: &str, uid: &str) -> ObjectReference {
+    ObjectReference {
+        kind: "Node".into(),
+        api_version: "v1".into(),
+        name: name.into(),
+        uid: uid.into(),
+        ..ObjectReference::default()
+    }
+}

@@ -1,0 +1,162 @@
+//! Pod garbage collection: pods whose node is gone, pods deleted before they had one, too many ended ones
+//! (`pkg/controller/podgc`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::controller::{Action, Controller, Key, Reconcile, Watches};
+use crate::apimachinery::object::Object;
+use crate::apimachinery::options::{DeleteOptions, PatchType};
+use crate::apimachinery::status::Status;
+use crate::apimachinery::time::rfc3339;
+use crate::apis::core::node::NODES;
+use crate::apis::core::pod::PODS;
+use crate::apis::views::pod::Pod;
+use crate::client_go::component::ComponentContext;
+use crate::client_go::lister::Lister;
+
+/// Upstream's `gcCheckPeriod`.
+const CHECK_PERIOD: Duration = Duration::from_secs(20);
+/// Upstream's `quarantineTime`: a node that just vanished from the cache may be coming back.
+const QUARANTINE: Duration = Duration::from_secs(40);
+const EVERYTHING: &str = "pods";
+
+/// The collector of pods that nobody else ends.
+pub struct PodGarbageCollector {
+    pods: Lister,
+    nodes: Lister,
+    terminated_threshold: usize,
+    /// Since when nodes that pods name have been missing. Bound: such nodes, forgotten when they come or no
+    /// pod names them.
+    missing: Mutex<BTreeMap<String, Duration>>,
+}
+
+impl PodGarbageCollector {
+    /// With its informers; so many ended pods are kept.
+    pub fn new(ctx: &ComponentContext, terminated_threshold: usize) -> PodGarbageCollector {
+        let [pods, nodes] = [&PODS, &NODES].map(|kind| ctx.informers.informer(kind).lister());
+        PodGarbageCollector { pods, nodes, terminated_threshold, missing: Mutex::default() }
+    }
+
+    /// The nodes that have been missing for long enough.
+    fn vanished(&self, now: Duration, pods: &[Arc<Object>]) -> BTreeSet<String> {
+        let named = pods.iter().map(|pod| pod.view::<Pod>().spec.node_name.clone());
+        let missing: BTreeSet<String> =
+            named.filter(|node| !node.is_empty() && self.nodes.get("", node).is_none()).collect();
+        let mut since = self.missing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        since.retain(|node, _| missing.contains(node));
+        for node in missing {
+            since.entry(node).or_insert(now);
+        }
+        since.iter().filter(|(_, at)| now >= **at + QUARANTINE).map(|(node, _)| node.clone()).collect()
+    }
+
+    async fn collect_orphans(&self, ctx: &Reconcile, pods: &[Arc<Object>]) -> Result<(), Status> {
+        let mut vanished = BTreeSet::new();
+        for node in self.vanished(ctx.clock.elapsed(), pods) {
+            // The cache may be behind.
+            match ctx.client.get(&NODES, "", &node).await {
+                Err(error) if error.is_not_found() => {
+                    vanished.insert(node);
+                }
+                Err(error) => return Err(error),
+                Ok(_) => {}
+            }
+        }
+        for pod in pods.iter().filter(|pod| vanished.contains(&pod.view::<Pod>().spec.node_name)) {
+            let why = json!({"reason": "DeletionByPodGC", "message": "PodGC: node no longer exists"});
+            mark_failed_and_delete(ctx, pod, Some(why)).await?;
+        }
+        Ok(())
+    }
+
+    async fn collect_terminated(&self, ctx: &Reconcile, pods: &[Arc<Object>]) -> Result<(), Status> {
+        if self.terminated_threshold == 0 {
+            return Ok(());
+        }
+        let mut ended: Vec<&Arc<Object>> =
+            pods.iter().filter(|pod| pod.view::<Pod>().is_terminal()).collect();
+        ended.sort_by_key(|pod| pod.metadata.creation_timestamp);
+        let excess = ended.len().saturating_sub(self.terminated_threshold);
+        for pod in ended.into_iter().take(excess) {
+            mark_failed_and_delete(ctx, pod, None).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Controller for PodGarbageCollector {
+    const NAME: &'static str = "pod-garbage-collector";
+    const EVENT_SOURCE: &'static str = "pod-garbage-collector";
+    const WORKERS: usize = 1;
+
+    fn watches(&self) -> Watches {
+        Watches::none().at_start(EVERYTHING)
+    }
+
+    async fn reconcile(&self, ctx: &Reconcile, _key: &Key) -> Result<Action, Status> {
+        let pods = self.pods.all();
+        self.collect_terminated(ctx, &pods).await?;
+        self.collect_orphans(ctx, &pods).await?;
+        // No kubelet ever had them, so none will confirm that they are gone.
+        for pod in pods.iter().filter(|pod| pod.is_deleting() && pod.view::<Pod>().spec.node_name.is_empty())
+        {
+            mark_failed_and_delete(ctx, pod, None).await?;
+        }
+        Ok(Action::RequeueAfter(CHECK_PERIOD))
+    }
+}
+
+/// Puts the condition `DisruptionTarget` on a pod that is about to be deleted for no fault of its own;
+/// `phase` ends it.
+pub async fn mark_disrupted(
+    ctx: &Reconcile,
+    pod: &Object,
+    why: Value,
+    phase: Option<&str>,
+) -> Result<(), Status> {
+    let metadata = &pod.metadata;
+    let mut condition = json!({
+        "type": "DisruptionTarget",
+        "status": "True",
+        "lastTransitionTime": rfc3339(ctx.clock.now()),
+    });
+    for part in ["reason", "message"] {
+        condition[part] = why[part].clone();
+    }
+    let mut status = json!({"conditions": [condition]});
+    if let Some(phase) = phase {
+        status["phase"] = phase.into();
+    }
+    let patch = json!({"metadata": {"uid": metadata.uid}, "status": status});
+    let (namespace, name) = (&metadata.namespace, &metadata.name);
+    match ctx.client.patch_status(&PODS, namespace, name, PatchType::StrategicMerge, &patch).await {
+        Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+async fn mark_failed_and_delete(ctx: &Reconcile, pod: &Object, why: Option<Value>) -> Result<(), Status> {
+    let metadata = &pod.metadata;
+    let (namespace, name) = (&metadata.namespace, &metadata.name);
+    if !pod.view::<Pod>().is_terminal() {
+        match why {
+            Some(why) => mark_disrupted(ctx, pod, why, Some("Failed")).await?,
+            None => {
+                let patch = json!({"metadata": {"uid": metadata.uid}, "status": {"phase": "Failed"}});
+                let patched =
+                    ctx.client.patch_status(&PODS, namespace, name, PatchType::StrategicMerge, &patch);
+                patched.await.map(drop).or_else(ignore_not_found)?;
+            }
+        }
+    }
+    let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+    ctx.client.delete(&PODS, namespace, name, &options.of_uid(&metadata.uid)).await.or_else(ignore_not_found)
+}
+
+fn ignore_not_found(error: Status) -> Result<(), Status> {
+    if error.is_not_found() { Ok(()) } else { Err(error) }
+}

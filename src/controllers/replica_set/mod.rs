@@ -1,0 +1,268 @@
+//! ReplicaSet and ReplicationController: as many pods of one template as are asked for.
+//! Next: scheduler/schedule_one.rs
+//!
+//! Upstream's `pkg/controller/replicaset`, which serves both kinds, too. In: a ReplicaSet and the pods that
+//! it controls or may adopt. Out: pods created or deleted, and the status. It must not know where a pod runs
+//! (except that pods doubled up on a node go first), nor why the number was asked for.
+
+mod ranking;
+mod status;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+
+use super::controller::{
+    Action, Change, Controller, Enqueue, Key, Reconcile, Watches, controller_key, owner_keys,
+};
+use super::controller_ref::{CONTROLLER_INDEX, ControllerRefManager, controller_index};
+use super::expectations::Expectations;
+use super::pod_control::{create_pod, delete_pod, is_namespace_terminating, slow_start_batch};
+use crate::apimachinery::labels::Selector;
+use crate::apimachinery::object::{Object, split_key};
+use crate::apimachinery::status::Status;
+use crate::apis::apps::replica_set::REPLICA_SETS;
+use crate::apis::core::pod::PODS;
+use crate::apis::core::replication_controller::REPLICATION_CONTROLLERS;
+use crate::apis::kind::Builtin;
+use crate::apis::views::pod::Pod;
+use crate::apis::views::replica_set::ReplicaSet;
+use crate::client_go::component::ComponentContext;
+use crate::client_go::lister::Lister;
+
+/// Upstream's `BurstReplicas`: so many pods are created or deleted in one round.
+const BURST_REPLICAS: usize = 500;
+
+/// The controller of ReplicaSets.
+pub struct ReplicaSetController(Replication);
+
+/// The controller of ReplicationControllers.
+pub struct ReplicationManager(Replication);
+
+impl ReplicaSetController {
+    /// With its informers.
+    pub fn new(ctx: &ComponentContext) -> ReplicaSetController {
+        ReplicaSetController(Replication::new(ctx, &REPLICA_SETS))
+    }
+}
+
+impl ReplicationManager {
+    /// With its informers.
+    pub fn new(ctx: &ComponentContext) -> ReplicationManager {
+        ReplicationManager(Replication::new(ctx, &REPLICATION_CONTROLLERS))
+    }
+}
+
+impl Controller for ReplicaSetController {
+    const NAME: &'static str = "replicaset";
+    const EVENT_SOURCE: &'static str = "replicaset-controller";
+
+    fn watches(&self) -> Watches {
+        self.0.watches()
+    }
+
+    async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
+        self.0.reconcile(ctx, key).await
+    }
+}
+
+impl Controller for ReplicationManager {
+    const NAME: &'static str = "replicationcontroller";
+    const EVENT_SOURCE: &'static str = "replication-controller";
+
+    fn watches(&self) -> Watches {
+        self.0.watches()
+    }
+
+    async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
+        self.0.reconcile(ctx, key).await
+    }
+}
+
+struct Replication {
+    kind: &'static Builtin,
+    sets: Lister,
+    pods: Lister,
+    expectations: Expectations,
+}
+
+impl Replication {
+    fn new(ctx: &ComponentContext, kind: &'static Builtin) -> Replication {
+        let pods = ctx.informers.informer(&PODS);
+        pods.add_index(CONTROLLER_INDEX, controller_index);
+        let sets = ctx.informers.informer(kind);
+        sets.add_index(CONTROLLER_INDEX, controller_index);
+        let expectations = Expectations::new(&ctx.clock);
+        Replication { kind, sets: sets.lister(), pods: pods.lister(), expectations }
+    }
+
+    fn watches(&self) -> Watches {
+        let (expectations, kind) = (self.expectations.clone(), self.kind);
+        let own = move |change: &Change<'_>, enqueue: &Enqueue| {
+            if let Change::Deleted(set) = change {
+                expectations.forget(&set.metadata.uid);
+            }
+            enqueue.now(change.object().key());
+        };
+        let (expectations, sets) = (self.expectations.clone(), self.sets.clone());
+        let pods = move |change: &Change<'_>, enqueue: &Enqueue| {
+            if observe(&expectations, change) {
+                controller_key(change.object(), kind).into_iter().for_each(|key| enqueue.now(key));
+            } else {
+                let keys = owner_keys(change, kind, |pod| matching(&sets, pod));
+                keys.into_iter().for_each(|key| enqueue.batched(key));
+            }
+        };
+        Watches::none().maps(self.kind, own).maps(&PODS, pods)
+    }
+
+    async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
+        let (namespace, name) = split_key(key);
+        let Some(object) = self.sets.get(namespace, name) else { return Ok(Action::Done) };
+        let set = object.view::<ReplicaSet>();
+        // Cannot be mended by trying again; validation refuses it.
+        let Ok(selector) = set.spec.selector.selector() else { return Ok(Action::Done) };
+        let may_act = self.expectations.satisfied(&object.metadata.uid) && !object.is_deleting();
+        let pods = self.claim(ctx, &object, &selector).await?;
+        let terminating = pods.iter().filter(|pod| is_terminating(pod)).count();
+        let active: Vec<Arc<Object>> = pods.into_iter().filter(|pod| is_active(pod)).collect();
+        let managed = if may_act { self.manage(ctx, &object, &set, &active).await } else { Ok(()) };
+        let now = ctx.clock.now();
+        let failure = status::Failure::of(&managed, &active, &set);
+        let new = status::calculate(&set, &active, terminating, failure, now);
+        status::write(ctx, self.kind, &object, &set, new).await?;
+        managed?;
+        let next = status::next_availability_check(&active, set.spec.min_ready_seconds, now);
+        Ok(next.map_or(Action::Done, Action::RequeueAfter))
+    }
+
+    async fn claim(
+        &self,
+        ctx: &Reconcile,
+        set: &Object,
+        selector: &Selector,
+    ) -> Result<Vec<Arc<Object>>, Status> {
+        let manager = ControllerRefManager {
+            client: &ctx.client,
+            owner: set,
+            owner_kind: self.kind,
+            kind: &PODS,
+            selector,
+        };
+        manager.claim(&self.pods, is_active).await
+    }
+
+    /// Creates what is missing, deletes what is too much.
+    async fn manage(
+        &self,
+        ctx: &Reconcile,
+        object: &Object,
+        set: &ReplicaSet,
+        active: &[Arc<Object>],
+    ) -> Result<(), Status> {
+        let desired = usize::try_from(set.replicas()).unwrap_or(0);
+        if active.len() < desired {
+            self.create(ctx, object, set, (desired - active.len()).min(BURST_REPLICAS)).await
+        } else if active.len() > desired {
+            self.delete(ctx, object, active, (active.len() - desired).min(BURST_REPLICAS)).await
+        } else {
+            Ok(())
+        }
+    }
+
+    async fn create(
+        &self,
+        ctx: &Reconcile,
+        owner: &Object,
+        set: &ReplicaSet,
+        count: usize,
+    ) -> Result<(), Status> {
+        let uid = &owner.metadata.uid;
+        self.expectations.expect_creations(uid, count);
+        let create = || async {
+            match create_pod(ctx, &set.spec.template, owner, self.kind).await {
+                // Every creation will fail from now on, and all is being deleted anyway.
+                Err(error) if is_namespace_terminating(&error) => Ok(()),
+                other => other,
+            }
+        };
+        let (successes, result) = slow_start_batch(count, create).await;
+        // The informer will not see those that were not created.
+        for _ in successes..count {
+            self.expectations.creation_observed(uid);
+        }
+        result
+    }
+
+    async fn delete(
+        &self,
+        ctx: &Reconcile,
+        owner: &Object,
+        active: &[Arc<Object>],
+        count: usize,
+    ) -> Result<(), Status> {
+        let related = self.related_pods(owner);
+        let doomed = ranking::pods_to_delete(active, &related, count, ctx.clock.now());
+        let uid = &owner.metadata.uid;
+        self.expectations.expect_deletions(uid, doomed.iter().map(|pod| pod.metadata.uid.clone()));
+        let delete = |pod: Arc<Object>| async move {
+            let deleted = delete_pod(ctx, &pod.metadata.name, owner, self.kind).await;
+            if deleted.is_err() {
+                self.expectations.deletion_observed(uid, &pod.metadata.uid);
+            }
+            deleted
+        };
+        let results = join_all(doomed.into_iter().map(delete)).await;
+        let failed =
+            results.into_iter().find(|result| result.as_ref().is_err_and(|error| !error.is_not_found()));
+        failed.unwrap_or(Ok(()))
+    }
+
+    /// The pods of all sets that have the same owner: those of a deployment's other revisions.
+    fn related_pods(&self, owner: &Object) -> Vec<Arc<Object>> {
+        let siblings = match owner.controller() {
+            Some(reference) => self.sets.by_index(CONTROLLER_INDEX, &reference.uid),
+            None => vec![],
+        };
+        let mut uids: Vec<&str> = siblings.iter().map(|set| set.metadata.uid.as_str()).collect();
+        if uids.is_empty() {
+            uids.push(&owner.metadata.uid);
+        }
+        uids.into_iter().flat_map(|uid| self.pods.by_index(CONTROLLER_INDEX, uid)).collect()
+    }
+}
+
+/// Tells the expectations what a change of a pod shows. True when a round that waited may begin now.
+fn observe(expectations: &Expectations, change: &Change<'_>) -> bool {
+    let pod = change.object();
+    let Some(owner) = pod.controller() else { return false };
+    if change.is_removal() {
+        return expectations.deletion_observed(&owner.uid, &pod.metadata.uid);
+    }
+    matches!(change, Change::Added(_)) && expectations.creation_observed(&owner.uid)
+}
+
+/// The keys of the sets that could adopt an orphan.
+fn matching(sets: &Lister, pod: &Object) -> Vec<Key> {
+    let candidates = sets.list(&pod.metadata.namespace, &Selector::everything());
+    let selects = |set: &Arc<Object>| {
+        let selector = set.view::<ReplicaSet>().spec.selector.selector();
+        selector.is_ok_and(|selector| !selector.is_everything() && selector.matches(&pod.metadata.labels))
+    };
+    candidates.into_iter().filter(selects).map(|set| set.key()).collect()
+}
+
+/// `controller.IsPodActive`
+fn is_active(pod: &Object) -> bool {
+    !pod.is_deleting() && !pod.view::<Pod>().is_terminal()
+}
+
+/// `controller.IsPodTerminating`
+fn is_terminating(pod: &Object) -> bool {
+    pod.is_deleting() && !pod.view::<Pod>().is_terminal()
+}
+
+fn seconds(count: i64) -> Duration {
+    Duration::from_secs(u64::try_from(count).unwrap_or(0))
+}

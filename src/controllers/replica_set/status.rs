@@ -1,0 +1,184 @@
+//! The status of a ReplicaSet: counted from its pods, written when it differs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use serde_json::{Map, Value};
+
+use crate::apimachinery::object::Object;
+use crate::apimachinery::status::Status;
+use crate::apimachinery::time::Time;
+use crate::apis::kind::Kind;
+use crate::apis::views::meta::condition;
+use crate::apis::views::pod::Pod;
+use crate::apis::views::replica_set::{ReplicaSet, ReplicaSetStatus};
+use crate::controllers::conditions::{conditions_value, new_condition, remove_condition, set_condition};
+use crate::controllers::controller::Reconcile;
+use crate::controllers::status::{put_count, update_status};
+
+const REPLICA_FAILURE: &str = "ReplicaFailure";
+
+/// Why the last round could not create or delete what it should.
+pub struct Failure {
+    reason: &'static str,
+    message: String,
+}
+
+impl Failure {
+    /// Of the outcome of a round.
+    pub fn of(managed: &Result<(), Status>, active: &[Arc<Object>], set: &ReplicaSet) -> Option<Failure> {
+        let error = managed.as_ref().err()?;
+        let has_too_few = (active.len() as i64) < set.replicas();
+        let reason = if has_too_few { "FailedCreate" } else { "FailedDelete" };
+        Some(Failure { reason, message: error.to_string() })
+    }
+}
+
+/// The status that the active pods, and the number of those on their way out, amount to.
+pub fn calculate(
+    set: &ReplicaSet,
+    active: &[Arc<Object>],
+    terminating: usize,
+    failure: Option<Failure>,
+    now: Time,
+) -> ReplicaSetStatus {
+    let mut status = set.status.clone();
+    let labels = template_labels(&set.spec.template);
+    let min_ready = TimeDelta::seconds(set.spec.min_ready_seconds);
+    let has =
+        |pod: &Object, key: &str, value: &str| pod.metadata.labels.get(key).is_some_and(|it| it == value);
+    let has_all = |pod: &Object| labels.iter().all(|(key, value)| has(pod, key, value));
+    let count = |holds: &dyn Fn(&Object) -> bool| active.iter().filter(|pod| holds(pod)).count() as i64;
+    status.replicas = active.len() as i64;
+    status.terminating_replicas = Some(terminating as i64);
+    status.fully_labeled_replicas = count(&has_all);
+    status.ready_replicas = count(&|pod| pod.view::<Pod>().is_ready());
+    status.available_replicas = count(&|pod| is_available(pod, min_ready, now));
+    match failure {
+        Some(failure) if condition(&status.conditions, REPLICA_FAILURE).is_none() => {
+            let new = new_condition(REPLICA_FAILURE, "True", failure.reason, &failure.message, now);
+            set_condition(&mut status.conditions, new);
+        }
+        Some(_) => {}
+        None => remove_condition(&mut status.conditions, REPLICA_FAILURE),
+    }
+    status
+}
+
+/// Writes `new` if it says something else than what is there.
+pub async fn write(
+    ctx: &Reconcile,
+    kind: &Kind,
+    object: &Object,
+    set: &ReplicaSet,
+    mut new: ReplicaSetStatus,
+) -> Result<(), Status> {
+    new.observed_generation = object.metadata.generation;
+    if new == set.status {
+        return Ok(());
+    }
+    update_status(&ctx.client, kind, object, |status| put(status, &new)).await.map(drop)
+}
+
+/// How long until the first of the ready pods becomes available.
+pub fn next_availability_check(
+    active: &[Arc<Object>],
+    min_ready_seconds: i64,
+    now: Time,
+) -> Option<Duration> {
+    if min_ready_seconds <= 0 {
+        return None;
+    }
+    let min_ready = TimeDelta::seconds(min_ready_seconds);
+    let remaining = |pod: &Arc<Object>| {
+        let left = ready_since(pod)? + min_ready - now;
+        left.to_std().ok().filter(|left| !left.is_zero())
+    };
+    let next = active.iter().filter_map(remaining).min()?;
+    // Times in objects are cut to whole seconds, so this errs on the early side by up to one.
+    Some(next.max(Duration::from_millis(10)).min(super::seconds(min_ready_seconds)))
+}
+
+/// `podutil.IsPodAvailable`
+fn is_available(pod: &Object, min_ready: TimeDelta, now: Time) -> bool {
+    if min_ready <= TimeDelta::zero() {
+        return pod.view::<Pod>().is_ready();
+    }
+    ready_since(pod).is_some_and(|since| since + min_ready <= now)
+}
+
+fn ready_since(pod: &Object) -> Option<Time> {
+    let pod = pod.view::<Pod>();
+    condition(&pod.status.conditions, "Ready").filter(|ready| ready.status == "True")?.last_transition_time
+}
+
+fn template_labels(template: &Value) -> Vec<(&str, &str)> {
+    let labels = template["metadata"]["labels"].as_object();
+    labels.into_iter().flatten().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?))).collect()
+}
+
+fn put(status: &mut Map<String, Value>, new: &ReplicaSetStatus) {
+    status.insert("replicas".into(), new.replicas.into());
+    put_count(status, "fullyLabeledReplicas", new.fully_labeled_replicas);
+    put_count(status, "readyReplicas", new.ready_replicas);
+    put_count(status, "availableReplicas", new.available_replicas);
+    put_count(status, "observedGeneration", new.observed_generation);
+    status.extend(new.terminating_replicas.map(|count| ("terminatingReplicas".into(), count.into())));
+    if new.conditions.is_empty() {
+        status.remove("conditions");
+    } else {
+        status.insert("conditions".into(), conditions_value(&new.conditions, false));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::DateTime;
+    use serde::Deserialize;
+    use serde_json::json;
+
+    fn pod(ready_at: Option<i64>, labels: Value) -> Arc<Object> {
+        let at = |seconds| crate::apimachinery::time::rfc3339(DateTime::from_timestamp(seconds, 0).unwrap());
+        let conditions: Vec<Value> = ready_at
+            .map(|seconds| json!({"type": "Ready", "status": "True", "lastTransitionTime": at(seconds)}))
+            .into_iter()
+            .collect();
+        let tree = json!({"metadata": {"name": "p", "labels": labels}, "status": {"conditions": conditions}});
+        Arc::new(Object::from_value(&tree, vec![]).unwrap())
+    }
+
+    fn set(min_ready_seconds: i64) -> ReplicaSet {
+        let template = json!({"metadata": {"labels": {"a": "b"}}});
+        ReplicaSet::deserialize(json!({"spec": {
+            "replicas": 3, "minReadySeconds": min_ready_seconds, "template": template}}))
+        .unwrap()
+    }
+
+    #[test]
+    fn pods_are_counted_by_what_they_are() {
+        let now = DateTime::from_timestamp(100, 0).unwrap();
+        let pods = [
+            pod(Some(80), json!({"a": "b"})),
+            pod(Some(95), json!({"a": "b", "c": "d"})),
+            pod(None, json!({})),
+        ];
+        let status = calculate(&set(10), &pods, 2, None, now);
+        let counts = (status.replicas, status.fully_labeled_replicas, status.ready_replicas);
+        assert_eq!((counts, status.available_replicas, status.terminating_replicas), ((3, 2, 2), 1, Some(2)));
+        assert_eq!(next_availability_check(&pods, 10, now), Some(Duration::from_secs(5)));
+        assert_eq!(next_availability_check(&pods, 0, now), None);
+    }
+
+    #[test]
+    fn a_failure_is_told_and_taken_back() {
+        let now = DateTime::from_timestamp(100, 0).unwrap();
+        let mut set = set(0);
+        let failed = Failure::of(&Err(Status::bad_request("quota")), &[], &set);
+        set.status = calculate(&set, &[], 0, failed, now);
+        let condition = condition(&set.status.conditions, REPLICA_FAILURE).unwrap();
+        assert_eq!((condition.reason.as_str(), condition.message.as_str()), ("FailedCreate", "quota"));
+        assert!(calculate(&set, &[], 0, None, now).conditions.is_empty());
+    }
+}

@@ -1,0 +1,195 @@
+//! Taint eviction: pods leave a node with a `NoExecute` taint that they do not tolerate, or no longer
+//! (`pkg/controller/tainteviction`).
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use serde_json::json;
+
+use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+use super::node_lifecycle::{NODE_INDEX, node_index};
+use super::pod_garbage_collector::mark_disrupted;
+use crate::apimachinery::object::{Object, split_key};
+use crate::apimachinery::options::DeleteOptions;
+use crate::apimachinery::status::Status;
+use crate::apimachinery::time::Time;
+use crate::apis::core::node::NODES;
+use crate::apis::core::pod::PODS;
+use crate::apis::views::node::{Node, Taint};
+use crate::apis::views::pod::{Pod, Toleration};
+use crate::client_go::component::ComponentContext;
+use crate::client_go::lister::Lister;
+
+/// The taint manager.
+pub struct TaintEvictionController {
+    nodes: Lister,
+    pods: Lister,
+    /// Pods whose eviction waits for its time. Bound: forgotten when they are evicted, spared or gone.
+    scheduled: Arc<Mutex<BTreeSet<Key>>>,
+}
+
+/// What the taints of its node mean for a pod.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Stay,
+    Leave,
+    LeaveAt(Time),
+}
+
+impl TaintEvictionController {
+    /// With its informers.
+    pub fn new(ctx: &ComponentContext) -> TaintEvictionController {
+        let pods = ctx.informers.informer(&PODS);
+        pods.add_index(NODE_INDEX, node_index);
+        let nodes = ctx.informers.informer(&NODES).lister();
+        TaintEvictionController { nodes, pods: pods.lister(), scheduled: Arc::default() }
+    }
+
+    async fn evict(&self, ctx: &Reconcile, key: &Key, pod: &Object) -> Result<Action, Status> {
+        let (namespace, name) = split_key(key);
+        let message = format!("Marking for deletion Pod {key}");
+        ctx.event(&PODS, pod, "Normal", "TaintManagerEviction", message);
+        let why = json!({
+            "reason": "DeletionByTaintManager",
+            "message": "Taint manager: deleting due to NoExecute taint",
+        });
+        mark_disrupted(ctx, pod, why, None).await?;
+        let options = DeleteOptions::default().of_uid(&pod.metadata.uid);
+        match ctx.client.delete(&PODS, namespace, name, &options).await {
+            Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
+            _ => {
+                self.scheduled().remove(key);
+                Ok(Action::Done)
+            }
+        }
+    }
+
+    fn scheduled(&self) -> MutexGuard<'_, BTreeSet<Key>> {
+        self.scheduled.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Controller for TaintEvictionController {
+    const NAME: &'static str = "taint-eviction";
+    const EVENT_SOURCE: &'static str = "taint-eviction-controller";
+    const WORKERS: usize = 8;
+
+    fn watches(&self) -> Watches {
+        let (nodes, scheduled) = (self.nodes.clone(), self.scheduled.clone());
+        // Most pods are on nodes that drive nobody out: they need not be looked at.
+        let pods = move |change: &Change<'_>, enqueue: &Enqueue| {
+            let key = change.object().key();
+            let node = change.object().view::<Pod>().spec.node_name.clone();
+            let is_tainted = || nodes.get("", &node).is_some_and(|node| !evicting_taints(&node).is_empty());
+            let waits = || scheduled.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).contains(&key);
+            if (!node.is_empty() && is_tainted()) || waits() {
+                enqueue.now(key);
+            }
+        };
+        let of_node = self.pods.clone();
+        let nodes = move |change: &Change<'_>, enqueue: &Enqueue| {
+            let before = change.old().map(|old| evicting_taints(old)).unwrap_or_default();
+            if before != evicting_taints(change.object()) {
+                let pods = of_node.by_index(NODE_INDEX, &change.object().metadata.name);
+                pods.into_iter().for_each(|pod| enqueue.now(pod.key()));
+            }
+        };
+        Watches::none().maps(&PODS, pods).maps(&NODES, nodes)
+    }
+
+    async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
+        let (namespace, name) = split_key(key);
+        let Some(pod) = self.pods.get(namespace, name).filter(|pod| !pod.is_deleting()) else {
+            self.scheduled().remove(key);
+            return Ok(Action::Done);
+        };
+        let view = pod.view::<Pod>();
+        let node = self.nodes.get("", &view.spec.node_name);
+        let taints = node.map(|node| evicting_taints(&node)).unwrap_or_default();
+        let now = ctx.clock.now();
+        match verdict(&taints, &view.spec.tolerations, now) {
+            Verdict::Leave => self.evict(ctx, key, &pod).await,
+            Verdict::LeaveAt(time) => {
+                self.scheduled().insert(key.clone());
+                Ok(Action::RequeueAfter((time - now).to_std().unwrap_or(Duration::ZERO)))
+            }
+            Verdict::Stay => {
+                if self.scheduled().remove(key) {
+                    let message = format!("Cancelling deletion of Pod {key}");
+                    ctx.event(&PODS, &pod, "Normal", "TaintManagerEviction", message);
+                }
+                Ok(Action::Done)
+            }
+        }
+    }
+}
+
+fn evicting_taints(node: &Object) -> Vec<Taint> {
+    let taints = &node.view::<Node>().spec.taints;
+    taints.iter().filter(|taint| taint.effect == "NoExecute").cloned().collect()
+}
+
+/// Each taint must be tolerated; of those that are for a time, the shortest counts, from when its taint was
+/// put on.
+fn verdict(taints: &[Taint], tolerations: &[Toleration], now: Time) -> Verdict {
+    let mut leave_at: Option<Time> = None;
+    for taint in taints {
+        let matching: Vec<&Toleration> = tolerations.iter().filter(|it| tolerates(it, taint)).collect();
+        if matching.is_empty() {
+            return Verdict::Leave;
+        }
+        let Some(seconds) = matching.iter().filter_map(|it| it.toleration_seconds).min() else { continue };
+        let until =
+            taint.time_added.unwrap_or(now) + TimeDelta::seconds(seconds.clamp(0, i64::from(u32::MAX)));
+        leave_at = Some(leave_at.map_or(until, |earlier| earlier.min(until)));
+    }
+    match leave_at {
+        None => Verdict::Stay,
+        Some(time) if time <= now => Verdict::Leave,
+        Some(time) => Verdict::LeaveAt(time),
+    }
+}
+
+/// `v1.Toleration.ToleratesTaint`
+fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+    let fits = |wanted: &str, has: &str| wanted.is_empty() || wanted == has;
+    let by_value = match toleration.operator.as_str() {
+        "Exists" => true,
+        "" | "Equal" => toleration.value == taint.value,
+        _ => false,
+    };
+    fits(&toleration.effect, &taint.effect) && fits(&toleration.key, &taint.key) && by_value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::DateTime;
+    use serde::Deserialize;
+    use serde_json::Value;
+
+    #[test]
+    fn pods_leave_when_their_tolerance_is_over() {
+        let now = DateTime::from_timestamp(1000, 0).unwrap();
+        let taint = Taint {
+            key: "node.kubernetes.io/unreachable".into(),
+            effect: "NoExecute".into(),
+            time_added: Some(now - TimeDelta::seconds(100)),
+            ..Taint::default()
+        };
+        let verdict = |tolerations: Value| {
+            verdict(&[taint.clone()], &Vec::<Toleration>::deserialize(tolerations).unwrap(), now)
+        };
+        let for_seconds = |seconds: i64| {
+            json!([{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute",
+                "tolerationSeconds": seconds}])
+        };
+        assert_eq!(verdict(json!([])), Verdict::Leave);
+        assert_eq!(verdict(json!([{"operator": "Exists"}])), Verdict::Stay);
+        assert_eq!(verdict(for_seconds(300)), Verdict::LeaveAt(now + TimeDelta::seconds(200)));
+        assert_eq!(verdict(for_seconds(60)), Verdict::Leave);
+        assert_eq!(verdict(json!([{"key": "other", "operator": "Exists"}])), Verdict::Leave);
+    }
+}
