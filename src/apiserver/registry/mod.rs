@@ -7,6 +7,28 @@
 
 pub mod store;
 
+mod create;
+mod update;
+
+pub mod deletion;
+
+mod collection;
+
+mod metadata;
+mod prepare;
+mod validation;
+
+mod conversion;
+
+mod binding;
+mod eviction;
+mod scale;
+
+mod service;
+
+#[cfg(test)]
+mod tests;
+
 use futures::future::BoxFuture;
 use serde_json::Value;
 

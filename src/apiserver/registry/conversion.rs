@@ -1,0 +1,96 @@
+//! Conversion at the registry's door: outside, objects have the form of the version that was asked for; inside, the
+//! form in which their kind is stored (upstream's versioning codec).
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::apimachinery::list::List;
+use crate::apimachinery::object::{Object, encode_for_storage, with_revision};
+use crate::apimachinery::status::Status;
+use crate::apimachinery::watch::WatchEvent;
+use crate::apis::kind::Kind;
+
+/// Events that may wait between the storage and whoever watches another version; at the bound the storage's own
+/// bound counts.
+const CHANNEL: usize = 100;
+
+/// The kind that is stored.
+pub fn storage_kind(kind: &Arc<Kind>) -> Arc<Kind> {
+    match &kind.stored {
+        Some(stored) => Arc::clone(stored.kind),
+        None => kind.clone(),
+    }
+}
+
+/// A tree in the form of `kind`, as it is stored.
+pub fn encode(kind: &Kind, tree: Value) -> Value {
+    match &kind.stored {
+        Some(stored) => (stored.encode)(tree),
+        None => tree,
+    }
+}
+
+/// A stored tree in the form of `kind`.
+pub fn decode(kind: &Kind, tree: Value) -> Value {
+    match &kind.stored {
+        Some(stored) => (stored.decode)(tree),
+        None => tree,
+    }
+}
+
+/// A stored object in the form of `kind`.
+///
+/// # Errors
+/// 500 when the conversion makes something that is no object.
+pub fn present(kind: &Kind, object: Arc<Object>) -> Result<Arc<Object>, Status> {
+    if kind.stored.is_none() {
+        return Ok(object);
+    }
+    let revision = object.metadata.resource_version;
+    object_of(kind, &decode(kind, object.to_value()), revision)
+}
+
+/// A list of stored objects in the form of `kind`.
+pub fn present_list(kind: &Kind, mut list: List) -> Result<List, Status> {
+    if kind.stored.is_some() {
+        list.items =
+            list.items.iter().map(|object| present(kind, object.clone())).collect::<Result<_, _>>()?;
+    }
+    Ok(list)
+}
+
+/// An object that is not (yet) stored, as a dry run answers.
+pub fn object_of(kind: &Kind, tree: &Value, revision: u64) -> Result<Arc<Object>, Status> {
+    let body = encode_for_storage(tree).map_err(Status::internal)?;
+    kind.object(with_revision(&body, revision)).map(Arc::new).map_err(Status::internal)
+}
+
+/// A watch of stored objects in the form of `kind`.
+pub fn present_watch(kind: &Arc<Kind>, mut events: mpsc::Receiver<WatchEvent>) -> mpsc::Receiver<WatchEvent> {
+    if kind.stored.is_none() {
+        return events;
+    }
+    let kind = kind.clone();
+    let (sender, receiver) = mpsc::channel(CHANNEL);
+    tokio::spawn(async move {
+        while let Some(event) = events.recv().await {
+            let event = convert(&kind, event).unwrap_or_else(WatchEvent::Error);
+            let is_last = matches!(event, WatchEvent::Error(_));
+            if sender.send(event).await.is_err() || is_last {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+fn convert(kind: &Kind, event: WatchEvent) -> Result<WatchEvent, Status> {
+    Ok(match event {
+        WatchEvent::Added(object) => WatchEvent::Added(present(kind, object)?),
+        WatchEvent::Modified(object) => WatchEvent::Modified(present(kind, object)?),
+        WatchEvent::Deleted(object) => WatchEvent::Deleted(present(kind, object)?),
+        other => other,
+    })
+}

@@ -1,0 +1,140 @@
+//! Create (`registry.Store.Create`, `rest.BeforeCreate`).
+//! Next: src/apiserver/storage/store.rs
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::conversion::{decode, encode, object_of, present, storage_kind};
+use super::metadata::{
+    ensure_namespace, fill_system_fields, generate_name, needs_name, resource_version, set, text,
+};
+use super::{Registry, Validating, prepare, validation};
+use crate::apimachinery::object::{Object, object_key};
+use crate::apimachinery::status::{Status, StatusDetails};
+use crate::apis::kind::Kind;
+use crate::apiserver::request::RequestContext;
+use crate::apiserver::storage::Written;
+
+/// How often another generated name is tried when one is taken.
+const NAME_GENERATION_ATTEMPTS: usize = 8;
+
+impl Registry {
+    /// Creates an object.
+    ///
+    /// # Errors
+    /// 409 when the name is taken; 422 when it is invalid; what `validating` says.
+    pub async fn create(
+        &self,
+        ctx: &RequestContext,
+        kind: &Arc<Kind>,
+        namespace: &str,
+        new: Value,
+        validating: &dyn Validating,
+    ) -> Result<Arc<Object>, Status> {
+        if !needs_name(&new) {
+            return self.create_once(ctx, kind, namespace, new, validating).await;
+        }
+        let mut attempt = 1;
+        loop {
+            match self.create_once(ctx, kind, namespace, new.clone(), validating).await {
+                Err(status) if status.is_already_exists() && attempt < NAME_GENERATION_ATTEMPTS => {
+                    attempt += 1
+                }
+                result => return result,
+            }
+        }
+    }
+
+    pub(super) async fn create_once(
+        &self,
+        ctx: &RequestContext,
+        kind: &Arc<Kind>,
+        namespace: &str,
+        new: Value,
+        validating: &dyn Validating,
+    ) -> Result<Arc<Object>, Status> {
+        if resource_version(&new)? != 0 {
+            let message = "resourceVersion should not be set on objects to be created";
+            return Err(Status::failure(500, "", message));
+        }
+        let stored = storage_kind(kind);
+        let mut new = encode(kind, new);
+        fill_system_fields(&mut new, self.0.clock.now(), &self.0.entropy);
+        if needs_name(&new) {
+            let name = generate_name(text(&new, "generateName"), &self.0.entropy);
+            set(&mut new, "name", name);
+        }
+        ensure_namespace(&stored, &mut new, namespace)?;
+        let allocation = self.allocate_on_create(&stored, &mut new, ctx.dry_run).await?;
+        prepare::for_create(&stored, &mut new);
+        validate(ctx, &stored, kind, &new)?;
+        self.admit(kind, validating, Some(&new), None).await?;
+        if ctx.dry_run {
+            self.expect_free_name(&stored, kind, &new).await?;
+            return object_of(kind, &decode(kind, new), 0);
+        }
+        let key = object_key(text(&new, "namespace"), text(&new, "name"));
+        match self.0.storage.put(&stored, &key, 0, &new, stored.time_to_live).await? {
+            Written::Committed(object) => {
+                allocation.commit();
+                present(kind, object)
+            }
+            Written::Conflict(current) => Err(name_taken(kind, &new, current.as_deref())),
+        }
+    }
+
+    /// Validating admission sees what the client asked for, in the client's version.
+    pub(super) async fn admit(
+        &self,
+        kind: &Kind,
+        validating: &dyn Validating,
+        new: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        if kind.stored.is_none() {
+            return validating.validate(new, old).await;
+        }
+        let convert = |tree: Option<&Value>| tree.map(|tree| decode(kind, tree.clone()));
+        let (new, old) = (convert(new), convert(old));
+        validating.validate(new.as_ref(), old.as_ref()).await
+    }
+
+    async fn expect_free_name(&self, stored: &Arc<Kind>, kind: &Kind, new: &Value) -> Result<(), Status> {
+        let key = object_key(text(new, "namespace"), text(new, "name"));
+        match self.0.storage.get(stored, &key, None).await? {
+            Some(current) => Err(name_taken(kind, new, Some(&current))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn validate(ctx: &RequestContext, stored: &Kind, kind: &Kind, new: &Value) -> Result<(), Status> {
+    let strategy = &stored.strategy;
+    let mut errors = validation::object_meta(new, stored.namespaced, &|name| strategy.validate_name(name));
+    errors.extend(strategy.validate(new));
+    if !errors.is_empty() {
+        return Err(Status::invalid(&kind.gvk(), text(new, "name"), &errors));
+    }
+    strategy.warnings(new, None).into_iter().for_each(|warning| ctx.warn(warning));
+    Ok(())
+}
+
+/// `CheckGeneratedNameError`; and why a name is still taken.
+fn name_taken(kind: &Kind, new: &Value, current: Option<&Object>) -> Status {
+    let (resource, name) = (kind.group_resource(), text(new, "name"));
+    let mut status = Status::already_exists(&resource, name);
+    if !text(new, "generateName").is_empty() {
+        let message = format!(
+            "{resource} {name:?} already exists, the server was not able to generate a unique name for the object"
+        );
+        let (group, plural) = (resource.group.to_string(), resource.resource.to_string());
+        let details = StatusDetails { name: name.into(), group, kind: plural, ..StatusDetails::default() };
+        let details = StatusDetails { retry_after_seconds: 1, ..details };
+        status = Status::failure(409, "AlreadyExists", message).with_details(details);
+    }
+    if current.is_some_and(Object::is_deleting) {
+        status.message = format!("object is being deleted: {}", status.message);
+    }
+    status
+}

@@ -1,0 +1,184 @@
+//! `metadata` of a tree that is being written: what the server sets, keeps and drops
+//! (`registry/rest/meta.go`, `create.go`, `update.go`).
+
+use serde_json::{Map, Value, json};
+
+use crate::apimachinery::status::Status;
+use crate::apimachinery::time::{Time, rfc3339};
+use crate::apis::kind::Kind;
+use crate::entropy::Entropy;
+
+/// Names are 63 bytes long, and a generated one ends in 5 random ones.
+const MAX_GENERATED_BASE: usize = 58;
+const SUFFIX: usize = 5;
+
+/// A text of the metadata; empty when there is none.
+pub fn text<'a>(tree: &'a Value, field: &str) -> &'a str {
+    tree["metadata"][field].as_str().unwrap_or_default()
+}
+
+/// A number of the metadata; 0 when there is none.
+pub fn number(tree: &Value, field: &str) -> i64 {
+    tree["metadata"][field].as_i64().unwrap_or_default()
+}
+
+/// The texts of a list of the metadata.
+pub fn texts(tree: &Value, field: &str) -> Vec<String> {
+    let list = tree["metadata"][field].as_array().map(Vec::as_slice).unwrap_or_default();
+    list.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+}
+
+/// Sets a member of the metadata.
+pub fn set(tree: &mut Value, field: &str, value: impl Into<Value>) {
+    metadata_mut(tree).insert(field.to_owned(), value.into());
+}
+
+/// Removes a member of the metadata.
+pub fn unset(tree: &mut Value, field: &str) {
+    metadata_mut(tree).remove(field);
+}
+
+/// The revision that a tree says it is of; 0 when it says none.
+pub fn resource_version(tree: &Value) -> Result<u64, Status> {
+    crate::apiserver::storage::request::parse(text(tree, "resourceVersion"))
+}
+
+/// The metadata, made where there is none. A tree that is no object becomes one.
+pub fn metadata_mut(tree: &mut Value) -> &mut Map<String, Value> {
+    member_mut(tree, "metadata")
+}
+
+/// An object below a tree, made where there is none.
+pub fn member_mut<'a>(tree: &'a mut Value, name: &str) -> &'a mut Map<String, Value> {
+    if !tree.is_object() {
+        *tree = json!({});
+    }
+    let member = tree.as_object_mut().expect("made an object above").entry(name).or_insert_with(|| json!({}));
+    if !member.is_object() {
+        *member = json!({});
+    }
+    member.as_object_mut().expect("made an object above")
+}
+
+/// What a new object gets (`WipeObjectMetaSystemFields`, `FillObjectMetaSystemFields`).
+pub fn fill_system_fields(new: &mut Value, now: Time, entropy: &Entropy) {
+    for field in
+        ["selfLink", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"]
+    {
+        unset(new, field);
+    }
+    set(new, "uid", entropy.uid());
+    set(new, "creationTimestamp", rfc3339(now));
+    drop_empty(new);
+}
+
+/// Whether a name has to be generated.
+pub fn needs_name(new: &Value) -> bool {
+    text(new, "name").is_empty() && !text(new, "generateName").is_empty()
+}
+
+/// `names.SimpleNameGenerator`.
+pub fn generate_name(base: &str, entropy: &Entropy) -> String {
+    let end =
+        (0..=base.len().min(MAX_GENERATED_BASE)).rev().find(|at| base.is_char_boundary(*at)).unwrap_or(0);
+    format!("{}{}", &base[..end], entropy.suffix(SUFFIX))
+}
+
+/// `EnsureObjectNamespaceMatchesRequestNamespace`.
+///
+/// # Errors
+/// 400 when the object names another namespace than the request.
+pub fn ensure_namespace(kind: &Kind, tree: &mut Value, namespace: &str) -> Result<(), Status> {
+    let namespace = if kind.namespaced { namespace } else { "" };
+    match text(tree, "namespace") {
+        same if same == namespace => Ok(()),
+        _ if namespace.is_empty() => {
+            unset(tree, "namespace");
+            Ok(())
+        }
+        "" => {
+            set(tree, "namespace", namespace);
+            Ok(())
+        }
+        _ => Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        )),
+    }
+}
+
+/// What an update can neither change nor leave out.
+pub fn carry_over(new: &mut Value, old: &Value) {
+    for field in ["selfLink", "managedFields"] {
+        unset(new, field);
+    }
+    let is_missing = |new: &Value, field: &str| new["metadata"][field].is_null() || text(new, field) == "";
+    let mut keep = |field: &str, always: bool| {
+        let kept = &old["metadata"][field];
+        if !kept.is_null() && (always || is_missing(new, field)) {
+            set(new, field, kept.clone());
+        }
+    };
+    keep("uid", false);
+    keep("creationTimestamp", true);
+    keep("deletionTimestamp", true);
+    if new["metadata"]["deletionGracePeriodSeconds"].is_null() {
+        keep_member(new, old, "deletionGracePeriodSeconds");
+    }
+    unset(new, "generation");
+    keep_member(new, old, "generation");
+    drop_empty(new);
+}
+
+fn keep_member(new: &mut Value, old: &Value, field: &str) {
+    let kept = &old["metadata"][field];
+    if !kept.is_null() {
+        set(new, field, kept.clone());
+    }
+}
+
+/// What Go's `omitempty` leaves out.
+fn drop_empty(tree: &mut Value) {
+    metadata_mut(tree).retain(|_, value| match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        _ => true,
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apis::core::config_map::CONFIG_MAPS;
+
+    #[test]
+    fn namespaces_must_match() {
+        for (own, request, result) in [("", "a", "a"), ("a", "a", "a"), ("a", "", "")] {
+            let mut tree = json!({"metadata": {"namespace": own}});
+            ensure_namespace(&CONFIG_MAPS, &mut tree, request).unwrap();
+            assert_eq!(text(&tree, "namespace"), result);
+        }
+        let mut tree = json!({"metadata": {"namespace": "b"}});
+        assert_eq!(ensure_namespace(&CONFIG_MAPS, &mut tree, "a").unwrap_err().code, 400);
+    }
+
+    #[test]
+    fn generated_names_keep_within_the_bound() {
+        let name = generate_name(&"x".repeat(100), &Entropy::seeded(1));
+        assert_eq!(name.len(), 63);
+        assert!(generate_name("web-", &Entropy::seeded(1)).starts_with("web-"));
+    }
+
+    #[test]
+    fn an_update_keeps_what_is_the_servers() {
+        let old = json!({"metadata": {"uid": "u", "creationTimestamp": "t", "generation": 4,
+            "deletionTimestamp": "d", "deletionGracePeriodSeconds": 30}});
+        let mut new = json!({"metadata": {"name": "a", "generation": 9, "creationTimestamp": null, "labels": {},
+            "selfLink": "x", "managedFields": []}});
+        carry_over(&mut new, &old);
+        let expected = json!({"metadata": {"name": "a", "uid": "u", "creationTimestamp": "t", "generation": 4,
+            "deletionTimestamp": "d", "deletionGracePeriodSeconds": 30}});
+        assert_eq!(new, expected);
+    }
+}

@@ -1,0 +1,106 @@
+//! What a write may touch: each subresource changes its part and leaves the rest as it was
+//! (the `PrepareFor...` of upstream's strategies, as far as it is the same for every kind).
+
+use serde_json::{Value, json};
+
+use super::metadata::{metadata_mut, number, set, unset};
+use super::store::Part;
+use crate::apis::kind::{Kind, Subresource};
+
+/// Of a new object.
+pub fn for_create(kind: &Kind, new: &mut Value) {
+    if kind.has(Subresource::Status) && !kind.strategy.keeps_status_on_create() {
+        put(new, "status", (!kind.is_custom).then(|| json!({})));
+    }
+    if kind.counts_generation {
+        set(new, "generation", 1);
+    }
+    kind.strategy.prepare_for_create(new);
+}
+
+/// Of the new state of an object, whose metadata is already in order.
+pub fn for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value) {
+    match part {
+        Part::Main => {
+            if kind.has(Subresource::Status) {
+                put(new, "status", old.get("status").cloned());
+            }
+            kind.strategy.prepare_for_update(new, old);
+        }
+        Part::Status => status_only(kind, new, old),
+        Part::Finalize => put(new, "status", old.get("status").cloned()),
+        Part::EphemeralContainers => {
+            let containers = new["spec"]["ephemeralContainers"].take();
+            restore(new, old);
+            new["spec"]["ephemeralContainers"] = containers;
+        }
+        Part::Resize => resources_only(new, old),
+        Part::Approval => {
+            let conditions = new["status"]["conditions"].take();
+            restore(new, old);
+            new["status"]["conditions"] = conditions;
+        }
+    }
+    if kind.counts_generation && part != Part::Status && differs(new, old) {
+        set(new, "generation", number(old, "generation") + 1);
+    }
+}
+
+/// Everything but metadata and status as it was; of a custom resource the metadata, too.
+fn status_only(kind: &Kind, new: &mut Value, old: &Value) {
+    let status = new.get("status").cloned();
+    let metadata = new["metadata"].take();
+    restore(new, old);
+    if !kind.is_custom {
+        new["metadata"] = metadata;
+    }
+    put(new, "status", status);
+    kind.strategy.prepare_for_status_update(new, old);
+}
+
+/// Resources of the containers of the same names.
+fn resources_only(new: &mut Value, old: &Value) {
+    let wanted = new["spec"].take();
+    restore(new, old);
+    for list in ["containers", "initContainers"] {
+        let Some(containers) = new["spec"][list].as_array_mut() else { continue };
+        for container in containers {
+            let of_same_name = |other: &&Value| other["name"] == container["name"];
+            let Some(wanted) = wanted[list].as_array().and_then(|list| list.iter().find(of_same_name)) else {
+                continue;
+            };
+            put(container, "resources", wanted.get("resources").cloned());
+        }
+    }
+}
+
+/// Back to the old state, at the revision that the client named.
+fn restore(new: &mut Value, old: &Value) {
+    let revision = new["metadata"]["resourceVersion"].take();
+    *new = old.clone();
+    match revision {
+        Value::Null => unset(new, "resourceVersion"),
+        revision => set(new, "resourceVersion", revision),
+    }
+}
+
+fn put(tree: &mut Value, member: &str, value: Option<Value>) {
+    // Makes an object of what is none.
+    metadata_mut(tree);
+    let Some(object) = tree.as_object_mut() else { return };
+    match value {
+        Some(value) => object.insert(member.into(), value),
+        None => object.remove(member),
+    };
+}
+
+/// Whether anything but metadata and status differs: what a generation counts.
+fn differs(new: &Value, old: &Value) -> bool {
+    let rest = |tree: &Value| -> Vec<(String, Value)> {
+        let members = tree.as_object().into_iter().flatten();
+        let counted = members
+            .filter(|(name, value)| !matches!(name.as_str(), "metadata" | "status") && !value.is_null());
+        counted.map(|(name, value)| (name.clone(), value.clone())).collect()
+    };
+    rest(new) != rest(old)
+}

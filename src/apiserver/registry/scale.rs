@@ -1,0 +1,148 @@
+//! `scale` (`ScaleREST` of each workload): a workload as an `autoscaling/v1` Scale.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+
+use super::conversion::object_of;
+use super::metadata::{member_mut, resource_version, set, text, unset};
+use super::store::Part;
+use super::{Change, Registry, Validating};
+use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::gvk::{GroupResource, GroupVersion};
+use crate::apimachinery::labels::{LabelSelector, Selector};
+use crate::apimachinery::object::Object;
+use crate::apimachinery::status::Status;
+use crate::apis::kind::Kind;
+use crate::apiserver::request::RequestContext;
+
+impl Registry {
+    /// A workload as a Scale.
+    ///
+    /// # Errors
+    /// 404.
+    pub async fn get_scale(
+        &self,
+        kind: &Arc<Kind>,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Arc<Object>, Status> {
+        let object = self.get(kind, namespace, name, None).await?;
+        as_object(&object.to_value(), object.metadata.resource_version)
+    }
+
+    /// Changes the replicas of a workload; `change` gets and returns a Scale, and so does `validating`.
+    ///
+    /// # Errors
+    /// As [`Registry::update`].
+    pub async fn update_scale(
+        &self,
+        ctx: &RequestContext,
+        kind: &Arc<Kind>,
+        namespace: &str,
+        name: &str,
+        change: &dyn Change,
+        validating: &dyn Validating,
+    ) -> Result<Arc<Object>, Status> {
+        let change = ScaleChange { kind, name, change };
+        let validating = ScaleValidating(validating);
+        let updated = self.update(ctx, kind, namespace, name, Part::Main, &change, &validating, false).await;
+        let (object, _) = updated?;
+        as_object(&object.to_value(), object.metadata.resource_version)
+    }
+}
+
+/// Workload to scale, change, and back (`scaleUpdatedObjectInfo`).
+struct ScaleChange<'a> {
+    kind: &'a Kind,
+    name: &'a str,
+    change: &'a dyn Change,
+}
+
+impl Change for ScaleChange<'_> {
+    fn change<'a>(&'a self, current: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let resource = self.kind.group_resource();
+            let resource = GroupResource::new(&resource.group, &format!("{}/scale", resource.resource));
+            let Some(workload) = current else { return Err(Status::not_found(&resource, self.name)) };
+            let scale = self.change.change(Some(&from_workload(workload)?)).await?;
+            validate(&scale, self.name)?;
+            let (wanted, uid) = (text(&scale, "uid"), text(workload, "uid"));
+            if !wanted.is_empty() && wanted != uid {
+                let why =
+                    format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
+                return Err(Status::conflict(&resource, self.name, &why));
+            }
+            let mut new = workload.clone();
+            let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
+            member_mut(&mut new, "spec").insert("replicas".into(), replicas.into());
+            match resource_version(&scale)? {
+                0 => unset(&mut new, "resourceVersion"),
+                revision => set(&mut new, "resourceVersion", revision.to_string()),
+            }
+            Ok(new)
+        })
+    }
+}
+
+struct ScaleValidating<'a>(&'a dyn Validating);
+
+impl Validating for ScaleValidating<'_> {
+    fn validate<'a>(
+        &'a self,
+        new: Option<&'a Value>,
+        old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            let (new, old) = (new.map(from_workload).transpose()?, old.map(from_workload).transpose()?);
+            self.0.validate(new.as_ref(), old.as_ref()).await
+        })
+    }
+}
+
+/// `scaleFromDeployment` and its siblings.
+fn from_workload(workload: &Value) -> Result<Value, Status> {
+    let mut scale = json!({"metadata": {}});
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        let value = &workload["metadata"][field];
+        if !value.is_null() {
+            set(&mut scale, field, value.clone());
+        }
+    }
+    let replicas = |part: &str| workload[part]["replicas"].as_i64().unwrap_or_default();
+    scale["spec"] = if replicas("spec") == 0 { json!({}) } else { json!({"replicas": replicas("spec")}) };
+    scale["status"] = json!({"replicas": replicas("status")});
+    let selector = selector_text(&workload["spec"]["selector"]).map_err(Status::bad_request)?;
+    if !selector.is_empty() {
+        scale["status"]["selector"] = json!(selector);
+    }
+    Ok(scale)
+}
+
+/// A ReplicationController's selector is a plain map.
+fn selector_text(selector: &Value) -> Result<String, String> {
+    let is_plain = selector.as_object().is_some_and(|map| map.values().all(Value::is_string));
+    if is_plain {
+        let labels = serde_json::from_value(selector.clone()).map_err(|error| error.to_string())?;
+        return Ok(Selector::from_labels(&labels).to_string());
+    }
+    let selector: LabelSelector = serde_json::from_value(selector.clone()).unwrap_or_default();
+    Ok(selector.selector()?.to_string())
+}
+
+fn as_object(workload: &Value, revision: u64) -> Result<Arc<Object>, Status> {
+    let kind = Kind::builtin("autoscaling", "v1", "Scale", "scales", "io.k8s.api.autoscaling.v1");
+    object_of(&kind, &from_workload(workload)?, revision)
+}
+
+/// `ValidateScale`.
+fn validate(scale: &Value, name: &str) -> Result<(), Status> {
+    let replicas = &scale["spec"]["replicas"];
+    if replicas.as_i64().unwrap_or_default() >= 0 {
+        return Ok(());
+    }
+    let mut errors = FieldErrors::default();
+    errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0");
+    Err(Status::invalid(&GroupVersion::new("autoscaling", "v1").kind("Scale"), name, &errors))
+}

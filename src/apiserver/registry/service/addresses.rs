@@ -1,0 +1,174 @@
+//! Which addresses a Service asks for, and how they are written into it.
+
+use std::net::Ipv4Addr;
+
+use serde_json::{Value, json};
+
+use super::super::metadata::{member_mut, text};
+use super::allocators::{Allocation, Allocators, Held};
+use super::normalize::{needs_cluster_ip, needs_node_ports};
+use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::gvk::GroupVersion;
+use crate::apimachinery::status::Status;
+
+const NONE: &str = "None";
+
+/// What a service holds, as it is stored.
+pub fn held(service: &Value) -> Held {
+    let spec = &service["spec"];
+    let texts = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+    };
+    let ips = if needs_cluster_ip(service) { texts(&spec["clusterIPs"]) } else { vec![] };
+    let ports = spec["ports"].as_array().into_iter().flatten().map(|port| &port["nodePort"]);
+    let ports = ports.chain([&spec["healthCheckNodePort"]]).filter_map(port_number);
+    Held { ips: ips.iter().filter_map(|ip| ip.parse().ok()).collect(), ports: ports.collect() }
+}
+
+/// Fills in what is missing. What the old state holds already is not asked for again.
+pub fn allocate(
+    allocators: &Allocators,
+    new: &mut Value,
+    old: Option<&Value>,
+    dry_run: bool,
+) -> Result<Allocation, Status> {
+    let before = old.map(held).unwrap_or_default();
+    let mut allocation = allocators.begin(dry_run);
+    if needs_cluster_ip(new) {
+        set_families(new)?;
+        allocate_ip(allocators, &mut allocation, new, &before)?;
+    }
+    if needs_node_ports(new) {
+        allocate_node_ports(allocators, &mut allocation, new, &before)?;
+        allocate_health_check(allocators, &mut allocation, new, &before)?;
+    }
+    let after = held(new);
+    let ips = before.ips.difference(&after.ips).copied().collect();
+    allocation.give_up(Held { ips, ports: before.ports.difference(&after.ports).copied().collect() });
+    Ok(allocation)
+}
+
+fn port_number(value: &Value) -> Option<u16> {
+    value.as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port != 0)
+}
+
+fn invalid(service: &Value, path: &str, value: &Value, detail: &str) -> Status {
+    let mut errors = FieldErrors::default();
+    errors.invalid(path, value, detail);
+    Status::invalid(&GroupVersion::new("", "v1").kind("Service"), text(service, "name"), &errors)
+}
+
+/// `initIPFamilyFields` of a cluster that has IPv4 only.
+fn set_families(new: &mut Value) -> Result<(), Status> {
+    let spec = &new["spec"];
+    let headless = spec["clusterIP"] == NONE;
+    let selectorless = spec["selector"].as_object().is_none_or(serde_json::Map::is_empty);
+    let given = spec["ipFamilies"].as_array().filter(|families| !families.is_empty()).cloned();
+    let default_policy = if headless && selectorless { "RequireDualStack" } else { "SingleStack" };
+    let policy = spec["ipFamilyPolicy"].as_str().unwrap_or(default_policy).to_owned();
+    let mut families = given.unwrap_or_else(|| vec![json!("IPv4")]);
+    if headless && selectorless {
+        // Nothing is allocated, so any families will do: both of them, unless one is asked for.
+        if families.len() < 2 && policy != "SingleStack" {
+            families.push(json!(if families[0] == "IPv4" { "IPv6" } else { "IPv4" }));
+        }
+    } else {
+        if policy == "RequireDualStack" {
+            let detail = "this cluster is not configured for dual-stack services";
+            return Err(invalid(new, "spec.ipFamilyPolicy", &json!(policy), detail));
+        }
+        if let Some(at) = families.iter().position(|family| family != "IPv4") {
+            let path = format!("spec.ipFamilies[{at}]");
+            return Err(invalid(new, &path, &families[at], "not configured on this cluster"));
+        }
+    }
+    let spec = member_mut(new, "spec");
+    spec.insert("ipFamilies".into(), families.into());
+    spec.insert("ipFamilyPolicy".into(), policy.into());
+    Ok(())
+}
+
+fn allocate_ip(
+    allocators: &Allocators,
+    allocation: &mut Allocation,
+    new: &mut Value,
+    before: &Held,
+) -> Result<(), Status> {
+    let wanted = new["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
+    match wanted.as_str() {
+        NONE => return Ok(()),
+        "" => {
+            let ip = allocators
+                .next_ip(allocation)
+                .map_err(|error| Status::internal(format!("failed to allocate a serviceIP: {error}")))?;
+            let spec = member_mut(new, "spec");
+            spec.insert("clusterIP".into(), ip.to_string().into());
+            spec.insert("clusterIPs".into(), json!([ip.to_string()]));
+        }
+        wanted => {
+            // What is no IPv4 address is left to validation.
+            let Ok(ip) = wanted.parse::<Ipv4Addr>() else { return Ok(()) };
+            if before.ips.contains(&ip) {
+                return Ok(());
+            }
+            allocators.ip(allocation, ip).map_err(|error| {
+                let detail = format!("failed to allocate IP {ip}: {error}");
+                invalid(new, "spec.clusterIPs", &new["spec"]["clusterIPs"], &detail)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn allocate_node_ports(
+    allocators: &Allocators,
+    allocation: &mut Allocation,
+    new: &mut Value,
+    before: &Held,
+) -> Result<(), Status> {
+    let count = new["spec"]["ports"].as_array().map_or(0, Vec::len);
+    // One number may serve two protocols of a service.
+    let mut own: Vec<u16> = Vec::new();
+    for at in 0..count {
+        let port = match port_number(&new["spec"]["ports"][at]["nodePort"]) {
+            Some(port) => {
+                if !before.ports.contains(&port) && !own.contains(&port) {
+                    let path = format!("spec.ports[{at}].nodePort");
+                    let taken = allocators.port(allocation, port);
+                    taken.map_err(|error| invalid(new, &path, &json!(port), &error))?;
+                }
+                port
+            }
+            None => allocators
+                .next_port(allocation)
+                .map_err(|error| Status::internal(format!("failed to allocate a nodePort: {error}")))?,
+        };
+        new["spec"]["ports"][at]["nodePort"] = json!(port);
+        own.push(port);
+    }
+    Ok(())
+}
+
+/// A load balancer that keeps to local endpoints asks each node for its health.
+fn allocate_health_check(
+    allocators: &Allocators,
+    allocation: &mut Allocation,
+    new: &mut Value,
+    before: &Held,
+) -> Result<(), Status> {
+    let spec = &new["spec"];
+    if spec["type"] != "LoadBalancer" || spec["externalTrafficPolicy"] != "Local" {
+        return Ok(());
+    }
+    let port = match port_number(&spec["healthCheckNodePort"]) {
+        Some(port) if before.ports.contains(&port) => return Ok(()),
+        Some(port) => allocators.port(allocation, port).map(|()| port).map_err(|error| {
+            Status::internal(format!("failed to allocate requested HealthCheck NodePort {port}: {error}"))
+        })?,
+        None => allocators.next_port(allocation).map_err(|error| {
+            Status::internal(format!("failed to allocate a HealthCheck NodePort: {error}"))
+        })?,
+    };
+    member_mut(new, "spec").insert("healthCheckNodePort".into(), port.into());
+    Ok(())
+}

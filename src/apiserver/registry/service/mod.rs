@@ -1,0 +1,79 @@
+//! What Services hold: cluster IPs and node ports (`pkg/registry/core/service/storage/alloc.go`).
+//!
+//! In comes a Service that is about to be written; it goes on with its addresses filled in. They are given back when
+//! the write fails, when a later write no longer wants them, and when the Service is deleted. What is allocated is
+//! known from the stored Services alone and read once; it must not know a kind but this.
+
+mod addresses;
+mod allocators;
+mod normalize;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Registry;
+use super::store::Part;
+use crate::apimachinery::object::Object;
+use crate::apimachinery::options::ListOptions;
+use crate::apimachinery::status::Status;
+use crate::apis::kind::Kind;
+
+pub use allocators::{Allocation, Allocators};
+
+fn is_service(kind: &Kind) -> bool {
+    &*kind.plural == "services" && kind.group_version.group.is_empty()
+}
+
+impl Registry {
+    /// `BeginCreate` of services; nothing for other kinds.
+    pub(super) async fn allocate_on_create(
+        &self,
+        kind: &Arc<Kind>,
+        new: &mut Value,
+        dry_run: bool,
+    ) -> Result<Allocation, Status> {
+        if !is_service(kind) {
+            return Ok(Allocation::default());
+        }
+        self.load_services(kind).await?;
+        normalize::for_create(new);
+        addresses::allocate(&self.0.services, new, None, dry_run)
+    }
+
+    /// `BeginUpdate` of services; nothing for other kinds and for their status.
+    pub(super) async fn allocate_on_update(
+        &self,
+        kind: &Arc<Kind>,
+        part: Part,
+        new: &mut Value,
+        old: &Value,
+        dry_run: bool,
+    ) -> Result<Allocation, Status> {
+        if !is_service(kind) || part != Part::Main {
+            return Ok(Allocation::default());
+        }
+        self.load_services(kind).await?;
+        normalize::for_update(new, old);
+        addresses::allocate(&self.0.services, new, Some(old), dry_run)
+    }
+
+    /// `AfterDelete` of services.
+    pub(super) fn release_on_delete(&self, kind: &Kind, object: &Object) {
+        if is_service(kind) {
+            self.0.services.release(&addresses::held(&object.to_value()));
+        }
+    }
+
+    /// What stored services hold is read before the first allocation.
+    async fn load_services(&self, kind: &Arc<Kind>) -> Result<(), Status> {
+        let load = || async {
+            let list = self.0.storage.list(kind, "", &ListOptions::default()).await?;
+            for service in list.items.iter() {
+                self.0.services.take(&addresses::held(&service.to_value()));
+            }
+            Ok(())
+        };
+        self.0.services.loaded().get_or_try_init(load).await.map(|()| ())
+    }
+}

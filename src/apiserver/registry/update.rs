@@ -1,0 +1,219 @@
+//! Update (`registry.Store.Update`, `rest.BeforeUpdate`): reads, changes, prepares, validates, compares and puts; and
+//! does it again when somebody else was faster and the client named no revision.
+//! Next: src/apiserver/storage/store.rs
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::conversion::{decode, encode, object_of, present, storage_kind};
+use super::metadata::{carry_over, ensure_namespace, resource_version, set, text, texts};
+use super::store::Part;
+use super::{Change, Registry, Validating, prepare, validation};
+use crate::apimachinery::field_error::{ErrorType, FieldErrors};
+use crate::apimachinery::names;
+use crate::apimachinery::object::{Object, object_key};
+use crate::apimachinery::status::Status;
+use crate::apis::kind::Kind;
+use crate::apiserver::request::RequestContext;
+use crate::apiserver::storage::Written;
+
+/// What an update is about; the same on each attempt.
+pub(super) struct Update<'a> {
+    pub(super) ctx: &'a RequestContext,
+    pub(super) kind: &'a Arc<Kind>,
+    pub(super) namespace: &'a str,
+    pub(super) name: &'a str,
+    pub(super) part: Part,
+    pub(super) change: &'a dyn Change,
+    pub(super) validating: &'a dyn Validating,
+}
+
+enum Attempt {
+    Done(Arc<Object>),
+    /// Somebody else was faster.
+    Again(Option<Arc<Object>>),
+}
+
+impl Registry {
+    /// Changes an object, or creates it where the kind or the caller (server-side apply) allows that; says whether it did.
+    ///
+    /// A `resourceVersion` in what `change` returns must be the current one; without one the change is tried
+    /// until it gets through.
+    ///
+    /// # Errors
+    /// 404; 409 when it was changed meanwhile; 422; what `change` and `validating` say.
+    #[expect(clippy::too_many_arguments, reason = "upstream's Update has as many")]
+    pub async fn update(
+        &self,
+        ctx: &RequestContext,
+        kind: &Arc<Kind>,
+        namespace: &str,
+        name: &str,
+        part: Part,
+        change: &dyn Change,
+        validating: &dyn Validating,
+        create_if_missing: bool,
+    ) -> Result<(Arc<Object>, bool), Status> {
+        let namespace = if kind.namespaced { namespace } else { "" };
+        let update = Update { ctx, kind, namespace, name, part, change, validating };
+        let stored = storage_kind(kind);
+        let may_create =
+            part == Part::Main && (create_if_missing || stored.strategy.allow_create_on_update());
+        let mut current = self.0.storage.get(&stored, &object_key(namespace, name), None).await?;
+        loop {
+            let attempt = match current {
+                Some(current) => self.update_once(&update, &stored, &current).await?,
+                None if may_create => match self.create_by_update(&update).await {
+                    Ok(object) => return Ok((object, true)),
+                    // Created meanwhile: then it is an update after all.
+                    Err(status) if status.is_already_exists() => {
+                        Attempt::Again(self.0.storage.get(&stored, &object_key(namespace, name), None).await?)
+                    }
+                    Err(status) => return Err(status),
+                },
+                None => return Err(Status::not_found(&kind.group_resource(), name)),
+            };
+            match attempt {
+                Attempt::Done(object) => return Ok((present(kind, object)?, false)),
+                Attempt::Again(found) => current = found,
+            }
+        }
+    }
+
+    async fn create_by_update(&self, update: &Update<'_>) -> Result<Arc<Object>, Status> {
+        let mut new = update.change.change(None).await?;
+        if resource_version(&new)? != 0 {
+            // It was there once, and is not what the client thinks it is.
+            return Err(Status::modified(&update.kind.group_resource(), update.name));
+        }
+        if text(&new, "name").is_empty() {
+            set(&mut new, "name", update.name);
+        }
+        self.create_once(update.ctx, update.kind, update.namespace, new, update.validating).await
+    }
+
+    async fn update_once(
+        &self,
+        update: &Update<'_>,
+        stored: &Arc<Kind>,
+        current: &Arc<Object>,
+    ) -> Result<Attempt, Status> {
+        let kind = update.kind;
+        let old = current.to_value();
+        let mut new = match kind.stored {
+            None => update.change.change(Some(&old)).await?,
+            Some(_) => encode(kind, update.change.change(Some(&decode(kind, old.clone()))).await?),
+        };
+        check_preconditions(update, stored, &mut new, current)?;
+        ensure_namespace(stored, &mut new, update.namespace)?;
+        carry_over(&mut new, &old);
+        let allocation =
+            self.allocate_on_update(stored, update.part, &mut new, &old, update.ctx.dry_run).await?;
+        prepare::for_update(stored, update.part, &mut new, &old);
+        validate(update, stored, &new, &old)?;
+        self.admit(kind, update.validating, Some(&new), Some(&old)).await?;
+        if is_finalized(stored, &new, &old) {
+            return self.delete_finalized(update, stored, current, &new).await;
+        }
+        if new == old {
+            return Ok(Attempt::Done(current.clone()));
+        }
+        let revision = current.metadata.resource_version;
+        if update.ctx.dry_run {
+            return Ok(Attempt::Done(object_of(stored, &new, revision)?));
+        }
+        match self.0.storage.put(stored, &current.key(), revision, &new, stored.time_to_live).await? {
+            Written::Committed(object) => {
+                allocation.commit();
+                Ok(Attempt::Done(object))
+            }
+            Written::Conflict(current) => Ok(Attempt::Again(current)),
+        }
+    }
+
+    /// The last finalizer is gone, and with it the object. The client gets what it wrote.
+    async fn delete_finalized(
+        &self,
+        update: &Update<'_>,
+        stored: &Arc<Kind>,
+        current: &Arc<Object>,
+        new: &Value,
+    ) -> Result<Attempt, Status> {
+        let revision = current.metadata.resource_version;
+        let answer = object_of(stored, new, revision)?;
+        if update.ctx.dry_run {
+            return Ok(Attempt::Done(answer));
+        }
+        match self.remove(stored, current).await? {
+            Written::Committed(_) | Written::Conflict(None) => Ok(Attempt::Done(answer)),
+            Written::Conflict(current) => Ok(Attempt::Again(current)),
+        }
+    }
+}
+
+/// The uid and the revision that the client named, if it named any.
+fn check_preconditions(
+    update: &Update<'_>,
+    stored: &Kind,
+    new: &mut Value,
+    current: &Object,
+) -> Result<(), Status> {
+    let resource = update.kind.group_resource();
+    let (uid, is_patch) = (text(new, "uid"), update.ctx.info.verb == "patch");
+    if !uid.is_empty() && uid != current.metadata.uid && !is_patch {
+        let why = format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            current.metadata.uid
+        );
+        return Err(Status::conflict(&resource, update.name, &why));
+    }
+    let revision = current.metadata.resource_version;
+    match resource_version(new)? {
+        0 if stored.strategy.allow_unconditional_update() => {
+            set(new, "resourceVersion", revision.to_string())
+        }
+        0 => {
+            let mut errors = FieldErrors::default();
+            let (path, detail) = ("metadata.resourceVersion", "must be specified for an update");
+            errors.push(path, ErrorType::Invalid, "0x0".into(), detail);
+            let shown = update.kind.group_version.kind(&update.kind.plural);
+            return Err(Status::invalid(&shown, update.name, &errors));
+        }
+        named if named != revision => return Err(Status::modified(&resource, update.name)),
+        _ => (),
+    }
+    Ok(())
+}
+
+fn validate(update: &Update<'_>, stored: &Kind, new: &Value, old: &Value) -> Result<(), Status> {
+    let strategy = &stored.strategy;
+    let mut errors = validation::object_meta(new, stored.namespaced, &names::path_segment_name);
+    errors.extend(validation::object_meta_update(new, old));
+    errors.extend(match update.part {
+        Part::Main => strategy.validate_update(new, old),
+        Part::Status | Part::Approval => strategy.validate_status_update(new, old),
+        Part::Finalize => FieldErrors::default(),
+        // What may not change has been put back already.
+        Part::EphemeralContainers | Part::Resize => strategy.validate(new),
+    });
+    if !errors.is_empty() {
+        return Err(Status::invalid(&update.kind.gvk(), text(new, "name"), &errors));
+    }
+    if update.part == Part::Main {
+        strategy.warnings(new, Some(old)).into_iter().for_each(|warning| update.ctx.warn(warning));
+    }
+    Ok(())
+}
+
+/// `ShouldDeleteDuringUpdate`: it is being deleted, its grace period is over, and nobody holds it any more.
+fn is_finalized(stored: &Kind, new: &Value, old: &Value) -> bool {
+    let metadata = &old["metadata"];
+    let expired = metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0;
+    let held_by_content = super::deletion::is_namespace(stored)
+        && new["spec"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
+    !metadata["deletionTimestamp"].is_null()
+        && expired
+        && texts(new, "finalizers").is_empty()
+        && !held_by_content
+}
