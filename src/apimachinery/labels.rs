@@ -187,7 +187,8 @@ impl Selector {
         let mut requirements = Vec::new();
         parser.skip_blanks();
         while !parser.rest.is_empty() {
-            requirements.push(parser.requirement()?);
+            let requirement = parser.requirement();
+            requirements.push(requirement.map_err(|error| format!("unable to parse requirement: {error}"))?);
             match parser.token().as_str() {
                 "" => break,
                 "," if !parser.at_end() => {}

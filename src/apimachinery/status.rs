@@ -84,6 +84,11 @@ impl Status {
         }
     }
 
+    /// A success that has nothing to show.
+    pub fn success(code: u16) -> Status {
+        Status { status: "Success".into(), ..Status::failure(code, "", "") }
+    }
+
     /// The answer to a delete that removed the object.
     pub fn deleted(resource: &GroupResource, name: &str, uid: &str) -> Status {
         let details = StatusDetails { uid: uid.into(), ..details(resource, name) };

@@ -55,6 +55,40 @@ pub struct StatusAnswer(pub Status);
 #[derive(Clone, Debug)]
 pub struct WatchAnswer(pub Arc<std::sync::Mutex<Option<mpsc::Receiver<WatchEvent>>>>);
 
+/// A failure (or a bare success) as an answer: for a caller that [`WantsObjects`] as [`StatusAnswer`], for all
+/// others as JSON; a time to try again goes into `Retry-After`.
+pub fn status_response(status: Status, wants_objects: bool) -> ApiResponse {
+    let code = http::StatusCode::from_u16(status.code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = http::Response::new(Body::empty());
+    *response.status_mut() = code;
+    let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    if seconds > 0 {
+        response.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
+    }
+    if wants_objects {
+        response.extensions_mut().insert(StatusAnswer(status));
+        return response;
+    }
+    let json = http::HeaderValue::from_static("application/json");
+    response.headers_mut().insert(http::header::CONTENT_TYPE, json);
+    let mut bytes = serde_json::to_vec(&status).expect("a status is JSON");
+    bytes.push(b'\n');
+    *response.body_mut() = Body::from(bytes);
+    response
+}
+
+/// A few words as plain text: what the server says where upstream uses Go's `http.Error`.
+pub fn text_response(code: http::StatusCode, text: impl Into<String>) -> ApiResponse {
+    let mut response = http::Response::new(Body::from(text.into()));
+    *response.status_mut() = code;
+    let headers = response.headers_mut();
+    let plain = http::HeaderValue::from_static("text/plain; charset=utf-8");
+    headers.insert(http::header::CONTENT_TYPE, plain);
+    let nosniff = http::HeaderValue::from_static("nosniff");
+    headers.insert(http::header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    response
+}
+
 impl WatchAnswer {
     /// Wraps the receiving end of a watch.
     pub fn new(events: mpsc::Receiver<WatchEvent>) -> WatchAnswer {

@@ -5,7 +5,19 @@
 
 pub mod server;
 
+pub mod config;
+pub mod handler_chain;
+
+pub mod audit;
+pub mod metrics;
 pub mod request;
 
+pub mod authentication;
+pub mod authorization;
+pub mod filters;
+
+pub mod endpoints;
+
+pub mod admission;
 pub mod registry;
 pub mod storage;

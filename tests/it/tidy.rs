@@ -26,7 +26,8 @@ const IMPORTS: &[(&str, &[&str])] = &[
         "apiserver::registry",
         &["apimachinery", "apis", "apiserver::storage", "apiserver::request", "clock", "entropy"],
     ),
-    ("apiserver::admission", SECURITY),
+    // Entropy names the volume of a service account's token.
+    ("apiserver::admission", &["apimachinery", "apis", "apiserver::registry", "apiserver::request", "clock", "entropy"]),
     ("apiserver::authentication", SECURITY),
     ("apiserver::authorization", SECURITY),
     (
@@ -36,6 +37,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::authentication",
             "apiserver::authorization",
             "apiserver::audit",
+            "apiserver::metrics",
             "apiserver::request",
             "clock",
         ],
@@ -49,7 +51,12 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::registry",
             "apiserver::request",
             "apiserver::audit",
+            "apiserver::metrics",
             "clock",
+            // Spreads the ends of watches.
+            "entropy",
+            // `flowz` alone, which the list below says.
+            "flow",
         ],
     ),
     ("apiserver", &["apimachinery", "apis", "clock", "entropy", "flow", "pki"]),
@@ -74,6 +81,8 @@ const FLOW_USERS: &[&str] = &[
     "src/apiserver/request.rs",
     "src/apiserver/storage/store.rs",
     "src/apiserver/endpoints/flowz.rs",
+    "src/apiserver/endpoints/mod.rs",
+    "src/apiserver/config.rs",
     "src/client_go/",
     "src/controllers/controller.rs",
     "src/scheduler/schedule_one.rs",

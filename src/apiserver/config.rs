@@ -1,0 +1,56 @@
+//! What an apiserver is made of (`controlplane.Config`).
+
+use std::sync::Arc;
+
+use super::endpoints::healthz::HealthChecks;
+use super::endpoints::log::KubeletLookup;
+use super::endpoints::version::VersionInfo;
+use super::registry::Registry;
+use crate::apimachinery::schema::Schemas;
+use crate::apimachinery::user::UserInfo;
+use crate::apis::scheme::Scheme;
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+use crate::flow::Flow;
+
+/// The parts that `cluster` hands to the apiserver.
+pub struct ApiserverConfig {
+    /// The kinds that are served.
+    pub scheme: Arc<Scheme>,
+    /// Over the store.
+    pub registry: Registry,
+    /// The cluster's clock.
+    pub clock: Clock,
+    /// Draws audit ids and names of token volumes.
+    pub entropy: Entropy,
+    /// The schemas of built-in kinds.
+    pub schemas: Arc<Schemas>,
+    /// Bearer tokens and whose they are; the users carry `system:authenticated`.
+    pub static_tokens: Vec<(String, Arc<UserInfo>)>,
+    /// Whom to ask for logs; `Arc::new(())` knows nobody.
+    pub kubelets: Arc<dyn KubeletLookup>,
+    /// The cluster's causal record.
+    pub flow: Flow,
+    /// What `/version` says.
+    pub version: VersionInfo,
+    /// What `/healthz`, `/livez` and `/readyz` ask, beside `ping`.
+    pub health: HealthChecks,
+}
+
+impl ApiserverConfig {
+    /// With defaults for everything that is not asked for here.
+    pub fn new(scheme: Arc<Scheme>, registry: Registry, clock: Clock, entropy: Entropy) -> ApiserverConfig {
+        ApiserverConfig {
+            scheme,
+            registry,
+            clock,
+            entropy,
+            schemas: Schemas::builtin(),
+            static_tokens: vec![],
+            kubelets: Arc::new(()),
+            flow: Flow::off(),
+            version: VersionInfo::default(),
+            health: HealthChecks::default(),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Discovery in one answer (KEP-3352, `endpoints/discovery/aggregated`): `/api` and `/apis` with everything below.
+
+use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::discovery::{names, response_kind};
+use super::groups::{Group, groups};
+use super::negotiation::{Accepted, Output, accepted};
+use super::response::write_bytes;
+use crate::apimachinery::wire::ApiResponse;
+use crate::apis::kind::Kind;
+use crate::apis::scheme::Scheme;
+
+/// The version of the aggregated form that the client likes best; nothing when it wants the old one. Protobuf is
+/// passed over: clients name JSON behind it.
+pub(super) fn wanted_version(headers: &HeaderMap) -> Option<&'static str> {
+    let version = |part: &Accepted| match (part.media_type.as_str(), part.parameter("as")) {
+        ("application/json", "") | ("*/*", _) => Some(None),
+        ("application/json", "APIGroupDiscoveryList") if part.parameter("g") == "apidiscovery.k8s.io" => {
+            match part.parameter("v") {
+                "v2" => Some(Some("v2")),
+                "v2beta1" => Some(Some("v2beta1")),
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    accepted(headers).iter().find_map(version).flatten()
+}
+
+/// The answer: the core group at `/api`, all others at `/apis`. A client that has it already is told so.
+pub(super) fn respond(scheme: &Scheme, headers: &HeaderMap, version: &str, is_core: bool) -> ApiResponse {
+    let groups = groups(scheme);
+    let items: Vec<Value> =
+        groups.iter().filter(|group| group.name.is_empty() == is_core).map(of_group).collect();
+    let api_version = format!("apidiscovery.k8s.io/{version}");
+    let list =
+        json!({"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": items});
+    let bytes = list.to_string();
+    let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02X}")).collect();
+    let etag = format!("\"{digest}\"");
+    let known = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let mut response = match known {
+        Some(known) if known.split(',').any(|one| one.trim() == etag) => {
+            let mut response = ApiResponse::default();
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        }
+        _ => write_bytes(headers, &Output::default(), 200, bytes.into()),
+    };
+    let media_type = format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
+    for (name, value) in [(CONTENT_TYPE, media_type.as_str()), (ETAG, &etag)] {
+        response.headers_mut().insert(name, HeaderValue::from_str(value).expect("plain text"));
+    }
+    response.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
+    response
+}
+
+fn of_group(group: &Group) -> Value {
+    let versions = group.versions.iter().map(|(name, kinds)| {
+        let mut resources: Vec<&std::sync::Arc<Kind>> = kinds.iter().collect();
+        resources.sort_by(|a, b| a.plural.cmp(&b.plural));
+        let resources: Vec<Value> = resources.into_iter().map(|kind| of_kind(kind)).collect();
+        json!({"version": &**name, "resources": resources, "freshness": "Current"})
+    });
+    let metadata = if group.name.is_empty() { json!({}) } else { json!({"name": &*group.name}) };
+    json!({"metadata": metadata, "versions": versions.collect::<Vec<_>>()})
+}
+
+fn of_kind(kind: &Kind) -> Value {
+    let version = &kind.group_version;
+    let mut resource = json!({
+        "resource": &*kind.plural,
+        "responseKind": {"group": &*version.group, "version": &*version.version, "kind": &*kind.kind},
+        "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": &*kind.singular,
+        "verbs": names(&kind.verbs),
+    });
+    let mut insert = |name: &str, value: Value| {
+        if value.as_array().is_some_and(|list| !list.is_empty()) {
+            resource[name] = value;
+        }
+    };
+    insert("shortNames", names(&kind.short_names));
+    insert("categories", names(&kind.categories));
+    let mut subresources = kind.subresources.clone();
+    subresources.sort_by_key(|subresource| subresource.name());
+    insert(
+        "subresources",
+        subresources
+            .into_iter()
+            .map(|subresource| {
+                let (group, version, response) = response_kind(kind, subresource);
+                json!({"subresource": subresource.name(), "verbs": subresource.verbs(),
+            "responseKind": {"group": group, "version": version, "kind": response}})
+            })
+            .collect(),
+    );
+    resource
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::header::ACCEPT;
+
+    #[test]
+    fn clients_say_which_form_they_read() {
+        let new = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+        let old = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
+        let protobuf =
+            "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+        let cases = [
+            (format!("{new},{old},application/json"), Some("v2")),
+            (format!("{old},application/json"), Some("v2beta1")),
+            (format!("{protobuf},{new},application/json"), Some("v2")),
+            ("application/json".into(), None),
+            ("*/*".into(), None),
+            (String::new(), None),
+        ];
+        for (accept, version) in cases {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, accept.parse().unwrap());
+            assert_eq!(wanted_version(&headers), version, "{accept}");
+        }
+    }
+
+    #[test]
+    fn what_is_known_is_not_sent_again() {
+        let scheme = Scheme::builtin();
+        let first = respond(&scheme, &HeaderMap::new(), "v2", false);
+        let mut headers = HeaderMap::new();
+        headers.insert(IF_NONE_MATCH, first.headers()[ETAG].clone());
+        assert_eq!(respond(&scheme, &headers, "v2", false).status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(respond(&scheme, &headers, "v2", true).status(), StatusCode::OK);
+    }
+}

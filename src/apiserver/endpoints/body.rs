@@ -1,0 +1,104 @@
+//! Reads the body of a request: bytes up to the limit, its media type, the object in it (`handlers/rest.go`).
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde_json::Value;
+
+use super::form::Raw;
+use super::negotiation::unsupported_media_type;
+use crate::apimachinery::decode::Format;
+use crate::apimachinery::status::Status;
+use crate::apimachinery::wire::DecodedBody;
+
+/// Upstream's `MaxRequestBodyBytes`.
+pub(super) const MAX_BYTES: usize = 3 * 1024 * 1024;
+const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// The body of a request: bytes to come, or a tree from a caller in this process.
+pub(super) enum Input {
+    /// From a socket.
+    Bytes(Body),
+    /// Already decoded.
+    Decoded(Value),
+}
+
+impl Input {
+    /// What came with the request.
+    pub fn new(body: Body, decoded: Option<DecodedBody>) -> Input {
+        match decoded {
+            Some(DecodedBody(value)) => Input::Decoded(value),
+            None => Input::Bytes(body),
+        }
+    }
+
+    /// All bytes.
+    ///
+    /// # Errors
+    /// 413 above the limit; 400 when the client goes away in the middle.
+    pub async fn bytes(self, headers: &HeaderMap) -> Result<Bytes, Status> {
+        let body = match self {
+            Input::Bytes(body) => body,
+            Input::Decoded(value) => return Ok(value.to_string().into()),
+        };
+        let announced =
+            headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+        if announced.is_some_and(|length| length > MAX_BYTES) {
+            return Err(too_large());
+        }
+        match Limited::new(body, MAX_BYTES).collect().await {
+            Ok(collected) => Ok(collected.to_bytes()),
+            Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+            Err(error) => Err(Status::bad_request(format!("error reading the body: {error}"))),
+        }
+    }
+
+    /// All of it, or nothing where there is no body: then its media type does not matter.
+    ///
+    /// # Errors
+    /// As [`Input::read`].
+    pub async fn read_if_any(self, headers: &HeaderMap) -> Result<Option<Raw>, Status> {
+        let bytes = match self {
+            Input::Decoded(value) => return Ok(Some(Raw::Tree(value))),
+            body => body.bytes(headers).await?,
+        };
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Raw::Bytes(bytes, format(headers)?)))
+    }
+
+    /// All of it, with how it is written.
+    ///
+    /// # Errors
+    /// 415 for a media type that is none of ours; as [`Input::bytes`].
+    pub async fn read(self, headers: &HeaderMap) -> Result<Raw, Status> {
+        if let Input::Decoded(value) = self {
+            return Ok(Raw::Tree(value));
+        }
+        let format = format(headers)?;
+        Ok(Raw::Bytes(self.bytes(headers).await?, format))
+    }
+}
+
+/// How the body is written; JSON when it does not say.
+fn format(headers: &HeaderMap) -> Result<Format, Status> {
+    match media_type(headers).as_str() {
+        "" | "application/json" => Ok(Format::Json),
+        "application/yaml" => Ok(Format::Yaml),
+        _ => Err(unsupported_media_type(ACCEPTED)),
+    }
+}
+
+/// The content type without parameters.
+pub(super) fn media_type(headers: &HeaderMap) -> String {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn too_large() -> Status {
+    let text = format!("Request entity too large: limit is {MAX_BYTES}");
+    Status::failure(413, "RequestEntityTooLarge", text)
+}

@@ -1,0 +1,26 @@
+//! create: a new object (`handlers/create.go`).
+//! Next: src/apiserver/admission/mod.rs
+
+use super::body::Input;
+use super::request_scope::{Scope, ensure_namespace};
+use super::response::Answer;
+use crate::apimachinery::status::Status;
+use crate::apiserver::admission::Operation;
+
+/// Reads the body, fills in defaults, asks admission, hands it to the registry.
+pub(super) async fn create(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
+    let raw = input.read(&scope.headers).await?;
+    let options = scope.write_options("CreateOptions")?;
+    let form = scope.form();
+    let mut object = form.decode(&scope.ctx, raw, options.field_validation)?;
+    ensure_namespace(&mut object, scope.namespace())?;
+    form.apply_defaults(&mut object);
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let attributes = scope.attributes(Operation::Create, &name);
+    scope.server.admission.admit(&attributes, Some(&mut object), None).await?;
+    form.complete(&mut object);
+    let validating = scope.server.admission.validating(&attributes);
+    let registry = &scope.server.registry;
+    let created = registry.create(&scope.ctx, &scope.kind, scope.namespace(), object, &validating).await?;
+    Ok(Answer::Object(201, created))
+}

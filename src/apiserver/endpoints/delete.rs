@@ -1,0 +1,88 @@
+//! delete: one object (`handlers/delete.go`).
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::body::Input;
+use super::form::Raw;
+use super::query::check_delete_options;
+use super::request_scope::Scope;
+use super::response::Answer;
+use crate::apimachinery::decode::Format;
+use crate::apimachinery::options::DeleteOptions;
+use crate::apimachinery::status::Status;
+use crate::apiserver::admission::Operation;
+use crate::apiserver::registry::Deleted;
+
+/// Kinds whose delete answers with the object (upstream's `ReturnDeletedObject`); all others answer a Status.
+const RETURN_DELETED_OBJECT: [(&str, &str); 11] = [
+    ("", "pods"),
+    ("", "podtemplates"),
+    ("", "services"),
+    ("", "serviceaccounts"),
+    ("", "resourcequotas"),
+    ("", "persistentvolumes"),
+    ("", "persistentvolumeclaims"),
+    ("storage.k8s.io", "storageclasses"),
+    ("storage.k8s.io", "volumeattachments"),
+    ("storage.k8s.io", "csidrivers"),
+    ("storage.k8s.io", "csinodes"),
+];
+
+/// Deletes it, or begins to: then the answer is the object as it waits.
+pub(super) async fn delete(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
+    let options = delete_options(scope, input).await?;
+    let attributes = scope.attributes(Operation::Delete, scope.name());
+    scope.server.admission.admit(&attributes, None, None).await?;
+    let validating = scope.server.admission.validating(&attributes);
+    let (registry, ctx, kind) = (&scope.server.registry, &scope.ctx, &scope.kind);
+    let deleted = registry.delete(ctx, kind, scope.namespace(), scope.name(), &options, &validating).await?;
+    let resource = scope.kind.group_resource();
+    match deleted {
+        Deleted::Pending(object) => {
+            let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
+            Ok(Answer::Object(code, object))
+        }
+        Deleted::Gone(object) if RETURN_DELETED_OBJECT.contains(&(&*resource.group, &*resource.resource)) => {
+            Ok(Answer::Object(200, object))
+        }
+        Deleted::Gone(object) => {
+            Ok(Answer::Status(Status::deleted(&resource, scope.name(), &object.metadata.uid)))
+        }
+    }
+}
+
+/// From the body, or without one from the query.
+pub(super) async fn delete_options(scope: &mut Scope, input: Input) -> Result<DeleteOptions, Status> {
+    let options = match body(scope, input).await? {
+        Some(tree) => read(tree)?,
+        None => scope.query.delete_options()?,
+    };
+    scope.ctx.dry_run = check_delete_options(&options)?;
+    Ok(options)
+}
+
+async fn body(scope: &Scope, input: Input) -> Result<Option<Value>, Status> {
+    let fault = |error| Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"));
+    match input.read_if_any(&scope.headers).await? {
+        None => Ok(None),
+        Some(Raw::Tree(tree)) => Ok(Some(tree)),
+        Some(Raw::Bytes(bytes, format)) => parse(&bytes, format).map(Some).map_err(fault),
+    }
+}
+
+fn parse(bytes: &Bytes, format: Format) -> Result<Value, String> {
+    match format {
+        Format::Json => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
+        Format::Yaml => serde_yaml::from_slice(bytes).map_err(|error| error.to_string()),
+    }
+}
+
+fn read(tree: Value) -> Result<DeleteOptions, Status> {
+    let kind = tree["kind"].as_str().unwrap_or_default();
+    if !matches!(kind, "" | "DeleteOptions") {
+        return Err(Status::bad_request(format!("{kind} cannot be handled as a DeleteOptions")));
+    }
+    let fault = |error| Status::bad_request(format!("DeleteOptions cannot be read: {error}"));
+    serde_json::from_value(tree).map_err(fault)
+}

@@ -1,0 +1,21 @@
+//! deletecollection: all objects that the query selects (`handlers/delete.go`, `DeleteCollection`).
+
+use super::body::Input;
+use super::delete::delete_options;
+use super::request_scope::Scope;
+use super::response::Answer;
+use crate::apimachinery::status::Status;
+use crate::apiserver::admission::Operation;
+
+/// Answers with the list of what was deleted.
+pub(super) async fn delete_collection(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
+    let list_options = scope.query.list_options(&scope.kind)?;
+    let options = delete_options(scope, input).await?;
+    let attributes = scope.attributes(Operation::Delete, "");
+    scope.server.admission.admit(&attributes, None, None).await?;
+    let validating = scope.server.admission.validating(&attributes);
+    let (registry, ctx, kind) = (&scope.server.registry, &scope.ctx, &scope.kind);
+    let namespace = scope.namespace();
+    let list = registry.delete_collection(ctx, kind, namespace, &options, &list_options, &validating).await?;
+    Ok(Answer::List(list))
+}

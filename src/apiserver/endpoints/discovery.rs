@@ -1,0 +1,146 @@
+//! Discovery as it always was: one document per group and version (`endpoints/discovery`).
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::groups::{Group, groups};
+use crate::apis::kind::{Kind, Subresource};
+use crate::apis::scheme::Scheme;
+
+/// `/api`: `metav1.APIVersions`. `host` is how the client reached the server.
+pub(super) fn api_versions(host: &str) -> Value {
+    json!({"kind": "APIVersions", "versions": ["v1"],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": host}]})
+}
+
+/// `/apis`: `metav1.APIGroupList`.
+pub(super) fn api_group_list(scheme: &Scheme) -> Value {
+    let groups = groups(scheme);
+    let groups: Vec<Value> = groups.iter().filter(|group| !group.name.is_empty()).map(summary).collect();
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
+/// `/apis/GROUP`: `metav1.APIGroup`.
+pub(super) fn api_group(scheme: &Scheme, name: &str) -> Option<Value> {
+    let group = groups(scheme).into_iter().find(|group| &*group.name == name && !name.is_empty())?;
+    let mut summary = summary(&group);
+    summary["kind"] = "APIGroup".into();
+    summary["apiVersion"] = "v1".into();
+    Some(summary)
+}
+
+/// `/api/v1`, `/apis/GROUP/VERSION`: `metav1.APIResourceList`.
+pub(super) fn api_resource_list(scheme: &Scheme, group: &str, version: &str) -> Option<Value> {
+    let groups = groups(scheme);
+    let found = groups.iter().find(|found| &*found.name == group)?;
+    let (_, kinds) = found.versions.iter().find(|(name, _)| &**name == version)?;
+    let mut resources: Vec<Value> = kinds.iter().flat_map(|kind| of_kind(kind)).collect();
+    resources.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+    let group_version = kinds.first()?.api_version();
+    let mut list = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources});
+    if !group.is_empty() {
+        list["apiVersion"] = "v1".into();
+    }
+    Some(list)
+}
+
+/// Upstream's `StorageVersionHash`: tells clients when the stored version changes.
+pub(super) fn storage_version_hash(kind: &Kind) -> String {
+    let stored = kind.storage_kind();
+    let version = &stored.group_version;
+    let text = format!("{}/{}/{}", version.group, version.version, stored.kind);
+    BASE64_STANDARD.encode(&Sha256::digest(text)[..8])
+}
+
+/// The group, version and kind of a subresource's body.
+pub(super) fn response_kind(kind: &Kind, subresource: Subresource) -> (String, String, String) {
+    if let Some((group, version, name)) = subresource.kind() {
+        return (group.into(), version.into(), name.into());
+    }
+    let version = &kind.group_version;
+    let proxied = match (subresource, &*kind.kind) {
+        (Subresource::Proxy, name) => format!("{name}ProxyOptions"),
+        (_, name) => name.to_owned(),
+    };
+    (version.group.to_string(), version.version.to_string(), proxied)
+}
+
+fn summary(group: &Group) -> Value {
+    let version =
+        |version: &str| json!({"groupVersion": format!("{}/{version}", group.name), "version": version});
+    let versions: Vec<Value> = group.versions.iter().map(|(name, _)| version(name)).collect();
+    json!({"name": &*group.name, "preferredVersion": versions.first(), "versions": versions})
+}
+
+fn of_kind(kind: &Kind) -> Vec<Value> {
+    let mut resource = Map::new();
+    resource.insert("name".into(), Value::from(&*kind.plural));
+    resource.insert("singularName".into(), Value::from(&*kind.singular));
+    resource.insert("namespaced".into(), kind.namespaced.into());
+    resource.insert("kind".into(), Value::from(&*kind.kind));
+    resource.insert("verbs".into(), names(&kind.verbs));
+    if !kind.short_names.is_empty() {
+        resource.insert("shortNames".into(), names(&kind.short_names));
+    }
+    if !kind.categories.is_empty() {
+        resource.insert("categories".into(), names(&kind.categories));
+    }
+    resource.insert("storageVersionHash".into(), storage_version_hash(kind).into());
+    let mut resources = vec![Value::Object(resource)];
+    resources.extend(kind.subresources.iter().map(|subresource| of_subresource(kind, *subresource)));
+    resources
+}
+
+fn of_subresource(kind: &Kind, subresource: Subresource) -> Value {
+    let (group, version, response) = response_kind(kind, subresource);
+    let mut resource = json!({"name": format!("{}/{}", kind.plural, subresource.name()), "singularName": "",
+        "namespaced": kind.namespaced, "kind": response, "verbs": subresource.verbs()});
+    let own = &kind.group_version;
+    if (&*group, &*version) != (&*own.group, &*own.version) {
+        resource["group"] = group.into();
+        resource["version"] = version.into();
+    }
+    resource
+}
+
+/// The names as JSON.
+pub(super) fn names(names: &[std::sync::Arc<str>]) -> Value {
+    names.iter().map(|name| Value::from(&**name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resources_are_listed_with_what_hangs_below() {
+        let scheme = Scheme::builtin();
+        let list = api_resource_list(&scheme, "", "v1").unwrap();
+        let named = |name: &str| {
+            list["resources"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .find(|resource| resource["name"] == name)
+                .cloned()
+                .unwrap()
+        };
+        assert_eq!(named("pods")["storageVersionHash"], "xPOwRZ+Yhw8=");
+        assert_eq!(named("pods")["shortNames"], json!(["po"]));
+        assert_eq!(
+            (&named("pods/eviction")["group"], &named("pods/eviction")["kind"]),
+            (&json!("policy"), &json!("Eviction"))
+        );
+        assert_eq!(list["apiVersion"], Value::Null);
+        assert!(api_resource_list(&scheme, "apps", "v1beta1").is_none());
+    }
+
+    #[test]
+    fn groups_prefer_a_version() {
+        let group = api_group(&Scheme::builtin(), "autoscaling").unwrap();
+        assert_eq!(group["preferredVersion"], json!({"groupVersion": "autoscaling/v2", "version": "v2"}));
+        assert!(api_group(&Scheme::builtin(), "").is_none());
+    }
+}

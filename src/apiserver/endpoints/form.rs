@@ -1,0 +1,156 @@
+//! `Form`: what a body is, and what the server makes of it before admission and after: the kind of the path, or
+//! the kind of a subresource (Scale, Binding, Eviction).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::Endpoints;
+use super::query::FieldValidation;
+use crate::apimachinery::decode::{self, DecodeError, Decoded, Format, Target};
+use crate::apimachinery::gvk::GroupVersion;
+use crate::apimachinery::schema::{self, Schema};
+use crate::apimachinery::status::Status;
+use crate::apis::kind::Kind;
+use crate::apis::scheme::Scheme;
+use crate::apiserver::request::RequestContext;
+
+/// The kind of a body, with what is known of its fields.
+pub(super) struct Form {
+    group_version: GroupVersion,
+    kind: Arc<str>,
+    /// None for a custom kind: its objects are taken as they are.
+    schema: Option<Arc<Schema>>,
+    defaults: fn(&mut Value),
+    scheme: Arc<Scheme>,
+}
+
+/// A body as it came.
+pub(super) enum Raw {
+    /// From a socket.
+    Bytes(Bytes, Format),
+    /// From a caller in this process: a tree, trusted to be of the kind.
+    Tree(Value),
+}
+
+impl Form {
+    /// The kind of a resource.
+    pub fn of(server: &Endpoints, kind: &Kind) -> Form {
+        let schema = if kind.is_custom { None } else { server.schemas.get(&kind.definition) };
+        Form {
+            group_version: kind.group_version.clone(),
+            kind: kind.kind.clone(),
+            schema,
+            defaults: kind.defaults,
+            scheme: server.scheme.clone(),
+        }
+    }
+
+    /// The kind of a subresource; `definition` is its name in OpenAPI.
+    pub fn named(server: &Endpoints, group: &str, version: &str, kind: &str, definition: &str) -> Form {
+        Form {
+            group_version: GroupVersion::new(group, version),
+            kind: kind.into(),
+            schema: server.schemas.get(definition),
+            defaults: |_| (),
+            scheme: server.scheme.clone(),
+        }
+    }
+
+    /// The object in a body, without `apiVersion` and `kind`.
+    ///
+    /// # Errors
+    /// 400 for what is no object of the kind, and for unknown fields where that is asked for.
+    pub fn decode(
+        &self,
+        ctx: &RequestContext,
+        raw: Raw,
+        validation: FieldValidation,
+    ) -> Result<Value, Status> {
+        let mut value = match raw {
+            Raw::Tree(value) => value,
+            Raw::Bytes(body, format) => self.with_target(|target| {
+                let decoded = decode::decode(target, &body, format);
+                let decoded = decoded.map_err(|error| Status::bad_request(error.to_string()))?;
+                let errors = &decoded.strict_errors;
+                if validation == FieldValidation::Strict && !errors.is_empty() {
+                    return Err(Status::bad_request(DecodeError::strict(target, errors).to_string()));
+                }
+                warn(ctx, errors, validation);
+                Ok(decoded.value)
+            })?,
+        };
+        strip_type(&mut value);
+        Ok(value)
+    }
+
+    /// A tree that a patch made, read as the kind.
+    ///
+    /// # Errors
+    /// As decoding; the caller says it in a patch's words.
+    pub fn decode_tree(&self, tree: Value) -> Result<Decoded, DecodeError> {
+        let mut decoded = self.with_target(|target| decode::decode_value(target, tree))?;
+        strip_type(&mut decoded.value);
+        Ok(decoded)
+    }
+
+    /// Fills in defaults: those of the schema, then those of the kind.
+    pub fn apply_defaults(&self, object: &mut Value) {
+        if let Some(schema) = &self.schema {
+            schema::apply_defaults(schema, object);
+        }
+        (self.defaults)(object);
+    }
+
+    /// Fills in what upstream always writes, as the last step before the registry.
+    pub fn complete(&self, object: &mut Value) {
+        if let Some(schema) = &self.schema {
+            schema::complete(schema, object);
+            strip_type(object);
+        }
+    }
+
+    /// The object with `apiVersion` and `kind`, as a client sees it.
+    pub fn with_type(&self, object: &Value) -> Value {
+        let mut map = object.as_object().cloned().unwrap_or_default();
+        map.insert("apiVersion".into(), self.group_version.to_string().into());
+        map.insert("kind".into(), Value::from(&*self.kind));
+        Value::Object(map)
+    }
+
+    /// The schema; of a custom kind one that knows nothing.
+    pub fn schema(&self) -> Arc<Schema> {
+        self.schema.clone().unwrap_or_default()
+    }
+
+    fn with_target<T>(&self, run: impl FnOnce(&Target) -> T) -> T {
+        let schema = self.schema();
+        let is_registered = |group: &str, version: &str, kind: &str| {
+            self.scheme.kind(&GroupVersion::new(group, version), kind).is_some()
+        };
+        run(&Target {
+            group: &self.group_version.group,
+            version: &self.group_version.version,
+            kind: &self.kind,
+            schema: &schema,
+            typed: self.schema.is_some(),
+            is_registered: &is_registered,
+        })
+    }
+}
+
+/// Says what was found beside the object, unless it is to be ignored.
+pub(super) fn warn(ctx: &RequestContext, errors: &[String], validation: FieldValidation) {
+    if validation != FieldValidation::Ignore {
+        errors.iter().for_each(|error| ctx.warn(error));
+    }
+}
+
+/// Takes `apiVersion` and `kind` away: the path says them.
+fn strip_type(object: &mut Value) {
+    if let Some(map) = object.as_object_mut() {
+        map.remove("apiVersion");
+        map.remove("kind");
+    }
+}

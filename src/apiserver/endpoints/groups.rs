@@ -1,0 +1,102 @@
+//! The order of groups and versions in discovery (`aggregator.apiVersionPriorities`, `version.CompareKubeAwareVersionStrings`):
+//! it decides what a bare name like `events` means to kubectl.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::apis::kind::Kind;
+use crate::apis::scheme::Scheme;
+
+/// Upstream's order; groups of custom kinds come behind, by name.
+const PRIORITY: [&str; 20] = [
+    "",
+    "apiregistration.k8s.io",
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+];
+
+/// A group with its versions, the preferred one first.
+pub(super) struct Group {
+    /// Empty for the core group.
+    pub name: Arc<str>,
+    /// With their kinds, by plural.
+    pub versions: Vec<(Arc<str>, Vec<Arc<Kind>>)>,
+}
+
+/// All that is served, in order.
+pub(super) fn groups(scheme: &Scheme) -> Vec<Group> {
+    let mut groups: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Vec<Arc<Kind>>>> = BTreeMap::new();
+    for kind in scheme.all() {
+        let version = &kind.group_version;
+        let group = groups.entry(version.group.clone()).or_default();
+        group.entry(version.version.clone()).or_default().push(kind);
+    }
+    let mut groups: Vec<Group> =
+        groups.into_iter().map(|(name, versions)| Group::new(name, versions)).collect();
+    let place = |name: &str| PRIORITY.iter().position(|known| *known == name).unwrap_or(PRIORITY.len());
+    groups.sort_by_key(|group| place(&group.name));
+    groups
+}
+
+impl Group {
+    fn new(name: Arc<str>, versions: BTreeMap<Arc<str>, Vec<Arc<Kind>>>) -> Group {
+        let mut versions: Vec<_> = versions.into_iter().collect();
+        versions.sort_by_key(|(version, _)| Reverse(rank(version)));
+        Group { name, versions }
+    }
+}
+
+/// GA before beta before alpha, each with the higher number first; what is no such version comes last.
+fn rank(version: &str) -> (u8, u32, u32) {
+    let parse = || {
+        let rest = version.strip_prefix('v')?;
+        let (major, stage) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()));
+        let major = major.parse().ok()?;
+        match stage {
+            "" => Some((3, major, 0)),
+            stage => match stage.strip_prefix("beta") {
+                Some(minor) => Some((2, major, minor.parse().ok()?)),
+                None => Some((1, major, stage.strip_prefix("alpha")?.parse().ok()?)),
+            },
+        }
+    };
+    parse().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_ordered_as_upstream() {
+        let mut versions = ["v1alpha1", "v1", "v2beta1", "v10", "foo", "v2beta2", "v2"];
+        versions.sort_by_key(|version| Reverse(rank(version)));
+        assert_eq!(versions, ["v10", "v2", "v1", "v2beta2", "v2beta1", "v1alpha1", "foo"]);
+    }
+
+    #[test]
+    fn core_comes_first_and_autoscaling_prefers_v2() {
+        let groups = groups(&Scheme::builtin());
+        let names: Vec<&str> = groups.iter().map(|group| &*group.name).collect();
+        assert_eq!(names[..3], ["", "apps", "events.k8s.io"]);
+        let autoscaling = groups.iter().find(|group| &*group.name == "autoscaling").unwrap();
+        assert_eq!(&*autoscaling.versions[0].0, "v2");
+    }
+}

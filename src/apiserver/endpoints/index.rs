@@ -1,0 +1,83 @@
+//! Paths that are no resources: discovery, versions, health, metrics, OpenAPI (`server/routes`).
+
+use std::sync::Arc;
+
+use http::request::Parts;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::negotiation::negotiate;
+use super::query::Query;
+use super::response::write_bytes;
+use super::{Endpoints, aggregated_discovery, discovery, flowz, groups, metrics, openapi};
+use crate::apimachinery::status::Status;
+use crate::apimachinery::wire::{ApiResponse, WantsObjects, status_response, text_response};
+use crate::apiserver::request::RequestInfo;
+
+/// Answers at the paths that there are.
+pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: &Parts) -> ApiResponse {
+    let wants_objects = request.extensions.get::<WantsObjects>().is_some();
+    let query = Query::parse(request.uri.query().unwrap_or_default());
+    let (headers, method) = (&request.headers, &request.method);
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return text_response(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n");
+    }
+    let segments: Vec<&str> = info.path.trim_matches('/').split('/').collect();
+    let scheme = &server.scheme;
+    let aggregated = aggregated_discovery::wanted_version(headers);
+    let document = match segments[..] {
+        [""] => Some(json!({"paths": paths(server)})),
+        ["api"] | ["apis"] if aggregated.is_some() => {
+            let version = aggregated.unwrap_or_default();
+            return aggregated_discovery::respond(scheme, headers, version, segments == ["api"]);
+        }
+        ["api"] => Some(discovery::api_versions(host(request))),
+        ["apis"] => Some(discovery::api_group_list(scheme)),
+        ["api", version] => discovery::api_resource_list(scheme, "", version),
+        ["apis", group] => discovery::api_group(scheme, group),
+        ["apis", group, version] => discovery::api_resource_list(scheme, group, version),
+        ["version"] => Some(serde_json::to_value(&server.version).expect("plain fields are JSON")),
+        ["flowz"] => return flowz::respond(&server.flow, &query, headers),
+        ["metrics"] => return metrics::respond(server).await,
+        ["openapi", ref rest @ ..] => return openapi::respond(server, rest, &query, headers),
+        [root @ ("healthz" | "livez" | "readyz"), ref rest @ ..] => {
+            let check = if rest.is_empty() { None } else { Some(rest.join("/")) };
+            let response = server.health.respond(root, check.as_deref(), &query);
+            return response.unwrap_or_else(|| not_found(wants_objects));
+        }
+        _ => None,
+    };
+    match (document, negotiate(headers, &query)) {
+        (Some(document), Ok(output)) => write_bytes(headers, &output, 200, document.to_string().into()),
+        (Some(_), Err(status)) => status_response(status, wants_objects),
+        (None, _) => not_found(wants_objects),
+    }
+}
+
+fn not_found(wants_objects: bool) -> ApiResponse {
+    match wants_objects {
+        true => status_response(Status::path_not_found(), true),
+        false => text_response(StatusCode::NOT_FOUND, "404 page not found\n"),
+    }
+}
+
+fn host(request: &Parts) -> &str {
+    let header = request.headers.get(http::header::HOST).and_then(|value| value.to_str().ok());
+    header.or_else(|| request.uri.authority().map(|authority| authority.as_str())).unwrap_or_default()
+}
+
+/// What `/` lists.
+fn paths(server: &Endpoints) -> Vec<Value> {
+    let mut paths: Vec<String> =
+        vec!["/api".into(), "/apis".into(), "/flowz".into(), "/metrics".into(), "/version".into()];
+    paths.extend(["/openapi/v2".into(), "/openapi/v3".into()]);
+    for group in groups::groups(&server.scheme) {
+        let root = if group.name.is_empty() { "/api".to_owned() } else { format!("/apis/{}", group.name) };
+        paths.extend(group.versions.iter().map(|(version, _)| format!("{root}/{version}")));
+        paths.push(root);
+    }
+    paths.extend(server.health.paths());
+    paths.sort();
+    paths.dedup();
+    paths.into_iter().map(Value::from).collect()
+}

@@ -1,0 +1,179 @@
+//! Finds what handles a request (`endpoints/installer.go`, which upstream runs once for every kind; here each
+//! request is looked up, because kinds come and go).
+//! Next: src/apiserver/endpoints/create.rs
+
+use std::sync::Arc;
+
+use http::header::ALLOW;
+use http::{HeaderValue, Method, StatusCode};
+
+use super::body::Input;
+use super::negotiation::{Output, negotiate};
+use super::query::Query;
+use super::request_scope::Scope;
+use super::response::{Answer, respond};
+use super::{
+    Endpoints, binding, connect, create, delete, deletecollection, eviction, get, index, list, log, patch,
+    update, watch,
+};
+use crate::apimachinery::gvk::GroupVersion;
+use crate::apimachinery::status::{Status, StatusDetails};
+use crate::apimachinery::user::UserInfo;
+use crate::apimachinery::wire::{
+    ApiRequest, ApiResponse, CausedBy, DecodedBody, WantsObjects, status_response, text_response,
+};
+use crate::apis::kind::{Kind, Subresource};
+use crate::apiserver::audit::AuditId;
+use crate::apiserver::request::{RequestContext, RequestInfo};
+
+/// Answers a request that the filters let through.
+pub async fn serve(server: Arc<Endpoints>, request: ApiRequest) -> ApiResponse {
+    let info = request.extensions().get::<Arc<RequestInfo>>().cloned().unwrap_or_default();
+    if !info.is_resource_request {
+        let (parts, _) = request.into_parts();
+        return index::serve(&server, &info, &parts).await;
+    }
+    let wants_objects = request.extensions().get::<WantsObjects>().is_some();
+    let Some(kind) = server.scheme.resource(&info.group, &info.version, &info.resource) else {
+        return not_found(&server, &info, wants_objects);
+    };
+    let subresource = match find_subresource(&kind, &info) {
+        Ok(subresource) => subresource,
+        Err(status) => return status_response(status, wants_objects),
+    };
+    if let Some(response) = refuse_method(&kind, subresource, &info, &request) {
+        return response;
+    }
+    let (mut scope, input, method) = match scope(server, kind, subresource, info, request, wants_objects) {
+        Ok(parts) => parts,
+        Err(status) => return status_response(status, wants_objects),
+    };
+    let answer = handle(&mut scope, input, method).await;
+    respond(&scope, answer)
+}
+
+/// One line per verb and subresource.
+async fn handle(scope: &mut Scope, input: Input, method: Method) -> Result<Answer, Status> {
+    match (scope.subresource, scope.ctx.info.verb.as_str()) {
+        (
+            Some(Subresource::Exec | Subresource::Attach | Subresource::PortForward | Subresource::Proxy),
+            _,
+        ) => connect::connect(scope).await,
+        (Some(Subresource::Token), _) => Err(connect::not_built("serviceaccounts/token")),
+        (Some(Subresource::Log), _) => log::log(scope).await,
+        (Some(Subresource::Binding), _) => binding::bind(scope, input).await,
+        (Some(Subresource::Eviction), _) => eviction::evict(scope, input).await,
+        (_, "get") => get::get(scope).await,
+        (_, "list") => list::list(scope).await,
+        (_, "watch") => watch::watch(scope).await,
+        (_, "create") => create::create(scope, input).await,
+        (_, "update") => update::update(scope, input).await,
+        (_, "patch") => patch::patch(scope, input).await,
+        (_, "delete") => delete::delete(scope, input).await,
+        (_, "deletecollection") => deletecollection::delete_collection(scope, input).await,
+        _ => Err(method_not_allowed_status(&method)),
+    }
+}
+
+fn scope(
+    server: Arc<Endpoints>,
+    kind: Arc<Kind>,
+    subresource: Option<Subresource>,
+    info: Arc<RequestInfo>,
+    request: ApiRequest,
+    wants_objects: bool,
+) -> Result<(Scope, Input, Method), Status> {
+    let (mut parts, body) = request.into_parts();
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let reads_text = matches!(subresource, Some(Subresource::Log | Subresource::Proxy));
+    let output = match wants_objects || reads_text {
+        true => Output::default(),
+        false => negotiate(&parts.headers, &query)?,
+    };
+    let user = parts.extensions.remove::<Arc<UserInfo>>();
+    let user = user.unwrap_or_else(|| Arc::new(UserInfo::anonymous()));
+    let mut ctx = RequestContext::new(info, user);
+    ctx.cause = parts.extensions.remove::<CausedBy>().map(|cause| cause.0);
+    ctx.audit_id = parts.extensions.remove::<AuditId>().unwrap_or_default().0;
+    let input = Input::new(body, parts.extensions.remove::<DecodedBody>());
+    let headers = parts.headers;
+    let scope = Scope { server, ctx, kind, subresource, query, headers, output, wants_objects };
+    Ok((scope, input, parts.method))
+}
+
+/// A path below a kind that is not served is nothing; so is a namespace in front of a cluster-scoped kind, and an
+/// object of a namespaced kind without one.
+fn find_subresource(kind: &Kind, info: &RequestInfo) -> Result<Option<Subresource>, Status> {
+    let in_namespace = !info.namespace.is_empty() && info.resource != "namespaces";
+    let path_has_name = info.parts.len() > 1;
+    if kind.namespaced != in_namespace && (in_namespace || path_has_name) {
+        return Err(Status::path_not_found());
+    }
+    if info.subresource.is_empty() {
+        return Ok(None);
+    }
+    let found = kind.subresources.iter().find(|subresource| subresource.name() == info.subresource);
+    let is_too_long = info.parts.len() > 3 && found != Some(&Subresource::Proxy);
+    match found {
+        Some(found) if !is_too_long => Ok(Some(*found)),
+        _ => Err(Status::path_not_found()),
+    }
+}
+
+/// 405 with what would have been allowed, if the path knows other methods.
+fn refuse_method(
+    kind: &Kind,
+    subresource: Option<Subresource>,
+    info: &RequestInfo,
+    request: &ApiRequest,
+) -> Option<ApiResponse> {
+    let allowed = allowed_methods(kind, subresource, info);
+    if allowed.contains(&request.method().as_str()) {
+        return None;
+    }
+    let wants_objects = request.extensions().get::<WantsObjects>().is_some();
+    let mut response = status_response(method_not_allowed_status(request.method()), wants_objects);
+    if let Ok(value) = HeaderValue::from_str(&allowed.join(", ")) {
+        response.headers_mut().insert(ALLOW, value);
+    }
+    Some(response)
+}
+
+fn allowed_methods(kind: &Kind, subresource: Option<Subresource>, info: &RequestInfo) -> Vec<&'static str> {
+    let of_verbs = |table: &[(&str, &'static str)], has: &dyn Fn(&str) -> bool| -> Vec<&'static str> {
+        let found = table.iter().filter(|(verb, _)| has(verb)).map(|(_, method)| *method);
+        let mut methods: Vec<&str> = found.collect();
+        methods.dedup();
+        methods
+    };
+    const OBJECT: &[(&str, &str)] =
+        &[("get", "GET"), ("update", "PUT"), ("patch", "PATCH"), ("delete", "DELETE"), ("create", "POST")];
+    const COLLECTION: &[(&str, &str)] =
+        &[("list", "GET"), ("watch", "GET"), ("create", "POST"), ("deletecollection", "DELETE")];
+    let has = |verb: &str| kind.verbs.iter().any(|own| &**own == verb);
+    let across_namespaces = kind.namespaced && info.namespace.is_empty();
+    match subresource {
+        Some(subresource) => of_verbs(OBJECT, &|verb| subresource.verbs().contains(&verb)),
+        None if info.path.split('/').nth(if info.group.is_empty() { 3 } else { 4 }) == Some("watch") => {
+            vec!["GET"]
+        }
+        None if info.parts.len() > 1 => of_verbs(OBJECT, &|verb| verb != "create" && has(verb)),
+        None if across_namespaces => of_verbs(&COLLECTION[..2], &has),
+        None => of_verbs(COLLECTION, &has),
+    }
+}
+
+fn method_not_allowed_status(_method: &Method) -> Status {
+    let text = "the server does not allow this method on the requested resource";
+    Status::failure(405, "MethodNotAllowed", text).with_details(StatusDetails::default())
+}
+
+/// Below a group that is served upstream answers with a Status, elsewhere with plain words.
+fn not_found(server: &Endpoints, info: &RequestInfo, wants_objects: bool) -> ApiResponse {
+    let group_version = GroupVersion::new(&info.group, &info.version);
+    let is_served = server.scheme.all().iter().any(|kind| kind.group_version == group_version);
+    if is_served || wants_objects {
+        return status_response(Status::path_not_found(), wants_objects);
+    }
+    text_response(StatusCode::NOT_FOUND, "404 page not found\n")
+}

@@ -1,0 +1,118 @@
+//! JSON as bytes: the parts of a canonical object, and line breaks for people.
+
+use bytes::{BufMut, BytesMut};
+
+use crate::apimachinery::object::Object;
+
+/// The object with its type in front: `{"kind":"Pod","apiVersion":"v1","metadata":...}`.
+pub(super) fn write_typed(out: &mut BytesMut, api_version: &str, kind: &str, object: &Object) {
+    write_head(out, api_version, kind);
+    out.put_u8(b',');
+    out.put_slice(&object.body()[1..]);
+}
+
+/// `{"kind":"Pod","apiVersion":"v1"`, to be gone on with.
+pub(super) fn write_head(out: &mut BytesMut, api_version: &str, kind: &str) {
+    for part in ["{\"kind\":\"", kind, "\",\"apiVersion\":\"", api_version, "\""] {
+        out.put_slice(part.as_bytes());
+    }
+}
+
+/// Only the metadata of an object: `metav1.PartialObjectMetadata`, in a version of `meta.k8s.io`.
+pub(super) fn write_partial(out: &mut BytesMut, version: &str, object: &Object) {
+    write_head(out, &format!("meta.k8s.io/{version}"), "PartialObjectMetadata");
+    out.put_slice(b",\"metadata\":");
+    out.put_slice(metadata(object));
+    out.put_u8(b'}');
+}
+
+/// The value of `metadata`, which stands first in every object.
+fn metadata(object: &Object) -> &[u8] {
+    let body = object.body();
+    let start = br#"{"metadata":"#.len();
+    let rest = body.get(start..).unwrap_or(b"{}");
+    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    for (at, byte) in rest.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'{' => depth += 1,
+            b'}' if depth <= 1 => return &rest[..=at],
+            b'}' => depth -= 1,
+            _ => {}
+        }
+    }
+    b"{}"
+}
+
+/// A text as a JSON string.
+pub(super) fn write_string(out: &mut BytesMut, text: &str) {
+    serde_json::to_writer(out.writer(), text).expect("a string is JSON");
+}
+
+/// Two blanks a level, as Go's `json.MarshalIndent`; the order of fields stays.
+pub(super) fn indent(json: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(json.len() * 2);
+    let (mut depth, mut in_string, mut escaped, mut opened) = (0usize, false, false, false);
+    let line = |out: &mut Vec<u8>, depth: usize| {
+        out.push(b'\n');
+        out.resize(out.len() + 2 * depth, b' ');
+    };
+    for &byte in json {
+        if in_string {
+            in_string = escaped || byte != b'"';
+            escaped = byte == b'\\' && !escaped;
+            out.push(byte);
+            continue;
+        }
+        if opened && !matches!(byte, b'}' | b']') {
+            line(&mut out, depth);
+        }
+        match byte {
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                if !opened {
+                    line(&mut out, depth);
+                }
+                out.push(byte);
+            }
+            b',' => {
+                out.push(byte);
+                line(&mut out, depth);
+            }
+            b':' => out.extend_from_slice(b": "),
+            _ => out.push(byte),
+        }
+        opened = matches!(byte, b'{' | b'[');
+        depth += usize::from(opened);
+        in_string = byte == b'"';
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn indentation_is_gos() {
+        let value = json!({"a": [1, {"b": "x\"{,:\\"}], "c": {}, "d": [], "e": null});
+        let indented = indent(value.to_string().as_bytes());
+        assert_eq!(String::from_utf8(indented).unwrap(), serde_json::to_string_pretty(&value).unwrap());
+    }
+
+    #[test]
+    fn metadata_is_cut_out() {
+        let tree =
+            json!({"metadata": {"name": "a", "annotations": {"x": "}\"{", "y": "\\"}}, "spec": {"b": {}}});
+        let object = Object::from_value(&tree, vec![]).unwrap();
+        let mut out = BytesMut::new();
+        write_partial(&mut out, "v1", &object);
+        let partial: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(partial["metadata"]["annotations"], tree["metadata"]["annotations"]);
+        assert_eq!((&partial["kind"], &partial["spec"]), (&json!("PartialObjectMetadata"), &Value::Null));
+    }
+}

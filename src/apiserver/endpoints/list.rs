@@ -1,0 +1,12 @@
+//! list: objects of a namespace or of all (`handlers/get.go`, `ListResource`).
+
+use super::request_scope::Scope;
+use super::response::Answer;
+use crate::apimachinery::status::Status;
+
+/// What the query selects.
+pub(super) async fn list(scope: &Scope) -> Result<Answer, Status> {
+    let options = scope.query.list_options(&scope.kind)?;
+    let list = scope.server.registry.list(&scope.kind, scope.namespace(), &options).await?;
+    Ok(Answer::List(list))
+}

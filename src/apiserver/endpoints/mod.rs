@@ -1,0 +1,88 @@
+//! The endpoints: one file per verb and subresource, and what the server says about itself
+//! (`k8s.io/apiserver/pkg/endpoints`).
+//!
+//! In comes a request that the filters let through; out goes an answer in the form that the client can read.
+//! Between them: which kind and verb (`installer`), the body (`body`), mutating admission, the registry. It must
+//! not know who authenticated the user, how objects are stored, or any kind by name, apart from the subresources
+//! that only one kind has.
+
+pub mod installer;
+
+mod body;
+mod form;
+mod json;
+pub mod negotiation;
+mod printer;
+pub mod query;
+mod request_scope;
+mod response;
+mod table;
+
+mod create;
+mod update;
+
+mod delete;
+mod deletecollection;
+mod patch;
+
+mod get;
+mod list;
+mod watch;
+
+mod binding;
+mod connect;
+mod eviction;
+pub mod log;
+
+mod aggregated_discovery;
+mod discovery;
+mod flowz;
+mod groups;
+pub mod healthz;
+mod index;
+mod metrics;
+mod openapi;
+pub mod version;
+
+use std::sync::Arc;
+
+use crate::apimachinery::schema::Schemas;
+use crate::apis::scheme::Scheme;
+use crate::apiserver::admission::Admission;
+use crate::apiserver::metrics::Metrics;
+use crate::apiserver::registry::Registry;
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+use crate::flow::Flow;
+use healthz::HealthChecks;
+use log::KubeletLookup;
+use openapi::OpenApi;
+use version::VersionInfo;
+
+/// What the endpoints work with.
+pub struct Endpoints {
+    /// The kinds that are served.
+    pub scheme: Arc<Scheme>,
+    /// Reads and writes objects.
+    pub registry: Registry,
+    /// Fills in and refuses.
+    pub admission: Admission,
+    /// What is known of the fields of built-in kinds.
+    pub schemas: Arc<Schemas>,
+    /// For ages and for the end of watches.
+    pub clock: Clock,
+    /// Spreads the ends of watches.
+    pub entropy: Entropy,
+    /// Whom to ask for logs.
+    pub kubelets: Arc<dyn KubeletLookup>,
+    /// What `/version` says.
+    pub version: VersionInfo,
+    /// What `/metrics` says.
+    pub metrics: Arc<Metrics>,
+    /// What `/flowz` tells.
+    pub flow: Flow,
+    /// What `/readyz` asks.
+    pub health: HealthChecks,
+    /// The OpenAPI documents, made when they are asked for.
+    pub(crate) openapi: OpenApi,
+}

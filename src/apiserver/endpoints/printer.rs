@@ -1,0 +1,225 @@
+//! `Printer`: the bytes of objects, lists and events in the form that the client asked for
+//! (`endpoints/handlers/response.go`, `transformObject`).
+
+use std::sync::Arc;
+
+use bytes::{BufMut, BytesMut};
+
+use super::json::{write_head, write_partial, write_string, write_typed};
+use super::negotiation::{Output, Transform};
+use super::table::{IncludeObject, Table, scale_columns};
+use crate::apimachinery::list::List;
+use crate::apimachinery::object::Object;
+use crate::apimachinery::watch::{Bookmark, WatchEvent};
+use crate::apis::kind::Kind;
+use crate::apis::table::{CellsSource, Column};
+use crate::clock::Clock;
+
+/// Writes what one request is answered with.
+pub(super) struct Printer {
+    kind: Arc<Kind>,
+    /// The columns of a Scale, where that is what is written.
+    scale: Option<(Vec<Column>, CellsSource)>,
+    output: Output,
+    include: IncludeObject,
+    clock: Clock,
+    /// A watch writes the columns of its tables once.
+    with_columns: bool,
+}
+
+impl Printer {
+    /// For objects of `kind`, or for its Scales.
+    pub fn new(
+        kind: &Arc<Kind>,
+        is_scale: bool,
+        output: Output,
+        include: IncludeObject,
+        clock: Clock,
+    ) -> Printer {
+        let scale = is_scale.then(scale_columns);
+        Printer { kind: kind.clone(), scale, output, include, clock, with_columns: true }
+    }
+
+    /// One object.
+    pub fn object(&self, out: &mut BytesMut, object: &Arc<Object>) {
+        let (api_version, kind) = self.type_meta();
+        match &self.output.transform {
+            Transform::None => write_typed(out, &api_version, kind, object),
+            Transform::PartialMetadata(version) => write_partial(out, version, object),
+            Transform::Table(version) => {
+                let metadata = format!("\"resourceVersion\":\"{}\"", object.metadata.resource_version);
+                let rows = std::slice::from_ref(object);
+                self.table(version, &api_version).write(out, &metadata, self.with_columns, rows);
+            }
+        }
+    }
+
+    /// A list. Items of built-in kinds carry no type, those of custom kinds do: as upstream's typed and
+    /// unstructured lists.
+    pub fn list(&self, out: &mut BytesMut, list: &List) {
+        let metadata = list_metadata(list);
+        let (api_version, kind) = self.type_meta();
+        match &self.output.transform {
+            Transform::Table(version) => {
+                self.table(version, &api_version).write(out, &metadata, true, &list.items);
+            }
+            Transform::PartialMetadata(version) => {
+                write_head(out, &format!("meta.k8s.io/{version}"), "PartialObjectMetadataList");
+                write_items(out, &metadata, list, |out, object| write_partial(out, version, object));
+            }
+            Transform::None => {
+                write_head(out, &api_version, &self.kind.list_kind);
+                if self.kind.is_custom {
+                    write_items(out, &metadata, list, |out, object| {
+                        write_typed(out, &api_version, kind, object);
+                    });
+                } else {
+                    write_items(out, &metadata, list, |out, object| out.put_slice(object.body()));
+                }
+            }
+        }
+    }
+
+    /// One event of a watch, as a line.
+    pub fn event(&mut self, out: &mut BytesMut, event: &WatchEvent) {
+        for part in ["{\"type\":\"", event.type_name(), "\",\"object\":"] {
+            out.put_slice(part.as_bytes());
+        }
+        match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
+                self.object(out, object);
+                self.with_columns = false;
+            }
+            WatchEvent::Bookmark(bookmark) => self.bookmark(out, *bookmark),
+            WatchEvent::Error(status) => {
+                serde_json::to_writer(out.writer(), status).expect("a status is JSON");
+            }
+        }
+        out.put_slice(b"}\n");
+    }
+
+    /// An object of the kind with nothing but a revision.
+    fn bookmark(&self, out: &mut BytesMut, bookmark: Bookmark) {
+        let (api_version, kind) = self.type_meta();
+        match &self.output.transform {
+            Transform::None => write_head(out, &api_version, kind),
+            Transform::PartialMetadata(version) => {
+                write_head(out, &format!("meta.k8s.io/{version}"), "PartialObjectMetadata");
+            }
+            Transform::Table(version) => write_head(out, &format!("meta.k8s.io/{version}"), "Table"),
+        }
+        let revision = bookmark.resource_version;
+        out.put_slice(format!(",\"metadata\":{{\"resourceVersion\":\"{revision}\"").as_bytes());
+        if bookmark.initial_events_end {
+            out.put_slice(b",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}");
+        }
+        out.put_slice(match &self.output.transform {
+            Transform::Table(_) => b"},\"columnDefinitions\":null,\"rows\":[]}",
+            _ => b"}}",
+        });
+    }
+
+    /// `apiVersion` and `kind` of what is written.
+    fn type_meta(&self) -> (String, &str) {
+        match &self.scale {
+            Some(_) => ("autoscaling/v1".into(), "Scale"),
+            None => (self.kind.api_version(), &self.kind.kind),
+        }
+    }
+
+    fn table<'a>(&'a self, version: &'a str, api_version: &'a str) -> Table<'a> {
+        let (columns, cells) = match &self.scale {
+            Some((columns, cells)) => (&columns[..], cells),
+            None => (&self.kind.columns[..], &self.kind.cells),
+        };
+        let type_meta = (api_version, self.type_meta().1);
+        Table { columns, cells, type_meta, version, include: self.include, now: self.clock.now() }
+    }
+}
+
+fn write_items(out: &mut BytesMut, metadata: &str, list: &List, write: impl Fn(&mut BytesMut, &Object)) {
+    for part in [",\"metadata\":{", metadata, "},\"items\":["] {
+        out.put_slice(part.as_bytes());
+    }
+    for (at, object) in list.items.iter().enumerate() {
+        if at > 0 {
+            out.put_u8(b',');
+        }
+        write(out, object);
+    }
+    out.put_slice(b"]}");
+}
+
+/// `metav1.ListMeta` without its braces.
+fn list_metadata(list: &List) -> String {
+    let mut out = BytesMut::new();
+    out.put_slice(format!("\"resourceVersion\":\"{}\"", list.resource_version).as_bytes());
+    if !list.continue_token.is_empty() {
+        out.put_slice(b",\"continue\":");
+        write_string(&mut out, &list.continue_token);
+    }
+    if let Some(count) = list.remaining_item_count {
+        out.put_slice(format!(",\"remainingItemCount\":{count}").as_bytes());
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::DateTime;
+    use serde_json::{Value, json};
+
+    fn print(transform: Transform, write: impl FnOnce(&mut Printer, &mut BytesMut)) -> Value {
+        let kind = Arc::new(Kind::builtin("", "v1", "ConfigMap", "configmaps", "x"));
+        let output = Output { transform, ..Output::default() };
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        let mut printer = Printer::new(&kind, false, output, IncludeObject::Metadata, clock);
+        let mut out = BytesMut::new();
+        write(&mut printer, &mut out);
+        serde_json::from_slice(&out).unwrap()
+    }
+
+    fn object() -> Arc<Object> {
+        let tree = json!({"metadata": {"name": "a", "resourceVersion": "7"}, "data": {"k": "v"}});
+        Arc::new(Object::from_value(&tree, vec![]).unwrap())
+    }
+
+    #[test]
+    fn lists_and_their_items() {
+        let list = List {
+            remaining_item_count: Some(3),
+            continue_token: "go\"on".into(),
+            ..List::complete(vec![object(), object()], 9)
+        };
+        let printed = print(Transform::None, |printer, out| printer.list(out, &list));
+        assert_eq!(
+            printed["metadata"],
+            json!({"resourceVersion": "9", "continue": "go\"on", "remainingItemCount": 3})
+        );
+        assert_eq!((&printed["kind"], &printed["items"][1]["kind"]), (&json!("ConfigMapList"), &Value::Null));
+        let table = print(Transform::Table("v1".into()), |printer, out| printer.list(out, &list));
+        assert_eq!(table["rows"][0]["cells"][0], "a");
+        assert_eq!(table["rows"][0]["object"]["kind"], "PartialObjectMetadata");
+        assert_eq!(table["columnDefinitions"][0]["name"], "Name");
+    }
+
+    #[test]
+    fn events_and_their_objects() {
+        let added = WatchEvent::Added(object());
+        let printed = print(Transform::None, |printer, out| printer.event(out, &added));
+        assert_eq!((&printed["type"], &printed["object"]["kind"]), (&json!("ADDED"), &json!("ConfigMap")));
+        let end = WatchEvent::Bookmark(Bookmark { resource_version: 8, initial_events_end: true });
+        let printed = print(Transform::None, |printer, out| printer.event(out, &end));
+        let annotations = json!({"k8s.io/initial-events-end": "true"});
+        assert_eq!(
+            printed["object"]["metadata"],
+            json!({"resourceVersion": "8", "annotations": annotations})
+        );
+        let second = print(Transform::Table("v1".into()), |printer, out| {
+            printer.event(&mut BytesMut::new(), &added);
+            printer.event(out, &added);
+        });
+        assert_eq!(second["object"]["columnDefinitions"], Value::Null);
+    }
+}

@@ -1,0 +1,174 @@
+//! Answers: as bytes for clients, as objects for callers in this process
+//! (`endpoints/handlers/responsewriters`).
+
+use std::io::Write;
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY, WARNING};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde_json::Value;
+use tokio::sync::mpsc::Receiver;
+
+use super::json::indent;
+use super::negotiation::{MediaType, Output};
+use super::request_scope::Scope;
+use super::watch::watch_response;
+use crate::apimachinery::list::List;
+use crate::apimachinery::object::Object;
+use crate::apimachinery::status::Status;
+use crate::apimachinery::watch::WatchEvent;
+use crate::apimachinery::wire::{ApiResponse, ListAnswer, ObjectAnswer, WatchAnswer, status_response};
+
+/// Answers larger than this are compressed for clients that can read that (upstream's threshold).
+const GZIP_THRESHOLD_BYTES: usize = 128 * 1024;
+
+/// What a verb answers.
+pub(super) enum Answer {
+    /// One object of the path's kind (or a Scale, below `scale`), with the HTTP status.
+    Object(u16, Arc<Object>),
+    /// A list.
+    List(List),
+    /// Events until the client or the server has enough.
+    Watch(Receiver<WatchEvent>),
+    /// A success that is no object; its code is the HTTP status.
+    Status(Status),
+    /// Something of its own: a log.
+    Raw(ApiResponse),
+}
+
+/// The whole answer, with the warnings of the request.
+pub(super) fn respond(scope: &Scope, answer: Result<Answer, Status>) -> ApiResponse {
+    let mut response = match answer.unwrap_or_else(Answer::Status) {
+        Answer::Raw(response) => response,
+        answer if scope.wants_objects => hand_over(answer),
+        answer => write(scope, answer).unwrap_or_else(|status| write_status(scope, &status)),
+    };
+    for warning in scope.ctx.warnings() {
+        if let Ok(value) = HeaderValue::from_bytes(warning_header(&warning).as_bytes()) {
+            response.headers_mut().append(WARNING, value);
+        }
+    }
+    response
+}
+
+/// For a caller in this process.
+fn hand_over(answer: Answer) -> ApiResponse {
+    let mut response = ApiResponse::default();
+    let extensions = response.extensions_mut();
+    match answer {
+        Answer::Object(code, object) => {
+            extensions.insert(ObjectAnswer(object));
+            *response.status_mut() = StatusCode::from_u16(code).unwrap_or_default();
+        }
+        Answer::List(list) => {
+            extensions.insert::<ListAnswer>(list);
+        }
+        Answer::Watch(events) => {
+            extensions.insert(WatchAnswer::new(events));
+        }
+        Answer::Status(status) => return status_response(status, true),
+        Answer::Raw(response) => return response,
+    }
+    response
+}
+
+fn write(scope: &Scope, answer: Answer) -> Result<ApiResponse, Status> {
+    let printer = scope.printer()?;
+    let (code, out) = match answer {
+        Answer::Watch(events) => return Ok(watch_response(printer, events)),
+        Answer::Object(code, object) => {
+            let mut out = BytesMut::with_capacity(object.size_bytes() + 128);
+            printer.object(&mut out, &object);
+            (code, out)
+        }
+        Answer::List(list) => {
+            let size: usize = list.items.iter().map(|object| object.size_bytes() + 1).sum();
+            let mut out = BytesMut::with_capacity(size + 512);
+            printer.list(&mut out, &list);
+            (200, out)
+        }
+        Answer::Status(status) => return Ok(write_status(scope, &status)),
+        Answer::Raw(response) => return Ok(response),
+    };
+    Ok(write_bytes(&scope.headers, &scope.output, code, out.freeze()))
+}
+
+fn write_status(scope: &Scope, status: &Status) -> ApiResponse {
+    let bytes = serde_json::to_vec(status).expect("a status is JSON");
+    let mut response = write_bytes(&scope.headers, &scope.output, status.code, bytes.into());
+    let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    if seconds > 0 {
+        response.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+/// Bytes of JSON as the client wants them: with line breaks, as YAML, compressed.
+pub(super) fn write_bytes(headers: &HeaderMap, output: &Output, code: u16, json: Bytes) -> ApiResponse {
+    let (media_type, body) = match output.media_type {
+        MediaType::Yaml => ("application/yaml", to_yaml(&json)),
+        MediaType::Json if output.pretty => ("application/json", with_newline(indent(&json))),
+        MediaType::Json => ("application/json", with_newline(json.into())),
+    };
+    let mut response = ApiResponse::default();
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    *response.body_mut() = Body::from(compress(headers, response.headers_mut(), body));
+    response
+}
+
+fn with_newline(mut bytes: Vec<u8>) -> Bytes {
+    bytes.push(b'\n');
+    bytes.into()
+}
+
+fn to_yaml(json: &[u8]) -> Bytes {
+    let tree: Value = serde_json::from_slice(json).expect("we wrote JSON");
+    serde_yaml::to_string(&tree).expect("what was JSON is YAML").into()
+}
+
+/// Compresses what is worth it; quickly rather than well.
+pub(super) fn compress(request: &HeaderMap, answer: &mut HeaderMap, body: Bytes) -> Bytes {
+    let accepted = request.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let can_read =
+        accepted.split(',').any(|part| part.split(';').next().unwrap_or_default().trim() == "gzip");
+    if body.len() < GZIP_THRESHOLD_BYTES || !can_read {
+        return body;
+    }
+    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
+    let written = encoder.write_all(&body).and_then(|()| encoder.finish());
+    answer.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    answer.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    written.expect("memory does not refuse").into()
+}
+
+/// `299 - "text"` (`net.NewWarningHeader`).
+fn warning_header(text: &str) -> String {
+    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("299 - \"{}\"", clean.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_quoted() {
+        assert_eq!(warning_header("unknown field \"spec.foo\""), r#"299 - "unknown field \"spec.foo\"""#);
+    }
+
+    #[test]
+    fn large_answers_are_compressed_on_request() {
+        let mut request = HeaderMap::new();
+        let mut answer = HeaderMap::new();
+        let body = Bytes::from(vec![b'a'; GZIP_THRESHOLD_BYTES]);
+        assert_eq!(compress(&request, &mut answer, body.clone()).len(), body.len());
+        request.insert(ACCEPT_ENCODING, HeaderValue::from_static("br, gzip;q=0.9"));
+        assert!(compress(&request, &mut answer, body).len() < 2000);
+        assert_eq!(answer[CONTENT_ENCODING], "gzip");
+    }
+}

@@ -1,0 +1,115 @@
+//! Tables: what `kubectl get` shows, made by the server (`metav1.Table`, `rest.TableConvertor`).
+
+use std::sync::Arc;
+
+use bytes::{BufMut, BytesMut};
+use serde_json::{Value, json};
+
+use super::json::{write_head, write_partial, write_typed};
+use super::query::Query;
+use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::gvk::GroupVersion;
+use crate::apimachinery::object::Object;
+use crate::apimachinery::status::Status;
+use crate::apimachinery::time::Time;
+use crate::apis::table::{CellsSource, Column, age};
+
+/// How much of its object a row carries (`metav1.IncludeObjectPolicy`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IncludeObject {
+    /// Nothing.
+    None,
+    /// Its metadata; the default.
+    Metadata,
+    /// All of it.
+    Object,
+}
+
+/// A table to be written: which columns, and how its rows look.
+pub(super) struct Table<'a> {
+    /// The columns.
+    pub columns: &'a [Column],
+    /// The cells of a row.
+    pub cells: &'a CellsSource,
+    /// `apiVersion` and `kind` of the objects.
+    pub type_meta: (&'a str, &'a str),
+    /// The version of `meta.k8s.io`.
+    pub version: &'a str,
+    /// How much of its object a row carries.
+    pub include: IncludeObject,
+    /// For ages.
+    pub now: Time,
+}
+
+/// `includeObject` of the query.
+///
+/// # Errors
+/// 422 for a value that upstream does not know.
+pub(super) fn include_object(query: &Query) -> Result<IncludeObject, Status> {
+    match query.get("includeObject").unwrap_or_default() {
+        "" | "Metadata" => Ok(IncludeObject::Metadata),
+        "None" => Ok(IncludeObject::None),
+        "Object" => Ok(IncludeObject::Object),
+        other => {
+            let mut errors = FieldErrors::default();
+            let detail = "must be 'Metadata', 'Object', 'None', or empty";
+            errors.invalid("includeObject", &other.into(), detail);
+            Err(Status::invalid(&GroupVersion::new("meta.k8s.io", "v1").kind("TableOptions"), "", &errors))
+        }
+    }
+}
+
+impl Table<'_> {
+    /// Writes it. `list_metadata` is JSON without braces: `"resourceVersion":"7"`. The columns are left out behind
+    /// the first event of a watch.
+    pub fn write(&self, out: &mut BytesMut, list_metadata: &str, with_columns: bool, rows: &[Arc<Object>]) {
+        write_head(out, &format!("meta.k8s.io/{}", self.version), "Table");
+        for part in [",\"metadata\":{", list_metadata, "},\"columnDefinitions\":"] {
+            out.put_slice(part.as_bytes());
+        }
+        let columns = if with_columns { self.columns.iter().map(definition).collect() } else { Value::Null };
+        out.put_slice(columns.to_string().as_bytes());
+        out.put_slice(b",\"rows\":[");
+        for (at, object) in rows.iter().enumerate() {
+            if at > 0 {
+                out.put_u8(b',');
+            }
+            self.write_row(out, object);
+        }
+        out.put_slice(b"]}");
+    }
+
+    fn write_row(&self, out: &mut BytesMut, object: &Object) {
+        out.put_slice(b"{\"cells\":");
+        let cells = self.cells.cells(object, self.now);
+        serde_json::to_writer(out.writer(), &cells).expect("cells are JSON");
+        out.put_slice(b",\"object\":");
+        match self.include {
+            IncludeObject::None => out.put_slice(b"null"),
+            IncludeObject::Metadata => write_partial(out, self.version, object),
+            IncludeObject::Object => write_typed(out, self.type_meta.0, self.type_meta.1, object),
+        }
+        out.put_u8(b'}');
+    }
+}
+
+fn definition(column: &Column) -> Value {
+    json!({"name": &*column.name, "type": &*column.column_type, "format": &*column.format,
+        "description": &*column.description.text(), "priority": column.priority})
+}
+
+/// The columns of `scale`.
+pub(super) fn scale_columns() -> (Vec<Column>, CellsSource) {
+    let columns = vec![
+        Column::name(),
+        Column::new("Desired", "integer", "Number of desired pods."),
+        Column::new("Available", "integer", "Number of available pods."),
+        Column::age(),
+    ];
+    let cells = CellsSource::Function(|object, now| {
+        let scale = object.to_value();
+        let number = |part: &str| scale[part]["replicas"].as_i64().unwrap_or(0).into();
+        vec![object.metadata.name.clone().into(), number("spec"), number("status"), age(object, now)]
+    });
+    (columns, cells)
+}

@@ -1,0 +1,20 @@
+//! Counts requests and how long they took (`endpoints/metrics`, `InstrumentHandlerFunc`).
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::middleware::Next;
+
+use super::info_of;
+use crate::apimachinery::wire::{ApiRequest, ApiResponse};
+use crate::apiserver::metrics::Metrics;
+
+/// Counts the request when it is answered; a watch when it has begun.
+pub async fn measure(State(metrics): State<Arc<Metrics>>, request: ApiRequest, next: Next) -> ApiResponse {
+    let info = info_of(&request);
+    let clock = metrics.clock();
+    let start = clock.elapsed();
+    let response = next.run(request).await;
+    metrics.record(&info, response.status().as_u16(), clock.elapsed().saturating_sub(start));
+    response
+}

@@ -1,0 +1,46 @@
+//! The filters: what every request passes before a verb handles it (`k8s.io/apiserver/pkg/server/filters` and
+//! `pkg/endpoints/filters`). One file each; `handler_chain` lists them in the order in which a request meets them.
+//!
+//! In comes a request and the rest of the chain; out goes an answer, the chain's or one that refuses. What a filter
+//! finds out travels on in the request's extensions: `Arc<RequestInfo>`, `AuditId`, `Arc<UserInfo>`. A filter
+//! must not know what a verb does or which kinds there are.
+
+pub mod panic_recovery;
+
+pub mod metrics;
+pub mod request_info;
+pub mod timeout;
+
+pub mod authentication;
+pub mod impersonation;
+pub mod max_in_flight;
+
+pub mod authorization;
+
+use std::sync::Arc;
+
+use crate::apimachinery::status::Status;
+use crate::apimachinery::user::UserInfo;
+use crate::apimachinery::wire::{ApiRequest, ApiResponse, WantsObjects, status_response};
+use crate::apiserver::request::RequestInfo;
+
+/// What an earlier filter read from the path.
+fn info_of(request: &ApiRequest) -> Arc<RequestInfo> {
+    request.extensions().get::<Arc<RequestInfo>>().cloned().unwrap_or_default()
+}
+
+/// Who an earlier filter found to be asking.
+fn user_of(request: &ApiRequest) -> Arc<UserInfo> {
+    let user = request.extensions().get::<Arc<UserInfo>>().cloned();
+    user.unwrap_or_else(|| Arc::new(UserInfo::anonymous()))
+}
+
+/// Whether a component of this process asks, and not a socket.
+fn is_in_process(request: &ApiRequest) -> bool {
+    request.extensions().get::<crate::apimachinery::wire::InProcessUser>().is_some()
+}
+
+/// The answer to a request that goes no further.
+fn refuse(request: &ApiRequest, status: Status) -> ApiResponse {
+    status_response(status, request.extensions().get::<WantsObjects>().is_some())
+}

@@ -1,0 +1,26 @@
+//! A panic becomes a 500 (`filters.WithPanicRecovery`): the request fails, the server goes on, the log says where.
+
+use std::panic::AssertUnwindSafe;
+
+use axum::middleware::Next;
+use futures::FutureExt;
+
+use crate::apimachinery::status::Status;
+use crate::apimachinery::wire::{ApiRequest, ApiResponse, WantsObjects, status_response, text_response};
+
+const TEXT: &str = "This request caused apiserver to panic. Look in the logs for details.";
+
+/// Runs the rest of the chain and answers 500 if it panics.
+pub async fn recover_from_panic(request: ApiRequest, next: Next) -> ApiResponse {
+    let what = format!("{} {}", request.method(), request.uri());
+    let wants_objects = request.extensions().get::<WantsObjects>().is_some();
+    let run = AssertUnwindSafe(async move { next.run(request).await });
+    if let Ok(response) = run.catch_unwind().await {
+        return response;
+    }
+    tracing::error!(request = what, "apiserver panicked");
+    match wants_objects {
+        true => status_response(Status::internal(TEXT), true),
+        false => text_response(http::StatusCode::INTERNAL_SERVER_ERROR, format!("{TEXT}\n")),
+    }
+}

@@ -1,0 +1,25 @@
+//! Reads what the request asks for from its method, path and query (`filters.WithRequestInfo`).
+
+use std::sync::Arc;
+
+use axum::middleware::Next;
+
+use crate::apimachinery::wire::{ApiRequest, ApiResponse, text_response};
+use crate::apiserver::request::RequestInfo;
+
+/// Puts an `Arc<RequestInfo>` into the extensions. A path that begins as a resource's and names none is a 500,
+/// as upstream.
+pub async fn resolve_request_info(mut request: ApiRequest, next: Next) -> ApiResponse {
+    let uri = request.uri();
+    match RequestInfo::new(request.method(), uri.path(), uri.query().unwrap_or_default()) {
+        Ok(info) => {
+            request.extensions_mut().insert(Arc::new(info));
+            next.run(request).await
+        }
+        Err(error) => {
+            let path = uri.path();
+            let text = format!("Internal Server Error: {path:?}: failed to create RequestInfo: {error}");
+            text_response(http::StatusCode::INTERNAL_SERVER_ERROR, text)
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! A time limit for requests that are not long-running (`filters.WithTimeoutForNonLongRunningRequests` and
+//! `WithRequestDeadline`): the client's `timeout`, at most upstream's `--request-timeout`.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::middleware::Next;
+
+use super::{info_of, refuse};
+use crate::apimachinery::status::Status;
+use crate::apimachinery::wire::{ApiRequest, ApiResponse, WantsObjects, status_response};
+use crate::apiserver::request::query_value;
+use crate::clock::Clock;
+
+/// Upstream's default `--request-timeout`.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Answers 504 when the rest of the chain takes too long. What it was doing is given up; a write that was
+/// handed to the store may still happen.
+pub async fn limit_time(State(clock): State<Clock>, request: ApiRequest, next: Next) -> ApiResponse {
+    let info = info_of(&request);
+    if info.is_long_running() {
+        return next.run(request).await;
+    }
+    let limit = match requested(request.uri().query().unwrap_or_default()) {
+        Ok(limit) => limit,
+        Err(text) => {
+            let message = format!("invalid timeout specified in the request URL - {text}");
+            return refuse(&request, Status::bad_request(message));
+        }
+    };
+    let wants_objects = request.extensions().get::<WantsObjects>().is_some();
+    let response = clock.timeout(limit, next.run(request)).await;
+    response.unwrap_or_else(|_| {
+        let text = "request did not complete within requested timeout - context deadline exceeded";
+        status_response(Status::timeout(text), wants_objects)
+    })
+}
+
+/// The limit that the query asks for; 0 and more than the server's are the server's.
+fn requested(query: &str) -> Result<Duration, String> {
+    let Some(text) = query_value(query, "timeout").filter(|text| !text.is_empty()) else {
+        return Ok(REQUEST_TIMEOUT);
+    };
+    let limit = parse_duration(&text).ok_or(format!("time: invalid duration {text:?}"))?;
+    Ok(if limit.is_zero() { REQUEST_TIMEOUT } else { limit.min(REQUEST_TIMEOUT) })
+}
+
+/// Go's `time.ParseDuration`, without negative durations: `30s`, `1m30s`, `1.5h`, `250ms`, `0`.
+fn parse_duration(text: &str) -> Option<Duration> {
+    if text == "0" {
+        return Some(Duration::ZERO);
+    }
+    let mut rest = text;
+    let mut seconds = 0.0;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let number: f64 = rest[..digits].parse().ok()?;
+        rest = &rest[digits..];
+        let unit_end = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+        seconds += number
+            * match &rest[..unit_end] {
+                "h" => 3600.0,
+                "m" => 60.0,
+                "s" => 1.0,
+                "ms" => 1e-3,
+                "us" | "µs" => 1e-6,
+                "ns" => 1e-9,
+                _ => return None,
+            };
+        rest = &rest[unit_end..];
+    }
+    Duration::try_from_secs_f64(seconds).ok().filter(|_| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_gos() {
+        let cases = [
+            ("30s", Some(30.0)),
+            ("1m30s", Some(90.0)),
+            ("1.5h", Some(5400.0)),
+            ("250ms", Some(0.25)),
+            ("0", Some(0.0)),
+            ("5", None),
+            ("s", None),
+            ("-1s", None),
+            ("1d", None),
+            ("1e400s", None),
+        ];
+        for (text, seconds) in cases {
+            assert_eq!(parse_duration(text), seconds.map(Duration::from_secs_f64), "{text}");
+        }
+        assert_eq!(requested("timeout=2m"), Ok(REQUEST_TIMEOUT));
+        assert_eq!(requested("timeout=0"), Ok(REQUEST_TIMEOUT));
+        assert_eq!(requested("limit=1&timeout=5s"), Ok(Duration::from_secs(5)));
+    }
+}
