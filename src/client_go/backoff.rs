@@ -1,12 +1,13 @@
-//! How long to wait after one more failure (`k8s.io/apimachinery/pkg/util/wait`'s exponential backoff manager).
+//! How long to wait after one more failure (`k8s.io/apimachinery/pkg/util/wait`'s exponential backoff
+//! manager).
 
 use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 
-/// Doubles from `initial` up to `longest`, adds up to `jitter` times as much again at random, and starts anew when
-/// nothing has failed for `reset`.
+/// Doubles from `initial` up to `longest`, adds up to `jitter` times as much again at random, and starts anew
+/// when nothing has failed for `reset`.
 #[derive(Debug)]
 pub struct Backoff {
     clock: Clock,
@@ -32,7 +33,7 @@ impl Backoff {
     }
 
     /// Something failed just now: how long to wait.
-    pub fn next(&mut self) -> Duration {
+    pub fn step(&mut self) -> Duration {
         let now = self.clock.elapsed();
         if self.last_failure.is_some_and(|last| now.saturating_sub(last) > self.reset) {
             self.next = self.initial;
@@ -55,12 +56,12 @@ mod tests {
         let mut backoff = Backoff::reflector(clock.clone(), Entropy::seeded(1));
         let mut expected = Duration::from_millis(800);
         for _ in 0..8 {
-            let pause = backoff.next();
+            let pause = backoff.step();
             assert!(pause >= expected && pause <= expected * 2, "{pause:?} for {expected:?}");
             expected = (expected * 2).min(Duration::from_secs(30));
             clock.advance(pause);
         }
         clock.advance(Duration::from_secs(121));
-        assert!(backoff.next() <= Duration::from_millis(1600));
+        assert!(backoff.step() <= Duration::from_millis(1600));
     }
 }

@@ -1,8 +1,10 @@
-//! `Client`: requests to the apiserver in a component's own name (client-go's `rest.RESTClient` and the clientsets).
+//! `Client`: requests to the apiserver in a component's own name (client-go's `rest.RESTClient` and the
+//! clientsets).
 //!
-//! In process a request carries its body as a tree and takes its answer as shared objects, so that nobody pays for
-//! JSON, while every filter still runs. Answers in plain bytes are understood too. As client-go does, it waits and
-//! asks again, at most ten times, when the answer is 429 or 5xx and says how long to wait (`Retry-After`).
+//! In process a request carries its body as a tree and takes its answer as shared objects, so that nobody
+//! pays for JSON, while every filter still runs. Answers in plain bytes are understood too. As client-go
+//! does, it waits and asks again, at most ten times, when the answer is 429 or 5xx and says how long to wait
+//! (`Retry-After`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,8 +34,8 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(120);
 
 /// The apiserver, as one component sees it. Cloning shares it.
 ///
-/// A `namespace` is empty for cluster-scoped kinds, and in lists and watches for all namespaces. Trees that are sent
-/// need no `apiVersion` and `kind`; objects that are returned have none.
+/// A `namespace` is empty for cluster-scoped kinds, and in lists and watches for all namespaces. Trees that
+/// are sent need no `apiVersion` and `kind`; objects that are returned have none.
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,

@@ -30,8 +30,8 @@ pub struct ComponentContext {
 }
 
 impl ComponentContext {
-    /// A component that has not begun. `source` and `host` are what its Events say of their origin: `default-scheduler`
-    /// and nothing, `kubelet` and the node.
+    /// A component that has not begun. `source` and `host` are what its Events say of their origin:
+    /// `default-scheduler` and nothing, `kubelet` and the node.
     pub fn new(
         component: &str,
         (source, host): (&str, &str),

@@ -1,13 +1,14 @@
-//! `DeltaFifo`: what happened to each object since it was last looked at, in order (client-go's `cache.DeltaFIFO`).
+//! `DeltaFifo`: what happened to each object since it was last looked at (client-go's `cache.DeltaFIFO`).
 //! Next: src/client_go/shared_informer.rs
 //!
 //! Guarantees, as client-go gives them:
-//! - a key waits at most once, in the place where its first delta put it; its deltas are in the order of their coming;
+//! - a key waits at most once, in the place where its first delta put it; its deltas are in the order of
+//!   their coming;
 //! - nothing is merged away but the second of two deletions in a row: the one that knows more is kept;
 //! - a list that lacks an object which was known is told as a deletion whose final state nobody saw
 //!   ([`Deleted::FinalStateUnknown`]);
-//! - deltas are processed under the queue's lock, so that a list that comes meanwhile compares with what is known
-//!   after them, not before.
+//! - deltas are processed under the queue's lock, so that a list that comes meanwhile compares with what is
+//!   known after them, not before.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::pin;
@@ -53,8 +54,9 @@ pub type Deltas = Vec<Delta>;
 
 /// The queue between a reflector and an informer.
 ///
-/// Bound: one entry a key. The deltas of a key are as many as its reflector delivered since the queue was last
-/// popped; the informer pops in the reflector's own task, so that is one batch of the watch, or one list.
+/// Bound: one entry a key. The deltas of a key are as many as its reflector delivered since the queue was
+/// last popped; the informer pops in the reflector's own task, so that is one batch of the watch, or one
+/// list.
 pub struct DeltaFifo {
     /// What the consumer holds already; where deletions that nobody saw are detected.
     known: Arc<Indexer>,
@@ -100,9 +102,9 @@ impl DeltaFifo {
         DeltaFifo { known, state: Mutex::default(), filled: Notify::new() }
     }
 
-    /// Waits until there is something, then hands up to `at_most` keys with their deltas to `process`, in order, and
-    /// returns how many. `process` learns whether the key belongs to the first list; it must not touch this queue.
-    /// Can be dropped while it waits without losing anything.
+    /// Waits until there is something, then hands up to `at_most` keys with their deltas to `process`, in
+    /// order, and returns how many. `process` learns whether the key belongs to the first list; it must not
+    /// touch this queue. Can be dropped while it waits without losing anything.
     pub async fn pop(&self, at_most: usize, mut process: impl FnMut(&Arc<str>, Deltas, bool)) -> usize {
         loop {
             let mut filled = pin!(self.filled.notified());
@@ -279,7 +281,8 @@ mod tests {
         lines
     }
 
-    /// Does to a FIFO what `script` says: `+a@2` adds, `~` updates, `-` deletes, `=a@2,b@3` lists, `s` resyncs.
+    /// Does to a FIFO what `script` says: `+a@2` adds, `~` updates, `-` deletes, `=a@2,b@3` lists, `s`
+    /// resyncs.
     fn play(fifo: &DeltaFifo, script: &str) {
         let read = |text: &str| {
             let (name, at) = text.split_once('@')?;

@@ -1,8 +1,9 @@
 //! `EventCorrelator`: keeps events from flooding the apiserver (client-go's `record/events_cache.go`).
 //!
-//! In this order: events of one reason about one object that differ only in their text are told as one from the
-//! tenth on, if less than ten minutes lie between any two; an event that was told before is counted up instead of
-//! told again; a component may tell 25 things about an object, and then one more every five minutes.
+//! In this order: events of one reason about one object that differ only in their text are told as one from
+//! the tenth on, if less than ten minutes lie between any two; an event that was told before is counted up
+//! instead of told again; a component may tell 25 things about an object, and then one more every five
+//! minutes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

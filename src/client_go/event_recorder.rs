@@ -1,9 +1,9 @@
 //! `EventRecorder`: tells people what a component did, as Events (client-go's `tools/record`).
 //!
-//! Fire and forget: a recorder puts an event into its broadcaster's queue and goes on; the broadcaster's task correlates
-//! it with those before it ([`super::event_correlator`]) and writes it through the API. Guarantees: an event is written
-//! at most once; events of one component about one object are written in their order; nobody waits for them, and
-//! what cannot be written is dropped.
+//! Fire and forget: a recorder puts an event into its broadcaster's queue and goes on; the broadcaster's task
+//! correlates it with those before it ([`super::event_correlator`]) and writes it through the API.
+//! Guarantees: an event is written at most once; events of one component about one object are written in
+//! their order; nobody waits for them, and what cannot be written is dropped.
 
 use std::sync::Arc;
 
@@ -25,7 +25,8 @@ use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::flow::{Flow, Step, StepId};
 
-/// How many events may wait to be written. At the bound further ones are dropped, with a line in the debug log.
+/// How many events may wait to be written. At the bound further ones are dropped, with a line in the debug
+/// log.
 const MAX_QUEUED_EVENTS: usize = 1000;
 
 /// `v1.Event`, as a component makes it.
@@ -109,13 +110,14 @@ impl EventRecorder {
         EventRecorder { cause, ..self.clone() }
     }
 
-    /// The same queue, for another component of the same process: `deployment-controller`, `replicaset-controller`.
+    /// The same queue, for another component of the same process: `deployment-controller`,
+    /// `replicaset-controller`.
     pub fn named(&self, component: &str) -> EventRecorder {
         EventRecorder { component: self.flow.name(component), ..self.clone() }
     }
 
-    /// Tells of something about an object: an [`ObjectReference`], or `(&KIND, &object)`. `event_type` is `Normal` or
-    /// `Warning`; `reason` is for machines, in CamelCase; `message` is for people.
+    /// Tells of something about an object: an [`ObjectReference`], or `(&KIND, &object)`. `event_type` is
+    /// `Normal` or `Warning`; `reason` is for machines, in CamelCase; `message` is for people.
     pub fn event(
         &self,
         about: impl Into<ObjectReference>,
@@ -193,8 +195,9 @@ impl Sink {
         client.create(&EVENTS, &event.namespace, event.to_value()).await
     }
 
-    /// `<object>.<nanoseconds in hexadecimal>`; never the same twice, even if time stands still. An object's name
-    /// that an Event cannot bear (`system:node:a`) is left out for a UUID (`record/util.GenerateEventName`).
+    /// `<object>.<nanoseconds in hexadecimal>`; never the same twice, even if time stands still. An object's
+    /// name that an Event cannot bear (`system:node:a`) is left out for a UUID
+    /// (`record/util.GenerateEventName`).
     fn name(&mut self, event: &Event) -> String {
         let now = nanoseconds(event.last_timestamp);
         self.last_nanoseconds = now.max(self.last_nanoseconds + 1);

@@ -1,9 +1,9 @@
 //! `Indexer`: a component's copy of the objects it watches, by key and by as many indices as it needs
 //! (client-go's `cache.Indexer` and the `ThreadSafeStore` under it).
 //!
-//! Guarantees: a reader sees each object and all indices of it change at once; what is read is shared and is never
-//! changed; lists are in key order. It holds what was last delivered, which may be older than what the apiserver
-//! has: a controller that must not act on the past compares on write.
+//! Guarantees: a reader sees each object and all indices of it change at once; what is read is shared and is
+//! never changed; lists are in key order. It holds what was last delivered, which may be older than what the
+//! apiserver has: a controller that must not act on the past compares on write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -16,15 +16,16 @@ pub const NAMESPACE_INDEX: &str = "namespace";
 /// The values under which an object is found in an index (`cache.IndexFunc`).
 pub type IndexFunc = fn(&Object) -> Vec<String>;
 
-/// Objects by key and by index. As large as the cluster's objects of the kind: it is bounded by the apiserver.
+/// Objects by key and by index. As large as the cluster's objects of the kind: it is bounded by the
+/// apiserver.
 pub struct Indexer {
-    /// One lock for items and indices, so that no reader sees the one without the other. Read far more than written,
-    /// and held for a lookup or a copy of pointers only.
+    /// One lock for items and indices, so that no reader sees the one without the other. Read far more than
+    /// written, and held for a lookup or a copy of pointers only.
     state: RwLock<State>,
 }
 
-/// Invariant: a key is in an index under a value if and only if the index's function gives that value for the object
-/// in `items`.
+/// Invariant: a key is in an index under a value if and only if the index's function gives that value for the
+/// object in `items`.
 #[derive(Default)]
 struct State {
     items: BTreeMap<Arc<str>, Arc<Object>>,
@@ -194,7 +195,8 @@ mod tests {
         object.metadata.labels.get("color").cloned().into_iter().collect()
     }
 
-    /// Random writes from several threads, each of which owns its keys, then a comparison with what each remembers.
+    /// Random writes from several threads, each of which owns its keys, then a comparison with what each
+    /// remembers.
     #[test]
     fn hammered_it_holds_what_was_written_last_and_its_indices_agree() {
         let indexer = Arc::new(Indexer::new());

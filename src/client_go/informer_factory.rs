@@ -1,4 +1,5 @@
-//! `SharedInformerFactory`: at most one informer per kind for a whole component (client-go's `informers` package).
+//! `SharedInformerFactory`: at most one informer per kind for a whole component (client-go's `informers`
+//! package).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,8 +13,8 @@ use crate::apis::kind::Kind;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 
-/// The informers of a component. Ask for all that are needed, add handlers and indices, then start, then wait for the
-/// caches; asking and starting again later is allowed, and starts what is new.
+/// The informers of a component. Ask for all that are needed, add handlers and indices, then start, then wait
+/// for the caches; asking and starting again later is allowed, and starts what is new.
 pub struct SharedInformerFactory {
     client: Client,
     owner: InformerOwner,
@@ -43,8 +44,8 @@ impl SharedInformerFactory {
         self.informer_for(kind, "", FieldSelector::default())
     }
 
-    /// The informer of some objects of a kind: in one namespace (empty: all), with a field selector. Each combination
-    /// has its own informer.
+    /// The informer of some objects of a kind: in one namespace (empty: all), with a field selector. Each
+    /// combination has its own informer.
     pub fn informer_for(
         &self,
         kind: &Arc<Kind>,

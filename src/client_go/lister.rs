@@ -6,8 +6,8 @@ use super::indexer::{Indexer, NAMESPACE_INDEX};
 use crate::apimachinery::labels::Selector;
 use crate::apimachinery::object::{Object, object_key};
 
-/// A view on an indexer. Cloning shares it. What is returned is shared with everybody and never changes; it may be
-/// older than what the apiserver has.
+/// A view on an indexer. Cloning shares it. What is returned is shared with everybody and never changes; it
+/// may be older than what the apiserver has.
 #[derive(Clone)]
 pub struct Lister {
     indexer: Arc<Indexer>,

@@ -1,13 +1,13 @@
 //! client_go: what every component stands on, under client-go's names.
 //!
-//! Comes in: an `ApiService` and an identity. Goes out: requests in that name, caches that follow the apiserver,
-//! handlers that are told of changes, queues of what has to be looked at, Events. Must not know the apiserver, the
-//! store or any component: the service it is given is all it sees of them.
+//! Comes in: an `ApiService` and an identity. Goes out: requests in that name, caches that follow the
+//! apiserver, handlers that are told of changes, queues of what has to be looked at, Events. Must not know
+//! the apiserver, the store or any component: the service it is given is all it sees of them.
 //!
-//! The way of a change, and the reading order: [`client`] asks, [`watch`] hears, [`reflector`] keeps list and watch
-//! together, [`delta_fifo`] collects what happened to each object, [`indexer`] holds the objects, [`shared_informer`]
-//! tells the handlers, [`workqueue`] hands keys to workers, which read through a [`lister`], write through the client and
-//! tell people through an [`event_recorder`].
+//! The way of a change, and the reading order: [`client`] asks, [`watch`] hears, [`reflector`] keeps list and
+//! watch together, [`delta_fifo`] collects what happened to each object, [`indexer`] holds the objects,
+//! [`shared_informer`] tells the handlers, [`workqueue`] hands keys to workers, which read through a
+//! [`lister`], write through the client and tell people through an [`event_recorder`].
 
 pub mod client;
 mod request;

@@ -1,14 +1,15 @@
 //! `Reflector`: keeps a store equal to a source, by a list and then a watch (client-go's `cache.Reflector`).
 //! Next: src/client_go/delta_fifo.rs
 //!
-//! One reflector serves both ends of the cluster: the apiserver fills its watch cache from etcd with it, and every
-//! informer fills its queue from the apiserver. Guarantees, as client-go gives them:
+//! One reflector serves both ends of the cluster: the apiserver fills its watch cache from etcd with it, and
+//! every informer fills its queue from the apiserver. Guarantees, as client-go gives them:
 //! - the store sees the changes in the source's order, none twice by one watch;
-//! - a watch that closes is opened again after the last revision seen, bookmarks included, and nothing is missed;
-//! - when that revision is too old (410), a new list replaces what the store holds: changes between may be missed,
-//!   the final state never is;
-//! - after a failure it waits 800 ms, then twice as long each time up to 30 s, each with up to as much again at
-//!   random; two minutes without a failure start that anew.
+//! - a watch that closes is opened again after the last revision seen, bookmarks included, and nothing is
+//!   missed;
+//! - when that revision is too old (410), a new list replaces what the store holds: changes between may be
+//!   missed, the final state never is;
+//! - after a failure it waits 800 ms, then twice as long each time up to 30 s, each with up to as much again
+//!   at random; two minutes without a failure start that anew.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -25,7 +26,8 @@ use crate::apimachinery::watch::WatchEvent;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 
-/// A watch is asked to last between this and twice this, so that the watches of many clients spread over the servers.
+/// A watch is asked to last between this and twice this, so that the watches of many clients spread over the
+/// servers.
 const MIN_WATCH_TIMEOUT: Duration = Duration::from_secs(300);
 /// A watch that closes sooner than this without having said anything counts as failed.
 const VERY_SHORT_WATCH: Duration = Duration::from_secs(1);
@@ -36,7 +38,8 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// An open watch.
     type Events: Events;
 
-    /// Everything there is, at a state that is at least as new as `options.resource_version` (unset: the newest).
+    /// Everything there is, at a state that is at least as new as `options.resource_version` (unset: the
+    /// newest).
     fn list(&self, options: &ListOptions) -> impl Future<Output = Result<List, Status>> + Send;
 
     /// Every change after `options.resource_version`, with bookmarks.
@@ -58,8 +61,8 @@ impl Events for mpsc::Receiver<WatchEvent> {
     }
 }
 
-/// Where a reflector writes to (client-go's `cache.ReflectorStore`): a delta FIFO, or the apiserver's watch cache.
-/// Called by one reflector at a time, in the order of the source's revisions; must not block.
+/// Where a reflector writes to (client-go's `cache.ReflectorStore`): a delta FIFO, or the apiserver's watch
+/// cache. Called by one reflector at a time, in the order of the source's revisions; must not block.
 pub trait ReflectorStore: Send + Sync + 'static {
     /// This is all there is, at this revision.
     fn replace(&self, items: Vec<Arc<Object>>, resource_version: u64);
@@ -193,7 +196,7 @@ impl<L: ListerWatcher, S: ReflectorStore> Reflector<L, S> {
     }
 
     async fn back_off(&mut self, then: After) -> State<L::Events> {
-        let pause = self.backoff.next();
+        let pause = self.backoff.step();
         self.clock.sleep(pause).await;
         match then {
             After::List { from } => State::List { from },
@@ -230,8 +233,8 @@ mod tests {
     use crate::apimachinery::status::{StatusCause, StatusDetails};
     use crate::apimachinery::watch::Bookmark;
 
-    /// Answers with what the test has written down, notes what was asked and what was stored, and when the script
-    /// ends says nothing any more.
+    /// Answers with what the test has written down, notes what was asked and what was stored, and when the
+    /// script ends says nothing any more.
     #[derive(Default)]
     struct Script {
         lists: Mutex<VecDeque<Result<List, Status>>>,
@@ -322,8 +325,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         task.abort();
-        let log = script.log.lock().unwrap().clone();
-        log
+        script.log.lock().unwrap().clone()
     }
 
     #[tokio::test]

@@ -1,4 +1,5 @@
-//! Answers as client-go reads them: shared objects where the server gave them, else bytes (client-go's `rest.Result`).
+//! Answers as client-go reads them: shared objects where the server gave them, else bytes (client-go's
+//! `rest.Result`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,8 @@ use crate::apimachinery::watch::WatchEvent;
 use crate::apimachinery::wire::{ApiResponse, ListAnswer, ObjectAnswer, StatusAnswer, WatchAnswer};
 use crate::apis::kind::{Kind, Selectable, selected};
 
-/// How long to wait before asking again, if the answer says so: 429 or 5xx with `Retry-After` in whole seconds.
+/// How long to wait before asking again, if the answer says so: 429 or 5xx with `Retry-After` in whole
+/// seconds.
 pub(super) fn retry_after(response: &ApiResponse) -> Option<Duration> {
     let code = response.status();
     if code != StatusCode::TOO_MANY_REQUESTS && !code.is_server_error() {

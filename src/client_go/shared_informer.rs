@@ -1,13 +1,15 @@
-//! `SharedInformer`: one watch and one cache of a kind for all who care about it (client-go's `SharedIndexInformer`).
+//! `SharedInformer`: one watch and one cache of a kind for everybody (client-go's `SharedIndexInformer`).
 //! Next: src/client_go/workqueue/mod.rs
 //!
 //! Guarantees, as client-go gives them:
-//! - the cache is changed before the handlers hear of it, so what a handler is told of is in the lister, or something
-//!   newer is;
-//! - a handler hears of the changes to one object in their order, each once, and of none before the object's add;
+//! - the cache is changed before the handlers hear of it, so what a handler is told of is in the lister, or
+//!   something newer is;
+//! - a handler hears of the changes to one object in their order, each once, and of none before the object's
+//!   add;
 //! - a handler that comes late is told of everything that is known, as adds;
 //! - what is only told again, in a new list and at the same revision, is not told to handlers;
-//! - a watch that was interrupted may have lost what lay between, never the final state ([`Deleted::FinalStateUnknown`]).
+//! - a watch that was interrupted may have lost what lay between, never the final state
+//!   ([`Deleted::FinalStateUnknown`]).
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,12 +34,13 @@ const BATCH: usize = 256;
 
 /// What is told of the changes to a kind's objects (`cache.ResourceEventHandler`).
 ///
-/// Called in order from the informer's own task, with no lock held. Must not block: put a key into a work queue. A
-/// panic is logged as an error, and the next change is told as if nothing had happened.
+/// Called in order from the informer's own task, with no lock held. Must not block: put a key into a work
+/// queue. A panic is logged as an error, and the next change is told as if nothing had happened.
 pub trait ResourceEventHandler: Send + Sync {
     /// An object came; `is_initial_list`: it was there before the informer started.
     fn on_add(&self, new: &Arc<Object>, is_initial_list: bool);
-    /// An object changed. `old` is what this informer saw before, which need not be the state just before `new`.
+    /// An object changed. `old` is what this informer saw before, which need not be the state just before
+    /// `new`.
     fn on_update(&self, old: &Arc<Object>, new: &Arc<Object>);
     /// An object went.
     fn on_delete(&self, last: &Deleted);
@@ -63,8 +66,8 @@ pub struct SharedInformer {
     resource: Arc<str>,
     indexer: Arc<Indexer>,
     fifo: Arc<DeltaFifo>,
-    /// Held while a change goes into the indexer and into the handlers' buffers, so that a handler that comes at the
-    /// same time hears of it exactly once. Handlers themselves run without it.
+    /// Held while a change goes into the indexer and into the handlers' buffers, so that a handler that comes
+    /// at the same time hears of it exactly once. Handlers themselves run without it.
     listeners: Mutex<Vec<Arc<ProcessorListener>>>,
     /// A handler came late.
     late: Notify,
@@ -73,9 +76,9 @@ pub struct SharedInformer {
 
 /// A handler and what it has not been told yet (`cache.processorListener`).
 ///
-/// Bound: the buffer grows to what one batch of the delta FIFO holds, or for a handler that comes late to the size of
-/// the indexer. A handler that takes its time holds up its informer and so the watch, which the apiserver then cuts
-/// and the reflector resumes: memory does not grow, and nothing is lost.
+/// Bound: the buffer grows to what one batch of the delta FIFO holds, or for a handler that comes late to the
+/// size of the indexer. A handler that takes its time holds up its informer and so the watch, which the
+/// apiserver then cuts and the reflector resumes: memory does not grow, and nothing is lost.
 struct ProcessorListener {
     handler: Box<dyn ResourceEventHandler>,
     pending: Mutex<VecDeque<Notification>>,
@@ -158,14 +161,14 @@ impl SharedInformer {
         &self.indexer
     }
 
-    /// Tells every handler of every object once more, as an update from itself. Nobody needs this to be correct; it is
-    /// for handlers that look after something outside the cluster.
+    /// Tells every handler of every object once more, as an update from itself. Nobody needs this to be
+    /// correct; it is for handlers that look after something outside the cluster.
     pub fn resync(&self) {
         self.fifo.resync();
     }
 
-    /// Lists and watches until it is dropped. Reflector and handlers share one task: they take turns, so that the
-    /// delta FIFO between them stays short.
+    /// Lists and watches until it is dropped. Reflector and handlers share one task: they take turns, so that
+    /// the delta FIFO between them stays short.
     pub async fn run(&self, source: impl ListerWatcher) {
         let InformerOwner { clock, entropy, .. } = self.owner.clone();
         let reflector = Reflector::new(source, self.fifo.clone(), clock, entropy);
@@ -176,7 +179,7 @@ impl SharedInformer {
         loop {
             tokio::select! {
                 biased;
-                _ = self.fifo.pop(BATCH, |key, deltas, initial| self.handle_deltas(key, deltas, initial)) => {}
+                _ = self.fifo.pop(BATCH, |key, deltas, is_initial| self.handle(key, deltas, is_initial)) => {}
                 () = self.late.notified() => {}
             }
             self.dispatch();
@@ -185,7 +188,7 @@ impl SharedInformer {
     }
 
     /// Brings the cache up to date and notes what the handlers are to be told (`processDeltas`).
-    fn handle_deltas(&self, key: &Arc<str>, deltas: Deltas, is_initial_list: bool) {
+    fn handle(&self, key: &Arc<str>, deltas: Deltas, is_initial_list: bool) {
         let listeners = self.listeners();
         for delta in deltas {
             let Some(notification) = self.apply(key, delta, is_initial_list) else { continue };
@@ -214,8 +217,8 @@ impl SharedInformer {
         }
     }
 
-    /// What was there before the informer began is mentioned only while the write that made it is remembered: a
-    /// component that starts into a full cluster would push everything else out of the record.
+    /// What was there before the informer began is mentioned only while the write that made it is remembered:
+    /// a component that starts into a full cluster would push everything else out of the record.
     fn record(&self, key: &Arc<str>, notification: &Notification) {
         let flow = &self.owner.flow;
         let (object, is_old) = match notification {
@@ -300,7 +303,10 @@ mod tests {
 
     /// Writes down what it is told, and keeps the state that this amounts to.
     #[derive(Clone, Default)]
-    struct Notes(Arc<Mutex<(Vec<String>, BTreeMap<String, u64>)>>);
+    struct Notes(Arc<Mutex<(Vec<String>, Revisions)>>);
+
+    /// By key.
+    type Revisions = BTreeMap<String, u64>;
 
     impl Notes {
         fn told(&self) -> Vec<String> {
@@ -476,7 +482,7 @@ mod tests {
                     tokio::task::yield_now().await;
                 }
             }
-            let revisions = |objects: Vec<Arc<Object>>| -> BTreeMap<String, u64> {
+            let revisions = |objects: Vec<Arc<Object>>| -> Revisions {
                 objects.iter().map(|object| (object.key(), object.metadata.resource_version)).collect()
             };
             let agree = || {

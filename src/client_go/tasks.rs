@@ -16,8 +16,8 @@ use super::backoff::Backoff;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 
-/// The tasks of one component. Cloning shares them. A task may hold a clone, so they do not end by themselves with
-/// the last one: whoever starts the component keeps a [`StopOnDrop`].
+/// The tasks of one component. Cloning shares them. A task may hold a clone, so they do not end by themselves
+/// with the last one: whoever starts the component keeps a [`StopOnDrop`].
 #[derive(Clone)]
 pub struct Tasks {
     shared: Arc<Shared>,
@@ -26,7 +26,8 @@ pub struct Tasks {
 struct Shared {
     clock: Clock,
     entropy: Entropy,
-    /// None once they were stopped. Bound: what runs; what has ended is cleared away whenever something is spawned.
+    /// None once they were stopped. Bound: what runs; what has ended is cleared away whenever something is
+    /// spawned.
     running: Mutex<Option<JoinSet<()>>>,
     restarts: AtomicU64,
 }
@@ -44,8 +45,8 @@ impl Tasks {
         Tasks { shared: Arc::new(Shared { clock, entropy, running, restarts: AtomicU64::new(0) }) }
     }
 
-    /// Runs `future` once. A panic is logged as an error and ends this task alone. After a stop nothing is run; none
-    /// is returned then.
+    /// Runs `future` once. A panic is logged as an error and ends this task alone. After a stop nothing is
+    /// run; none is returned then.
     pub fn spawn(
         &self,
         name: &str,
@@ -57,8 +58,8 @@ impl Tasks {
         })
     }
 
-    /// Runs what `make` makes; after a panic it is logged as an error and made again, after 1 s and then twice as
-    /// long each time up to 30 s, with jitter. When it ends by itself, that is its end.
+    /// Runs what `make` makes; after a panic it is logged as an error and made again, after 1 s and then
+    /// twice as long each time up to 30 s, with jitter. When it ends by itself, that is its end.
     pub fn supervise<F>(
         &self,
         name: &str,
@@ -73,7 +74,7 @@ impl Tasks {
         let mut backoff = Backoff::new(shared.clock.clone(), shared.entropy.clone(), first, longest);
         self.run(async move {
             while run_once(&name, make()).await.is_none() {
-                let pause = backoff.next();
+                let pause = backoff.step();
                 tracing::error!(task = %name, ?pause, "restarting");
                 shared.clock.sleep(pause).await;
                 shared.restarts.fetch_add(1, Ordering::Relaxed);

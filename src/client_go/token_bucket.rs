@@ -1,8 +1,10 @@
-//! A token bucket: so many at once, then so many a second (`golang.org/x/time/rate` and client-go's `flowcontrol`).
+//! A token bucket: so many at once, then so many a second (`golang.org/x/time/rate` and client-go's
+//! `flowcontrol`).
 
 use std::time::Duration;
 
-/// Tokens of one consumer. Times are those of a clock that never goes back ([`crate::clock::Clock::elapsed`]).
+/// Tokens of one consumer. Times are those of a clock that never goes back
+/// ([`crate::clock::Clock::elapsed`]).
 #[derive(Clone, Debug)]
 pub struct TokenBucket {
     per_second: f64,

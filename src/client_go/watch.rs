@@ -1,5 +1,4 @@
-//! The client's end of a watch: what is watched, and events out of bytes (client-go's `cache.ListWatch` and
-//! `watch.StreamWatcher`).
+//! The client's end of a watch: `cache.ListWatch`, and events out of bytes (`watch.StreamWatcher`).
 //! Next: src/client_go/reflector.rs
 
 use std::sync::Arc;
@@ -20,11 +19,12 @@ use crate::apimachinery::status::Status;
 use crate::apimachinery::watch::{Bookmark, WatchEvent};
 use crate::apis::kind::{Kind, Selectable};
 
-/// How many decoded events may wait for the reader of a watch in bytes. At the bound decoding waits, and with it the
-/// server, which cuts a watch that is too slow.
+/// How many decoded events may wait for the reader of a watch in bytes. At the bound decoding waits, and with
+/// it the server, which cuts a watch that is too slow.
 const DECODED: usize = 100;
 
-/// Lists and watches the objects of a kind, in one namespace or all, with one field selector (`cache.ListWatch`).
+/// Lists and watches the objects of a kind, in one namespace or all, with one field selector
+/// (`cache.ListWatch`).
 pub struct ListWatch {
     client: Client,
     kind: Arc<Kind>,

@@ -1,12 +1,13 @@
 //! flow: the causal record of what happened in a cluster, and why.
 //!
-//! Comes in: one [`Step`] at a time, with the step that caused it. Goes out: the [`Trace`] of an object, which is what
-//! `kubarium trace` prints and `/flowz` answers. Upstream has nothing like it in one place; the nearest are audit
-//! logs, Events and OpenTelemetry spans, each of which sees one process.
+//! Comes in: one [`Step`] at a time, with the step that caused it. Goes out: the [`Trace`] of an object,
+//! which is what `kubarium trace` prints and `/flowz` answers. Upstream has nothing like it in one place; the
+//! nearest are audit logs, Events and OpenTelemetry spans, each of which sees one process.
 //!
-//! A cause crosses from writer to reader as nothing but a resourceVersion: whoever sees an object at a revision can
-//! ask which write made it. Must not know: what any component does. Only machinery mentions it (the handler chain, the
-//! store, the client, informers, queues and the component loops): a controller or a plugin never does.
+//! A cause crosses from writer to reader as nothing but a resourceVersion: whoever sees an object at a
+//! revision can ask which write made it. Must not know: what any component does. Only machinery mentions it
+//! (the handler chain, the store, the client, informers, queues and the component loops): a controller or a
+//! plugin never does.
 //!
 //! Bounds: the last 65,536 steps. At the bound the oldest step is forgotten, and with it its revision.
 
@@ -109,8 +110,8 @@ impl Flow {
         if self.is_on() { self.record(cause, make()) } else { StepId::NONE }
     }
 
-    /// The shared text of a name out of a small vocabulary (components, resources, verbs), so that a step that
-    /// mentions it allocates nothing.
+    /// The shared text of a name out of a small vocabulary (components, resources, verbs), so that a step
+    /// that mentions it allocates nothing.
     pub fn name(&self, text: &str) -> Arc<str> {
         let Some(record) = &self.record else { return text.into() };
         let mut names = lock(&record.names);
@@ -129,13 +130,14 @@ impl Flow {
         self.record.as_ref()?.ring().stored.get(&revision).copied()
     }
 
-    /// The [`Step::InformerUpdated`] by which `component` saw a revision, while it is remembered: the cause of
-    /// whatever the component does about the object at that revision.
+    /// The [`Step::InformerUpdated`] by which `component` saw a revision, while it is remembered: the cause
+    /// of whatever the component does about the object at that revision.
     pub fn informed(&self, component: &Arc<str>, revision: u64) -> Option<StepId> {
         self.record.as_ref()?.ring().informed.get(&(revision, component.clone())).copied()
     }
 
-    /// What came of every remembered write to one object; `resource` as in errors: `deployments.apps`, `pods`.
+    /// What came of every remembered write to one object; `resource` as in errors: `deployments.apps`,
+    /// `pods`.
     pub fn trace(&self, resource: &str, namespace: &str, name: &str) -> Trace {
         let Some(record) = &self.record else { return Trace::default() };
         let (first, steps) = record.ring().snapshot();

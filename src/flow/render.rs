@@ -7,8 +7,8 @@ use super::StepId;
 use super::step::{APISERVER, Operation, SCHEDULER, Step};
 use super::trace::{Trace, TraceStep};
 
-/// Columns of the parts of a line. With the blanks between them they make 96, and the cause at most 14 more as long as
-/// fewer than a billion steps were taken.
+/// Columns of the parts of a line. With the blanks between them they make 96, and the cause at most 14 more
+/// as long as fewer than a billion steps were taken.
 const TIME: usize = 9;
 const STEP: usize = 8;
 const COMPONENT: usize = 25;
@@ -258,7 +258,8 @@ mod tests {
     fn a_pod_is_told_from_the_request_that_nobody_caused() {
         let trace = story().flow.trace("pods", "ns", "web-5d4-x");
         let told: Vec<u64> = trace.steps.iter().map(|step| step.id.0).collect();
-        // Straight back to the deployment's request, without what else came of it; everything that came of the pod.
+        // Straight back to the deployment's request, without what else came of it; everything that came of
+        // the pod.
         assert_eq!(told, [4, 5, 7, 8, 9, 10, 11, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28]);
         let json = serde_json::to_string(&trace).unwrap();
         assert_eq!(serde_json::from_str::<Trace>(&json).unwrap(), trace);

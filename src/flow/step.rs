@@ -1,7 +1,7 @@
 //! `Step`: everything that happens between a request and a running pod, one variant for each thing.
 //!
-//! Read from top to bottom this is the way of one `kubectl apply`. Every text is shared (`Arc<str>`): names of a small
-//! vocabulary come from [`super::Flow::name`].
+//! Read from top to bottom this is the way of one `kubectl apply`. Every text is shared (`Arc<str>`): names
+//! of a small vocabulary come from [`super::Flow::name`].
 
 use std::sync::Arc;
 
@@ -47,7 +47,8 @@ pub enum Step {
         /// Why: the binding and role that allow it.
         reason: Text,
     },
-    /// An admission plugin looked at the object. Mutating plugins run before validation, validating ones last.
+    /// An admission plugin looked at the object. Mutating plugins run before validation, validating ones
+    /// last.
     Admitted {
         /// As in `--enable-admission-plugins`: `ServiceAccount`, `LimitRanger`, ...
         plugin: Text,
@@ -86,8 +87,8 @@ pub enum Step {
         /// To how many watches.
         watchers: u32,
     },
-    /// A shared informer of a component (client-go's reflector, delta FIFO and indexer) brought its cache up to the
-    /// revision, and is about to tell its event handlers.
+    /// A shared informer of a component (client-go's reflector, delta FIFO and indexer) brought its cache up
+    /// to the revision, and is about to tell its event handlers.
     InformerUpdated {
         /// As `kube-controller-manager`, `kube-scheduler`, `kubelet/node-1`.
         component: Text,
@@ -98,7 +99,8 @@ pub enum Step {
         /// The object's resourceVersion.
         revision: u64,
     },
-    /// An event handler put a key into a controller's work queue. A key that waits there already is not put in again.
+    /// An event handler put a key into a controller's work queue. A key that waits there already is not put
+    /// in again.
     Enqueued {
         /// The queue's name, which is its controller's.
         queue: Text,
@@ -140,8 +142,8 @@ pub enum Step {
         /// Its score.
         score: i64,
     },
-    /// The scheduler's cache counts the pod on the node already, so that the next pod can be scheduled while the
-    /// binding of this one is on its way (`assume`).
+    /// The scheduler's cache counts the pod on the node already, so that the next pod can be scheduled while
+    /// the binding of this one is on its way (`assume`).
     Assumed {
         /// As `default/web-1`.
         pod: Text,
@@ -164,7 +166,8 @@ pub enum Step {
         /// `sync`, `terminating` or `terminated`.
         state: Text,
     },
-    /// The container runtime made the pod's sandbox, and the network gave it an address (CRI `RunPodSandbox`).
+    /// The container runtime made the pod's sandbox, and the network gave it an address (CRI
+    /// `RunPodSandbox`).
     SandboxCreated {
         /// The kubelet's node.
         node: Text,
@@ -218,7 +221,8 @@ pub enum Step {
         /// As `default/web-1`.
         pod: Text,
     },
-    /// A component told people about it: an Event is on its way to the apiserver (client-go's `EventRecorder`).
+    /// A component told people about it: an Event is on its way to the apiserver (client-go's
+    /// `EventRecorder`).
     EventRecorded {
         /// As `deployment-controller`.
         component: Text,

@@ -23,7 +23,8 @@ pub struct Trace {
 pub struct TraceStep {
     /// Its number in the cluster's record.
     pub id: StepId,
-    /// The step that led to it. One that is not in the trace was not remembered any more, or led elsewhere too.
+    /// The step that led to it. One that is not in the trace was not remembered any more, or led elsewhere
+    /// too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<StepId>,
     /// Microseconds since the first step of the trace.
@@ -45,8 +46,8 @@ pub(super) fn of_object(
     let mut wanted = BTreeSet::new();
     let writes = record.writes_to(resource, namespace, name);
     for (position, write) in writes.iter().enumerate() {
-        // The first write is told from its very beginning, the others from their own request on: what lies before
-        // that is part of the first one's story or of another object's.
+        // The first write is told from its very beginning, the others from their own request on: what lies
+        // before that is part of the first one's story or of another object's.
         let origin = record.origin(*write, position == 0, &mut wanted);
         record.follow(origin, &mut wanted);
     }
@@ -62,8 +63,8 @@ struct Causes {
 }
 
 impl Causes {
-    /// A step that saw a revision is caused by the write that made it. That edge is drawn here and not when the step
-    /// is recorded: a watch may deliver a change before the writer was told of its success.
+    /// A step that saw a revision is caused by the write that made it. That edge is drawn here and not when
+    /// the step is recorded: a watch may deliver a change before the writer was told of its success.
     fn of(first: u64, mut steps: Vec<Recorded>) -> Causes {
         let mut stored = HashMap::new();
         for (id, recorded) in (first..).zip(&steps) {
@@ -98,8 +99,8 @@ impl Causes {
         (self.first..).zip(&self.steps).filter(|(_, recorded)| is_write(recorded)).map(|(id, _)| id).collect()
     }
 
-    /// Walks back from a write to its request, or with `all_the_way` to what nobody caused; what is passed on the
-    /// way is wanted. Returns the write's request (or the earliest remembered step of it).
+    /// Walks back from a write to its request, or with `all_the_way` to what nobody caused; what is passed on
+    /// the way is wanted. Returns the write's request (or the earliest remembered step of it).
     fn origin(&self, write: u64, all_the_way: bool, wanted: &mut BTreeSet<u64>) -> u64 {
         let mut request = write;
         let mut at = write;

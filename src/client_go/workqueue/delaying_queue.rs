@@ -1,4 +1,5 @@
-//! `DelayingQueue`: a queue that can be asked for a key to be looked at later (upstream's `DelayingInterface`).
+//! `DelayingQueue`: a queue that can be asked for a key to be looked at later (upstream's
+//! `DelayingInterface`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
@@ -13,8 +14,9 @@ use crate::flow::StepId;
 
 /// A [`Queue`], and keys that go into it when their time has come. Cloning shares it.
 ///
-/// Upstream a task of its own moves keys from the one to the other. Here the workers that wait do it, which leaves
-/// nothing to start or stop: a key whose time has come while no worker waits could not be handed out anyway.
+/// Upstream a task of its own moves keys from the one to the other. Here the workers that wait do it, which
+/// leaves nothing to start or stop: a key whose time has come while no worker waits could not be handed out
+/// anyway.
 #[derive(Clone)]
 pub struct DelayingQueue<K> {
     queue: Queue<K>,

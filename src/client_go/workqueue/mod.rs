@@ -1,16 +1,16 @@
 //! workqueue: which objects a controller still has to look at (`k8s.io/client-go/util/workqueue`).
 //! Next: src/controllers/controller.rs
 //!
-//! Comes in: keys, from event handlers, as often as they like. Goes out: each key to one worker at a time. Must not
-//! know what a key stands for. What every queue here guarantees, in upstream's words:
+//! Comes in: keys, from event handlers, as often as they like. Goes out: each key to one worker at a time.
+//! Must not know what a key stands for. What every queue here guarantees, in upstream's words:
 //! - *fair*: keys are handed out in the order in which they were added;
-//! - *stingy*: a key is handed to one worker at a time; added many times before it is handed out, it is handed out
-//!   once; added while a worker has it, it is handed out again after that worker is done;
+//! - *stingy*: a key is handed to one worker at a time; added many times before it is handed out, it is
+//!   handed out once; added while a worker has it, it is handed out again after that worker is done;
 //! - *many producers and consumers*: a key may be added from anywhere, by the worker that has it too;
 //! - *shutdown*: no key is accepted any more, and workers get what is left and then none.
 //!
-//! Three queues, each a layer over the one before: [`Queue`], [`DelayingQueue`] (later), [`WorkQueue`] (later, and
-//! later still each time it fails).
+//! Three queues, each a layer over the one before: [`Queue`], [`DelayingQueue`] (later), [`WorkQueue`]
+//! (later, and later still each time it fails).
 
 mod delaying_queue;
 mod queue;

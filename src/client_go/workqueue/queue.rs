@@ -11,7 +11,8 @@ use crate::flow::{Flow, Step, StepId};
 
 /// Keys that are waiting for a worker. Cloning shares it.
 ///
-/// Bound: a key is in it once, so it holds as many as there are objects. Nothing is refused but after a shutdown.
+/// Bound: a key is in it once, so it holds as many as there are objects. Nothing is refused but after a
+/// shutdown.
 #[derive(Clone)]
 pub struct Queue<K> {
     shared: Arc<Shared<K>>,
@@ -27,8 +28,8 @@ struct Shared<K> {
     finished: Notify,
 }
 
-/// Invariants: a key is in `queue` if and only if it is in `dirty` and not in `processing`; a key is in `processing`
-/// if and only if one worker has it.
+/// Invariants: a key is in `queue` if and only if it is in `dirty` and not in `processing`; a key is in
+/// `processing` if and only if one worker has it.
 struct State<K> {
     queue: VecDeque<K>,
     /// What has to be looked at, with the step that said so.
@@ -74,7 +75,8 @@ impl<K: QueueKey> Queue<K> {
         self.add_with_cause(key, cause.cause());
     }
 
-    /// Waits for the next key; none when the queue was shut down and is empty. The caller must say [`Queue::done`].
+    /// Waits for the next key; none when the queue was shut down and is empty. The caller must say
+    /// [`Queue::done`].
     pub async fn get(&self) -> Option<K> {
         loop {
             let mut added = pin!(self.shared.added.notified());
@@ -121,7 +123,8 @@ impl<K: QueueKey> Queue<K> {
         self.shared.added.notify_waiters();
     }
 
-    /// Like [`Queue::shutdown`], and waits until every worker is done and nothing is left (`ShutDownWithDrain`).
+    /// Like [`Queue::shutdown`], and waits until every worker is done and nothing is left
+    /// (`ShutDownWithDrain`).
     pub async fn shutdown_with_drain(&self) {
         self.shutdown();
         loop {

@@ -18,16 +18,16 @@ pub trait RateLimiter<K>: Send + Sync {
     fn num_requeues(&self, key: &K) -> usize;
 }
 
-/// What most controllers use (`DefaultTypedControllerRateLimiter`): 5 ms to 1,000 s for a key, doubled with each
-/// failure, and for all keys together 10 a second after the first 100; the longer of both.
+/// What most controllers use (`DefaultTypedControllerRateLimiter`): 5 ms to 1,000 s for a key, doubled with
+/// each failure, and for all keys together 10 a second after the first 100; the longer of both.
 pub fn default_controller_rate_limiter<K: QueueKey>(clock: Clock) -> MaxOfRateLimiter<K> {
     let each = ItemExponentialFailureRateLimiter::new(Duration::from_millis(5), Duration::from_secs(1000));
     let all = BucketRateLimiter::new(10.0, 100, clock);
     MaxOfRateLimiter { limiters: vec![Box::new(each), Box::new(all)] }
 }
 
-/// `base * 2^failures`, at most `longest`. Bound: it remembers what failed and was not forgotten, which a controller
-/// does with each key sooner or later.
+/// `base * 2^failures`, at most `longest`. Bound: it remembers what failed and was not forgotten, which a
+/// controller does with each key sooner or later.
 pub struct ItemExponentialFailureRateLimiter<K> {
     base: Duration,
     longest: Duration,

@@ -48,16 +48,16 @@ impl<K: QueueKey> WorkQueue<K> {
         self.queue.add_caused(key, cause.unwrap_or_default());
     }
 
-    /// The key failed: asks for it to be looked at when its rate limiter allows. The cause of its failed round is
-    /// its cause again.
+    /// The key failed: asks for it to be looked at when its rate limiter allows. The cause of its failed
+    /// round is its cause again.
     pub fn add_rate_limited(&self, key: K) {
         let cause = self.queue.cause_of(&key);
         let delay = self.limiter.when(&key);
         self.queue.add_after_caused(key, delay, cause);
     }
 
-    /// The key is done with, by success or for good: its failures are forgotten. It says nothing about the queue:
-    /// [`Queue::done`] has to be said all the same.
+    /// The key is done with, by success or for good: its failures are forgotten. It says nothing about the
+    /// queue: [`Queue::done`] has to be said all the same.
     pub fn forget(&self, key: &K) {
         self.limiter.forget(key);
     }
