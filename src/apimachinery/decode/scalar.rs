@@ -80,8 +80,10 @@ pub(super) fn freer_yaml(shape: &Shape, text: &str) -> Option<Value> {
             _ => None,
         },
         Shape::Integer32 | Shape::Integer64 => {
-            let octal = text.strip_prefix("0o").or_else(|| text.strip_prefix('0'))?;
-            i64::from_str_radix(octal, 8).ok().map(Value::from)
+            let digits = text.replace('_', "");
+            let octal = digits.strip_prefix("0o").or_else(|| digits.strip_prefix('0'));
+            let octal = octal.and_then(|octal| i64::from_str_radix(octal, 8).ok());
+            octal.or_else(|| digits.parse().ok()).map(Value::from)
         }
         _ => None,
     }

@@ -53,7 +53,8 @@ fn duplicate_error(body: &[u8], found: &[String]) -> String {
 /// zero, its scanner from one, and neither names the first line.
 fn go_error(error: &serde_yaml::Error) -> String {
     let text = error.to_string();
-    let problem = text.split(" at line ").next().unwrap_or(&text);
+    let problem =
+        text.split(" at line ").next().and_then(|text| text.split(", while").next()).unwrap_or(&text);
     let line = error.location().map_or(0, |place| place.line());
     let is_scanner = !problem.starts_with("did not find expected");
     match if is_scanner { line } else { line.saturating_sub(1) } {
@@ -96,8 +97,21 @@ impl<'de> Visitor<'de> for Tree<'_> {
         Ok(number.into())
     }
 
+    fn visit_u128<E: Error>(self, number: u128) -> Result<Value, E> {
+        self.visit_f64(number as f64)
+    }
+
+    fn visit_i128<E: Error>(self, number: i128) -> Result<Value, E> {
+        self.visit_f64(number as f64)
+    }
+
+    /// A float without a fraction is written as an integer on the way to JSON, and read as one.
     fn visit_f64<E: Error>(self, number: f64) -> Result<Value, E> {
-        Ok(Number::from_f64(number).map_or(Value::Null, Value::Number))
+        let is_whole = number.fract() == 0.0 && number.abs() < 9e15;
+        Ok(match is_whole {
+            true => Value::from(number as i64),
+            false => Number::from_f64(number).map_or(Value::Null, Value::Number),
+        })
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
