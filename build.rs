@@ -1,7 +1,8 @@
 //! Generates the OpenAPI definitions of every published type of Kubernetes 1.36 into `OUT_DIR`.
 //!
-//! In: the types of k8s-openapi (fields, descriptions, formats, required) and the facts of `manifests/schemas`
-//! that they lack. Out, for `apimachinery::schema` to embed, each a concatenation cut up by `definitions.rs`:
+//! In: the types of k8s-openapi (fields, descriptions, formats, required) and the facts of
+//! `manifests/schemas` that they lack. Out, for `apimachinery::schema` to embed, each a concatenation cut
+//! up by `definitions.rs`:
 //! - `definitions.facts`: compact JSON without descriptions, read when a kind is first decoded or patched;
 //! - `definitions.published`: one gzip a definition, read only when OpenAPI documents are made.
 
@@ -116,8 +117,8 @@ fn described(kind: &str, description: String) -> Value {
     json!({"type": kind, "description": description})
 }
 
-/// Brings a generated schema to the form that Kubernetes publishes: references by definition name, formats as its
-/// generator writes them, no alternatives that a structural schema cannot hold.
+/// Brings a generated schema to the form that Kubernetes publishes: references by definition name, formats
+/// as its generator writes them, no alternatives that a structural schema cannot hold.
 fn tidy(schema: &mut Value) {
     let Value::Object(map) = schema else { return };
     if let Some(Value::String(reference)) = map.get_mut("$ref") {
@@ -149,8 +150,8 @@ fn overlay_files() -> Vec<PathBuf> {
     files
 }
 
-/// One fact a line: definition, field (or `-` for the type itself), fact, value as JSON; `#` begins a comment.
-/// A line that fits nothing ends the build, so that the overlay cannot drift from the types.
+/// One fact a line: definition, field (or `-` for the type itself), fact, value as JSON; `#` begins a
+/// comment. A line that fits nothing ends the build, so that the overlay cannot drift from the types.
 fn apply_overlay(definitions: &mut BTreeMap<String, Value>, file: &Path) {
     let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     for (number, line) in text.lines().enumerate() {
@@ -177,8 +178,21 @@ fn apply_fact(definitions: &mut BTreeMap<String, Value>, line: &str) -> Result<(
     if fact == "required" {
         return Err("required belongs to the types".into());
     }
+    if let (true, Some(values)) = (fact == "enum", value.as_array()) {
+        describe_values(target, values);
+    }
     target.insert(fact.to_owned(), value);
     Ok(())
+}
+
+/// As upstream's generator ends the description of an enumeration.
+fn describe_values(target: &mut Map<String, Value>, values: &[Value]) {
+    let mut description = target.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+    description.push_str("\n\nPossible enum values:");
+    for value in values {
+        let _ = write!(description, "\n - `{value}`");
+    }
+    target.insert("description".into(), description.into());
 }
 
 fn write_out(definitions: &BTreeMap<String, Value>, out: &Path) {

@@ -1,7 +1,9 @@
-//! Quantities: amounts of resources such as `500m` of CPU or `2Gi` of memory (`k8s.io/apimachinery/pkg/api/resource`).
+//! Quantities: amounts of resources such as `500m` of CPU or `2Gi` of memory
+//! (`k8s.io/apimachinery/pkg/api/resource`).
 //!
-//! Fixed point in billionths, as upstream: a finer number is rounded up, so that whoever asks for something gets
-//! something. The form it was written in (decimal, binary, exponent) is kept and decides how it is written again.
+//! Fixed point in billionths, as upstream: a finer number is rounded up, so that whoever asks for something
+//! gets something. The form it was written in (decimal, binary, exponent) is kept and decides how it is
+//! written again.
 
 mod parse;
 mod suffix;
@@ -14,8 +16,8 @@ pub use parse::QuantityError;
 
 /// Billionths in one.
 const NANO: i128 = 1_000_000_000;
-/// The greatest whole amount held, in billionths; whatever is greater is capped. Upstream's decimal numbers have
-/// no bound, its binary ones end at 2^63-1, which is far below this.
+/// The greatest whole amount held, in billionths; whatever is greater is capped. Upstream's decimal numbers
+/// have no bound, its binary ones end at 2^63-1, which is far below this.
 const MAX_NANOS: i128 = i128::MAX / NANO * NANO;
 
 /// How a quantity is written.

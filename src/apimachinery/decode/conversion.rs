@@ -1,5 +1,5 @@
-//! The words of upstream's converter from maps to Go types (`runtime.DefaultUnstructuredConverter`), which stands in
-//! for JSON decoding after a strategic merge patch.
+//! The words of upstream's converter from maps to Go types (`runtime.DefaultUnstructuredConverter`), which
+//! stands in for JSON decoding after a strategic merge patch.
 
 use serde_json::{Number, Value};
 

@@ -1,11 +1,13 @@
 //! Decoding: a request body in, the object as upstream's typed decoding would hold it out. Pure data.
 //!
-//! In comes JSON or YAML and the kind that the path asks for. Out comes the object with unknown fields dropped and
-//! every value in canonical form, the strict errors (unknown and duplicate fields), or the one error that makes
-//! the body useless, in upstream's words. Not here: defaulting, validation, which kinds are served.
+//! In comes JSON or YAML and the kind that the path asks for. Out comes the object with unknown fields
+//! dropped and every value in canonical form, the strict errors (unknown and duplicate fields), or the one
+//! error that makes the body useless, in upstream's words. Not here: defaulting, validation, which kinds
+//! are served.
 //!
-//! The road is one pass over the bytes: a serde visitor that carries the schema and the path builds the tree, so
-//! that nothing is kept that the kind does not have. Only a body that fails is looked at twice, for Go's words.
+//! The road is one pass over the bytes: a serde visitor that carries the schema and the path builds the
+//! tree, so that nothing is kept that the kind does not have. Only a body that fails is looked at twice,
+//! for Go's words.
 
 mod context;
 mod conversion;
@@ -47,8 +49,8 @@ pub struct Target<'a> {
     pub kind: &'a str,
     /// Its schema.
     pub schema: &'a Schema,
-    /// A built-in kind: unknown fields and zero values are dropped, and types checked, as by a Go type. Of a custom
-    /// resource only the metadata is; pruning and validation by its schema come later.
+    /// A built-in kind: unknown fields and zero values are dropped, and types checked, as by a Go type. Of
+    /// a custom resource only the metadata is; pruning and validation by its schema come later.
     pub typed: bool,
     /// Whether a group, version and kind is one that this server decodes; for the words of a refusal only.
     pub is_registered: &'a dyn Fn(&str, &str, &str) -> bool,
@@ -86,8 +88,8 @@ pub fn decode_value(target: &Target, value: Value) -> Result<Decoded, DecodeErro
     decode_tree(target, value, Context::new(target.typed))
 }
 
-/// Decodes the tree that a strategic merge patch made, which upstream converts without going through JSON: the same,
-/// but for the words of what does not fit.
+/// Decodes the tree that a strategic merge patch made, which upstream converts without going through JSON:
+/// the same, but for the words of what does not fit.
 pub fn decode_merged(target: &Target, value: Value) -> Result<Decoded, DecodeError> {
     let mut context = Context::new(target.typed);
     context.converted = true;

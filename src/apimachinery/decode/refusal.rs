@@ -1,5 +1,5 @@
-//! The words for a body that is not what the path asks for: upstream's `transformDecodeError` and the errors of its
-//! serializers.
+//! The words for a body that is not what the path asks for: upstream's `transformDecodeError` and the
+//! errors of its serializers.
 
 use serde_json::{Map, Value};
 
@@ -128,7 +128,8 @@ fn internal_package(group: &str) -> &str {
     }
 }
 
-/// Whether a type error is about the `kind` or `apiVersion` of the object itself: `field Pod.kind of type string`.
+/// Whether a type error is about the `kind` or `apiVersion` of the object itself: `field Pod.kind of type
+/// string`.
 fn is_about_kind(error: &str) -> bool {
     let field = error.split("Go struct field ").nth(1).and_then(|rest| rest.strip_suffix(" of type string"));
     let name = field.and_then(|field| field.split_once('.')).map(|(_, name)| name);

@@ -70,8 +70,8 @@ fn corrupt_byte(text: &str, error: &base64::DecodeError) -> usize {
     }
 }
 
-/// YAML 1.1 as Go's reader takes it: `yes` and `on` are true, `0644` is octal. serde_yaml reads YAML 1.2 and gives
-/// a string for each; here is known that none is wanted.
+/// YAML 1.1 as Go's reader takes it: `yes` and `on` are true, `0644` is octal. serde_yaml reads YAML 1.2
+/// and gives a string for each; here is known that none is wanted.
 pub(super) fn freer_yaml(shape: &Shape, text: &str) -> Option<Value> {
     match shape {
         Shape::Boolean => match text {

@@ -282,9 +282,23 @@ fn scalars_take_their_canonical_form() {
 
 #[test]
 fn yaml_is_read_as_go_reads_it() {
-    let yaml = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\nspec:\n  hostNetwork: yes\n  volumes:\n  - name: s\n    \
-                secret: {secretName: x, defaultMode: 0644}\n  terminationGracePeriodSeconds: 1_0\n  priority: 2.0\n  nodeSelector:\n    \
-                1: b\n---\nkind: Other\n";
+    let yaml = "
+apiVersion: v1
+kind: Pod
+metadata:
+  name: a
+spec:
+  hostNetwork: yes
+  volumes:
+  - name: s
+    secret: {secretName: x, defaultMode: 0644}
+  terminationGracePeriodSeconds: 1_0
+  priority: 2.0
+  nodeSelector:
+    1: b
+---
+kind: Other
+";
     let decoded = decode_as("Pod", yaml, Format::Yaml).expect("decodes");
     assert_eq!(
         decoded.value["spec"],

@@ -25,8 +25,8 @@ pub(super) fn parse(body: &[u8]) -> Result<Document, String> {
     Ok(Document { value, duplicates: (!found.is_empty()).then(|| duplicate_error(body, &found)) })
 }
 
-/// Duplicate keys in the order they were met. serde_yaml tells lines only with errors, so a second reading makes
-/// the wanted one an error.
+/// Duplicate keys in the order they were met. serde_yaml tells lines only with errors, so a second reading
+/// makes the wanted one an error.
 struct Duplicates {
     found: Vec<String>,
     stop_at: Option<usize>,

@@ -1,9 +1,10 @@
-//! OpenAPI publication: the list of served resources in, `/openapi/v2` and `/openapi/v3` documents out. Pure data.
+//! OpenAPI publication: the list of served resources in, `/openapi/v2` and `/openapi/v3` documents out.
+//! Pure data.
 //!
-//! `kubectl explain`, `apply`, `diff` and client-side validation read them. The operations of every resource are
-//! made once ([`operations`]) and written twice: as swagger 2.0 ([`v2`]) with one document for everything, and as
-//! OpenAPI 3.0 ([`v3`]) with one for each group and version. Who asks, in which media type, and when a document is
-//! made anew is the endpoint's.
+//! `kubectl explain`, `apply`, `diff` and client-side validation read them. The operations of every
+//! resource are made once ([`operations`]) and written twice: as swagger 2.0 ([`v2`]) with one document for
+//! everything, and as OpenAPI 3.0 ([`v3`]) with one for each group and version. Who asks, in which media
+//! type, and when a document is made anew is the endpoint's.
 //!
 //! Upstream also publishes the deprecated `/watch/` paths and the paths of discovery, logs and version; these
 //! documents hold the resources and the list of them.
@@ -41,7 +42,8 @@ pub struct ServedResource {
     pub singular: String,
     /// Objects live in namespaces.
     pub namespaced: bool,
-    /// As discovery lists them: `create`, `delete`, `deletecollection`, `get`, `list`, `patch`, `update`, `watch`.
+    /// As discovery lists them: `create`, `delete`, `deletecollection`, `get`, `list`, `patch`, `update`,
+    /// `watch`.
     pub verbs: Vec<String>,
     /// The subresources.
     pub subresources: Vec<ServedSubresource>,
@@ -49,7 +51,8 @@ pub struct ServedResource {
     pub definition: String,
     /// The list's definition's name.
     pub list_definition: Option<String>,
-    /// The OpenAPI v2 schema of a custom resource; None for a built-in kind, whose definition [`Schemas`] holds.
+    /// The OpenAPI v2 schema of a custom resource; None for a built-in kind, whose definition [`Schemas`]
+    /// holds.
     pub schema: Option<Value>,
 }
 
@@ -75,8 +78,8 @@ pub fn v2(served: &[ServedResource], schemas: &Schemas, release: &str) -> Value 
     v2::document(served, schemas, release)
 }
 
-/// A swagger 2.0 document as gnostic's protobuf `openapi.v2.Document`: what client-go asks for, and all that it
-/// understands.
+/// A swagger 2.0 document as gnostic's protobuf `openapi.v2.Document`: what client-go asks for, and all
+/// that it understands.
 pub fn v2_protobuf(document: &Value) -> Vec<u8> {
     protobuf::document(document)
 }

@@ -1,7 +1,7 @@
 //! The operations of served resources, before they are written in either version of OpenAPI.
 //!
-//! Upstream's `endpoints/installer.go` as far as it describes routes: which verbs lie on which path, their ids,
-//! parameters, bodies and answers.
+//! Upstream's `endpoints/installer.go` as far as it describes routes: which verbs lie on which path, their
+//! ids, parameters, bodies and answers.
 
 use super::names::{camel, group_path, group_version_id, tag};
 use super::parameters::{DELETE, DELETE_COLLECTION, LIST, LOG, PATCH, Parameter, WRITE};

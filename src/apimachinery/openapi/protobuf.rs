@@ -1,8 +1,9 @@
 //! A swagger 2.0 document in the protobuf of gnostic's `openapi.v2.Document`.
 //!
-//! client-go's `OpenAPISchema()` unmarshals the answer to `/openapi/v2` as this message, whatever its media type says.
-//! Written out by hand for the parts that a Kubernetes document has; the numbers are those of `OpenAPIv2.proto`.
-//! What the message has no field for travels as a vendor extension: a name and YAML, and JSON is YAML.
+//! client-go's `OpenAPISchema()` unmarshals the answer to `/openapi/v2` as this message, whatever its media
+//! type says. Written out by hand for the parts that a Kubernetes document has; the numbers are those of
+//! `OpenAPIv2.proto`. What the message has no field for travels as a vendor extension: a name and YAML, and
+//! JSON is YAML.
 
 use serde_json::{Map, Value};
 

@@ -123,8 +123,8 @@ fn reference(definition: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{definition}")})
 }
 
-/// A v2 definition as a v3 component. With the schema that decodes it at hand, it also tells the zero values that
-/// upstream's types write: `default: {}` of a struct, `default: ""` of a plain string.
+/// A v2 definition as a v3 component. With the schema that decodes it at hand, it also tells the zero
+/// values that upstream's types write: `default: {}` of a struct, `default: ""` of a plain string.
 fn component(mut definition: Value, schema: Option<&Schema>) -> Value {
     match schema.map(|schema| &schema.resolve().shape) {
         Some(Shape::IntOrString) if definition.get("$ref").is_none() => {

@@ -1,7 +1,7 @@
 //! JSON patch (RFC 6902), as lenient and as strict as the library that kube-apiserver uses.
 //!
-//! Where that departs from the RFC, so does this: an index may be negative (from the end), replacing a field that is
-//! not there adds it, and a field that is not there tests equal to null.
+//! Where that departs from the RFC, so does this: an index may be negative (from the end), replacing a
+//! field that is not there adds it, and a field that is not there tests equal to null.
 
 use serde_json::{Value, json};
 

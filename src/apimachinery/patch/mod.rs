@@ -1,9 +1,9 @@
 //! Patches: an object and a patch document in, the patched object out. Pure data.
 //!
 //! The three ways of upstream's `PATCH` (server-side apply is `managed_fields`'): JSON patch is a list of
-//! operations, merge patch is the new parts of the object, strategic merge patch is that with lists merged by the
-//! keys that the kind's schema names. What may be patched, and what happens afterwards (decoding, defaulting,
-//! validation), is the endpoint's.
+//! operations, merge patch is the new parts of the object, strategic merge patch is that with lists merged
+//! by the keys that the kind's schema names. What may be patched, and what happens afterwards (decoding,
+//! defaulting, validation), is the endpoint's.
 
 mod go_print;
 mod json;
@@ -42,8 +42,8 @@ impl PatchType {
 }
 
 /// Why a patch was refused; each is one of upstream's Statuses, and the text is its message (or, for
-/// [`PatchError::Unprocessable`], the text that only the log tells: the message is then "the server rejected our
-/// request due to an error in our request").
+/// [`PatchError::Unprocessable`], the text that only the log tells: the message is then "the server
+/// rejected our request due to an error in our request").
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
     /// 400 `BadRequest`: the patch is not one.
@@ -67,8 +67,8 @@ pub struct Patched {
     pub value: Value,
     /// Duplicate fields in the patch itself, for `fieldValidation`; before those that decoding `value` finds.
     pub strict_errors: Vec<String>,
-    /// What upstream shows as the bad value of the field `patch` when `value` does not decode: the patched JSON, or
-    /// the strategic merge patch as Go prints a map.
+    /// What upstream shows as the bad value of the field `patch` when `value` does not decode: the patched
+    /// JSON, or the strategic merge patch as Go prints a map.
     pub shown: String,
 }
 

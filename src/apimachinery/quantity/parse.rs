@@ -112,7 +112,8 @@ fn scale(mut amount: i128, point: i64, mut lost: bool) -> i128 {
     amount + i128::from(lost)
 }
 
-/// Upstream's shortcut: it keeps the text of a number that looks canonical, which lets `1.234`, `+1` and `01` stand.
+/// Upstream's shortcut: it keeps the text of a number that looks canonical, which lets `1.234`, `+1` and
+/// `01` stand.
 fn is_taken_as_canonical(parts: &Parts, multiplier: Multiplier) -> bool {
     let whole = if parts.whole.is_empty() { "0" } else { parts.whole };
     let length = whole.len() + parts.fraction.len();

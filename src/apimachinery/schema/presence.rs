@@ -1,8 +1,8 @@
 //! Which zero values are written: what Go's `omitempty`, pointers and structs make of a field.
 //!
 //! Upstream decodes every body into a Go type and writes that type again, so that `labels: {}` disappears,
-//! `replicas: 0` stays (a pointer), and `status: {}` is there although nobody wrote it (a struct). Decoding drops
-//! what [`Presence`] drops; [`complete`] adds what is always there.
+//! `replicas: 0` stays (a pointer), and `status: {}` is there although nobody wrote it (a struct). Decoding
+//! drops what [`Presence`] drops; [`complete`] adds what is always there.
 
 use serde_json::{Map, Value};
 
@@ -16,8 +16,8 @@ pub(crate) fn is_dropped(field: &Schema, value: &Value) -> bool {
     }
 }
 
-/// Adds the fields that upstream always writes, at every depth of what is present: after defaulting, before an
-/// object is stored or sent. For built-in kinds only; a custom resource is stored as it was given.
+/// Adds the fields that upstream always writes, at every depth of what is present: after defaulting, before
+/// an object is stored or sent. For built-in kinds only; a custom resource is stored as it was given.
 pub fn complete(schema: &Schema, value: &mut Value) {
     match (&schema.resolve().shape, value) {
         (Shape::Object(fields), Value::Object(map)) => {

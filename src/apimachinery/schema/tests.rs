@@ -1,6 +1,6 @@
 //! The overlay against what Kubernetes publishes, and defaulting and completion by it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -27,137 +27,65 @@ fn every_definition_can_be_read_and_published() {
     assert!(schemas.get("io.k8s.api.core.v1.Nothing").is_none());
 }
 
+/// Samples of `api/openapi-spec`: definition, field, list type, list map keys, patch strategy, patch merge key.
+const PUBLISHED_MERGES: &str = "\
+io.k8s.api.core.v1.PodSpec containers map name merge name
+io.k8s.api.core.v1.PodSpec initContainers map name merge name
+io.k8s.api.core.v1.PodSpec volumes map name merge,retainKeys name
+io.k8s.api.core.v1.PodSpec tolerations atomic - - -
+io.k8s.api.core.v1.PodSpec imagePullSecrets map name merge name
+io.k8s.api.core.v1.PodSpec hostAliases map ip merge ip
+io.k8s.api.core.v1.PodSpec topologySpreadConstraints map topologyKey,whenUnsatisfiable merge topologyKey
+io.k8s.api.core.v1.PodSpec schedulingGates map name merge name
+io.k8s.api.core.v1.Container ports map containerPort,protocol merge containerPort
+io.k8s.api.core.v1.Container env map name merge name
+io.k8s.api.core.v1.Container envFrom atomic - - -
+io.k8s.api.core.v1.Container command atomic - - -
+io.k8s.api.core.v1.Container volumeMounts map mountPath merge mountPath
+io.k8s.api.core.v1.Container volumeDevices map devicePath merge devicePath
+io.k8s.api.core.v1.ServiceSpec ports map port,protocol merge port
+io.k8s.api.core.v1.ServiceSpec clusterIPs atomic - - -
+io.k8s.api.core.v1.PodStatus conditions map type merge type
+io.k8s.api.core.v1.PodStatus podIPs map ip merge ip
+io.k8s.api.core.v1.PodStatus containerStatuses atomic - - -
+io.k8s.api.core.v1.NodeStatus addresses map type merge type
+io.k8s.api.core.v1.NodeSpec podCIDRs set - merge -
+io.k8s.api.core.v1.NodeSpec taints atomic - - -
+io.k8s.api.core.v1.ServiceAccount secrets map name merge name
+io.k8s.api.core.v1.Endpoints subsets atomic - - -
+io.k8s.api.apps.v1.DeploymentStatus conditions map type merge type
+io.k8s.api.apps.v1.DeploymentSpec strategy - - retainKeys -
+io.k8s.api.networking.v1.IngressSpec rules atomic - - -
+io.k8s.api.rbac.v1.ClusterRole rules atomic - - -
+io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta finalizers set - merge -
+io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta ownerReferences map uid merge uid
+";
+
 #[test]
 fn lists_and_maps_merge_as_kubernetes_publishes() {
-    let published = |name: &str, field: &str, fact: &str| {
+    let published = |name: &str, field: &str| {
         let definition = Schemas::builtin().published(name).unwrap_or_else(|| panic!("{name}"));
-        let place = if field.is_empty() { &definition } else { &definition["properties"][field] };
-        place.get(format!("x-kubernetes-{fact}")).cloned()
+        if field == "-" { definition } else { definition["properties"][field].clone() }
     };
-    for (name, field, list_type, map_keys, strategy, merge_key) in [
-        ("core.v1.PodSpec", "containers", Some("map"), Some(json!(["name"])), Some("merge"), Some("name")),
-        (
-            "core.v1.PodSpec",
-            "initContainers",
-            Some("map"),
-            Some(json!(["name"])),
-            Some("merge"),
-            Some("name"),
-        ),
-        (
-            "core.v1.PodSpec",
-            "volumes",
-            Some("map"),
-            Some(json!(["name"])),
-            Some("merge,retainKeys"),
-            Some("name"),
-        ),
-        ("core.v1.PodSpec", "tolerations", Some("atomic"), None, None, None),
-        (
-            "core.v1.PodSpec",
-            "imagePullSecrets",
-            Some("map"),
-            Some(json!(["name"])),
-            Some("merge"),
-            Some("name"),
-        ),
-        ("core.v1.PodSpec", "hostAliases", Some("map"), Some(json!(["ip"])), Some("merge"), Some("ip")),
-        (
-            "core.v1.PodSpec",
-            "topologySpreadConstraints",
-            Some("map"),
-            Some(json!(["topologyKey", "whenUnsatisfiable"])),
-            Some("merge"),
-            Some("topologyKey"),
-        ),
-        (
-            "core.v1.PodSpec",
-            "schedulingGates",
-            Some("map"),
-            Some(json!(["name"])),
-            Some("merge"),
-            Some("name"),
-        ),
-        (
-            "core.v1.Container",
-            "ports",
-            Some("map"),
-            Some(json!(["containerPort", "protocol"])),
-            Some("merge"),
-            Some("containerPort"),
-        ),
-        ("core.v1.Container", "env", Some("map"), Some(json!(["name"])), Some("merge"), Some("name")),
-        ("core.v1.Container", "envFrom", Some("atomic"), None, None, None),
-        ("core.v1.Container", "command", Some("atomic"), None, None, None),
-        (
-            "core.v1.Container",
-            "volumeMounts",
-            Some("map"),
-            Some(json!(["mountPath"])),
-            Some("merge"),
-            Some("mountPath"),
-        ),
-        (
-            "core.v1.Container",
-            "volumeDevices",
-            Some("map"),
-            Some(json!(["devicePath"])),
-            Some("merge"),
-            Some("devicePath"),
-        ),
-        (
-            "core.v1.ServiceSpec",
-            "ports",
-            Some("map"),
-            Some(json!(["port", "protocol"])),
-            Some("merge"),
-            Some("port"),
-        ),
-        ("core.v1.ServiceSpec", "clusterIPs", Some("atomic"), None, None, None),
-        ("core.v1.PodStatus", "conditions", Some("map"), Some(json!(["type"])), Some("merge"), Some("type")),
-        ("core.v1.PodStatus", "podIPs", Some("map"), Some(json!(["ip"])), Some("merge"), Some("ip")),
-        ("core.v1.PodStatus", "containerStatuses", Some("atomic"), None, None, None),
-        ("core.v1.NodeStatus", "addresses", Some("map"), Some(json!(["type"])), Some("merge"), Some("type")),
-        ("core.v1.NodeSpec", "podCIDRs", Some("set"), None, Some("merge"), None),
-        ("core.v1.NodeSpec", "taints", Some("atomic"), None, None, None),
-        (
-            "core.v1.ServiceAccount",
-            "secrets",
-            Some("map"),
-            Some(json!(["name"])),
-            Some("merge"),
-            Some("name"),
-        ),
-        ("core.v1.Endpoints", "subsets", Some("atomic"), None, None, None),
-        (
-            "apps.v1.DeploymentStatus",
-            "conditions",
-            Some("map"),
-            Some(json!(["type"])),
-            Some("merge"),
-            Some("type"),
-        ),
-        ("apps.v1.DeploymentSpec", "strategy", None, None, Some("retainKeys"), None),
-        ("networking.v1.IngressSpec", "rules", Some("atomic"), None, None, None),
-        ("rbac.v1.ClusterRole", "rules", Some("atomic"), None, None, None),
-    ] {
-        let name = format!("io.k8s.api.{name}");
-        let text = |text: Option<&str>| text.map(|text| json!(text));
-        assert_eq!(published(&name, field, "list-type"), text(list_type), "{name}.{field}");
-        assert_eq!(published(&name, field, "list-map-keys"), map_keys, "{name}.{field}");
-        assert_eq!(published(&name, field, "patch-strategy"), text(strategy), "{name}.{field}");
-        assert_eq!(published(&name, field, "patch-merge-key"), text(merge_key), "{name}.{field}");
+    for line in PUBLISHED_MERGES.lines() {
+        let columns: Vec<&str> = line.split(' ').collect();
+        let [name, field, list_type, map_keys, strategy, merge_key] = columns[..] else { panic!("{line}") };
+        let place = published(name, field);
+        let fact = |name: &str| match place.get(format!("x-kubernetes-{name}")) {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+            _ => "-".into(),
+        };
+        let facts = ["list-type", "list-map-keys", "patch-strategy", "patch-merge-key"].map(fact);
+        assert_eq!(facts, [list_type, map_keys, strategy, merge_key], "{line}");
     }
-    let meta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
-    assert_eq!(published(meta, "finalizers", "list-type"), Some(json!("set")));
-    assert_eq!(published(meta, "finalizers", "patch-strategy"), Some(json!("merge")));
-    assert_eq!(published(meta, "ownerReferences", "list-map-keys"), Some(json!(["uid"])));
-    assert_eq!(published(meta, "ownerReferences", "patch-merge-key"), Some(json!("uid")));
-    let selector = "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector";
-    assert_eq!(published(selector, "", "map-type"), Some(json!("atomic")));
-    assert_eq!(published("io.k8s.api.core.v1.ServiceSpec", "selector", "map-type"), Some(json!("atomic")));
-    let kinds = published("io.k8s.api.apps.v1.Deployment", "", "group-version-kind");
-    assert_eq!(kinds, Some(json!([{"group": "apps", "kind": "Deployment", "version": "v1"}])));
+    let selector = published("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector", "-");
+    assert_eq!(selector["x-kubernetes-map-type"], "atomic");
+    assert_eq!(published("io.k8s.api.core.v1.ServiceSpec", "selector")["x-kubernetes-map-type"], "atomic");
+    let kinds = published("io.k8s.api.apps.v1.Deployment", "-")["x-kubernetes-group-version-kind"].take();
+    assert_eq!(kinds, json!([{"group": "apps", "kind": "Deployment", "version": "v1"}]));
+    let policy = published("io.k8s.api.core.v1.PodSpec", "restartPolicy");
+    assert_eq!(policy["enum"], json!(["Always", "Never", "OnFailure"]));
 }
 
 #[test]

@@ -169,8 +169,8 @@ impl Schema {
         facts: None,
     };
 
-    /// The schema of a custom resource (or a part of it) from its `openAPIV3Schema`. Never fails: what it cannot
-    /// read is free of form; whether a schema is structural is the validation's to say.
+    /// The schema of a custom resource (or a part of it) from its `openAPIV3Schema`. Never fails: what it
+    /// cannot read is free of form; whether a schema is structural is the validation's to say.
     pub fn from_openapi(schema: &Value) -> Schema {
         super::lower::lower(schema, &[])
     }

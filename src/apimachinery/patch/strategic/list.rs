@@ -101,7 +101,8 @@ fn merge_objects(
     Ok(original)
 }
 
-/// Upstream fills the place of a duplicate with the last element; the order of its result is part of what it does.
+/// Upstream fills the place of a duplicate with the last element; the order of its result is part of what
+/// it does.
 fn deduplicated(mut list: Vec<Value>) -> Vec<Value> {
     let mut at = 0;
     while at < list.len() {

@@ -1,8 +1,8 @@
 //! Strategic merge patch: a merge patch in which lists merge by the keys that the schema names.
 //!
 //! Upstream's `k8s.io/apimachinery/pkg/util/strategicpatch`. What a patch may say beyond its values:
-//! - `$patch: delete | replace` in an object: empty it, or take the patch's instead of merging; in an element of a
-//!   keyed list: drop the element, or take the patch's list whole;
+//! - `$patch: delete | replace` in an object: empty it, or take the patch's instead of merging; in an
+//!   element of a keyed list: drop the element, or take the patch's list whole;
 //! - `$retainKeys`: of this object keep only these fields (unions such as a Deployment's strategy);
 //! - `$deleteFromPrimitiveList/FIELD`: take these scalars out of the list;
 //! - `$setElementOrder/FIELD`: the order of the list's elements afterwards.

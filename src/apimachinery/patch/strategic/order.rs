@@ -80,8 +80,8 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// The order of a merge without a directive: elements of the patch as it has them, the others between them as they
-/// were.
+/// The order of a merge without a directive: elements of the patch as it has them, the others between them
+/// as they were.
 pub(super) fn by_patch(
     merged: Vec<Value>,
     patch: &[Value],
@@ -106,8 +106,8 @@ fn sorted(list: Vec<Value>, order: &[Value], elements: Elements) -> Result<Vec<V
     Ok(plain)
 }
 
-/// Stable, by place. Upstream's comparison says "less" of whatever has no place, and its insertion sort thereby
-/// carries such an element to the front.
+/// Stable, by place. Upstream's comparison says "less" of whatever has no place, and its insertion sort
+/// thereby carries such an element to the front.
 fn place_sort(list: &mut Vec<Value>, place: impl Fn(&Value) -> Option<usize>) {
     let mut sorted: Vec<(Option<usize>, Value)> = Vec::with_capacity(list.len());
     for element in list.drain(..) {
