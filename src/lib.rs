@@ -17,5 +17,6 @@ pub mod files;
 pub mod pki;
 
 pub mod kubelet;
+pub mod scheduler;
 
 pub mod controllers;

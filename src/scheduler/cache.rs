@@ -1,0 +1,173 @@
+//! The scheduler's cache: nodes with the pods on them, those included whose binding is still on its way
+//! (`backend/cache`).
+//!
+//! A pod is assumed on its node as soon as it is chosen, so that the next pod sees the room that is left. It stays
+//! assumed until the watch shows it bound, or until its binding fails and it is forgotten.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::framework::node_info::NodeInfo;
+use super::framework::plugin::Snapshot;
+use super::framework::pod_info::PodInfo;
+use crate::apimachinery::object::Object;
+
+/// The cache. Bound: the nodes and pods of the cluster.
+#[derive(Default)]
+pub struct Cache {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Shared with snapshots: what changes is copied, and only that.
+    nodes: BTreeMap<Arc<str>, Arc<NodeInfo>>,
+    /// By uid.
+    pods: HashMap<String, CachedPod>,
+    /// Of the nodes as they are now; none when something has changed since.
+    snapshot: Option<Snapshot>,
+}
+
+struct CachedPod {
+    node: Arc<str>,
+    is_assumed: bool,
+}
+
+impl Cache {
+    /// A node has come or changed.
+    pub fn set_node(&self, node: &Arc<Object>) {
+        self.lock().change_node(&node.metadata.name, |info| info.set_node(node.clone()));
+    }
+
+    /// A node has gone. The pods on it are remembered until they go too.
+    pub fn remove_node(&self, name: &str) {
+        self.lock().change_node(name, NodeInfo::remove_node);
+    }
+
+    /// A pod is on a node, by the watch: what was assumed of it is so now.
+    pub fn add_pod(&self, pod: Arc<PodInfo>) {
+        let mut inner = self.lock();
+        let node = pod.pod.spec.node_name.clone();
+        let cached = inner.pods.get_mut(pod.uid());
+        // The usual case: what was assumed came true, and nothing has to be counted anew.
+        if let Some(cached) = cached.filter(|cached| cached.is_assumed && *cached.node == *node) {
+            cached.is_assumed = false;
+            return;
+        }
+        inner.remove(pod.uid());
+        inner.add(pod, &node, false);
+    }
+
+    /// A pod on a node has changed.
+    pub fn update_pod(&self, pod: Arc<PodInfo>) {
+        let mut inner = self.lock();
+        let node = pod.pod.spec.node_name.clone();
+        inner.remove(pod.uid());
+        inner.add(pod, &node, false);
+    }
+
+    /// A pod has gone, or has ended.
+    pub fn remove_pod(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+
+    /// Counts a pod on a node before it is bound. False when it is there already.
+    pub fn assume(&self, pod: Arc<PodInfo>, node: &str) -> bool {
+        let mut inner = self.lock();
+        if inner.pods.contains_key(pod.uid()) {
+            return false;
+        }
+        inner.add(pod, node, true);
+        true
+    }
+
+    /// Its binding failed: it is not there after all.
+    pub fn forget(&self, uid: &str) {
+        let mut inner = self.lock();
+        if inner.pods.get(uid).is_some_and(|cached| cached.is_assumed) {
+            inner.remove(uid);
+        }
+    }
+
+    /// Whether a pod is on a node, or assumed to be.
+    pub fn has_pod(&self, uid: &str) -> bool {
+        self.lock().pods.contains_key(uid)
+    }
+
+    /// The nodes as they are now, by name. Unchanged nodes are shared with the last snapshot.
+    pub fn snapshot(&self) -> Snapshot {
+        let mut inner = self.lock();
+        if let Some(snapshot) = &inner.snapshot {
+            return snapshot.clone();
+        }
+        let known = inner.nodes.values().filter(|node| node.object.is_some());
+        let snapshot: Snapshot = known.cloned().collect();
+        inner.snapshot = Some(snapshot.clone());
+        snapshot
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Inner {
+    fn change_node(&mut self, name: &str, change: impl FnOnce(&mut NodeInfo)) {
+        // Dropped first: a snapshot that nobody else holds then need not be copied from.
+        self.snapshot = None;
+        let name: Arc<str> = name.into();
+        let info = self.nodes.entry(name.clone()).or_insert_with(|| Arc::new(NodeInfo::new(name.clone())));
+        change(Arc::make_mut(info));
+        if info.is_empty() {
+            self.nodes.remove(&name);
+        }
+    }
+
+    fn add(&mut self, pod: Arc<PodInfo>, node: &str, is_assumed: bool) {
+        self.pods.insert(pod.uid().to_owned(), CachedPod { node: node.into(), is_assumed });
+        self.change_node(node, |info| info.add_pod(pod));
+    }
+
+    fn remove(&mut self, uid: &str) {
+        if let Some(cached) = self.pods.remove(uid) {
+            self.change_node(&cached.node, |info| info.remove_pod(uid));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::fixtures::{node, pod};
+    use serde_json::json;
+
+    #[test]
+    fn what_is_assumed_counts_until_it_is_forgotten() {
+        let cache = Cache::default();
+        cache.set_node(&node("node-1", json!({})));
+        let web = pod("web", json!({"containers": [{"resources": {"requests": {"cpu": "2"}}}]}));
+        let before = cache.snapshot();
+        assert!(cache.assume(web.clone(), "node-1"));
+        assert!(!cache.assume(web.clone(), "node-1"), "assumed twice");
+        assert_eq!(cache.snapshot()[0].requested.milli_cpu, 2000);
+        assert_eq!(before[0].requested.milli_cpu, 0, "a snapshot does not change");
+        cache.forget(web.uid());
+        assert_eq!(cache.snapshot()[0].requested.milli_cpu, 0);
+    }
+
+    #[test]
+    fn pods_outlive_their_node_until_they_go() {
+        let cache = Cache::default();
+        let bound = pod("web", json!({"nodeName": "node-1", "containers": [{}]}));
+        cache.add_pod(bound.clone());
+        assert_eq!(cache.snapshot().len(), 0, "only a pod is known of the node");
+        cache.set_node(&node("node-1", json!({})));
+        assert_eq!(cache.snapshot()[0].pods.len(), 1);
+        cache.remove_node("node-1");
+        cache.forget(bound.uid());
+        assert!(cache.has_pod(bound.uid()), "what is bound cannot be forgotten");
+        cache.remove_pod(bound.uid());
+        cache.set_node(&node("node-1", json!({})));
+        assert_eq!(cache.snapshot()[0].pods.len(), 0);
+    }
+}

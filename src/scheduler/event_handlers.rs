@@ -1,0 +1,142 @@
+//! What the scheduler makes of what it hears of pods and nodes (`pkg/scheduler/eventhandlers.go`).
+
+use std::sync::Arc;
+
+use super::framework::cluster_event::{ActionType, EventResource, Occurrence};
+use super::framework::pod_info::PodInfo;
+use super::scheduler::{SCHEDULER_NAME, Shared};
+use crate::apimachinery::object::Object;
+use crate::apis::views::node::Node;
+use crate::apis::views::pod::Pod;
+use crate::client_go::shared_informer::{Deleted, ResourceEventHandler};
+
+/// Hears of nodes.
+pub struct NodeHandler {
+    pub shared: Arc<Shared>,
+}
+
+/// Hears of pods that have not ended.
+pub struct PodHandler {
+    pub shared: Arc<Shared>,
+}
+
+impl Shared {
+    fn happened(
+        &self,
+        resource: EventResource,
+        action: ActionType,
+        old: Option<&Arc<Object>>,
+        new: Option<&Arc<Object>>,
+    ) {
+        let occurrence = Occurrence { event: (resource, action), old: old.cloned(), new: new.cloned() };
+        self.queue.move_all(occurrence);
+    }
+
+    /// A pod is on a node, which may have been this scheduler's doing.
+    fn pod_is_assigned(&self, object: &Arc<Object>) {
+        self.queue.remove(&object.metadata.uid);
+        self.cache.add_pod(Arc::new(PodInfo::new(object.clone())));
+    }
+}
+
+impl ResourceEventHandler for NodeHandler {
+    fn on_add(&self, new: &Arc<Object>, _is_initial_list: bool) {
+        self.shared.cache.set_node(new);
+        self.shared.happened(EventResource::Node, ActionType::Add, None, Some(new));
+    }
+
+    fn on_update(&self, old: &Arc<Object>, new: &Arc<Object>) {
+        self.shared.cache.set_node(new);
+        for action in node_changes(old, new) {
+            self.shared.happened(EventResource::Node, action, Some(old), Some(new));
+        }
+    }
+
+    fn on_delete(&self, last: &Deleted) {
+        self.shared.cache.remove_node(&last.last().metadata.name);
+    }
+}
+
+/// What about a node has changed that scheduling looks at (`nodeSchedulingPropertiesChange`).
+fn node_changes(old: &Arc<Object>, new: &Arc<Object>) -> Vec<ActionType> {
+    let (old_node, new_node) = (old.view::<Node>(), new.view::<Node>());
+    let mut changes = Vec::new();
+    if old_node.status.allocatable != new_node.status.allocatable {
+        changes.push(ActionType::UpdateNodeAllocatable);
+    }
+    if old.metadata.labels != new.metadata.labels {
+        changes.push(ActionType::UpdateNodeLabel);
+    }
+    let (old, new) = (&old_node.spec, &new_node.spec);
+    if old.taints != new.taints || old.unschedulable != new.unschedulable {
+        changes.push(ActionType::UpdateNodeTaint);
+    }
+    changes
+}
+
+impl ResourceEventHandler for PodHandler {
+    fn on_add(&self, new: &Arc<Object>, _is_initial_list: bool) {
+        let pod = new.view::<Pod>();
+        if !pod.spec.node_name.is_empty() {
+            self.shared.pod_is_assigned(new);
+        } else if pod.spec.scheduler_name == SCHEDULER_NAME {
+            self.shared.queue.add(Arc::new(PodInfo::new(new.clone())));
+        }
+    }
+
+    fn on_update(&self, old: &Arc<Object>, new: &Arc<Object>) {
+        if old.metadata.uid != new.metadata.uid {
+            self.on_delete(&Deleted::Object(old.clone()));
+            return self.on_add(new, false);
+        }
+        let (old_pod, new_pod) = (old.view::<Pod>(), new.view::<Pod>());
+        match (old_pod.spec.node_name.is_empty(), new_pod.spec.node_name.is_empty()) {
+            (_, true) if new_pod.spec.scheduler_name != SCHEDULER_NAME => {}
+            (_, true) => {
+                let occurrence = pod_change(old, new);
+                self.shared.queue.update(Arc::new(PodInfo::new(new.clone())), occurrence);
+            }
+            (true, false) => self.shared.pod_is_assigned(new),
+            (false, false) => self.update_assigned(old, new),
+        }
+    }
+
+    fn on_delete(&self, last: &Deleted) {
+        let object = last.last();
+        self.shared.queue.remove(&object.metadata.uid);
+        self.shared.cache.remove_pod(&object.metadata.uid);
+        if !object.view::<Pod>().spec.node_name.is_empty() {
+            self.shared.happened(EventResource::AssignedPod, ActionType::Delete, Some(object), None);
+        }
+    }
+}
+
+impl PodHandler {
+    fn update_assigned(&self, old: &Arc<Object>, new: &Arc<Object>) {
+        let (before, after) = (PodInfo::new(old.clone()), Arc::new(PodInfo::new(new.clone())));
+        let asks_less = {
+            let mut more = after.requests.clone();
+            more.set_max(&before.requests);
+            more == before.requests && after.requests != before.requests
+        };
+        self.shared.cache.update_pod(after);
+        if asks_less {
+            let (resource, action) = (EventResource::AssignedPod, ActionType::UpdatePodScaleDown);
+            self.shared.happened(resource, action, Some(old), Some(new));
+        }
+    }
+}
+
+/// What about a waiting pod has changed that may help it.
+fn pod_change(old: &Arc<Object>, new: &Arc<Object>) -> Option<Occurrence> {
+    let (old_spec, new_spec) = (&old.view::<Pod>().spec, &new.view::<Pod>().spec);
+    let action = if !old_spec.scheduling_gates.is_empty() && new_spec.scheduling_gates.is_empty() {
+        ActionType::UpdatePodSchedulingGatesEliminated
+    } else if old_spec.tolerations != new_spec.tolerations {
+        ActionType::UpdatePodToleration
+    } else {
+        return None;
+    };
+    let event = (EventResource::TargetPod, action);
+    Some(Occurrence { event, old: Some(old.clone()), new: Some(new.clone()) })
+}

@@ -1,0 +1,174 @@
+//! What becomes of a pod that could not be scheduled (`handleSchedulingFailure`): back into the queue, an Event, the
+//! condition `PodScheduled=False`, and the evictions that make room for it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::framework::plugin::PostFilterResult;
+use super::framework::pod_info::{PodInfo, QueuedPodInfo};
+use super::scheduler::{SCHEDULER_NAME, Scheduler};
+use crate::apimachinery::object::Object;
+use crate::apimachinery::options::{DeleteOptions, PatchType, Preconditions};
+use crate::apimachinery::status::Status;
+use crate::apimachinery::time::{Time, rfc3339};
+use crate::apis::core::pod::PODS;
+use crate::apis::views::meta;
+use crate::apis::views::pod::Pod;
+use crate::client_go::client::Client;
+use crate::client_go::component::ComponentContext;
+
+/// The longest message of an Event, in bytes.
+const MAX_EVENT_MESSAGE: usize = 1024;
+
+/// Why a pod was not scheduled.
+#[derive(Clone, Debug, Default)]
+pub struct Failure {
+    /// `Unschedulable` or `SchedulerError`.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
+    /// The plugins that rejected it; none when something went wrong.
+    pub plugins: BTreeSet<&'static str>,
+    /// How room is to be made; a result without a node takes an earlier nomination back.
+    pub preemption: Option<PostFilterResult>,
+}
+
+impl Failure {
+    /// No node will have it.
+    pub fn unschedulable(message: &str, plugins: BTreeSet<&'static str>) -> Failure {
+        Failure { reason: "Unschedulable", message: message.into(), plugins, preemption: None }
+    }
+
+    /// Something went wrong.
+    pub fn error(message: &str) -> Failure {
+        Failure { reason: "SchedulerError", message: message.into(), ..Failure::default() }
+    }
+}
+
+impl Scheduler {
+    /// `context` speaks on account of the attempt that failed.
+    pub(super) async fn handle_scheduling_failure(
+        &self,
+        context: &ComponentContext,
+        mut info: QueuedPodInfo,
+        failure: Failure,
+    ) {
+        let metadata = &info.pod.object.metadata;
+        // What the watch knows is newer than what was tried: the pod may be gone, or on a node.
+        let current = self.shared.pods.get(&metadata.namespace, &metadata.name);
+        let current = current.filter(|pod| pod.metadata.uid == metadata.uid);
+        let Some(current) = current.filter(|pod| pod.view::<Pod>().spec.node_name.is_empty()) else {
+            return self.shared.queue.done(info.pod.uid());
+        };
+        info.pod = Arc::new(PodInfo::new(current));
+        info.unschedulable_plugins = failure.plugins.clone();
+        let pod = info.pod.clone();
+        let nominated = failure.preemption.as_ref().map(|result| result.nominated_node.clone());
+        if let Some(node) = &nominated {
+            self.shared.queue.nominate(&pod, node.clone());
+        }
+        self.shared.queue.add_unschedulable(info);
+        let message = truncated(&failure.message);
+        context.recorder.event((&PODS, &pod.object), "Warning", "FailedScheduling", message);
+        if let Some(status) = status_patch(&pod, &failure, nominated, context.clock.now()) {
+            let patched = patch_status(&context.client, &pod.object, status).await;
+            if let Err(status) = patched.map_err(ignore_gone) {
+                tracing::debug!(pod = %pod.object.key(), status = ?status, "error updating pod");
+            }
+        }
+        if let Some(PostFilterResult { nominated_node: Some(node), victims }) = &failure.preemption {
+            for victim in victims {
+                preempt(context, &pod, victim, node).await;
+            }
+        }
+    }
+}
+
+/// `PreemptPod`: says why on the victim, then deletes it.
+async fn preempt(context: &ComponentContext, preemptor: &PodInfo, victim: &PodInfo, node: &str) {
+    match evict(&context.client, victim, context.clock.now()).await {
+        Ok(()) => {
+            let text = format!("Preempted by pod {} on node {node}", preemptor.uid());
+            context.recorder.event((&PODS, &victim.object), "Normal", "Preempted", text);
+        }
+        Err(status) if status.is_not_found() => {}
+        Err(status) => {
+            tracing::warn!(pod = %victim.object.key(), status = %status.message, "tried to preempt pod");
+        }
+    }
+}
+
+async fn evict(client: &Client, victim: &PodInfo, now: Time) -> Result<(), Status> {
+    let metadata = &victim.object.metadata;
+    let condition = json!({
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "PreemptionByScheduler",
+        "message": format!("{SCHEDULER_NAME}: preempting to accommodate a higher priority pod"),
+        "lastProbeTime": null,
+        "lastTransitionTime": rfc3339(now),
+        "observedGeneration": metadata.generation,
+    });
+    patch_status(client, &victim.object, json!({"conditions": [condition]})).await?;
+    let preconditions = Preconditions { uid: Some(metadata.uid.clone()), resource_version: None };
+    let options = DeleteOptions { preconditions: Some(preconditions), ..DeleteOptions::default() };
+    client.delete(&PODS, &metadata.namespace, &metadata.name, &options).await
+}
+
+/// What changes in the pod's status; nothing when it says so already.
+fn status_patch(
+    pod: &PodInfo,
+    failure: &Failure,
+    nominated: Option<Option<Arc<str>>>,
+    now: Time,
+) -> Option<Value> {
+    let mut status = json!({});
+    let old = meta::condition(&pod.pod.status.conditions, "PodScheduled");
+    let same = |old: &&meta::Condition| {
+        old.status == "False" && old.reason == failure.reason && old.message == failure.message
+    };
+    if old.filter(same).is_none() {
+        let since = old.filter(|old| old.status == "False").and_then(|old| old.last_transition_time);
+        let mut condition = json!({
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": failure.reason,
+            "message": failure.message,
+            "lastProbeTime": null,
+            "lastTransitionTime": rfc3339(since.unwrap_or(now)),
+        });
+        if pod.object.metadata.generation > 0 {
+            condition["observedGeneration"] = pod.object.metadata.generation.into();
+        }
+        status["conditions"] = json!([condition]);
+    }
+    let old_node = pod.pod.status.nominated_node_name.as_str();
+    match nominated {
+        Some(Some(node)) if *node != *old_node => status["nominatedNodeName"] = (*node).into(),
+        Some(None) if !old_node.is_empty() => status["nominatedNodeName"] = Value::Null,
+        _ => {}
+    }
+    status.as_object().is_some_and(|status| !status.is_empty()).then_some(status)
+}
+
+async fn patch_status(client: &Client, pod: &Object, status: Value) -> Result<(), Status> {
+    let (namespace, name) = (&pod.metadata.namespace, &pod.metadata.name);
+    let patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": status});
+    client.patch_status(&PODS, namespace, name, PatchType::StrategicMerge, &patch).await.map(|_| ())
+}
+
+fn ignore_gone(status: Status) -> Option<Status> {
+    (!status.is_not_found()).then_some(status)
+}
+
+fn truncated(message: &str) -> String {
+    const ENDING: &str = " ...";
+    if message.len() <= MAX_EVENT_MESSAGE {
+        return message.to_owned();
+    }
+    let longest = MAX_EVENT_MESSAGE - ENDING.len();
+    let end = (0..=longest).rev().find(|end| message.is_char_boundary(*end)).unwrap_or(0);
+    format!("{}{ENDING}", &message[..end])
+}

@@ -1,0 +1,67 @@
+//! What happens in the cluster and may make a pod schedulable (`framework.ClusterEvent`).
+
+use std::sync::Arc;
+
+use crate::apimachinery::object::Object;
+
+/// What it happened to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventResource {
+    /// A node.
+    Node,
+    /// A pod on a node.
+    AssignedPod,
+    /// The waiting pod itself.
+    TargetPod,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActionType {
+    /// It came.
+    Add,
+    /// It went.
+    Delete,
+    /// A node has more or fewer resources.
+    UpdateNodeAllocatable,
+    /// A node's labels changed.
+    UpdateNodeLabel,
+    /// A node's taints changed, or whether it is cordoned.
+    UpdateNodeTaint,
+    /// A pod asks for less.
+    UpdatePodScaleDown,
+    /// A pod bears other taints.
+    UpdatePodToleration,
+    /// The last scheduling gate of a pod is gone.
+    UpdatePodSchedulingGatesEliminated,
+}
+
+/// An event that a plugin wants to hear of.
+pub type ClusterEvent = (EventResource, ActionType);
+
+/// An event that happened.
+#[derive(Clone, Debug)]
+pub struct Occurrence {
+    /// To what, and what.
+    pub event: ClusterEvent,
+    /// Before.
+    pub old: Option<Arc<Object>>,
+    /// After.
+    pub new: Option<Arc<Object>>,
+}
+
+/// Whether an event is worth another try (`framework.QueueingHint`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueingHint {
+    /// It may fit now.
+    Queue,
+    /// It changes nothing for this pod.
+    Skip,
+}
+
+impl QueueingHint {
+    /// Worth a try if.
+    pub fn queue_if(worth_it: bool) -> QueueingHint {
+        if worth_it { QueueingHint::Queue } else { QueueingHint::Skip }
+    }
+}

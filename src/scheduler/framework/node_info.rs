@@ -1,0 +1,79 @@
+//! A node with what its pods have taken of it (`framework.NodeInfo`).
+
+use std::sync::Arc;
+
+use super::pod_info::{HostPort, PodInfo};
+use super::resource::Resource;
+use crate::apimachinery::object::Object;
+use crate::apis::views::node::Node;
+
+/// A node as the plugins see it.
+#[derive(Clone, Debug)]
+pub struct NodeInfo {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The node; none while only pods on it are known.
+    pub object: Option<Arc<Object>>,
+    /// Its fields.
+    pub node: Arc<Node>,
+    /// The pods on it, those on their way included.
+    pub pods: Vec<Arc<PodInfo>>,
+    /// What they ask for.
+    pub requested: Resource,
+    /// What they count for (see [`super::resource::non_zero_requests`]).
+    pub non_zero_requested: Resource,
+    /// What there is for pods.
+    pub allocatable: Resource,
+}
+
+impl NodeInfo {
+    /// A node of which nothing is known yet.
+    pub fn new(name: Arc<str>) -> NodeInfo {
+        NodeInfo {
+            name,
+            object: None,
+            node: Arc::default(),
+            pods: Vec::new(),
+            requested: Resource::default(),
+            non_zero_requested: Resource::default(),
+            allocatable: Resource::default(),
+        }
+    }
+
+    /// The node has come or changed.
+    pub fn set_node(&mut self, object: Arc<Object>) {
+        self.node = object.view::<Node>();
+        self.allocatable = Resource::of(&self.node.status.allocatable);
+        self.object = Some(object);
+    }
+
+    /// The node has gone; its pods are still there.
+    pub fn remove_node(&mut self) {
+        (self.object, self.node, self.allocatable) = (None, Arc::default(), Resource::default());
+    }
+
+    /// A pod comes.
+    pub fn add_pod(&mut self, pod: Arc<PodInfo>) {
+        self.requested.add(&pod.requests, 1);
+        self.non_zero_requested.add(&pod.non_zero_requests, 1);
+        self.pods.push(pod);
+    }
+
+    /// A pod leaves.
+    pub fn remove_pod(&mut self, uid: &str) {
+        let Some(at) = self.pods.iter().position(|pod| pod.uid() == uid) else { return };
+        let pod = self.pods.swap_remove(at);
+        self.requested.add(&pod.requests, -1);
+        self.non_zero_requested.add(&pod.non_zero_requests, -1);
+    }
+
+    /// The host ports that are taken.
+    pub fn used_ports(&self) -> impl Iterator<Item = &HostPort> {
+        self.pods.iter().flat_map(|pod| &pod.host_ports)
+    }
+
+    /// Whether there is nothing to remember of it.
+    pub fn is_empty(&self) -> bool {
+        self.object.is_none() && self.pods.is_empty()
+    }
+}

@@ -1,0 +1,177 @@
+//! `Plugin`: all extension points as one trait. Each has a default that has no opinion.
+
+use std::any::Any;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use super::cluster_event::{ClusterEvent, Occurrence, QueueingHint};
+use super::fit_error::NodeStatuses;
+use super::node_info::NodeInfo;
+use super::pod_info::{PodInfo, QueuedPodInfo};
+use super::runtime::Framework;
+use super::status::Status;
+use crate::apimachinery::time::Time;
+
+/// The best that a node can score at one plugin (`framework.MaxNodeScore`).
+pub const MAX_NODE_SCORE: i64 = 100;
+
+/// The nodes as they were when the attempt began.
+pub type Snapshot = Arc<[Arc<NodeInfo>]>;
+
+/// What decides who is tried first: the smaller key.
+pub type QueueKey = (std::cmp::Reverse<i64>, Time);
+
+/// What plugins remember between the points of one attempt, each under its own name (`framework.CycleState`).
+#[derive(Default)]
+pub struct CycleState {
+    data: HashMap<&'static str, Box<dyn Any + Send + Sync>>,
+    /// The plugins whose Filter has nothing to do.
+    pub skip_filter: BTreeSet<&'static str>,
+    /// The plugins whose Score has nothing to do.
+    pub skip_score: BTreeSet<&'static str>,
+}
+
+/// The only nodes that a pod can go to, as far as a PreFilter plugin knows; none means any.
+pub type PreFilterResult = Option<BTreeSet<String>>;
+
+/// What a PostFilter plugin has made of it.
+#[derive(Clone, Debug, Default)]
+pub struct PostFilterResult {
+    /// Where room is being made.
+    pub nominated_node: Option<Arc<str>>,
+    /// Who has to go for it.
+    pub victims: Vec<Arc<PodInfo>>,
+}
+
+/// What a PostFilter plugin may look at.
+pub struct PostFilterCycle<'a> {
+    /// The framework, to ask the filters again.
+    pub framework: &'a Framework,
+    /// The state of the cycle.
+    pub state: &'a CycleState,
+    /// The nodes.
+    pub snapshot: &'a Snapshot,
+    /// What each node said.
+    pub statuses: &'a NodeStatuses,
+}
+
+/// A plugin. Whatever it does not implement it has no opinion on.
+pub trait Plugin: Send + Sync {
+    /// As in the scheduler's configuration.
+    fn name(&self) -> &'static str;
+
+    /// Whether the pod may be tried at all. A pod that may not waits, and no Event is told of it.
+    fn pre_enqueue(&self, _pod: &PodInfo) -> Status {
+        Status::success()
+    }
+
+    /// QueueSort: exactly one plugin gives a key.
+    fn queue_key(&self, _pod: &QueuedPodInfo) -> Option<QueueKey> {
+        None
+    }
+
+    /// `EventsToRegister`: what may turn this plugin's no into a yes.
+    fn events_to_register(&self) -> &'static [ClusterEvent] {
+        &[]
+    }
+
+    /// `QueueingHintFn`: whether such an event is worth another try of a pod that this plugin rejected.
+    fn queueing_hint(&self, _pod: &PodInfo, _occurrence: &Occurrence) -> QueueingHint {
+        QueueingHint::Queue
+    }
+
+    /// Looks at the pod alone, once per attempt. `Skip`: no node need be asked.
+    fn pre_filter(
+        &self,
+        _state: &mut CycleState,
+        _pod: &PodInfo,
+        _snapshot: &Snapshot,
+    ) -> (PreFilterResult, Status) {
+        (None, Status::success())
+    }
+
+    /// Whether the pod can run on the node.
+    fn filter(&self, _state: &CycleState, _pod: &PodInfo, _node: &NodeInfo) -> Status {
+        Status::success()
+    }
+
+    /// When it fits nowhere: whether room can be made. Success with a nominated node ends the search; any other answer
+    /// adds its reasons to what the user is told.
+    fn post_filter(&self, _pod: &PodInfo, _cycle: &PostFilterCycle<'_>) -> (Option<PostFilterResult>, Status) {
+        (None, Status::skip())
+    }
+
+    /// Before the nodes that fit are scored. `Skip`: this plugin scores nothing.
+    fn pre_score(&self, _state: &mut CycleState, _pod: &PodInfo, _nodes: &[Arc<NodeInfo>]) -> Status {
+        Status::skip()
+    }
+
+    /// How well the node suits the pod; [`MAX_NODE_SCORE`] is best once the scores are normalized.
+    fn score(&self, _state: &CycleState, _pod: &PodInfo, _node: &NodeInfo) -> i64 {
+        0
+    }
+
+    /// Brings the scores of all nodes into the range from 0 to [`MAX_NODE_SCORE`].
+    fn normalize_scores(&self, _scores: &mut [i64]) {}
+
+    /// The pod is taken to be on the node from now on.
+    fn reserve(&self, _state: &CycleState, _pod: &PodInfo, _node: &str) -> Status {
+        Status::success()
+    }
+
+    /// It is not after all. Must undo what `reserve` did, even if that failed or never ran.
+    fn unreserve(&self, _state: &CycleState, _pod: &PodInfo, _node: &str) {}
+
+    /// The last word before binding.
+    fn permit(&self, _state: &CycleState, _pod: &PodInfo, _node: &str) -> Status {
+        Status::success()
+    }
+
+    /// What has to be done before the binding is written.
+    fn pre_bind<'a>(&'a self, _pod: &'a PodInfo, _node: &'a str) -> Option<BoxFuture<'a, Status>> {
+        None
+    }
+
+    /// Writes the binding. The first plugin that does ends the row.
+    fn bind<'a>(&'a self, _request: BindRequest<'a>) -> Option<BoxFuture<'a, Status>> {
+        None
+    }
+
+    /// The pod is bound.
+    fn post_bind(&self, _pod: &PodInfo, _node: &str) {}
+}
+
+/// A binding that is to be written.
+#[derive(Clone, Copy)]
+pub struct BindRequest<'a> {
+    /// Asks in the scheduler's name, on account of this attempt.
+    pub client: &'a crate::client_go::client::Client,
+    /// Which pod.
+    pub pod: &'a PodInfo,
+    /// To which node.
+    pub node: &'a str,
+}
+
+impl CycleState {
+    /// Remembers something of `plugin`.
+    pub fn write<T: Any + Send + Sync>(&mut self, plugin: &'static str, data: T) {
+        self.data.insert(plugin, Box::new(data));
+    }
+
+    /// What `plugin` wrote.
+    pub fn read<T: Any>(&self, plugin: &str) -> Option<&T> {
+        self.data.get(plugin)?.downcast_ref()
+    }
+}
+
+/// Stretches scores so that the best has [`MAX_NODE_SCORE`]; reversed, the best is who scored least
+/// (`DefaultNormalizeScore`).
+pub fn default_normalize(scores: &mut [i64], reverse: bool) {
+    let most = scores.iter().copied().max().unwrap_or(0);
+    for score in scores {
+        let stretched = if most == 0 { 0 } else { *score * MAX_NODE_SCORE / most };
+        *score = if reverse { MAX_NODE_SCORE - stretched } else { stretched };
+    }
+}

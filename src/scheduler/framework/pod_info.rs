@@ -1,0 +1,96 @@
+//! A pod with what the scheduler computes of it once (`framework.PodInfo`, `framework.QueuedPodInfo`).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::node_affinity::NodeAffinity;
+use super::resource::{Resource, non_zero_requests, pod_requests};
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::Time;
+use crate::apis::views::pod::Pod;
+
+/// A port of the node that a pod wants: address, protocol, number.
+pub type HostPort = (String, String, u16);
+
+/// A pod as the plugins see it.
+#[derive(Debug)]
+pub struct PodInfo {
+    /// The pod.
+    pub object: Arc<Object>,
+    /// Its fields.
+    pub pod: Arc<Pod>,
+    /// What it asks for.
+    pub requests: Resource,
+    /// See [`non_zero_requests`].
+    pub non_zero_requests: Resource,
+    /// The ports of the node that it wants.
+    pub host_ports: Vec<HostPort>,
+    /// Which nodes it wants.
+    pub affinity: NodeAffinity,
+    /// Higher goes first.
+    pub priority: i64,
+}
+
+/// A pod in the queue.
+#[derive(Clone, Debug)]
+pub struct QueuedPodInfo {
+    /// The pod.
+    pub pod: Arc<PodInfo>,
+    /// When it came into the queue it is in.
+    pub timestamp: Time,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// How often in a row it was not found unschedulable, but something went wrong.
+    pub consecutive_errors: u32,
+    /// How often in a row it was found unschedulable.
+    pub unschedulable_count: u32,
+    /// The plugins that said no.
+    pub unschedulable_plugins: BTreeSet<&'static str>,
+    /// The PreEnqueue plugin that holds it back.
+    pub gated_by: Option<&'static str>,
+}
+
+impl PodInfo {
+    /// Reads a pod.
+    pub fn new(object: Arc<Object>) -> PodInfo {
+        let pod = object.view::<Pod>();
+        PodInfo {
+            requests: pod_requests(&pod),
+            non_zero_requests: non_zero_requests(&pod),
+            host_ports: host_ports(&pod),
+            affinity: NodeAffinity::of(&pod),
+            priority: pod.spec.priority.unwrap_or(0),
+            pod,
+            object,
+        }
+    }
+
+    /// Its uid.
+    pub fn uid(&self) -> &str {
+        &self.object.metadata.uid
+    }
+}
+
+impl QueuedPodInfo {
+    /// A pod that was not tried yet.
+    pub fn new(pod: Arc<PodInfo>, now: Time) -> QueuedPodInfo {
+        QueuedPodInfo {
+            pod,
+            timestamp: now,
+            attempts: 0,
+            consecutive_errors: 0,
+            unschedulable_count: 0,
+            unschedulable_plugins: BTreeSet::new(),
+            gated_by: None,
+        }
+    }
+}
+
+/// Of containers and sidecars; without an address it is every address.
+fn host_ports(pod: &Pod) -> Vec<HostPort> {
+    let sidecars = pod.spec.init_containers.iter().filter(|init| init.restart_policy.is_some());
+    let ports = pod.spec.containers.iter().chain(sidecars).flat_map(|container| &container.ports);
+    let or = |text: &str, default: &str| if text.is_empty() { default.to_owned() } else { text.to_owned() };
+    let wanted = ports.filter(|port| port.host_port != 0);
+    wanted.map(|port| (or(&port.host_ip, "0.0.0.0"), or(&port.protocol, "TCP"), port.host_port)).collect()
+}

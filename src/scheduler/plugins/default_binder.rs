@@ -1,0 +1,35 @@
+//! DefaultBinder: writes the binding through the API (`pods/binding`).
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::json;
+
+use crate::apis::core::pod::PODS;
+use crate::scheduler::framework::plugin::{BindRequest, Plugin};
+use crate::scheduler::framework::status::Status;
+
+/// The plugin.
+pub struct DefaultBinder;
+
+impl Plugin for DefaultBinder {
+    fn name(&self) -> &'static str {
+        "DefaultBinder"
+    }
+
+    fn bind<'a>(&'a self, request: BindRequest<'a>) -> Option<BoxFuture<'a, Status>> {
+        Some(bind(request).boxed())
+    }
+}
+
+async fn bind(BindRequest { client, pod, node }: BindRequest<'_>) -> Status {
+    let metadata = &pod.object.metadata;
+    let (namespace, name) = (&metadata.namespace, &metadata.name);
+    let binding = json!({
+        "metadata": {"namespace": namespace, "name": name, "uid": metadata.uid},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    });
+    match client.create_subresource(&PODS, namespace, name, "binding", binding).await {
+        Ok(_) => Status::success(),
+        Err(status) => Status::error(status.message),
+    }
+}

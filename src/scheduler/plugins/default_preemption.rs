@@ -1,0 +1,131 @@
+//! DefaultPreemption: makes room for a pod by evicting pods of lower priority (`framework/preemption.Evaluator`).
+//!
+//! It plays through what would happen on every node that might be helped, and takes the node where it hurts least.
+//! Disruption budgets are not looked at yet.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::apimachinery::time::Time;
+use crate::apis::views::meta;
+use crate::scheduler::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
+use crate::scheduler::framework::fit_error::{Diagnosis, FitError, NodeStatuses};
+use crate::scheduler::framework::node_info::NodeInfo;
+use crate::scheduler::framework::plugin::{Plugin, PostFilterCycle, PostFilterResult};
+use crate::scheduler::framework::pod_info::PodInfo;
+use crate::scheduler::framework::status::{Code, Status};
+
+/// The plugin.
+pub struct DefaultPreemption;
+
+/// A node that would have room, and who would have to go.
+struct Candidate {
+    node: Arc<str>,
+    /// The most important first.
+    victims: Vec<Arc<PodInfo>>,
+}
+
+impl Plugin for DefaultPreemption {
+    fn name(&self) -> &'static str {
+        "DefaultPreemption"
+    }
+
+    fn events_to_register(&self) -> &'static [ClusterEvent] {
+        &[(EventResource::AssignedPod, ActionType::Delete)]
+    }
+
+    fn post_filter(&self, pod: &PodInfo, cycle: &PostFilterCycle<'_>) -> (Option<PostFilterResult>, Status) {
+        let no = |text: &str| Status::unschedulable(format!("preemption: {text}"));
+        if let Some(why) = why_not_eligible(pod, cycle) {
+            return (None, no(why));
+        }
+        let (candidates, statuses) = find_candidates(pod, cycle);
+        let Some(best) = candidates.into_iter().min_by_key(cost) else {
+            let diagnosis = Diagnosis { nodes: statuses, ..Diagnosis::default() };
+            let error = FitError { node_count: cycle.snapshot.len(), diagnosis };
+            return (Some(PostFilterResult::default()), no(&error.to_string()));
+        };
+        let result = PostFilterResult { nominated_node: Some(best.node), victims: best.victims };
+        (Some(result), Status::success())
+    }
+}
+
+/// `PodEligibleToPreemptOthers`
+fn why_not_eligible(pod: &PodInfo, cycle: &PostFilterCycle<'_>) -> Option<&'static str> {
+    if pod.pod.spec.preemption_policy.as_deref() == Some("Never") {
+        return Some("not eligible due to preemptionPolicy=Never.");
+    }
+    let nominated = &pod.pod.status.nominated_node_name;
+    if cycle.statuses.get(nominated).code == Code::UnschedulableAndUnresolvable {
+        return None;
+    }
+    let node = cycle.snapshot.iter().find(|node| *node.name == **nominated)?;
+    let leaves = |victim: &Arc<PodInfo>| {
+        let target = meta::condition(&victim.pod.status.conditions, "DisruptionTarget");
+        let preempted = target.is_some_and(|c| c.status == "True" && c.reason == "PreemptionByScheduler");
+        victim.object.is_deleting() && victim.priority < pod.priority && preempted
+    };
+    node.pods.iter().any(leaves).then_some("not eligible due to a terminating pod on the nominated node.")
+}
+
+/// The nodes that would have room; of those that would not, why.
+fn find_candidates(pod: &PodInfo, cycle: &PostFilterCycle<'_>) -> (Vec<Candidate>, NodeStatuses) {
+    let absent = Status::unresolvable("Preemption is not helpful for scheduling");
+    let mut statuses = NodeStatuses { explicit: BTreeMap::new(), absent };
+    let mut candidates = Vec::new();
+    for node in cycle.snapshot.iter().filter(|node| cycle.statuses.may_be_resolved(&node.name)) {
+        match select_victims(pod, node, cycle) {
+            Ok(victims) => candidates.push(Candidate { node: node.name.clone(), victims }),
+            Err(status) => drop(statuses.explicit.insert(node.name.to_string(), status)),
+        }
+    }
+    (candidates, statuses)
+}
+
+/// `SelectVictimsOnNode`: all of lower priority leave; then as many as have room come back, the important ones first.
+fn select_victims(
+    pod: &PodInfo,
+    node: &NodeInfo,
+    cycle: &PostFilterCycle<'_>,
+) -> Result<Vec<Arc<PodInfo>>, Status> {
+    let mut node = node.clone();
+    let mut potential: Vec<Arc<PodInfo>> =
+        node.pods.iter().filter(|other| other.priority < pod.priority).cloned().collect();
+    if potential.is_empty() {
+        return Err(Status::unresolvable("No preemption victims found for incoming pod"));
+    }
+    for victim in &potential {
+        node.remove_pod(victim.uid());
+    }
+    let status = cycle.framework.run_filter(cycle.state, pod, &node);
+    if !status.is_success() {
+        return Err(status);
+    }
+    potential.sort_by_key(|victim| importance(victim));
+    let mut victims = Vec::new();
+    for victim in potential {
+        node.add_pod(victim.clone());
+        if !cycle.framework.run_filter(cycle.state, pod, &node).is_success() {
+            node.remove_pod(victim.uid());
+            victims.push(victim);
+        }
+    }
+    Ok(victims)
+}
+
+/// `MoreImportantPod`: higher priority, then running longer; the smaller key is more important.
+fn importance(pod: &PodInfo) -> (Reverse<i64>, Time) {
+    (Reverse(pod.priority), pod.pod.status.start_time.unwrap_or(Time::MAX_UTC))
+}
+
+/// What is compared between nodes, the least first: the highest priority among the victims, the sum of their
+/// priorities, how many they are, and how long the most important one of them has run.
+fn cost(candidate: &Candidate) -> (i64, i64, usize, Reverse<Time>) {
+    let first = candidate.victims.first();
+    let highest = first.map_or(i64::MIN, |victim| victim.priority);
+    // Shifted so that every victim adds to the sum, whatever the sign of its priority.
+    let shifted = candidate.victims.iter().map(|victim| victim.priority + i64::from(i32::MAX) + 1);
+    let since = first.map_or(Time::MAX_UTC, |victim| importance(victim).1);
+    (highest, shifted.sum(), candidate.victims.len(), Reverse(since))
+}

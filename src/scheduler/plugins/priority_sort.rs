@@ -1,0 +1,19 @@
+//! PrioritySort: higher priority first, then who waits longest.
+
+use std::cmp::Reverse;
+
+use crate::scheduler::framework::plugin::{Plugin, QueueKey};
+use crate::scheduler::framework::pod_info::QueuedPodInfo;
+
+/// The plugin.
+pub struct PrioritySort;
+
+impl Plugin for PrioritySort {
+    fn name(&self) -> &'static str {
+        "PrioritySort"
+    }
+
+    fn queue_key(&self, pod: &QueuedPodInfo) -> Option<QueueKey> {
+        Some((Reverse(pod.pod.priority), pod.timestamp))
+    }
+}

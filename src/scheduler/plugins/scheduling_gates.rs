@@ -1,0 +1,27 @@
+//! SchedulingGates: a pod with gates is not tried until somebody has removed them all.
+
+use crate::scheduler::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
+use crate::scheduler::framework::plugin::Plugin;
+use crate::scheduler::framework::pod_info::PodInfo;
+use crate::scheduler::framework::status::Status;
+
+/// The plugin.
+pub struct SchedulingGates;
+
+impl Plugin for SchedulingGates {
+    fn name(&self) -> &'static str {
+        "SchedulingGates"
+    }
+
+    fn pre_enqueue(&self, pod: &PodInfo) -> Status {
+        let gates: Vec<&str> = pod.pod.spec.scheduling_gates.iter().map(|gate| gate.name.as_str()).collect();
+        if gates.is_empty() {
+            return Status::success();
+        }
+        Status::unresolvable(format!("waiting for scheduling gates: [{}]", gates.join(" ")))
+    }
+
+    fn events_to_register(&self) -> &'static [ClusterEvent] {
+        &[(EventResource::TargetPod, ActionType::UpdatePodSchedulingGatesEliminated)]
+    }
+}

@@ -1,0 +1,103 @@
+//! TaintToleration: nodes push away the pods that do not tolerate their taints.
+
+use crate::apis::views::node::{Node, Taint};
+use crate::apis::views::pod::{Pod, Toleration};
+use crate::scheduler::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
+use crate::scheduler::framework::node_info::NodeInfo;
+use crate::scheduler::framework::plugin::{CycleState, Plugin, default_normalize};
+use crate::scheduler::framework::pod_info::PodInfo;
+use crate::scheduler::framework::status::Status;
+
+/// The plugin.
+pub struct TaintToleration;
+
+impl Plugin for TaintToleration {
+    fn name(&self) -> &'static str {
+        "TaintToleration"
+    }
+
+    fn events_to_register(&self) -> &'static [ClusterEvent] {
+        &[
+            (EventResource::Node, ActionType::Add),
+            (EventResource::Node, ActionType::UpdateNodeTaint),
+            (EventResource::TargetPod, ActionType::UpdatePodToleration),
+        ]
+    }
+
+    fn queueing_hint(&self, pod: &PodInfo, occurrence: &Occurrence) -> QueueingHint {
+        let Some(new) = occurrence.new.as_ref().filter(|_| occurrence.event.0 == EventResource::Node) else {
+            return QueueingHint::Queue;
+        };
+        QueueingHint::queue_if(untolerated(&new.view::<Node>().spec.taints, &pod.pod).is_none())
+    }
+
+    fn filter(&self, _state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
+        match untolerated(&node.node.spec.taints, &pod.pod) {
+            Some(_) => Status::unresolvable("node(s) had untolerated taint(s)"),
+            None => Status::success(),
+        }
+    }
+
+    fn pre_score(&self, _: &mut CycleState, _: &PodInfo, _: &[std::sync::Arc<NodeInfo>]) -> Status {
+        Status::success()
+    }
+
+    /// Counts the taints that would rather not have the pod.
+    fn score(&self, _state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> i64 {
+        let tolerations = &pod.pod.spec.tolerations;
+        let repels = |taint: &&Taint| {
+            taint.effect == "PreferNoSchedule" && !tolerations.iter().any(|toleration| tolerates(toleration, taint))
+        };
+        node.node.spec.taints.iter().filter(repels).count() as i64
+    }
+
+    fn normalize_scores(&self, scores: &mut [i64]) {
+        default_normalize(scores, true);
+    }
+}
+
+/// The first taint that keeps the pod away.
+fn untolerated<'a>(taints: &'a [Taint], pod: &Pod) -> Option<&'a Taint> {
+    let repels = |taint: &&Taint| {
+        matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
+            && !pod.spec.tolerations.iter().any(|toleration| tolerates(toleration, taint))
+    };
+    taints.iter().find(repels)
+}
+
+/// `Toleration.ToleratesTaint`
+pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+    let effect = toleration.effect.is_empty() || toleration.effect == taint.effect;
+    let key = toleration.key.is_empty() || toleration.key == taint.key;
+    let value = match toleration.operator.as_str() {
+        "" | "Equal" => toleration.value == taint.value,
+        "Exists" => true,
+        _ => false,
+    };
+    effect && key && value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn tolerations_tolerate_as_upstream() {
+        let taint = Taint { key: "a".into(), value: "1".into(), effect: "NoSchedule".into(), time_added: None };
+        let cases: [(Value, bool); 8] = [
+            (json!({"key": "a", "operator": "Equal", "value": "1", "effect": "NoSchedule"}), true),
+            (json!({"key": "a", "value": "1"}), true),
+            (json!({"key": "a", "value": "2"}), false),
+            (json!({"key": "a", "operator": "Exists"}), true),
+            (json!({"operator": "Exists"}), true),
+            (json!({"operator": "Exists", "effect": "NoExecute"}), false),
+            (json!({"key": "b", "operator": "Exists"}), false),
+            (json!({"key": "a", "operator": "Perhaps", "value": "1"}), false),
+        ];
+        for (toleration, expected) in cases {
+            let parsed: Toleration = serde_json::from_value(toleration.clone()).unwrap();
+            assert_eq!(tolerates(&parsed, &taint), expected, "{toleration}");
+        }
+    }
+}

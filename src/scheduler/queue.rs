@@ -1,0 +1,285 @@
+//! The scheduling queue (`backend/queue.PriorityQueue`): pods that wait to be placed.
+//!
+//! A pod is in one of three places: *active*, to be tried next, in the order of QueueSort; *backing off*, after a failed
+//! try, for one to ten seconds; or *unschedulable*, until something happens that a plugin which rejected it cares about,
+//! and at the latest after five minutes. While it is being tried it is in none: what happens meanwhile is noted, and
+//! looked at when it comes back.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::framework::cluster_event::{Occurrence, QueueingHint};
+use super::framework::plugin::QueueKey;
+use super::framework::pod_info::{PodInfo, QueuedPodInfo};
+use super::framework::runtime::Framework;
+use crate::apimachinery::time::Time;
+use crate::clock::Clock;
+
+/// The back-off after the first failure; it doubles with each.
+const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
+/// The longest back-off.
+const MAX_BACKOFF: Duration = Duration::from_secs(10);
+/// After so long an unschedulable pod is tried again whatever happened.
+const MAX_UNSCHEDULABLE: Duration = Duration::from_secs(300);
+/// What happens while a pod is tried is remembered up to here; past it the pod is simply tried again.
+const MAX_NOTED: usize = 1000;
+
+/// The queue. Bound: the pods of the cluster that are not placed.
+pub struct SchedulingQueue {
+    framework: Arc<Framework>,
+    clock: Clock,
+    inner: Mutex<Inner>,
+    /// Something can be popped.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Every waiting pod, by uid.
+    pods: HashMap<Arc<str>, Waiting>,
+    /// A uid is in here if and only if its pod is active.
+    active: BTreeSet<(QueueKey, Arc<str>)>,
+    /// A uid is in here if and only if its pod is backing off; by when that ends.
+    backoff: BTreeSet<(Time, Arc<str>)>,
+    /// Pods that are being tried, with what happened since.
+    in_flight: HashMap<Arc<str>, Vec<Arc<Occurrence>>>,
+    /// Pods for which room is being made, by uid, with the node.
+    nominated: BTreeMap<Arc<str>, (Arc<str>, Arc<PodInfo>)>,
+}
+
+struct Waiting {
+    info: QueuedPodInfo,
+    place: Place,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Active(QueueKey),
+    Backoff(Time),
+    Unschedulable,
+}
+
+impl SchedulingQueue {
+    /// An empty queue.
+    pub fn new(framework: Arc<Framework>, clock: Clock) -> SchedulingQueue {
+        SchedulingQueue { framework, clock, inner: Mutex::default(), changed: Notify::new() }
+    }
+
+    /// A pod that is not placed has come, or has changed in what scheduling looks at.
+    pub fn add(&self, pod: Arc<PodInfo>) {
+        let mut inner = self.lock();
+        if inner.in_flight.contains_key(pod.uid()) {
+            return;
+        }
+        inner.take(pod.uid());
+        self.activate(&mut inner, QueuedPodInfo::new(pod, self.clock.now()));
+    }
+
+    /// A waiting pod has changed; `occurrence` says in what, when that may help it.
+    pub fn update(&self, pod: Arc<PodInfo>, occurrence: Option<Occurrence>) {
+        let mut inner = self.lock();
+        if let Some(noted) = inner.in_flight.get_mut(pod.uid()) {
+            noted.extend(occurrence.map(Arc::new));
+            return;
+        }
+        let Some(mut waiting) = inner.take(pod.uid()) else {
+            return self.activate(&mut inner, QueuedPodInfo::new(pod, self.clock.now()));
+        };
+        waiting.info.pod = pod;
+        match waiting.place {
+            Place::Active(_) => self.activate(&mut inner, waiting.info),
+            Place::Unschedulable if occurrence.is_some_and(|seen| self.is_worth_it(&waiting.info, &seen)) => {
+                self.move_on(&mut inner, waiting.info);
+            }
+            place => inner.put(waiting.info, place),
+        }
+    }
+
+    /// The pod is gone, or placed by somebody.
+    pub fn remove(&self, uid: &str) {
+        let mut inner = self.lock();
+        inner.take(uid);
+        inner.nominated.remove(uid);
+    }
+
+    /// The next pod to try, as soon as there is one. [`SchedulingQueue::done`] or one of the others that put it back
+    /// must follow.
+    pub async fn pop(&self) -> QueuedPodInfo {
+        loop {
+            let wait = {
+                let mut inner = self.lock();
+                if let Some(info) = self.try_pop(&mut inner) {
+                    return info;
+                }
+                inner.backoff.first().map(|(until, _)| (*until - self.clock.now()).to_std().unwrap_or_default())
+            };
+            tokio::select! {
+                () = self.changed.notified() => {}
+                () = self.clock.sleep(wait.unwrap_or(MAX_UNSCHEDULABLE)) => {}
+            }
+        }
+    }
+
+    /// The pod needs no more trying, or its fate is no longer the queue's: what happened meanwhile is forgotten.
+    pub fn done(&self, uid: &str) {
+        self.lock().in_flight.remove(uid);
+    }
+
+    /// `AddUnschedulableIfNotPresent`: a try has failed. Without plugins that rejected it something went wrong, and it
+    /// is tried again after a back-off; else it waits for what helps, unless that has happened meanwhile.
+    pub fn add_unschedulable(&self, mut info: QueuedPodInfo) {
+        let mut inner = self.lock();
+        let noted = inner.in_flight.remove(info.pod.uid()).unwrap_or_default();
+        if inner.pods.contains_key(info.pod.uid()) {
+            return;
+        }
+        info.timestamp = self.clock.now();
+        if info.unschedulable_plugins.is_empty() {
+            (info.consecutive_errors, info.unschedulable_count) = (info.consecutive_errors + 1, 0);
+            let until = info.timestamp + backoff(info.consecutive_errors);
+            inner.put(info, Place::Backoff(until));
+            self.changed.notify_one();
+            return;
+        }
+        (info.consecutive_errors, info.unschedulable_count) = (0, info.unschedulable_count + 1);
+        let helped = noted.len() >= MAX_NOTED || noted.iter().any(|seen| self.is_worth_it(&info, seen));
+        match helped {
+            true => self.move_on(&mut inner, info),
+            false => inner.put(info, Place::Unschedulable),
+        }
+    }
+
+    /// `MoveAllToActiveOrBackoffQueue`: something happened. Pods whose rejecting plugins think it worth a try move on.
+    pub fn move_all(&self, occurrence: Occurrence) {
+        let occurrence = Arc::new(occurrence);
+        let mut inner = self.lock();
+        for noted in inner.in_flight.values_mut().filter(|noted| noted.len() < MAX_NOTED) {
+            noted.push(occurrence.clone());
+        }
+        let helped = |waiting: &&Waiting| {
+            waiting.place == Place::Unschedulable && self.is_worth_it(&waiting.info, &occurrence)
+        };
+        let helped: Vec<QueuedPodInfo> = inner.pods.values().filter(helped).map(|waiting| waiting.info.clone()).collect();
+        for info in helped {
+            inner.take(info.pod.uid());
+            self.move_on(&mut inner, info);
+        }
+    }
+
+    /// `flushUnschedulablePodsLeftover`: pods that have waited too long are tried again.
+    pub fn flush_leftover(&self) {
+        let (mut inner, now) = (self.lock(), self.clock.now());
+        let is_stale = |waiting: &&Waiting| {
+            waiting.place == Place::Unschedulable
+                && waiting.info.gated_by.is_none()
+                && (now - waiting.info.timestamp).to_std().is_ok_and(|age| age > MAX_UNSCHEDULABLE)
+        };
+        let stale: Vec<QueuedPodInfo> = inner.pods.values().filter(is_stale).map(|waiting| waiting.info.clone()).collect();
+        for info in stale {
+            inner.take(info.pod.uid());
+            self.move_on(&mut inner, info);
+        }
+    }
+
+    /// Room is being made for the pod on the node; none: no longer.
+    pub fn nominate(&self, pod: &Arc<PodInfo>, node: Option<Arc<str>>) {
+        let uid: Arc<str> = pod.uid().into();
+        let mut inner = self.lock();
+        match node {
+            Some(node) => drop(inner.nominated.insert(uid, (node, pod.clone()))),
+            None => drop(inner.nominated.remove(&uid)),
+        }
+    }
+
+    /// The pods, other than `pod` and not less important, for which room is being made, with their nodes.
+    pub fn nominated_before(&self, pod: &PodInfo) -> Vec<(Arc<str>, Arc<PodInfo>)> {
+        let inner = self.lock();
+        let goes_first = |(_, other): &&(Arc<str>, Arc<PodInfo>)| {
+            other.priority >= pod.priority && other.uid() != pod.uid()
+        };
+        inner.nominated.values().filter(goes_first).cloned().collect()
+    }
+
+    /// From the active pods or, when there is none, from those that back off without an error: waiting out a back-off
+    /// while there is nothing else to do helps nobody (`SchedulerPopFromBackoffQ`).
+    fn try_pop(&self, inner: &mut Inner) -> Option<QueuedPodInfo> {
+        let now = self.clock.now();
+        while let Some((_, uid)) = inner.backoff.first().filter(|(until, _)| *until <= now).cloned() {
+            if let Some(waiting) = inner.take(&uid) {
+                self.activate(inner, waiting.info);
+            }
+        }
+        let uid = match inner.active.first() {
+            Some((_, uid)) => uid.clone(),
+            None => {
+                let is_patient = |uid: &&Arc<str>| inner.pods[*uid].info.consecutive_errors == 0;
+                inner.backoff.iter().map(|(_, uid)| uid).find(is_patient)?.clone()
+            }
+        };
+        let mut info = inner.take(&uid)?.info;
+        info.attempts += 1;
+        info.unschedulable_plugins.clear();
+        inner.in_flight.insert(uid, Vec::new());
+        Some(info)
+    }
+
+    fn activate(&self, inner: &mut Inner, mut info: QueuedPodInfo) {
+        info.gated_by = self.framework.run_pre_enqueue(&info.pod);
+        if let Some(gate) = info.gated_by {
+            info.unschedulable_plugins.insert(gate);
+            return inner.put(info, Place::Unschedulable);
+        }
+        let key = self.framework.queue_key(&info);
+        inner.put(info, Place::Active(key));
+        self.changed.notify_one();
+    }
+
+    /// To the active pods, or to those that back off while its back-off lasts.
+    fn move_on(&self, inner: &mut Inner, info: QueuedPodInfo) {
+        let until = info.timestamp + backoff(info.unschedulable_count);
+        if info.gated_by.is_some() || until <= self.clock.now() {
+            return self.activate(inner, info);
+        }
+        inner.put(info, Place::Backoff(until));
+        self.changed.notify_one();
+    }
+
+    fn is_worth_it(&self, info: &QueuedPodInfo, occurrence: &Occurrence) -> bool {
+        self.framework.hint(&info.pod, &info.unschedulable_plugins, occurrence) == QueueingHint::Queue
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Inner {
+    fn put(&mut self, info: QueuedPodInfo, place: Place) {
+        let uid: Arc<str> = info.pod.uid().into();
+        match place {
+            Place::Active(key) => drop(self.active.insert((key, uid.clone()))),
+            Place::Backoff(until) => drop(self.backoff.insert((until, uid.clone()))),
+            Place::Unschedulable => {}
+        }
+        self.pods.insert(uid, Waiting { info, place });
+    }
+
+    fn take(&mut self, uid: &str) -> Option<Waiting> {
+        let (uid, waiting) = self.pods.remove_entry(uid)?;
+        match waiting.place {
+            Place::Active(key) => drop(self.active.remove(&(key, uid))),
+            Place::Backoff(until) => drop(self.backoff.remove(&(until, uid))),
+            Place::Unschedulable => {}
+        }
+        Some(waiting)
+    }
+}
+
+/// One second after the first failure, two after the second, ... ten at most; none without one.
+fn backoff(failures: u32) -> Duration {
+    let Some(doublings) = failures.checked_sub(1) else { return Duration::ZERO };
+    INITIAL_BACKOFF.saturating_mul(1 << doublings.min(8)).min(MAX_BACKOFF)
+}

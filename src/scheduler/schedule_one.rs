@@ -1,0 +1,296 @@
+//! One attempt to schedule one pod (`ScheduleOne`): the scheduling cycle, which decides, and the binding cycle, which
+//! writes, and which the next attempt does not wait for.
+//! Next: scheduler/framework/runtime.rs
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::failure::Failure;
+use super::framework::cluster_event::{ActionType, EventResource, Occurrence};
+use super::framework::fit_error::{Diagnosis, FitError};
+use super::framework::node_info::NodeInfo;
+use super::framework::plugin::{BindRequest, CycleState, PreFilterResult, Snapshot};
+use super::framework::pod_info::{PodInfo, QueuedPodInfo};
+use super::framework::status::Status;
+use super::scheduler::Scheduler;
+use crate::apis::core::pod::PODS;
+use crate::client_go::component::ComponentContext;
+use crate::flow::{Step, StepId};
+
+/// Fewer nodes than this are all asked.
+const MIN_FEASIBLE_NODES: usize = 100;
+/// The smallest share of the nodes, in percent, that are scored.
+const MIN_FEASIBLE_PERCENTAGE: usize = 5;
+
+/// Where the next attempt begins to ask: all nodes get their turn although not all are asked each time.
+#[derive(Default)]
+pub struct Cursor {
+    next_start_node: usize,
+}
+
+/// What a scheduling cycle has decided.
+struct Chosen {
+    node: Arc<str>,
+    state: CycleState,
+}
+
+impl Scheduler {
+    /// Takes the next pod from the queue, and finds it a node or says why there is none.
+    pub(super) async fn schedule_one(&self, cursor: &mut Cursor) {
+        let info = self.shared.queue.pop().await;
+        if self.skip_pod_schedule(&info.pod) {
+            return self.shared.queue.done(info.pod.uid());
+        }
+        let step = self.record_attempt(&info.pod);
+        let outcome = self.scheduling_cycle(&info, cursor, step);
+        // The semaphore is never closed; without a permit the write goes all the same.
+        let permit = self.shared.writes.clone().acquire_owned().await.ok();
+        let scheduler = self.clone();
+        self.shared.context.tasks.spawn("kube-scheduler: bind", async move {
+            let _permit = permit;
+            match outcome {
+                Ok(chosen) => scheduler.binding_cycle(info, chosen, step).await,
+                Err(failure) => {
+                    let context = scheduler.context_of(step);
+                    scheduler.handle_scheduling_failure(&context, info, failure).await;
+                }
+            }
+        });
+    }
+
+    /// A pod that is going, or that is on its way to a node already.
+    fn skip_pod_schedule(&self, pod: &PodInfo) -> bool {
+        if pod.object.is_deleting() {
+            let key = pod.object.key();
+            let text = format!("skip schedule deleting pod: {key}");
+            self.shared.context.recorder.event((&PODS, &pod.object), "Warning", "FailedScheduling", text);
+        }
+        pod.object.is_deleting() || self.shared.cache.has_pod(pod.uid())
+    }
+
+    fn scheduling_cycle(
+        &self,
+        info: &QueuedPodInfo,
+        cursor: &mut Cursor,
+        step: StepId,
+    ) -> Result<Chosen, Failure> {
+        let (pod, framework) = (&info.pod, &self.shared.framework);
+        let snapshot = self.shared.cache.snapshot();
+        if snapshot.is_empty() {
+            // Upstream waits out a back-off here; whoever hears of new nodes can as well be woken by one.
+            let plugins = framework.listeners((EventResource::Node, ActionType::Add));
+            return Err(Failure::unschedulable("no nodes available to schedule pods", plugins));
+        }
+        let mut state = CycleState::default();
+        let node = self.schedule_pod(pod, &snapshot, &mut state, cursor, step)?;
+        self.shared.context.client.flow().record_with(step.cause(), || Step::Assumed {
+            pod: pod.object.key().into(),
+            node: node.clone(),
+        });
+        if !self.shared.cache.assume(pod.clone(), &node) {
+            return Err(Failure::error("pod is in the cache, so can't be assumed"));
+        }
+        for status in [framework.run_reserve(&state, pod, &node), framework.run_permit(&state, pod, &node)] {
+            if !status.is_success() {
+                framework.run_unreserve(&state, pod, &node);
+                self.shared.cache.forget(pod.uid());
+                return Err(rejected_by_plugin(&node, status));
+            }
+        }
+        Ok(Chosen { node, state })
+    }
+
+    /// `schedulePod`: which nodes fit, and which of these is best.
+    fn schedule_pod(
+        &self,
+        pod: &PodInfo,
+        snapshot: &Snapshot,
+        state: &mut CycleState,
+        cursor: &mut Cursor,
+        step: StepId,
+    ) -> Result<Arc<str>, Failure> {
+        let (flow, framework) = (self.shared.context.client.flow(), &self.shared.framework);
+        let mut diagnosis = Diagnosis::default();
+        let feasible = match framework.run_pre_filter(state, pod, snapshot, &mut diagnosis) {
+            Ok(allowed) => self.find_nodes_that_fit(pod, snapshot, &allowed, state, &mut diagnosis, cursor),
+            Err(status) if status.is_rejected() => {
+                diagnosis.pre_filter_message = status.message();
+                diagnosis.unschedulable_plugins.insert(status.plugin);
+                diagnosis.nodes.absent = status;
+                Vec::new()
+            }
+            Err(status) => return Err(Failure::error(&status.message())),
+        };
+        let asked = flow.record_with(step.cause(), || Step::Filtered {
+            pod: pod.object.key().into(),
+            feasible: feasible.len() as u32,
+            nodes: snapshot.len() as u32,
+        });
+        if feasible.is_empty() {
+            return Err(self.run_post_filter(pod, snapshot, state, diagnosis));
+        }
+        if let [only] = feasible.as_slice() {
+            return Ok(only.name.clone());
+        }
+        let scores = framework.run_score(state, pod, &feasible);
+        let best = self.select_host(&scores);
+        let (node, score) = (feasible[best].name.clone(), scores[best]);
+        let key = || pod.object.key().into();
+        flow.record_with(asked.cause(), || Step::Scored { pod: key(), node: node.clone(), score });
+        Ok(node)
+    }
+
+    /// `findNodesThatPassFilters`: asks nodes in turn until enough fit.
+    fn find_nodes_that_fit(
+        &self,
+        pod: &PodInfo,
+        snapshot: &Snapshot,
+        allowed: &PreFilterResult,
+        state: &CycleState,
+        diagnosis: &mut Diagnosis,
+        cursor: &mut Cursor,
+    ) -> Vec<Arc<NodeInfo>> {
+        let is_allowed =
+            |node: &&Arc<NodeInfo>| allowed.as_ref().is_none_or(|names| names.contains(&*node.name));
+        let nodes: Vec<&Arc<NodeInfo>> = snapshot.iter().filter(is_allowed).collect();
+        let wanted = num_feasible_nodes_to_find(nodes.len());
+        let nominated = self.nominated(pod);
+        let (mut feasible, mut asked) = (Vec::new(), 0);
+        for index in 0..nodes.len() {
+            if feasible.len() == wanted {
+                break;
+            }
+            let node = nodes[(cursor.next_start_node + index) % nodes.len()];
+            asked += 1;
+            let status = self.filter(state, pod, node, nominated.get(&node.name));
+            if status.is_success() {
+                feasible.push(node.clone());
+                continue;
+            }
+            diagnosis.unschedulable_plugins.insert(status.plugin);
+            diagnosis.nodes.explicit.insert(node.name.to_string(), status);
+        }
+        cursor.next_start_node = (cursor.next_start_node + asked) % nodes.len().max(1);
+        feasible
+    }
+
+    /// `RunFilterPluginsWithNominatedPods`: the pod must fit beside those for which room is being made.
+    fn filter(
+        &self,
+        state: &CycleState,
+        pod: &PodInfo,
+        node: &Arc<NodeInfo>,
+        nominated: Option<&Vec<Arc<PodInfo>>>,
+    ) -> Status {
+        let framework = &self.shared.framework;
+        let Some(nominated) = nominated else { return framework.run_filter(state, pod, node) };
+        let mut crowded = NodeInfo::clone(node);
+        nominated.iter().for_each(|pod| crowded.add_pod(pod.clone()));
+        let status = framework.run_filter(state, pod, &crowded);
+        if status.is_success() { framework.run_filter(state, pod, node) } else { status }
+    }
+
+    fn nominated(&self, pod: &PodInfo) -> BTreeMap<Arc<str>, Vec<Arc<PodInfo>>> {
+        let mut nominated: BTreeMap<Arc<str>, Vec<Arc<PodInfo>>> = BTreeMap::new();
+        for (node, other) in self.shared.queue.nominated_before(pod) {
+            nominated.entry(node).or_default().push(other);
+        }
+        nominated
+    }
+
+    /// It fits nowhere: perhaps room can be made.
+    fn run_post_filter(
+        &self,
+        pod: &PodInfo,
+        snapshot: &Snapshot,
+        state: &CycleState,
+        mut diagnosis: Diagnosis,
+    ) -> Failure {
+        let statuses = &diagnosis.nodes;
+        let (result, status) = self.shared.framework.run_post_filter(pod, state, snapshot, statuses);
+        diagnosis.post_filter_message = status.message();
+        let plugins = diagnosis.unschedulable_plugins.clone();
+        let error = FitError { node_count: snapshot.len(), diagnosis };
+        Failure { preemption: result, ..Failure::unschedulable(&error.to_string(), plugins) }
+    }
+
+    /// One of the best, at random, so that equal nodes are used alike.
+    fn select_host(&self, scores: &[i64]) -> usize {
+        let most = scores.iter().max();
+        let best: Vec<usize> = (0..scores.len()).filter(|index| scores.get(*index) == most).collect();
+        best[self.shared.context.entropy.below(best.len())]
+    }
+
+    async fn binding_cycle(&self, info: QueuedPodInfo, chosen: Chosen, step: StepId) {
+        let (context, pod, node) = (&self.shared.context, info.pod.clone(), chosen.node);
+        // From here on it cannot be found unschedulable: what happens in the cluster does not matter to it.
+        self.shared.queue.done(pod.uid());
+        let client = context.client.caused_by(step);
+        let request = BindRequest { client: &client, pod: &pod, node: &node };
+        let status = self.shared.framework.run_bind(request).await;
+        if status.is_success() {
+            let step = self.record_bound(&pod, &node, step);
+            self.shared.queue.nominate(&pod, None);
+            let text = format!("Successfully assigned {} to {node}", pod.object.key());
+            return context.recorder.caused_by(step).event((&PODS, &pod.object), "Normal", "Scheduled", text);
+        }
+        self.shared.framework.run_unreserve(&chosen.state, &pod, &node);
+        self.shared.cache.forget(pod.uid());
+        let event = (EventResource::AssignedPod, ActionType::Delete);
+        self.shared.queue.move_all(Occurrence { event, old: Some(pod.object.clone()), new: None });
+        let text = format!("running Bind plugin {:?}: {status}", status.plugin);
+        self.handle_scheduling_failure(&self.context_of(step), info, Failure::error(&text)).await;
+    }
+
+    /// The scheduler's context, speaking on account of an attempt.
+    fn context_of(&self, step: StepId) -> ComponentContext {
+        let context = self.shared.context.clone();
+        let (client, recorder) = (context.client.caused_by(step), context.recorder.caused_by(step));
+        ComponentContext { client, recorder, ..context }
+    }
+
+    fn record_attempt(&self, pod: &PodInfo) -> StepId {
+        let (context, object) = (&self.shared.context, &pod.object);
+        let flow = context.client.flow();
+        let cause = flow.informed(&context.component, object.metadata.resource_version);
+        flow.record_with(cause, || Step::SchedulingAttempt { pod: object.key().into() })
+    }
+
+    fn record_bound(&self, pod: &PodInfo, node: &Arc<str>, step: StepId) -> StepId {
+        let flow = self.shared.context.client.flow();
+        flow.record_with(step.cause(), || Step::Bound { pod: pod.object.key().into(), node: node.clone() })
+    }
+}
+
+/// The no of a Reserve or Permit plugin, told as that of the one node that it is about.
+fn rejected_by_plugin(node: &str, status: Status) -> Failure {
+    if !status.is_rejected() {
+        return Failure::error(&status.message());
+    }
+    let mut error = FitError { node_count: 1, ..FitError::default() };
+    let plugin = status.plugin;
+    error.diagnosis.nodes.explicit.insert(node.to_owned(), status);
+    Failure::unschedulable(&error.to_string(), [plugin].into())
+}
+
+/// `numFeasibleNodesToFind`: all of a hundred; of more a share that shrinks from a half to a twentieth.
+fn num_feasible_nodes_to_find(nodes: usize) -> usize {
+    if nodes < MIN_FEASIBLE_NODES {
+        return nodes;
+    }
+    let percentage = 50usize.saturating_sub(nodes / 125).max(MIN_FEASIBLE_PERCENTAGE);
+    (nodes * percentage / 100).max(MIN_FEASIBLE_NODES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_nodes_only_some_are_asked() {
+        let cases = [(10, 10), (99, 99), (100, 100), (1000, 420), (6000, 300), (10_000, 500)];
+        for (nodes, wanted) in cases {
+            assert_eq!(num_feasible_nodes_to_find(nodes), wanted, "{nodes}");
+        }
+    }
+}
