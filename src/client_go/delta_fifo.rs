@@ -20,6 +20,9 @@ use super::indexer::Indexer;
 use super::reflector::ReflectorStore;
 use crate::apimachinery::object::Object;
 
+/// For how many keys room is kept while nothing waits.
+const KEPT_CAPACITY: usize = 1024;
+
 /// One thing that happened to an object (`cache.Delta`).
 #[derive(Clone, Debug)]
 pub enum Delta {
@@ -139,7 +142,10 @@ impl DeltaFifo {
     fn pop_ready(&self, at_most: usize, process: &mut impl FnMut(&Arc<str>, Deltas, bool)) -> usize {
         let mut state = self.lock();
         for popped in 0..at_most {
-            let Some(key) = state.queue.pop_front() else { return popped };
+            let Some(key) = state.queue.pop_front() else {
+                state.shrink();
+                return popped;
+            };
             let is_initial = state.initial_population_count > 0;
             state.initial_population_count = state.initial_population_count.saturating_sub(1);
             let deltas = state.items.remove(&key).expect("a key is in the queue only with its deltas");
@@ -219,6 +225,14 @@ impl State {
                 self.items.insert(key.clone(), vec![delta]);
                 self.queue.push_back(key);
             }
+        }
+    }
+
+    /// Gives back the room that a long list took: between lists there is little in here.
+    fn shrink(&mut self) {
+        if self.items.capacity() > KEPT_CAPACITY {
+            self.items.shrink_to(KEPT_CAPACITY);
+            self.queue.shrink_to(KEPT_CAPACITY);
         }
     }
 

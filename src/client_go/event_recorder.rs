@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::client::Client;
 use super::event_correlator::{Correlated, EventCorrelator};
 use super::reference::ObjectReference;
-use super::tasks::Tasks;
+use super::tasks::{Tasks, run_once};
 use crate::apimachinery::names;
 use crate::apimachinery::object::{Object, object_key};
 use crate::apimachinery::options::PatchType;
@@ -98,7 +98,8 @@ impl EventBroadcaster {
         let mut sink = Sink { client, entropy, correlator, last_nanoseconds: 0 };
         tasks.spawn("event broadcaster", async move {
             while let Some((event, cause)) = events.recv().await {
-                sink.record(event, cause).await;
+                // A panic over one event must not silence all that come after it.
+                run_once("event broadcaster", sink.record(event, cause)).await;
             }
         });
     }

@@ -124,8 +124,8 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// None if it panicked, which was logged then.
-async fn run_once(name: &str, future: impl Future<Output = ()>) -> Option<()> {
+/// Runs `future`; none if it panicked, which was logged then.
+pub(super) async fn run_once(name: &str, future: impl Future<Output = ()>) -> Option<()> {
     match AssertUnwindSafe(future).catch_unwind().await {
         Ok(()) => Some(()),
         Err(panic) => {
