@@ -1,8 +1,10 @@
-//! Taking up pods that an earlier kubelet of the node left running: their status is all that is known of them.
+//! Taking up pods that an earlier kubelet of the node left running: their status is all that is known of
+//! them.
 
 use super::pod_workers::{NodeRuntime, PodWorker, Sandbox, WorkerState};
-use super::runtime::{Container, State, Terminated, World};
+use super::runtime::{Container, State, Terminated};
 use super::stages::Exit;
+use super::world::World;
 use crate::apimachinery::time::Time;
 use crate::apis::views::pod::{self, Container as Spec, ContainerStatus};
 

@@ -1,8 +1,8 @@
 //! The kubelet's sync loop (`syncLoop`, `syncLoopIteration`): what its pods should be, and what is due.
 //! Next: kubelet/pod_workers.rs
 //!
-//! One task per node does everything: it hears of its pods from a watch, syncs those that changed or have something
-//! due, and keeps a few status writes under way. Pods that only run cost nothing.
+//! One task per node does everything: it hears of its pods from a watch, syncs those that changed or have
+//! something due, and keeps a few status writes under way. Pods that only run cost nothing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -17,8 +17,8 @@ use super::node_config::NodeConfig;
 use super::node_status;
 use super::pod_addresses::PodAddresses;
 use super::pod_workers::{NodeRuntime, PodWorker, WorkerState};
-use super::runtime::Happening;
 use super::status_manager::{StatusManager, Write, fingerprint};
+use super::world::Happening;
 use crate::apimachinery::fields::FieldSelector;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::status::Status;
@@ -55,7 +55,8 @@ pub(super) struct KubeletState {
     pub(super) workers: HashMap<Arc<str>, Entry>,
     /// The pods that want to be synced at a time: a uid is in here if and only if its entry has a timer.
     timers: BTreeSet<(Time, Arc<str>)>,
-    /// What was heard of pods and not looked at yet, the newest of each. Bound: one for each pod of this node.
+    /// What was heard of pods and not looked at yet, the newest of each. Bound: one for each pod of this
+    /// node.
     pending: BTreeMap<Arc<str>, Option<Arc<Object>>>,
     statuses: StatusManager,
 }
@@ -70,8 +71,8 @@ pub(super) struct Entry {
 }
 
 impl Kubelet {
-    /// A kubelet that has not begun. The context is its own: its client asks as `system:node:NAME`, its recorder's
-    /// host is the node. An unusable pod CIDR is refused.
+    /// A kubelet that has not begun. The context is its own: its client asks as `system:node:NAME`, its
+    /// recorder's host is the node. An unusable pod CIDR is refused.
     pub fn new(context: ComponentContext, config: NodeConfig) -> Result<Kubelet, String> {
         let cidr = &config.pod_cidr;
         let addresses = PodAddresses::new(cidr).ok_or_else(|| format!("invalid pod CIDR {cidr:?}"))?;
@@ -216,7 +217,8 @@ impl Kubelet {
         let mut state = self.state();
         state.statuses.finish(uid);
         let Err(status) = result else { return };
-        tracing::warn!(node = self.node_name(), %uid, status = %status.message, "failed to update status for pod");
+        let (node, status) = (self.node_name(), &status.message);
+        tracing::warn!(node, %uid, %status, "failed to update status for pod");
         let due = self.shared.context.clock.now() + SYNC_RETRY;
         let KubeletState { workers, timers, .. } = &mut *state;
         let Some(entry) = workers.get_mut(uid) else { return };
@@ -279,7 +281,8 @@ fn remove_pod(state: &mut KubeletState, uid: &Arc<str>) {
     }
 }
 
-/// The kubelet's only source of pods (`pkg/kubelet/config`, apiserver): the newest of each is kept for the loop.
+/// The kubelet's only source of pods (`pkg/kubelet/config`, apiserver): the newest of each is kept for the
+/// loop.
 struct PodConfig {
     shared: Arc<Shared>,
 }

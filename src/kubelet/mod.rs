@@ -1,11 +1,12 @@
 //! The kubelet: one for each simulated node, with an identity of its own.
 //!
-//! What comes in: the pods that are bound to its node, by a watch, and time. What goes out: its Node and its Lease,
-//! the status of its pods, Events, and the deletes that end a graceful deletion. It must not know other nodes, the
-//! scheduler or a controller: all that it knows of the cluster it learns from the apiserver.
+//! What comes in: the pods that are bound to its node, by a watch, and time. What goes out: its Node and its
+//! Lease, the status of its pods, Events, and the deletes that end a graceful deletion. It must not know
+//! other nodes, the scheduler or a controller: all that it knows of the cluster it learns from the
+//! apiserver.
 //!
-//! Nothing runs: a simulated runtime plays sandboxes and containers as state machines on the cluster's clock. What
-//! becomes of them is data, in `manifests/stages`.
+//! Nothing runs: a simulated runtime plays sandboxes and containers as state machines on the cluster's
+//! clock. What becomes of them is data, in `manifests/stages`.
 
 pub mod kubelet;
 
@@ -16,6 +17,7 @@ mod node_status;
 pub mod pod_workers;
 
 pub mod runtime;
+pub mod world;
 
 pub mod stages;
 

@@ -1,4 +1,5 @@
-//! The node's Lease in `kube-node-lease`, which says that its kubelet lives (`component-helpers/apimachinery/lease`).
+//! The node's Lease in `kube-node-lease`, which says that its kubelet lives
+//! (`component-helpers/apimachinery/lease`).
 
 use std::sync::Arc;
 

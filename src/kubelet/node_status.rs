@@ -1,7 +1,8 @@
-//! The node itself: its registration, its status, its Lease (`pkg/kubelet/kubelet_node_status.go`, `nodestatus`).
+//! The node itself: its registration, its status, its Lease (`pkg/kubelet/kubelet_node_status.go`,
+//! `nodestatus`).
 //!
-//! The Lease says that the kubelet lives and is renewed often; the status is written when it changes, and every five
-//! minutes all the same.
+//! The Lease says that the kubelet lives and is renewed often; the status is written when it changes, and
+//! every five minutes all the same.
 
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ use crate::apis::core::node::NODES;
 use crate::apis::views::node::Node;
 use crate::client_go::reference::ObjectReference;
 
-/// How often it is looked whether the status changed (`--node-status-update-frequency`), and the Lease is renewed.
+/// How often it is looked whether the status changed (`--node-status-update-frequency`), and the Lease is
+/// renewed.
 const UPDATE_PERIOD: Duration = Duration::from_secs(10);
 /// How often the status is written although it did not (`nodeStatusReportFrequency`).
 const REPORT_PERIOD: Duration = Duration::from_secs(300);
@@ -65,7 +67,8 @@ pub(super) async fn run(kubelet: Kubelet) {
     let (mut reported_at, mut reported_images) = (context.clock.now(), 0);
     loop {
         if let Err(status) = lease.renew(&context.client, context.clock.now()).await {
-            tracing::debug!(node = kubelet.node_name(), status = %status.message, "failed to ensure lease exists");
+            let (node, status) = (kubelet.node_name(), &status.message);
+            tracing::debug!(node, %status, "failed to ensure lease exists");
         }
         context.clock.sleep(context.entropy.jitter(UPDATE_PERIOD, 0.04)).await;
         let (now, images) = (context.clock.now(), kubelet.state().node.images.count());
@@ -76,7 +79,7 @@ pub(super) async fn run(kubelet: Kubelet) {
         match report(&kubelet, now).await {
             Ok(()) => (reported_at, reported_images) = (now, images),
             Err(status) => {
-                tracing::warn!(node = kubelet.node_name(), status = %status.message, "error updating node status");
+                tracing::warn!(node = kubelet.node_name(), status = %status.message, "updating node status");
             }
         }
     }
@@ -186,7 +189,9 @@ fn status(config: &NodeConfig, images: &[(String, u64)], now: Time) -> Value {
         "conditions": CONDITIONS.iter().map(condition).collect::<Vec<_>>(),
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
         "nodeInfo": node_info(config),
-        "runtimeHandlers": [{"name": "", "features": {"recursiveReadOnlyMounts": true, "userNamespaces": true}}],
+        "runtimeHandlers": [
+            {"name": "", "features": {"recursiveReadOnlyMounts": true, "userNamespaces": true}},
+        ],
         "features": {"supplementalGroupsPolicy": true},
     });
     if !images.is_empty() {

@@ -13,8 +13,8 @@ pub struct PodAddresses {
 }
 
 impl PodAddresses {
-    /// Of a range as `10.244.1.0/24`: not its first address, which is the network's, nor the second, which is the
-    /// gateway's, nor the last.
+    /// Of a range as `10.244.1.0/24`: not its first address, which is the network's, nor the second, which
+    /// is the gateway's, nor the last.
     pub fn new(cidr: &str) -> Option<PodAddresses> {
         let (address, length) = cidr.split_once('/')?;
         let length: u32 = length.parse().ok().filter(|length| (8..=30).contains(length))?;

@@ -72,8 +72,8 @@ pub fn to_value(conditions: &[Condition]) -> Value {
     written.collect()
 }
 
-/// Adds what a strategic merge patch needs beside the conditions themselves: a null for each text that is to vanish,
-/// and the order in which they stand. `old` are the conditions that the pod has.
+/// Adds what a strategic merge patch needs beside the conditions themselves: a null for each text that is to
+/// vanish, and the order in which they stand. `old` are the conditions that the pod has.
 pub fn complete_patch(status: &mut Value, old: &[Condition]) {
     let Some(conditions) = status["conditions"].as_array_mut() else { return };
     for condition in conditions.iter_mut() {

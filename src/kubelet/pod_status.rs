@@ -1,4 +1,5 @@
-//! The status of a pod as its node sees it (`generateAPIPodStatus`, `convertToAPIContainerStatuses`, `getPhase`).
+//! The status of a pod as its node sees it (`generateAPIPodStatus`, `convertToAPIContainerStatuses`,
+//! `getPhase`).
 
 use serde_json::{Map, Value, json};
 
@@ -28,7 +29,8 @@ impl PodWorker {
         !self.containers.iter().any(Container::has_run) && self.init_containers.iter().zip(specs).any(waits)
     }
 
-    /// The whole status at `now`. Remembers the conditions, so that their times of transition stay until they change.
+    /// The whole status at `now`. Remembers the conditions, so that their times of transition stay until
+    /// they change.
     pub fn status(&mut self, host_ip: &str, now: Time) -> Value {
         let generation = self.object.metadata.generation;
         let phase = self.phase();

@@ -1,17 +1,17 @@
-//! Pod workers: each pod of the node as a state machine (`syncPod`, `syncTerminatingPod`, `syncTerminatedPod`).
+//! Pod workers: each pod of the node as a state machine (`syncPod`, `syncTerminatingPod`,
+//! `syncTerminatedPod`).
 //!
-//! Upstream gives each pod a goroutine. Here a worker is a value that is asked to sync when its pod changes or when
-//! something that it waits for is due; between that it costs its bytes and nothing else.
-//!
-//! Next: [`super::pod_status`]
+//! Upstream gives each pod a goroutine. Here a worker is a value that is asked to sync when its pod changes
+//! or when something that it waits for is due; between that it costs its bytes and nothing else.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::images::ImageStore;
 use super::pod_addresses::PodAddresses;
-use super::runtime::{Container, Happening, RestartPolicy, State, World, after};
+use super::runtime::{Container, RestartPolicy, State, after};
 use super::stages::{Next, StageSet, Step};
+use super::world::{Happening, World};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::views::meta::Condition;
@@ -256,7 +256,8 @@ impl PodWorker {
         (true, due)
     }
 
-    /// Whether nothing of it will run again: all containers have ended, or an init container has failed for good.
+    /// Whether nothing of it will run again: all containers have ended, or an init container has failed for
+    /// good.
     fn is_finished(&self) -> bool {
         let failed = |container: &Container| container.is_done() && !container.has_succeeded();
         self.init_containers.iter().any(failed) || self.containers.iter().all(Container::is_done)

@@ -1,20 +1,17 @@
 //! The simulated container runtime (CRI): a container as a state machine on the clock.
 //!
-//! A container never waits by itself: it says when its next step is due and takes it when it is asked. Steps that
-//! take no time are taken in one go, so that a pod without delays is Pending in one moment and Running and ready in
-//! the same.
+//! A container never waits by itself: it says when its next step is due and takes it when it is asked. Steps
+//! that take no time are taken in one go, so that a pod without delays is Pending in one moment and Running
+//! and ready in the same.
 
 use std::time::Duration;
 
 use super::backoff::Backoff;
-use super::images::{self, ImageStore};
-use super::selector::StageSubject;
-use super::stages::{Exit, Failure, Next, StageSet, Step};
-use super::{durations, process};
-use crate::apimachinery::object::ObjectMeta;
+use super::stages::{Exit, Failure, Next, Step};
+use super::world::World;
+use super::{durations, images, process};
 use crate::apimachinery::time::Time;
 use crate::apis::views::pod::{Container as Spec, Pod};
-use crate::entropy::Entropy;
 
 /// Between a failed pull and the status that says so: upstream, the next time that the pod is looked at.
 const BACKOFF_SHOWS_AFTER: Duration = Duration::from_secs(1);
@@ -122,68 +119,6 @@ enum Task {
     },
     /// It has ended for good.
     Done,
-}
-
-/// What happened and is told as an Event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Happening {
-    /// The container's name; empty when it is about the pod.
-    pub container: String,
-    /// Whether that is an init container.
-    pub is_init: bool,
-    /// `Normal` or `Warning`.
-    pub event_type: &'static str,
-    /// As `Pulled`.
-    pub reason: &'static str,
-    /// For people.
-    pub message: String,
-}
-
-/// What the steps of one pod's containers need.
-pub struct World<'a> {
-    /// The moment in which everything happens.
-    pub now: Time,
-    /// The pod.
-    pub pod: &'a Pod,
-    /// Its metadata.
-    pub metadata: &'a ObjectMeta,
-    /// How steps go.
-    pub stages: &'a StageSet,
-    /// The node's images.
-    pub images: &'a mut ImageStore,
-    /// For ids and jitter.
-    pub entropy: &'a Entropy,
-    /// What happened.
-    pub happenings: &'a mut Vec<Happening>,
-}
-
-impl Happening {
-    /// The part of the pod that it is about, as `spec.containers{web}`.
-    pub fn field_path(&self) -> String {
-        let list = if self.is_init { "initContainers" } else { "containers" };
-        if self.container.is_empty() { String::new() } else { format!("spec.{list}{{{}}}", self.container) }
-    }
-}
-
-impl World<'_> {
-    /// How long a step takes and how it ends.
-    pub fn stage(&self, step: Step, spec: &Spec, restart_count: i64) -> (Duration, Next) {
-        let subject = StageSubject::of(self.pod, &self.metadata.namespace, spec, restart_count);
-        let stage = self.stages.stage(step, &subject);
-        (stage.delay.draw(self.entropy), stage.next.clone())
-    }
-
-    /// Notes what happened to a container.
-    pub fn note(&mut self, spec: &Spec, event_type: &'static str, reason: &'static str, message: String) {
-        let is_init = self.pod.spec.init_containers.iter().any(|init| std::ptr::eq(init, spec));
-        let container = spec.name.clone();
-        self.happenings.push(Happening { container, is_init, event_type, reason, message });
-    }
-
-    fn pod_name(&self) -> String {
-        let ObjectMeta { name, namespace, uid, .. } = self.metadata;
-        format!("{name}_{namespace}({uid})")
-    }
 }
 
 impl RestartPolicy {
@@ -341,7 +276,8 @@ impl Container {
     /// CRI `PullImage`, unless the image is there and the policy is content with that.
     fn pull(&mut self, spec: &Spec, world: &mut World<'_>) {
         let image = &spec.image;
-        // Images with the policy Never were brought by whoever wrote it: nothing simulated can have lost them.
+        // Images with the policy Never were brought by whoever wrote it: nothing simulated can have lost
+        // them.
         if spec.image_pull_policy == "Never"
             || (world.images.has(image) && spec.image_pull_policy != "Always")
         {
@@ -361,10 +297,8 @@ impl Container {
         world.images.add(image);
         let took = (world.now - began).to_std().unwrap_or_default().max(Duration::from_millis(1));
         let (took, size) = (durations::format(took), images::size_bytes(image));
-        let text = format!(
-            "Successfully pulled image {image:?} in {took} ({took} including waiting). Image size: {size} bytes."
-        );
-        world.note(spec, "Normal", "Pulled", text);
+        let took = format!("Successfully pulled image {image:?} in {took} ({took} including waiting).");
+        world.note(spec, "Normal", "Pulled", format!("{took} Image size: {size} bytes."));
         self.create(spec, world);
     }
 

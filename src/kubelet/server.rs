@@ -1,6 +1,7 @@
 //! What a kubelet answers when the apiserver asks it (`pkg/kubelet/server`): the logs of its containers.
 //!
-//! Here nobody opens a socket: whoever builds the cluster hands the apiserver a way to find the kubelet of a node.
+//! Here nobody opens a socket: whoever builds the cluster hands the apiserver a way to find the kubelet of a
+//! node.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -66,9 +67,8 @@ struct LogStream {
 impl Kubelet {
     /// `GetKubeletContainerLogs`: what a container has said, line by line.
     ///
-    /// # Errors
-    /// 404 when the pod is not on this node; 400 when the container is none of the pod's or has not run yet, in the
-    /// words of the real kubelet.
+    /// # Errors 404 when the pod is not on this node; 400 when the container is none of the pod's or has not
+    /// run yet, in the words of the real kubelet.
     pub fn container_logs(
         &self,
         namespace: &str,

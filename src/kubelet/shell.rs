@@ -1,8 +1,9 @@
-//! The few words of shell that examples are made of, so that `sh -c 'echo hello; sleep 30; exit 1'` does just that.
+//! The few words of shell that examples are made of, so that `sh -c 'echo hello; sleep 30; exit 1'` does
+//! just that.
 //!
 //! Lists (`;`, `&&`, `||`), `while true`/`until false`, `for x in ...`, variables, `$(date)`, `$(hostname)`,
-//! `$((i+1))`, and the commands `echo`, `sleep`, `true`, `false`, `exit`, `date`, `hostname`. Whatever else stands in
-//! a script makes the whole script unknown, which is better than half of it being played.
+//! `$((i+1))`, and the commands `echo`, `sleep`, `true`, `false`, `exit`, `date`, `hostname`. Whatever else
+//! stands in a script makes the whole script unknown, which is better than half of it being played.
 
 use std::time::Duration;
 

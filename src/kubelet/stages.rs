@@ -1,8 +1,9 @@
 //! Stages: what the simulated node does with a container, as data (in the manner of kwok's `Stage`).
 //!
-//! A container's life is a row of steps: its sandbox is made, its image pulled, it is started, it becomes ready, it
-//! runs, it is stopped. At each step the first stage that selects the container says how long the step takes and
-//! how it ends. The stages of `manifests/stages` are built in; whatever is added comes before them.
+//! A container's life is a row of steps: its sandbox is made, its image pulled, it is started, it becomes
+//! ready, it runs, it is stopped. At each step the first stage that selects the container says how long the
+//! step takes and how it ends. The stages of `manifests/stages` are built in; whatever is added comes before
+//! them.
 
 use std::sync::Arc;
 use std::time::Duration;

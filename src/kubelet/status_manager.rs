@@ -1,8 +1,8 @@
 //! The status manager: which pod statuses are to be written, and writing them (`pkg/kubelet/status`).
 //!
-//! A status is written whole, and only the newest of a pod: what changes while a write is on its way waits for its
-//! end and goes as one. When nothing of a deleted pod runs any more its final status is written, and then the delete
-//! with no grace that makes it go.
+//! A status is written whole, and only the newest of a pod: what changes while a write is on its way waits
+//! for its end and goes as one. When nothing of a deleted pod runs any more its final status is written, and
+//! then the delete with no grace that makes it go.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hasher};

@@ -1,7 +1,8 @@
-//! Golden stories: a pod in YAML, and what its status and its events are from moment to moment, with symbolic times.
+//! Golden stories: a pod in YAML, and what its status and its events are from moment to moment, with
+//! symbolic times.
 //!
-//! `tests/golden/stages/NAME.yaml` holds a pod, then optionally `{deleteAt: 5s, until: 60s}`, then what comes out.
-//! With `KUBARIUM_UPDATE_GOLDEN=1` the last part is written anew.
+//! `tests/golden/stages/NAME.yaml` holds a pod, then optionally `{deleteAt: 5s, until: 60s}`, then what
+//! comes out. With `KUBARIUM_UPDATE_GOLDEN=1` the last part is written anew.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,7 +67,7 @@ fn tell(mut pod: Value, delete_at: Option<Duration>, until: Duration) -> Vec<Val
         }
         let mut happenings = Vec::new();
         worker.sync(&mut node, now, &mut happenings);
-        let event = |h: super::runtime::Happening| format!("{} {} {}", h.event_type, h.reason, h.message);
+        let event = |h: super::world::Happening| format!("{} {} {}", h.event_type, h.reason, h.message);
         let events: Vec<String> = happenings.into_iter().map(event).collect();
         let status = symbolic(worker.status("10.0.0.1", now));
         let at = format!("T+{}", durations::format((now - Time::UNIX_EPOCH).to_std().unwrap()));

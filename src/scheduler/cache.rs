@@ -1,8 +1,8 @@
 //! The scheduler's cache: nodes with the pods on them, those included whose binding is still on its way
 //! (`backend/cache`).
 //!
-//! A pod is assumed on its node as soon as it is chosen, so that the next pod sees the room that is left. It stays
-//! assumed until the watch shows it bound, or until its binding fails and it is forgotten.
+//! A pod is assumed on its node as soon as it is chosen, so that the next pod sees the room that is left. It
+//! stays assumed until the watch shows it bound, or until its binding fails and it is forgotten.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};

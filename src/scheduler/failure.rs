@@ -1,5 +1,5 @@
-//! What becomes of a pod that could not be scheduled (`handleSchedulingFailure`): back into the queue, an Event, the
-//! condition `PodScheduled=False`, and the evictions that make room for it.
+//! What becomes of a pod that could not be scheduled (`handleSchedulingFailure`): back into the queue, an
+//! Event, the condition `PodScheduled=False`, and the evictions that make room for it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

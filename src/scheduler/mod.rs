@@ -1,8 +1,9 @@
 //! The scheduler (kube-scheduler): finds a node for every pod that has none.
 //!
-//! What comes in: pods and nodes, by watches. What goes out: bindings, the `PodScheduled` condition and Events of pods
-//! that fit nowhere, and now and then the deletion of a pod that must make room. It must not know a kubelet or a
-//! controller, and decides one pod at a time on what its cache knows; only the bindings are written side by side.
+//! What comes in: pods and nodes, by watches. What goes out: bindings, the `PodScheduled` condition and
+//! Events of pods that fit nowhere, and now and then the deletion of a pod that must make room. It must not
+//! know a kubelet or a controller, and decides one pod at a time on what its cache knows; only the bindings
+//! are written side by side.
 
 pub mod scheduler;
 

@@ -1,9 +1,9 @@
 //! The scheduling queue (`backend/queue.PriorityQueue`): pods that wait to be placed.
 //!
-//! A pod is in one of three places: *active*, to be tried next, in the order of QueueSort; *backing off*, after a failed
-//! try, for one to ten seconds; or *unschedulable*, until something happens that a plugin which rejected it cares about,
-//! and at the latest after five minutes. While it is being tried it is in none: what happens meanwhile is noted, and
-//! looked at when it comes back.
+//! A pod is in one of three places: *active*, to be tried next, in the order of QueueSort; *backing off*,
+//! after a failed try, for one to ten seconds; or *unschedulable*, until something happens that a plugin
+//! which rejected it cares about, and at the latest after five minutes. While it is being tried it is in
+//! none: what happens meanwhile is noted, and looked at when it comes back.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -105,8 +105,8 @@ impl SchedulingQueue {
         inner.nominated.remove(uid);
     }
 
-    /// The next pod to try, as soon as there is one. [`SchedulingQueue::done`] or one of the others that put it back
-    /// must follow.
+    /// The next pod to try, as soon as there is one. [`SchedulingQueue::done`] or one of the others that put
+    /// it back must follow.
     pub async fn pop(&self) -> QueuedPodInfo {
         loop {
             let wait = {
@@ -114,7 +114,10 @@ impl SchedulingQueue {
                 if let Some(info) = self.try_pop(&mut inner) {
                     return info;
                 }
-                inner.backoff.first().map(|(until, _)| (*until - self.clock.now()).to_std().unwrap_or_default())
+                inner
+                    .backoff
+                    .first()
+                    .map(|(until, _)| (*until - self.clock.now()).to_std().unwrap_or_default())
             };
             tokio::select! {
                 () = self.changed.notified() => {}
@@ -123,13 +126,15 @@ impl SchedulingQueue {
         }
     }
 
-    /// The pod needs no more trying, or its fate is no longer the queue's: what happened meanwhile is forgotten.
+    /// The pod needs no more trying, or its fate is no longer the queue's: what happened meanwhile is
+    /// forgotten.
     pub fn done(&self, uid: &str) {
         self.lock().in_flight.remove(uid);
     }
 
-    /// `AddUnschedulableIfNotPresent`: a try has failed. Without plugins that rejected it something went wrong, and it
-    /// is tried again after a back-off; else it waits for what helps, unless that has happened meanwhile.
+    /// `AddUnschedulableIfNotPresent`: a try has failed. Without plugins that rejected it something went
+    /// wrong, and it is tried again after a back-off; else it waits for what helps, unless that has happened
+    /// meanwhile.
     pub fn add_unschedulable(&self, mut info: QueuedPodInfo) {
         let mut inner = self.lock();
         let noted = inner.in_flight.remove(info.pod.uid()).unwrap_or_default();
@@ -152,7 +157,8 @@ impl SchedulingQueue {
         }
     }
 
-    /// `MoveAllToActiveOrBackoffQueue`: something happened. Pods whose rejecting plugins think it worth a try move on.
+    /// `MoveAllToActiveOrBackoffQueue`: something happened. Pods whose rejecting plugins think it worth a
+    /// try move on.
     pub fn move_all(&self, occurrence: Occurrence) {
         let occurrence = Arc::new(occurrence);
         let mut inner = self.lock();
@@ -162,7 +168,8 @@ impl SchedulingQueue {
         let helped = |waiting: &&Waiting| {
             waiting.place == Place::Unschedulable && self.is_worth_it(&waiting.info, &occurrence)
         };
-        let helped: Vec<QueuedPodInfo> = inner.pods.values().filter(helped).map(|waiting| waiting.info.clone()).collect();
+        let helped: Vec<QueuedPodInfo> =
+            inner.pods.values().filter(helped).map(|waiting| waiting.info.clone()).collect();
         for info in helped {
             inner.take(info.pod.uid());
             self.move_on(&mut inner, info);
@@ -177,7 +184,8 @@ impl SchedulingQueue {
                 && waiting.info.gated_by.is_none()
                 && (now - waiting.info.timestamp).to_std().is_ok_and(|age| age > MAX_UNSCHEDULABLE)
         };
-        let stale: Vec<QueuedPodInfo> = inner.pods.values().filter(is_stale).map(|waiting| waiting.info.clone()).collect();
+        let stale: Vec<QueuedPodInfo> =
+            inner.pods.values().filter(is_stale).map(|waiting| waiting.info.clone()).collect();
         for info in stale {
             inner.take(info.pod.uid());
             self.move_on(&mut inner, info);
@@ -203,8 +211,8 @@ impl SchedulingQueue {
         inner.nominated.values().filter(goes_first).cloned().collect()
     }
 
-    /// From the active pods or, when there is none, from those that back off without an error: waiting out a back-off
-    /// while there is nothing else to do helps nobody (`SchedulerPopFromBackoffQ`).
+    /// From the active pods or, when there is none, from those that back off without an error: waiting out a
+    /// back-off while there is nothing else to do helps nobody (`SchedulerPopFromBackoffQ`).
     fn try_pop(&self, inner: &mut Inner) -> Option<QueuedPodInfo> {
         let now = self.clock.now();
         while let Some((_, uid)) = inner.backoff.first().filter(|(until, _)| *until <= now).cloned() {

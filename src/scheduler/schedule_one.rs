@@ -1,6 +1,8 @@
-//! One attempt to schedule one pod (`ScheduleOne`): the scheduling cycle, which decides, and the binding cycle, which
-//! writes, and which the next attempt does not wait for.
+//! One attempt to schedule one pod (`ScheduleOne`).
 //! Next: scheduler/framework/runtime.rs
+//!
+//! The scheduling cycle decides, and takes one pod at a time. The binding cycle writes; the next attempt
+//! does not wait for it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -83,10 +85,11 @@ impl Scheduler {
         }
         let mut state = CycleState::default();
         let node = self.schedule_pod(pod, &snapshot, &mut state, cursor, step)?;
-        self.shared.context.client.flow().record_with(step.cause(), || Step::Assumed {
-            pod: pod.object.key().into(),
-            node: node.clone(),
-        });
+        self.shared
+            .context
+            .client
+            .flow()
+            .record_with(step.cause(), || Step::Assumed { pod: pod.object.key().into(), node: node.clone() });
         if !self.shared.cache.assume(pod.clone(), &node) {
             return Err(Failure::error("pod is in the cache, so can't be assumed"));
         }

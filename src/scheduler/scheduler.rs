@@ -41,8 +41,9 @@ pub(super) struct Shared {
 }
 
 impl Scheduler {
-    /// A scheduler with the default plugins, which hears of pods and nodes once its context's informers are started.
-    /// The context is its own: its client asks as `system:kube-scheduler`, its recorder is `default-scheduler`.
+    /// A scheduler with the default plugins, which hears of pods and nodes once its context's informers are
+    /// started. The context is its own: its client asks as `system:kube-scheduler`, its recorder is
+    /// `default-scheduler`.
     pub fn new(context: ComponentContext) -> Scheduler {
         // Pods that have ended take no room: to this watch they are gone.
         let running = FieldSelector::parse("status.phase!=Succeeded,status.phase!=Failed");

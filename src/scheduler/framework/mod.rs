@@ -1,9 +1,11 @@
-//! The scheduling framework: the extension points of a scheduling attempt, and what plugins see of the cluster.
+//! The scheduling framework: the extension points of a scheduling attempt, and what plugins see of the
+//! cluster.
 //!
-//! Order of the points: PreEnqueue and QueueSort in the queue; then, in one attempt, PreFilter, Filter, PostFilter (only
-//! when nothing fits), PreScore, Score, Reserve, Permit; then, on their own, PreBind, Bind, PostBind. A plugin is one
-//! type that implements the points that it cares about. It must not know the queue or the cache: it sees a pod, nodes as
-//! they were when the attempt began, and what it wrote into the cycle's state itself.
+//! Order of the points: PreEnqueue and QueueSort in the queue; then, in one attempt, PreFilter, Filter,
+//! PostFilter (only when nothing fits), PreScore, Score, Reserve, Permit; then, on their own, PreBind, Bind,
+//! PostBind. A plugin is one type that implements the points that it cares about. It must not know the queue
+//! or the cache: it sees a pod, nodes as they were when the attempt began, and what it wrote into the
+//! cycle's state itself.
 
 pub mod plugin;
 
@@ -15,8 +17,8 @@ pub mod fit_error;
 
 pub mod cluster_event;
 
-pub mod pod_info;
 pub mod node_info;
+pub mod pod_info;
 
 pub mod resource;
 

@@ -75,8 +75,7 @@ impl NodeAffinity {
         let terms = &self.required.as_ref()?.node_selector_terms;
         let mut names = BTreeSet::new();
         for term in terms {
-            let by_name =
-                |field: &&Expression| field.key == "metadata.name" && field.operator == "In";
+            let by_name = |field: &&Expression| field.key == "metadata.name" && field.operator == "In";
             let mut sets = term.match_fields.iter().filter(by_name);
             let mut found: BTreeSet<String> = sets.next()?.values.iter().cloned().collect();
             for other in sets {
@@ -142,10 +141,12 @@ mod tests {
         let labels = [("zone", "a"), ("cores", "8")].map(|(key, value)| (key.into(), value.into()));
         let node = ObjectMeta { name: "node-1".into(), labels: labels.into(), ..ObjectMeta::default() };
         let expression = |key, operator, values: &[&str]| {
-            json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]})
+            let expression = json!({"key": key, "operator": operator, "values": values});
+            json!({"matchExpressions": [expression]})
         };
         let field = |operator, values: &[&str]| {
-            json!({"matchFields": [{"key": "metadata.name", "operator": operator, "values": values}]})
+            let field = json!({"key": "metadata.name", "operator": operator, "values": values});
+            json!({"matchFields": [field]})
         };
         let cases = [
             (expression("zone", "In", &["a", "b"]), true),

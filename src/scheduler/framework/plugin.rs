@@ -97,9 +97,13 @@ pub trait Plugin: Send + Sync {
         Status::success()
     }
 
-    /// When it fits nowhere: whether room can be made. Success with a nominated node ends the search; any other answer
-    /// adds its reasons to what the user is told.
-    fn post_filter(&self, _pod: &PodInfo, _cycle: &PostFilterCycle<'_>) -> (Option<PostFilterResult>, Status) {
+    /// When it fits nowhere: whether room can be made. Success with a nominated node ends the search; any
+    /// other answer adds its reasons to what the user is told.
+    fn post_filter(
+        &self,
+        _pod: &PodInfo,
+        _cycle: &PostFilterCycle<'_>,
+    ) -> (Option<PostFilterResult>, Status) {
         (None, Status::skip())
     }
 

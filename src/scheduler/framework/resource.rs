@@ -1,4 +1,5 @@
-//! Amounts of resources as numbers, and what a pod asks for (`framework.Resource`, `component-helpers/resource`).
+//! Amounts of resources as numbers, and what a pod asks for (`framework.Resource`,
+//! `component-helpers/resource`).
 
 use std::collections::BTreeMap;
 
@@ -71,14 +72,14 @@ impl Resource {
     }
 }
 
-/// What a pod asks for (`PodRequests`): its containers and sidecars together or, if that is more, an init container
-/// with the sidecars that started before it; and its overhead.
+/// What a pod asks for (`PodRequests`): its containers and sidecars together or, if that is more, an init
+/// container with the sidecars that started before it; and its overhead.
 pub fn pod_requests(pod: &Pod) -> Resource {
     requests(pod, |container| Resource::of(&container.resources.requests))
 }
 
-/// The same, where a container that asks for no CPU or no memory counts for a little of it: what spreads pods that
-/// ask for nothing.
+/// The same, where a container that asks for no CPU or no memory counts for a little of it: what spreads
+/// pods that ask for nothing.
 pub fn non_zero_requests(pod: &Pod) -> Resource {
     requests(pod, |container| {
         let requests = &container.resources.requests;
@@ -126,7 +127,10 @@ mod tests {
         let sidecar = |cpu: &str| json!({"restartPolicy": "Always", "resources": {"requests": {"cpu": cpu}}});
         let cases = [
             (json!({"containers": [container("1"), container("500m")]}), 1500),
-            (json!({"containers": [container("1")], "initContainers": [container("3"), container("2")]}), 3000),
+            (
+                json!({"containers": [container("1")], "initContainers": [container("3"), container("2")]}),
+                3000,
+            ),
             (json!({"containers": [container("1")], "initContainers": [sidecar("2"), container("3")]}), 5000),
             (json!({"containers": [container("2")], "initContainers": [container("3"), sidecar("2")]}), 4000),
             (json!({"containers": [container("1")], "overhead": {"cpu": "250m"}}), 1250),

@@ -1,4 +1,5 @@
 //! `Framework`: runs the plugins of a profile, point by point (`framework/runtime.frameworkImpl`).
+//! Next: scheduler/plugins/default_binder.rs
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -46,7 +47,12 @@ impl Framework {
     }
 
     /// Whether an event is worth another try of a pod that `rejected_by` rejected.
-    pub fn hint(&self, pod: &PodInfo, rejected_by: &BTreeSet<&'static str>, occurrence: &Occurrence) -> QueueingHint {
+    pub fn hint(
+        &self,
+        pod: &PodInfo,
+        rejected_by: &BTreeSet<&'static str>,
+        occurrence: &Occurrence,
+    ) -> QueueingHint {
         let worth_it = |plugin: &dyn Plugin| {
             rejected_by.contains(plugin.name())
                 && plugin.events_to_register().contains(&occurrence.event)
@@ -173,7 +179,8 @@ impl Framework {
                 return status.by(plugin.name());
             }
         }
-        let Some((name, bind)) = self.all().find_map(|plugin| Some((plugin.name(), plugin.bind(request)?))) else {
+        let Some((name, bind)) = self.all().find_map(|plugin| Some((plugin.name(), plugin.bind(request)?)))
+        else {
             return Status::error("no bind plugin bound the pod");
         };
         let status = bind.await;

@@ -1,7 +1,8 @@
-//! DefaultPreemption: makes room for a pod by evicting pods of lower priority (`framework/preemption.Evaluator`).
+//! DefaultPreemption: makes room for a pod by evicting pods of lower priority
+//! (`framework/preemption.Evaluator`).
 //!
-//! It plays through what would happen on every node that might be helped, and takes the node where it hurts least.
-//! Disruption budgets are not looked at yet.
+//! It plays through what would happen on every node that might be helped, and takes the node where it hurts
+//! least. Disruption budgets are not looked at yet.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -83,7 +84,8 @@ fn find_candidates(pod: &PodInfo, cycle: &PostFilterCycle<'_>) -> (Vec<Candidate
     (candidates, statuses)
 }
 
-/// `SelectVictimsOnNode`: all of lower priority leave; then as many as have room come back, the important ones first.
+/// `SelectVictimsOnNode`: all of lower priority leave; then as many as have room come back, the important
+/// ones first.
 fn select_victims(
     pod: &PodInfo,
     node: &NodeInfo,

@@ -27,8 +27,8 @@ pub mod default_binder;
 use super::framework::plugin::Plugin;
 use super::framework::runtime::Weighted;
 
-/// The plugins of the profile `default-scheduler`. Filters that ask little and reject much come first; only what scores
-/// has a weight that matters.
+/// The plugins of the profile `default-scheduler`. Filters that ask little and reject much come first; only
+/// what scores has a weight that matters.
 pub fn default_plugins() -> Vec<Weighted> {
     let plugin = |plugin: Box<dyn Plugin>, weight| Weighted { plugin, weight };
     vec![

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::apimachinery::object::{Object, ObjectMeta};
-use crate::scheduler::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
+use crate::scheduler::framework::cluster_event::{
+    ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint,
+};
 use crate::scheduler::framework::node_affinity::has_labels;
 use crate::scheduler::framework::node_info::NodeInfo;
 use crate::scheduler::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot, default_normalize};
@@ -41,7 +43,11 @@ impl Plugin for NodeAffinity {
 
     fn filter(&self, _state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
         let fits = node.object.as_ref().is_some_and(|object| matches(pod, &object.metadata));
-        if fits { Status::success() } else { Status::unresolvable("node(s) didn't match Pod's node affinity/selector") }
+        if fits {
+            Status::success()
+        } else {
+            Status::unresolvable("node(s) didn't match Pod's node affinity/selector")
+        }
     }
 
     fn pre_score(&self, _: &mut CycleState, pod: &PodInfo, _: &[Arc<NodeInfo>]) -> Status {

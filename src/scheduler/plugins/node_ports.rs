@@ -1,6 +1,8 @@
 //! NodePorts: two pods cannot have the same port of a node.
 
-use crate::scheduler::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
+use crate::scheduler::framework::cluster_event::{
+    ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint,
+};
 use crate::scheduler::framework::node_info::NodeInfo;
 use crate::scheduler::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot};
 use crate::scheduler::framework::pod_info::{HostPort, PodInfo};

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use crate::apis::views::node::Node;
-use crate::scheduler::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
+use crate::scheduler::framework::cluster_event::{
+    ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint,
+};
 use crate::scheduler::framework::node_info::NodeInfo;
 use crate::scheduler::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin};
 use crate::scheduler::framework::pod_info::PodInfo;
@@ -54,12 +56,13 @@ impl Plugin for NodeResourcesFit {
 
     fn score(&self, _state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> i64 {
         let (asked, taken, all) = (&pod.non_zero_requests, &node.non_zero_requested, &node.allocatable);
-        let resources = [
-            (all.milli_cpu, taken.milli_cpu + asked.milli_cpu),
-            (all.memory, taken.memory + asked.memory),
-        ];
-        let known: Vec<i64> =
-            resources.iter().filter(|(all, _)| *all > 0).map(|(all, taken)| least_allocated(*all, *taken)).collect();
+        let resources =
+            [(all.milli_cpu, taken.milli_cpu + asked.milli_cpu), (all.memory, taken.memory + asked.memory)];
+        let known: Vec<i64> = resources
+            .iter()
+            .filter(|(all, _)| *all > 0)
+            .map(|(all, taken)| least_allocated(*all, *taken))
+            .collect();
         if known.is_empty() { 0 } else { known.iter().sum::<i64>() / known.len() as i64 }
     }
 }
@@ -82,9 +85,10 @@ fn insufficient(asked: &Resource, all: &Resource, taken: &Resource, pods: usize)
         ("memory", asked.memory, all.memory, taken.memory),
         ("ephemeral-storage", asked.ephemeral_storage, all.ephemeral_storage, taken.ephemeral_storage),
     ];
-    let others = asked.scalar.keys().map(|name| {
-        (name.as_str(), scalar(asked, name), scalar(all, name), scalar(taken, name))
-    });
+    let others = asked
+        .scalar
+        .keys()
+        .map(|name| (name.as_str(), scalar(asked, name), scalar(all, name), scalar(taken, name)));
     for (name, asked, all, taken) in amounts.into_iter().chain(others) {
         if asked > 0 && asked > all - taken {
             lacks.push(Insufficient { reason: format!("Insufficient {name}"), is_unresolvable: asked > all });
@@ -94,5 +98,9 @@ fn insufficient(asked: &Resource, all: &Resource, taken: &Resource, pods: usize)
 }
 
 fn least_allocated(all: i64, taken: i64) -> i64 {
-    if taken > all { 0 } else { (i128::from(all - taken) * i128::from(MAX_NODE_SCORE) / i128::from(all)) as i64 }
+    if taken > all {
+        0
+    } else {
+        (i128::from(all - taken) * i128::from(MAX_NODE_SCORE) / i128::from(all)) as i64
+    }
 }

@@ -2,7 +2,9 @@
 
 use crate::apis::views::node::{Node, Taint};
 use crate::apis::views::pod::{Pod, Toleration};
-use crate::scheduler::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
+use crate::scheduler::framework::cluster_event::{
+    ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint,
+};
 use crate::scheduler::framework::node_info::NodeInfo;
 use crate::scheduler::framework::plugin::{CycleState, Plugin, default_normalize};
 use crate::scheduler::framework::pod_info::PodInfo;
@@ -46,7 +48,8 @@ impl Plugin for TaintToleration {
     fn score(&self, _state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> i64 {
         let tolerations = &pod.pod.spec.tolerations;
         let repels = |taint: &&Taint| {
-            taint.effect == "PreferNoSchedule" && !tolerations.iter().any(|toleration| tolerates(toleration, taint))
+            taint.effect == "PreferNoSchedule"
+                && !tolerations.iter().any(|toleration| tolerates(toleration, taint))
         };
         node.node.spec.taints.iter().filter(repels).count() as i64
     }
@@ -84,7 +87,8 @@ mod tests {
 
     #[test]
     fn tolerations_tolerate_as_upstream() {
-        let taint = Taint { key: "a".into(), value: "1".into(), effect: "NoSchedule".into(), time_added: None };
+        let taint =
+            Taint { key: "a".into(), value: "1".into(), effect: "NoSchedule".into(), time_added: None };
         let cases: [(Value, bool); 8] = [
             (json!({"key": "a", "operator": "Equal", "value": "1", "effect": "NoSchedule"}), true),
             (json!({"key": "a", "value": "1"}), true),
