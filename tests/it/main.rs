@@ -1,3 +1,4 @@
 //! The integration tests: one binary, a module per capability.
 
+mod apiserver;
 mod tidy;

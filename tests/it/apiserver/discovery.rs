@@ -1,0 +1,82 @@
+//! Discovery, versions, health, metrics, OpenAPI.
+
+use super::*;
+
+#[tokio::test]
+async fn kinds_are_discovered() {
+    let server = Server::start().await;
+    assert_eq!(server.get("/api").await["versions"], json!(["v1"]));
+    let groups = server.get("/apis").await;
+    assert_eq!((&groups["kind"], &groups["groups"][0]["name"]), (&json!("APIGroupList"), &json!("apps")));
+    let apps = server.get("/apis/apps/v1").await;
+    let names: Vec<&str> = apps["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|resource| resource["name"].as_str().unwrap())
+        .collect();
+    assert!(names.contains(&"deployments") && names.contains(&"deployments/scale"));
+    assert_eq!(server.get("/apis/apps").await["preferredVersion"]["groupVersion"], "apps/v1");
+    assert_eq!(server.call("GET /apis/nothing.io/v1", &Value::Null).await.text, "404 page not found\n");
+}
+
+#[tokio::test]
+async fn discovery_is_aggregated_on_request() {
+    let server = Server::start().await;
+    let form = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    let answer = server.get_as("/apis", &format!("{form},application/json")).await;
+    assert_eq!((answer.code, answer.headers["content-type"].to_str().unwrap()), (200, form));
+    let list = answer.json();
+    assert_eq!(
+        (&list["kind"], &list["apiVersion"]),
+        (&json!("APIGroupDiscoveryList"), &json!("apidiscovery.k8s.io/v2"))
+    );
+    let resources = list["items"][0]["versions"][0]["resources"].as_array().unwrap().clone();
+    let deployments = resources.iter().find(|resource| resource["resource"] == "deployments").unwrap();
+    assert_eq!(deployments["scope"], "Namespaced");
+    assert_eq!(deployments["subresources"][0]["subresource"], "scale");
+    let etag = answer.headers["etag"].to_str().unwrap();
+    let again = server.call_with("GET /apis", &[("accept", form), ("if-none-match", etag)], "").await;
+    assert_eq!((again.code, again.text.as_str()), (304, ""));
+}
+
+#[tokio::test]
+async fn the_server_says_who_and_how_it_is() {
+    let server = Server::start().await;
+    let version = server.get("/version").await;
+    assert_eq!((&version["major"], &version["minor"]), (&json!("1"), &json!("36")));
+    assert!(version["gitVersion"].as_str().unwrap().starts_with("v1.36.2+kubarium-"));
+    for path in ["/healthz", "/livez", "/readyz", "/readyz/ping"] {
+        assert_eq!(server.call(&format!("GET {path}"), &Value::Null).await.text, "ok", "{path}");
+    }
+    assert_eq!(
+        server.call("GET /livez?verbose", &Value::Null).await.text,
+        "[+]ping ok\nlivez check passed\n"
+    );
+    let paths = server.get("/").await["paths"].as_array().unwrap().clone();
+    assert!(paths.contains(&json!("/apis/apps/v1")) && paths.contains(&json!("/readyz/ping")));
+    let metrics = server.call("GET /metrics", &Value::Null).await.text;
+    assert!(
+        metrics.contains("apiserver_request_total{code=\"201\",")
+            && metrics.contains("process_resident_memory_bytes")
+    );
+    assert!(metrics.contains("apiserver_storage_objects{resource=\"namespaces\"} 1"), "{metrics}");
+}
+
+#[tokio::test]
+async fn openapi_is_published_and_may_be_kept() {
+    let server = Server::start().await;
+    let index = server.get("/openapi/v3").await;
+    let url = index["paths"]["apis/apps/v1"]["serverRelativeURL"].as_str().unwrap().to_owned();
+    let kept = server.call(&format!("GET {url}"), &Value::Null).await;
+    assert_eq!(kept.headers["cache-control"].to_str().unwrap(), "public, immutable");
+    assert!(kept.json()["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"].is_object());
+    let moved = server.call("GET /openapi/v3/apis/apps/v1?hash=ABC", &Value::Null).await;
+    assert_eq!((moved.code, moved.headers["location"].to_str().unwrap()), (301, url.as_str()));
+    let v2 = server.get("/openapi/v2").await;
+    assert!(v2["definitions"]["io.k8s.api.core.v1.Pod"].is_object());
+    let protobuf =
+        server.get_as("/openapi/v2", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf").await;
+    let media_type = protobuf.headers["content-type"].to_str().unwrap();
+    assert_eq!(media_type, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
+}

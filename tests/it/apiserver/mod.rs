@@ -1,0 +1,164 @@
+//! The apiserver as a client meets it: requests in, codes, reasons and messages out, without a socket.
+
+mod discovery;
+mod errors;
+mod objects;
+mod security;
+mod watches;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
+use http_body_util::BodyExt;
+use kubarium::apimachinery::user::UserInfo;
+use kubarium::apimachinery::wire::{ApiRequest, ApiResponse, ApiService, InProcessUser};
+use kubarium::apis::scheme::Scheme;
+use kubarium::apiserver::config::ApiserverConfig;
+use kubarium::apiserver::handler_chain::Apiserver;
+use kubarium::apiserver::registry::Registry;
+use kubarium::apiserver::storage::Storage;
+use kubarium::clock::Clock;
+use kubarium::entropy::Entropy;
+use kubarium::etcd::{Kv, Options};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+/// An apiserver over a store in memory, and nothing else of a cluster.
+pub struct Server {
+    service: ApiService,
+    user: Arc<UserInfo>,
+}
+
+/// An answer, read to its end.
+pub struct Answer {
+    /// The HTTP status.
+    pub code: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body as text.
+    pub text: String,
+}
+
+impl Server {
+    /// With the namespace `default` and its service account; requests are an administrator's.
+    pub async fn start() -> Server {
+        let (clock, scheme) = (Clock::real(), Arc::new(Scheme::builtin()));
+        let kv = Kv::open(Options::default(), clock.clone()).expect("memory is there");
+        let storage = Storage::new(kv, clock.clone(), Entropy::seeded(1));
+        let registry = Registry::new(storage, scheme.clone(), clock.clone(), Entropy::seeded(2));
+        let mut config = ApiserverConfig::new(scheme, registry, clock, Entropy::seeded(3));
+        let token_user = Arc::new(UserInfo::authenticated("jane", &["developers"]));
+        config.static_tokens = vec![("secret".into(), token_user)];
+        let user = Arc::new(UserInfo::authenticated("admin", &["system:masters"]));
+        let server = Server { service: Apiserver::new(config), user };
+        server.create("/api/v1/namespaces", json!({"metadata": {"name": "default"}})).await;
+        let account = json!({"metadata": {"name": "default"}});
+        server.create("/api/v1/namespaces/default/serviceaccounts", account).await;
+        server
+    }
+
+    /// Sends a request as it is, in nobody's name.
+    pub async fn send(&self, request: ApiRequest) -> ApiResponse {
+        self.service.clone().oneshot(request).await.expect("answers are infallible")
+    }
+
+    /// A request of the administrator: `POST /path`, with a body unless it is null.
+    pub async fn call(&self, line: &str, body: &Value) -> Answer {
+        let text = if body.is_null() { String::new() } else { body.to_string() };
+        self.call_with(line, &[("content-type", "application/json")], text).await
+    }
+
+    /// The same with headers and a body as text.
+    pub async fn call_with(&self, line: &str, headers: &[(&str, &str)], body: impl Into<String>) -> Answer {
+        let mut request = request(line, headers, body.into());
+        request.extensions_mut().insert(InProcessUser(self.user.clone()));
+        Answer::of(self.send(request).await).await
+    }
+
+    /// GET, which must succeed.
+    pub async fn get(&self, path: &str) -> Value {
+        let answer = self.call(&format!("GET {path}"), &Value::Null).await;
+        assert_eq!(answer.code, 200, "{}", answer.text);
+        answer.json()
+    }
+
+    /// POST, which must succeed.
+    pub async fn create(&self, path: &str, body: Value) -> Value {
+        let answer = self.call(&format!("POST {path}"), &body).await;
+        assert_eq!(answer.code, 201, "{}", answer.text);
+        answer.json()
+    }
+
+    /// PATCH with a media type.
+    pub async fn patch(&self, path: &str, media_type: &str, body: &str) -> Answer {
+        self.call_with(&format!("PATCH {path}"), &[(CONTENT_TYPE.as_str(), media_type)], body).await
+    }
+
+    /// GET in a form.
+    pub async fn get_as(&self, path: &str, accept: &str) -> Answer {
+        self.call_with(&format!("GET {path}"), &[(ACCEPT.as_str(), accept)], "").await
+    }
+}
+
+impl Answer {
+    /// Reads an answer to its end.
+    pub async fn of(response: ApiResponse) -> Answer {
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.expect("bodies are in memory").to_bytes();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Answer { code: parts.status.as_u16(), headers: parts.headers, text }
+    }
+
+    /// The body as a tree; null when it is no JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+
+    /// Code, reason and message of a Status.
+    pub fn status(&self) -> (u16, String, String) {
+        let json = self.json();
+        let text = |field: &str| json[field].as_str().unwrap_or_default().to_owned();
+        (self.code, text("reason"), text("message"))
+    }
+
+    /// The warnings.
+    pub fn warnings(&self) -> Vec<String> {
+        let values = self.headers.get_all("warning").into_iter();
+        values.filter_map(|value| value.to_str().ok().map(String::from)).collect()
+    }
+}
+
+/// A request from its first line.
+pub fn request(line: &str, headers: &[(&str, &str)], body: String) -> ApiRequest {
+    let (method, path) = line.split_once(' ').expect("METHOD PATH");
+    let mut builder = http::Request::builder().method(method).uri(path);
+    for (name, value) in headers {
+        builder = builder.header(*name, *value);
+    }
+    builder.body(Body::from(body)).expect("a valid request")
+}
+
+/// A ConfigMap.
+pub fn config_map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}})
+}
+
+/// A Pod that leaves everything out that may be left out.
+pub fn pod(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}},
+        "spec": {"containers": [{"name": "c", "image": "nginx"}]}})
+}
+
+/// A Deployment of one replica.
+pub fn deployment(name: &str) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": {
+        "selector": {"matchLabels": {"app": name}},
+        "template": {"metadata": {"labels": {"app": name}},
+            "spec": {"containers": [{"name": "c", "image": "nginx"}]}}}})
+}
+
+/// Where the tests keep their ConfigMaps, Pods and Deployments.
+pub const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+pub const PODS: &str = "/api/v1/namespaces/default/pods";
+pub const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
