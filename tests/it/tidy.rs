@@ -27,7 +27,10 @@ const IMPORTS: &[(&str, &[&str])] = &[
         &["apimachinery", "apis", "apiserver::storage", "apiserver::request", "clock", "entropy"],
     ),
     // Entropy names the volume of a service account's token.
-    ("apiserver::admission", &["apimachinery", "apis", "apiserver::registry", "apiserver::request", "clock", "entropy"]),
+    (
+        "apiserver::admission",
+        &["apimachinery", "apis", "apiserver::registry", "apiserver::request", "clock", "entropy"],
+    ),
     ("apiserver::authentication", SECURITY),
     ("apiserver::authorization", SECURITY),
     (
@@ -79,6 +82,7 @@ const FLOW_USERS: &[&str] = &[
     "src/apiserver/mod.rs",
     "src/apiserver/handler_chain.rs",
     "src/apiserver/request.rs",
+    "src/apiserver/storage/recorder.rs",
     "src/apiserver/storage/store.rs",
     "src/apiserver/endpoints/flowz.rs",
     "src/apiserver/endpoints/mod.rs",

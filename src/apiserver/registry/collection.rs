@@ -18,7 +18,8 @@ const WORKERS: usize = 16;
 const PAGE: usize = 10_000;
 
 impl Registry {
-    /// Deletes what `list_options` select; answers with what was selected. Not atomic: after an error some are gone.
+    /// Deletes what `list_options` select; answers with what was selected. Not atomic: after an error some
+    /// are gone.
     ///
     /// # Errors
     /// The first that a delete meets, other than 404.

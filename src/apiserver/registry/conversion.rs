@@ -1,5 +1,5 @@
-//! Conversion at the registry's door: outside, objects have the form of the version that was asked for; inside, the
-//! form in which their kind is stored (upstream's versioning codec).
+//! Conversion at the registry's door: outside, objects have the form of the version that was asked for;
+//! inside, the form in which their kind is stored (upstream's versioning codec).
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::apimachinery::status::Status;
 use crate::apimachinery::watch::WatchEvent;
 use crate::apis::kind::Kind;
 
-/// Events that may wait between the storage and whoever watches another version; at the bound the storage's own
-/// bound counts.
+/// Events that may wait between the storage and whoever watches another version; at the bound the storage's
+/// own bound counts.
 const CHANNEL: usize = 100;
 
 /// The kind that is stored.

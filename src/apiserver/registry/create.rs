@@ -75,7 +75,7 @@ impl Registry {
             return object_of(kind, &decode(kind, new), 0);
         }
         let key = object_key(text(&new, "namespace"), text(&new, "name"));
-        match self.0.storage.put(&stored, &key, 0, &new, stored.time_to_live).await? {
+        match self.0.storage.put(&stored, &key, 0, &new, ctx.cause).await? {
             Written::Committed(object) => {
                 allocation.commit();
                 present(kind, object)
@@ -126,7 +126,8 @@ fn name_taken(kind: &Kind, new: &Value, current: Option<&Object>) -> Status {
     let mut status = Status::already_exists(&resource, name);
     if !text(new, "generateName").is_empty() {
         let message = format!(
-            "{resource} {name:?} already exists, the server was not able to generate a unique name for the object"
+            "{resource} {name:?} already exists, the server was not able to generate a unique name for the \
+             object"
         );
         let (group, plural) = (resource.group.to_string(), resource.resource.to_string());
         let details = StatusDetails { name: name.into(), group, kind: plural, ..StatusDetails::default() };

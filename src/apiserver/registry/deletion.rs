@@ -84,7 +84,8 @@ impl Registry {
         let mut last: Option<Arc<Object>> = None;
         loop {
             let Some(current) = found else {
-                // Between the end of its grace and its removal, somebody else removed it: that is what was wanted.
+                // Between the end of its grace and its removal, somebody else removed it: that is what was
+                // wanted.
                 let Some(last) = last else { return Err(Status::not_found(&kind.group_resource(), name)) };
                 return Ok(Deleted::Gone(present(kind, last)?));
             };
@@ -102,7 +103,7 @@ impl Registry {
                 Plan::Remove if dry_run => return Ok(Deleted::Gone(present(kind, current)?)),
                 Plan::Update { new, then_remove } => {
                     let revision = current.metadata.resource_version;
-                    match self.0.storage.put(&stored, &key, revision, &new, stored.time_to_live).await? {
+                    match self.0.storage.put(&stored, &key, revision, &new, ctx.cause).await? {
                         Written::Committed(object) if then_remove => {
                             follow_revision(&mut options, &object);
                             last = Some(object.clone());
@@ -112,7 +113,7 @@ impl Registry {
                         conflict => conflict,
                     }
                 }
-                Plan::Remove => self.remove(&stored, &current).await?,
+                Plan::Remove => self.remove(ctx, &stored, &current).await?,
             };
             match written {
                 Written::Committed(object) => return Ok(Deleted::Gone(present(kind, object)?)),
@@ -122,9 +123,14 @@ impl Registry {
     }
 
     /// Removes an object from the store, if it is still as it was, and gives back what it held.
-    pub(super) async fn remove(&self, stored: &Arc<Kind>, current: &Object) -> Result<Written, Status> {
+    pub(super) async fn remove(
+        &self,
+        ctx: &RequestContext,
+        stored: &Arc<Kind>,
+        current: &Object,
+    ) -> Result<Written, Status> {
         let revision = current.metadata.resource_version;
-        let written = self.0.storage.delete(stored, &current.key(), revision).await?;
+        let written = self.0.storage.delete(stored, &current.key(), revision, ctx.cause).await?;
         if let Written::Committed(object) = &written {
             self.release_on_delete(stored, object);
         }
@@ -171,7 +177,8 @@ enum Grace {
     Seconds(i64),
 }
 
-/// `rest.BeforeDelete`: sets the timestamp and the grace period. None: a deletion with no longer grace is pending.
+/// `rest.BeforeDelete`: sets the timestamp and the grace period. None: a deletion with no longer grace is
+/// pending.
 fn begin_grace(kind: &Kind, new: &mut Value, requested: Option<i64>, now: Time) -> Option<Grace> {
     if new["metadata"]["deletionTimestamp"].is_null() {
         let Some(seconds) = kind.strategy.grace_period_seconds(new, requested) else {
@@ -258,8 +265,8 @@ fn check_preconditions(kind: &Kind, old: &Value, options: &DeleteOptions) -> Res
     let (uid, revision) = (text(old, "uid"), text(old, "resourceVersion"));
     if let Some(wanted) = preconditions.uid.as_deref().filter(|wanted| *wanted != uid) {
         return refuse(format!(
-            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have \
-             been deleted and then recreated"
+            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might \
+             have been deleted and then recreated"
         ));
     }
     if let Some(wanted) = preconditions.resource_version.as_deref().filter(|wanted| *wanted != revision) {

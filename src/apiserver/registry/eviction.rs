@@ -110,7 +110,8 @@ impl Registry {
         let mut found = list.items.iter().filter(selects);
         let (budget, another) = (found.next().cloned(), found.next());
         if another.is_some() {
-            let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+            let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not \
+                           support.";
             return Err(Status::failure(500, "", message));
         }
         Ok(budget)
@@ -172,7 +173,8 @@ fn check_and_decrement(budget: &mut Value, pod: &str, now: &str) -> Result<(), S
 /// `UpdateDisruptionAllowedCondition` once nothing is allowed any more.
 fn set_insufficient(budget: &mut Value, now: &str) {
     let generation = budget["status"]["observedGeneration"].clone();
-    let condition = json!({"type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": "",
+    let condition = json!({"type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods",
+        "message": "",
         "lastTransitionTime": now, "observedGeneration": generation});
     let conditions = &mut budget["status"]["conditions"];
     if !conditions.is_array() {

@@ -174,7 +174,8 @@ mod tests {
     fn an_update_keeps_what_is_the_servers() {
         let old = json!({"metadata": {"uid": "u", "creationTimestamp": "t", "generation": 4,
             "deletionTimestamp": "d", "deletionGracePeriodSeconds": 30}});
-        let mut new = json!({"metadata": {"name": "a", "generation": 9, "creationTimestamp": null, "labels": {},
+        let mut new = json!({"metadata": {"name": "a", "generation": 9, "creationTimestamp": null,
+            "labels": {},
             "selfLink": "x", "managedFields": []}});
         carry_over(&mut new, &old);
         let expected = json!({"metadata": {"name": "a", "uid": "u", "creationTimestamp": "t", "generation": 4,

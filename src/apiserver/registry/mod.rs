@@ -1,9 +1,9 @@
 //! The registry: what holds for every kind when it is read, written and deleted
 //! (`k8s.io/apiserver/pkg/registry/generic/registry` and `registry/rest`).
 //!
-//! In comes a decoded, defaulted and mutated tree in the requested version's form; out goes the stored object in
-//! that same form. Between them, in this order: metadata, the kind's strategy, validation, validating admission,
-//! the write. It must not know HTTP, an admission plugin or a client.
+//! In comes a decoded, defaulted and mutated tree in the requested version's form; out goes the stored object
+//! in that same form. Between them, in this order: metadata, the kind's strategy, validation, validating
+//! admission, the write. It must not know HTTP, an admission plugin or a client.
 
 pub mod store;
 
@@ -57,8 +57,8 @@ impl Validating for () {
     }
 }
 
-/// What an update makes of the current object (`rest.UpdatedObjectInfo`): a PUT replaces it, a patch changes it.
-/// Mutating admission belongs in here. It is asked again when somebody else was faster.
+/// What an update makes of the current object (`rest.UpdatedObjectInfo`): a PUT replaces it, a patch changes
+/// it. Mutating admission belongs in here. It is asked again when somebody else was faster.
 pub trait Change: Send + Sync {
     /// `current` is missing when the object does not exist and the update may create it.
     fn change<'a>(&'a self, current: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>>;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::metadata::{metadata_mut, number, set, unset};
+use super::metadata::{number, set};
 use super::store::Part;
 use crate::apis::kind::{Kind, Subresource};
 
@@ -18,7 +18,7 @@ pub fn for_create(kind: &Kind, new: &mut Value) {
     kind.strategy.prepare_for_create(new);
 }
 
-/// Of the new state of an object, whose metadata is already in order.
+/// Of the new state of an object, whose metadata is already in order: its revision is the old one's.
 pub fn for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value) {
     match part {
         Part::Main => {
@@ -31,14 +31,14 @@ pub fn for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value) {
         Part::Finalize => put(new, "status", old.get("status").cloned()),
         Part::EphemeralContainers => {
             let containers = new["spec"]["ephemeralContainers"].take();
-            restore(new, old);
-            new["spec"]["ephemeralContainers"] = containers;
+            *new = old.clone();
+            put(&mut new["spec"], "ephemeralContainers", Some(containers).filter(|list| !list.is_null()));
         }
         Part::Resize => resources_only(new, old),
         Part::Approval => {
             let conditions = new["status"]["conditions"].take();
-            restore(new, old);
-            new["status"]["conditions"] = conditions;
+            *new = old.clone();
+            put(&mut new["status"], "conditions", Some(conditions).filter(|list| !list.is_null()));
         }
     }
     if kind.counts_generation && part != Part::Status && differs(new, old) {
@@ -50,7 +50,7 @@ pub fn for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value) {
 fn status_only(kind: &Kind, new: &mut Value, old: &Value) {
     let status = new.get("status").cloned();
     let metadata = new["metadata"].take();
-    restore(new, old);
+    *new = old.clone();
     if !kind.is_custom {
         new["metadata"] = metadata;
     }
@@ -61,7 +61,7 @@ fn status_only(kind: &Kind, new: &mut Value, old: &Value) {
 /// Resources of the containers of the same names.
 fn resources_only(new: &mut Value, old: &Value) {
     let wanted = new["spec"].take();
-    restore(new, old);
+    *new = old.clone();
     for list in ["containers", "initContainers"] {
         let Some(containers) = new["spec"][list].as_array_mut() else { continue };
         for container in containers {
@@ -74,19 +74,10 @@ fn resources_only(new: &mut Value, old: &Value) {
     }
 }
 
-/// Back to the old state, at the revision that the client named.
-fn restore(new: &mut Value, old: &Value) {
-    let revision = new["metadata"]["resourceVersion"].take();
-    *new = old.clone();
-    match revision {
-        Value::Null => unset(new, "resourceVersion"),
-        revision => set(new, "resourceVersion", revision),
-    }
-}
-
 fn put(tree: &mut Value, member: &str, value: Option<Value>) {
-    // Makes an object of what is none.
-    metadata_mut(tree);
+    if !tree.is_object() && value.is_some() {
+        *tree = json!({});
+    }
     let Some(object) = tree.as_object_mut() else { return };
     match value {
         Some(value) => object.insert(member.into(), value),

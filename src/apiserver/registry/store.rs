@@ -1,4 +1,7 @@
-//! `Registry`: reads and writes for every kind (`registry.Store`). Writes are in `create`, `update` and `deletion`.
+//! `Registry`: reads and writes for every kind (`registry.Store`).
+//! Next: src/apiserver/registry/create.rs
+//!
+//! Reads are here; writes are in `create`, `update` and `deletion`.
 
 use std::sync::Arc;
 
@@ -90,7 +93,8 @@ impl Registry {
     /// Objects of a namespace, or of all when it is empty.
     ///
     /// # Errors
-    /// 400 and 422 for options that do not go together; 410 when the revision is gone; 504 when it is to come.
+    /// 400 and 422 for options that do not go together; 410 when the revision is gone; 504 when it is to
+    /// come.
     pub async fn list(
         &self,
         kind: &Arc<Kind>,

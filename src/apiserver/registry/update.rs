@@ -1,13 +1,14 @@
-//! Update (`registry.Store.Update`, `rest.BeforeUpdate`): reads, changes, prepares, validates, compares and puts; and
-//! does it again when somebody else was faster and the client named no revision.
-//! Next: src/apiserver/storage/store.rs
+//! Update (`registry.Store.Update`, `rest.BeforeUpdate`).
+//!
+//! It reads, changes, prepares, validates, compares and puts; and does it again when somebody else was faster
+//! and the client named no revision.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::conversion::{decode, encode, object_of, present, storage_kind};
-use super::metadata::{carry_over, ensure_namespace, resource_version, set, text, texts};
+use super::metadata::{carry_over, ensure_namespace, member_mut, resource_version, set, text, texts};
 use super::store::Part;
 use super::{Change, Registry, Validating, prepare, validation};
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
@@ -36,7 +37,8 @@ enum Attempt {
 }
 
 impl Registry {
-    /// Changes an object, or creates it where the kind or the caller (server-side apply) allows that; says whether it did.
+    /// Changes an object, or creates it where the kind or the caller (server-side apply) allows that; says
+    /// whether it did.
     ///
     /// A `resourceVersion` in what `change` returns must be the current one; without one the change is tried
     /// until it gets through.
@@ -123,7 +125,7 @@ impl Registry {
         if update.ctx.dry_run {
             return Ok(Attempt::Done(object_of(stored, &new, revision)?));
         }
-        match self.0.storage.put(stored, &current.key(), revision, &new, stored.time_to_live).await? {
+        match self.0.storage.put(stored, &current.key(), revision, &new, update.ctx.cause).await? {
             Written::Committed(object) => {
                 allocation.commit();
                 Ok(Attempt::Done(object))
@@ -145,7 +147,7 @@ impl Registry {
         if update.ctx.dry_run {
             return Ok(Attempt::Done(answer));
         }
-        match self.remove(stored, current).await? {
+        match self.remove(update.ctx, stored, current).await? {
             Written::Committed(_) | Written::Conflict(None) => Ok(Attempt::Done(answer)),
             Written::Conflict(current) => Ok(Attempt::Again(current)),
         }
@@ -194,8 +196,12 @@ fn validate(update: &Update<'_>, stored: &Kind, new: &Value, old: &Value) -> Res
         Part::Main => strategy.validate_update(new, old),
         Part::Status | Part::Approval => strategy.validate_status_update(new, old),
         Part::Finalize => FieldErrors::default(),
-        // What may not change has been put back already.
-        Part::EphemeralContainers | Part::Resize => strategy.validate(new),
+        // What may not change has been put back already. A new pod has no ephemeral containers.
+        Part::EphemeralContainers | Part::Resize => {
+            let mut checked = new.clone();
+            member_mut(&mut checked, "spec").remove("ephemeralContainers");
+            strategy.validate(&checked)
+        }
     });
     if !errors.is_empty() {
         return Err(Status::invalid(&update.kind.gvk(), text(new, "name"), &errors));

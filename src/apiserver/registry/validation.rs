@@ -60,7 +60,8 @@ pub fn object_meta_update(new: &Value, old: &Value) -> FieldErrors {
         if !added.is_empty() {
             let list = added.join(", ");
             let detail = format!(
-                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{list}}}"
+                "no new finalizers can be added if the object is being deleted, found new finalizers \
+                 []string{{{list}}}"
             );
             errors.forbidden("metadata.finalizers", detail);
         }
@@ -125,8 +126,8 @@ fn owner_references(tree: &Value, errors: &mut FieldErrors) {
                 None => controller = Some(this),
                 Some(first) => {
                     let detail = format!(
-                        "Only one reference can have Controller set to true. Found \"true\" in references for \
-                         {first} and {this}"
+                        "Only one reference can have Controller set to true. Found \"true\" in references \
+                         for {first} and {this}"
                     );
                     errors.invalid(path, &json!(references), detail);
                 }
@@ -179,8 +180,8 @@ mod tests {
                 "finalizer orphan and foregroundDeletion cannot be both set",
             ),
             (
-                json!({"name": "a", "namespace": "b", "ownerReferences": [{"apiVersion": "apps/v1", "kind": "K",
-                    "name": "n"}]}),
+                json!({"name": "a", "namespace": "b", "ownerReferences": [{"apiVersion": "apps/v1",
+                    "kind": "K", "name": "n"}]}),
                 "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty",
             ),
         ];

@@ -1,7 +1,8 @@
-//! The watchers of one watch cache (`storage/cacher.cacheWatcher`): each has a bounded channel. Dispatching never
-//! waits: whose channel is full leaves the dispatch and catches up from the ring at its own pace, and whom the
-//! ring overtakes is cut.
+//! The watchers of one watch cache (`storage/cacher.cacheWatcher`).
 //! Next: src/apiserver/endpoints/watch.rs
+//!
+//! Each has a bounded channel. Dispatching never waits: whose channel is full leaves the dispatch and catches
+//! up from the ring at its own pace, and whom the ring overtakes is cut.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -26,8 +27,8 @@ pub struct Watcher {
     pub selection: Selection,
     /// Its reader. Dropped: the watch is over.
     pub sender: mpsc::Sender<WatchEvent>,
-    /// Everything up to here has been sent to it, or does not concern it. In the dispatch, what was dispatched
-    /// since has been sent as well.
+    /// Everything up to here has been sent to it, or does not concern it. In the dispatch, what was
+    /// dispatched since has been sent as well.
     pub position: Revision,
     /// When it gets its next bookmark, if it wants any.
     pub bookmark_at: Option<Duration>,
@@ -35,7 +36,8 @@ pub struct Watcher {
     pub ends_at: Option<Duration>,
 }
 
-/// The watchers that are up to date, each in the one place where the events that can concern it are looked for.
+/// The watchers that are up to date, each in the one place where the events that can concern it are looked
+/// for.
 #[derive(Default)]
 pub struct Watchers {
     all: Vec<Watcher>,
@@ -50,19 +52,30 @@ pub struct Watchers {
 }
 
 enum Offer {
-    Taken,
+    Sent,
+    /// It does not concern it.
+    Passed,
     Full,
     Gone,
+}
+
+/// What became of a dispatch.
+#[derive(Default)]
+pub struct Dispatched {
+    /// So many were sent the event.
+    pub sent: usize,
+    /// Their channels are full: they are no longer in the dispatch.
+    pub behind: Vec<Watcher>,
 }
 
 impl Watcher {
     fn offer(&mut self, event: &StoreEvent, field_names: &[&str]) -> Offer {
         if event.revision() <= self.position {
-            return Offer::Taken;
+            return Offer::Passed;
         }
-        let Some(seen) = event.seen_by(&self.selection, field_names) else { return Offer::Taken };
+        let Some(seen) = event.seen_by(&self.selection, field_names) else { return Offer::Passed };
         match self.sender.try_send(seen) {
-            Ok(()) => Offer::Taken,
+            Ok(()) => Offer::Sent,
             Err(mpsc::error::TrySendError::Full(_)) => {
                 self.position = event.revision() - 1;
                 Offer::Full
@@ -103,16 +116,17 @@ impl Watchers {
         }
     }
 
-    /// Sends an event to whom it concerns. Returns those whose channels are full: they are no longer in here.
-    pub fn dispatch(&mut self, event: &StoreEvent, field_names: &[&str]) -> Vec<Watcher> {
-        let mut behind = Vec::new();
+    /// Sends an event to whom it concerns.
+    pub fn dispatch(&mut self, event: &StoreEvent, field_names: &[&str]) -> Dispatched {
+        let mut done = Dispatched::default();
         let mut visit = |watchers: Option<&mut Vec<Watcher>>| {
             let Some(watchers) = watchers else { return };
             let mut at = 0;
             while at < watchers.len() {
                 match watchers[at].offer(event, field_names) {
-                    Offer::Taken => at += 1,
-                    Offer::Full => behind.push(watchers.swap_remove(at)),
+                    Offer::Sent => (at, done.sent) = (at + 1, done.sent + 1),
+                    Offer::Passed => at += 1,
+                    Offer::Full => done.behind.push(watchers.swap_remove(at)),
                     Offer::Gone => drop(watchers.swap_remove(at)),
                 }
             }
@@ -130,7 +144,7 @@ impl Watchers {
             visit(before.and_then(|before| by_value.get_mut(&before)));
         }
         self.dispatched = event.revision();
-        behind
+        done
     }
 
     /// Everything up to `revision` has been dispatched.

@@ -1,6 +1,7 @@
-//! `Cacher`: answers reads of one kind from memory (`storage/cacher.Cacher`). A reflector keeps it in step with
-//! etcd's log; nothing else writes to it.
+//! `Cacher`: answers reads of one kind from memory (`storage/cacher.Cacher`).
 //! Next: src/apiserver/storage/cache_watcher.rs
+//!
+//! A reflector keeps it in step with etcd's log; nothing else writes to it.
 
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 use std::time::Duration;
@@ -214,14 +215,15 @@ impl ReflectorStore for Shared {
 }
 
 impl Shared {
-    /// First into the ring, then to the watchers: whoever registers between the two has read it from the ring, and
-    /// its position says so.
+    /// First into the ring, then to the watchers: whoever registers between the two has read it from the
+    /// ring, and its position says so.
     fn process(&self, object: Arc<Object>, deleted: bool) {
         let event = self.write().apply(object, deleted, self.store.clock().elapsed());
         self.progress.send_replace(event.revision());
-        let behind = self.lock_watchers().dispatch(&event, &self.kind.field_names());
+        let done = self.lock_watchers().dispatch(&event, &self.kind.field_names());
+        self.store.recorder().delivered(&self.kind, &event.object, done.sent + done.behind.len());
         let Some(me) = self.me.upgrade() else { return };
-        for watcher in behind {
+        for watcher in done.behind {
             tokio::spawn(catch_up(me.clone(), watcher, None));
         }
     }

@@ -1,5 +1,5 @@
-//! What etcd refuses, in Kubernetes' words (`storage/errors.go`, `storage/etcd3/errors.go`). The one place where an
-//! [`etcd::Error`] becomes a [`Status`].
+//! What etcd refuses, in Kubernetes' words (`storage/errors.go`, `storage/etcd3/errors.go`). The one place
+//! where an [`etcd::Error`] becomes a [`Status`].
 
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::gvk::GroupVersion;
@@ -22,11 +22,12 @@ pub fn interpret(error: etcd::Error) -> Status {
 
 /// The revision of a continue token is gone; `token` goes on from the same place in the newest state.
 pub fn continue_expired(token: &str) -> Status {
-    let message = "The provided continue parameter is too old to display a consistent list result. You can start a \
-                   new list without the continue parameter, or use the continue token in this response to retrieve \
-                   the remainder of the results. Continuing with the provided token results in an inconsistent list \
-                   - objects that were created, modified, or deleted between the time the first chunk was returned \
-                   and now may show up in the list.";
+    let message = "The provided continue parameter is too old to display a consistent list result. You \
+                   can start a new list without the continue parameter, or use the continue token in \
+                   this response to retrieve the remainder of the results. Continuing with the provided \
+                   token results in an inconsistent list - objects that were created, modified, or \
+                   deleted between the time the first chunk was returned and now may show up in the \
+                   list.";
     Status::expired(message).with_continue(token)
 }
 

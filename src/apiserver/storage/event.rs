@@ -1,5 +1,5 @@
-//! `StoreEvent`: one change to one object, with the state before it, so that each watcher can see it through its own
-//! selector (`storage/cacher.watchCacheEvent`).
+//! `StoreEvent`: one change to one object, with the state before it, so that each watcher can see it through
+//! its own selector (`storage/cacher.watchCacheEvent`).
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -40,8 +40,8 @@ impl StoreEvent {
         self.object.metadata.resource_version
     }
 
-    /// What a watcher of `selection` is told: coming into view is an addition, leaving it a deletion of the state
-    /// that was in view.
+    /// What a watcher of `selection` is told: coming into view is an addition, leaving it a deletion of the
+    /// state that was in view.
     pub fn seen_by(&self, selection: &Selection, field_names: &[&str]) -> Option<WatchEvent> {
         let matched = |object: &Arc<Object>| selection.matches(object, field_names);
         let before = self.previous.as_ref().is_some_and(matched);

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -20,8 +19,8 @@ use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::etcd::{Kv, Revision};
 
-/// The objects of one cluster. Cloning shares it. Kinds are storage kinds; keys are `namespace/name`, or `name` for
-/// cluster-scoped ones.
+/// The objects of one cluster. Cloning shares it. Kinds are storage kinds; keys are `namespace/name`, or
+/// `name` for cluster-scoped ones.
 #[derive(Clone)]
 pub struct Storage(Arc<Inner>);
 
@@ -35,7 +34,19 @@ struct Inner {
 impl Storage {
     /// Over a store. Watch caches are made when a kind is first read, so that a start does not wait for them.
     pub fn new(kv: Kv, clock: Clock, entropy: Entropy) -> Storage {
-        Storage(Arc::new(Inner { store: Store::new(kv, clock), entropy, cachers: Mutex::default() }))
+        Storage::over(Store::new(kv, clock), entropy)
+    }
+
+    /// Over a store that is made already, as one that records what it does.
+    pub fn over(store: Store, entropy: Entropy) -> Storage {
+        Storage(Arc::new(Inner { store, entropy, cachers: Mutex::default() }))
+    }
+
+    /// In memory, for the tests of the rooms above.
+    #[cfg(test)]
+    pub fn in_memory(clock: Clock, entropy: Entropy) -> Storage {
+        let kv = Kv::open(crate::etcd::Options::default(), clock.clone()).expect("a directory can be made");
+        Storage::new(kv, clock, entropy)
     }
 
     /// The newest revision.
@@ -91,7 +102,8 @@ impl Storage {
         self.cacher(kind).watch(request).await
     }
 
-    /// Writes an object if it is at the revision `expected` (0: it does not exist).
+    /// Writes an object if it is at the revision `expected` (0: it does not exist). `cause` is the step of
+    /// the causal record that led here.
     ///
     /// # Errors
     /// 500 when the store fails.
@@ -101,17 +113,23 @@ impl Storage {
         key: &str,
         expected: Revision,
         new: &Value,
-        time_to_live: Option<Duration>,
+        cause: Option<u64>,
     ) -> Result<Written, Status> {
-        self.0.store.put(kind, key, expected, new, time_to_live).await
+        self.0.store.put(kind, key, expected, new, cause).await
     }
 
-    /// Removes an object if it is at the revision `expected`.
+    /// Removes an object if it is at the revision `expected`; `cause` as in [`Storage::put`].
     ///
     /// # Errors
     /// 500 when the store fails.
-    pub async fn delete(&self, kind: &Kind, key: &str, expected: Revision) -> Result<Written, Status> {
-        self.0.store.delete(kind, key, expected).await
+    pub async fn delete(
+        &self,
+        kind: &Kind,
+        key: &str,
+        expected: Revision,
+        cause: Option<u64>,
+    ) -> Result<Written, Status> {
+        self.0.store.delete(kind, key, expected, cause).await
     }
 
     /// Drops the watch cache of a kind that is no longer served; its watches end.

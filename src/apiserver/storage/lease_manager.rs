@@ -1,5 +1,5 @@
-//! Leases for objects that expire (`storage/etcd3/lease_manager.go`): Events share one for a while, so that there are
-//! few leases however many events.
+//! Leases for objects that expire (`storage/etcd3/lease_manager.go`): Events share one for a while, so that
+//! there are few leases however many events.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::etcd::{Error, Kv, LeaseId};
 
-/// How long a lease is given to new objects: the least of this and a twentieth of the time to live. Objects live
-/// longer than asked by at most this.
+/// How long a lease is given to new objects: the least of this and a twentieth of the time to live. Objects
+/// live longer than asked by at most this.
 const REUSE: Duration = Duration::from_secs(60);
 /// At most so many objects share a lease: its expiry deletes them all at once.
 const MAX_OBJECTS: usize = 1000;

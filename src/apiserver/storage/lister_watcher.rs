@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::recorder::Change;
 use super::request::ListRequest;
 use super::store::{Store, decode, decode_at};
 use crate::apimachinery::list::List;
@@ -23,6 +24,7 @@ pub struct EtcdListerWatcher {
 
 /// A watch of etcd's log as events.
 pub struct EtcdEvents {
+    store: Store,
     log: Watch,
     kind: Arc<Kind>,
     /// The rest of the last batch.
@@ -45,7 +47,8 @@ impl ListerWatcher for EtcdListerWatcher {
         let log = self.store.kv().watch(&prefix, after).map_err(super::errors::interpret)?;
         // Whoever asked for progress before there was a watch is answered by this.
         self.store.kv().request_progress(&prefix);
-        Ok(EtcdEvents { log, kind: self.kind.clone(), batch: VecDeque::new(), progress: None })
+        let (store, kind) = (self.store.clone(), self.kind.clone());
+        Ok(EtcdEvents { store, log, kind, batch: VecDeque::new(), progress: None })
     }
 }
 
@@ -75,6 +78,7 @@ impl Events for EtcdEvents {
 impl EtcdEvents {
     /// Bytes that are no object have been complained of and are left out.
     fn event(&self, event: &Event) -> Option<WatchEvent> {
+        self.note(event);
         match (event.kind, &event.previous) {
             (EventKind::Put, None) => decode(&self.kind, &event.kv).ok().map(WatchEvent::Added),
             (EventKind::Put, Some(_)) => decode(&self.kind, &event.kv).ok().map(WatchEvent::Modified),
@@ -83,5 +87,17 @@ impl EtcdEvents {
             }
             (EventKind::Delete, None) => None,
         }
+    }
+
+    /// Before anybody hears of it.
+    fn note(&self, event: &Event) {
+        let recorder = self.store.recorder();
+        if !recorder.is_on() {
+            return;
+        }
+        let key = event.kv.key.strip_prefix(&self.kind.storage_prefix()).unwrap_or_default();
+        let replaced = event.previous.as_ref().map_or(0, |previous| previous.mod_revision);
+        let deleted = event.kind == EventKind::Delete;
+        recorder.stored(&self.kind, Change { key, replaced, revision: event.revision(), deleted });
     }
 }

@@ -1,10 +1,13 @@
-//! Storage: objects as keys and bytes in etcd, and the watch cache in front of it (`k8s.io/apiserver/pkg/storage`).
+//! Storage: objects as keys and bytes in etcd, and the watch cache in front of it
+//! (`k8s.io/apiserver/pkg/storage`).
 //!
-//! In come objects as trees and questions about revisions; out go shared [`crate::apimachinery::object::Object`]s and
-//! watch events. What is cached is a copy of etcd's log and never ahead of it. It must not know a strategy, a
-//! request or a user, and it keeps every kind in its own form: conversion is the registry's.
+//! In come objects as trees and questions about revisions; out go shared
+//! [`crate::apimachinery::object::Object`]s and watch events. What is cached is a copy of etcd's log and
+//! never ahead of it. It must not know a strategy, a request or a user, and it keeps every kind in its own
+//! form: conversion is the registry's.
 //!
-//! Keys are `/registry/<resource>.<group>/<namespace>/<name>`; in this room a key is what follows the resource.
+//! Keys are `/registry/<resource>.<group>/<namespace>/<name>`; in this room a key is what follows the
+//! resource.
 
 pub mod interface;
 pub mod request;
@@ -12,6 +15,7 @@ pub mod request;
 mod errors;
 
 mod lease_manager;
+mod recorder;
 pub mod store;
 mod watcher;
 

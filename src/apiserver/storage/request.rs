@@ -82,7 +82,8 @@ pub enum Since {
 }
 
 impl Selection {
-    /// What `predicate` selects of a namespace; an empty one is all of them, unless a field selector names one.
+    /// What `predicate` selects of a namespace; an empty one is all of them, unless a field selector names
+    /// one.
     pub fn new(kind: &Kind, namespace: &str, predicate: &Predicate) -> Selection {
         let selected = predicate.fields.required_value("metadata.namespace").unwrap_or_default();
         let namespace = if namespace.is_empty() && kind.namespaced { selected } else { namespace };

@@ -2,7 +2,6 @@
 //! Next: src/etcd/kv.rs
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -11,6 +10,7 @@ use super::continue_token::ContinueToken;
 use super::errors::{continue_expired, corrupt, interpret};
 use super::lease_manager::LeaseManager;
 use super::page::Page;
+use super::recorder::{Change, Recorder};
 use super::request::{At, ListRequest, WatchRequest};
 use super::watcher;
 use crate::apimachinery::list::List;
@@ -20,6 +20,7 @@ use crate::apimachinery::watch::WatchEvent;
 use crate::apis::kind::Kind;
 use crate::clock::Clock;
 use crate::etcd::{Error, Expect, KeyValue, Kv, Op, Revision, Txn};
+use crate::flow::Flow;
 
 /// With a selector, so many keys are read at a time at first; doubled while the page does not fill.
 const FIRST_CHUNK: usize = 500;
@@ -30,6 +31,7 @@ pub struct Store {
     kv: Kv,
     clock: Clock,
     leases: Arc<LeaseManager>,
+    recorder: Arc<Recorder>,
 }
 
 /// What became of a write.
@@ -45,7 +47,17 @@ impl Store {
     /// Over a store of bytes.
     pub fn new(kv: Kv, clock: Clock) -> Store {
         let leases = Arc::new(LeaseManager::new(kv.clone(), clock.clone()));
-        Store { kv, clock, leases }
+        Store { kv, clock, leases, recorder: Arc::new(Recorder::new(Flow::off())) }
+    }
+
+    /// The same, and what is stored and delivered is noted in `flow`.
+    pub fn recording(self, flow: Flow) -> Store {
+        Store { recorder: Arc::new(Recorder::new(flow)), ..self }
+    }
+
+    /// What notes it.
+    pub(super) fn recorder(&self) -> &Recorder {
+        &self.recorder
     }
 
     /// The bytes underneath.
@@ -67,7 +79,8 @@ impl Store {
         found.map(|found| decode(kind, &found)).transpose()
     }
 
-    /// Objects at one revision. Read from etcd, every state is the newest: `Any` and `NotOlderThan` are met by it.
+    /// Objects at one revision. Read from etcd, every state is the newest: `Any` and `NotOlderThan` are met
+    /// by it.
     ///
     /// # Errors
     /// 410 when the revision was compacted away; 504 when it is to come.
@@ -132,7 +145,8 @@ impl Store {
         watcher::watch(self, kind, request)
     }
 
-    /// Writes an object if it is at the revision `expected` (0: it does not exist).
+    /// Writes an object if it is at the revision `expected` (0: it does not exist). `cause` is the step of
+    /// the causal record that led here.
     ///
     /// # Errors
     /// 500 when the store fails.
@@ -142,16 +156,15 @@ impl Store {
         key: &str,
         expected: Revision,
         new: &Value,
-        time_to_live: Option<Duration>,
+        cause: Option<u64>,
     ) -> Result<Written, Status> {
         let value = encode_for_storage(new).map_err(Status::internal)?;
-        let lease = match time_to_live {
+        let lease = match kind.time_to_live {
             Some(time) => Some(self.leases.lease(time).await.map_err(interpret)?),
             None => None,
         };
         let op = Op::Put { value: value.clone(), lease };
-        let key = full_key(kind, key);
-        match self.kv.txn(&key, Expect::ModRevision(expected), op).await.map_err(interpret)? {
+        match self.write(kind, key, expected, op, cause).await? {
             Txn::Committed { revision, .. } => {
                 let object = kind.object(with_revision(&value, revision)).map_err(Status::internal)?;
                 Ok(Written::Committed(Arc::new(object)))
@@ -160,13 +173,18 @@ impl Store {
         }
     }
 
-    /// Removes an object if it is at the revision `expected`.
+    /// Removes an object if it is at the revision `expected`; `cause` as in [`Store::put`].
     ///
     /// # Errors
     /// 500 when the store fails.
-    pub async fn delete(&self, kind: &Kind, key: &str, expected: Revision) -> Result<Written, Status> {
-        let key = full_key(kind, key);
-        match self.kv.txn(&key, Expect::ModRevision(expected), Op::Delete).await.map_err(interpret)? {
+    pub async fn delete(
+        &self,
+        kind: &Kind,
+        key: &str,
+        expected: Revision,
+        cause: Option<u64>,
+    ) -> Result<Written, Status> {
+        match self.write(kind, key, expected, Op::Delete, cause).await? {
             Txn::Committed { revision, previous: Some(previous) } => {
                 Ok(Written::Committed(decode_at(kind, &previous, revision)?))
             }
@@ -175,6 +193,24 @@ impl Store {
             }
             Txn::Conflict { current } => conflict(kind, current),
         }
+    }
+
+    async fn write(
+        &self,
+        kind: &Kind,
+        key: &str,
+        expected: Revision,
+        op: Op,
+        cause: Option<u64>,
+    ) -> Result<Txn, Status> {
+        let (whole, deleted) = (full_key(kind, key), op == Op::Delete);
+        self.recorder.begin(&whole, expected, cause);
+        let done = self.kv.txn(&whole, Expect::ModRevision(expected), op).await.map_err(interpret);
+        if let Ok(Txn::Committed { revision, .. }) = &done {
+            self.recorder.stored(kind, Change { key, replaced: expected, revision: *revision, deleted });
+        }
+        self.recorder.end(&whole, expected);
+        done
     }
 }
 

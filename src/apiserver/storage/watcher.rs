@@ -1,5 +1,6 @@
-//! The watch straight from etcd's log (`storage/etcd3.watcher`): what the watch cache is too short for. It holds a
-//! position in the log, not a queue, so a slow reader costs nothing and misses nothing unless compaction overtakes it.
+//! The watch straight from etcd's log (`storage/etcd3.watcher`): what the watch cache is too short for. It
+//! holds a position in the log, not a queue, so a slow reader costs nothing and misses nothing unless
+//! compaction overtakes it.
 
 use std::sync::Arc;
 use std::time::Duration;

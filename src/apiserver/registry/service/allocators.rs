@@ -11,7 +11,8 @@ use crate::entropy::Entropy;
 
 /// `--service-cluster-ip-range`
 const CLUSTER_IPS: (Ipv4Addr, u32) = (Ipv4Addr::new(10, 96, 0, 0), 16);
-/// The lowest of them are drawn only when the others are spent: people ask for these by hand (`10.96.0.10` for DNS).
+/// The lowest of them are drawn only when the others are spent: people ask for these by hand (`10.96.0.10`
+/// for DNS).
 const STATIC_BAND: u32 = 256;
 /// `--service-node-port-range`
 const NODE_PORTS: RangeInclusive<u16> = 30_000..=32_767;

@@ -1,8 +1,8 @@
 //! What Services hold: cluster IPs and node ports (`pkg/registry/core/service/storage/alloc.go`).
 //!
-//! In comes a Service that is about to be written; it goes on with its addresses filled in. They are given back when
-//! the write fails, when a later write no longer wants them, and when the Service is deleted. What is allocated is
-//! known from the stored Services alone and read once; it must not know a kind but this.
+//! In comes a Service that is about to be written; it goes on with its addresses filled in. They are given
+//! back when the write fails, when a later write no longer wants them, and when the Service is deleted. What
+//! is allocated is known from the stored Services alone and read once; it must not know a kind but this.
 
 mod addresses;
 mod allocators;

@@ -26,8 +26,9 @@ pub fn for_create(new: &mut Value) {
     default_policies(new);
 }
 
-/// Of the new state of a service: what the client left out and the server had filled in is taken from the old one;
-/// what the old type had and the new one has not is dropped, unless the client changed it in the same write.
+/// Of the new state of a service: what the client left out and the server had filled in is taken from the old
+/// one; what the old type had and the new one has not is dropped, unless the client changed it in the same
+/// write.
 pub fn for_update(new: &mut Value, old: &Value) {
     if needs_cluster_ip(old) && needs_cluster_ip(new) {
         let same_ip =

@@ -22,7 +22,6 @@ use crate::apiserver::request::{RequestContext, RequestInfo};
 use crate::apiserver::storage::Storage;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
-use crate::etcd::{Kv, Options};
 
 /// A kind with a spec, a status and grace, whose `spec.fixed` never changes.
 struct Graceful;
@@ -58,8 +57,7 @@ struct Subject {
 impl Subject {
     fn new() -> Subject {
         let clock = Clock::stepped(DateTime::UNIX_EPOCH);
-        let kv = Kv::open(Options::default(), clock.clone()).unwrap();
-        let storage = Storage::new(kv, clock.clone(), Entropy::seeded(1));
+        let storage = Storage::in_memory(clock.clone(), Entropy::seeded(1));
         let scheme = Arc::new(Scheme::builtin());
         let registry = Registry::new(storage, scheme, clock, Entropy::seeded(2));
         Subject { registry, ctx: context("update", false) }

@@ -58,7 +58,8 @@ async fn an_eviction_asks_the_budget() {
     let evict = async |name: &str| subject.registry.evict(&subject.ctx, "ns", name, &named(name), &()).await;
     let behind = evict("a").await.unwrap_err();
     assert_eq!((behind.code, behind.details.as_ref().unwrap().retry_after_seconds), (429, 10));
-    let status = json!({"observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 1,
+    let status = json!({"observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 2,
+        "desiredHealthy": 1,
         "expectedPods": 2});
     set_status(&subject, &budgets, "pdb", status).await;
     evict("a").await.unwrap();

@@ -64,16 +64,16 @@ async fn an_update_must_meet_the_object_as_it_is() {
     assert_eq!(second.metadata.generation, 2);
     assert_eq!(
         message(subject.update(&kind, Part::Main, tree).await),
-        "Operation cannot be fulfilled on things.test \"a\": the object has been modified; please apply your changes \
-         to the latest version and try again"
+        "Operation cannot be fulfilled on things.test \"a\": the object has been modified; please apply your \
+         changes to the latest version and try again"
     );
     assert!(!stale.is_empty());
     let uid = with_metadata("a", "uid", json!("other"));
     assert_eq!(
         message(subject.update(&kind, Part::Main, uid).await),
         format!(
-            "Operation cannot be fulfilled on things.test \"a\": Precondition failed: UID in precondition: other, UID in \
-             object meta: {}",
+            "Operation cannot be fulfilled on things.test \"a\": Precondition failed: UID in precondition: \
+             other, UID in object meta: {}",
             first.metadata.uid
         )
     );
@@ -86,7 +86,8 @@ async fn an_update_must_meet_the_object_as_it_is() {
     subject.create(&kind, named("a")).await.unwrap();
     assert_eq!(
         message(subject.update(&kind, Part::Main, named("a")).await),
-        "others.test \"a\" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
+        "others.test \"a\" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an \
+         update"
     );
 }
 

@@ -136,11 +136,11 @@ async fn lists_are_of_the_revision_that_is_asked_for() {
 
 #[tokio::test]
 async fn expiring_objects_share_a_lease_and_go() {
-    let subject = Subject::new(true);
-    let hour = Some(Duration::from_secs(3600));
+    let kind = Kind::builtin("", "v1", "Pod", "pods", "io.k8s.api.core.v1");
+    let subject = Subject::of(kind.living_for(Duration::from_secs(3600)), true);
     for name in ["a", "b"] {
         let key = format!("n/{name}");
-        subject.store.put(&subject.kind, &key, 0, &pod(&key, "", "1"), hour).await.unwrap();
+        subject.put(&key, "", "1").await;
     }
     let leases = ["/registry/pods/n/a", "/registry/pods/n/b"].map(|key| {
         let (found, _) = subject.store.kv().get(key, None).unwrap();

@@ -40,10 +40,14 @@ type Receiver = mpsc::Receiver<WatchEvent>;
 
 impl Subject {
     fn new(cached: bool) -> Subject {
+        let kind = Kind::builtin("", "v1", "Pod", "pods", "io.k8s.api.core.v1");
+        Subject::of(kind.selectable_by(&["spec.nodeName"]), cached)
+    }
+
+    fn of(kind: Kind, cached: bool) -> Subject {
         let clock = Clock::stepped(DateTime::UNIX_EPOCH);
         let kv = Kv::open(Options::default(), clock.clone()).unwrap();
-        let kind = Kind::builtin("", "v1", "Pod", "pods", "io.k8s.api.core.v1");
-        let kind = Arc::new(kind.selectable_by(&["spec.nodeName"]));
+        let kind = Arc::new(kind);
         let store = Store::new(kv, clock.clone());
         let cacher = cached.then(|| Cacher::new(store.clone(), kind.clone(), Entropy::seeded(1)));
         Subject { clock, store, kind, cacher }
@@ -107,7 +111,7 @@ impl Subject {
 
     async fn delete(&self, key: &str) -> u64 {
         let current = self.store.get(&self.kind, key).unwrap().unwrap();
-        match self.store.delete(&self.kind, key, current.metadata.resource_version).await.unwrap() {
+        match self.store.delete(&self.kind, key, current.metadata.resource_version, None).await.unwrap() {
             Written::Committed(object) => object.metadata.resource_version,
             Written::Conflict(_) => panic!("nobody else writes {key}"),
         }
@@ -116,7 +120,8 @@ impl Subject {
 
 fn pod(key: &str, node: &str, label: &str) -> Value {
     let (namespace, name) = key.split_once('/').unwrap();
-    json!({"metadata": {"name": name, "namespace": namespace, "labels": {"app": label}}, "spec": {"nodeName": node}})
+    let metadata = json!({"name": name, "namespace": namespace, "labels": {"app": label}});
+    json!({"metadata": metadata, "spec": {"nodeName": node}})
 }
 
 fn from(revision: u64) -> ListOptions {

@@ -1,0 +1,135 @@
+//! Notes in the causal record what is stored and what is delivered.
+//!
+//! A watcher may hear of a write before its writer does, and will ask the record what the revision came of.
+//! So both the writer and the watch cache come by here, and whoever is first writes it down.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard};
+
+use crate::apimachinery::object::{Object, split_key};
+use crate::apis::kind::Kind;
+use crate::etcd::Revision;
+use crate::flow::{Flow, Operation, Step, StepId};
+
+/// What a store tells the causal record.
+#[derive(Debug)]
+pub struct Recorder {
+    flow: Flow,
+    /// The causes of the writes that are under way, by key and the revision that they replace: as many as
+    /// there are writers.
+    under_way: Mutex<HashMap<(String, Revision), Option<StepId>>>,
+}
+
+/// A change that etcd has committed.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'a> {
+    /// The key, relative to its kind.
+    pub key: &'a str,
+    /// The revision that it replaced; 0: there was none.
+    pub replaced: Revision,
+    /// Its own.
+    pub revision: Revision,
+    /// Whether it was a deletion.
+    pub deleted: bool,
+}
+
+impl Recorder {
+    /// Notes in `flow`; nothing, if that is off.
+    pub fn new(flow: Flow) -> Recorder {
+        Recorder { flow, under_way: Mutex::default() }
+    }
+
+    /// Whether anything is noted.
+    pub fn is_on(&self) -> bool {
+        self.flow.is_on()
+    }
+
+    /// A write begins. `key` is whole, as several kinds may have the same names.
+    pub fn begin(&self, key: &str, replaces: Revision, cause: Option<u64>) {
+        if self.is_on() {
+            self.lock().insert((key.to_owned(), replaces), cause.map(StepId));
+        }
+    }
+
+    /// It is over, whatever became of it.
+    pub fn end(&self, key: &str, replaces: Revision) {
+        if self.is_on() {
+            self.lock().remove(&(key.to_owned(), replaces));
+        }
+    }
+
+    /// Something was stored. Said twice, it is noted once.
+    pub fn stored(&self, kind: &Kind, change: Change<'_>) {
+        if !self.is_on() {
+            return;
+        }
+        let under_way = self.lock();
+        if self.flow.stored(change.revision).is_some() {
+            return;
+        }
+        let whole = format!("{}{}", kind.storage_prefix(), change.key);
+        let cause = under_way.get(&(whole, change.replaced)).copied().flatten();
+        let (namespace, name) = split_key(change.key);
+        let operation = match (change.deleted, change.replaced) {
+            (true, _) => Operation::Delete,
+            (false, 0) => Operation::Create,
+            (false, _) => Operation::Update,
+        };
+        self.flow.record(
+            cause,
+            Step::Stored {
+                resource: self.flow.name(&kind.group_resource().to_string()),
+                namespace: self.flow.name(namespace),
+                name: name.into(),
+                revision: change.revision,
+                operation,
+            },
+        );
+    }
+
+    /// The watch cache told so many watchers of a change.
+    pub fn delivered(&self, kind: &Kind, object: &Object, watchers: usize) {
+        if !self.is_on() || watchers == 0 {
+            return;
+        }
+        let revision = object.metadata.resource_version;
+        self.flow.record(
+            self.flow.stored(revision),
+            Step::WatchDelivered {
+                resource: self.flow.name(&kind.group_resource().to_string()),
+                key: object.key().into(),
+                revision,
+                watchers: u32::try_from(watchers).unwrap_or(u32::MAX),
+            },
+        );
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, Revision), Option<StepId>>> {
+        self.under_way.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::apis::core::config_map::CONFIG_MAPS;
+    use crate::clock::Clock;
+
+    #[test]
+    fn a_write_is_noted_once_with_its_cause_whoever_is_first() {
+        let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
+        let recorder = Recorder::new(flow.clone());
+        let cause = flow.record(None, Step::Validated);
+        recorder.begin("/registry/configmaps/n/a", 3, Some(cause.0));
+        let change = Change { key: "n/a", replaced: 3, revision: 7, deleted: false };
+        recorder.stored(&CONFIG_MAPS, change);
+        let noted = flow.stored(7).unwrap();
+        recorder.stored(&CONFIG_MAPS, change);
+        recorder.end("/registry/configmaps/n/a", 3);
+        assert_eq!(flow.stored(7), Some(noted));
+        let trace = flow.trace("configmaps", "n", "a");
+        assert_eq!(trace.steps.len(), 2);
+    }
+}
