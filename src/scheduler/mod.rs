@@ -23,3 +23,5 @@ mod event_handlers;
 
 #[cfg(test)]
 mod fixtures;
+#[cfg(test)]
+mod tests;

@@ -31,8 +31,8 @@ pub struct Cursor {
 }
 
 /// What a scheduling cycle has decided.
-struct Chosen {
-    node: Arc<str>,
+pub(super) struct Chosen {
+    pub(super) node: Arc<str>,
     state: CycleState,
 }
 
@@ -70,7 +70,7 @@ impl Scheduler {
         pod.object.is_deleting() || self.shared.cache.has_pod(pod.uid())
     }
 
-    fn scheduling_cycle(
+    pub(super) fn scheduling_cycle(
         &self,
         info: &QueuedPodInfo,
         cursor: &mut Cursor,

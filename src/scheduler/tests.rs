@@ -1,0 +1,202 @@
+//! What the scheduler decides and says: nodes, the pods on them and a pod that wants a place, in; a node or words, out.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tower::util::BoxCloneSyncService;
+
+use super::failure::Failure;
+use super::fixtures::{node, object};
+use super::framework::pod_info::{PodInfo, QueuedPodInfo};
+use super::schedule_one::Cursor;
+use super::scheduler::Scheduler;
+use crate::apimachinery::time::Time;
+use crate::apimachinery::user::UserInfo;
+use crate::apimachinery::wire::{ApiRequest, ApiResponse};
+use crate::client_go::client::Client;
+use crate::client_go::component::ComponentContext;
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+use crate::flow::{Flow, StepId};
+
+/// A scheduler whose apiserver answers nothing: its cache is filled by hand.
+fn scheduler() -> Scheduler {
+    let service = BoxCloneSyncService::new(tower::service_fn(|_: ApiRequest| async {
+        Ok::<_, Infallible>(ApiResponse::default())
+    }));
+    let (clock, entropy) = (Clock::stepped(Time::UNIX_EPOCH), Entropy::seeded(7));
+    let identity = Arc::new(UserInfo::authenticated("system:kube-scheduler", &[]));
+    let client = Client::new(service, identity, clock.clone(), Flow::off());
+    let source = ("default-scheduler", "");
+    Scheduler::new(ComponentContext::new("kube-scheduler", source, client, clock, entropy))
+}
+
+fn pod(name: &str, spec: Value, status: Value) -> Arc<PodInfo> {
+    let metadata = json!({"name": name, "namespace": "default", "uid": name});
+    Arc::new(PodInfo::new(object(json!({"metadata": metadata, "spec": spec, "status": status}))))
+}
+
+fn asks(cpu: &str) -> Value {
+    json!({"containers": [{"resources": {"requests": {"cpu": cpu}}}]})
+}
+
+fn with(mut spec: Value, more: Value) -> Value {
+    json_patch::merge(&mut spec, &more);
+    spec
+}
+
+/// The node that is chosen, or what is said.
+fn decide(nodes: &[(&str, Value)], pods: &[Value], wants: Value) -> Result<String, Failure> {
+    let scheduler = scheduler();
+    for (name, changes) in nodes {
+        scheduler.shared.cache.set_node(&node(name, changes.clone()));
+    }
+    for (index, spec) in pods.iter().enumerate() {
+        scheduler.shared.cache.add_pod(pod(&format!("old-{index}"), spec.clone(), json!({})));
+    }
+    let info = QueuedPodInfo::new(pod("new", wants, json!({})), Time::UNIX_EPOCH);
+    let chosen = scheduler.scheduling_cycle(&info, &mut Cursor::default(), StepId::NONE);
+    chosen.map(|chosen| chosen.node.to_string())
+}
+
+#[tokio::test]
+async fn what_is_said_of_pods_that_fit_nowhere() {
+    let cordoned = || json!({"spec": {"unschedulable": true}});
+    let tainted = || json!({"spec": {"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}});
+    let labelled = || json!({"metadata": {"labels": {"disk": "ssd"}}});
+    let full = |node: &str, cpu: &str| with(asks(cpu), json!({"nodeName": node}));
+    let port = || json!({"containers": [{"ports": [{"hostPort": 80, "protocol": "TCP"}]}]});
+    let by_name = |names: &[&str]| {
+        let field = json!({"key": "metadata.name", "operator": "In", "values": names});
+        let required = json!({"nodeSelectorTerms": [{"matchFields": [field]}]});
+        json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}})
+    };
+    const NO_CLAIMS: &str = "no new claims to deallocate, preemption: 0/";
+    let cases: Vec<(Vec<(&str, Value)>, Vec<Value>, Value, String)> = vec![
+        (vec![], vec![], asks("1"), "no nodes available to schedule pods".into()),
+        (
+            vec![("a", cordoned()), ("b", json!({})), ("c", json!({}))],
+            vec![full("b", "4"), full("c", "3500m")],
+            asks("1"),
+            format!(
+                "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu. {NO_CLAIMS}3 nodes are \
+                 available: 1 Preemption is not helpful for scheduling, 2 No preemption victims found for incoming \
+                 pod."
+            ),
+        ),
+        (
+            vec![("a", json!({})), ("b", json!({})), ("c", json!({}))],
+            vec![],
+            asks("5"),
+            format!(
+                "0/3 nodes are available: 3 Insufficient cpu. {NO_CLAIMS}3 nodes are available: 3 Preemption is not \
+                 helpful for scheduling."
+            ),
+        ),
+        (
+            vec![("a", tainted()), ("b", labelled())],
+            vec![],
+            with(asks("1"), json!({"nodeSelector": {"disk": "hdd"}})),
+            format!(
+                "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had \
+                 untolerated taint(s). {NO_CLAIMS}2 nodes are available: 2 Preemption is not helpful for scheduling."
+            ),
+        ),
+        (
+            vec![("a", json!({}))],
+            vec![with(port(), json!({"nodeName": "a"}))],
+            port(),
+            format!(
+                "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports. \
+                 {NO_CLAIMS}1 nodes are available: 1 No preemption victims found for incoming pod."
+            ),
+        ),
+        (
+            vec![("a", json!({"status": {"allocatable": {"pods": "1", "memory": "1Gi"}}}))],
+            vec![json!({"nodeName": "a", "containers": [{"resources": {"requests": {"memory": "1Gi"}}}]})],
+            json!({"containers": [{"resources": {"requests": {"memory": "1Mi", "x.io/gpu": "1"}}}]}),
+            format!(
+                "0/1 nodes are available: 1 Insufficient memory, 1 Insufficient x.io/gpu, 1 Too many pods. \
+                 {NO_CLAIMS}1 nodes are available: 1 Preemption is not helpful for scheduling."
+            ),
+        ),
+        (
+            vec![("a", json!({})), ("b", cordoned()), ("c", json!({}))],
+            vec![],
+            with(asks("1"), by_name(&["b"])),
+            format!(
+                "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't satisfy plugin(s) \
+                 [NodeAffinity]. {NO_CLAIMS}3 nodes are available: 3 Preemption is not helpful for scheduling."
+            ),
+        ),
+        (
+            vec![("a", json!({}))],
+            vec![full("a", "4")],
+            with(asks("1"), json!({"preemptionPolicy": "Never", "priority": 10})),
+            "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: not eligible due \
+             to preemptionPolicy=Never."
+                .into(),
+        ),
+    ];
+    for (nodes, pods, wants, said) in cases {
+        let failure = decide(&nodes, &pods, wants).unwrap_err();
+        assert_eq!(failure.message, said);
+        assert_eq!(failure.reason, "Unschedulable");
+        assert!(!failure.plugins.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn the_node_that_suits_best_is_chosen() {
+    let label = |key: &str| json!({"metadata": {"labels": {key: "yes"}}});
+    let prefers = |key: &str| {
+        let term = json!({"matchExpressions": [{"key": key, "operator": "Exists"}]});
+        let preferred = json!([{"weight": 50, "preference": term}]);
+        json!({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}})
+    };
+    let soft = json!({"spec": {"taints": [{"key": "a", "effect": "PreferNoSchedule"}]}});
+    let on = |node: &str, cpu: &str| with(asks(cpu), json!({"nodeName": node}));
+    let cases = vec![
+        (vec![("a", json!({})), ("b", json!({}))], vec![on("a", "2")], asks("1"), "b"),
+        (vec![("a", json!({})), ("b", label("ssd"))], vec![], with(asks("1"), prefers("ssd")), "b"),
+        (vec![("a", soft), ("b", json!({}))], vec![on("b", "1")], asks("1"), "b"),
+        (vec![("a", json!({})), ("b", json!({}))], vec![], with(asks("1"), json!({"nodeName": "b"})), "b"),
+    ];
+    for (nodes, pods, wants, expected) in cases {
+        assert_eq!(decide(&nodes, &pods, wants.clone()).unwrap(), expected, "{wants}");
+    }
+}
+
+#[tokio::test]
+async fn room_is_made_where_it_hurts_least() {
+    let on = |node: &str, cpu: &str, priority: i64| {
+        with(asks(cpu), json!({"nodeName": node, "priority": priority}))
+    };
+    let nodes = [("a", json!({})), ("b", json!({})), ("c", json!({}))];
+    let pods = [on("a", "4", 5), on("b", "2", 1), on("b", "2", 2), on("c", "4", 100)];
+    let failure = decide(&nodes, &pods, with(asks("2"), json!({"priority": 50}))).unwrap_err();
+    let preemption = failure.preemption.unwrap();
+    assert_eq!(preemption.nominated_node.as_deref(), Some("b"));
+    let victims: Vec<&str> = preemption.victims.iter().map(|victim| victim.uid()).collect();
+    assert_eq!(victims, ["old-1"], "the less important one is enough");
+    assert_eq!(failure.message, "0/3 nodes are available: 3 Insufficient cpu.");
+}
+
+#[tokio::test]
+async fn equal_pods_spread_over_equal_nodes() {
+    let scheduler = scheduler();
+    for name in ["a", "b", "c", "d"] {
+        scheduler.shared.cache.set_node(&node(name, json!({})));
+    }
+    let mut cursor = Cursor::default();
+    for index in 0..12 {
+        let info = QueuedPodInfo::new(pod(&format!("p{index}"), asks("500m"), json!({})), Time::UNIX_EPOCH);
+        scheduler
+            .scheduling_cycle(&info, &mut cursor, StepId::NONE)
+            .map_err(|failure| failure.message)
+            .unwrap();
+    }
+    let snapshot = scheduler.shared.cache.snapshot();
+    assert!(snapshot.iter().all(|node| node.pods.len() == 3), "{snapshot:?}");
+}
