@@ -13,6 +13,7 @@ pub mod table;
 
 pub mod print;
 pub mod tree;
+pub mod validation;
 
 pub mod views;
 
@@ -51,6 +52,9 @@ pub fn all() -> Vec<&'static Builtin> {
     ]
     .concat()
 }
+
+#[cfg(test)]
+mod errors_test;
 
 #[cfg(test)]
 mod tests {

@@ -2,18 +2,28 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::name;
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::number;
+use crate::apis::validation::Field;
 use serde_json::Value;
 
 /// `controllerrevisions`
 pub static CONTROLLER_REVISIONS: Builtin = LazyLock::new(|| {
     Kind::builtin("apps", "v1", "ControllerRevision", "controllerrevisions", "io.k8s.api.apps.v1")
         .printed(columns(), cells)
+        .governed_by(Rules {
+            validate,
+            validate_update: |new, old, errors| {
+                Field::of(new, "data").immutable(&Field::of(old, "data"), errors)
+            },
+            ..RULES
+        })
         .into()
 });
 
@@ -37,4 +47,12 @@ fn cells(object: &Object, now: Time) -> Vec<Value> {
         }
     };
     vec![name(object), controller.into(), revision.into(), age(object, now)]
+}
+
+fn validate(revision: &Value, errors: &mut FieldErrors) {
+    let data = Field::of(revision, "data");
+    if !data.is_set() {
+        data.required("data is mandatory", errors);
+    }
+    Field::of(revision, "revision").nonnegative(errors);
 }

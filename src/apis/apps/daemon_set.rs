@@ -2,16 +2,23 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
+use crate::apis::apps::deployment::not_decremented;
+use crate::apis::apps::replica_set::selector_is_immutable;
 use crate::apis::core::pod::defaults::pod_spec;
 use crate::apis::core::pod::strategy::template_warnings;
+use crate::apis::core::pod::validation::{lasting_template, template};
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{container_cells, container_columns, label_selector, labels, name};
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::number;
 use crate::apis::tree::*;
+use crate::apis::validation::Field;
+use crate::apis::validation::labels::{selected_template, workload_selector};
+use crate::apis::validation::texts::{at_most_100_percent, number_or_percent, number_or_percent_value};
 use serde_json::{Value, json};
 
 /// `daemonsets`
@@ -27,6 +34,9 @@ pub static DAEMON_SETS: Builtin = LazyLock::new(|| {
             warnings: |new, _| template_warnings(new, "spec.template"),
             prepare_for_create,
             prepare_for_update,
+            validate,
+            validate_update: selector_is_immutable,
+            validate_status_update,
             ..RULES
         })
         .into()
@@ -97,4 +107,58 @@ fn prepare_for_update(new: &mut Value, old: &Value) {
 
 fn template_generation(set: &Value) -> i64 {
     annotation(set, TEMPLATE_GENERATION).parse().unwrap_or(0)
+}
+
+fn validate(set: &Value, errors: &mut FieldErrors) {
+    let spec = Field::of(set, "spec");
+    let (selector, pods) = (spec.child("selector"), spec.child("template"));
+    workload_selector(&selector, "daemonset", errors);
+    selected_template(&selector, &pods, errors);
+    template(&pods, errors);
+    lasting_template(&pods, "DaemonSet", errors);
+    spec.child("minReadySeconds").nonnegative(errors);
+    update_strategy(&spec.child("updateStrategy"), errors);
+    spec.child("revisionHistoryLimit").nonnegative(errors);
+}
+
+fn update_strategy(strategy: &Field, errors: &mut FieldErrors) {
+    let rolling = strategy.child("rollingUpdate");
+    match strategy.child("type").text() {
+        "OnDelete" => {}
+        "RollingUpdate" => rolling_update(&rolling, errors),
+        // Upstream shows the whole strategy here.
+        _ => strategy.not_supported(&["RollingUpdate", "OnDelete"], errors),
+    }
+}
+
+fn rolling_update(rolling: &Field, errors: &mut FieldErrors) {
+    let (unavailable, surge) = (rolling.child("maxUnavailable"), rolling.child("maxSurge"));
+    for bound in [&unavailable, &surge] {
+        number_or_percent(bound, errors);
+    }
+    for bound in [&unavailable, &surge] {
+        at_most_100_percent(bound, errors);
+    }
+    match (number_or_percent_value(&unavailable) != 0, number_or_percent_value(&surge) != 0) {
+        (true, true) => surge.invalid("may not be set when maxUnavailable is non-zero", errors),
+        (false, false) => unavailable.required("cannot be 0 when maxSurge is 0", errors),
+        _ => {}
+    }
+}
+
+fn validate_status_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    let status = Field::of(new, "status");
+    let counts = [
+        "currentNumberScheduled",
+        "numberMisscheduled",
+        "desiredNumberScheduled",
+        "numberReady",
+        "observedGeneration",
+        "updatedNumberScheduled",
+        "numberAvailable",
+        "numberUnavailable",
+        "collisionCount",
+    ];
+    status.all_nonnegative(&counts, errors);
+    not_decremented(&status, &Field::of(old, "status"), errors);
 }

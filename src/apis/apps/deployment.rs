@@ -2,8 +2,10 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
+use crate::apis::apps::replica_set::{replicated_template, selector_is_immutable};
 use crate::apis::core::pod::defaults::pod_spec;
 use crate::apis::core::pod::strategy::template_warnings;
 use crate::apis::kind::{Builtin, Kind, Subresource};
@@ -12,6 +14,9 @@ use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::number;
 use crate::apis::tree::*;
+use crate::apis::validation::Field;
+use crate::apis::validation::labels::workload_selector;
+use crate::apis::validation::texts::{at_most_100_percent, number_or_percent, number_or_percent_value};
 use serde_json::{Value, json};
 
 /// `deployments`
@@ -26,6 +31,9 @@ pub static DEPLOYMENTS: Builtin = LazyLock::new(|| {
         .governed_by(Rules {
             warnings: |new, _| template_warnings(new, "spec.template"),
             prepare_for_update,
+            validate,
+            validate_update: selector_is_immutable,
+            validate_status_update,
             ..RULES
         })
         .into()
@@ -80,5 +88,60 @@ fn defaults(deployment: &mut Value) {
 fn prepare_for_update(new: &mut Value, old: &Value) {
     if at(new, "metadata.annotations") != at(old, "metadata.annotations") {
         set(new, "metadata.generation", number(old, "metadata.generation") + 1);
+    }
+}
+
+fn validate(deployment: &Value, errors: &mut FieldErrors) {
+    let spec = Field::of(deployment, "spec");
+    spec.child("replicas").nonnegative(errors);
+    workload_selector(&spec.child("selector"), "deployment", errors);
+    replicated_template(&spec, errors);
+    strategy(&spec.child("strategy"), errors);
+    spec.all_nonnegative(&["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"], errors);
+    let deadline = spec.child("progressDeadlineSeconds");
+    if deadline.is_set() && deadline.number() <= spec.child("minReadySeconds").number() {
+        deadline.invalid("must be greater than minReadySeconds", errors);
+    }
+}
+
+fn strategy(strategy: &Field, errors: &mut FieldErrors) {
+    let rolling = strategy.child("rollingUpdate");
+    match strategy.child("type").text() {
+        "Recreate" if rolling.is_set() => {
+            rolling.forbidden("may not be specified when strategy `type` is 'Recreate'", errors);
+        }
+        "Recreate" => {}
+        "RollingUpdate" => rolling_update(&rolling, errors),
+        // Upstream shows the whole strategy here.
+        _ => strategy.not_supported(&["Recreate", "RollingUpdate"], errors),
+    }
+}
+
+fn rolling_update(rolling: &Field, errors: &mut FieldErrors) {
+    let (unavailable, surge) = (rolling.child("maxUnavailable"), rolling.child("maxSurge"));
+    number_or_percent(&unavailable, errors);
+    number_or_percent(&surge, errors);
+    if number_or_percent_value(&unavailable) == 0 && number_or_percent_value(&surge) == 0 {
+        unavailable.invalid("may not be 0 when `maxSurge` is 0", errors);
+    }
+    at_most_100_percent(&unavailable, errors);
+}
+
+fn validate_status_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    let status = Field::of(new, "status");
+    let parts = ["updatedReplicas", "readyReplicas", "availableReplicas"];
+    status.all_nonnegative(&["observedGeneration", "replicas"], errors);
+    status.all_nonnegative(&parts, errors);
+    status.all_nonnegative(&["unavailableReplicas", "collisionCount"], errors);
+    status.at_most(&parts, "replicas", "cannot be greater than status.replicas", errors);
+    status.at_most(&["availableReplicas"], "readyReplicas", "cannot be greater than readyReplicas", errors);
+    not_decremented(&status, &Field::of(old, "status"), errors);
+}
+
+/// Hashes of templates that collided stay counted.
+pub fn not_decremented(status: &Field, old: &Field, errors: &mut FieldErrors) {
+    let (new, old) = (status.child("collisionCount"), old.child("collisionCount"));
+    if old.is_set() && new.number() < old.number() {
+        errors.invalid(new.path.as_str(), &json!(new.number()), "cannot be decremented");
     }
 }

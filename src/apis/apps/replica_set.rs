@@ -2,16 +2,20 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::core::pod::defaults::pod_spec;
 use crate::apis::core::pod::strategy::template_warnings;
+use crate::apis::core::pod::validation::{lasting_template, template};
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{container_cells, container_columns, label_selector, name};
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::number;
 use crate::apis::tree::*;
+use crate::apis::validation::Field;
+use crate::apis::validation::labels::{selected_template, workload_selector};
 use serde_json::{Value, json};
 
 /// `replicasets`
@@ -24,7 +28,13 @@ pub static REPLICA_SETS: Builtin = LazyLock::new(|| {
         .with_generation()
         .printed(columns(), cells)
         .defaulted(defaults)
-        .governed_by(Rules { warnings: |new, _| template_warnings(new, "spec.template"), ..RULES })
+        .governed_by(Rules {
+            warnings: |new, _| template_warnings(new, "spec.template"),
+            validate,
+            validate_update: selector_is_immutable,
+            validate_status_update: |new, _, errors| replica_counts(&Field::of(new, "status"), errors),
+            ..RULES
+        })
         .into()
 });
 
@@ -63,4 +73,35 @@ fn cells(object: &Object, now: Time) -> Vec<Value> {
 fn defaults(set: &mut Value) {
     set_if_unset(set, "spec.replicas", 1);
     pod_spec(set, "spec.template.spec");
+}
+
+fn validate(set: &Value, errors: &mut FieldErrors) {
+    let spec = Field::of(set, "spec");
+    spec.all_nonnegative(&["replicas", "minReadySeconds"], errors);
+    // Upstream's words for both kinds.
+    workload_selector(&spec.child("selector"), "deployment", errors);
+    replicated_template(&spec, errors);
+}
+
+/// `ValidatePodTemplateSpecForReplicaSet`: the template of a ReplicaSet or a Deployment.
+pub fn replicated_template(spec: &Field, errors: &mut FieldErrors) {
+    let pods = spec.child("template");
+    selected_template(&spec.child("selector"), &pods, errors);
+    template(&pods, errors);
+    lasting_template(&pods, "ReplicaSet", errors);
+}
+
+/// The selector of a workload never changes.
+pub fn selector_is_immutable(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    Field::of(new, "spec.selector").immutable(&Field::of(old, "spec.selector"), errors);
+}
+
+/// `ValidateReplicaSetStatus`; a ReplicationController counts the same.
+pub fn replica_counts(status: &Field, errors: &mut FieldErrors) {
+    let parts = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
+    status.all_nonnegative(&["replicas"], errors);
+    status.all_nonnegative(&parts, errors);
+    status.all_nonnegative(&["observedGeneration"], errors);
+    status.at_most(&parts, "replicas", "cannot be greater than status.replicas", errors);
+    status.at_most(&["availableReplicas"], "readyReplicas", "cannot be greater than readyReplicas", errors);
 }

@@ -2,18 +2,24 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
+use crate::apis::apps::deployment::not_decremented;
 use crate::apis::core::persistent_volume_claim;
 use crate::apis::core::pod::defaults::pod_spec;
 use crate::apis::core::pod::strategy::template_warnings;
+use crate::apis::core::pod::validation::{lasting_template, template_annotations};
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{container_cells, container_columns, name};
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::number;
 use crate::apis::tree::*;
+use crate::apis::validation::labels::{labels, selected_template, workload_selector};
+use crate::apis::validation::texts::{at_most_100_percent, number_or_percent, number_or_percent_value};
+use crate::apis::validation::{Field, equal};
 use serde_json::Value;
 
 /// `statefulsets`
@@ -28,6 +34,9 @@ pub static STATEFUL_SETS: Builtin = LazyLock::new(|| {
         .governed_by(Rules {
             warnings: |new, _| template_warnings(new, "spec.template"),
             validate_name: names::dns1123_label,
+            validate,
+            validate_update,
+            validate_status_update,
             ..RULES
         })
         .into()
@@ -72,4 +81,87 @@ fn defaults(set: &mut Value) {
         set_if_zero(claim, "kind", "PersistentVolumeClaim");
         persistent_volume_claim::defaults(claim);
     }
+}
+
+/// The template's spec is looked at when a pod is made of it: its mounts may be of claims that are made then, too.
+fn validate(set: &Value, errors: &mut FieldErrors) {
+    let spec = Field::of(set, "spec");
+    let policy = spec.child("podManagementPolicy");
+    if policy.require(errors) && !matches!(policy.text(), "OrderedReady" | "Parallel") {
+        policy.invalid("must be 'OrderedReady' or 'Parallel'", errors);
+    }
+    update_strategy(&spec.child("updateStrategy"), errors);
+    for when in ["whenDeleted", "whenScaled"] {
+        let retention = spec.child("persistentVolumeClaimRetentionPolicy").child(when);
+        retention.one_of_if_set(&["Retain", "Delete"], errors);
+    }
+    spec.all_nonnegative(&["replicas", "minReadySeconds", "ordinals.start", "revisionHistoryLimit"], errors);
+    let (selector, pods) = (spec.child("selector"), spec.child("template"));
+    workload_selector(&selector, "statefulset", errors);
+    selected_template(&selector, &pods, errors);
+    labels(&pods.child("metadata.labels").shown_as(format!("{}.labels", pods.path)), errors);
+    template_annotations(&pods, errors);
+    lasting_template(&pods, "StatefulSet", errors);
+}
+
+fn update_strategy(strategy: &Field, errors: &mut FieldErrors) {
+    let rolling = strategy.child("rollingUpdate");
+    match strategy.child("type").text() {
+        "" => strategy.required("", errors),
+        "OnDelete" if rolling.is_set() => {
+            rolling.invalid("only allowed for updateStrategy 'RollingUpdate'", errors);
+        }
+        "OnDelete" => {}
+        "RollingUpdate" => {
+            rolling.child("partition").nonnegative(errors);
+            let unavailable = rolling.child("maxUnavailable");
+            if unavailable.is_set() {
+                number_or_percent(&unavailable, errors);
+                if number_or_percent_value(&unavailable) == 0 {
+                    unavailable.invalid("cannot be 0", errors);
+                }
+                at_most_100_percent(&unavailable, errors);
+            }
+        }
+        _ => strategy.invalid("must be 'RollingUpdate' or 'OnDelete'", errors),
+    }
+}
+
+fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    const MAY_CHANGE: &[&str] = &[
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+    ];
+    let rest = |set: &Value| {
+        let mut spec = at(set, "spec").clone();
+        MAY_CHANGE.iter().for_each(|field| drop(remove(&mut spec, field)));
+        spec
+    };
+    if !equal(&rest(new), &rest(old)) {
+        let words = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
+            'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are \
+            forbidden";
+        errors.forbidden("spec", words);
+    }
+}
+
+fn validate_status_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    let status = Field::of(new, "status");
+    let parts = ["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
+    status.child("replicas").nonnegative(errors);
+    status.all_nonnegative(&parts, errors);
+    status.all_nonnegative(&["observedGeneration", "collisionCount"], errors);
+    status.at_most(&parts, "replicas", "cannot be greater than status.replicas", errors);
+    status.at_most(
+        &["availableReplicas"],
+        "readyReplicas",
+        "cannot be greater than status.readyReplicas",
+        errors,
+    );
+    not_decremented(&status, &Field::of(old, "status"), errors);
 }

@@ -2,12 +2,15 @@
 
 use std::sync::LazyLock;
 
+use super::validation;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{name, with_more};
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
+use crate::apis::validation::Field;
 use serde_json::{Value, json};
 
 /// `horizontalpodautoscalers`
@@ -24,6 +27,13 @@ pub static HORIZONTAL_POD_AUTOSCALERS: Builtin = LazyLock::new(|| {
     .with(&[Subresource::Status])
     .printed(columns(), |object, now| cells(object, &object.to_value(), now))
     .defaulted(defaults)
+    .governed_by(Rules {
+        validate: validation::validate,
+        validate_status_update: |new, _, errors| {
+            Field::of(new, "status").all_nonnegative(&["currentReplicas", "desiredReplicas"], errors)
+        },
+        ..RULES
+    })
     .into()
 });
 

@@ -1,6 +1,7 @@
 //! The group `autoscaling`.
 
 pub mod horizontal_pod_autoscaler;
+mod validation;
 
 use super::kind::Builtin;
 

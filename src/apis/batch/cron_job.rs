@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use super::{job_validation, schedule};
+use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::{Time, parse};
 use crate::apis::batch::job;
@@ -11,6 +13,7 @@ use crate::apis::print::{boolean, container_cells, container_columns, label_sele
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age, since};
 use crate::apis::tree::*;
+use crate::apis::validation::Field;
 use serde_json::{Value, json};
 
 /// `cronjobs`
@@ -24,6 +27,9 @@ pub static CRON_JOBS: Builtin = LazyLock::new(|| {
         .defaulted(defaults)
         .governed_by(Rules {
             warnings: |new, _| template_warnings(new, "spec.jobTemplate.spec.template"),
+            validate,
+            validate_create,
+            validate_update,
             ..RULES
         })
         .into()
@@ -72,4 +78,76 @@ fn defaults(cron_job: &mut Value) {
     set_if_unset(cron_job, "spec.successfulJobsHistoryLimit", 3);
     set_if_unset(cron_job, "spec.failedJobsHistoryLimit", 1);
     job::default_spec(cron_job, "spec.jobTemplate.spec");
+}
+
+fn validate(cron_job: &Value, errors: &mut FieldErrors) {
+    let spec = Field::of(cron_job, "spec");
+    let schedule = spec.child("schedule");
+    if schedule.require(errors) {
+        if let Err(words) = schedule::parse(schedule.text()) {
+            schedule.invalid(words, errors);
+        }
+    }
+    spec.child("startingDeadlineSeconds").nonnegative(errors);
+    time_zone(&spec.child("timeZone"), errors);
+    spec.child("concurrencyPolicy").one_of(&["Allow", "Forbid", "Replace"], errors);
+    let template = spec.child("jobTemplate.spec");
+    job_validation::validate_spec(&template, errors);
+    if template.child("selector").is_set() {
+        template.child("selector").invalid("`selector` will be auto-generated", errors);
+    }
+    if template.child("manualSelector").flag() {
+        template.child("manualSelector").not_supported(&["nil", "false"], errors);
+    }
+    spec.all_nonnegative(&["successfulJobsHistoryLimit", "failedJobsHistoryLimit"], errors);
+}
+
+/// The Jobs' names end in a time, and must still be names.
+fn validate_create(cron_job: &Value, errors: &mut FieldErrors) {
+    no_time_zone_in_schedule(cron_job, errors);
+    let name = Field::of(cron_job, "metadata.name");
+    if name.text().len() > 52 {
+        name.invalid("must be no more than 52 characters", errors);
+    }
+}
+
+fn no_time_zone_in_schedule(cron_job: &Value, errors: &mut FieldErrors) {
+    let schedule = Field::of(cron_job, "spec.schedule");
+    if schedule.text().contains("TZ") {
+        schedule.invalid("cannot use TZ or CRON_TZ in schedule, use timeZone field instead", errors);
+    }
+}
+
+/// What had a time zone in its schedule may keep it.
+fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    let schedule = Field::of(new, "spec.schedule");
+    if !text(old, "spec.schedule").contains("TZ") {
+        no_time_zone_in_schedule(new, errors);
+    } else if schedule.text().contains("TZ") && is_set(new, "spec.timeZone") {
+        schedule.invalid("cannot use both timeZone field and TZ or CRON_TZ in schedule", errors);
+    }
+}
+
+/// Its form only: there is no database of time zones here.
+fn time_zone(zone: &Field, errors: &mut FieldErrors) {
+    if !zone.is_set() {
+        return;
+    }
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+');
+    let is_part = |part: &str| {
+        (1..=14).contains(&part.len())
+            && part.chars().all(fits)
+            && !part.starts_with('-')
+            && !matches!(part, "." | "..")
+    };
+    match zone.text() {
+        "" => zone.invalid("timeZone must be nil or non-empty string", errors),
+        text if !text.split('/').all(is_part) => zone.invalid(format!("unknown time zone {text}"), errors),
+        text if text.eq_ignore_ascii_case("local") => {
+            let words =
+                "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+            zone.invalid(words, errors);
+        }
+        _ => {}
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::job_validation;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::{Time, human_duration, parse};
 use crate::apis::core::pod::defaults::pod_spec;
@@ -27,6 +28,10 @@ pub static JOBS: Builtin = LazyLock::new(|| {
             warnings: |new, _| template_warnings(new, "spec.template"),
             prepare_for_create,
             default_garbage_collection: GarbageCollectionPolicy::Orphan,
+            validate: job_validation::validate,
+            validate_create: job_validation::validate_create,
+            validate_update: job_validation::validate_update,
+            validate_status_update: job_validation::validate_status_update,
             ..RULES
         })
         .into()
@@ -126,7 +131,8 @@ pub fn default_spec(tree: &mut Value, path: &str) {
     pod_spec(tree, &format!("{path}.template.spec"));
 }
 
-const LABELS: [(&str, &str); 4] = [
+/// The labels that a Job's pods get, and what of the Job their values are.
+pub const LABELS: [(&str, &str); 4] = [
     ("job-name", "metadata.name"),
     ("batch.kubernetes.io/job-name", "metadata.name"),
     ("controller-uid", "metadata.uid"),

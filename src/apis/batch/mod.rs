@@ -1,7 +1,10 @@
 //! The group `batch/v1`.
 
+mod job_validation;
+
 pub mod cron_job;
 pub mod job;
+pub mod schedule;
 
 use super::kind::Builtin;
 

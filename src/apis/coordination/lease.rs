@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
@@ -9,13 +10,19 @@ use crate::apis::print::name;
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::text;
+use crate::apis::validation::Field;
 use serde_json::{Value, json};
 
 /// `leases`
 pub static LEASES: Builtin = LazyLock::new(|| {
     Kind::builtin("coordination.k8s.io", "v1", "Lease", "leases", "io.k8s.api.coordination.v1")
         .printed(columns(), cells)
-        .governed_by(Rules { allow_create_on_update: true, allow_unconditional_update: false, ..RULES })
+        .governed_by(Rules {
+            allow_create_on_update: true,
+            allow_unconditional_update: false,
+            validate,
+            ..RULES
+        })
         .into()
 });
 
@@ -26,4 +33,21 @@ fn columns() -> Vec<Column> {
 
 fn cells(object: &Object, now: Time) -> Vec<Value> {
     vec![name(object), json!(text(&object.to_value(), "spec.holderIdentity")), age(object, now)]
+}
+
+fn validate(lease: &Value, errors: &mut FieldErrors) {
+    let spec = Field::of(lease, "spec");
+    let (seconds, transitions) = (spec.child("leaseDurationSeconds"), spec.child("leaseTransitions"));
+    if seconds.is_set() && seconds.number() <= 0 {
+        seconds.invalid("must be greater than 0", errors);
+    }
+    transitions.nonnegative(errors);
+    let holder = spec.child("holderIdentity");
+    if holder.is_set() && holder.text().is_empty() {
+        holder.invalid("must not be empty", errors);
+    }
+    let strategy = spec.child("strategy");
+    if spec.child("preferredHolder").is_set() && strategy.is_zero() {
+        spec.child("preferredHolder").forbidden("may only be specified if `strategy` is defined", errors);
+    }
 }

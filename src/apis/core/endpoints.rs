@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
@@ -9,6 +11,8 @@ use crate::apis::print::{name, with_more};
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
+use crate::apis::validation::Field;
+use crate::apis::validation::texts;
 use serde_json::Value;
 
 /// `endpoints`
@@ -17,7 +21,7 @@ pub static ENDPOINTS: Builtin = LazyLock::new(|| {
         .short(&["ep"])
         .printed(columns(), cells)
         .defaulted(defaults)
-        .governed_by(Rules { allow_create_on_update: true, ..RULES })
+        .governed_by(Rules { allow_create_on_update: true, validate, ..RULES })
         .into()
 });
 
@@ -58,5 +62,42 @@ fn defaults(endpoints: &mut Value) {
         for port in items_mut(subset, "ports") {
             set_if_zero(port, "protocol", "TCP");
         }
+    }
+}
+
+fn validate(endpoints: &Value, errors: &mut FieldErrors) {
+    for subset in Field::of(endpoints, "subsets").items() {
+        let (ready, others) = (subset.each("addresses"), subset.each("notReadyAddresses"));
+        if ready.is_empty() && others.is_empty() {
+            subset.required("must specify `addresses` or `notReadyAddresses`", errors);
+        }
+        ready.iter().chain(&others).for_each(|address| endpoint_address(address, errors));
+        let ports = subset.each("ports");
+        ports.iter().for_each(|port| endpoint_port(port, ports.len() > 1, errors));
+    }
+}
+
+fn endpoint_address(address: &Field, errors: &mut FieldErrors) {
+    let ip = address.child("ip");
+    ip.invalid_each(texts::ip(ip.text()), errors);
+    address.child("hostname").follows(dns1123_label, errors);
+    let node_name = address.child("nodeName");
+    if node_name.is_set() {
+        node_name.invalid_each(dns1123_subdomain(node_name.text()), errors);
+    }
+    ip.invalid_each(texts::non_special_ip(ip.text()), errors);
+}
+
+fn endpoint_port(port: &Field, needs_name: bool, errors: &mut FieldErrors) {
+    let (name, number) = (port.child("name"), port.child("port"));
+    if needs_name {
+        name.require(errors);
+    }
+    name.follows(dns1123_label, errors);
+    number.invalid_each(texts::port_number(number.number()), errors);
+    port.child("protocol").one_of(&["SCTP", "TCP", "UDP"], errors);
+    let protocol = port.child("appProtocol");
+    if protocol.is_set() {
+        protocol.invalid_each(qualified_name(protocol.text()), errors);
     }
 }

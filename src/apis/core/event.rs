@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::{Time, parse};
@@ -11,6 +12,7 @@ use crate::apis::print::{name, or};
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, since};
 use crate::apis::tree::{at, number, text};
+use crate::apis::validation::Field;
 use serde_json::{Value, json};
 
 /// `events`
@@ -32,7 +34,12 @@ pub static EVENTS: Builtin = LazyLock::new(|| {
         ])
         .selectable_as("source", "source.component", "")
         .printed(columns(), |object, now| cells(object, &object.to_value(), now))
-        .governed_by(Rules { allow_create_on_update: true, validate_name: names::path_segment_name, ..RULES })
+        .governed_by(Rules {
+            allow_create_on_update: true,
+            validate_name: names::path_segment_name,
+            validate,
+            ..RULES
+        })
         .into()
 });
 
@@ -89,5 +96,46 @@ fn source(tree: &Value) -> String {
     match or(text(tree, "source.host"), text(tree, "reportingInstance")) {
         "" => component.to_owned(),
         instance => format!("{component}, {instance}"),
+    }
+}
+
+/// `legacyValidateEvent`: an event is in the namespace of what it speaks of.
+fn validate(event: &Value, errors: &mut FieldErrors) {
+    let namespace = text(event, "metadata.namespace");
+    let involved = text(event, "involvedObject.namespace");
+    let has_time = parse(text(event, "eventTime")).is_some();
+    let is_right = match (has_time, involved) {
+        (false, "") => matches!(namespace, "" | "default"),
+        (false, involved) => namespace == involved,
+        (true, "") => matches!(namespace, "default" | "kube-system"),
+        (true, _) => true,
+    };
+    if !is_right {
+        errors.invalid("involvedObject.namespace", &json!(involved), "does not match event.namespace");
+    }
+    if has_time {
+        reported(event, errors);
+    }
+    for wrong in names::dns1123_subdomain(namespace) {
+        errors.invalid("namespace", &json!(namespace), wrong);
+    }
+}
+
+/// What the newer recorders must say.
+fn reported(event: &Value, errors: &mut FieldErrors) {
+    let controller = Field::of(event, "reportingComponent").shown_as("reportingController");
+    controller.require(errors);
+    for wrong in names::qualified_name(controller.text()) {
+        errors.invalid("reportingController", &json!(controller.text()), wrong);
+    }
+    for (name, most) in [("reportingInstance", 128), ("action", 128), ("reason", 128)] {
+        let field = Field::of(event, name);
+        field.require(errors);
+        if field.text().len() > most {
+            errors.invalid(name, &json!(""), format!("can have at most {most} characters"));
+        }
+    }
+    if text(event, "message").len() > 1024 {
+        errors.invalid("message", &json!(""), "can have at most 1024 characters");
     }
 }

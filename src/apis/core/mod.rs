@@ -16,6 +16,7 @@ pub mod resource_quota;
 pub mod secret;
 pub mod service;
 pub mod service_account;
+mod service_validation;
 
 use super::kind::Builtin;
 

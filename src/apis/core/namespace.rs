@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
@@ -11,6 +12,7 @@ use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::text;
 use crate::apis::tree::*;
+use crate::apis::validation::Field;
 use serde_json::{Value, json};
 
 /// `namespaces`
@@ -27,6 +29,8 @@ pub static NAMESPACES: Builtin = LazyLock::new(|| {
             prepare_for_create,
             prepare_for_update,
             validate_name: names::dns1123_label,
+            validate_create: |namespace, errors| finalizers(namespace, "spec.finalizers", errors),
+            validate_status_update,
             ..RULES
         })
         .into()
@@ -63,4 +67,24 @@ fn prepare_for_create(namespace: &mut Value) {
 /// Only the `finalize` subresource changes finalizers.
 fn prepare_for_update(new: &mut Value, old: &Value) {
     set(new, "spec", at(old, "spec").clone());
+}
+
+/// `validateFinalizerName`
+pub fn finalizers(namespace: &Value, path: &str, errors: &mut FieldErrors) {
+    for finalizer in Field::of(namespace, path).items().iter().map(|finalizer| finalizer.shown_as(path)) {
+        finalizer.invalid_each(names::qualified_name(finalizer.text()), errors);
+        let is_standard = matches!(finalizer.text(), "kubernetes" | "foregroundDeletion" | "orphan");
+        if !finalizer.text().contains('/') && !is_standard {
+            finalizer.invalid("name is neither a standard finalizer name nor is it fully qualified", errors);
+        }
+    }
+}
+
+fn validate_status_update(new: &Value, _: &Value, errors: &mut FieldErrors) {
+    let phase = Field::of(new, "status.phase").shown_as("status.Phase");
+    match (is_set(new, "metadata.deletionTimestamp"), phase.text()) {
+        (false, "Active") | (true, "Terminating") => {}
+        (false, _) => phase.invalid("may only be 'Active' if `deletionTimestamp` is empty", errors),
+        (true, _) => phase.invalid("may only be 'Terminating' if `deletionTimestamp` is not empty", errors),
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::field_error::{ErrorType, FieldErrors};
+use crate::apimachinery::names::{label_value, qualified_name};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
@@ -9,6 +11,9 @@ use crate::apis::print::{name, or};
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
+use crate::apis::validation::Field;
+use crate::apis::validation::resources::resource_quantity;
+use crate::apis::validation::texts::cidr;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -21,7 +26,19 @@ pub static NODES: Builtin = LazyLock::new(|| {
         .selectable_as("spec.unschedulable", "spec.unschedulable", "false")
         .printed(columns(), cells)
         .defaulted(defaults)
-        .governed_by(Rules { keeps_status_on_create: true, ..RULES })
+        .governed_by(Rules {
+            keeps_status_on_create: true,
+            validate,
+            validate_update: |new, old, errors| {
+                unchanged(new, old, errors);
+                addresses(new, errors)
+            },
+            validate_status_update: |new, _, errors| {
+                resources(new, errors);
+                addresses(new, errors)
+            },
+            ..RULES
+        })
         .into()
 });
 
@@ -100,5 +117,62 @@ fn defaults(node: &mut Value) {
         set(node, "spec.podCIDRs", json!([single]));
     } else if single.is_empty() && !first.is_empty() {
         set(node, "spec.podCIDR", first);
+    }
+}
+
+fn validate(node: &Value, errors: &mut FieldErrors) {
+    // Upstream says metadata, although they are in the spec.
+    taints(&Field::of(node, "spec.taints").shown_as("metadata.taints"), errors);
+    resources(node, errors);
+    let ranges = Field::of(node, "spec.podCIDRs");
+    ranges.items().iter().for_each(|range| range.invalid_each(cidr(range.text()), errors));
+    let families: Vec<bool> = ranges.items().iter().map(|range| range.text().contains(':')).collect();
+    if families.len() > 2 || families.len() == 2 && families[0] == families[1] {
+        ranges.invalid("may specify no more than one CIDR for each IP family", errors);
+    }
+}
+
+fn taints(taints: &Field, errors: &mut FieldErrors) {
+    let mut seen = BTreeSet::new();
+    for taint in taints.items() {
+        let (key, value, effect) = (taint.child("key"), taint.child("value"), taint.child("effect"));
+        key.invalid_each(qualified_name(key.text()), errors);
+        let wrong = label_value(value.text());
+        if !wrong.is_empty() {
+            value.invalid(wrong.join(";"), errors);
+        }
+        effect.one_of(&["NoSchedule", "PreferNoSchedule", "NoExecute"], errors);
+        if !seen.insert((key.text(), effect.text())) {
+            let words = "taints must be unique by key and effect pair";
+            errors.push(taint.path.as_str(), ErrorType::Duplicate, taint.value.to_string(), words);
+        }
+    }
+}
+
+fn resources(node: &Value, errors: &mut FieldErrors) {
+    for list in ["status.capacity", "status.allocatable"] {
+        for (name, quantity) in Field::of(node, list).members() {
+            resource_quantity(name, &quantity.shown_as(format!("{list}.{name}")), errors);
+        }
+    }
+}
+
+fn addresses(node: &Value, errors: &mut FieldErrors) {
+    let addresses = Field::of(node, "status.addresses").items();
+    for (at, address) in addresses.iter().enumerate() {
+        if addresses[..at].iter().any(|earlier| earlier.value == address.value) {
+            address.duplicate(errors);
+        }
+    }
+}
+
+fn unchanged(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    if count(old, "spec.podCIDRs") > 0 && at(old, "spec.podCIDRs") != at(new, "spec.podCIDRs") {
+        errors.forbidden("spec.podCIDRs", "node updates may not change podCIDR except from \"\" to valid");
+    }
+    let provider = text(old, "spec.providerID");
+    if !provider.is_empty() && provider != text(new, "spec.providerID") {
+        errors
+            .forbidden("spec.providerID", "node updates may not change providerID except from \"\" to valid");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::names::{dns1123_label, dns1123_subdomain};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
@@ -9,6 +11,8 @@ use crate::apis::print::{access_modes, name, or, quantity};
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
+use crate::apis::validation::labels::label_selector;
+use crate::apis::validation::{Field, difference, equal, resources};
 use serde_json::{Value, json};
 
 /// `persistentvolumeclaims`
@@ -18,7 +22,13 @@ pub static PERSISTENT_VOLUME_CLAIMS: Builtin = LazyLock::new(|| {
         .with(&[Subresource::Status])
         .printed(columns(), cells)
         .defaulted(defaults)
-        .governed_by(Rules { prepare_for_create, prepare_for_update: |new, _| data_source(new), ..RULES })
+        .governed_by(Rules {
+            prepare_for_create,
+            prepare_for_update: |new, _| data_source(new),
+            validate: |claim, errors| validate_spec(&Field::of(claim, "spec"), errors),
+            validate_update,
+            ..RULES
+        })
         .into()
 });
 
@@ -90,4 +100,91 @@ fn data_source(claim: &mut Value) {
         set(claim, "spec.dataSource", new);
         remove(claim, "spec.dataSource.namespace");
     }
+}
+
+const MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+
+/// `ValidatePersistentVolumeClaimSpec`; also of ephemeral volumes.
+pub fn validate_spec(spec: &Field, errors: &mut FieldErrors) {
+    access_modes_of(spec, errors);
+    label_selector(&spec.child("selector"), errors);
+    requested_storage(spec, errors);
+    spec.child("storageClassName").follows(dns1123_subdomain, errors);
+    spec.child("volumeMode").one_of_if_set(&["Block", "Filesystem"], errors);
+    for source in ["dataSource", "dataSourceRef"].map(|name| spec.child(name)) {
+        if source.is_set() {
+            data_source_of(&source, errors);
+        }
+    }
+    spec.child("volumeAttributesClassName").follows(dns1123_subdomain, errors);
+}
+
+/// The access modes of a claim or a volume.
+pub fn access_modes_of(spec: &Field, errors: &mut FieldErrors) {
+    let modes = spec.child("accessModes");
+    if modes.is_zero() {
+        modes.required("at least 1 access mode is required", errors);
+    }
+    for mode in modes.items().iter().filter(|mode| !MODES.contains(&mode.text())) {
+        mode.shown_as(modes.path.as_str()).not_supported(MODES, errors);
+    }
+    let is_single = |mode: &Field| mode.text() == "ReadWriteOncePod";
+    let (single, other): (Vec<Field>, Vec<Field>) = modes.items().into_iter().partition(is_single);
+    if !single.is_empty() && other.iter().any(|mode| MODES.contains(&mode.text())) {
+        modes.forbidden("may not use ReadWriteOncePod with other access modes", errors);
+    }
+}
+
+fn requested_storage(spec: &Field, errors: &mut FieldErrors) {
+    let storage =
+        spec.child("resources.requests.storage").shown_as(format!("{}.resources[storage]", spec.path));
+    if !storage.is_set() {
+        storage.required("", errors);
+    } else if resources::quantity(&storage).sign() <= 0 {
+        storage.invalid("must be greater than zero", errors);
+    }
+}
+
+fn data_source_of(source: &Field, errors: &mut FieldErrors) {
+    source.child("name").require(errors);
+    source.child("kind").require(errors);
+    let (group, kind) = (source.child("apiGroup"), source.child("kind"));
+    if group.is_zero() && kind.text() != "PersistentVolumeClaim" {
+        let words = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+        kind.shown_as(source.path.as_str()).invalid(words, errors);
+    }
+    group.follows(dns1123_subdomain, errors);
+    source.child("namespace").follows(dns1123_label, errors);
+}
+
+/// A claim is bound once and for all; afterwards it may only grow.
+fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    let mut allowed = new.clone();
+    if text(old, "spec.volumeName").is_empty() {
+        remove(&mut allowed, "spec.volumeName");
+    }
+    if !is_set(old, "spec.storageClassName") {
+        remove(&mut allowed, "spec.storageClassName");
+    }
+    if text(new, "status.phase") == "Bound" {
+        for path in ["spec.resources.requests.storage", "spec.volumeAttributesClassName"] {
+            if is_set(new, path) {
+                set(&mut allowed, path, at(old, path).clone());
+            }
+        }
+    }
+    if !equal(&allowed["spec"], &old["spec"]) {
+        let words = "spec is immutable after creation except resources.requests and volumeAttributesClassName for \
+            bound claims";
+        let difference = difference(&old["spec"], &allowed["spec"]);
+        Field::of(new, "spec").forbidden(format!("{words}\n{difference}"), errors);
+    }
+    let size = |claim, path| resources::quantity(&Field::of(claim, path));
+    let wanted = Field::of(new, "spec.resources.requests.storage");
+    let has_shrunk = resources::quantity(&wanted) < size(old, "spec.resources.requests.storage");
+    if has_shrunk && resources::quantity(&wanted) <= size(old, "status.capacity.storage") {
+        wanted.forbidden("field can not be less than status.capacity", errors);
+    }
+    let mode = Field::of(new, "spec.volumeMode").shown_as("volumeMode");
+    mode.immutable(&Field::of(old, "spec.volumeMode"), errors);
 }

@@ -6,10 +6,12 @@ use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::core::pod::defaults::pod_spec;
 use crate::apis::core::pod::strategy::template_warnings;
+use crate::apis::core::pod::validation::template;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::{container_cells, labels, name};
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::Column;
+use crate::apis::validation::Field;
 use serde_json::{Value, json};
 
 /// `podtemplates`
@@ -18,7 +20,11 @@ pub static POD_TEMPLATES: Builtin = LazyLock::new(|| {
         .with_generation()
         .printed(columns(), cells)
         .defaulted(|tree| pod_spec(tree, "template.spec"))
-        .governed_by(Rules { warnings: |new, _| template_warnings(new, "template"), ..RULES })
+        .governed_by(Rules {
+            warnings: |new, _| template_warnings(new, "template"),
+            validate: |tree, errors| template(&Field::of(tree, "template"), errors),
+            ..RULES
+        })
         .into()
 });
 

@@ -2,10 +2,14 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::labels::Selector;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
+use crate::apis::apps::replica_set::replica_counts;
 use crate::apis::core::pod::defaults::pod_spec;
 use crate::apis::core::pod::strategy::template_warnings;
+use crate::apis::core::pod::validation::{lasting_template, template};
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{container_cells, container_columns, labels, name};
 use crate::apis::rules::{RULES, Rules};
@@ -13,6 +17,7 @@ use crate::apis::strategy::GarbageCollectionPolicy;
 use crate::apis::table::{Column, age};
 use crate::apis::tree::number;
 use crate::apis::tree::*;
+use crate::apis::validation::Field;
 use serde_json::{Value, json};
 
 /// `replicationcontrollers`
@@ -28,6 +33,8 @@ pub static REPLICATION_CONTROLLERS: Builtin = LazyLock::new(|| {
         .governed_by(Rules {
             warnings: |new, _| template_warnings(new, "spec.template"),
             default_garbage_collection: GarbageCollectionPolicy::Orphan,
+            validate,
+            validate_status_update: |new, _, errors| replica_counts(&Field::of(new, "status"), errors),
             ..RULES
         })
         .into()
@@ -75,4 +82,21 @@ fn defaults(controller: &mut Value) {
     if is_set(controller, "spec.template") {
         pod_spec(controller, "spec.template.spec");
     }
+}
+
+fn validate(controller: &Value, errors: &mut FieldErrors) {
+    let spec = Field::of(controller, "spec");
+    spec.child("minReadySeconds").nonnegative(errors);
+    spec.child("selector").require(errors);
+    spec.child("replicas").nonnegative(errors);
+    let pods = spec.child("template");
+    if !pods.is_set() {
+        return pods.required("", errors);
+    }
+    let selected = Selector::from_labels(&string_map(controller, "spec.selector"));
+    if !selected.matches(&string_map(controller, "spec.template.metadata.labels")) {
+        pods.child("metadata.labels").invalid("`selector` does not match template `labels`", errors);
+    }
+    template(&pods, errors);
+    lasting_template(&pods, "ReplicationController", errors);
 }

@@ -2,13 +2,18 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::name;
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::{at, members};
+use crate::apis::validation::resources::{Place, resource_name, resource_quantity};
+use crate::apis::validation::{Field, IMMUTABLE};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// `resourcequotas`
 pub static RESOURCE_QUOTAS: Builtin = LazyLock::new(|| {
@@ -16,6 +21,15 @@ pub static RESOURCE_QUOTAS: Builtin = LazyLock::new(|| {
         .short(&["quota"])
         .with(&[Subresource::Status])
         .printed(columns(), cells)
+        .governed_by(Rules {
+            validate: |quota, errors| validate(&Field::of(quota, "spec"), errors),
+            validate_update,
+            validate_status_update: |new, _, errors| {
+                amounts(&Field::of(new, "status.hard"), errors);
+                amounts(&Field::of(new, "status.used"), errors)
+            },
+            ..RULES
+        })
         .into()
 });
 
@@ -44,4 +58,78 @@ fn cells(object: &Object, now: Time) -> Vec<Value> {
         of_column.map(piece).collect::<Vec<_>>().join(", ").into()
     };
     vec![name(object), pieces(false), pieces(true), age(object, now)]
+}
+
+const SCOPES: &[&str] = &[
+    "Terminating",
+    "NotTerminating",
+    "BestEffort",
+    "NotBestEffort",
+    "PriorityClass",
+    "CrossNamespacePodAffinity",
+    "VolumeAttributesClass",
+];
+
+fn amounts(list: &Field, errors: &mut FieldErrors) {
+    for (name, quantity) in list.members() {
+        resource_name(name, &quantity, Place::Quota, errors);
+        resource_quantity(name, &quantity, errors);
+    }
+}
+
+fn validate(spec: &Field, errors: &mut FieldErrors) {
+    amounts(&spec.child("hard"), errors);
+    let scopes = spec.child("scopes");
+    for _ in scopes.items().iter().filter(|scope| !SCOPES.contains(&scope.text())) {
+        scopes.invalid("unsupported scope", errors);
+    }
+    let has = |name: &str| scopes.items().iter().any(|scope| scope.text() == name);
+    for (a, b) in [("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")] {
+        if has(a) && has(b) {
+            scopes.invalid("conflicting scopes", errors);
+        }
+    }
+    let selector = spec.child("scopeSelector.matchExpressions");
+    for expression in selector.items() {
+        // Upstream names the list and not the item.
+        let shown = |name: &str| {
+            let path = format!("{}.scopeSelector.matchExpressions.{name}", spec.path);
+            expression.child(name).shown_as(path)
+        };
+        scope_expression(&shown("scopeName"), &shown("operator"), &shown("values"), errors);
+    }
+}
+
+fn scope_expression(scope: &Field, operator: &Field, values: &Field, errors: &mut FieldErrors) {
+    const EXISTS_ONLY: &str = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \
+        ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or \
+        ResourceQuotaScopeCrossNamespacePodAffinity";
+    if !SCOPES.contains(&scope.text()) {
+        scope.invalid("unsupported scope", errors);
+    }
+    let takes_values = matches!(scope.text(), "PriorityClass" | "VolumeAttributesClass");
+    if !takes_values && SCOPES.contains(&scope.text()) && operator.text() != "Exists" {
+        operator.invalid(EXISTS_ONLY, errors);
+    }
+    match operator.text() {
+        "In" | "NotIn" if values.is_zero() => values.required(
+            "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
+            errors,
+        ),
+        "Exists" | "DoesNotExist" if !values.is_zero() => values.invalid(
+            "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
+            errors,
+        ),
+        "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+        _ => operator.invalid("not a valid selector operator", errors),
+    }
+}
+
+fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    let scopes = Field::of(new, "spec.scopes");
+    let set =
+        |list: &Field| list.items().iter().map(|scope| scope.text().to_owned()).collect::<BTreeSet<_>>();
+    if set(&scopes) != set(&Field::of(old, "spec.scopes")) {
+        scopes.invalid(IMMUTABLE, errors);
+    }
 }

@@ -2,12 +2,16 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
+use crate::apis::core::config_map;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::name;
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
+use crate::apis::validation::Field;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
@@ -18,6 +22,7 @@ pub static SECRETS: Builtin = LazyLock::new(|| {
         .selectable_by(&["type"])
         .printed(columns(), cells)
         .defaulted(defaults)
+        .governed_by(Rules { validate, validate_update, ..RULES })
         .into()
 });
 
@@ -46,4 +51,60 @@ fn defaults(secret: &mut Value) {
         }
     }
     set_if_zero(secret, "type", "Opaque");
+}
+
+fn validate(secret: &Value, errors: &mut FieldErrors) {
+    let data = Field::of(secret, "data");
+    let mut size = 0;
+    for (key, value) in data.members() {
+        config_map::key_is_right(key, &value, errors);
+        size += config_map::decoded_bytes(value.text());
+    }
+    if size > config_map::MAX_BYTES {
+        errors.too_long("data", config_map::MAX_BYTES);
+    }
+    of_its_type(secret, errors);
+}
+
+/// What each type must have.
+fn of_its_type(secret: &Value, errors: &mut FieldErrors) {
+    let has = |key: &str| secret["data"].get(key).is_some();
+    let mut require = |keys: &[&str]| {
+        for key in keys.iter().filter(|key| !has(key)) {
+            errors.required(format!("data[{key}]"), "");
+        }
+    };
+    match text(secret, "type") {
+        "kubernetes.io/dockercfg" => json_config(secret, ".dockercfg", errors),
+        "kubernetes.io/dockerconfigjson" => json_config(secret, ".dockerconfigjson", errors),
+        "kubernetes.io/basic-auth" if !has("username") && !has("password") => {
+            require(&["username", "password"])
+        }
+        "kubernetes.io/ssh-auth" if secret["data"]["ssh-privatekey"].as_str().is_none_or(str::is_empty) => {
+            errors.required("data[ssh-privatekey]", "");
+        }
+        "kubernetes.io/tls" => require(&["tls.crt", "tls.key"]),
+        "kubernetes.io/service-account-token"
+            if annotation(secret, "kubernetes.io/service-account.name").is_empty() =>
+        {
+            errors.required("metadata.annotations[kubernetes.io/service-account.name]", "");
+        }
+        _ => {}
+    }
+}
+
+fn json_config(secret: &Value, key: &str, errors: &mut FieldErrors) {
+    let path = format!("data[{key}]");
+    let Some(encoded) = secret["data"].get(key).and_then(Value::as_str) else {
+        return errors.required(path, "");
+    };
+    let bytes = BASE64.decode(encoded).unwrap_or_default();
+    if let Err(error) = serde_json::from_slice::<serde_json::Map<String, Value>>(&bytes) {
+        errors.invalid(path, &json!("<secret contents redacted>"), error.to_string());
+    }
+}
+
+fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    Field::of(new, "type").immutable(&Field::of(old, "type"), errors);
+    config_map::immutable(new, old, &["data"], errors);
 }

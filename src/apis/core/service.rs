@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::service_validation;
 use crate::apimachinery::names;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
@@ -25,6 +26,9 @@ pub static SERVICES: Builtin = LazyLock::new(|| {
             prepare_for_create: cluster_ips,
             prepare_for_update,
             validate_name: names::dns1123_label,
+            validate: service_validation::validate,
+            validate_update: service_validation::validate_update,
+            validate_status_update: service_validation::validate_status_update,
             ..RULES
         })
         .into()
@@ -170,12 +174,13 @@ fn needs_node_ports(service: &Value) -> bool {
     }
 }
 
-fn needs_health_check(service: &Value) -> bool {
+/// `service.NeedsHealthCheck`
+pub fn needs_health_check(service: &Value) -> bool {
     text(service, "spec.type") == "LoadBalancer" && text(service, "spec.externalTrafficPolicy") == "Local"
 }
 
 /// `service.ExternallyAccessible`
-fn is_external(service: &Value) -> bool {
+pub fn is_external(service: &Value) -> bool {
     match text(service, "spec.type") {
         "LoadBalancer" | "NodePort" => true,
         "ClusterIP" => count(service, "spec.externalIPs") > 0,

@@ -2,13 +2,20 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::{name, or, with_more};
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
+use crate::apis::validation::Field;
+use crate::apis::validation::texts;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 /// `endpointslices`
 pub static ENDPOINT_SLICES: Builtin = LazyLock::new(|| {
@@ -16,6 +23,13 @@ pub static ENDPOINT_SLICES: Builtin = LazyLock::new(|| {
         .with_generation()
         .printed(columns(), cells)
         .defaulted(defaults)
+        .governed_by(Rules {
+            validate,
+            validate_update: |new, old, errors| {
+                Field::of(new, "addressType").immutable(&Field::of(old, "addressType"), errors)
+            },
+            ..RULES
+        })
         .into()
 });
 
@@ -51,4 +65,57 @@ fn defaults(slice: &mut Value) {
         set_if_unset(port, "name", "");
         set_if_unset(port, "protocol", "TCP");
     }
+}
+
+fn validate(slice: &Value, errors: &mut FieldErrors) {
+    let kind = Field::of(slice, "addressType");
+    kind.one_of(&["FQDN", "IPv4", "IPv6"], errors);
+    let endpoints = Field::of(slice, "endpoints");
+    if endpoints.items().len() > 1000 {
+        errors.too_many("endpoints", endpoints.items().len(), 1000);
+    }
+    endpoints.items().iter().for_each(|endpoint| one_endpoint(endpoint, kind.text(), errors));
+    let ports = Field::of(slice, "ports");
+    if ports.items().len() > 20_000 {
+        errors.too_many("ports", ports.items().len(), 20_000);
+    }
+    let mut names = BTreeSet::new();
+    for port in ports.items() {
+        let name = port.child("name");
+        name.follows(dns1123_label, errors);
+        if !names.insert(name.text()) {
+            name.duplicate(errors);
+        }
+        port.child("protocol").one_of(&["SCTP", "TCP", "UDP"], errors);
+        let number = port.child("port");
+        if number.is_set() {
+            number.invalid_each(texts::port_number(number.number()), errors);
+        }
+        port.child("appProtocol").follows(qualified_name, errors);
+    }
+}
+
+fn one_endpoint(endpoint: &Field, kind: &str, errors: &mut FieldErrors) {
+    let addresses = endpoint.child("addresses");
+    let list = addresses.items();
+    if list.is_empty() {
+        addresses.required("must contain at least 1 address", errors);
+    } else if list.len() > 100 {
+        errors.too_many(addresses.path.as_str(), list.len(), 100);
+    }
+    for (at, address) in list.iter().enumerate() {
+        if list[..at].iter().any(|earlier| earlier.text() == address.text()) {
+            address.duplicate(errors);
+        }
+        match (kind, address.text().parse::<IpAddr>()) {
+            ("IPv4", Ok(IpAddr::V4(_))) | ("IPv6", Ok(IpAddr::V6(_))) => {
+                address.invalid_each(texts::non_special_ip(address.text()), errors);
+            }
+            ("IPv4", _) => address.invalid("must be a valid IPv4 address", errors),
+            ("IPv6", _) => address.invalid("must be a valid IPv6 address", errors),
+            _ => address.invalid_each(dns1123_subdomain(address.text()), errors),
+        }
+    }
+    endpoint.child("nodeName").follows(dns1123_subdomain, errors);
+    endpoint.child("hostname").follows(dns1123_label, errors);
 }

@@ -2,12 +2,18 @@
 
 use std::sync::LazyLock;
 
+use super::ingress_class::typed_reference;
+use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::names::{dns1123_label, dns1123_subdomain};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{load_balancer, name};
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
-use crate::apis::tree::{at, count, items, text};
+use crate::apis::tree::{annotation, at, count, items, text};
+use crate::apis::validation::Field;
+use crate::apis::validation::texts;
 use serde_json::{Value, json};
 
 /// `ingresses`
@@ -17,6 +23,7 @@ pub static INGRESSES: Builtin = LazyLock::new(|| {
         .with(&[Subresource::Status])
         .with_generation()
         .printed(columns(), cells)
+        .governed_by(Rules { validate, validate_create, ..RULES })
         .into()
 });
 
@@ -60,5 +67,96 @@ fn hosts(tree: &Value) -> String {
         ([], _) => "*".into(),
         (shown, false) => shown.join(","),
         (shown, true) => format!("{} + {} more...", shown.join(","), rules.len() - 3),
+    }
+}
+
+fn validate(ingress: &Value, errors: &mut FieldErrors) {
+    let spec = Field::of(ingress, "spec");
+    let (backend, rules) = (spec.child("defaultBackend"), spec.child("rules"));
+    if rules.is_zero() && !backend.is_set() {
+        rules.shown_as("spec").invalid("either `defaultBackend` or `rules` must be specified", errors);
+    }
+    if backend.is_set() {
+        validate_backend(&backend, errors);
+    }
+    rules.items().iter().for_each(|rule| validate_rule(rule, errors));
+    for tls in spec.each("tls") {
+        tls.each("hosts").iter().for_each(|host| validate_host(host, errors));
+        tls.child("secretName").follows(dns1123_subdomain, errors);
+    }
+    let class = spec.child("ingressClassName");
+    if class.is_set() {
+        class.invalid_each(dns1123_subdomain(class.text()), errors);
+    }
+}
+
+fn validate_create(ingress: &Value, errors: &mut FieldErrors) {
+    let (old, new) =
+        (annotation(ingress, "kubernetes.io/ingress.class"), Field::of(ingress, "spec.ingressClassName"));
+    if !old.is_empty() && new.is_set() && old != new.text() {
+        let words = "must match `ingressClassName` when both are specified";
+        errors.invalid("annotations.kubernetes.io/ingress.class", &json!(old), words);
+    }
+}
+
+fn validate_host(host: &Field, errors: &mut FieldErrors) {
+    let rule = if host.text().contains('*') { texts::wildcard_dns1123_subdomain } else { dns1123_subdomain };
+    host.invalid_each(rule(host.text()), errors);
+}
+
+fn validate_rule(rule: &Field, errors: &mut FieldErrors) {
+    let (host, http) = (rule.child("host"), rule.child("http"));
+    if !host.is_zero() {
+        if texts::ip(host.text()).is_empty() {
+            host.invalid("must be a DNS name, not an IP address", errors);
+        }
+        validate_host(&host, errors);
+    }
+    if http.is_set() {
+        http.child("paths").require(errors);
+        http.each("paths").iter().for_each(|path| validate_path(path, errors));
+    }
+}
+
+fn validate_path(rule: &Field, errors: &mut FieldErrors) {
+    const SEQUENCES: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
+    let (kind, path) = (rule.child("pathType"), rule.child("path"));
+    if !kind.is_set() {
+        return kind.required("pathType must be specified", errors);
+    }
+    let is_exact = matches!(kind.text(), "Exact" | "Prefix");
+    if !is_exact && kind.text() != "ImplementationSpecific" {
+        kind.not_supported(&["Exact", "ImplementationSpecific", "Prefix"], errors);
+    } else if !path.text().starts_with('/') && (is_exact || !path.is_zero()) {
+        errors.invalid(path.path.as_str(), &json!(path.text()), "must be an absolute path");
+    }
+    if is_exact {
+        for sequence in SEQUENCES.iter().filter(|sequence| path.text().contains(**sequence)) {
+            path.invalid(format!("must not contain '{sequence}'"), errors);
+        }
+        for end in ["/..", "/."].iter().filter(|end| path.text().ends_with(**end)) {
+            path.invalid(format!("cannot end with '{end}'"), errors);
+        }
+    }
+    validate_backend(&rule.child("backend"), errors);
+}
+
+fn validate_backend(backend: &Field, errors: &mut FieldErrors) {
+    let (resource, service) = (backend.child("resource"), backend.child("service"));
+    let wrong =
+        |words: &str, errors: &mut FieldErrors| errors.invalid(backend.path.as_str(), &json!(""), words);
+    match (resource.is_set(), service.is_set()) {
+        (true, true) => return wrong("cannot set both resource and service backends", errors),
+        (true, false) => return typed_reference(&resource, errors),
+        (false, false) => return wrong("resource or service backend is required", errors),
+        (false, true) => {}
+    }
+    service.child("name").must_follow(dns1123_label, errors);
+    let (name, number) = (service.child("port.name"), service.child("port.number"));
+    match (name.is_zero(), number.is_zero()) {
+        (false, false) => wrong("cannot set both port name & port number", errors),
+        (false, true) => name.invalid_each(texts::port_name(name.text()), errors),
+        (true, false) => number.invalid_each(texts::port_number(number.number()), errors),
+        (true, true) => backend.required("port name or number is required", errors),
     }
 }

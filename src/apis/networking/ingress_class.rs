@@ -2,12 +2,17 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, path_segment_name};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::name;
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
+use crate::apis::validation::Field;
+use crate::apis::validation::texts::domain_prefixed_path;
 use serde_json::{Value, json};
 
 /// `ingressclasses`
@@ -17,6 +22,13 @@ pub static INGRESS_CLASSES: Builtin = LazyLock::new(|| {
         .with_generation()
         .printed(columns(), cells)
         .defaulted(defaults)
+        .governed_by(Rules {
+            validate,
+            validate_update: |new, old, errors| {
+                Field::of(new, "spec.controller").immutable(&Field::of(old, "spec.controller"), errors)
+            },
+            ..RULES
+        })
         .into()
 });
 
@@ -46,5 +58,41 @@ fn parameters(tree: &Value) -> String {
 fn defaults(class: &mut Value) {
     if let Some(parameters) = get_mut(class, "spec.parameters") {
         set_if_unset(parameters, "scope", "Cluster");
+    }
+}
+
+fn validate(class: &Value, errors: &mut FieldErrors) {
+    let controller = Field::of(class, "spec.controller");
+    if controller.text().len() > 250 {
+        errors.too_long(controller.path.as_str(), 250);
+    }
+    domain_prefixed_path(&controller, errors);
+    let parameters = Field::of(class, "spec.parameters");
+    if !parameters.is_set() {
+        return;
+    }
+    typed_reference(&parameters, errors);
+    let (scope, namespace) = (parameters.child("scope"), parameters.child("namespace"));
+    match (scope.text(), namespace.is_set()) {
+        ("Namespace", false) => namespace.required("`parameters.scope` is set to 'Namespace'", errors),
+        ("Namespace", true) => namespace.invalid_each(dns1123_label(namespace.text()), errors),
+        ("Cluster", true) => namespace.forbidden("`parameters.scope` is set to 'Cluster'", errors),
+        ("Cluster", false) => {}
+        _ => scope.not_supported(&["Cluster", "Namespace"], errors),
+    }
+}
+
+/// `validateIngressTypedLocalObjectReference`
+pub fn typed_reference(reference: &Field, errors: &mut FieldErrors) {
+    let group = reference.child("apiGroup");
+    if group.is_set() {
+        group.invalid_each(dns1123_subdomain(group.text()), errors);
+    }
+    for name in ["kind", "name"] {
+        let field = reference.child(name);
+        match field.is_zero() {
+            true => field.required(&format!("{name} is required"), errors),
+            false => field.invalid_each(path_segment_name(field.text()), errors),
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::names::dns1123_label;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
@@ -9,6 +10,7 @@ use crate::apis::print::name;
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::text;
+use crate::apis::validation::Field;
 use serde_json::{Value, json};
 
 /// `runtimeclasses`
@@ -16,7 +18,14 @@ pub static RUNTIME_CLASSES: Builtin = LazyLock::new(|| {
     Kind::builtin("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", "io.k8s.api.node.v1")
         .cluster_scoped()
         .printed(columns(), cells)
-        .governed_by(Rules { allow_unconditional_update: false, ..RULES })
+        .governed_by(Rules {
+            allow_unconditional_update: false,
+            validate: |class, errors| Field::of(class, "handler").must_follow(dns1123_label, errors),
+            validate_update: |new, old, errors| {
+                Field::of(new, "handler").immutable(&Field::of(old, "handler"), errors)
+            },
+            ..RULES
+        })
         .into()
 });
 

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
@@ -10,6 +11,9 @@ use crate::apis::print::{int_or_string, name};
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::{at, number};
+use crate::apis::validation::Field;
+use crate::apis::validation::labels::label_selector;
+use crate::apis::validation::texts::{at_most_100_percent, number_or_percent};
 use serde_json::{Value, json};
 
 /// `poddisruptionbudgets`
@@ -22,6 +26,8 @@ pub static POD_DISRUPTION_BUDGETS: Builtin = LazyLock::new(|| {
         .governed_by(Rules {
             allow_unconditional_update: false,
             validate_name: names::path_segment_name,
+            validate,
+            validate_status_update: |new, _, errors| Field::of(new, "status").all_nonnegative(COUNTS, errors),
             ..RULES
         })
         .into()
@@ -51,4 +57,20 @@ fn cells(object: &Object, now: Time) -> Vec<Value> {
         number(&tree, "status.disruptionsAllowed").into(),
         age(object, now),
     ]
+}
+
+const COUNTS: &[&str] = &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
+
+fn validate(budget: &Value, errors: &mut FieldErrors) {
+    let spec = Field::of(budget, "spec");
+    let bounds = ["minAvailable", "maxUnavailable"].map(|name| spec.child(name));
+    if bounds.iter().all(Field::is_set) {
+        spec.invalid("minAvailable and maxUnavailable cannot be both set", errors);
+    }
+    for bound in bounds.iter().filter(|bound| bound.is_set()) {
+        number_or_percent(bound, errors);
+        at_most_100_percent(bound, errors);
+    }
+    label_selector(&spec.child("selector"), errors);
+    spec.child("unhealthyPodEvictionPolicy").one_of_if_set(&["AlwaysAllow", "IfHealthyBudget"], errors);
 }

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
@@ -10,6 +11,7 @@ use crate::apis::print::name;
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
+use crate::apis::validation::{Field, equal};
 use serde_json::Value;
 
 /// `rolebindings`
@@ -17,7 +19,13 @@ pub static ROLE_BINDINGS: Builtin = LazyLock::new(|| {
     Kind::builtin("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", "io.k8s.api.rbac.v1")
         .printed(columns("io.k8s.api.rbac.v1.RoleBinding", "roleBinding"), cells)
         .defaulted(defaults)
-        .governed_by(Rules { allow_create_on_update: true, validate_name: names::path_segment_name, ..RULES })
+        .governed_by(Rules {
+            allow_create_on_update: true,
+            validate_name: names::path_segment_name,
+            validate: |binding, errors| role_binding(binding, &["Role", "ClusterRole"], errors),
+            validate_update,
+            ..RULES
+        })
         .into()
 });
 
@@ -33,7 +41,13 @@ pub static CLUSTER_ROLE_BINDINGS: Builtin = LazyLock::new(|| {
     .cluster_scoped()
     .printed(columns("io.k8s.api.rbac.v1.ClusterRoleBinding", "clusterRoleBinding"), cells)
     .defaulted(defaults)
-    .governed_by(Rules { allow_create_on_update: true, validate_name: names::path_segment_name, ..RULES })
+    .governed_by(Rules {
+        allow_create_on_update: true,
+        validate_name: names::path_segment_name,
+        validate: |binding, errors| role_binding(binding, &["ClusterRole"], errors),
+        validate_update,
+        ..RULES
+    })
     .into()
 });
 
@@ -75,5 +89,46 @@ fn defaults(binding: &mut Value) {
         if matches!(text(subject, "kind"), "User" | "Group") {
             set_if_zero(subject, "apiGroup", GROUP);
         }
+    }
+}
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+fn role_binding(binding: &Value, kinds: &[&str], errors: &mut FieldErrors) {
+    let role = Field::of(binding, "roleRef");
+    if role.child("apiGroup").text() != RBAC {
+        role.child("apiGroup").not_supported(&[RBAC], errors);
+    }
+    if !kinds.contains(&role.child("kind").text()) {
+        errors.not_supported("roleRef.kind", &role.child("kind").text().into(), kinds);
+    }
+    role.child("name").must_follow(names::path_segment_name, errors);
+    for subject in Field::of(binding, "subjects").items() {
+        subject_is_right(&subject, kinds.len() > 1, errors);
+    }
+}
+
+fn subject_is_right(subject: &Field, is_namespaced: bool, errors: &mut FieldErrors) {
+    let [name, kind, group] = ["name", "kind", "apiGroup"].map(|field| subject.child(field));
+    name.require(errors);
+    match kind.text() {
+        "ServiceAccount" => {
+            name.follows(names::dns1123_subdomain, errors);
+            if !group.is_zero() {
+                group.not_supported(&[""], errors);
+            }
+            if !is_namespaced {
+                subject.child("namespace").require(errors);
+            }
+        }
+        "User" | "Group" if group.text() != RBAC => group.not_supported(&[RBAC], errors),
+        "User" | "Group" => {}
+        other => errors.not_supported(kind.path, &other.into(), &["ServiceAccount", "User", "Group"]),
+    }
+}
+
+fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    if !equal(&new["roleRef"], &old["roleRef"]) {
+        Field::of(new, "roleRef").invalid("cannot change roleRef", errors);
     }
 }

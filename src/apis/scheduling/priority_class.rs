@@ -2,12 +2,15 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::name;
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
+use crate::apis::validation::Field;
 use serde_json::{Value, json};
 
 /// `priorityclasses`
@@ -18,6 +21,12 @@ pub static PRIORITY_CLASSES: Builtin = LazyLock::new(|| {
         .with_generation()
         .printed(columns(), cells)
         .defaulted(|tree| set_if_unset(tree, "preemptionPolicy", "PreemptLowerPriority"))
+        .governed_by(Rules {
+            validate_create,
+            validate: |class, errors| Field::of(class, "preemptionPolicy").one_of(POLICIES, errors),
+            validate_update,
+            ..RULES
+        })
         .into()
 });
 
@@ -42,4 +51,41 @@ fn cells(object: &Object, now: Time) -> Vec<Value> {
         age(object, now),
         json!(text(&tree, "preemptionPolicy")),
     ]
+}
+
+const POLICIES: &[&str] = &["PreemptLowerPriority", "Never"];
+const MOST: i64 = 1_000_000_000;
+const SYSTEM: [(&str, i64); 2] =
+    [("system-node-critical", 2 * MOST + 1000), ("system-cluster-critical", 2 * MOST)];
+
+/// Names and values of the system are the system's.
+fn validate_create(class: &Value, errors: &mut FieldErrors) {
+    const WORDS: &str =
+        "priority class names with 'system-' prefix are reserved for system use only. error: ";
+    let (name, value) = (Field::of(class, "metadata.name"), Field::of(class, "value"));
+    if !name.text().starts_with("system-") {
+        if value.number() > MOST {
+            value.forbidden(format!("maximum allowed value of a user defined priority is {MOST}"), errors);
+        }
+        return;
+    }
+    match SYSTEM.iter().find(|(system, _)| *system == name.text()) {
+        None => {
+            name.forbidden(format!("{WORDS}{} is not a known system priority class", name.text()), errors)
+        }
+        Some((known, priority)) if *priority != value.number() => {
+            name.forbidden(format!("{WORDS}value of {known} PriorityClass must be {priority}"), errors);
+        }
+        Some((known, _)) if flag(class, "globalDefault") => {
+            name.forbidden(format!("{WORDS}globalDefault of {known} PriorityClass must be false"), errors);
+        }
+        Some(_) => {}
+    }
+}
+
+fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    if number(new, "value") != number(old, "value") {
+        errors.forbidden("value", "may not be changed in an update.");
+    }
+    Field::of(new, "preemptionPolicy").immutable(&Field::of(old, "preemptionPolicy"), errors);
 }

@@ -4,6 +4,7 @@ pub mod defaults;
 mod printer;
 mod qos;
 pub mod strategy;
+pub mod validation;
 
 use std::sync::LazyLock;
 

@@ -6,13 +6,23 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::qos::quality_of_service;
+use super::validation;
 use crate::apimachinery::names;
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::tree::*;
 
 /// The rules of pods.
-pub const POD: Rules =
-    Rules { prepare_for_create, prepare_for_status_update, warnings, grace_period_seconds, ..RULES };
+pub const POD: Rules = Rules {
+    prepare_for_create,
+    prepare_for_status_update,
+    validate: validation::validate,
+    validate_create: validation::validate_create,
+    validate_update: validation::validate_update,
+    validate_status_update: validation::validate_status_update,
+    warnings,
+    grace_period_seconds,
+    ..RULES
+};
 
 fn prepare_for_create(pod: &mut Value) {
     let class = quality_of_service(pod);

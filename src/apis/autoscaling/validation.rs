@@ -1,0 +1,170 @@
+//! What is wrong with a HorizontalPodAutoscaler (`pkg/apis/autoscaling/validation`).
+
+use serde_json::Value;
+
+use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::names::path_segment_name;
+use crate::apis::validation::Field;
+use crate::apis::validation::resources::quantity;
+
+/// Where each type of metric keeps its source, in upstream's order of looking.
+const SOURCES: [(&str, &str); 5] = [
+    ("Object", "object"),
+    ("External", "external"),
+    ("Pods", "pods"),
+    ("Resource", "resource"),
+    ("ContainerResource", "containerResource"),
+];
+
+/// What is wrong with its v2 form.
+pub fn validate(autoscaler: &Value, errors: &mut FieldErrors) {
+    let spec = Field::of(autoscaler, "spec");
+    let (least, most) = (spec.child("minReplicas"), spec.child("maxReplicas"));
+    if least.is_set() && least.number() < 1 {
+        least.invalid("must be greater than or equal to 1", errors);
+    }
+    if most.number() < 1 {
+        errors.invalid(most.path.as_str(), &most.number().into(), "must be greater than 0");
+    }
+    if least.is_set() && most.number() < least.number() {
+        most.invalid("must be greater than or equal to `minReplicas`", errors);
+    }
+    reference(&spec.child("scaleTargetRef"), errors);
+    spec.each("metrics").iter().for_each(|metric| validate_metric(metric, errors));
+    for direction in ["behavior.scaleUp", "behavior.scaleDown"].map(|name| spec.child(name)) {
+        if direction.is_set() {
+            scaling_rules(&direction, errors);
+        }
+    }
+}
+
+fn reference(reference: &Field, errors: &mut FieldErrors) {
+    reference.child("kind").must_follow(path_segment_name, errors);
+    reference.child("name").must_follow(path_segment_name, errors);
+}
+
+fn scaling_rules(rules: &Field, errors: &mut FieldErrors) {
+    let window = rules.child("stabilizationWindowSeconds");
+    if window.number() < 0 {
+        window.invalid("must be greater than or equal to zero", errors);
+    }
+    if window.number() > 3600 {
+        window.invalid("must be less than or equal to 3600", errors);
+    }
+    rules.child("selectPolicy").one_of_if_set(&["Disabled", "Max", "Min"], errors);
+    let policies = rules.child("policies");
+    if policies.is_zero() {
+        policies.required("must specify at least one Policy", errors);
+    }
+    for policy in policies.items() {
+        let kind = policy.child("type");
+        if !matches!(kind.text(), "Pods" | "Percent") {
+            kind.not_supported(&["Percent", "Pods"], errors);
+        }
+        for field in ["value", "periodSeconds"].map(|name| policy.child(name)) {
+            if field.number() <= 0 {
+                errors.invalid(field.path.as_str(), &field.number().into(), "must be greater than zero");
+            }
+        }
+        if policy.child("periodSeconds").number() > 1800 {
+            policy.child("periodSeconds").invalid("must be less than or equal to 1800", errors);
+        }
+    }
+}
+
+fn validate_metric(metric: &Field, errors: &mut FieldErrors) {
+    const TYPES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Resource"];
+    let kind = metric.child("type");
+    if kind.is_zero() {
+        kind.required("must specify a metric source type", errors);
+    }
+    if !TYPES.contains(&kind.text()) {
+        errors.not_supported(kind.path.as_str(), &kind.text().into(), TYPES);
+    }
+    let mut present: Vec<&str> =
+        SOURCES.iter().map(|(_, field)| *field).filter(|field| metric.child(field).is_set()).collect();
+    if let Some(first) = present.first() {
+        source(&metric.child(first), first, errors);
+    }
+    let expected = SOURCES.iter().find(|(name, _)| *name == kind.text()).map(|(_, field)| *field);
+    if let Some(field) = expected {
+        if !metric.child(field).is_set() {
+            metric.child(field).required("must populate information for the given metric source", errors);
+        }
+    }
+    if present.len() != 1 {
+        present.retain(|field| Some(*field) != expected);
+        for field in present {
+            metric.child(field).forbidden("must populate the given metric source only", errors);
+        }
+    }
+}
+
+fn source(source: &Field, kind: &str, errors: &mut FieldErrors) {
+    let target = source.child("target");
+    let [value, average, utilization] =
+        ["value", "averageValue", "averageUtilization"].map(|name| target.child(name));
+    if matches!(kind, "object" | "external" | "pods") {
+        metric_name(&source.child("metric.name"), errors);
+    }
+    match kind {
+        "object" => reference(&source.child("describedObject"), errors),
+        "resource" | "containerResource" if source.child("name").is_zero() => {
+            source.child("name").required("must specify a resource name", errors);
+        }
+        _ => {}
+    }
+    if kind == "containerResource" && source.child("container").is_zero() {
+        source.child("container").required("must specify a container", errors);
+    }
+    validate_target(&target, errors);
+    match kind {
+        "object" if !value.is_set() && !average.is_set() => {
+            average.required("must set either a target value or averageValue", errors);
+        }
+        "external" if !value.is_set() && !average.is_set() => {
+            average.required("must set either a target value for metric or a per-pod target", errors);
+        }
+        "external" if value.is_set() && average.is_set() => {
+            value.forbidden("may not set both a target value for metric and a per-pod target", errors);
+        }
+        "pods" if quantity(&average).sign() <= 0 => {
+            average.required("must specify a positive target averageValue", errors);
+        }
+        "resource" | "containerResource" => match (utilization.is_set(), average.is_set()) {
+            (false, false) => {
+                utilization.required("must set either a target raw value or a target utilization", errors);
+            }
+            (true, true) => {
+                average.forbidden("may not set both a target raw value and a target utilization", errors);
+            }
+            _ => {}
+        },
+        _ => {}
+    }
+}
+
+fn metric_name(name: &Field, errors: &mut FieldErrors) {
+    match name.is_zero() {
+        true => name.required("must specify a metric name", errors),
+        false => name.invalid_each(path_segment_name(name.text()), errors),
+    }
+}
+
+fn validate_target(target: &Field, errors: &mut FieldErrors) {
+    let kind = target.child("type");
+    match kind.text() {
+        "" => kind.required("must specify a metric target type", errors),
+        "Utilization" | "Value" | "AverageValue" => {}
+        _ => kind.invalid("must be either Utilization, Value, or AverageValue", errors),
+    }
+    for field in ["value", "averageValue"].map(|name| target.child(name)) {
+        if field.is_set() && quantity(&field).sign() != 1 {
+            field.invalid("must be positive", errors);
+        }
+    }
+    let utilization = target.child("averageUtilization");
+    if utilization.is_set() && utilization.number() < 1 {
+        utilization.invalid("must be greater than 0", errors);
+    }
+}
