@@ -22,6 +22,7 @@ use super::filters::metrics::measure;
 use super::filters::panic_recovery::recover_from_panic;
 use super::filters::request_info::resolve_request_info;
 use super::filters::timeout::limit_time;
+use super::flow_record::{record_authenticated, record_authorized, record_request};
 use super::metrics::Metrics;
 use crate::apimachinery::wire::{ApiRequest, ApiService};
 
@@ -57,6 +58,8 @@ impl Apiserver {
             .layer(from_fn(recover_from_panic))
             // Before all that asks what the request is about, which is nearly everything.
             .layer(from_fn(resolve_request_info))
+            // Outside of what refuses, so that refusals are told of too; only writes are.
+            .layer(with(config.flow.clone(), record_request))
             // Outside of what refuses, so that refusals have an id and are not cached either.
             .layer(with(entropy, audit::identify))
             // Outside of what refuses, so that refusals are counted.
@@ -65,12 +68,14 @@ impl Apiserver {
             .layer(with(clock, limit_time))
             // Before everything that asks who it is.
             .layer(with(authenticators, authenticate))
+            .layer(with(config.flow.clone(), record_authenticated))
             // Behind authentication, which says who asks to be somebody else; what follows sees only the other.
             .layer(with(authorizers.clone(), impersonate))
             // Before authorization, which costs something; behind authentication, because some are exempt.
             .layer(with(in_flight, limit_in_flight))
             // Last: everything below may rely on the request being allowed.
             .layer(with(authorizers, authorize))
+            .layer(with(config.flow.clone(), record_authorized))
             .service(service_fn(move |request: ApiRequest| {
                 let endpoints = endpoints.clone();
                 async move { Ok(installer::serve(endpoints, request).await) }

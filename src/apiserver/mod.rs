@@ -7,6 +7,7 @@ pub mod server;
 
 pub mod config;
 pub mod handler_chain;
+mod flow_record;
 
 pub mod audit;
 pub mod metrics;

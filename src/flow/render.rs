@@ -87,6 +87,7 @@ fn describe(step: &Step) -> String {
             format!("{verb} {} ({})", short(path), user.rsplit(':').next().unwrap_or(user))
         }
         Authenticated { user } => format!("authenticated as {user}"),
+        Authorized { by, .. } if by.is_empty() => "authorized".into(),
         Authorized { by, reason } if reason.is_empty() => format!("authorized by {by}"),
         Authorized { by, reason } => format!("authorized by {by}: {reason}"),
         Admitted { plugin, changed: true } => format!("admitted by {plugin}, changed"),

@@ -42,7 +42,7 @@ pub enum Step {
     },
     /// An authorizer allowed or refused the verb on the resource (`WithAuthorization`).
     Authorized {
-        /// Which authorizer had an opinion: `RBAC`, `Node`, `AlwaysAllow`.
+        /// Which authorizer had an opinion: `RBAC`, `Node`, `AlwaysAllow`; empty where it is not known.
         by: Text,
         /// Why: the binding and role that allow it.
         reason: Text,

@@ -81,6 +81,7 @@ const FLOW_USERS: &[&str] = &[
     "src/cli/trace.rs",
     "src/apiserver/mod.rs",
     "src/apiserver/handler_chain.rs",
+    "src/apiserver/flow_record.rs",
     "src/apiserver/request.rs",
     "src/apiserver/storage/recorder.rs",
     "src/apiserver/storage/store.rs",

@@ -1,0 +1,122 @@
+//! Notes the way of a write through the filters in the causal record. The filters themselves know nothing of it: these
+//! layers stand between them, in the handler chain.
+//!
+//! Each layer makes its step the cause of what follows, in the request's [`CausedBy`]; the storage finds the last one
+//! there. Reads are not noted: nothing comes of them, and their number would push everything else out of the record.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::middleware::Next;
+
+use crate::apimachinery::user::UserInfo;
+use crate::apimachinery::wire::{ApiRequest, ApiResponse, CausedBy, InProcessUser};
+use crate::apiserver::request::RequestInfo;
+use crate::flow::{Flow, Step, StepId};
+
+/// Behind the filter that reads what is asked for: notes the request, and later its answer.
+pub async fn record_request(State(flow): State<Flow>, mut request: ApiRequest, next: Next) -> ApiResponse {
+    let step = note(&flow, &mut request, |request, info| {
+        let component = request.extensions().get().map(|InProcessUser(user)| user.name.clone());
+        let (user, path) = (component.unwrap_or_default(), info.path.as_str().into());
+        Step::RequestReceived { user, verb: flow.name(&info.verb), path }
+    });
+    let response = next.run(request).await;
+    if step != StepId::NONE {
+        flow.record(step.cause(), Step::Responded { code: response.status().as_u16() });
+    }
+    response
+}
+
+/// Behind authentication: notes who asks.
+pub async fn record_authenticated(
+    State(flow): State<Flow>,
+    mut request: ApiRequest,
+    next: Next,
+) -> ApiResponse {
+    note(&flow, &mut request, |request, _| {
+        let user = request.extensions().get::<Arc<UserInfo>>().map(|user| user.name.clone());
+        Step::Authenticated { user: user.unwrap_or_default() }
+    });
+    next.run(request).await
+}
+
+/// Behind authorization: notes that it is allowed.
+pub async fn record_authorized(State(flow): State<Flow>, mut request: ApiRequest, next: Next) -> ApiResponse {
+    note(&flow, &mut request, |_, _| Step::Authorized { by: "".into(), reason: "".into() });
+    next.run(request).await
+}
+
+/// Notes a step of a write, caused by the step before it.
+fn note(
+    flow: &Flow,
+    request: &mut ApiRequest,
+    make: impl FnOnce(&ApiRequest, &RequestInfo) -> Step,
+) -> StepId {
+    let info = request.extensions().get::<Arc<RequestInfo>>().filter(|_| flow.is_on()).cloned();
+    let Some(info) = info.filter(|info| is_write(info)) else { return StepId::NONE };
+    let cause = request.extensions().get::<CausedBy>().and_then(|cause| StepId(cause.0).cause());
+    let step = flow.record(cause, make(request, &info));
+    request.extensions_mut().insert(CausedBy(step.0));
+    step
+}
+
+fn is_write(info: &RequestInfo) -> bool {
+    info.is_resource_request && !matches!(info.verb.as_str(), "get" | "list" | "watch")
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::middleware::from_fn_with_state as with;
+    use chrono::DateTime;
+    use tower::{ServiceBuilder, ServiceExt, service_fn};
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::flow::Operation;
+
+    /// Sends a request through the layers to a store that writes whatever comes.
+    async fn send(flow: &Flow, method: http::Method, user: &str) {
+        let path = "/api/v1/namespaces/ns/pods";
+        let mut request = http::Request::builder().method(&method).uri(path).body(Body::empty()).unwrap();
+        let extensions = request.extensions_mut();
+        extensions.insert(Arc::new(RequestInfo::new(&method, path, "").unwrap()));
+        extensions.insert(Arc::new(UserInfo::authenticated(user, &[])));
+        let store = flow.clone();
+        let service = ServiceBuilder::new()
+            .layer(with(flow.clone(), record_request))
+            .layer(with(flow.clone(), record_authenticated))
+            .layer(with(flow.clone(), record_authorized))
+            .service(service_fn(move |request: ApiRequest| {
+                let cause = request.extensions().get::<CausedBy>().map(|cause| StepId(cause.0));
+                let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
+                let operation = Operation::Create;
+                store.record(cause, Step::Stored { resource, namespace, name, revision: 2, operation });
+                async { Ok::<_, std::convert::Infallible>(http::Response::new(Body::empty())) }
+            }));
+        service.oneshot(request).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_write_is_told_from_its_request_to_its_answer() {
+        let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
+        send(&flow, http::Method::POST, "somebody").await;
+        let steps = flow.trace("pods", "ns", "a").steps;
+        let causes: Vec<Option<u64>> = steps.iter().map(|step| step.cause.map(|cause| cause.0)).collect();
+        assert_eq!(causes, [None, Some(1), Some(2), Some(3), Some(1)]);
+        assert_eq!(steps[1].step, Step::Authenticated { user: "somebody".into() });
+        assert_eq!(steps[4].step, Step::Responded { code: 200 });
+    }
+
+    #[tokio::test]
+    async fn a_read_is_not_noted() {
+        let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
+        send(&flow, http::Method::GET, "somebody").await;
+        assert_eq!(
+            flow.trace("pods", "ns", "a").steps.len(),
+            1,
+            "the write that the test's store makes of it"
+        );
+    }
+}
