@@ -1,8 +1,9 @@
-//! Notes the way of a write through the filters in the causal record. The filters themselves know nothing of it: these
-//! layers stand between them, in the handler chain.
+//! Notes the way of a write through the filters in the causal record. The filters themselves know nothing of
+//! it: these layers stand between them, in the handler chain.
 //!
-//! Each layer makes its step the cause of what follows, in the request's [`CausedBy`]; the storage finds the last one
-//! there. Reads are not noted: nothing comes of them, and their number would push everything else out of the record.
+//! Each layer makes its step the cause of what follows, in the request's [`CausedBy`]; the storage finds the
+//! last one there. Reads are not noted: nothing comes of them, and their number would push everything else
+//! out of the record.
 
 use std::sync::Arc;
 
