@@ -27,39 +27,9 @@ fn every_definition_can_be_read_and_published() {
     assert!(schemas.get("io.k8s.api.core.v1.Nothing").is_none());
 }
 
-/// Samples of `api/openapi-spec`: definition, field, list type, list map keys, patch strategy, patch merge key.
-const PUBLISHED_MERGES: &str = "\
-io.k8s.api.core.v1.PodSpec containers map name merge name
-io.k8s.api.core.v1.PodSpec initContainers map name merge name
-io.k8s.api.core.v1.PodSpec volumes map name merge,retainKeys name
-io.k8s.api.core.v1.PodSpec tolerations atomic - - -
-io.k8s.api.core.v1.PodSpec imagePullSecrets map name merge name
-io.k8s.api.core.v1.PodSpec hostAliases map ip merge ip
-io.k8s.api.core.v1.PodSpec topologySpreadConstraints map topologyKey,whenUnsatisfiable merge topologyKey
-io.k8s.api.core.v1.PodSpec schedulingGates map name merge name
-io.k8s.api.core.v1.Container ports map containerPort,protocol merge containerPort
-io.k8s.api.core.v1.Container env map name merge name
-io.k8s.api.core.v1.Container envFrom atomic - - -
-io.k8s.api.core.v1.Container command atomic - - -
-io.k8s.api.core.v1.Container volumeMounts map mountPath merge mountPath
-io.k8s.api.core.v1.Container volumeDevices map devicePath merge devicePath
-io.k8s.api.core.v1.ServiceSpec ports map port,protocol merge port
-io.k8s.api.core.v1.ServiceSpec clusterIPs atomic - - -
-io.k8s.api.core.v1.PodStatus conditions map type merge type
-io.k8s.api.core.v1.PodStatus podIPs map ip merge ip
-io.k8s.api.core.v1.PodStatus containerStatuses atomic - - -
-io.k8s.api.core.v1.NodeStatus addresses map type merge type
-io.k8s.api.core.v1.NodeSpec podCIDRs set - merge -
-io.k8s.api.core.v1.NodeSpec taints atomic - - -
-io.k8s.api.core.v1.ServiceAccount secrets map name merge name
-io.k8s.api.core.v1.Endpoints subsets atomic - - -
-io.k8s.api.apps.v1.DeploymentStatus conditions map type merge type
-io.k8s.api.apps.v1.DeploymentSpec strategy - - retainKeys -
-io.k8s.api.networking.v1.IngressSpec rules atomic - - -
-io.k8s.api.rbac.v1.ClusterRole rules atomic - - -
-io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta finalizers set - merge -
-io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta ownerReferences map uid merge uid
-";
+/// Samples of `api/openapi-spec`: definition, field, list type, list map keys, patch strategy, patch merge
+/// key.
+const PUBLISHED_MERGES: &str = include_str!("testdata/published_merges.txt");
 
 #[test]
 fn lists_and_maps_merge_as_kubernetes_publishes() {

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::order::{self, Elements};
-use super::{DIRECTIVE, PatchError, merge_map, no_merge_key, unknown_directive};
+use super::order::{self, Elements, Places};
+use super::{DIRECTIVE, Object, PatchError, merge_map, no_merge_key, unknown_directive};
 use crate::apimachinery::patch::go_print::go_print;
 use crate::apimachinery::schema::Schema;
 
@@ -21,7 +21,8 @@ pub(super) fn merge(
     let merge_key = field.facts().patch_merge_key.as_deref();
     if !check_elements(&original, &patch)? {
         if is_deletion {
-            return Ok(original.into_iter().filter(|value| !patch.contains(value)).collect());
+            let unwanted = Places::of(&patch, Elements::Scalars);
+            return Ok(original.into_iter().filter(|value| unwanted.get(value).is_none()).collect());
         }
         let merged = deduplicated(original.iter().chain(&patch).cloned().collect());
         return order::by_patch(merged, &patch, &original, Elements::Scalars);
@@ -57,7 +58,7 @@ fn apply_directives(
     patch: Vec<Value>,
     merge_key: &str,
 ) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
-    let mut plain = Vec::new();
+    let (mut plain, mut deleted) = (Vec::new(), Vec::new());
     let mut replace = false;
     for element in patch {
         let Some(directive) = element.get(DIRECTIVE) else {
@@ -67,8 +68,8 @@ fn apply_directives(
         let object = element.as_object().expect("only objects have a directive");
         match directive.as_str() {
             Some("delete") => {
-                let value = object.get(merge_key).ok_or_else(|| no_merge_key(object, merge_key))?;
-                original.retain(|own| own.get(merge_key) != Some(value));
+                object.get(merge_key).ok_or_else(|| no_merge_key(object, merge_key))?;
+                deleted.push(element);
             }
             Some("replace") => replace = true,
             Some("merge") => {
@@ -78,6 +79,8 @@ fn apply_directives(
             _ => return Err(unknown_directive(object)),
         }
     }
+    let deleted = Places::of(&deleted, Elements::Keyed(merge_key));
+    original.retain(|own| deleted.get(own).is_none());
     Ok(if replace { (plain, Vec::new()) } else { (original, plain) })
 }
 
@@ -87,23 +90,39 @@ fn merge_objects(
     merge_key: &str,
     items: Option<&Schema>,
 ) -> Result<Vec<Value>, PatchError> {
+    let mut places = Places::of(&original, Elements::Keyed(merge_key));
     for element in patch {
-        let Value::Object(element) = element else { continue };
-        let value = element.get(merge_key).ok_or_else(|| no_merge_key(&element, merge_key))?;
-        match original.iter_mut().find(|own| own.get(merge_key) == Some(value)) {
-            Some(own) => {
-                let Value::Object(object) = own.take() else { continue };
-                *own = Value::Object(merge_map(object, element, items)?);
+        let place = places.get(&element);
+        let Value::Object(object) = &element else { continue };
+        object.get(merge_key).ok_or_else(|| no_merge_key(object, merge_key))?;
+        match (place, element) {
+            (Some(at), Value::Object(patch)) => {
+                let own = match original[at].take() {
+                    Value::Object(own) => own,
+                    _ => Object::new(),
+                };
+                original[at] = Value::Object(merge_map(own, patch, items)?);
             }
-            None => original.push(Value::Object(element)),
+            (_, element) => {
+                places.note(&element, original.len());
+                original.push(element);
+            }
         }
     }
     Ok(original)
 }
 
-/// Upstream fills the place of a duplicate with the last element; the order of its result is part of what
-/// it does.
+/// Upstream fills the place of a duplicate with the last element, and the order of its result is part of
+/// what it does; a long list, where that would take too long, keeps its order.
 fn deduplicated(mut list: Vec<Value>) -> Vec<Value> {
+    const SHORT: usize = 1000;
+    let places = Places::of(&list, Elements::Scalars);
+    let is_first = |(at, element): (usize, &Value)| places.get(element) == Some(at);
+    let firsts: Vec<bool> = list.iter().enumerate().map(is_first).collect();
+    if list.len() > SHORT || !firsts.contains(&false) {
+        let kept = list.into_iter().zip(firsts).filter(|(_, is_first)| *is_first);
+        return kept.map(|(element, _)| element).collect();
+    }
     let mut at = 0;
     while at < list.len() {
         let mut other = at + 1;

@@ -1,5 +1,7 @@
 //! The order of a merged list: `$setElementOrder` first, then the patch's own order, then the order that was.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::{
@@ -18,16 +20,44 @@ pub(super) enum Elements<'k> {
     Keyed(&'k str),
 }
 
+/// Where each element of a list stands first. Looked up by the text of what tells elements apart, so that a
+/// list of a hundred thousand costs no hundred thousand comparisons an element.
+pub(super) struct Places<'k> {
+    elements: Elements<'k>,
+    first: HashMap<String, usize>,
+}
+
+impl<'k> Places<'k> {
+    pub(super) fn of(list: &[Value], elements: Elements<'k>) -> Self {
+        let mut places = Self { elements, first: HashMap::with_capacity(list.len()) };
+        list.iter().enumerate().for_each(|(at, element)| places.note(element, at));
+        places
+    }
+
+    pub(super) fn get(&self, element: &Value) -> Option<usize> {
+        self.first.get(&self.elements.identity(element)?).copied()
+    }
+
+    pub(super) fn note(&mut self, element: &Value, at: usize) {
+        if let Some(identity) = self.elements.identity(element) {
+            self.first.entry(identity).or_insert(at);
+        }
+    }
+}
+
 impl Elements<'_> {
+    fn identity(self, element: &Value) -> Option<String> {
+        match self {
+            Self::Scalars => Some(element.to_string()),
+            Self::Keyed(key) => element.get(key).map(Value::to_string),
+        }
+    }
+
     fn same(self, left: &Value, right: &Value) -> bool {
         match self {
             Self::Scalars => left == right,
             Self::Keyed(key) => left.get(key).is_some() && left.get(key) == right.get(key),
         }
-    }
-
-    fn position(self, list: &[Value], element: &Value) -> Option<usize> {
-        list.iter().position(|other| self.same(other, element))
     }
 
     /// Every element of a keyed list must have its key.
@@ -69,15 +99,30 @@ pub(super) fn apply(
             (None, Some(patched)) => patched.into_iter().filter_map(without_directives).collect(),
             (Some(live), Some(patched)) => list::merge(live, patched, field, false)?,
         };
-        let live = live.unwrap_or_default();
-        list::check_elements(&live, patched.as_deref().unwrap_or_default())?;
+        let (live, patched) = (live.unwrap_or_default(), patched.unwrap_or_default());
+        list::check_elements(&live, &patched)?;
         elements.check(&merged)?;
+        let live = order_left(live, patched, elements);
         let (listed, others) = partition(merged, &order, elements);
         let ordered =
             interleave(sorted(others, &live, elements)?, sorted(listed, &order, elements)?, &live, elements);
         original.insert(key, Value::Array(ordered));
     }
     Ok(())
+}
+
+/// The order that was, as a merge leaves it: upstream deletes from and appends to the very list whose order
+/// it then asks for, as far as that list had room, so a new element may take a deleted one's place.
+fn order_left(mut live: Vec<Value>, patch: Vec<Value>, elements: Elements) -> Vec<Value> {
+    let room = live.len();
+    let (deletions, others): (Vec<Value>, Vec<Value>) = patch.into_iter().partition(is_deletion);
+    let deleted = Places::of(&deletions, elements);
+    live.retain(|element| deleted.get(element).is_none());
+    let kept = Places::of(&live, elements);
+    let is_new = |element: &Value| element.get(DIRECTIVE).is_none() && kept.get(element).is_none();
+    live.extend(others.into_iter().filter(is_new));
+    live.truncate(room);
+    live
 }
 
 /// The order of a merge without a directive: elements of the patch as it has them, the others between them
@@ -94,39 +139,44 @@ pub(super) fn by_patch(
 }
 
 fn partition(list: Vec<Value>, by: &[Value], elements: Elements) -> (Vec<Value>, Vec<Value>) {
-    list.into_iter().partition(|element| elements.position(by, element).is_some())
+    let places = Places::of(by, elements);
+    list.into_iter().partition(|element| places.get(element).is_some())
 }
 
 /// By their places in `order`; directives go to the end.
 fn sorted(list: Vec<Value>, order: &[Value], elements: Elements) -> Result<Vec<Value>, PatchError> {
     elements.check(order)?;
-    let (directives, mut plain): (Vec<Value>, Vec<Value>) = list.into_iter().partition(is_deletion);
-    place_sort(&mut plain, |element| elements.position(order, element));
-    plain.extend(directives);
-    Ok(plain)
+    let places = Places::of(order, elements);
+    let (directives, plain): (Vec<Value>, Vec<Value>) = list.into_iter().partition(is_deletion);
+    let placed = plain.into_iter().map(|element| (places.get(&element), element)).collect();
+    Ok(place_sort(placed).into_iter().chain(directives).collect())
 }
 
-/// Stable, by place. Upstream's comparison says "less" of whatever has no place, and its insertion sort
-/// thereby carries such an element to the front.
-fn place_sort(list: &mut Vec<Value>, place: impl Fn(&Value) -> Option<usize>) {
-    let mut sorted: Vec<(Option<usize>, Value)> = Vec::with_capacity(list.len());
-    for element in list.drain(..) {
-        let own = place(&element);
-        let is_less = |other: Option<usize>| own.zip(other).is_none_or(|(own, other)| own < other);
-        let at = sorted.iter().rposition(|(other, _)| !is_less(*other)).map_or(0, |at| at + 1);
-        sorted.insert(at, (own, element));
+/// Stable, by place. Upstream's comparison says "less" of whatever has no place, and the insertion sort
+/// that Go uses for up to twenty elements thereby carries such an element to the front.
+fn place_sort(mut list: Vec<(Option<usize>, Value)>) -> Vec<Value> {
+    const INSERTION_SORT: usize = 20;
+    if list.len() > INSERTION_SORT || list.iter().all(|(place, _)| place.is_some()) {
+        list.sort_by_key(|(place, _)| *place);
+        return list.into_iter().map(|(_, element)| element).collect();
     }
-    list.extend(sorted.into_iter().map(|(_, element)| element));
+    let mut sorted: Vec<(Option<usize>, Value)> = Vec::with_capacity(list.len());
+    for (place, element) in list {
+        let is_less = |other: Option<usize>| place.zip(other).is_none_or(|(own, other)| own < other);
+        let at = sorted.iter().rposition(|(other, _)| !is_less(*other)).map_or(0, |at| at + 1);
+        sorted.insert(at, (place, element));
+    }
+    sorted.into_iter().map(|(_, element)| element).collect()
 }
 
 /// Puts the elements that only the server has before the first of the patch's that came after them.
 fn interleave(others: Vec<Value>, listed: Vec<Value>, live: &[Value], elements: Elements) -> Vec<Value> {
-    let place = |element: &Value| elements.position(live, element);
+    let places = Places::of(live, elements);
     let mut others = others.into_iter().peekable();
     let mut all = Vec::with_capacity(others.len() + listed.len());
     for element in listed {
         while let Some(other) = others.peek() {
-            match (place(other), place(&element)) {
+            match (places.get(other), places.get(&element)) {
                 (Some(before), Some(after)) if before < after => all.extend(others.next()),
                 _ => break,
             }
