@@ -22,8 +22,11 @@ impl Layout {
     }
 }
 
-/// The parts in order, with the bounds of numbers. The names are those of Go's errors.
-const PARTS: [(&str, Option<(&str, u32, u32)>); 11] = [
+/// What Go's errors call a number, and its bounds; None for punctuation.
+type Bounds = Option<(&'static str, u32, u32)>;
+
+/// The parts in order.
+const PARTS: [(&str, Bounds); 11] = [
     ("2006", Some(("year", 0, 9999))),
     ("-", None),
     ("01", Some(("month", 1, 12))),
