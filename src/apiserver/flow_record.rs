@@ -12,6 +12,7 @@ use axum::middleware::Next;
 
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse, CausedBy, InProcessUser};
+use crate::apiserver::authorization::Allowed;
 use crate::apiserver::request::RequestInfo;
 use crate::flow::{Flow, Step, StepId};
 
@@ -42,9 +43,14 @@ pub async fn record_authenticated(
     next.run(request).await
 }
 
-/// Behind authorization: notes that it is allowed.
+/// Behind authorization: notes who allowed it, and why.
 pub async fn record_authorized(State(flow): State<Flow>, mut request: ApiRequest, next: Next) -> ApiResponse {
-    note(&flow, &mut request, |_, _| Step::Authorized { by: "".into(), reason: "".into() });
+    note(&flow, &mut request, |request, _| match request.extensions().get::<Allowed>() {
+        Some(Allowed { by, reason }) => {
+            Step::Authorized { by: flow.name(by), reason: reason.clone().unwrap_or_default() }
+        }
+        None => Step::Authorized { by: "".into(), reason: "".into() },
+    });
     next.run(request).await
 }
 

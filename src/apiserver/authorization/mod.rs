@@ -19,9 +19,18 @@ use rbac::Rbac;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Yes.
-    Allow,
+    Allow(Allowed),
     /// Let others say; with a word on why, where there is one.
     NoOpinion(String),
+}
+
+/// Who allowed it and why. In a request's extensions: for those who tell the story of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allowed {
+    /// As in `--authorization-mode`: `RBAC`.
+    pub by: &'static str,
+    /// As `ClusterRoleBinding "a" of ClusterRole "b" to User "c"`; nothing where that is all there is to say.
+    pub reason: Option<Arc<str>>,
 }
 
 /// One source of permissions (`authorizer.Authorizer`). Called for every request: it must not wait.
@@ -50,7 +59,7 @@ impl Authorizers {
         let mut reasons = Vec::new();
         for authorizer in &self.0 {
             match authorizer.authorize(user, info) {
-                Decision::Allow => return Decision::Allow,
+                allowed @ Decision::Allow(_) => return allowed,
                 Decision::NoOpinion(reason) if reason.is_empty() => {}
                 Decision::NoOpinion(reason) => reasons.push(reason),
             }

@@ -1,6 +1,6 @@
 //! Paths that everybody may read, whoever they are (`--authorization-always-allow-paths`, upstream's default).
 
-use super::{Authorizer, Decision};
+use super::{Allowed, Authorizer, Decision};
 use crate::apimachinery::user::UserInfo;
 use crate::apiserver::request::RequestInfo;
 
@@ -12,7 +12,7 @@ pub struct AlwaysAllowPaths;
 impl Authorizer for AlwaysAllowPaths {
     fn authorize(&self, _user: &UserInfo, info: &RequestInfo) -> Decision {
         match !info.is_resource_request && ALWAYS_ALLOWED.contains(&info.path.as_str()) {
-            true => Decision::Allow,
+            true => Decision::Allow(Allowed { by: "AlwaysAllowPaths", reason: None }),
             false => Decision::NoOpinion(String::new()),
         }
     }

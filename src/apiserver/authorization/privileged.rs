@@ -1,6 +1,6 @@
 //! system:masters may do everything (`authorizerfactory.NewPrivilegedGroups`).
 
-use super::{Authorizer, Decision};
+use super::{Allowed, Authorizer, Decision};
 use crate::apimachinery::user::UserInfo;
 use crate::apiserver::request::RequestInfo;
 
@@ -10,7 +10,7 @@ pub struct PrivilegedGroups;
 impl Authorizer for PrivilegedGroups {
     fn authorize(&self, user: &UserInfo, _info: &RequestInfo) -> Decision {
         match user.is_member_of("system:masters") {
-            true => Decision::Allow,
+            true => Decision::Allow(Allowed { by: "system:masters", reason: None }),
             false => Decision::NoOpinion(String::new()),
         }
     }

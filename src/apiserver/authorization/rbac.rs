@@ -9,7 +9,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinHandle;
 
 use super::rules::{CompiledRules, RbacObjects};
-use super::{Authorizer, Decision};
+use super::{Allowed, Authorizer, Decision};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::options::ListOptions;
 use crate::apimachinery::user::UserInfo;
@@ -64,7 +64,7 @@ impl Authorizer for Arc<Rbac> {
     fn authorize(&self, user: &UserInfo, info: &RequestInfo) -> Decision {
         let rules = self.compiled.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
         match rules.allows(user, info) {
-            Ok(()) => Decision::Allow,
+            Ok(reason) => Decision::Allow(Allowed { by: "RBAC", reason: Some(reason) }),
             Err(missing) if missing.is_empty() => Decision::NoOpinion(String::new()),
             Err(missing) if missing.len() == 1 => Decision::NoOpinion(format!("RBAC: {}", missing[0])),
             Err(missing) => Decision::NoOpinion(format!("RBAC: [{}]", missing.join(", "))),

@@ -78,6 +78,8 @@ pub struct RbacObjects {
 struct Grant {
     /// Empty for all.
     namespace: String,
+    /// As `ClusterRoleBinding "a" of ClusterRole "b" to User "c"`.
+    reason: Arc<str>,
     rules: Result<Arc<[PolicyRule]>, String>,
 }
 
@@ -115,7 +117,8 @@ impl CompiledRules {
         let missing = || format!("{kind}.rbac.authorization.k8s.io {name:?} not found");
         let rules = found.cloned().ok_or_else(missing);
         for subject in &binding.subjects {
-            let grant = Grant { namespace: namespace.clone(), rules: rules.clone() };
+            let reason = reason(object, &binding.role_ref, subject);
+            let grant = Grant { namespace: namespace.clone(), reason, rules: rules.clone() };
             match subject.kind.as_str() {
                 "User" => self.users.entry(subject.name.clone()).or_default().push(grant),
                 "Group" => self.groups.entry(subject.name.clone()).or_default().push(grant),
@@ -129,8 +132,8 @@ impl CompiledRules {
         }
     }
 
-    /// Whether a rule allows it; else the roles that are bound and missing.
-    pub fn allows(&self, user: &UserInfo, info: &RequestInfo) -> Result<(), Vec<String>> {
+    /// By which grant a rule allows it; else the roles that are bound and missing.
+    pub fn allows(&self, user: &UserInfo, info: &RequestInfo) -> Result<Arc<str>, Vec<String>> {
         let of_user = self.users.get(&*user.name).into_iter().flatten();
         let of_groups = user.groups.iter().filter_map(|group| self.groups.get(&**group)).flatten();
         let mut missing = Vec::new();
@@ -139,7 +142,9 @@ impl CompiledRules {
                 continue;
             }
             match &grant.rules {
-                Ok(rules) if rules.iter().any(|rule| rule.allows(info)) => return Ok(()),
+                Ok(rules) if rules.iter().any(|rule| rule.allows(info)) => {
+                    return Ok(grant.reason.clone());
+                }
                 Ok(_) => {}
                 Err(error) => missing.push(error.clone()),
             }
@@ -164,6 +169,16 @@ impl PolicyRule {
             && self.resources.iter().any(|resource| resource_matches(resource, info))
             && (self.resource_names.is_empty() || self.resource_names.contains(&info.name))
     }
+}
+
+/// Upstream's words in the audit log.
+fn reason(binding: &Object, role: &RoleRef, subject: &Subject) -> Arc<str> {
+    let (namespace, name) = (&binding.metadata.namespace, &binding.metadata.name);
+    let binding = match namespace.as_str() {
+        "" => format!("ClusterRoleBinding {name:?}"),
+        namespace => format!("RoleBinding \"{name}/{namespace}\""),
+    };
+    format!("{binding} of {} {:?} to {} {:?}", role.kind, role.name, subject.kind, subject.name).into()
 }
 
 fn resource_matches(rule: &str, info: &RequestInfo) -> bool {

@@ -16,12 +16,15 @@ use crate::apiserver::request::RequestInfo;
 /// Lets through what is allowed.
 pub async fn authorize(
     State(authorizers): State<Arc<Authorizers>>,
-    request: ApiRequest,
+    mut request: ApiRequest,
     next: Next,
 ) -> ApiResponse {
     let (info, user) = (info_of(&request), user_of(&request));
     match authorizers.authorize(&user, &info) {
-        Decision::Allow => next.run(request).await,
+        Decision::Allow(allowed) => {
+            request.extensions_mut().insert(allowed);
+            next.run(request).await
+        }
         Decision::NoOpinion(reason) => refuse(&request, forbidden(&user, &info, &reason)),
     }
 }
