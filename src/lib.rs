@@ -16,7 +16,12 @@ pub mod client_go;
 pub mod files;
 pub mod pki;
 
+pub mod controllers;
 pub mod kubelet;
 pub mod scheduler;
 
-pub mod controllers;
+pub mod cluster;
+
+pub mod cli;
+
+pub use cluster::{Cluster, Config};

@@ -1,4 +1,10 @@
 //! The command line of kubarium.
 //! Next: cluster.rs
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    kubarium::cli::run(kubarium::cli::Arguments::parse())
+}

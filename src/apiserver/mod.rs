@@ -6,8 +6,8 @@
 pub mod server;
 
 pub mod config;
-pub mod handler_chain;
 mod flow_record;
+pub mod handler_chain;
 
 pub mod audit;
 pub mod metrics;

@@ -22,14 +22,14 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// The `number`th node, counted from 1: 8 CPUs, 32 GiB, 110 pods, and addresses that go with its number.
-    /// The first 250 get 254 pod addresses each, as `10.244.1.0/24`.
-    pub fn numbered(number: u8) -> NodeConfig {
+    /// The `number`th node, counted from 1: 8 CPUs, 32 GiB, 110 pods, and addresses that go with its number. The
+    /// first 3,000 get 254 pod addresses each that nobody else has, as `10.244.1.0/24`.
+    pub fn numbered(number: u32) -> NodeConfig {
         let capacity = [("cpu", "8"), ("memory", "32Gi"), ("ephemeral-storage", "100Gi"), ("pods", "110")];
         NodeConfig {
             name: format!("node-{number}"),
-            address: format!("172.18.0.{}", number.saturating_add(1)),
-            pod_cidr: format!("10.244.{number}.0/24"),
+            address: format!("172.18.{}.{}", (number + 1) >> 8 & 0xff, (number + 1) & 0xff),
+            pod_cidr: format!("10.{}.{}.0/24", 244 + (number >> 8) % 12, number & 0xff),
             labels: BTreeMap::new(),
             capacity: capacity.into_iter().map(|(name, amount)| (name.into(), amount.into())).collect(),
             stages: StageSet::builtin(),

@@ -1,0 +1,110 @@
+//! The command line: `kubarium up`, `down`, `get`, `trace`, `completion`, `version`.
+//!
+//! Each subcommand is one file. Every flag is also read from the environment as `KUBARIUM_*`. What goes wrong is
+//! said in one line that tells what to do, and the exit code is not 0.
+
+pub mod up;
+
+pub mod down;
+pub mod get;
+pub mod trace;
+
+pub mod completion;
+pub mod version;
+
+mod connection;
+mod detach;
+mod kubeconfig;
+mod progress;
+mod state;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A whole Kubernetes in one process: ready in milliseconds, driven with a stock kubectl.
+#[derive(Parser)]
+#[command(name = "kubarium", version = version::LONG, disable_help_subcommand = true)]
+pub struct Arguments {
+    /// Log more: -v what the components do, -vv every request. RUST_LOG says it in detail.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, env = "KUBARIUM_VERBOSE")]
+    pub verbose: u8,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Start a cluster and keep it until Ctrl-C.
+    Up(Box<up::Up>),
+    /// Stop a cluster that runs in the background.
+    Down(down::Down),
+    /// Show clusters or a kubeconfig.
+    #[command(subcommand)]
+    Get(get::Get),
+    /// Tell the story of an object: every step from the request that made it to the running container.
+    Trace(trace::Trace),
+    /// Print a shell completion script.
+    Completion(completion::Completion),
+    /// Print the version.
+    Version,
+}
+
+/// What ends a subcommand badly: one line for a person.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Failure(pub String);
+
+impl Failure {
+    /// From what was tried and what the system said.
+    pub fn new(what: impl std::fmt::Display, why: impl std::fmt::Display) -> Failure {
+        Failure(format!("{what}: {why}"))
+    }
+}
+
+/// Runs a subcommand.
+pub fn run(arguments: Arguments) -> ExitCode {
+    start_log(arguments.verbose);
+    let outcome = match arguments.command {
+        Command::Up(up) => up.run(),
+        Command::Down(down) => down.run(),
+        Command::Get(get) => get.run(),
+        Command::Trace(trace) => trace.run(),
+        Command::Completion(completion) => completion.run(),
+        Command::Version => version::print(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure(text)) => {
+            let _ = writeln!(std::io::stderr(), "error: {text}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes a line to standard output; a reader who has gone away ends nothing.
+fn say(text: impl AsRef<str>) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_ref().as_bytes()).and_then(|()| out.write_all(b"\n"));
+}
+
+fn start_log(verbose: u8) {
+    let default = match verbose {
+        0 => "error",
+        1 => "kubarium=info,warn",
+        2 => "kubarium=debug,info",
+        _ => "kubarium=trace,debug",
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| default.parse().unwrap_or_default());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
+/// Runs what a subcommand asks of a server.
+fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Failure::new("cannot start", error))?.block_on(future)
+}

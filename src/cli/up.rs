@@ -1,0 +1,167 @@
+//! `kubarium up`: starts a cluster, applies manifests, shows what happens, and stops cleanly on Ctrl-C or SIGTERM.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{Failure, detach, kubeconfig, progress, say, state};
+use crate::clock::Clock;
+use crate::cluster::{Cluster, Config, Listen};
+use crate::entropy::Entropy;
+
+/// Start a cluster and keep it until Ctrl-C.
+#[derive(Args)]
+pub struct Up {
+    /// The cluster's name: its context in the kubeconfig, and what `down` stops.
+    #[arg(long, default_value = "kubarium", env = "KUBARIUM_NAME")]
+    pub name: String,
+    /// How many simulated nodes.
+    #[arg(long, default_value_t = 1, env = "KUBARIUM_NODES", value_parser = clap::value_parser!(u32).range(..=3000))]
+    pub nodes: u32,
+    /// Files or folders of manifests to apply when the cluster is ready; may be given several times.
+    #[arg(short, long, env = "KUBARIUM_FILENAME", value_delimiter = ',', value_name = "FILE")]
+    pub filename: Vec<PathBuf>,
+    /// Where to keep everything over restarts; without it all is gone at the end.
+    #[arg(long, env = "KUBARIUM_DATA_DIR", value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Where to listen; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:0", env = "KUBARIUM_LISTEN")]
+    pub listen: SocketAddr,
+    /// Write a kubeconfig of its own here, instead of a context among yours.
+    #[arg(long, env = "KUBARIUM_KUBECONFIG", value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Go on in the background.
+    #[arg(short, long, env = "KUBARIUM_DETACH")]
+    pub detach: bool,
+    /// Serve plain HTTP: kubectl then sends no credentials, and everybody is an administrator.
+    #[arg(long, env = "KUBARIUM_INSECURE_HTTP")]
+    pub insecure_http: bool,
+    /// A folder of stages: what the simulated kubelets do with pods, beside the built-in ones.
+    #[arg(long, env = "KUBARIUM_STAGES", value_name = "DIR")]
+    pub stages: Option<PathBuf>,
+    /// Draw UIDs and names from this seed, the same each time.
+    #[arg(long, env = "KUBARIUM_SEED")]
+    pub seed: Option<u64>,
+}
+
+impl Up {
+    /// Runs until it is told to stop.
+    pub fn run(self) -> Result<(), Failure> {
+        if !self.listen.ip().is_loopback() && self.insecure_http {
+            return Err(Failure(format!(
+                "--listen {} with --insecure-http lets everybody in; use 127.0.0.1",
+                self.listen
+            )));
+        }
+        if self.detach && std::env::var_os(detach::MARK).is_none() {
+            return detach::start(&self.name);
+        }
+        raise_file_limit();
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        runtime.map_err(|error| Failure::new("cannot start", error))?.block_on(self.serve())
+    }
+
+    async fn serve(self) -> Result<(), Failure> {
+        let clock = Clock::real();
+        let claim = state::Claim::take(&self.name)?;
+        let mut stop = Stop::listen()?;
+        say(format!("kubarium {} starts cluster {:?}", env!("CARGO_PKG_VERSION"), self.name));
+        let cluster =
+            Cluster::start(self.config(&clock)).await.map_err(|error| Failure(error.to_string()))?;
+        let access = cluster.access().ok_or(Failure("the cluster does not listen".into()))?;
+        progress::done("apiserver", &access.server);
+        let written = kubeconfig::write(&self.name, self.kubeconfig.as_deref(), &access)?;
+        progress::done("kubeconfig", &format!("{} (context {:?})", written.path.display(), self.name));
+        let outcome = self.attend(&clock, &cluster, &claim, &access.server, &written.path, &mut stop).await;
+        let removed = written.remove();
+        cluster.stop().await;
+        outcome.and(removed)
+    }
+
+    /// From ready to the signal.
+    async fn attend(
+        &self,
+        clock: &Clock,
+        cluster: &Cluster,
+        claim: &state::Claim,
+        server: &str,
+        kubeconfig: &std::path::Path,
+        stop: &mut Stop,
+    ) -> Result<(), Failure> {
+        claim.publish(&state::Record {
+            name: self.name.clone(),
+            pid: i32::try_from(std::process::id()).unwrap_or_default(),
+            server: server.to_owned(),
+            nodes: self.nodes,
+            kubeconfig: std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned()),
+        })?;
+        progress::done(
+            "ready",
+            &format!("after {}, {} nodes", progress::milliseconds(clock.elapsed()), self.nodes),
+        );
+        let at_work = async {
+            for path in &self.filename {
+                let applied = cluster.apply(path).await.map_err(|error| Failure(error.to_string()))?;
+                for line in applied {
+                    progress::done("applied", &line);
+                }
+            }
+            if !self.filename.is_empty() {
+                progress::show_pods(&cluster.client(), clock).await;
+            }
+            say("Ctrl-C stops it. Try: kubectl get pods -A");
+            std::future::pending::<Result<(), Failure>>().await
+        };
+        tokio::select! {
+            failed = at_work => failed,
+            () = stop.wait() => {
+                say("Stopping.");
+                Ok(())
+            }
+        }
+    }
+
+    fn config(&self, clock: &Clock) -> Config {
+        Config {
+            nodes: self.nodes,
+            data_dir: self.data_dir.clone(),
+            listen: Some(Listen { address: self.listen, tls: !self.insecure_http }),
+            stages: self.stages.clone(),
+            clock: clock.clone(),
+            entropy: self.seed.map_or_else(Entropy::from_system, Entropy::seeded),
+            ..Config::default()
+        }
+    }
+}
+
+/// Ctrl-C and SIGTERM.
+struct Stop {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Stop {
+    fn listen() -> Result<Stop, Failure> {
+        let on = |kind| signal(kind).map_err(|error| Failure::new("cannot listen for signals", error));
+        Ok(Stop { interrupt: on(SignalKind::interrupt())?, terminate: on(SignalKind::terminate())? })
+    }
+
+    async fn wait(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Ten thousand watches are ten thousand descriptors: as many as the system lets us have.
+fn raise_file_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::debug!(%error, "the limit of open files stays as it is");
+    }
+}

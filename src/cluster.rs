@@ -1,0 +1,259 @@
+//! `Cluster`: the composition root. Builds one cluster from a `Config`; the only file that knows every room.
+//! Next: apiserver/server.rs
+//!
+//! The order is that of a real control plane: the store, the apiserver on it, the objects that every cluster starts
+//! with (applied through the API), then the components, each a client in its own name, and last the port. Whatever
+//! is started here belongs to the `Cluster` and ends with it.
+
+pub mod config;
+pub mod manifests;
+
+mod bootstrap;
+mod components;
+mod kubelet_lookup;
+mod ready;
+mod stages;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+
+use crate::apimachinery::status::Status;
+use crate::apimachinery::user::UserInfo;
+use crate::apimachinery::wire::{ApiService, InProcessUser};
+use crate::apis::scheme::Scheme;
+use crate::apiserver::config::ApiserverConfig;
+use crate::apiserver::handler_chain::Apiserver;
+use crate::apiserver::registry::Registry;
+use crate::apiserver::server::{Server, Tls};
+use crate::apiserver::storage::Storage;
+use crate::client_go::client::Client;
+use crate::clock::Clock;
+use crate::etcd::{self, Kv};
+use crate::flow::Flow;
+use crate::pki::{self, Authority};
+
+pub use components::{COMPONENTS, UnknownComponent};
+pub use config::{Access, Components, Config, Listen};
+
+use components::{Parts, Running};
+use kubelet_lookup::Kubelets;
+
+/// Why a cluster did not start. The text says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data dir.
+    #[error(transparent)]
+    Store(#[from] etcd::Error),
+    /// The certificates.
+    #[error(transparent)]
+    Pki(#[from] pki::Error),
+    /// The port.
+    #[error("cannot listen on {0}: {1}; choose another with --listen (port 0 takes a free one)")]
+    Listen(SocketAddr, std::io::Error),
+    /// The objects that every cluster starts with.
+    #[error("cannot set up the cluster: {0}")]
+    Bootstrap(#[from] manifests::Error),
+    /// The same, from the server itself.
+    #[error("cannot set up the cluster: {0}")]
+    Refused(#[from] Status),
+    /// The stages.
+    #[error("{0}")]
+    Stages(String),
+}
+
+/// One whole cluster. Dropping it ends everything that it started.
+pub struct Cluster {
+    running: Running,
+    server: Option<Server>,
+    access: Option<Access>,
+    service: ApiService,
+    scheme: Arc<Scheme>,
+    clock: Clock,
+    flow: Flow,
+    kv: Kv,
+}
+
+impl Cluster {
+    /// Starts a cluster; when it returns, the apiserver is ready and the components are at work.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left running then.
+    pub async fn start(config: Config) -> Result<Cluster, StartError> {
+        let Config { clock, entropy, .. } = &config;
+        let flow = if config.flow { Flow::new(clock.clone()) } else { Flow::off() };
+        let kv = Kv::open(store_options(&config), clock.clone())?;
+        let authority = authority(&config)?;
+        let scheme = Arc::new(Scheme::builtin());
+        let storage = Storage::new(kv.clone(), clock.clone(), entropy.clone());
+        let registry = Registry::new(storage, scheme.clone(), clock.clone(), entropy.clone());
+        let kubelets = Arc::new(Kubelets::default());
+        let mut apiserver = ApiserverConfig::new(scheme.clone(), registry, clock.clone(), entropy.clone());
+        apiserver.kubelets = kubelets.clone();
+        let service = Apiserver::new(apiserver);
+        let parts = Parts {
+            service: service.clone(),
+            scheme: scheme.clone(),
+            authority_pem: authority.certificate_pem().to_owned(),
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            flow: flow.clone(),
+        };
+        let running = Running::new(&config, parts, kubelets)?;
+        let clock = clock.clone();
+        let mut cluster = Cluster { running, server: None, access: None, service, scheme, clock, flow, kv };
+        bootstrap::apply(&cluster.client(), &cluster.scheme).await?;
+        cluster.running.start_all(&config).expect("its own components have names that it knows");
+        if let Some(listen) = config.listen {
+            cluster.listen(listen, &authority).await?;
+        }
+        ready::wait(&cluster.client(), &config).await?;
+        Ok(cluster)
+    }
+
+    /// A client in the name of an administrator (`system:masters`).
+    pub fn client(&self) -> Client {
+        let admin = Arc::new(UserInfo::authenticated(ADMIN, &[MASTERS]));
+        Client::new(self.service.clone(), admin, self.clock.clone(), self.flow.clone())
+    }
+
+    /// The apiserver as a service: `http::Request` to `http::Response`, in the name of an administrator. A stock
+    /// `kube::Client` can be made of it.
+    pub fn service(&self) -> ApiService {
+        let admin = InProcessUser(Arc::new(UserInfo::authenticated(ADMIN, &[MASTERS])));
+        let service = self.service.clone();
+        ApiService::new(tower::service_fn(move |mut request: http::Request<axum::body::Body>| {
+            request.extensions_mut().insert(admin.clone());
+            tower::ServiceExt::oneshot(service.clone(), request)
+        }))
+    }
+
+    /// A stock kube-rs client over memory.
+    #[cfg(feature = "kube")]
+    pub fn kube_client(&self) -> kube::Client {
+        kube::Client::new(self.service(), "default")
+    }
+
+    /// The time of this cluster.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// What happened and why.
+    pub fn flow(&self) -> &Flow {
+        &self.flow
+    }
+
+    /// Where it listens, if it does.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.server.as_ref().map(Server::address)
+    }
+
+    /// How to reach it from outside as an administrator, if it listens.
+    pub fn access(&self) -> Option<Access> {
+        self.access.clone()
+    }
+
+    /// Applies a manifest, or the manifests of a folder; says what was done, an object a line.
+    ///
+    /// # Errors
+    /// The first thing that goes wrong; what was applied before stays.
+    pub async fn apply(&self, path: &Path) -> Result<Vec<String>, manifests::Error> {
+        manifests::apply(&self.client(), &self.scheme, path).await
+    }
+
+    /// Stops a component: one of [`COMPONENTS`], or `kubelet/NODE`. One that is not running stays so.
+    ///
+    /// # Errors
+    /// A name that no component has.
+    pub fn stop_component(&self, name: &str) -> Result<(), UnknownComponent> {
+        self.running.stop(name)
+    }
+
+    /// Starts a component again. One that is running goes on.
+    ///
+    /// # Errors
+    /// A name that no component has.
+    pub fn start_component(&self, name: &str) -> Result<(), UnknownComponent> {
+        self.running.start(name)
+    }
+
+    /// Ends it in order: the components, then the port, then the store. Dropping a cluster ends it too, but does not
+    /// wait.
+    pub async fn stop(self) {
+        let Cluster { running, server, kv, .. } = self;
+        running.stop_all();
+        if let Some(server) = server {
+            server.stop().await;
+        }
+        kv.close().await;
+    }
+
+    async fn listen(&mut self, listen: Listen, authority: &Authority) -> Result<(), StartError> {
+        let failed = |error| StartError::Listen(listen.address, error);
+        let listener = TcpListener::bind(listen.address).await.map_err(failed)?;
+        let bound = listener.local_addr().map_err(failed)?;
+        let (tls, service) = if listen.tls {
+            (Some(self.tls(bound.ip(), authority)?), self.service.clone())
+        } else {
+            (None, self.service())
+        };
+        self.server = Some(Server::start(listener, tls.as_ref(), service).map_err(failed)?);
+        self.access = Some(self.access_to(bound, tls.is_some(), authority)?);
+        Ok(())
+    }
+
+    fn tls(&self, bound: IpAddr, authority: &Authority) -> Result<Tls, StartError> {
+        let names = [
+            "localhost",
+            "kubernetes",
+            "kubernetes.default",
+            "kubernetes.default.svc",
+            "kubernetes.default.svc.cluster.local",
+        ];
+        let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V4(bootstrap::API_SERVICE_IP)];
+        if !bound.is_unspecified() && !addresses.contains(&bound) {
+            addresses.push(bound);
+        }
+        let identity = authority.server(&names, &addresses, self.clock.now())?;
+        Ok(Tls { identity, client_authorities: vec![authority.certificate_pem().to_owned()] })
+    }
+
+    fn access_to(&self, bound: SocketAddr, tls: bool, authority: &Authority) -> Result<Access, StartError> {
+        let reachable = match bound.ip() {
+            ip if ip.is_unspecified() => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), bound.port()),
+            _ => bound,
+        };
+        if !tls {
+            let server = format!("http://{reachable}");
+            return Ok(Access { server, authority_pem: None, identity: None });
+        }
+        let identity = authority.client(ADMIN, MASTERS, self.clock.now())?;
+        let authority_pem = Some(authority.certificate_pem().to_owned());
+        Ok(Access { server: format!("https://{reachable}"), authority_pem, identity: Some(identity) })
+    }
+}
+
+const ADMIN: &str = "kubernetes-admin";
+const MASTERS: &str = "system:masters";
+
+fn store_options(config: &Config) -> etcd::Options {
+    etcd::Options {
+        data_dir: config.data_dir.as_ref().map(|dir| dir.join("etcd")),
+        ..etcd::Options::default()
+    }
+}
+
+fn authority(config: &Config) -> Result<Authority, pki::Error> {
+    let now = config.clock.now();
+    match &config.data_dir {
+        Some(dir) => Authority::load_or_generate(&pki_folder(dir), now),
+        None => Authority::generate(now),
+    }
+}
+
+fn pki_folder(data_dir: &Path) -> PathBuf {
+    data_dir.join("pki")
+}

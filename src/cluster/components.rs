@@ -1,0 +1,159 @@
+//! The components: each a client of the apiserver in its own name, stopped and started at any point.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::kubelet_lookup::Kubelets;
+use super::{Config, StartError, stages};
+use crate::apimachinery::user::UserInfo;
+use crate::apimachinery::wire::ApiService;
+use crate::apis::scheme::Scheme;
+use crate::client_go::ComponentContext;
+use crate::client_go::client::Client;
+use crate::clock::Clock;
+use crate::controllers;
+use crate::entropy::Entropy;
+use crate::flow::Flow;
+use crate::kubelet::kubelet::Kubelet;
+use crate::kubelet::node_config::NodeConfig;
+use crate::scheduler::scheduler::Scheduler;
+
+/// The components that a cluster has once; the kubelets are `kubelet/node-1` and on.
+pub const COMPONENTS: &[&str] = &[CONTROLLER_MANAGER, SCHEDULER];
+const CONTROLLER_MANAGER: &str = "kube-controller-manager";
+const SCHEDULER: &str = "kube-scheduler";
+const KUBELET: &str = "kubelet/";
+
+/// No component has that name.
+#[derive(Debug, thiserror::Error)]
+#[error("no component is named {0:?}; there are kube-controller-manager, kube-scheduler and kubelet/NODE")]
+pub struct UnknownComponent(pub String);
+
+/// Everything that components are made from.
+pub(super) struct Parts {
+    pub(super) service: ApiService,
+    pub(super) scheme: Arc<Scheme>,
+    pub(super) authority_pem: String,
+    pub(super) clock: Clock,
+    pub(super) entropy: Entropy,
+    pub(super) flow: Flow,
+}
+
+/// The components of one cluster, and which of them run.
+pub(super) struct Running {
+    parts: Parts,
+    nodes: BTreeMap<String, NodeConfig>,
+    kubelets: Arc<Kubelets>,
+    /// What each running component runs. Bound: one entry for each component.
+    contexts: Mutex<BTreeMap<String, ComponentContext>>,
+}
+
+impl Running {
+    pub(super) fn new(config: &Config, parts: Parts, kubelets: Arc<Kubelets>) -> Result<Running, StartError> {
+        let stages = stages::load(config.stages.as_deref()).map_err(StartError::Stages)?;
+        let node = |number: u32| {
+            let mut node = NodeConfig::numbered(number);
+            node.capacity.insert("pods".into(), config.pods_per_node.to_string());
+            node.stages = stages.clone();
+            (node.name.clone(), node)
+        };
+        let nodes = (1..=config.nodes).map(node).collect();
+        Ok(Running { parts, nodes, kubelets, contexts: Mutex::default() })
+    }
+
+    /// Starts those that run from the start.
+    pub(super) fn start_all(&self, config: &Config) -> Result<(), UnknownComponent> {
+        let wanted =
+            [(config.components.controllers, CONTROLLER_MANAGER), (config.components.scheduler, SCHEDULER)];
+        for (_, name) in wanted.iter().filter(|(is_wanted, _)| *is_wanted) {
+            self.start(name)?;
+        }
+        if config.components.kubelets {
+            for node in self.nodes.keys() {
+                self.start(&format!("{KUBELET}{node}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn start(&self, name: &str) -> Result<(), UnknownComponent> {
+        let mut contexts = self.lock();
+        if contexts.contains_key(name) {
+            return Ok(());
+        }
+        let context = match name {
+            CONTROLLER_MANAGER => self.start_controllers(),
+            SCHEDULER => self.start_scheduler(),
+            other => {
+                let node = other.strip_prefix(KUBELET).and_then(|node| self.nodes.get(node));
+                self.start_kubelet(node.ok_or_else(|| UnknownComponent(name.into()))?)
+            }
+        };
+        contexts.insert(name.into(), context);
+        Ok(())
+    }
+
+    pub(super) fn stop(&self, name: &str) -> Result<(), UnknownComponent> {
+        let node = name.strip_prefix(KUBELET);
+        if !COMPONENTS.contains(&name) && !node.is_some_and(|node| self.nodes.contains_key(node)) {
+            return Err(UnknownComponent(name.into()));
+        }
+        if let Some(node) = node {
+            self.kubelets.remove(node);
+        }
+        if let Some(context) = self.lock().remove(name) {
+            context.tasks.stop();
+        }
+        Ok(())
+    }
+
+    pub(super) fn stop_all(&self) {
+        self.kubelets.clear();
+        for (_, context) in std::mem::take(&mut *self.lock()) {
+            context.tasks.stop();
+        }
+    }
+
+    fn start_controllers(&self) -> ComponentContext {
+        let user = UserInfo::authenticated("system:kube-controller-manager", &[]);
+        let context = self.context(CONTROLLER_MANAGER, (CONTROLLER_MANAGER, ""), user);
+        let config = controllers::Config::new(self.parts.scheme.clone(), &self.parts.authority_pem);
+        controllers::spawn_all(&context, &config);
+        context.informers.start(&context.tasks);
+        context
+    }
+
+    fn start_scheduler(&self) -> ComponentContext {
+        let user = UserInfo::authenticated("system:kube-scheduler", &[]);
+        let context = self.context(SCHEDULER, ("default-scheduler", ""), user);
+        Scheduler::new(context.clone()).start();
+        context
+    }
+
+    fn start_kubelet(&self, node: &NodeConfig) -> ComponentContext {
+        let user = UserInfo::authenticated(&node.user_name(), &["system:nodes"]);
+        let name = format!("{KUBELET}{}", node.name);
+        let context = self.context(&name, ("kubelet", &node.name), user);
+        let kubelet =
+            Kubelet::new(context.clone(), node.clone()).expect("numbered nodes have usable addresses");
+        kubelet.start();
+        self.kubelets.add(kubelet);
+        context
+    }
+
+    fn context(&self, name: &str, origin: (&str, &str), user: UserInfo) -> ComponentContext {
+        let Parts { service, clock, entropy, flow, .. } = &self.parts;
+        let client = Client::new(service.clone(), Arc::new(user), clock.clone(), flow.clone());
+        ComponentContext::new(name, origin, client, clock.clone(), entropy.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ComponentContext>> {
+        self.contexts.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop_all();
+    }
+}

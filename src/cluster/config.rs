@@ -1,0 +1,85 @@
+//! What a cluster is made from, and what is told of it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+use crate::pki::Identity;
+
+/// What a cluster is made from. The default is a cluster for a test: one node, in memory, no port, no file.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Simulated nodes, `node-1` and on.
+    pub nodes: u32,
+    /// Pods that a node takes (`status.capacity.pods`).
+    pub pods_per_node: u32,
+    /// Where everything is kept; without, it ends with the cluster.
+    pub data_dir: Option<PathBuf>,
+    /// A port to listen on; without, the cluster is reached through its service alone.
+    pub listen: Option<Listen>,
+    /// A folder of stages beside the built-in ones.
+    pub stages: Option<PathBuf>,
+    /// The time that all components share.
+    pub clock: Clock,
+    /// The numbers that all components draw.
+    pub entropy: Entropy,
+    /// Whether the flow record is kept.
+    pub flow: bool,
+    /// The components that run from the start; see [`super::COMPONENTS`].
+    pub components: Components,
+}
+
+/// Which components run from the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Components {
+    /// kube-controller-manager
+    pub controllers: bool,
+    /// kube-scheduler
+    pub scheduler: bool,
+    /// The kubelets
+    pub kubelets: bool,
+}
+
+impl Components {
+    /// All: a whole cluster.
+    pub const ALL: Components = Components { controllers: true, scheduler: true, kubelets: true };
+    /// None: an apiserver alone, as envtest has it.
+    pub const NONE: Components = Components { controllers: false, scheduler: false, kubelets: false };
+}
+
+/// Where and how to listen.
+#[derive(Clone, Copy, Debug)]
+pub struct Listen {
+    /// Port 0 takes a free one.
+    pub address: SocketAddr,
+    /// Without TLS everybody who reaches the port is an administrator: only for loopback.
+    pub tls: bool,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            nodes: 1,
+            pods_per_node: 110,
+            data_dir: None,
+            listen: None,
+            stages: None,
+            clock: Clock::real(),
+            entropy: Entropy::from_system(),
+            flow: true,
+            components: Components::ALL,
+        }
+    }
+}
+
+/// How to reach a cluster from outside: what a kubeconfig holds.
+#[derive(Clone)]
+pub struct Access {
+    /// As `https://127.0.0.1:40123`.
+    pub server: String,
+    /// Whom to trust.
+    pub authority_pem: Option<String>,
+    /// An administrator.
+    pub identity: Option<Identity>,
+}

@@ -1,0 +1,68 @@
+//! The way from the apiserver to a kubelet, which it knows only by its node's name.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::{Mutex, MutexGuard};
+
+use axum::body::Body;
+use futures::StreamExt;
+use futures::future::BoxFuture;
+
+use crate::apimachinery::status::Status;
+use crate::apiserver::endpoints::log::{KubeletLookup, LogRequest, PodLogOptions};
+use crate::kubelet::kubelet::Kubelet;
+use crate::kubelet::server::LogOptions;
+
+/// The kubelets that run, by node. Bound: one for each node.
+#[derive(Default)]
+pub(super) struct Kubelets(Mutex<BTreeMap<String, Kubelet>>);
+
+impl Kubelets {
+    pub(super) fn add(&self, kubelet: Kubelet) {
+        self.lock().insert(kubelet.node_name().to_owned(), kubelet);
+    }
+
+    pub(super) fn remove(&self, node: &str) {
+        self.lock().remove(node);
+    }
+
+    pub(super) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn of_node(&self, node: &str) -> Option<Kubelet> {
+        self.lock().get(node).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Kubelet>> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl KubeletLookup for Kubelets {
+    fn logs(&self, request: LogRequest) -> BoxFuture<'_, Result<Body, Status>> {
+        let LogRequest { node, namespace, pod, container, options } = request;
+        let kubelet = self.of_node(&node);
+        let unreachable = || Status::internal(format!("the kubelet of node {node:?} does not run"));
+        let lines = kubelet
+            .ok_or_else(unreachable)
+            .and_then(|kubelet| kubelet.container_logs(&namespace, &pod, options_for(container, &options)));
+        let body = lines.map(|lines| Body::from_stream(lines.map(Ok::<_, Infallible>)));
+        Box::pin(std::future::ready(body))
+    }
+}
+
+/// Numbers below zero were refused by the apiserver.
+fn options_for(container: String, options: &PodLogOptions) -> LogOptions {
+    let number = |number: Option<i64>| number.and_then(|number| usize::try_from(number).ok());
+    LogOptions {
+        container,
+        follow: options.follow,
+        previous: options.previous,
+        since_seconds: options.since_seconds,
+        since_time: options.since_time,
+        timestamps: options.timestamps,
+        tail_lines: number(options.tail_lines),
+        limit_bytes: number(options.limit_bytes),
+    }
+}

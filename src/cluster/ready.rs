@@ -1,0 +1,55 @@
+//! When a cluster is ready: whoever is told so may create a pod at once, and sees all nodes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::Config;
+use crate::apimachinery::object::Object;
+use crate::apimachinery::options::ListOptions;
+use crate::apimachinery::status::Status;
+use crate::apimachinery::watch::WatchEvent;
+use crate::apis::core::node::NODES;
+use crate::apis::core::service_account::SERVICE_ACCOUNTS;
+use crate::apis::kind::Kind;
+use crate::apis::views::meta::is_true;
+use crate::apis::views::node::Node;
+use crate::client_go::client::Client;
+
+/// Waits for what the running components make at the start: the default service account, and nodes that are ready.
+///
+/// # Errors
+/// The server's, when it cannot be watched.
+pub(super) async fn wait(client: &Client, config: &Config) -> Result<(), Status> {
+    if config.components.controllers {
+        wait_for(client, &SERVICE_ACCOUNTS, "default", 1, |account| account.metadata.name == "default")
+            .await?;
+    }
+    if config.components.kubelets {
+        let is_ready = |node: &Object| is_true(&node.view::<Node>().status.conditions, "Ready");
+        wait_for(client, &NODES, "", config.nodes as usize, is_ready).await?;
+    }
+    Ok(())
+}
+
+async fn wait_for(
+    client: &Client,
+    kind: &Arc<Kind>,
+    namespace: &str,
+    wanted: usize,
+    is_there: impl Fn(&Object) -> bool,
+) -> Result<(), Status> {
+    let mut there = BTreeSet::new();
+    while there.len() < wanted {
+        let mut events = client.watch(kind, namespace, &ListOptions::default()).await?;
+        while there.len() < wanted {
+            // A watch that ends early is asked for again.
+            let Some(event) = events.recv().await else { break };
+            if let WatchEvent::Added(object) | WatchEvent::Modified(object) = &event
+                && is_there(object)
+            {
+                there.insert(object.key());
+            }
+        }
+    }
+    Ok(())
+}

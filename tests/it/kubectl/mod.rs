@@ -1,0 +1,30 @@
+//! A user's session with the real kubectl, the oldest and the newest at hand.
+
+mod declarative;
+mod deleting;
+mod imperative;
+mod looking;
+mod nodes;
+mod rollouts;
+
+/// A Deployment as in every tutorial.
+const NGINX: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: nginx
+spec:
+  replicas: 2
+  selector:
+    matchLabels:
+      app: nginx
+  template:
+    metadata:
+      labels:
+        app: nginx
+    spec:
+      containers:
+      - name: nginx
+        image: nginx:1.25
+        ports:
+        - containerPort: 80
+";
