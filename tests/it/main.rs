@@ -1,5 +1,7 @@
 //! The integration tests: one binary, a module per capability.
 
-mod apiserver;
-mod nodes;
+mod support;
+
 mod tidy;
+
+mod kubectl;
