@@ -4,4 +4,7 @@ mod support;
 
 mod tidy;
 
+mod apiserver;
+mod nodes;
+
 mod kubectl;

@@ -75,7 +75,7 @@ impl KubeletLookup for Kubelets {
 
 impl Nodes {
     /// With a scheduler and so many nodes.
-    pub async fn start(count: u8) -> Nodes {
+    pub async fn start(count: u32) -> Nodes {
         let (clock, scheme) = (Clock::real(), Arc::new(Scheme::builtin()));
         let kv = Kv::open(Options::default(), clock.clone()).expect("memory is there");
         let storage = Storage::new(kv, clock.clone(), Entropy::seeded(1));
