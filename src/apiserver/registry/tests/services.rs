@@ -2,8 +2,11 @@
 
 use super::*;
 
+/// As decoding hands it over: defaulted.
 fn service(name: &str, spec: Value) -> Value {
-    json!({"metadata": {"name": name}, "spec": spec})
+    let mut service = json!({"metadata": {"name": name}, "spec": spec});
+    (crate::apis::core::service::SERVICES.defaults)(&mut service);
+    service
 }
 
 fn web(kind: &str) -> Value {
