@@ -60,7 +60,7 @@ impl Registry {
         options: &DeleteOptions,
         validating: &dyn Validating,
     ) -> Result<(), Status> {
-        let items = list.items.to_vec().into_iter();
+        let items = list.items.iter().cloned();
         let deletes = items.map(|object| self.delete_one(ctx, kind, object, options, validating));
         stream::iter(deletes).buffer_unordered(WORKERS).try_collect::<Vec<()>>().await?;
         Ok(())

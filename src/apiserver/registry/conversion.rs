@@ -1,6 +1,7 @@
 //! Conversion at the registry's door: outside, objects have the form of the version that was asked for;
 //! inside, the form in which their kind is stored (upstream's versioning codec).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -8,6 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::apimachinery::list::List;
 use crate::apimachinery::object::{Object, encode_for_storage, with_revision};
+use crate::apimachinery::options::ListOptions;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::watch::WatchEvent;
 use crate::apis::kind::Kind;
@@ -61,10 +63,25 @@ pub fn present_list(kind: &Kind, mut list: List) -> Result<List, Status> {
     Ok(list)
 }
 
-/// An object that is not (yet) stored, as a dry run answers.
+/// An object that is not stored as it is, as a dry run answers. One that was never stored (0) has no revision.
 pub fn object_of(kind: &Kind, tree: &Value, revision: u64) -> Result<Arc<Object>, Status> {
     let body = encode_for_storage(tree).map_err(Status::internal)?;
-    kind.object(with_revision(&body, revision)).map(Arc::new).map_err(Status::internal)
+    let body = if revision == 0 { body } else { with_revision(&body, revision) };
+    kind.object(body).map(Arc::new).map_err(Status::internal)
+}
+
+/// Options whose field selectors are in the form of `kind`, as its storage kind understands them. The selectable
+/// fields of both stand in the same order.
+pub fn encode_options<'a>(kind: &Kind, options: &'a ListOptions) -> Cow<'a, ListOptions> {
+    let Some(stored) = &kind.stored else { return Cow::Borrowed(options) };
+    let mut options = options.clone();
+    for requirement in &mut options.predicate.fields.requirements {
+        let at = kind.selectable.iter().position(|field| *field.name == *requirement.field);
+        if let Some(field) = at.and_then(|at| stored.kind.selectable.get(at)) {
+            requirement.field = field.name.to_string();
+        }
+    }
+    Cow::Owned(options)
 }
 
 /// A watch of stored objects in the form of `kind`.

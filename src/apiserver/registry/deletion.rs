@@ -25,21 +25,6 @@ pub const ORPHAN_FINALIZER: &str = "orphan";
 /// The garbage collector is to delete the dependents first.
 pub const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
 
-/// The kinds whose delete answers with the object rather than with a status (`ReturnDeletedObject`).
-const RETURN_DELETED: &[(&str, &str)] = &[
-    ("", "pods"),
-    ("", "podtemplates"),
-    ("", "persistentvolumeclaims"),
-    ("", "persistentvolumes"),
-    ("", "resourcequotas"),
-    ("", "serviceaccounts"),
-    ("", "services"),
-    ("storage.k8s.io", "csidrivers"),
-    ("storage.k8s.io", "csinodes"),
-    ("storage.k8s.io", "storageclasses"),
-    ("storage.k8s.io", "volumeattachments"),
-];
-
 /// What is to be done with an object.
 #[derive(Debug, PartialEq)]
 enum Plan {
@@ -49,11 +34,6 @@ enum Plan {
     Update { new: Value, then_remove: bool },
     /// It is removed.
     Remove,
-}
-
-/// Whether a delete answers with the object that is gone.
-pub fn returns_deleted_object(kind: &Kind) -> bool {
-    RETURN_DELETED.contains(&(&*kind.group_version.group, &*kind.plural))
 }
 
 /// Namespaces are deleted in a way of their own.

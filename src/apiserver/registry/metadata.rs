@@ -111,25 +111,20 @@ pub fn carry_over(new: &mut Value, old: &Value) {
     for field in ["selfLink", "managedFields"] {
         unset(new, field);
     }
-    let is_missing = |new: &Value, field: &str| new["metadata"][field].is_null() || text(new, field) == "";
-    let mut keep = |field: &str, always: bool| {
-        let kept = &old["metadata"][field];
-        if !kept.is_null() && (always || is_missing(new, field)) {
-            set(new, field, kept.clone());
+    for field in ["uid", "deletionGracePeriodSeconds"] {
+        let given = &new["metadata"][field];
+        if given.is_null() || given == "" {
+            keep(new, old, field);
         }
-    };
-    keep("uid", false);
-    keep("creationTimestamp", true);
-    keep("deletionTimestamp", true);
-    if new["metadata"]["deletionGracePeriodSeconds"].is_null() {
-        keep_member(new, old, "deletionGracePeriodSeconds");
     }
+    keep(new, old, "creationTimestamp");
+    keep(new, old, "deletionTimestamp");
     unset(new, "generation");
-    keep_member(new, old, "generation");
+    keep(new, old, "generation");
     drop_empty(new);
 }
 
-fn keep_member(new: &mut Value, old: &Value, field: &str) {
+fn keep(new: &mut Value, old: &Value, field: &str) {
     let kept = &old["metadata"][field];
     if !kept.is_null() {
         set(new, field, kept.clone());

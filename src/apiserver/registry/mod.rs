@@ -10,7 +10,7 @@ pub mod store;
 mod create;
 mod update;
 
-pub mod deletion;
+mod deletion;
 
 mod collection;
 

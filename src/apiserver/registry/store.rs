@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::conversion::{present, present_list, present_watch, storage_kind};
+use super::conversion::{encode_options, present, present_list, present_watch, storage_kind};
 use super::service::Allocators;
 use crate::apimachinery::list::List;
 use crate::apimachinery::object::{Object, object_key};
@@ -101,7 +101,8 @@ impl Registry {
         namespace: &str,
         options: &ListOptions,
     ) -> Result<List, Status> {
-        let list = self.0.storage.list(&storage_kind(kind), namespace, options).await?;
+        let options = encode_options(kind, options);
+        let list = self.0.storage.list(&storage_kind(kind), namespace, &options).await?;
         present_list(kind, list)
     }
 
@@ -116,7 +117,8 @@ impl Registry {
         namespace: &str,
         options: &ListOptions,
     ) -> Result<mpsc::Receiver<WatchEvent>, Status> {
-        let events = self.0.storage.watch(&storage_kind(kind), namespace, options).await?;
+        let options = encode_options(kind, options);
+        let events = self.0.storage.watch(&storage_kind(kind), namespace, &options).await?;
         Ok(present_watch(kind, events))
     }
 

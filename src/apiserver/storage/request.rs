@@ -86,7 +86,11 @@ impl Selection {
     /// one.
     pub fn new(kind: &Kind, namespace: &str, predicate: &Predicate) -> Selection {
         let selected = predicate.fields.required_value("metadata.namespace").unwrap_or_default();
-        let namespace = if namespace.is_empty() && kind.namespaced { selected } else { namespace };
+        let namespace = match (kind.namespaced, namespace) {
+            (false, _) => "",
+            (true, "") => selected,
+            (true, namespace) => namespace,
+        };
         let name = predicate.fields.required_value("metadata.name");
         let fixed = !kind.namespaced || !namespace.is_empty();
         let key = name.filter(|name| fixed && !name.is_empty()).map(|name| object_key(namespace, name));
@@ -176,7 +180,7 @@ impl WatchRequest {
             since,
             bookmarks,
             marks_initial_events_end: bookmarks && options.send_initial_events == Some(true),
-            timeout: options.timeout_seconds.map(Duration::from_secs),
+            timeout: options.timeout_seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs),
         })
     }
 }

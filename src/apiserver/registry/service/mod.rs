@@ -74,6 +74,6 @@ impl Registry {
             }
             Ok(())
         };
-        self.0.services.loaded().get_or_try_init(load).await.map(|()| ())
+        self.0.services.loaded().get_or_try_init(load).await.copied()
     }
 }

@@ -1,6 +1,7 @@
 //! The registry as endpoints see it.
 
 mod deletes;
+mod reads;
 mod services;
 mod subresources;
 mod writes;

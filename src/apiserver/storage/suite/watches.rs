@@ -200,3 +200,27 @@ async fn readers_that_have_gone_are_forgotten() {
     }
     assert!(subject.cacher.as_ref().unwrap().live_watches() < 200);
 }
+
+#[tokio::test]
+async fn many_watchers_that_nobody_reads_hold_up_nothing() {
+    let subject = Subject::new(true);
+    let start = subject.put("n/a", "node", "1").await;
+    subject.list("", &ListOptions::default()).await.unwrap();
+    let mut idle = Vec::new();
+    for number in 0..10_000 {
+        let predicate = if number % 2 == 0 { Predicate::default() } else { on_node(&number.to_string()) };
+        idle.push(subject.watch("", &ListOptions { predicate, ..from(start) }).await.unwrap());
+    }
+    let mut quick =
+        subject.watch("n", &ListOptions { predicate: on_node("node"), ..from(start) }).await.unwrap();
+    let mut last = start;
+    for _ in 0..120 {
+        last = subject.put("n/a", "node", "1").await;
+        assert_eq!(take(&mut quick, 1).await, [format!("MODIFIED n/a@{last}")]);
+    }
+    let list = subject.list("", &ListOptions::default()).await.unwrap();
+    assert_eq!(list.resource_version, last);
+    // Nothing that a watcher can select is kept from it, however late it reads.
+    assert_eq!(take(&mut idle[0], 120).await.len(), 120);
+    assert!(idle[1].try_recv().is_err());
+}
