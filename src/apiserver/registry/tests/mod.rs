@@ -68,12 +68,15 @@ impl Subject {
         self.registry.0.scheme.resource(group, version, plural).unwrap()
     }
 
-    async fn create(&self, kind: &Arc<Kind>, tree: Value) -> Result<Arc<Object>, Status> {
+    /// As an endpoint does, with the kind's defaults filled in.
+    async fn create(&self, kind: &Arc<Kind>, mut tree: Value) -> Result<Arc<Object>, Status> {
+        (kind.defaults)(&mut tree);
         let namespace = if kind.namespaced { "ns" } else { "" };
         self.registry.create(&self.ctx, kind, namespace, tree, &()).await
     }
 
-    async fn update(&self, kind: &Arc<Kind>, part: Part, tree: Value) -> Result<Arc<Object>, Status> {
+    async fn update(&self, kind: &Arc<Kind>, part: Part, mut tree: Value) -> Result<Arc<Object>, Status> {
+        (kind.defaults)(&mut tree);
         let name = tree["metadata"]["name"].as_str().unwrap().to_owned();
         let change = |_: Option<&Value>| Ok(tree.clone());
         let namespace = if kind.namespaced { "ns" } else { "" };
