@@ -63,15 +63,16 @@ pub fn present_list(kind: &Kind, mut list: List) -> Result<List, Status> {
     Ok(list)
 }
 
-/// An object that is not stored as it is, as a dry run answers. One that was never stored (0) has no revision.
+/// An object that is not stored as it is, as a dry run answers. One that was never stored (0) has no
+/// revision.
 pub fn object_of(kind: &Kind, tree: &Value, revision: u64) -> Result<Arc<Object>, Status> {
     let body = encode_for_storage(tree).map_err(Status::internal)?;
     let body = if revision == 0 { body } else { with_revision(&body, revision) };
     kind.object(body).map(Arc::new).map_err(Status::internal)
 }
 
-/// Options whose field selectors are in the form of `kind`, as its storage kind understands them. The selectable
-/// fields of both stand in the same order.
+/// Options whose field selectors are in the form of `kind`, as its storage kind understands them. The
+/// selectable fields of both stand in the same order.
 pub fn encode_options<'a>(kind: &Kind, options: &'a ListOptions) -> Cow<'a, ListOptions> {
     let Some(stored) = &kind.stored else { return Cow::Borrowed(options) };
     let mut options = options.clone();
