@@ -118,6 +118,7 @@ impl Kubelet {
     }
 
     async fn sync_loop(self) {
+        self.recover();
         let mut writes = FuturesUnordered::new();
         loop {
             let wait = self.sync_loop_iteration();
@@ -130,6 +131,17 @@ impl Kubelet {
                 () = self.shared.changed.notified() => {}
                 () = self.shared.context.clock.sleep(wait) => {}
             }
+        }
+    }
+
+    /// A loop that is restarted after a panic does not know what became of the writes that were under way.
+    fn recover(&self) {
+        let (mut state, now) = (self.state(), self.shared.context.clock.now());
+        let KubeletState { workers, timers, statuses, .. } = &mut *state;
+        statuses.reset();
+        for (uid, entry) in workers {
+            (entry.written, entry.is_deleted) = (None, false);
+            set_timer(entry, timers, uid, Some(now));
         }
     }
 

@@ -5,6 +5,7 @@
 //! step takes and how it ends. The stages of `manifests/stages` are built in; whatever is added comes before
 //! them.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -165,6 +166,21 @@ impl StageSet {
         Ok(StageSet { stages: stages.into() })
     }
 
+    /// The built-in stages and those of the `.yaml` and `.yml` files of a directory, in the order of their names.
+    pub fn load(directory: &Path) -> Result<StageSet, String> {
+        let fault = |error: std::io::Error| format!("{}: {error}", directory.display());
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(directory).map_err(fault)? {
+            let path = entry.map_err(fault)?.path();
+            if path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        let texts: Result<Vec<String>, String> = paths.iter().map(|path| read(path)).collect();
+        StageSet::with(&texts?)
+    }
+
     /// The stage of `step` for `subject`. There is always one: the default stages select everything.
     pub fn stage(&self, step: Step, subject: &StageSubject<'_>) -> &Stage {
         let governs = |stage: &&Stage| stage.step == step && stage.selector.matches(subject);
@@ -203,6 +219,10 @@ impl Exit {
             (reason, _) => reason,
         }
     }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Reads the stages of one YAML text, which may hold several documents.
@@ -282,6 +302,21 @@ mod tests {
         for (pod, step, name) in cases {
             assert_eq!(chosen(pod.clone(), step), name, "{pod}");
         }
+    }
+
+    #[test]
+    fn stages_of_a_directory_come_before_those_built_in() {
+        let directory = tempfile::tempdir().unwrap();
+        let stage = "apiVersion: kubarium.dev/v1alpha1\nkind: Stage\nmetadata: {name: mine}\n\
+                     spec: {step: Run, selector: {images: [nginx]}, next: stay}\n";
+        std::fs::write(directory.path().join("mine.yaml"), stage).unwrap();
+        std::fs::write(directory.path().join("README"), "not a stage").unwrap();
+        let stages = StageSet::load(directory.path()).unwrap();
+        let pod = json!({"spec": {"containers": [{"name": "a", "image": "nginx"}]}});
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        let subject = StageSubject::of(&pod, "default", &pod.spec.containers[0], 0);
+        assert_eq!(stages.stage(Step::Run, &subject).name, "mine");
+        assert!(StageSet::load(&directory.path().join("missing")).is_err());
     }
 
     #[test]

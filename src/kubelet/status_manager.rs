@@ -67,6 +67,11 @@ impl StatusManager {
         self.in_flight.remove(uid);
     }
 
+    /// Nothing is under way: whoever wrote has been restarted.
+    pub fn reset(&mut self) {
+        self.in_flight.clear();
+    }
+
     /// The pod is gone: nothing is to be written of it.
     pub fn forget(&mut self, uid: &str) {
         self.waiting.remove(uid);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::framework::cluster_event::{ActionType, EventResource, Occurrence};
 use super::framework::pod_info::PodInfo;
+use super::framework::resource::pod_requests;
 use super::scheduler::{SCHEDULER_NAME, Shared};
 use crate::apimachinery::object::Object;
 use crate::apis::views::node::Node;
@@ -113,18 +114,21 @@ impl ResourceEventHandler for PodHandler {
 
 impl PodHandler {
     fn update_assigned(&self, old: &Arc<Object>, new: &Arc<Object>) {
-        let (before, after) = (PodInfo::new(old.clone()), Arc::new(PodInfo::new(new.clone())));
-        let asks_less = {
-            let mut more = after.requests.clone();
-            more.set_max(&before.requests);
-            more == before.requests && after.requests != before.requests
-        };
-        self.shared.cache.update_pod(after);
-        if asks_less {
+        self.shared.cache.update_pod(Arc::new(PodInfo::new(new.clone())));
+        // Most updates are of the status, which asks for nothing.
+        let is_spec_same = old.metadata.generation == new.metadata.generation && new.metadata.generation > 0;
+        if !is_spec_same && asks_less(&old.view::<Pod>(), &new.view::<Pod>()) {
             let (resource, action) = (EventResource::AssignedPod, ActionType::UpdatePodScaleDown);
             self.shared.happened(resource, action, Some(old), Some(new));
         }
     }
+}
+
+fn asks_less(old: &Pod, new: &Pod) -> bool {
+    let (old, new) = (pod_requests(old), pod_requests(new));
+    let mut more = new.clone();
+    more.set_max(&old);
+    more == old && new != old
 }
 
 /// What about a waiting pod has changed that may help it.

@@ -132,6 +132,15 @@ impl SchedulingQueue {
         self.lock().in_flight.remove(uid);
     }
 
+    /// Puts back a pod whose try was cut short by a panic, if it is in none of the places.
+    pub fn recover(&self, pod: Arc<PodInfo>) {
+        self.done(pod.uid());
+        let mut inner = self.lock();
+        if !inner.pods.contains_key(pod.uid()) {
+            self.activate(&mut inner, QueuedPodInfo::new(pod, self.clock.now()));
+        }
+    }
+
     /// `AddUnschedulableIfNotPresent`: a try has failed. Without plugins that rejected it something went
     /// wrong, and it is tried again after a back-off; else it waits for what helps, unless that has happened
     /// meanwhile.

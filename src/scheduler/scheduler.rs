@@ -8,6 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::cache::Cache;
 use super::event_handlers::{NodeHandler, PodHandler};
+use super::framework::pod_info::PodInfo;
 use super::framework::runtime::Framework;
 use super::plugins::default_plugins;
 use super::queue::SchedulingQueue;
@@ -77,11 +78,24 @@ impl Scheduler {
     /// Nothing is scheduled before all pods and nodes are known: a node looks empty until its pods are.
     async fn schedule_pods(self) {
         self.shared.context.informers.wait_for_cache_sync().await;
+        self.recover();
         let mut cursor = Cursor::default();
         loop {
             self.schedule_one(&mut cursor).await;
             // A full queue must not keep the thread from everybody else.
             tokio::task::coop::consume_budget().await;
+        }
+    }
+
+    /// A loop that is restarted after a panic has lost the pod that it was trying.
+    fn recover(&self) {
+        let is_waiting = |pod: &PodInfo| {
+            let spec = &pod.pod.spec;
+            spec.node_name.is_empty() && spec.scheduler_name == SCHEDULER_NAME
+        };
+        let pods = self.shared.pods.all().into_iter().map(|object| Arc::new(PodInfo::new(object)));
+        for pod in pods.filter(|pod| is_waiting(pod) && !self.shared.cache.has_pod(pod.uid())) {
+            self.shared.queue.recover(pod);
         }
     }
 
