@@ -106,19 +106,19 @@ impl DeltaFifo {
     }
 
     /// Waits until there is something, then hands up to `at_most` keys with their deltas to `process`, in
-    /// order, and returns how many. `process` learns whether the key belongs to the first list; it must not
-    /// touch this queue. Can be dropped while it waits without losing anything.
+    /// order, and returns how many: none when the news is an empty list. `process` learns whether the key
+    /// belongs to the first list; it must not touch this queue. Can be dropped while it waits without losing
+    /// anything.
     pub async fn pop(&self, at_most: usize, mut process: impl FnMut(&Arc<str>, Deltas, bool)) -> usize {
-        loop {
-            let mut filled = pin!(self.filled.notified());
-            // Registered before looking, so that what comes after the look wakes.
-            filled.as_mut().enable();
-            let popped = self.pop_ready(at_most, &mut process);
-            if popped > 0 {
-                return popped;
-            }
-            filled.await;
+        let mut filled = pin!(self.filled.notified());
+        // Registered before looking, so that what comes after the look wakes.
+        filled.as_mut().enable();
+        let popped = self.pop_ready(at_most, &mut process);
+        if popped > 0 {
+            return popped;
         }
+        filled.await;
+        self.pop_ready(at_most, &mut process)
     }
 
     /// Whether the first list was popped to its end.

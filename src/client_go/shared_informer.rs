@@ -423,6 +423,14 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_empty_list_is_a_list() {
+        let started = Started::new();
+        started.factory.start(&started.tasks);
+        started.until(|| started.informer.has_synced()).await;
+        assert!(started.informer.lister().all().is_empty());
+    }
+
+    #[tokio::test]
     async fn a_late_handler_is_told_of_everything_and_a_panic_of_another_does_not_matter() {
         struct Panics;
         impl ResourceEventHandler for Panics {
