@@ -16,8 +16,8 @@ pub enum WatchEvent {
     Deleted(Arc<Object>),
     /// Nothing happened up to this revision.
     Bookmark(Bookmark),
-    /// The watch ends here.
-    Error(Status),
+    /// The watch ends here. Boxed, as the other events are small and there are channels full of them.
+    Error(Box<Status>),
 }
 
 /// The content of a bookmark event.
@@ -31,6 +31,11 @@ pub struct Bookmark {
 }
 
 impl WatchEvent {
+    /// The end of a watch.
+    pub fn error(status: Status) -> WatchEvent {
+        WatchEvent::Error(Box::new(status))
+    }
+
     /// The event's name on the wire.
     pub fn type_name(&self) -> &'static str {
         match self {

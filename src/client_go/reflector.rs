@@ -190,7 +190,7 @@ impl<L: ListerWatcher, S: ReflectorStore> Reflector<L, S> {
                 self.store.bookmark(bookmark.resource_version);
                 return Ok(bookmark.resource_version);
             }
-            WatchEvent::Error(status) => return Err(status),
+            WatchEvent::Error(status) => return Err(*status),
         }
         Ok(revision)
     }
@@ -366,7 +366,7 @@ mod tests {
         let log = play(
             lists,
             vec![
-                Ok(vec![WatchEvent::Added(object("b", 5)), WatchEvent::Error(expired())]),
+                Ok(vec![WatchEvent::Added(object("b", 5)), WatchEvent::error(expired())]),
                 Err(expired()),
                 Ok(vec![bookmark(31)]),
             ],
@@ -403,7 +403,7 @@ mod tests {
             lists,
             vec![
                 Err(Status::too_many_requests("busy", 0)),
-                Ok(vec![WatchEvent::Error(Status::internal("oh"))]),
+                Ok(vec![WatchEvent::error(Status::internal("oh"))]),
                 Ok(vec![]),
                 Ok(vec![bookmark(9)]),
             ],

@@ -108,7 +108,7 @@ impl Decoder {
 
     async fn fail(&self, status: Status) {
         // Whoever stopped listening does not need to know.
-        let _ = self.events.send(WatchEvent::Error(status)).await;
+        let _ = self.events.send(WatchEvent::error(status)).await;
     }
 }
 
@@ -121,7 +121,7 @@ fn event_of(selectable: &[Selectable], line: &[u8]) -> Result<WatchEvent, Status
         "MODIFIED" => Ok(WatchEvent::Modified(shared()?)),
         "DELETED" => Ok(WatchEvent::Deleted(shared()?)),
         "BOOKMARK" => Ok(WatchEvent::Bookmark(bookmark_of(&object))),
-        "ERROR" => Ok(WatchEvent::Error(serde_json::from_value(object).map_err(Status::internal)?)),
+        "ERROR" => Ok(WatchEvent::error(serde_json::from_value(object).map_err(Status::internal)?)),
         other => Err(Status::internal(format!("unknown watch event {other:?}"))),
     }
 }

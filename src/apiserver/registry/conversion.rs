@@ -94,7 +94,7 @@ pub fn present_watch(kind: &Arc<Kind>, mut events: mpsc::Receiver<WatchEvent>) -
     let (sender, receiver) = mpsc::channel(CHANNEL);
     tokio::spawn(async move {
         while let Some(event) = events.recv().await {
-            let event = convert(&kind, event).unwrap_or_else(WatchEvent::Error);
+            let event = convert(&kind, event).unwrap_or_else(WatchEvent::error);
             let is_last = matches!(event, WatchEvent::Error(_));
             if sender.send(event).await.is_err() || is_last {
                 return;

@@ -69,7 +69,7 @@ impl Events for EtcdEvents {
                 }
                 // The cluster is going down, and this with it: nothing is to be said or tried again.
                 Err(Error::Closed) => std::future::pending().await,
-                Err(error) => return Some(WatchEvent::Error(super::errors::interpret(error))),
+                Err(error) => return Some(WatchEvent::error(super::errors::interpret(error))),
             }
         }
     }

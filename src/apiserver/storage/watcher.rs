@@ -70,7 +70,7 @@ pub fn watch(
     let log = match store.kv().watch(&prefix, position.min(current)) {
         Ok(log) => log,
         Err(Error::Compacted { compact_revision, .. }) => {
-            let _ = sender.try_send(WatchEvent::Error(watch_expired(position, compact_revision)));
+            let _ = sender.try_send(WatchEvent::error(watch_expired(position, compact_revision)));
             return Ok(receiver);
         }
         Err(error) => return Err(interpret(error)),
@@ -139,7 +139,7 @@ impl Pump {
                     }
                     error => interpret(error),
                 };
-                let _ = self.send(WatchEvent::Error(status)).await;
+                let _ = self.send(WatchEvent::error(status)).await;
                 return Err(Gone);
             }
         };
