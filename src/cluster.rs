@@ -29,6 +29,7 @@ use crate::apiserver::handler_chain::Apiserver;
 use crate::apiserver::registry::Registry;
 use crate::apiserver::server::{Server, Tls};
 use crate::apiserver::storage::Storage;
+use crate::apiserver::storage::store::Store;
 use crate::client_go::client::Client;
 use crate::clock::Clock;
 use crate::etcd::{self, Kv};
@@ -87,11 +88,13 @@ impl Cluster {
         let kv = Kv::open(store_options(&config), clock.clone())?;
         let authority = authority(&config)?;
         let scheme = Arc::new(Scheme::builtin());
-        let storage = Storage::new(kv.clone(), clock.clone(), entropy.clone());
+        let store = Store::new(kv.clone(), clock.clone()).recording(flow.clone());
+        let storage = Storage::over(store, entropy.clone());
         let registry = Registry::new(storage, scheme.clone(), clock.clone(), entropy.clone());
         let kubelets = Arc::new(Kubelets::default());
         let mut apiserver = ApiserverConfig::new(scheme.clone(), registry, clock.clone(), entropy.clone());
         apiserver.kubelets = kubelets.clone();
+        apiserver.flow = flow.clone();
         let service = Apiserver::new(apiserver);
         let parts = Parts {
             service: service.clone(),
