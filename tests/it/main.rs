@@ -5,6 +5,7 @@ mod support;
 mod tidy;
 
 mod apiserver;
+mod controllers;
 mod nodes;
 
 mod kubectl;
