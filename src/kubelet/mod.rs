@@ -8,6 +8,7 @@
 //! Nothing runs: a simulated runtime plays sandboxes and containers as state machines on the cluster's
 //! clock. What becomes of them is data, in `manifests/stages`.
 
+#[expect(clippy::module_inception, reason = "upstream's file is pkg/kubelet/kubelet.go")]
 pub mod kubelet;
 
 pub mod node_config;

@@ -33,7 +33,10 @@ impl NodeLease {
     pub async fn renew(&mut self, client: &Client, now: Time) -> Result<(), Status> {
         if let Some(written) = self.written.take() {
             match self.update(client, &written, now).await {
-                Ok(written) => return Ok(self.written = Some(written)),
+                Ok(written) => {
+                    self.written = Some(written);
+                    return Ok(());
+                }
                 Err(status) if status.is_conflict() || status.is_not_found() => {}
                 Err(status) => return Err(status),
             }

@@ -242,7 +242,8 @@ mod tests {
 
     #[test]
     fn commands_end_as_they_say() {
-        let cases: &[(&str, &[&str], Option<(u64, i32)>)] = &[
+        type Case = (&'static str, &'static [&'static str], Option<(u64, i32)>);
+        let cases: &[Case] = &[
             ("busybox", &["sleep", "5"], Some((5, 0))),
             ("busybox", &["/bin/sh", "-c", "sleep 2m; exit 3"], Some((120, 3))),
             ("busybox", &["sh", "-c", "false || sleep 1 && exit 7"], Some((1, 7))),

@@ -206,7 +206,7 @@ impl LogStream {
                 return None;
             }
             self.kubelet.clock().sleep(FOLLOW_PERIOD).await;
-            let Some((lines, is_over)) = self.read() else { return None };
+            let (lines, is_over) = self.read()?;
             self.is_over = is_over;
             for line in lines.iter().skip(self.seen) {
                 self.push(line);

@@ -5,6 +5,7 @@
 //! know a kubelet or a controller, and decides one pod at a time on what its cache knows; only the bindings
 //! are written side by side.
 
+#[expect(clippy::module_inception, reason = "upstream's file is pkg/scheduler/scheduler.go")]
 pub mod scheduler;
 
 pub mod schedule_one;

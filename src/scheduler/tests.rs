@@ -73,7 +73,8 @@ async fn what_is_said_of_pods_that_fit_nowhere() {
         json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}})
     };
     const NO_CLAIMS: &str = "no new claims to deallocate, preemption: 0/";
-    let cases: Vec<(Vec<(&str, Value)>, Vec<Value>, Value, String)> = vec![
+    type Case<'a> = (Vec<(&'a str, Value)>, Vec<Value>, Value, String);
+    let cases: Vec<Case<'_>> = vec![
         (vec![], vec![], asks("1"), "no nodes available to schedule pods".into()),
         (
             vec![("a", cordoned()), ("b", json!({})), ("c", json!({}))],
