@@ -314,6 +314,21 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn an_empty_first_list_wakes_whoever_waits() {
+        let fifo = Arc::new(DeltaFifo::new(Arc::new(Indexer::new())));
+        let waiting = tokio::spawn({
+            let fifo = fifo.clone();
+            async move { fifo.pop(1, |_, _, _| ()).await }
+        });
+        // On this runtime of one thread it waits when it yields.
+        tokio::task::yield_now().await;
+        assert!(!fifo.has_synced());
+        fifo.replace(vec![], 1);
+        assert_eq!(waiting.await.unwrap(), 0);
+        assert!(fifo.has_synced());
+    }
+
     #[test]
     fn deltas_are_kept_in_order_and_told_once() {
         let cases = [
