@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::form::Raw;
 use super::negotiation::unsupported_media_type;
 use crate::apimachinery::decode::Format;
+use crate::apimachinery::protobuf;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::wire::DecodedBody;
 
@@ -67,7 +68,8 @@ impl Input {
         if bytes.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Raw::Bytes(bytes, format(headers)?)))
+        let form = form(headers)?;
+        Ok(Some(form(bytes)))
     }
 
     /// All of it, with how it is written.
@@ -78,16 +80,17 @@ impl Input {
         if let Input::Decoded(value) = self {
             return Ok(Raw::Tree(value));
         }
-        let format = format(headers)?;
-        Ok(Raw::Bytes(self.bytes(headers).await?, format))
+        let form = form(headers)?;
+        Ok(form(self.bytes(headers).await?))
     }
 }
 
 /// How the body is written; JSON when it does not say.
-fn format(headers: &HeaderMap) -> Result<Format, Status> {
+fn form(headers: &HeaderMap) -> Result<fn(Bytes) -> Raw, Status> {
     match media_type(headers).as_str() {
-        "" | "application/json" => Ok(Format::Json),
-        "application/yaml" => Ok(Format::Yaml),
+        "" | "application/json" => Ok(|bytes| Raw::Bytes(bytes, Format::Json)),
+        "application/yaml" => Ok(|bytes| Raw::Bytes(bytes, Format::Yaml)),
+        protobuf::MEDIA_TYPE => Ok(Raw::Protobuf),
         _ => Err(unsupported_media_type(ACCEPTED)),
     }
 }

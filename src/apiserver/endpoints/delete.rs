@@ -10,6 +10,7 @@ use super::request_scope::Scope;
 use super::response::Answer;
 use crate::apimachinery::decode::Format;
 use crate::apimachinery::options::DeleteOptions;
+use crate::apimachinery::protobuf;
 use crate::apimachinery::status::Status;
 use crate::apiserver::admission::Operation;
 use crate::apiserver::registry::Deleted;
@@ -28,6 +29,8 @@ const RETURN_DELETED_OBJECT: [(&str, &str); 11] = [
     ("storage.k8s.io", "csidrivers"),
     ("storage.k8s.io", "csinodes"),
 ];
+
+const OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 
 /// Deletes it, or begins to: then the answer is the object as it waits.
 pub(super) async fn delete(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
@@ -67,6 +70,10 @@ async fn body(scope: &Scope, input: Input) -> Result<Option<Value>, Status> {
     match input.read_if_any(&scope.headers).await? {
         None => Ok(None),
         Some(Raw::Tree(tree)) => Ok(Some(tree)),
+        Some(Raw::Protobuf(bytes)) => {
+            let options = protobuf::decode(&bytes, "DeleteOptions", OPTIONS);
+            options.map(Some).map_err(|error| Status::bad_request(error.to_string()))
+        }
         Some(Raw::Bytes(bytes, format)) => parse(&bytes, format).map(Some).map_err(fault),
     }
 }

@@ -10,6 +10,7 @@ use super::Endpoints;
 use super::query::FieldValidation;
 use crate::apimachinery::decode::{self, DecodeError, Decoded, Format, Target};
 use crate::apimachinery::gvk::GroupVersion;
+use crate::apimachinery::protobuf;
 use crate::apimachinery::schema::{self, Schema};
 use crate::apimachinery::status::Status;
 use crate::apis::kind::Kind;
@@ -20,6 +21,7 @@ use crate::apiserver::request::RequestContext;
 pub(super) struct Form {
     group_version: GroupVersion,
     kind: Arc<str>,
+    definition: Arc<str>,
     /// None for a custom kind: its objects are taken as they are.
     schema: Option<Arc<Schema>>,
     defaults: fn(&mut Value),
@@ -30,6 +32,8 @@ pub(super) struct Form {
 pub(super) enum Raw {
     /// From a socket.
     Bytes(Bytes, Format),
+    /// From a socket, in protobuf.
+    Protobuf(Bytes),
     /// From a caller in this process: a tree, trusted to be of the kind.
     Tree(Value),
 }
@@ -41,6 +45,7 @@ impl Form {
         Form {
             group_version: kind.group_version.clone(),
             kind: kind.kind.clone(),
+            definition: kind.definition.clone(),
             schema,
             defaults: kind.defaults,
             scheme: server.scheme.clone(),
@@ -52,6 +57,7 @@ impl Form {
         Form {
             group_version: GroupVersion::new(group, version),
             kind: kind.into(),
+            definition: definition.into(),
             schema: server.schemas.get(definition),
             defaults: |_| (),
             scheme: server.scheme.clone(),
@@ -70,9 +76,8 @@ impl Form {
     ) -> Result<Value, Status> {
         let mut value = match raw {
             Raw::Tree(value) => value,
-            Raw::Bytes(body, format) => self.with_target(|target| {
-                let decoded = decode::decode(target, &body, format);
-                let decoded = decoded.map_err(|error| Status::bad_request(error.to_string()))?;
+            raw => self.with_target(|target| {
+                let decoded = self.decode_bytes(target, &raw)?;
                 let errors = &decoded.strict_errors;
                 if validation == FieldValidation::Strict && !errors.is_empty() {
                     return Err(Status::bad_request(DecodeError::strict(target, errors).to_string()));
@@ -83,6 +88,19 @@ impl Form {
         };
         strip_type(&mut value);
         Ok(value)
+    }
+
+    fn decode_bytes(&self, target: &Target, raw: &Raw) -> Result<Decoded, Status> {
+        let refused = |error: DecodeError| Status::bad_request(error.to_string());
+        match raw {
+            Raw::Bytes(body, format) => decode::decode(target, body, *format).map_err(refused),
+            Raw::Protobuf(body) => {
+                let tree = protobuf::decode(body, &self.kind, &self.definition);
+                let tree = tree.map_err(|error| Status::bad_request(error.to_string()))?;
+                decode::decode_value(target, tree).map_err(refused)
+            }
+            Raw::Tree(tree) => decode::decode_value(target, tree.clone()).map_err(refused),
+        }
     }
 
     /// A tree that a patch made, read as the kind.
