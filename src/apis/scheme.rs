@@ -40,6 +40,20 @@ impl Scheme {
         kinds.iter().filter(of_version).map(|(_, found)| found).find(|found| &*found.kind == kind).cloned()
     }
 
+    /// The kind that a person names as kubectl lets them: plural, singular, short name or kind, and a group
+    /// behind a dot where that is not enough. The core group goes first, then the groups by name.
+    pub fn named(&self, name: &str) -> Option<Arc<Kind>> {
+        let wanted = name.to_lowercase();
+        let (word, group) =
+            wanted.split_once('.').map_or((&*wanted, None), |(word, group)| (word, Some(group)));
+        let is_meant = |kind: &&Arc<Kind>| {
+            let mut words = [&kind.plural, &kind.singular].into_iter().chain(&kind.short_names);
+            (words.any(|known| &**known == word) || kind.kind.to_lowercase() == word)
+                && group.is_none_or(|group| group == &*kind.group_version.group)
+        };
+        self.read().values().find(is_meant).cloned()
+    }
+
     /// Every kind, ordered by group, version and plural.
     pub fn all(&self) -> Vec<Arc<Kind>> {
         self.read().values().cloned().collect()

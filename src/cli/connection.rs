@@ -75,7 +75,8 @@ impl Context {
             return Ok(body);
         }
         let answer: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
-        Err(Failure(answer["message"].as_str().map_or_else(|| status.to_string(), str::to_owned)))
+        let text = || format!("{status}: {}", String::from_utf8_lossy(&body).trim());
+        Err(Failure(answer["message"].as_str().map_or_else(text, str::to_owned)))
     }
 
     async fn tls(

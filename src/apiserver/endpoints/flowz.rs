@@ -1,6 +1,8 @@
 //! `/flowz`: the flow record of one object, as `kubarium trace` prints it. Ours: upstream has no such page.
 //!
-//! `?resource=deployments.apps&namespace=test&name=web` gives the steps as JSON; `&format=text` the rendered lanes.
+//! `?resource=deployments.apps&namespace=test&name=web` gives the steps as JSON; `&format=text` the rendered
+//! lanes. The resource may be named as kubectl lets people name it (`deploy`); the namespace of a cluster-scoped
+//! one does not matter.
 
 use http::{HeaderMap, StatusCode};
 
@@ -8,16 +10,23 @@ use super::negotiation::Output;
 use super::query::Query;
 use super::response::write_bytes;
 use crate::apimachinery::wire::{ApiResponse, text_response};
+use crate::apis::scheme::Scheme;
 use crate::flow::Flow;
 
 /// The story of the object that the query names.
-pub(super) fn respond(flow: &Flow, query: &Query, headers: &HeaderMap) -> ApiResponse {
+pub(super) fn respond(scheme: &Scheme, flow: &Flow, query: &Query, headers: &HeaderMap) -> ApiResponse {
     let text = |name: &str| query.text(name).unwrap_or_default();
     if text("resource").is_empty() {
         let usage = "flowz: say which object: ?resource=pods&namespace=default&name=web\n";
         return text_response(StatusCode::BAD_REQUEST, usage);
     }
-    let trace = flow.trace(text("resource"), text("namespace"), text("name"));
+    let Some(kind) = scheme.named(text("resource")) else {
+        let unknown = format!("the server doesn't have a resource type {:?}\n", text("resource"));
+        return text_response(StatusCode::NOT_FOUND, unknown);
+    };
+    let kind = kind.storage_kind();
+    let namespace = if kind.namespaced { text("namespace") } else { "" };
+    let trace = flow.trace(&kind.group_resource().to_string(), namespace, text("name"));
     if text("format") == "text" {
         return text_response(StatusCode::OK, trace.render());
     }

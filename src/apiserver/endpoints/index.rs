@@ -37,7 +37,7 @@ pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
         ["apis", group] => discovery::api_group(scheme, group),
         ["apis", group, version] => discovery::api_resource_list(scheme, group, version),
         ["version"] => Some(serde_json::to_value(&server.version).expect("plain fields are JSON")),
-        ["flowz"] => return flowz::respond(&server.flow, &query, headers),
+        ["flowz"] => return flowz::respond(scheme, &server.flow, &query, headers),
         ["metrics"] => return metrics::respond(server).await,
         ["openapi", ref rest @ ..] => return openapi::respond(server, rest, &query, headers),
         [root @ ("healthz" | "livez" | "readyz"), ref rest @ ..] => {

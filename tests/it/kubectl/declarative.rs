@@ -35,7 +35,8 @@ fn apply_merges_containers_by_name_and_takes_away_what_it_gave() {
         kubectl.ok("set env deployment/nginx C=3");
         up.file("nginx.yaml", &with_more.replace("        - name: B\n          value: '2'\n", ""));
         kubectl.ok(&format!("apply -f {file}"));
-        let env = kubectl.ok("get deployment nginx -o jsonpath={.spec.template.spec.containers[0].env[*].name}");
+        let env =
+            kubectl.ok("get deployment nginx -o jsonpath={.spec.template.spec.containers[0].env[*].name}");
         let mut names: Vec<&str> = env.split(' ').collect();
         names.sort_unstable();
         assert_eq!(names, ["A", "C"]);
@@ -68,7 +69,10 @@ fn objects_are_patched_in_all_three_ways() {
         let image = r#"{"spec":{"template":{"spec":{"containers":[{"name":"nginx","image":"nginx:2"}]}}}}"#;
         kubectl.ok(&format!("patch deployment nginx -p '{image}'"));
         let template = kubectl.ok("get deployment nginx -o jsonpath={.spec.template.spec.containers[0]}");
-        assert!(template.contains(r#""image":"nginx:2""#) && template.contains("containerPort"), "{template}");
+        assert!(
+            template.contains(r#""image":"nginx:2""#) && template.contains("containerPort"),
+            "{template}"
+        );
         let none = r#"[{"op":"remove","path":"/spec/nowhere"}]"#;
         let said = kubectl.fails(&format!("patch deployment nginx --type=json -p '{none}'"));
         assert!(said.contains("the server rejected our request due to an error in our request"), "{said}");
@@ -85,7 +89,8 @@ fn labels_annotations_and_edits() {
         kubectl.ok("annotate pod web note='two words'");
         assert_eq!(kubectl.ok("get pod web -o jsonpath={.metadata.annotations.note}"), "two words");
         assert!(kubectl.ok("get pods -l app=x,tier=back --no-headers").starts_with("web "));
-        let edit = kubectl.command("edit pod web").env("KUBE_EDITOR", "sed -i s/back/middle/").output().unwrap();
+        let edit =
+            kubectl.command("edit pod web").env("KUBE_EDITOR", "sed -i s/back/middle/").output().unwrap();
         assert!(edit.status.success(), "{:?}", texts(&edit));
         assert_eq!(kubectl.ok("get pod web -o jsonpath={.metadata.labels.tier}"), "middle");
         kubectl.ok("label pod web tier-");

@@ -55,7 +55,10 @@ fn pods_go_gracefully_or_at_once() {
     with_each_kubectl(|_, kubectl| {
         kubectl.ok("run web --image=nginx");
         kubectl.ok("wait --for=condition=Ready pod/web --timeout=60s");
-        assert_eq!(kubectl.ok("delete pod web"), "pod \"web\" deleted\n".replace("deleted\n", &deleted(kubectl)));
+        assert_eq!(
+            kubectl.ok("delete pod web"),
+            "pod \"web\" deleted\n".replace("deleted\n", &deleted(kubectl))
+        );
         kubectl.ok("run web --image=nginx");
         kubectl.ok("wait --for=condition=Ready pod/web --timeout=60s");
         kubectl.ok("delete pod web --grace-period=0 --force");

@@ -20,7 +20,8 @@ fn commands_make_scale_and_expose() {
         assert_eq!(pods.lines().filter(|line| line.contains(" Running ")).count(), 5, "{pods}");
         kubectl.ok("expose deployment nginx-deployment --port 80 -n test");
         kubectl.until("get endpoints nginx-deployment -n test", |text| text.contains(":80"));
-        let slices = kubectl.until("get endpointslices -n test --no-headers", |text| text.contains("10.244."));
+        let slices =
+            kubectl.until("get endpointslices -n test --no-headers", |text| text.contains("10.244."));
         assert!(slices.starts_with("nginx-deployment-"), "{slices}");
         let gone = kubectl.fails("create deployment x --image nginx -n nowhere");
         assert!(gone.contains(r#"namespaces "nowhere" not found"#), "{gone}");
@@ -68,7 +69,8 @@ fn bad_manifests_are_refused_as_the_real_server_does() {
         let mistyped = up.file("mistyped.yaml", &NGINX.replace("replicas: 2", "replicas: two"));
         let said = kubectl.fails(&format!("create --validate=false -f {mistyped}"));
         assert!(said.contains("cannot be handled as a Deployment"), "{said}");
-        let mismatch = up.file("mismatch.yaml", &NGINX.replace("labels:\n        app: nginx", "labels:\n        app: x"));
+        let mismatch = up
+            .file("mismatch.yaml", &NGINX.replace("labels:\n        app: nginx", "labels:\n        app: x"));
         let said = kubectl.fails(&format!("create -f {mismatch}"));
         assert!(said.contains("`selector` does not match template `labels`"), "{said}");
         let name = up.file("name.yaml", &NGINX.replace("name: nginx\nspec", "name: Nginx_1\nspec"));

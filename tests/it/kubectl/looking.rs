@@ -17,7 +17,9 @@ fn get_shows_tables_trees_and_paths() {
             assert!(wide.contains(heading), "no {heading} in\n{wide}");
         }
         let yaml = kubectl.ok("get deployment nginx -o yaml");
-        for line in ["progressDeadlineSeconds: 600", "terminationMessagePath: /dev/termination-log", "maxSurge: 25%"] {
+        for line in
+            ["progressDeadlineSeconds: 600", "terminationMessagePath: /dev/termination-log", "maxSurge: 25%"]
+        {
             assert!(yaml.contains(line), "no {line} in\n{yaml}");
         }
         assert_eq!(kubectl.ok("get pods -l app=none"), "");
@@ -31,12 +33,16 @@ fn get_shows_tables_trees_and_paths() {
         assert_eq!(names.join("\n") + "\n", sorted);
         let custom = kubectl.ok("get pods -o custom-columns=N:.spec.containers[0].image --no-headers");
         assert_eq!(custom, "nginx:1.25\nnginx:1.25\n");
-        let events = kubectl.until("get events", |text| text.contains("Started container nginx"));
-        for text in ["Scaled up replica set nginx-", "Created pod: nginx-", "Successfully assigned default/nginx-"] {
+        let events = kubectl.until("get events", |text| text.contains("Container started"));
+        for text in
+            ["Scaled up replica set nginx-", "Created pod: nginx-", "Successfully assigned default/nginx-"]
+        {
             assert!(events.contains(text), "no {text} in\n{events}");
         }
         assert!(kubectl.fails("get pod nobody").contains(r#"pods "nobody" not found"#));
-        assert!(kubectl.fails("get nothing").contains(r#"the server doesn't have a resource type "nothing""#));
+        assert!(
+            kubectl.fails("get nothing").contains(r#"the server doesn't have a resource type "nothing""#)
+        );
         kubectl.ok("get all -A");
     });
 }
@@ -67,12 +73,17 @@ fn describe_tells_what_people_look_for() {
         let file = up.file("nginx.yaml", NGINX);
         kubectl.ok(&format!("create -f {file}"));
         kubectl.until("get deployment nginx", |text| text.contains(" 2/2 "));
-        let deployment = kubectl.until("describe deployment nginx", |text| text.contains("ScalingReplicaSet"));
-        for text in ["2 desired | 2 updated | 2 total | 2 available", "25% max unavailable", "NewReplicaSetAvailable"] {
+        let deployment =
+            kubectl.until("describe deployment nginx", |text| text.contains("ScalingReplicaSet"));
+        for text in
+            ["2 desired | 2 updated | 2 total | 2 available", "25% max unavailable", "NewReplicaSetAvailable"]
+        {
             assert!(deployment.contains(text), "no {text} in\n{deployment}");
         }
-        let pod = kubectl.until("describe pod -l app=nginx", |text| text.contains("Started container nginx"));
-        for text in ["Controlled By:  ReplicaSet/nginx-", "QoS Class:", "BestEffort", "kube-api-access-", "Ready"] {
+        let pod = kubectl.until("describe pod -l app=nginx", |text| text.contains("Container started"));
+        for text in
+            ["Controlled By:  ReplicaSet/nginx-", "QoS Class:", "BestEffort", "kube-api-access-", "Ready"]
+        {
             assert!(pod.contains(text), "no {text} in\n{pod}");
         }
         let node = kubectl.ok("describe node node-1");
@@ -88,13 +99,16 @@ fn describe_tells_what_people_look_for() {
 fn explain_and_discovery() {
     with_each_kubectl(|_, kubectl| {
         let strategy = kubectl.ok("explain deployment.spec.strategy");
-        for text in ["rollingUpdate", "The deployment strategy to use to replace existing pods with new ones."] {
+        for text in
+            ["rollingUpdate", "The deployment strategy to use to replace existing pods with new ones."]
+        {
             assert!(strategy.contains(text), "no {text} in\n{strategy}");
         }
         let recursive = kubectl.ok("explain pod --recursive");
         assert!(recursive.contains("terminationGracePeriodSeconds"));
         let resources = kubectl.ok("api-resources");
-        let line = |kind: &str| resources.lines().find(|line| line.ends_with(kind)).unwrap_or_default().to_owned();
+        let line =
+            |kind: &str| resources.lines().find(|line| line.ends_with(kind)).unwrap_or_default().to_owned();
         let words = |line: String| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(words(line(" Deployment")), ["deployments", "deploy", "apps/v1", "true", "Deployment"]);
         assert_eq!(words(line(" Node")), ["nodes", "no", "v1", "false", "Node"]);

@@ -12,7 +12,8 @@ fn a_rollout_goes_forward_and_back() {
         assert!(done.ends_with("deployment \"nginx\" successfully rolled out\n"), "{done}");
         kubectl.ok("set image deployment/nginx nginx=nginx:1.27");
         kubectl.ok("rollout status deployment/nginx --timeout=60s");
-        let image = || kubectl.ok("get deployment nginx -o jsonpath={.spec.template.spec.containers[0].image}");
+        let image =
+            || kubectl.ok("get deployment nginx -o jsonpath={.spec.template.spec.containers[0].image}");
         assert_eq!(image(), "nginx:1.27");
         let history = kubectl.ok("rollout history deployment/nginx");
         assert!(history.contains("\n1 ") && history.contains("\n2 "), "{history}");
@@ -24,7 +25,8 @@ fn a_rollout_goes_forward_and_back() {
         kubectl.ok("rollout undo deployment/nginx --to-revision=2");
         kubectl.ok("rollout status deployment/nginx --timeout=60s");
         assert_eq!(image(), "nginx:1.27");
-        let sets = kubectl.until("get rs --no-headers", |text| text.lines().any(|line| line.contains(" 2  ")));
+        let sets =
+            kubectl.until("get rs --no-headers", |text| text.lines().any(|line| line.contains(" 2  ")));
         assert_eq!(sets.lines().count(), 2, "{sets}");
     });
 }
@@ -40,7 +42,8 @@ fn a_rollout_restarts_pauses_and_resumes() {
         assert_eq!(kubectl.ok("get rs -o name").lines().count(), 2);
         kubectl.ok("rollout pause deployment/nginx");
         kubectl.ok("set image deployment/nginx nginx=nginx:9");
-        let paused = "get deployment nginx -o jsonpath={.status.conditions[?(@.type==\"Progressing\")].reason}";
+        let paused =
+            "get deployment nginx -o jsonpath={.status.conditions[?(@.type==\"Progressing\")].reason}";
         kubectl.until(paused, |text| text == "DeploymentPaused");
         assert_eq!(kubectl.ok("get rs -o name").lines().count(), 2);
         kubectl.ok("rollout resume deployment/nginx");
@@ -62,7 +65,9 @@ fn a_trace_tells_the_story_from_kubectl_to_the_kubelet() {
         // In this order: the request, the store, three controllers' work, the scheduler, the kubelet.
         let stations = ["create", "deployment", "replicaset", "kube-scheduler", "kubelet"];
         for station in stations {
-            let at = rest.find(station).unwrap_or_else(|| panic!("no {station} after what came before in\n{story}"));
+            let at = rest
+                .find(station)
+                .unwrap_or_else(|| panic!("no {station} after what came before in\n{story}"));
             rest = &rest[at..];
         }
         let none = up.kubarium(&["trace", "deployment/nobody", "--name", "test"]);

@@ -196,7 +196,8 @@ pub fn texts(output: &Output) -> (String, String) {
 /// (`kubectl.1.27`). There is at least one, or the test fails: it never passes by skipping.
 pub fn kubectls() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let on_path = std::env::split_paths(&path).map(|folder| folder.join("kubectl")).find(|file| file.exists());
+    let on_path =
+        std::env::split_paths(&path).map(|folder| folder.join("kubectl")).find(|file| file.exists());
     let on_path = on_path.expect("no kubectl on PATH: run `make kubectl`, which installs Debian's");
     let real = fs::canonicalize(&on_path).unwrap();
     let mut versions: Vec<(u32, PathBuf)> = Vec::new();
