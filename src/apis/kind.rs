@@ -60,7 +60,8 @@ pub struct Kind {
     pub time_to_live: Option<Duration>,
     /// How it is kept, when that is not its own form.
     pub stored: Option<StoredAs>,
-    /// Whether it was declared by a CustomResourceDefinition: lists then carry `apiVersion` and `kind` per item.
+    /// Whether it was declared by a CustomResourceDefinition: lists then carry `apiVersion` and `kind` per
+    /// item.
     pub is_custom: bool,
 }
 
@@ -171,8 +172,9 @@ impl Subresource {
 }
 
 impl Kind {
-    /// An ordinary namespaced kind with all verbs: name and creation time as columns, nothing defaulted, nothing refused.
-    /// `definition` is the part of the OpenAPI name before the kind, as `io.k8s.api.apps.v1`.
+    /// An ordinary namespaced kind with all verbs: name and creation time as columns, nothing defaulted,
+    /// nothing refused. `definition` is the part of the OpenAPI name before the kind, as
+    /// `io.k8s.api.apps.v1`.
     pub fn builtin(group: &str, version: &str, kind: &str, plural: &str, definition: &str) -> Kind {
         let (columns, cells) = name_and_created_at();
         Kind {

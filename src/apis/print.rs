@@ -42,7 +42,8 @@ pub fn labels(tree: &Value, path: &str) -> String {
     or(&pairs.join(","), "<none>").to_owned()
 }
 
-/// The text of a `metav1.LabelSelector`; an error when it is no selector. A null one selects nothing: no text.
+/// The text of a `metav1.LabelSelector`; an error when it is no selector. A null one selects nothing: no
+/// text.
 pub fn selector(tree: &Value, path: &str) -> Result<String, String> {
     let found = at(tree, path);
     if found.is_null() {

@@ -1,9 +1,9 @@
 //! `Strategy`: what the server does to an object of a kind on a write, and what it refuses
 //! (`k8s.io/apiserver/pkg/registry/rest.RESTCreateStrategy` and its siblings).
 //!
-//! The registry already does what holds for every kind: metadata, uid, timestamps, generation, leaving `status` to
-//! its subresource. A strategy says only what is special. Trees are without `apiVersion` and `kind` and in the
-//! storage version's form.
+//! The registry already does what holds for every kind: metadata, uid, timestamps, generation, leaving
+//! `status` to its subresource. A strategy says only what is special. Trees are without `apiVersion` and
+//! `kind` and in the storage version's form.
 
 use serde_json::Value;
 
@@ -35,7 +35,8 @@ pub trait Strategy: Send + Sync {
         FieldErrors::default()
     }
 
-    /// What is wrong with a change; immutable fields. The default checks the new object as if it were created.
+    /// What is wrong with a change; immutable fields. The default checks the new object as if it were
+    /// created.
     fn validate_update(&self, new: &Value, _old: &Value) -> FieldErrors {
         self.validate(new)
     }
@@ -70,8 +71,8 @@ pub trait Strategy: Send + Sync {
         false
     }
 
-    /// The seconds that a delete gives the object when the client does not say; `None` deletes at once, whatever
-    /// the client says (only Pods are deleted gracefully). `requested` is what the client asked for.
+    /// The seconds that a delete gives the object when the client does not say; `None` deletes at once,
+    /// whatever the client says (only Pods are deleted gracefully). `requested` is what the client asked for.
     fn grace_period_seconds(&self, _object: &Value, _requested: Option<i64>) -> Option<i64> {
         None
     }

@@ -30,8 +30,8 @@ impl CellsSource {
     }
 }
 
-/// What a column is said to mean. Most are what the API says of a field: those are looked up when they are first
-/// asked for, because start-up must not pay for reading documentation.
+/// What a column is said to mean. Most are what the API says of a field: those are looked up when they are
+/// first asked for, because start-up must not pay for reading documentation.
 #[derive(Clone, Debug)]
 pub enum Description {
     /// Written out.
@@ -107,8 +107,8 @@ impl Column {
     }
 }
 
-/// What upstream prints of a built-in kind without a printer of its own (`rest.NewDefaultTableConvertor`): the
-/// name and the creation time.
+/// What upstream prints of a built-in kind without a printer of its own (`rest.NewDefaultTableConvertor`):
+/// the name and the creation time.
 pub fn name_and_created_at() -> (Vec<Column>, CellsFn) {
     let created_at = Column::of("Created At", "date", OBJECT_META, "creationTimestamp");
     let cells = |object: &Object, _: Time| {

@@ -1,4 +1,5 @@
-//! Walking trees (`serde_json::Value`): the few moves that defaults, strategies, validation and printing are made of.
+//! Walking trees (`serde_json::Value`): the few moves that defaults, strategies, validation and printing are
+//! made of.
 //!
 //! Paths are field names joined by dots. What is absent reads as Go's zero value; so does what is null.
 

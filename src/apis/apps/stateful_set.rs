@@ -83,7 +83,8 @@ fn defaults(set: &mut Value) {
     }
 }
 
-/// The template's spec is looked at when a pod is made of it: its mounts may be of claims that are made then, too.
+/// The template's spec is looked at when a pod is made of it: its mounts may be of claims that are made then,
+/// too.
 fn validate(set: &Value, errors: &mut FieldErrors) {
     let spec = Field::of(set, "spec");
     let policy = spec.child("podManagementPolicy");

@@ -87,10 +87,8 @@ fn validate_metric(metric: &Field, errors: &mut FieldErrors) {
         source(&metric.child(first), first, errors);
     }
     let expected = SOURCES.iter().find(|(name, _)| *name == kind.text()).map(|(_, field)| *field);
-    if let Some(field) = expected {
-        if !metric.child(field).is_set() {
-            metric.child(field).required("must populate information for the given metric source", errors);
-        }
+    if let Some(field) = expected.filter(|field| !metric.child(field).is_set()) {
+        metric.child(field).required("must populate information for the given metric source", errors);
     }
     if present.len() != 1 {
         present.retain(|field| Some(*field) != expected);

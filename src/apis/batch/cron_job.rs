@@ -83,10 +83,10 @@ fn defaults(cron_job: &mut Value) {
 fn validate(cron_job: &Value, errors: &mut FieldErrors) {
     let spec = Field::of(cron_job, "spec");
     let schedule = spec.child("schedule");
-    if schedule.require(errors) {
-        if let Err(words) = schedule::parse(schedule.text()) {
-            schedule.invalid(words, errors);
-        }
+    if schedule.require(errors)
+        && let Err(words) = schedule::parse(schedule.text())
+    {
+        schedule.invalid(words, errors);
     }
     spec.child("startingDeadlineSeconds").nonnegative(errors);
     time_zone(&spec.child("timeZone"), errors);

@@ -22,7 +22,8 @@ pub static LIMIT_RANGES: Builtin = LazyLock::new(|| {
         .into()
 });
 
-/// For containers: the default limit is the maximum, the default request is the default limit, else the minimum.
+/// For containers: the default limit is the maximum, the default request is the default limit, else the
+/// minimum.
 fn defaults(range: &mut Value) {
     for item in items_mut(range, "spec.limits").iter_mut().filter(|item| text(item, "type") == "Container") {
         for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")] {

@@ -90,8 +90,8 @@ fn prepare_for_create(claim: &mut Value) {
     data_source(claim);
 }
 
-/// `dataSource` is the older form of `dataSourceRef`; each is filled from the other, unless the latter reaches into
-/// another namespace.
+/// `dataSource` is the older form of `dataSourceRef`; each is filled from the other, unless the latter
+/// reaches into another namespace.
 fn data_source(claim: &mut Value) {
     let (old, new) = (at(claim, "spec.dataSource").clone(), at(claim, "spec.dataSourceRef").clone());
     if new.is_null() && !old.is_null() {

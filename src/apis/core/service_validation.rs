@@ -159,10 +159,10 @@ fn cluster_ips(spec: &Field, errors: &mut FieldErrors) {
 
 fn families_of(addresses: &[Field], families: &[Field], list: &Field, errors: &mut FieldErrors) {
     let is_v6 = |address: &Field| address.text().contains(':');
-    if let [first, second] = addresses {
-        if is_v6(first) == is_v6(second) {
-            list.invalid("may specify no more than one IP for each IP family", errors);
-        }
+    if let [first, second] = addresses
+        && is_v6(first) == is_v6(second)
+    {
+        list.invalid("may specify no more than one IP for each IP family", errors);
     }
     for (at, (address, family)) in addresses.iter().zip(families).enumerate() {
         let expected = if is_v6(address) { "IPv6" } else { "IPv4" };

@@ -19,7 +19,8 @@ const NAMES: &[(&str, &str)] = &[
     ("deprecatedCount", "count"),
 ];
 
-/// `events.events.k8s.io`; its selectable fields stand in the order of the core form's, whose paths they have.
+/// `events.events.k8s.io`; its selectable fields stand in the order of the core form's, whose paths they
+/// have.
 pub static EVENTS: Builtin = LazyLock::new(|| {
     Kind::builtin("events.k8s.io", "v1", "Event", "events", "io.k8s.api.events.v1")
         .short(&["ev"])

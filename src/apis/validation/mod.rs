@@ -1,7 +1,8 @@
-//! What the validation of several kinds has in common (`pkg/apis/core/validation`, `k8s.io/apimachinery`'s validation).
+//! What the validation of several kinds has in common (`pkg/apis/core/validation`, `k8s.io/apimachinery`'s
+//! validation).
 //!
-//! Paths and texts are upstream's to the letter: people search for them. A [`Field`] is a value and where it is, so that
-//! a rule says only what is wrong.
+//! Paths and texts are upstream's to the letter: people search for them. A [`Field`] is a value and where it
+//! is, so that a rule says only what is wrong.
 
 pub mod labels;
 pub mod resources;

@@ -1,4 +1,5 @@
-//! Rules for texts and numbers (`k8s.io/apimachinery/pkg/util/validation`), each answering with what is wrong.
+//! Rules for texts and numbers (`k8s.io/apimachinery/pkg/util/validation`), each answering with what is
+//! wrong.
 
 use std::net::IpAddr;
 

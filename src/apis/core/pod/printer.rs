@@ -96,7 +96,8 @@ impl Summary {
         summary
     }
 
-    /// Goes through the init containers in order, up to the first that holds up the others; whether there is one.
+    /// Goes through the init containers in order, up to the first that holds up the others; whether there is
+    /// one.
     fn add_init_containers(&mut self, pod: &Pod) -> bool {
         for (at, status) in pod.status.init_container_statuses.iter().enumerate() {
             self.add_restarts(status);

@@ -1,5 +1,5 @@
-//! What the server does to a pod on a write (`pkg/registry/core/pod`): its status begins as Pending with its quality of
-//! service, scheduling gates become a condition, label keys become expressions.
+//! What the server does to a pod on a write (`pkg/registry/core/pod`): its status begins as Pending with its
+//! quality of service, scheduling gates become a condition, label keys become expressions.
 
 use std::collections::BTreeMap;
 

@@ -159,10 +159,10 @@ pub fn validate_status_update(new: &Value, old: &Value, errors: &mut FieldErrors
     }
     address_list(&status.child("podIPs"), errors);
     let host_ips = status.child("hostIPs");
-    if let Some(first) = host_ips.items().first().map(|first| first.child("ip")) {
-        if first.text() != status.child("hostIP").text() {
-            first.invalid("must be equal to `hostIP`", errors);
-        }
+    if let Some(first) = host_ips.items().first().map(|first| first.child("ip"))
+        && first.text() != status.child("hostIP").text()
+    {
+        first.invalid("must be equal to `hostIP`", errors);
     }
     address_list(&host_ips, errors);
 }
