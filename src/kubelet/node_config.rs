@@ -22,8 +22,8 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// The `number`th node, counted from 1: 8 CPUs, 32 GiB, 110 pods, and addresses that go with its number. The
-    /// first 3,000 get 254 pod addresses each that nobody else has, as `10.244.1.0/24`.
+    /// The `number`th node, counted from 1: 8 CPUs, 32 GiB, 110 pods, and addresses that go with its number.
+    /// The first 3,000 get 254 pod addresses each that nobody else has, as `10.244.1.0/24`.
     pub fn numbered(number: u32) -> NodeConfig {
         let capacity = [("cpu", "8"), ("memory", "32Gi"), ("ephemeral-storage", "100Gi"), ("pods", "110")];
         NodeConfig {

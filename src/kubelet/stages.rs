@@ -166,7 +166,8 @@ impl StageSet {
         Ok(StageSet { stages: stages.into() })
     }
 
-    /// The built-in stages and those of the `.yaml` and `.yml` files of a directory, in the order of their names.
+    /// The built-in stages and those of the `.yaml` and `.yml` files of a directory, in the order of their
+    /// names.
     pub fn load(directory: &Path) -> Result<StageSet, String> {
         let fault = |error: std::io::Error| format!("{}: {error}", directory.display());
         let mut paths = Vec::new();

@@ -37,6 +37,7 @@ impl Shared {
     fn pod_is_assigned(&self, object: &Arc<Object>) {
         self.queue.remove(&object.metadata.uid);
         self.cache.add_pod(Arc::new(PodInfo::new(object.clone())));
+        self.happened(EventResource::AssignedPod, ActionType::Add, None, Some(object));
     }
 }
 

@@ -44,6 +44,8 @@ struct Inner {
     active: BTreeSet<(QueueKey, Arc<str>)>,
     /// A uid is in here if and only if its pod is backing off; by when that ends.
     backoff: BTreeSet<(Time, Arc<str>)>,
+    /// A uid is in here if and only if its pod is unschedulable: events look at no others.
+    unschedulable: BTreeSet<Arc<str>>,
     /// Pods that are being tried, with what happened since.
     in_flight: HashMap<Arc<str>, Vec<Arc<Occurrence>>>,
     /// Pods for which room is being made, by uid, with the node.
@@ -174,12 +176,7 @@ impl SchedulingQueue {
         for noted in inner.in_flight.values_mut().filter(|noted| noted.len() < MAX_NOTED) {
             noted.push(occurrence.clone());
         }
-        let helped = |waiting: &&Waiting| {
-            waiting.place == Place::Unschedulable && self.is_worth_it(&waiting.info, &occurrence)
-        };
-        let helped: Vec<QueuedPodInfo> =
-            inner.pods.values().filter(helped).map(|waiting| waiting.info.clone()).collect();
-        for info in helped {
+        for info in inner.unschedulable(|info| self.is_worth_it(info, &occurrence)) {
             inner.take(info.pod.uid());
             self.move_on(&mut inner, info);
         }
@@ -188,14 +185,11 @@ impl SchedulingQueue {
     /// `flushUnschedulablePodsLeftover`: pods that have waited too long are tried again.
     pub fn flush_leftover(&self) {
         let (mut inner, now) = (self.lock(), self.clock.now());
-        let is_stale = |waiting: &&Waiting| {
-            waiting.place == Place::Unschedulable
-                && waiting.info.gated_by.is_none()
-                && (now - waiting.info.timestamp).to_std().is_ok_and(|age| age > MAX_UNSCHEDULABLE)
+        let is_stale = |info: &QueuedPodInfo| {
+            let age = (now - info.timestamp).to_std();
+            info.gated_by.is_none() && age.is_ok_and(|age| age > MAX_UNSCHEDULABLE)
         };
-        let stale: Vec<QueuedPodInfo> =
-            inner.pods.values().filter(is_stale).map(|waiting| waiting.info.clone()).collect();
-        for info in stale {
+        for info in inner.unschedulable(is_stale) {
             inner.take(info.pod.uid());
             self.move_on(&mut inner, info);
         }
@@ -274,12 +268,17 @@ impl SchedulingQueue {
 }
 
 impl Inner {
+    fn unschedulable(&self, is_wanted: impl Fn(&QueuedPodInfo) -> bool) -> Vec<QueuedPodInfo> {
+        let infos = self.unschedulable.iter().map(|uid| &self.pods[uid].info);
+        infos.filter(|info| is_wanted(info)).cloned().collect()
+    }
+
     fn put(&mut self, info: QueuedPodInfo, place: Place) {
         let uid: Arc<str> = info.pod.uid().into();
         match place {
             Place::Active(key) => drop(self.active.insert((key, uid.clone()))),
             Place::Backoff(until) => drop(self.backoff.insert((until, uid.clone()))),
-            Place::Unschedulable => {}
+            Place::Unschedulable => drop(self.unschedulable.insert(uid.clone())),
         }
         self.pods.insert(uid, Waiting { info, place });
     }
@@ -289,7 +288,7 @@ impl Inner {
         match waiting.place {
             Place::Active(key) => drop(self.active.remove(&(key, uid))),
             Place::Backoff(until) => drop(self.backoff.remove(&(until, uid))),
-            Place::Unschedulable => {}
+            Place::Unschedulable => drop(self.unschedulable.remove(&uid)),
         }
         Some(waiting)
     }
@@ -304,6 +303,8 @@ fn backoff(failures: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client_go::indexer::Indexer;
+    use crate::client_go::lister::Lister;
     use crate::scheduler::fixtures::{node, pod};
     use crate::scheduler::framework::cluster_event::{ActionType, EventResource};
     use crate::scheduler::plugins::default_plugins;
@@ -311,7 +312,8 @@ mod tests {
 
     fn queue() -> (SchedulingQueue, Clock) {
         let clock = Clock::stepped(Time::UNIX_EPOCH);
-        (SchedulingQueue::new(Arc::new(Framework::new(default_plugins())), clock.clone()), clock)
+        let namespaces = Lister::new(Arc::new(Indexer::new()));
+        (SchedulingQueue::new(Arc::new(Framework::new(default_plugins(namespaces))), clock.clone()), clock)
     }
 
     fn pop(queue: &SchedulingQueue) -> Option<QueuedPodInfo> {

@@ -14,6 +14,7 @@ use super::plugins::default_plugins;
 use super::queue::SchedulingQueue;
 use super::schedule_one::Cursor;
 use crate::apimachinery::fields::FieldSelector;
+use crate::apis::core::namespace::NAMESPACES;
 use crate::apis::core::node::NODES;
 use crate::apis::core::pod::PODS;
 use crate::client_go::component::ComponentContext;
@@ -51,7 +52,8 @@ impl Scheduler {
         let running = running.expect("the text is a field selector");
         let pods = context.informers.informer_for(&PODS, "", running);
         let nodes = context.informers.informer(&NODES);
-        let framework = Arc::new(Framework::new(default_plugins()));
+        let namespaces = context.informers.informer(&NAMESPACES);
+        let framework = Arc::new(Framework::new(default_plugins(namespaces.lister())));
         let shared = Arc::new(Shared {
             queue: SchedulingQueue::new(framework.clone(), context.clock.clone()),
             cache: Cache::default(),

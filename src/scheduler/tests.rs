@@ -1,4 +1,4 @@
-//! What the scheduler decides and says: nodes, the pods on them and a pod that wants a place, in; a node or words, out.
+//! What the scheduler decides and says: nodes, pods on them and a pod that wants a place, in; words out.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -81,9 +81,9 @@ async fn what_is_said_of_pods_that_fit_nowhere() {
             vec![full("b", "4"), full("c", "3500m")],
             asks("1"),
             format!(
-                "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu. {NO_CLAIMS}3 nodes are \
-                 available: 1 Preemption is not helpful for scheduling, 2 No preemption victims found for incoming \
-                 pod."
+                "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu. {NO_CLAIMS}3 \
+                 nodes are available: 1 Preemption is not helpful for scheduling, 2 No preemption victims \
+                 found for incoming pod."
             ),
         ),
         (
@@ -91,8 +91,8 @@ async fn what_is_said_of_pods_that_fit_nowhere() {
             vec![],
             asks("5"),
             format!(
-                "0/3 nodes are available: 3 Insufficient cpu. {NO_CLAIMS}3 nodes are available: 3 Preemption is not \
-                 helpful for scheduling."
+                "0/3 nodes are available: 3 Insufficient cpu. {NO_CLAIMS}3 nodes are available: 3 Preemption \
+                 is not helpful for scheduling."
             ),
         ),
         (
@@ -101,7 +101,8 @@ async fn what_is_said_of_pods_that_fit_nowhere() {
             with(asks("1"), json!({"nodeSelector": {"disk": "hdd"}})),
             format!(
                 "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had \
-                 untolerated taint(s). {NO_CLAIMS}2 nodes are available: 2 Preemption is not helpful for scheduling."
+                 untolerated taint(s). {NO_CLAIMS}2 nodes are available: 2 Preemption is not helpful for \
+                 scheduling."
             ),
         ),
         (
@@ -128,15 +129,16 @@ async fn what_is_said_of_pods_that_fit_nowhere() {
             with(asks("1"), by_name(&["b"])),
             format!(
                 "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't satisfy plugin(s) \
-                 [NodeAffinity]. {NO_CLAIMS}3 nodes are available: 3 Preemption is not helpful for scheduling."
+                 [NodeAffinity]. {NO_CLAIMS}3 nodes are available: 3 Preemption is not helpful for \
+                 scheduling."
             ),
         ),
         (
             vec![("a", json!({}))],
             vec![full("a", "4")],
             with(asks("1"), json!({"preemptionPolicy": "Never", "priority": 10})),
-            "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: not eligible due \
-             to preemptionPolicy=Never."
+            "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: not \
+             eligible due to preemptionPolicy=Never."
                 .into(),
         ),
     ];
@@ -200,4 +202,92 @@ async fn equal_pods_spread_over_equal_nodes() {
     }
     let snapshot = scheduler.shared.cache.snapshot();
     assert!(snapshot.iter().all(|node| node.pods.len() == 3), "{snapshot:?}");
+}
+
+/// A pod of the app `web` on a node.
+fn web(scheduler: &Scheduler, name: &str, node: &str, spec: Value) {
+    scheduler.shared.cache.add_pod(labelled(name, with(spec, json!({"nodeName": node}))));
+}
+
+fn labelled(name: &str, spec: Value) -> Arc<PodInfo> {
+    let metadata = json!({"name": name, "namespace": "default", "uid": name, "labels": {"app": "web"}});
+    Arc::new(PodInfo::new(object(json!({"metadata": metadata, "spec": spec}))))
+}
+
+fn attempt(scheduler: &Scheduler, pod: Arc<PodInfo>) -> Result<String, String> {
+    let info = QueuedPodInfo::new(pod, Time::UNIX_EPOCH);
+    let chosen = scheduler.scheduling_cycle(&info, &mut Cursor::default(), StepId::NONE);
+    chosen.map(|chosen| chosen.node.to_string()).map_err(|failure| failure.message)
+}
+
+fn zones(scheduler: &Scheduler, nodes: &[(&str, &str)]) {
+    for (name, zone) in nodes {
+        let labels = json!({"metadata": {"labels": {"zone": zone}}});
+        scheduler.shared.cache.set_node(&node(name, labels));
+    }
+}
+
+fn near(kind: &str, topology_key: &str) -> Value {
+    let term = json!({"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": topology_key});
+    let required = json!({"requiredDuringSchedulingIgnoredDuringExecution": [term]});
+    with(asks("100m"), json!({"affinity": {kind: required}}))
+}
+
+#[tokio::test]
+async fn pods_that_avoid_each_other_go_to_different_nodes() {
+    let scheduler = scheduler();
+    zones(&scheduler, &[("a", "1"), ("b", "1")]);
+    let spec = near("podAntiAffinity", "kubernetes.io/hostname");
+    let mut chosen = vec![];
+    for name in ["web-0", "web-1"] {
+        chosen.push(attempt(&scheduler, labelled(name, spec.clone())).unwrap());
+    }
+    chosen.sort();
+    assert_eq!(chosen, ["a", "b"]);
+    let said = "0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. no new claims to \
+                deallocate, preemption: 0/2 nodes are available: 2 No preemption victims found for incoming \
+                pod.";
+    assert_eq!(attempt(&scheduler, labelled("web-2", spec)).unwrap_err(), said);
+    let said = "0/2 nodes are available: 2 node(s) didn't satisfy existing pods anti-affinity rules. no new \
+                claims to deallocate, preemption: 0/2 nodes are available: 2 No preemption victims found for \
+                incoming pod.";
+    assert_eq!(attempt(&scheduler, labelled("plain", asks("100m"))).unwrap_err(), said);
+}
+
+#[tokio::test]
+async fn pods_that_want_each_other_go_together() {
+    let scheduler = scheduler();
+    zones(&scheduler, &[("a", "1"), ("b", "2")]);
+    let spec = near("podAffinity", "zone");
+    let first = attempt(&scheduler, labelled("web-0", spec.clone())).unwrap();
+    for name in ["web-1", "web-2", "web-3"] {
+        assert_eq!(attempt(&scheduler, labelled(name, spec.clone())).unwrap(), first);
+    }
+    let said = attempt(&scheduler, pod("stranger", near("podAffinity", "rack"), json!({}))).unwrap_err();
+    assert!(
+        said.starts_with("0/2 nodes are available: 2 node(s) didn't match pod affinity rules."),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn pods_are_spread_over_zones() {
+    let scheduler = scheduler();
+    zones(&scheduler, &[("a", "1"), ("b", "1"), ("c", "2")]);
+    let constraint = json!({"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}}});
+    let spec = with(asks("100m"), json!({"topologySpreadConstraints": [constraint]}));
+    web(&scheduler, "web-0", "a", json!({}));
+    assert_eq!(attempt(&scheduler, labelled("web-1", spec.clone())).unwrap(), "c");
+    web(&scheduler, "web-2", "b", json!({}));
+    assert_eq!(attempt(&scheduler, labelled("web-3", spec.clone())).unwrap(), "c");
+    web(&scheduler, "web-4", "c", json!({}));
+    for node in ["a", "b"] {
+        let full = with(asks("4"), json!({"nodeName": node}));
+        scheduler.shared.cache.add_pod(pod(&format!("full-{node}"), full, json!({})));
+    }
+    let said = attempt(&scheduler, labelled("web-5", spec)).unwrap_err();
+    let expected = "0/3 nodes are available: 1 node(s) didn't match pod topology spread constraints, \
+                    2 Insufficient cpu.";
+    assert!(said.starts_with(expected), "{said}");
 }

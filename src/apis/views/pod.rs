@@ -44,6 +44,8 @@ pub struct PodSpec {
     pub node_selector: BTreeMap<String, String>,
     /// Rules of attraction, as they stand.
     pub affinity: Option<Box<Value>>,
+    /// Rules of spreading, as they stand.
+    pub topology_spread_constraints: Option<Box<Value>>,
     /// Taints that it bears.
     #[serde(deserialize_with = "nullable")]
     pub tolerations: Vec<Toleration>,

@@ -18,6 +18,8 @@ pub struct NodeInfo {
     pub node: Arc<Node>,
     /// The pods on it, those on their way included.
     pub pods: Vec<Arc<PodInfo>>,
+    /// How many of them want other pods near or not: most nodes need no closer look.
+    pub pods_with_affinity: usize,
     /// What they ask for.
     pub requested: Resource,
     /// What they count for (see [`super::resource::non_zero_requests`]).
@@ -34,6 +36,7 @@ impl NodeInfo {
             object: None,
             node: Arc::default(),
             pods: Vec::new(),
+            pods_with_affinity: 0,
             requested: Resource::default(),
             non_zero_requested: Resource::default(),
             allocatable: Resource::default(),
@@ -56,6 +59,7 @@ impl NodeInfo {
     pub fn add_pod(&mut self, pod: Arc<PodInfo>) {
         self.requested.add(&pod.requests, 1);
         self.non_zero_requested.add(&pod.non_zero_requests, 1);
+        self.pods_with_affinity += usize::from(!pod.pod_affinity.is_empty());
         self.pods.push(pod);
     }
 
@@ -63,6 +67,7 @@ impl NodeInfo {
     pub fn remove_pod(&mut self, uid: &str) {
         let Some(at) = self.pods.iter().position(|pod| pod.uid() == uid) else { return };
         let pod = self.pods.swap_remove(at);
+        self.pods_with_affinity -= usize::from(!pod.pod_affinity.is_empty());
         self.requested.add(&pod.requests, -1);
         self.non_zero_requested.add(&pod.non_zero_requests, -1);
     }

@@ -29,6 +29,8 @@ pub struct CycleState {
     data: HashMap<&'static str, Box<dyn Any + Send + Sync>>,
     /// The plugins whose Filter has nothing to do.
     pub skip_filter: BTreeSet<&'static str>,
+    /// Whether a filter depends on the pods of other nodes than the one that it is asked about.
+    pub looks_at_other_nodes: bool,
     /// The plugins whose Score has nothing to do.
     pub skip_score: BTreeSet<&'static str>,
 }

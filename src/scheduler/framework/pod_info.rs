@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::node_affinity::NodeAffinity;
+use super::pod_affinity::PodAffinity;
 use super::resource::{Resource, non_zero_requests, pod_requests};
+use super::topology_spread::SpreadConstraint;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::views::pod::Pod;
@@ -27,6 +29,10 @@ pub struct PodInfo {
     pub host_ports: Vec<HostPort>,
     /// Which nodes it wants.
     pub affinity: NodeAffinity,
+    /// Which pods it wants near, and which not.
+    pub pod_affinity: PodAffinity,
+    /// How it wants to be spread.
+    pub spread: Vec<SpreadConstraint>,
     /// Higher goes first.
     pub priority: i64,
 }
@@ -59,6 +65,8 @@ impl PodInfo {
             non_zero_requests: non_zero_requests(&pod),
             host_ports: host_ports(&pod),
             affinity: NodeAffinity::of(&pod),
+            pod_affinity: PodAffinity::of(&pod, &object.metadata.namespace),
+            spread: SpreadConstraint::of(&pod, &object.metadata.labels),
             priority: pod.spec.priority.unwrap_or(0),
             pod,
             object,

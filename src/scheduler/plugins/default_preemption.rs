@@ -13,7 +13,7 @@ use crate::apis::views::meta;
 use crate::scheduler::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
 use crate::scheduler::framework::fit_error::{Diagnosis, FitError, NodeStatuses};
 use crate::scheduler::framework::node_info::NodeInfo;
-use crate::scheduler::framework::plugin::{Plugin, PostFilterCycle, PostFilterResult};
+use crate::scheduler::framework::plugin::{CycleState, Plugin, PostFilterCycle, PostFilterResult, Snapshot};
 use crate::scheduler::framework::pod_info::PodInfo;
 use crate::scheduler::framework::status::{Code, Status};
 
@@ -100,7 +100,7 @@ fn select_victims(
     for victim in &potential {
         node.remove_pod(victim.uid());
     }
-    let status = cycle.framework.run_filter(cycle.state, pod, &node);
+    let status = filter(pod, &node, cycle);
     if !status.is_success() {
         return Err(status);
     }
@@ -108,12 +108,29 @@ fn select_victims(
     let mut victims = Vec::new();
     for victim in potential {
         node.add_pod(victim.clone());
-        if !cycle.framework.run_filter(cycle.state, pod, &node).is_success() {
+        if !filter(pod, &node, cycle).is_success() {
             node.remove_pod(victim.uid());
             victims.push(victim);
         }
     }
     Ok(victims)
+}
+
+/// What the filters say of a node that has other pods than in the snapshot. What was counted over all nodes
+/// is counted anew, where a filter depends on that.
+fn filter(pod: &PodInfo, node: &NodeInfo, cycle: &PostFilterCycle<'_>) -> Status {
+    if !cycle.state.looks_at_other_nodes {
+        return cycle.framework.run_filter(cycle.state, pod, node);
+    }
+    let replaced = cycle.snapshot.iter().map(|other| match other.name == node.name {
+        true => Arc::new(node.clone()),
+        false => other.clone(),
+    });
+    let (snapshot, mut state): (Snapshot, _) = (replaced.collect(), CycleState::default());
+    match cycle.framework.run_pre_filter(&mut state, pod, &snapshot, &mut Diagnosis::default()) {
+        Ok(_) => cycle.framework.run_filter(&state, pod, node),
+        Err(status) => status,
+    }
 }
 
 /// `MoreImportantPod`: higher priority, then running longer; the smaller key is more important.

@@ -16,6 +16,10 @@ pub mod node_ports;
 
 pub mod node_resources_fit;
 
+pub mod pod_topology_spread;
+
+pub mod inter_pod_affinity;
+
 pub mod dynamic_resources;
 
 pub mod default_preemption;
@@ -26,10 +30,11 @@ pub mod default_binder;
 
 use super::framework::plugin::Plugin;
 use super::framework::runtime::Weighted;
+use crate::client_go::lister::Lister;
 
 /// The plugins of the profile `default-scheduler`. Filters that ask little and reject much come first; only
 /// what scores has a weight that matters.
-pub fn default_plugins() -> Vec<Weighted> {
+pub fn default_plugins(namespaces: Lister) -> Vec<Weighted> {
     let plugin = |plugin: Box<dyn Plugin>, weight| Weighted { plugin, weight };
     vec![
         plugin(Box::new(scheduling_gates::SchedulingGates), 0),
@@ -40,6 +45,8 @@ pub fn default_plugins() -> Vec<Weighted> {
         plugin(Box::new(node_affinity::NodeAffinity), 2),
         plugin(Box::new(node_ports::NodePorts), 0),
         plugin(Box::new(node_resources_fit::NodeResourcesFit), 1),
+        plugin(Box::new(pod_topology_spread::PodTopologySpread), 2),
+        plugin(Box::new(inter_pod_affinity::InterPodAffinity { namespaces }), 2),
         // Taking claims back costs less than evicting pods, so it is tried before preemption.
         plugin(Box::new(dynamic_resources::DynamicResources), 0),
         plugin(Box::new(default_preemption::DefaultPreemption), 0),

@@ -70,7 +70,8 @@ fn has_terms(pod: &PodInfo) -> bool {
     pod.affinity.required.as_ref().is_some_and(|required| !required.node_selector_terms.is_empty())
 }
 
-fn matches(pod: &PodInfo, node: &ObjectMeta) -> bool {
+/// Whether the pod wants to be on the node.
+pub fn matches(pod: &PodInfo, node: &ObjectMeta) -> bool {
     has_labels(node, &pod.pod.spec.node_selector)
         && pod.affinity.required.as_ref().is_none_or(|required| required.matches(node))
 }

@@ -60,7 +60,7 @@ impl Plugin for TaintToleration {
 }
 
 /// The first taint that keeps the pod away.
-fn untolerated<'a>(taints: &'a [Taint], pod: &Pod) -> Option<&'a Taint> {
+pub fn untolerated<'a>(taints: &'a [Taint], pod: &Pod) -> Option<&'a Taint> {
     let repels = |taint: &&Taint| {
         matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
             && !pod.spec.tolerations.iter().any(|toleration| tolerates(toleration, taint))

@@ -105,8 +105,8 @@ impl Nodes {
         self.keep("kube-scheduler", &context);
     }
 
-    /// Starts a kubelet, and returns when its node is there. New nodes are tainted as not ready; nobody but the node
-    /// lifecycle controller takes that away, whose place this takes.
+    /// Starts a kubelet, and returns when its node is there. New nodes are tainted as not ready; nobody but
+    /// the node lifecycle controller takes that away, whose place this takes.
     pub async fn start_kubelet(&self, config: NodeConfig) {
         let name = config.name.clone();
         let context = self.context(&format!("kubelet/{name}"), ("kubelet", &name));
