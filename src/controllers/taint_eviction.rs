@@ -180,7 +180,7 @@ mod tests {
             ..Taint::default()
         };
         let verdict = |tolerations: Value| {
-            verdict(&[taint.clone()], &Vec::<Toleration>::deserialize(tolerations).unwrap(), now)
+            verdict(std::slice::from_ref(&taint), &Vec::<Toleration>::deserialize(tolerations).unwrap(), now)
         };
         let for_seconds = |seconds: i64| {
             json!([{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute",

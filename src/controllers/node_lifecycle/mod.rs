@@ -89,7 +89,7 @@ impl NodeLifecycleController {
     fn forget(&self, ctx: &Reconcile, name: &str) {
         let Some(health) = self.health().remove(name) else { return };
         let message = format!("Node {name} event: Removing Node {name} from Controller");
-        ctx.recorder.event(&reference(name, &health.uid), "Normal", "RemovingNode", message);
+        ctx.recorder.event(reference(name, &health.uid), "Normal", "RemovingNode", message);
     }
 
     async fn mark_unknown(&self, ctx: &Reconcile, object: &Arc<Object>) -> Result<Arc<Object>, Status> {
@@ -156,7 +156,7 @@ impl Controller for NodeLifecycleController {
         let (silent, before) = self.observe(ctx, &object, &node);
         if before.is_none() {
             let message = format!("Node {key} event: Registered Node {key} in Controller");
-            ctx.recorder.event(&reference(key, &object.metadata.uid), "Normal", "RegisteredNode", message);
+            ctx.recorder.event(reference(key, &object.metadata.uid), "Normal", "RegisteredNode", message);
         }
         let never_said = condition(&node.status.conditions, "Ready").is_none();
         let grace_period = if never_said { STARTUP_GRACE_PERIOD } else { self.grace_period };
@@ -167,7 +167,7 @@ impl Controller for NodeLifecycleController {
         if status != "True" && !never_said {
             if before.is_some() && was_ready {
                 let message = format!("Node {key} status is now: NodeNotReady");
-                ctx.recorder.event(&reference(key, &object.metadata.uid), "Normal", "NodeNotReady", message);
+                ctx.recorder.event(reference(key, &object.metadata.uid), "Normal", "NodeNotReady", message);
             }
             if status == "Unknown" || was_ready {
                 self.mark_pods_not_ready(ctx, key).await?;
