@@ -13,8 +13,8 @@ pub enum IntOrString {
 }
 
 impl IntOrString {
-    /// A number as it stands, a percentage of `total` (`GetScaledValueFromIntOrPercent`); any other text is an
-    /// error.
+    /// A number as it stands, a percentage of `total` (`GetScaledValueFromIntOrPercent`); any other text is
+    /// an error.
     pub fn scaled(&self, total: i64, round_up: bool) -> Result<i64, String> {
         let text = match self {
             IntOrString::Int(number) => return Ok(*number),
