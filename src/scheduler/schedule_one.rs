@@ -31,8 +31,8 @@ pub struct Cursor {
 }
 
 /// What a scheduling cycle has decided.
-pub(super) struct Chosen {
-    pub(super) node: Arc<str>,
+struct Chosen {
+    node: Arc<str>,
     state: CycleState,
 }
 
@@ -70,7 +70,7 @@ impl Scheduler {
         pod.object.is_deleting() || self.shared.cache.has_pod(pod.uid())
     }
 
-    pub(super) fn scheduling_cycle(
+    fn scheduling_cycle(
         &self,
         info: &QueuedPodInfo,
         cursor: &mut Cursor,
@@ -286,8 +286,38 @@ fn num_feasible_nodes_to_find(nodes: usize) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use std::convert::Infallible;
+
+    use tower::util::BoxCloneSyncService;
+
     use super::*;
+    use crate::apimachinery::time::Time;
+    use crate::apimachinery::user::UserInfo;
+    use crate::apimachinery::wire::{ApiRequest, ApiResponse};
+    use crate::client_go::client::Client;
+    use crate::clock::Clock;
+    use crate::entropy::Entropy;
+    use crate::flow::Flow;
+
+    /// A scheduler whose apiserver answers nothing: its cache is filled by hand.
+    pub fn scheduler() -> Scheduler {
+        let service = BoxCloneSyncService::new(tower::service_fn(|_: ApiRequest| async {
+            Ok::<_, Infallible>(ApiResponse::default())
+        }));
+        let (clock, entropy) = (Clock::stepped(Time::UNIX_EPOCH), Entropy::seeded(7));
+        let identity = Arc::new(UserInfo::authenticated("system:kube-scheduler", &[]));
+        let client = Client::new(service, identity, clock.clone(), Flow::off());
+        let source = ("default-scheduler", "");
+        Scheduler::new(ComponentContext::new("kube-scheduler", source, client, clock, entropy))
+    }
+
+    /// The node that is chosen for a pod, or what is said of it.
+    pub fn decide_on(scheduler: &Scheduler, pod: Arc<PodInfo>) -> Result<String, Failure> {
+        let info = QueuedPodInfo::new(pod, Time::UNIX_EPOCH);
+        let chosen = scheduler.scheduling_cycle(&info, &mut Cursor::default(), StepId::NONE);
+        chosen.map(|chosen| chosen.node.to_string())
+    }
 
     #[test]
     fn of_many_nodes_only_some_are_asked() {

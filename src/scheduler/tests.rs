@@ -1,36 +1,14 @@
 //! What the scheduler decides and says: nodes, pods on them and a pod that wants a place, in; words out.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tower::util::BoxCloneSyncService;
 
 use super::failure::Failure;
 use super::fixtures::{node, object};
-use super::framework::pod_info::{PodInfo, QueuedPodInfo};
-use super::schedule_one::Cursor;
+use super::framework::pod_info::PodInfo;
+use super::schedule_one::tests::{decide_on, scheduler};
 use super::scheduler::Scheduler;
-use crate::apimachinery::time::Time;
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::{ApiRequest, ApiResponse};
-use crate::client_go::client::Client;
-use crate::client_go::component::ComponentContext;
-use crate::clock::Clock;
-use crate::entropy::Entropy;
-use crate::flow::{Flow, StepId};
-
-/// A scheduler whose apiserver answers nothing: its cache is filled by hand.
-fn scheduler() -> Scheduler {
-    let service = BoxCloneSyncService::new(tower::service_fn(|_: ApiRequest| async {
-        Ok::<_, Infallible>(ApiResponse::default())
-    }));
-    let (clock, entropy) = (Clock::stepped(Time::UNIX_EPOCH), Entropy::seeded(7));
-    let identity = Arc::new(UserInfo::authenticated("system:kube-scheduler", &[]));
-    let client = Client::new(service, identity, clock.clone(), Flow::off());
-    let source = ("default-scheduler", "");
-    Scheduler::new(ComponentContext::new("kube-scheduler", source, client, clock, entropy))
-}
 
 fn pod(name: &str, spec: Value, status: Value) -> Arc<PodInfo> {
     let metadata = json!({"name": name, "namespace": "default", "uid": name});
@@ -55,26 +33,20 @@ fn decide(nodes: &[(&str, Value)], pods: &[Value], wants: Value) -> Result<Strin
     for (index, spec) in pods.iter().enumerate() {
         scheduler.shared.cache.add_pod(pod(&format!("old-{index}"), spec.clone(), json!({})));
     }
-    let info = QueuedPodInfo::new(pod("new", wants, json!({})), Time::UNIX_EPOCH);
-    let chosen = scheduler.scheduling_cycle(&info, &mut Cursor::default(), StepId::NONE);
-    chosen.map(|chosen| chosen.node.to_string())
+    decide_on(&scheduler, pod("new", wants, json!({})))
 }
 
-#[tokio::test]
-async fn what_is_said_of_pods_that_fit_nowhere() {
+/// Nodes, pods on them, a pod that wants a place, and what is said of it.
+type Case = (Vec<(&'static str, Value)>, Vec<Value>, Value, String);
+
+const NO_CLAIMS: &str = "no new claims to deallocate, preemption: 0/";
+
+fn cases_of_nodes() -> Vec<Case> {
     let cordoned = || json!({"spec": {"unschedulable": true}});
     let tainted = || json!({"spec": {"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}});
     let labelled = || json!({"metadata": {"labels": {"disk": "ssd"}}});
     let full = |node: &str, cpu: &str| with(asks(cpu), json!({"nodeName": node}));
-    let port = || json!({"containers": [{"ports": [{"hostPort": 80, "protocol": "TCP"}]}]});
-    let by_name = |names: &[&str]| {
-        let field = json!({"key": "metadata.name", "operator": "In", "values": names});
-        let required = json!({"nodeSelectorTerms": [{"matchFields": [field]}]});
-        json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}})
-    };
-    const NO_CLAIMS: &str = "no new claims to deallocate, preemption: 0/";
-    type Case<'a> = (Vec<(&'a str, Value)>, Vec<Value>, Value, String);
-    let cases: Vec<Case<'_>> = vec![
+    vec![
         (vec![], vec![], asks("1"), "no nodes available to schedule pods".into()),
         (
             vec![("a", cordoned()), ("b", json!({})), ("c", json!({}))],
@@ -105,6 +77,19 @@ async fn what_is_said_of_pods_that_fit_nowhere() {
                  scheduling."
             ),
         ),
+    ]
+}
+
+fn cases_of_pods() -> Vec<Case> {
+    let cordoned = || json!({"spec": {"unschedulable": true}});
+    let full = |node: &str, cpu: &str| with(asks(cpu), json!({"nodeName": node}));
+    let port = || json!({"containers": [{"ports": [{"hostPort": 80, "protocol": "TCP"}]}]});
+    let by_name = |names: &[&str]| {
+        let field = json!({"key": "metadata.name", "operator": "In", "values": names});
+        let required = json!({"nodeSelectorTerms": [{"matchFields": [field]}]});
+        json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}})
+    };
+    vec![
         (
             vec![("a", json!({}))],
             vec![with(port(), json!({"nodeName": "a"}))],
@@ -141,8 +126,12 @@ async fn what_is_said_of_pods_that_fit_nowhere() {
              eligible due to preemptionPolicy=Never."
                 .into(),
         ),
-    ];
-    for (nodes, pods, wants, said) in cases {
+    ]
+}
+
+#[tokio::test]
+async fn what_is_said_of_pods_that_fit_nowhere() {
+    for (nodes, pods, wants, said) in cases_of_nodes().into_iter().chain(cases_of_pods()) {
         let failure = decide(&nodes, &pods, wants).unwrap_err();
         assert_eq!(failure.message, said);
         assert_eq!(failure.reason, "Unschedulable");
@@ -192,13 +181,8 @@ async fn equal_pods_spread_over_equal_nodes() {
     for name in ["a", "b", "c", "d"] {
         scheduler.shared.cache.set_node(&node(name, json!({})));
     }
-    let mut cursor = Cursor::default();
     for index in 0..12 {
-        let info = QueuedPodInfo::new(pod(&format!("p{index}"), asks("500m"), json!({})), Time::UNIX_EPOCH);
-        scheduler
-            .scheduling_cycle(&info, &mut cursor, StepId::NONE)
-            .map_err(|failure| failure.message)
-            .unwrap();
+        attempt(&scheduler, pod(&format!("p{index}"), asks("500m"), json!({}))).unwrap();
     }
     let snapshot = scheduler.shared.cache.snapshot();
     assert!(snapshot.iter().all(|node| node.pods.len() == 3), "{snapshot:?}");
@@ -215,9 +199,7 @@ fn labelled(name: &str, spec: Value) -> Arc<PodInfo> {
 }
 
 fn attempt(scheduler: &Scheduler, pod: Arc<PodInfo>) -> Result<String, String> {
-    let info = QueuedPodInfo::new(pod, Time::UNIX_EPOCH);
-    let chosen = scheduler.scheduling_cycle(&info, &mut Cursor::default(), StepId::NONE);
-    chosen.map(|chosen| chosen.node.to_string()).map_err(|failure| failure.message)
+    decide_on(scheduler, pod).map_err(|failure| failure.message)
 }
 
 fn zones(scheduler: &Scheduler, nodes: &[(&str, &str)]) {
