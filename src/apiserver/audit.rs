@@ -1,5 +1,5 @@
-//! The audit id and the headers of every answer (`filters.WithAuditInit`, `WithCacheControl`). Events of the audit
-//! log are not written yet.
+//! The audit id and the headers of every answer (`filters.WithAuditInit`, `WithCacheControl`). Events of
+//! the audit log are not written yet.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ const MAX_AUDIT_ID_BYTES: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub struct AuditId(pub Arc<str>);
 
-/// Gives the request an id, the client's own if it sent one, and answers with it; an API's answers are not to be
-/// cached by anybody. Callers in this process see no headers and are not given any.
+/// Gives the request an id, the client's own if it sent one, and answers with it; an API's answers are not
+/// to be cached by anybody. Callers in this process see no headers and are not given any.
 pub async fn identify(State(entropy): State<Entropy>, mut request: ApiRequest, next: Next) -> ApiResponse {
     if request.extensions().get::<InProcessUser>().is_some() {
         return next.run(request).await;

@@ -30,8 +30,8 @@ use crate::apimachinery::wire::{ApiRequest, ApiService};
 pub struct Apiserver;
 
 impl Apiserver {
-    /// Builds the one service that sockets, components and tests call. What it started ends when the last clone of the
-    /// service is dropped. Needs a tokio runtime.
+    /// Builds the one service that sockets, components and tests call. What it started ends when the last
+    /// clone of the service is dropped. Needs a tokio runtime.
     #[expect(clippy::new_ret_no_self, reason = "the service is all that there is of it")]
     pub fn new(config: ApiserverConfig) -> ApiService {
         let ApiserverConfig { scheme, registry, clock, entropy, .. } = config;
@@ -69,7 +69,8 @@ impl Apiserver {
             // Before everything that asks who it is.
             .layer(with(authenticators, authenticate))
             .layer(with(config.flow.clone(), record_authenticated))
-            // Behind authentication, which says who asks to be somebody else; what follows sees only the other.
+            // Behind authentication, which says who asks to be somebody else; what follows sees only the
+            // other.
             .layer(with(authorizers.clone(), impersonate))
             // Before authorization, which costs something; behind authentication, because some are exempt.
             .layer(with(in_flight, limit_in_flight))

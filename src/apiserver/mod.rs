@@ -1,7 +1,9 @@
-//! kube-apiserver: the one way in. A request comes in at `server` (or straight from a component in this process),
-//! walks down the handler chain, an endpoint, admission, the registry and the storage, and the answer goes back up.
+//! kube-apiserver: the one way in. A request comes in at `server` (or straight from a component in this
+//! process), walks down the handler chain, an endpoint, admission, the registry and the storage, and the
+//! answer goes back up.
 //!
-//! It never knows a client, a controller or a kubelet; where it must ask a kubelet (logs), it is handed a lookup.
+//! It never knows a client, a controller or a kubelet; where it must ask a kubelet (logs), it is handed a
+//! lookup.
 
 pub mod server;
 

@@ -20,8 +20,8 @@ pub struct RequestInfo {
     pub is_resource_request: bool,
     /// The whole path.
     pub path: String,
-    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; the lower-case method for
-    /// a path that is no resource.
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; the lower-case
+    /// method for a path that is no resource.
     pub verb: String,
     /// `api` or `apis`.
     pub api_prefix: String,
@@ -41,7 +41,8 @@ pub struct RequestInfo {
     pub parts: Vec<String>,
 }
 
-/// What goes with a request below the handler chain: who asks, why, and what may be said back beside the answer.
+/// What goes with a request below the handler chain: who asks, why, and what may be said back beside the
+/// answer.
 #[derive(Debug, Default)]
 pub struct RequestContext {
     /// What is asked for.
@@ -60,8 +61,8 @@ pub struct RequestContext {
 }
 
 impl RequestInfo {
-    /// Reads a request (`RequestInfoFactory.NewRequestInfo`). An error is a path that names no resource although
-    /// it begins as one (`/api/v1/watch`).
+    /// Reads a request (`RequestInfoFactory.NewRequestInfo`). An error is a path that names no resource
+    /// although it begins as one (`/api/v1/watch`).
     pub fn new(method: &http::Method, path: &str, query: &str) -> Result<RequestInfo, String> {
         let mut info =
             RequestInfo { path: path.into(), verb: method.as_str().to_lowercase(), ..RequestInfo::default() };
@@ -127,7 +128,8 @@ impl RequestInfo {
         self.parts = parts.iter().copied().map(String::from).collect();
     }
 
-    /// Without a name a get is a list or a watch, and a delete one of the collection; a selector may give the name.
+    /// Without a name a get is a list or a watch, and a delete one of the collection; a selector may give
+    /// the name.
     fn take_collection_verb(&mut self, query: &str) {
         if !matches!(self.verb.as_str(), "get" | "delete" | "watch") {
             return;
@@ -151,8 +153,8 @@ impl RequestInfo {
         matches!(self.verb.as_str(), "get" | "list" | "watch" | "head" | "options")
     }
 
-    /// Whether it may stay open for as long as the client likes (`BasicLongRunningRequestCheck`): no timeout and no
-    /// place in the limits.
+    /// Whether it may stay open for as long as the client likes (`BasicLongRunningRequestCheck`): no
+    /// timeout and no place in the limits.
     pub fn is_long_running(&self) -> bool {
         let streams = ["attach", "exec", "proxy", "log", "portforward"];
         matches!(self.verb.as_str(), "watch" | "proxy")

@@ -1,9 +1,10 @@
-//! Protobuf bodies: `application/vnd.kubernetes.protobuf` in, the tree that JSON would have been out. Pure data.
+//! Protobuf bodies: `application/vnd.kubernetes.protobuf` in, the tree that JSON would have been out. Pure
+//! data.
 //!
-//! client-go's typed clients have sent their objects so since 1.32, `kubectl create deployment` among them. An
-//! envelope (`runtime.Unknown` behind four bytes of magic) names the kind; the fields are numbered as in upstream's
-//! `generated.proto`, which `manifests/protobuf/messages.tsv` keeps. Answers are never written so: every client
-//! accepts JSON as well. Fields with unknown numbers are passed over, as protobuf has it.
+//! client-go's typed clients have sent their objects so since 1.32, `kubectl create deployment` among them.
+//! An envelope (`runtime.Unknown` behind four bytes of magic) names the kind; the fields are numbered as in
+//! upstream's `generated.proto`, which `manifests/protobuf/messages.tsv` keeps. Answers are never written
+//! so: every client accepts JSON as well. Fields with unknown numbers are passed over, as protobuf has it.
 
 mod messages;
 mod wire;
@@ -28,8 +29,9 @@ const MAX_DEPTH: usize = 64;
 #[error("{0}")]
 pub struct Malformed(String);
 
-/// An object with its `apiVersion` and `kind`; `definition` is the OpenAPI name of the kind that is expected. A
-/// body that says another kind gives an object with nothing else in it, for the caller to refuse.
+/// An object with its `apiVersion` and `kind`; `definition` is the OpenAPI name of the kind that is
+/// expected. A body that says another kind gives an object with nothing else in it, for the caller to
+/// refuse.
 ///
 /// # Errors
 /// [`Malformed`].

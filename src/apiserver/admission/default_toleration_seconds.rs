@@ -1,5 +1,5 @@
-//! DefaultTolerationSeconds: a pod stays on a node that is not ready or not reachable for five minutes, unless it
-//! says otherwise (`plugin/pkg/admission/defaulttolerationseconds`).
+//! DefaultTolerationSeconds: a pod stays on a node that is not ready or not reachable for five minutes,
+//! unless it says otherwise (`plugin/pkg/admission/defaulttolerationseconds`).
 
 use futures::future::BoxFuture;
 use serde_json::{Value, json};

@@ -1,9 +1,9 @@
-//! Admission: what is filled in and what is refused before an object is written (`k8s.io/apiserver/pkg/admission`).
+//! Admission: what is filled in and refused before an object is written (`k8s.io/apiserver/pkg/admission`).
 //! Next: src/apiserver/registry/store.rs
 //!
-//! In comes what is to be done to which object; plugins change it (`admit`), then, when nothing changes it any
-//! more, look at it once again (`validate`, called by the registry last before the write). One file per plugin. It
-//! reads other objects through the registry and never writes.
+//! In comes what is to be done to which object; plugins change it (`admit`), then, when nothing changes it
+//! any more, look at it once again (`validate`, called by the registry last before the write). One file per
+//! plugin. It reads other objects through the registry and never writes.
 
 pub mod default_toleration_seconds;
 pub mod namespace_lifecycle;
@@ -144,8 +144,8 @@ impl Validating for ValidatingPhase<'_> {
     }
 }
 
-/// A plugin's refusal (`admission.NewForbidden`). An object without a name yet is shown by what it will be named
-/// after.
+/// A plugin's refusal (`admission.NewForbidden`). An object without a name yet is shown by what it will be
+/// named after.
 fn forbidden(attributes: &Attributes<'_>, object: Option<&Value>, why: &str) -> Status {
     let metadata = |field: &str| {
         let text = object.and_then(|object| object["metadata"][field].as_str());

@@ -1,5 +1,5 @@
-//! NamespaceLifecycle: nothing is written into a namespace that is not there, nothing new into one that is going
-//! away, and some namespaces stay (`admission/plugin/namespace/lifecycle`).
+//! NamespaceLifecycle: nothing is written into a namespace that is not there, nothing new into one that is
+//! going away, and some namespaces stay (`admission/plugin/namespace/lifecycle`).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -74,7 +74,8 @@ impl NamespaceLifecycle {
         Ok(())
     }
 
-    /// From the cache, unless the cache may be behind; a namespace that the cache does not know is asked for again.
+    /// From the cache, unless the cache may be behind; a namespace that the cache does not know is asked
+    /// for again.
     async fn find(&self, kind: &Arc<Kind>, name: &str) -> Result<Arc<Object>, Status> {
         let must_be_live = {
             let lookups = self.live_lookups.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -46,7 +46,8 @@ impl Priority {
         let refuse = |pod: &Value, why: String| Err(forbidden(attributes, Some(pod), &why));
         if let Some(given) = pod["spec"]["priority"].as_i64().filter(|given| *given != class.value) {
             let why = format!(
-                "the integer value of priority ({given}) must not be provided in pod spec; priority admission \
+                "the integer value of priority ({given}) must not be provided in pod spec; priority \
+                admission \
                  controller computed {} from the given PriorityClass name",
                 class.value
             );

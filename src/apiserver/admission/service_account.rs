@@ -197,7 +197,8 @@ fn limit_secret_references(account: &Value, account_name: &str, pod: &Value) -> 
             volume["secret"]["secretName"].as_str().filter(|name| !mountable.contains(&(*name).into()))
         {
             return Err(format!(
-                "volume with secret.secretName={secret:?} is not allowed because service account {account_name} \
+                "volume with secret.secretName={secret:?} is not allowed because service account \
+                {account_name} \
                  does not reference that secret"
             ));
         }
@@ -205,7 +206,8 @@ fn limit_secret_references(account: &Value, account_name: &str, pod: &Value) -> 
     for (at, secret) in names(&pod["spec"]["imagePullSecrets"]).iter().enumerate() {
         if !pullable.contains(secret) {
             return Err(format!(
-                "imagePullSecrets[{at}].name={secret:?} is not allowed because service account {account_name} does \
+                "imagePullSecrets[{at}].name={secret:?} is not allowed because service account \
+                {account_name} does \
                  not reference that imagePullSecret"
             ));
         }

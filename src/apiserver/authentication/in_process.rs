@@ -1,4 +1,5 @@
-//! Components of this process say who they are in the request's extensions, which nothing on a socket can fill.
+//! Components of this process say who they are in the request's extensions, which nothing on a socket can
+//! fill.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Authentication: who is asking (`k8s.io/apiserver/pkg/authentication`).
 //!
-//! In comes a request, out goes a [`UserInfo`]: from the first authenticator that knows the credentials. Credentials
-//! that an authenticator knows to be wrong are an error and a 401; a request without any is anonymous. One file
-//! per authenticator. What a user may do is none of its business.
+//! In comes a request, out goes a [`UserInfo`]: from the first authenticator that knows the credentials.
+//! Credentials that an authenticator knows to be wrong are an error and a 401; a request without any is
+//! anonymous. One file per authenticator. What a user may do is none of its business.
 
 pub mod in_process;
 pub mod token_file;

@@ -1,8 +1,8 @@
 //! Authorization: may this user do that (`k8s.io/apiserver/pkg/authorization`).
 //!
-//! In come a user and what the request asks for, out goes a [`Decision`]: of the first authorizer that allows it.
-//! None of them denies; what nobody allows is refused. One file per authorizer. What the object says is none of
-//! its business: that is admission's.
+//! In come a user and what the request asks for, out goes a [`Decision`]: of the first authorizer that
+//! allows it. None of them denies; what nobody allows is refused. One file per authorizer. What the object
+//! says is none of its business: that is admission's.
 
 pub mod path;
 pub mod privileged;

@@ -1,4 +1,5 @@
-//! Paths that everybody may read, whoever they are (`--authorization-always-allow-paths`, upstream's default).
+//! Paths that everybody may read, whoever they are (`--authorization-always-allow-paths`, upstream's
+//! default).
 
 use super::{Allowed, Authorizer, Decision};
 use crate::apimachinery::user::UserInfo;

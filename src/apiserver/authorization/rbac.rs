@@ -1,5 +1,5 @@
-//! The RBAC authorizer (`plugin/pkg/auth/authorizer/rbac`): roles and bindings, kept compiled in memory by a watch
-//! on each of the four kinds, so that a request costs a few string comparisons and no wait.
+//! The RBAC authorizer (`plugin/pkg/auth/authorizer/rbac`): roles and bindings, kept compiled in memory by
+//! a watch on each of the four kinds, so that a request costs a few string comparisons and no wait.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, RwLock};
@@ -96,8 +96,8 @@ async fn follow(registry: Registry, kind: Arc<Kind>, clock: Clock, view: View) {
 }
 
 impl View {
-    /// Takes events until the watch ends. The first list replaces what was there once it is complete, so that a
-    /// watch that starts anew takes nobody's permissions away meanwhile.
+    /// Takes events until the watch ends. The first list replaces what was there once it is complete, so
+    /// that a watch that starts anew takes nobody's permissions away meanwhile.
     async fn read(&self, mut events: Receiver<WatchEvent>) {
         let mut initial = Some(BTreeMap::new());
         while let Some(event) = events.recv().await {

@@ -224,8 +224,8 @@ mod tests {
             {"verbs": ["delete"], "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mine"]},
             {"verbs": ["get"], "nonResourceURLs": ["/healthz", "/api*"]}]});
         objects.cluster_roles.insert("reader".into(), object(role));
-        let everywhere = json!({"metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": "reader"},
-            "subjects": [{"kind": "User", "name": "everywhere"}]});
+        let everywhere = json!({"metadata": {"name": "b"},
+            "roleRef": {"kind": "ClusterRole", "name": "reader"}, "subjects": [{"kind": "User", "name": "everywhere"}]});
         objects.cluster_role_bindings.insert("b".into(), object(everywhere));
         let here = json!({"metadata": {"name": "b", "namespace": "here"},
             "roleRef": {"kind": "ClusterRole", "name": "reader"},

@@ -1,4 +1,5 @@
-//! Discovery in one answer (KEP-3352, `endpoints/discovery/aggregated`): `/api` and `/apis` with everything below.
+//! Discovery in one answer (KEP-3352, `endpoints/discovery/aggregated`): `/api` and `/apis` with everything
+//! below.
 
 use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -13,8 +14,8 @@ use crate::apimachinery::wire::ApiResponse;
 use crate::apis::kind::Kind;
 use crate::apis::scheme::Scheme;
 
-/// The version of the aggregated form that the client likes best; nothing when it wants the old one. Protobuf is
-/// passed over: clients name JSON behind it.
+/// The version of the aggregated form that the client likes best; nothing when it wants the old one.
+/// Protobuf is passed over: clients name JSON behind it.
 pub(super) fn wanted_version(headers: &HeaderMap) -> Option<&'static str> {
     let version = |part: &Accepted| match (part.media_type.as_str(), part.parameter("as")) {
         ("application/json", "") | ("*/*", _) => Some(None),

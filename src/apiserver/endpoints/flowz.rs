@@ -1,8 +1,8 @@
 //! `/flowz`: the flow record of one object, as `kubarium trace` prints it. Ours: upstream has no such page.
 //!
 //! `?resource=deployments.apps&namespace=test&name=web` gives the steps as JSON; `&format=text` the rendered
-//! lanes. The resource may be named as kubectl lets people name it (`deploy`); the namespace of a cluster-scoped
-//! one does not matter.
+//! lanes. The resource may be named as kubectl lets people name it (`deploy`); the namespace of a
+//! cluster-scoped one does not matter.
 
 use http::{HeaderMap, StatusCode};
 

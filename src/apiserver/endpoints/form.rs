@@ -1,5 +1,5 @@
-//! `Form`: what a body is, and what the server makes of it before admission and after: the kind of the path, or
-//! the kind of a subresource (Scale, Binding, Eviction).
+//! `Form`: what a body is, and what the server makes of it before admission and after: the kind of the
+//! path, or the kind of a subresource (Scale, Binding, Eviction).
 
 use std::sync::Arc;
 

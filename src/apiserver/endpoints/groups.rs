@@ -1,5 +1,5 @@
-//! The order of groups and versions in discovery (`aggregator.apiVersionPriorities`, `version.CompareKubeAwareVersionStrings`):
-//! it decides what a bare name like `events` means to kubectl.
+//! The order of groups and versions in discovery (`aggregator.apiVersionPriorities`,
+//! `version.CompareKubeAwareVersionStrings`): it decides what a bare name like `events` means to kubectl.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -23,7 +23,8 @@ impl Default for HealthChecks {
 }
 
 impl HealthChecks {
-    /// With one more; `is_live` when a server that fails it should be started anew, and is not merely not ready.
+    /// With one more; `is_live` when a server that fails it should be started anew, and is not merely not
+    /// ready.
     pub fn with(mut self, name: &str, check: Check, is_live: bool) -> HealthChecks {
         self.checks.push((name.into(), check, is_live));
         self

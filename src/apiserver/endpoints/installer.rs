@@ -1,6 +1,7 @@
-//! Finds what handles a request (`endpoints/installer.go`, which upstream runs once for every kind; here each
-//! request is looked up, because kinds come and go).
+//! Finds what handles a request (`endpoints/installer.go`).
 //! Next: src/apiserver/endpoints/create.rs
+//!
+//! Upstream installs handlers once for every kind; here each request is looked up, because kinds come and go.
 
 use std::sync::Arc;
 
@@ -101,8 +102,8 @@ fn scope(
     Ok((scope, input, parts.method))
 }
 
-/// A path below a kind that is not served is nothing; so is a namespace in front of a cluster-scoped kind, and an
-/// object of a namespaced kind without one.
+/// A path below a kind that is not served is nothing; so is a namespace in front of a cluster-scoped kind,
+/// and an object of a namespaced kind without one.
 fn find_subresource(kind: &Kind, info: &RequestInfo) -> Result<Option<Subresource>, Status> {
     let in_namespace = !info.namespace.is_empty() && info.resource != "namespaces";
     let path_has_name = info.parts.len() > 1;

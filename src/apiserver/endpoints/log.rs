@@ -172,8 +172,10 @@ mod tests {
         assert_eq!(container(&one, "p", Some("i")).unwrap(), "i");
         let refused = container(&one, "p", Some("x")).unwrap_err();
         assert_eq!((refused.code, &*refused.message), (400, "container x is not valid for pod p"));
-        let two = json!({"spec": {"containers": [{"name": "a"}, {"name": "b"}], "initContainers": [{"name": "i"}]}});
-        let text = "a container name must be specified for pod p, choose one of: [a b] or one of the init containers: [i]";
+        let two = json!({"spec": {"containers": [{"name": "a"}, {"name": "b"}],
+            "initContainers": [{"name": "i"}]}});
+        let text = "a container name must be specified for pod p, choose one of: [a b] or one of \
+            the init containers: [i]";
         assert_eq!(container(&two, "p", None).unwrap_err().message, text);
     }
 

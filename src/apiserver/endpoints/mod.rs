@@ -2,9 +2,9 @@
 //! (`k8s.io/apiserver/pkg/endpoints`).
 //!
 //! In comes a request that the filters let through; out goes an answer in the form that the client can read.
-//! Between them: which kind and verb (`installer`), the body (`body`), mutating admission, the registry. It must
-//! not know who authenticated the user, how objects are stored, or any kind by name, apart from the subresources
-//! that only one kind has.
+//! Between them: which kind and verb (`installer`), the body (`body`), mutating admission, the registry. It
+//! must not know who authenticated the user, how objects are stored, or any kind by name, apart from the
+//! subresources that only one kind has.
 
 pub mod installer;
 

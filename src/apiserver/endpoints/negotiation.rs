@@ -167,8 +167,8 @@ mod tests {
     #[test]
     fn the_best_that_both_know_is_taken() {
         let json = |transform| (MediaType::Json, transform);
-        let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,\
-            application/json";
+        let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,\
+            application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
         let cases = [
             ("", json(Transform::None)),
             ("*/*", json(Transform::None)),

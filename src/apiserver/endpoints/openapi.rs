@@ -1,5 +1,5 @@
-//! `/openapi/v2` and `/openapi/v3` (`kube-openapi/pkg/handler`, `handler3`): the documents of what is served, made
-//! when they are first asked for and again when kinds come or go.
+//! `/openapi/v2` and `/openapi/v3` (`kube-openapi/pkg/handler`, `handler3`): the documents of what is
+//! served, made when they are first asked for and again when kinds come or go.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};

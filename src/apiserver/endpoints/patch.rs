@@ -1,4 +1,5 @@
-//! patch: a change to the current object (`handlers/patch.go`): JSON patch, merge patch, strategic merge patch.
+//! patch: a change to the current object (`handlers/patch.go`): JSON patch, merge patch, strategic merge
+//! patch.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -18,8 +19,8 @@ use crate::apimachinery::status::{Status, StatusDetails};
 const APPLY: [&str; 2] = ["application/apply-patch+yaml", "application/apply-patch+cbor"];
 const CUSTOM: &str = "application/json-patch+json, application/merge-patch+json";
 
-/// Applies the patch to the object as it is when it is written, so that two patches of different fields do not
-/// disturb each other.
+/// Applies the patch to the object as it is when it is written, so that two patches of different fields do
+/// not disturb each other.
 pub(super) async fn patch(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
     let patch_type = patch_type(scope)?;
     let patch = input.bytes(&scope.headers).await?;
@@ -33,7 +34,8 @@ pub(super) async fn patch(scope: &mut Scope, input: Input) -> Result<Answer, Sta
 fn patch_type(scope: &Scope) -> Result<PatchType, Status> {
     let media_type = media_type(&scope.headers);
     if APPLY.contains(&media_type.as_str()) {
-        let text = "server-side apply is not supported by this server yet: use client-side apply, or a JSON, merge or \
+        let text = "server-side apply is not supported by this server yet: use client-side apply, \
+            or a JSON, merge or \
             strategic merge patch";
         return Err(Status::failure(415, "UnsupportedMediaType", text));
     }

@@ -86,7 +86,8 @@ impl Query {
         text.parse().map(Some).map_err(fault)
     }
 
-    /// The options of a write; `options_kind` is for the refusal: `CreateOptions`, `UpdateOptions`, `PatchOptions`.
+    /// The options of a write; `options_kind` is for the refusal: `CreateOptions`, `UpdateOptions`,
+    /// `PatchOptions`.
     ///
     /// # Errors
     /// 422 for values that upstream does not know.
@@ -228,7 +229,8 @@ mod tests {
         let refused = |query: &str| Query::parse(query).write_options("CreateOptions").unwrap_err().message;
         assert_eq!(
             refused("fieldValidation=Loose"),
-            "CreateOptions.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value: \"Loose\": supported \
+            "CreateOptions.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value: \
+            \"Loose\": supported \
              values: \"\", \"Ignore\", \"Strict\", \"Warn\""
         );
         assert!(

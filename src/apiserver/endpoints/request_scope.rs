@@ -101,8 +101,8 @@ impl Scope {
     }
 }
 
-/// `rest.EnsureObjectNamespaceMatchesRequestNamespace`: an object without a namespace gets the request's; one of a
-/// cluster-scoped kind loses its own.
+/// `rest.EnsureObjectNamespaceMatchesRequestNamespace`: an object without a namespace gets the request's;
+/// one of a cluster-scoped kind loses its own.
 pub(super) fn ensure_namespace(object: &mut Value, namespace: &str) -> Result<(), Status> {
     let metadata = metadata_mut(object)?;
     let own = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();

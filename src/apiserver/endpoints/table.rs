@@ -60,8 +60,8 @@ pub(super) fn include_object(query: &Query) -> Result<IncludeObject, Status> {
 }
 
 impl Table<'_> {
-    /// Writes it. `list_metadata` is JSON without braces: `"resourceVersion":"7"`. The columns are left out behind
-    /// the first event of a watch.
+    /// Writes it. `list_metadata` is JSON without braces: `"resourceVersion":"7"`. The columns are left out
+    /// behind the first event of a watch.
     pub fn write(&self, out: &mut BytesMut, list_metadata: &str, with_columns: bool, rows: &[Arc<Object>]) {
         write_head(out, &format!("meta.k8s.io/{}", self.version), "Table");
         for part in [",\"metadata\":{", list_metadata, "},\"columnDefinitions\":"] {

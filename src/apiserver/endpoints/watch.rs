@@ -41,7 +41,8 @@ pub(super) async fn watch(scope: &Scope) -> Result<Answer, Status> {
     Ok(Answer::Watch(events))
 }
 
-/// The events as lines of JSON. Each is sent as soon as it is there; what is ready at the same moment goes together.
+/// The events as lines of JSON. Each is sent as soon as it is there; what is ready at the same moment goes
+/// together.
 pub(super) fn watch_response(printer: Printer, events: Receiver<WatchEvent>) -> ApiResponse {
     let lines = futures::stream::unfold((events, printer), |(mut events, mut printer)| async move {
         let mut out = BytesMut::new();

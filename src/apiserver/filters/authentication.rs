@@ -10,8 +10,8 @@ use crate::apimachinery::status::Status;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse};
 use crate::apiserver::authentication::Authenticators;
 
-/// Puts an `Arc<UserInfo>` into the extensions and takes the credentials out of the headers, so that nobody below
-/// can leak them.
+/// Puts an `Arc<UserInfo>` into the extensions and takes the credentials out of the headers, so that nobody
+/// below can leak them.
 pub async fn authenticate(
     State(authenticators): State<Arc<Authenticators>>,
     mut request: ApiRequest,

@@ -1,5 +1,5 @@
-//! Acting as somebody else (`filters.WithImpersonation`): `Impersonate-User`, `-Group`, `-Uid`, `-Extra-*`, each to
-//! be allowed by the authorizers as the verb `impersonate`.
+//! Acting as somebody else (`filters.WithImpersonation`): `Impersonate-User`, `-Group`, `-Uid`, `-Extra-*`,
+//! each to be allowed by the authorizers as the verb `impersonate`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! A bound on requests under way (`filters.WithMaxInFlightLimit`): reads and writes apart, so that a storm of one
-//! leaves room for the other. Watches and streams are not counted.
+//! A bound on requests under way (`filters.WithMaxInFlightLimit`): reads and writes apart, so that a storm
+//! of one leaves room for the other. Watches and streams are not counted.
 
 use std::sync::Arc;
 
@@ -36,8 +36,8 @@ impl InFlight {
     }
 }
 
-/// Holds a place while the rest of the chain runs. Components of this process and system:masters always go on: the
-/// cluster must be able to work its way out, and somebody must be able to help it.
+/// Holds a place while the rest of the chain runs. Components of this process and system:masters always go
+/// on: the cluster must be able to work its way out, and somebody must be able to help it.
 pub async fn limit_in_flight(
     State(in_flight): State<Arc<InFlight>>,
     request: ApiRequest,

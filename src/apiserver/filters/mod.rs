@@ -1,9 +1,11 @@
-//! The filters: what every request passes before a verb handles it (`k8s.io/apiserver/pkg/server/filters` and
-//! `pkg/endpoints/filters`). One file each; `handler_chain` lists them in the order in which a request meets them.
+//! The filters: what every request passes before a verb handles it (`server/filters`, `endpoints/filters`).
+//! Next: src/apiserver/endpoints/installer.rs
 //!
-//! In comes a request and the rest of the chain; out goes an answer, the chain's or one that refuses. What a filter
-//! finds out travels on in the request's extensions: `Arc<RequestInfo>`, `AuditId`, `Arc<UserInfo>`. A filter
-//! must not know what a verb does or which kinds there are.
+//! One file each; `handler_chain` lists them in the order in which a request meets them.
+//!
+//! In comes a request and the rest of the chain; out goes an answer, the chain's or one that refuses. What
+//! a filter finds out travels on in the request's extensions: `Arc<RequestInfo>`, `AuditId`,
+//! `Arc<UserInfo>`. A filter must not know what a verb does or which kinds there are.
 
 pub mod panic_recovery;
 

@@ -1,4 +1,5 @@
-//! A panic becomes a 500 (`filters.WithPanicRecovery`): the request fails, the server goes on, the log says where.
+//! A panic becomes a 500 (`filters.WithPanicRecovery`): the request fails, the server goes on, the log says
+//! where.
 
 use std::panic::AssertUnwindSafe;
 

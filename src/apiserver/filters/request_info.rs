@@ -7,8 +7,8 @@ use axum::middleware::Next;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse, text_response};
 use crate::apiserver::request::RequestInfo;
 
-/// Puts an `Arc<RequestInfo>` into the extensions. A path that begins as a resource's and names none is a 500,
-/// as upstream.
+/// Puts an `Arc<RequestInfo>` into the extensions. A path that begins as a resource's and names none is a
+/// 500, as upstream.
 pub async fn resolve_request_info(mut request: ApiRequest, next: Next) -> ApiResponse {
     let uri = request.uri();
     match RequestInfo::new(request.method(), uri.path(), uri.query().unwrap_or_default()) {

@@ -38,8 +38,8 @@ PUT /api/v1/namespaces/default/configmaps/a {"metadata":{"name":"b"}}
 400 BadRequest the name of the object (b) does not match the name on the URL (a)
 
 POST /api/v1/namespaces/default/pods {"apiVersion":"apps/v1","kind":"Deployment"}
-400 BadRequest Deployment in version "v1" cannot be handled as a Pod: converting (v1.Deployment) to (core.Pod):
-unknown conversion
+400 BadRequest Deployment in version "v1" cannot be handled as a Pod: converting (v1.Deployment) to
+(core.Pod): unknown conversion
 
 GET /api/v1/pods?labelSelector=a%20b
 400 BadRequest unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt
@@ -76,13 +76,13 @@ PATCH /apis/apps/v1/namespaces/default/deployments/d @application/json {}
 415 UnsupportedMediaType 415: Unsupported Media Type
 
 PATCH /apis/apps/v1/namespaces/default/deployments/d @application/apply-patch+yaml {}
-415 UnsupportedMediaType server-side apply is not supported by this server yet: use client-side apply, or a JSON,
-merge or strategic merge patch
+415 UnsupportedMediaType server-side apply is not supported by this server yet: use client-side apply,
+or a JSON, merge or strategic merge patch
 
 PATCH /apis/apps/v1/namespaces/default/deployments/x @application/merge-patch+json {}
 404 NotFound deployments.apps "x" not found
 
-PATCH /apis/apps/v1/namespaces/default/deployments/d @application/json-patch+json [{"op":"remove","path":"/x"}]
+PATCH /apis/apps/v1/namespaces/default/deployments/d @application/json-patch+json [{"op":"remove","path":"/"}]
 422 Invalid the server rejected our request due to an error in our request
 
 PATCH /apis/apps/v1/namespaces/default/deployments/d @application/merge-patch+json {"metadata":{"name":"e"}}

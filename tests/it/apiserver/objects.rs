@@ -15,7 +15,8 @@ async fn an_object_is_created_read_replaced_and_deleted() {
     let replaced = server.call(&format!("PUT {CONFIG_MAPS}/a"), &changed).await;
     assert_eq!((replaced.code, &replaced.json()["data"]["k"]), (200, &json!("w")));
     let stale = server.call(&format!("PUT {CONFIG_MAPS}/a"), &changed).await;
-    let text = "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply your \
+    let text = "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; \
+        please apply your \
         changes to the latest version and try again";
     assert_eq!(stale.status(), (409, "Conflict".into(), text.into()));
     let deleted = server.call(&format!("DELETE {CONFIG_MAPS}/a"), &Value::Null).await.json();
@@ -190,7 +191,8 @@ async fn unknown_fields_warn_or_refuse() {
         (201, vec![r#"299 - "unknown field \"spec.colour\"""#.to_owned()])
     );
     let strict = server.call(&format!("POST {PODS}?fieldValidation=Strict"), &odd).await;
-    let text = "Pod in version \"v1\" cannot be handled as a Pod: strict decoding error: unknown field \"spec.colour\"";
+    let text = "Pod in version \"v1\" cannot be handled as a Pod: strict decoding error: unknown \
+        field \"spec.colour\"";
     assert_eq!(strict.status(), (400, "BadRequest".into(), text.into()));
     let ignored = server.call(&format!("PUT {PODS}/p?fieldValidation=Ignore"), &odd).await;
     assert!(ignored.warnings().is_empty());

@@ -11,7 +11,8 @@ async fn nobody_may_ask_for_health_and_for_nothing_else() {
     let server = Server::start().await;
     assert_eq!(ask(&server, "GET /readyz", &[]).await.text, "ok");
     let refused = ask(&server, "GET /api/v1/namespaces/default/pods", &[]).await;
-    let text = "pods is forbidden: User \"system:anonymous\" cannot list resource \"pods\" in API group \"\" in the \
+    let text = "pods is forbidden: User \"system:anonymous\" cannot list resource \"pods\" in API \
+        group \"\" in the \
         namespace \"default\"";
     assert_eq!(refused.status(), (403, "Forbidden".into(), text.into()));
     let refused = ask(&server, "GET /api/v1/nodes", &[("authorization", "Bearer wrong")]).await;
@@ -50,13 +51,15 @@ async fn roles_allow() {
 async fn an_administrator_may_act_as_another() {
     let server = Server::start().await;
     let refused = server.call_with("GET /api/v1/nodes", &[("impersonate-user", "jane")], "").await;
-    let text = "nodes is forbidden: User \"jane\" cannot list resource \"nodes\" in API group \"\" at the cluster scope";
+    let text = "nodes is forbidden: User \"jane\" cannot list resource \"nodes\" in API group \"\" \
+        at the cluster scope";
     assert_eq!(refused.status().2, text);
     let headers = [("impersonate-user", "jane"), ("impersonate-group", "system:masters")];
     assert_eq!(server.call_with("GET /api/v1/nodes", &headers, "").await.code, 200);
     let token = [("authorization", "Bearer secret"), ("impersonate-user", "admin")];
     let refused = ask(&server, "GET /api/v1/nodes", &token).await;
-    let text = "users \"admin\" is forbidden: User \"jane\" cannot impersonate resource \"users\" in API group \"\" at \
+    let text = "users \"admin\" is forbidden: User \"jane\" cannot impersonate resource \"users\" \
+        in API group \"\" at \
         the cluster scope";
     assert_eq!(refused.status().2, text);
 }
@@ -67,7 +70,8 @@ async fn a_pod_needs_its_account_and_its_priority_class() {
     let mut lost = pod("p");
     lost["spec"]["serviceAccountName"] = "nobody".into();
     let refused = server.call(&format!("POST {PODS}"), &lost).await;
-    let text = "pods \"p\" is forbidden: error looking up service account default/nobody: serviceaccount \"nobody\" \
+    let text = "pods \"p\" is forbidden: error looking up service account default/nobody: \
+        serviceaccount \"nobody\" \
         not found";
     assert_eq!(refused.status(), (403, "Forbidden".into(), text.into()));
     let mut high = pod("p");
@@ -92,7 +96,8 @@ async fn a_namespace_that_goes_away_takes_nothing_new() {
         deleted.text
     );
     let refused = server.call("POST /api/v1/namespaces/gone/configmaps", &config_map("a")).await;
-    let text = "configmaps \"a\" is forbidden: unable to create new content in namespace gone because it is being \
+    let text = "configmaps \"a\" is forbidden: unable to create new content in namespace gone \
+        because it is being \
         terminated";
     assert_eq!(refused.status(), (403, "Forbidden".into(), text.into()));
     assert_eq!(refused.json()["details"]["causes"][0]["reason"], "NamespaceTerminating");

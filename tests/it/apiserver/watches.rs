@@ -41,7 +41,7 @@ async fn a_watch_list_ends_with_a_bookmark() {
     let server = Server::start().await;
     server.create(CONFIG_MAPS, config_map("a")).await;
     let path = format!(
-        "{CONFIG_MAPS}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+        "{CONFIG_MAPS}?watch=1&sendInitialEvents=1&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=1"
     );
     let events = events(&server, &path, "application/json", 2).await;
     assert_eq!(types(&events), ["ADDED", "BOOKMARK"]);
