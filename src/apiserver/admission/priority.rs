@@ -136,7 +136,10 @@ impl Plugin for Priority {
         Box::pin(async move {
             match object {
                 Some(pod) if &*attributes.kind.plural == "pods" => match old {
-                    Some(old) => Ok(keep(pod, old)),
+                    Some(old) => {
+                        keep(pod, old);
+                        Ok(())
+                    }
                     None => self.admit_pod(attributes, pod).await,
                 },
                 _ => Ok(()),

@@ -32,6 +32,9 @@ const PRIORITY: [&str; 20] = [
     "flowcontrol.apiserver.k8s.io",
 ];
 
+/// Kinds by version.
+type Versions = BTreeMap<Arc<str>, Vec<Arc<Kind>>>;
+
 /// A group with its versions, the preferred one first.
 pub(super) struct Group {
     /// Empty for the core group.
@@ -42,7 +45,7 @@ pub(super) struct Group {
 
 /// All that is served, in order.
 pub(super) fn groups(scheme: &Scheme) -> Vec<Group> {
-    let mut groups: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Vec<Arc<Kind>>>> = BTreeMap::new();
+    let mut groups: BTreeMap<Arc<str>, Versions> = BTreeMap::new();
     for kind in scheme.all() {
         let version = &kind.group_version;
         let group = groups.entry(version.group.clone()).or_default();
@@ -56,7 +59,7 @@ pub(super) fn groups(scheme: &Scheme) -> Vec<Group> {
 }
 
 impl Group {
-    fn new(name: Arc<str>, versions: BTreeMap<Arc<str>, Vec<Arc<Kind>>>) -> Group {
+    fn new(name: Arc<str>, versions: Versions) -> Group {
         let mut versions: Vec<_> = versions.into_iter().collect();
         versions.sort_by_key(|(version, _)| Reverse(rank(version)));
         Group { name, versions }
