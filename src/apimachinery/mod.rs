@@ -27,7 +27,7 @@ pub mod wire;
 pub mod schema;
 
 pub mod decode;
-pub mod protobuf;
 pub mod openapi;
 pub mod patch;
+pub mod protobuf;
 pub mod quantity;

@@ -1,7 +1,9 @@
 //! `pods/eviction`: a delete that respects disruption budgets (`registry/core/pod/storage.EvictionREST`).
 
+use serde::Deserialize;
+
 use super::body::Input;
-use super::form::Form;
+use super::form::{Form, Raw};
 use super::request_scope::{Scope, ensure_namespace};
 use super::response::Answer;
 use crate::apimachinery::status::Status;
@@ -11,7 +13,8 @@ use crate::apiserver::admission::Operation;
 pub(super) async fn evict(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
     let raw = input.read(&scope.headers).await?;
     let options = scope.write_options("CreateOptions")?;
-    let form = Form::named(&scope.server, "policy", "v1", "Eviction", "io.k8s.api.policy.v1.Eviction");
+    let definition = "io.k8s.api.policy.v1.Eviction";
+    let form = Form::named(&scope.server, "policy", version_of(&raw), "Eviction", definition);
     let mut eviction = form.decode(&scope.ctx, raw, options.field_validation)?;
     ensure_namespace(&mut eviction, scope.namespace())?;
     if eviction["metadata"]["name"] != scope.name() {
@@ -23,4 +26,18 @@ pub(super) async fn evict(scope: &mut Scope, input: Input) -> Result<Answer, Sta
     let registry = &scope.server.registry;
     registry.evict(&scope.ctx, scope.namespace(), scope.name(), &eviction, &validating).await?;
     Ok(Answer::Status(Status::success(201)))
+}
+
+/// Both versions of an Eviction are acceptable though only one is served (`AcceptsGroupVersion`): old clients ask for
+/// the resource's version and send their own.
+fn version_of(raw: &Raw) -> &'static str {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct TypeMeta {
+        api_version: String,
+    }
+    let Raw::Bytes(body, _) = raw else { return "v1" };
+    let is_old =
+        serde_json::from_slice(body).is_ok_and(|meta: TypeMeta| meta.api_version == "policy/v1beta1");
+    if is_old { "v1beta1" } else { "v1" }
 }

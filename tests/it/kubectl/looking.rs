@@ -1,10 +1,11 @@
 //! `kubectl get` in all its forms, `describe`, `explain`, discovery.
 
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 
 use super::NGINX;
-use crate::support::with_each_kubectl;
+use crate::support::{Kubectl, PATIENCE, with_each_kubectl};
 
 #[test]
 fn get_shows_tables_trees_and_paths() {
@@ -27,10 +28,9 @@ fn get_shows_tables_trees_and_paths() {
         assert_eq!(running.lines().count(), 2);
         let bad = kubectl.fails("get pods --field-selector spec.nowhere=1");
         assert!(bad.contains("field label not supported: spec.nowhere"), "{bad}");
-        let sorted = kubectl.ok("get pods --sort-by=.metadata.name -o name");
-        let mut names: Vec<&str> = sorted.lines().collect();
-        names.sort_unstable();
-        assert_eq!(names.join("\n") + "\n", sorted);
+        let sorted =
+            kubectl.ok("get namespaces --sort-by=.metadata.name -o jsonpath={.items[*].metadata.name}");
+        assert_eq!(sorted, "default kube-node-lease kube-public kube-system");
         let custom = kubectl.ok("get pods -o custom-columns=N:.spec.containers[0].image --no-headers");
         assert_eq!(custom, "nginx:1.25\nnginx:1.25\n");
         let events = kubectl.until("get events", |text| text.contains("Container started"));
@@ -50,21 +50,49 @@ fn get_shows_tables_trees_and_paths() {
 #[test]
 fn a_watch_shows_what_happens() {
     with_each_kubectl(|_, kubectl| {
-        let mut watch =
-            kubectl.command("get pods -w --output-watch-events").stdout(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+        let watch = Watch::start(kubectl, "get pods -w --output-watch-events");
         kubectl.ok("run web --image=nginx");
-        let mut wait_for = |words: &[&str]| {
-            let fits = |line: &String| words.iter().all(|word| line.contains(word));
-            assert!(lines.by_ref().map_while(Result::ok).any(|line| fits(&line)), "no {words:?}");
-        };
-        wait_for(&["ADDED", "web"]);
-        wait_for(&["MODIFIED", "web", "1/1", "Running"]);
+        watch.wait_for(&["web", "1/1", "Running"]);
+        kubectl.ok("label pod web tier=front");
+        watch.wait_for(&["MODIFIED", "web"]);
         kubectl.ok("delete pod web --wait=false");
-        wait_for(&["DELETED", "web"]);
-        watch.kill().unwrap();
-        watch.wait().unwrap();
+        watch.wait_for(&["DELETED", "web"]);
     });
+}
+
+/// A kubectl that goes on printing, read line by line. Ended when dropped.
+struct Watch {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Watch {
+    fn start(kubectl: &Kubectl, line: &str) -> Watch {
+        let mut child = kubectl.command(line).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            output.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok())
+        });
+        Watch { child, lines }
+    }
+
+    fn wait_for(&self, words: &[&str]) {
+        let fits = |line: String| words.iter().all(|word| line.contains(word));
+        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
+            if fits(line) {
+                return;
+            }
+        }
+        panic!("the watch never printed {words:?}");
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 #[test]
