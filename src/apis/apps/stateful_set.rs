@@ -145,8 +145,8 @@ fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
     };
     if !equal(&rest(new), &rest(old)) {
         let words = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
-            'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are \
-            forbidden";
+            'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and \
+            'minReadySeconds' are forbidden";
         errors.forbidden("spec", words);
     }
 }

@@ -87,12 +87,13 @@ pub fn workload_selector(selector: &Field, kind: &str, errors: &mut FieldErrors)
     }
 }
 
-/// The labels of a workload's template must be what it selects; an empty selector is reported elsewhere.
+/// The labels of a workload's template must be what it selects, which is nothing when the selector is missing; an
+/// empty one is reported elsewhere.
 pub fn selected_template(selector: &Field, template: &Field, errors: &mut FieldErrors) {
     let labels = template.child("metadata.labels");
     let map = tree::string_map(template.value, "metadata.labels");
-    // A missing selector selects nothing, but says so already.
-    if selector.is_set() && !is_empty(selector) && selects(selector, &map) == Some(false) {
+    let is_judged = !selector.is_set() || !is_empty(selector);
+    if is_judged && selects(selector, &map) == Some(false) {
         labels.invalid("`selector` does not match template `labels`", errors);
     }
 }
