@@ -5,6 +5,9 @@
 //! up by `definitions.rs`:
 //! - `definitions.facts`: compact JSON without descriptions, read when a kind is first decoded or patched;
 //! - `definitions.published`: one gzip a definition, read only when OpenAPI documents are made.
+//!
+//! And for `apimachinery::protobuf`, which reads it when the first such body arrives, `protobuf.gz`: the
+//! numbers of the fields as they stand in the manifests.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,6 +24,9 @@ use serde_json::{Map, Value, json};
 #[path = "build/kinds.rs"]
 mod kinds;
 
+/// The numbers of the fields in protobuf: no part of the overlay.
+const PROTOBUF: &str = "protobuf.tsv";
+
 /// Facts with this prefix are for our own decoder and are not published.
 const PRIVATE: &str = "x-kubarium-";
 
@@ -35,7 +41,10 @@ fn main() {
     for file in overlay_files() {
         apply_overlay(&mut definitions, &file);
     }
-    write_out(&definitions, Path::new(&env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")));
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    write_out(&definitions, &out);
+    let numbers = fs::read(Path::new("manifests/schemas").join(PROTOBUF)).expect("the table is there");
+    fs::write(out.join("protobuf.gz"), gzip(&numbers)).expect("OUT_DIR can be written");
 }
 
 /// Collects kinds; every type that they mention is gathered by the generator.
@@ -145,6 +154,7 @@ fn overlay_files() -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = folder
         .map(|entry| entry.expect("manifests/schemas can be listed").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "tsv"))
+        .filter(|path| !path.ends_with(PROTOBUF))
         .collect();
     files.sort();
     files

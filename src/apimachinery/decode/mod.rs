@@ -1,9 +1,9 @@
 //! Decoding: a request body in, the object as upstream's typed decoding would hold it out. Pure data.
 //!
-//! In comes JSON or YAML and the kind that the path asks for. Out comes the object with unknown fields
-//! dropped and every value in canonical form, the strict errors (unknown and duplicate fields), or the one
-//! error that makes the body useless, in upstream's words. Not here: defaulting, validation, which kinds
-//! are served.
+//! In comes JSON, YAML or protobuf and the kind that the path asks for. Out comes the object with unknown
+//! fields dropped and every value in canonical form, the strict errors (unknown and duplicate fields), or
+//! the one error that makes the body useless, in upstream's words. Not here: defaulting, validation, which
+//! kinds are served.
 //!
 //! The road is one pass over the bytes: a serde visitor that carries the schema and the path builds the
 //! tree, so that nothing is kept that the kind does not have. Only a body that fails is looked at twice,
@@ -24,6 +24,7 @@ mod tests;
 use serde::de::DeserializeSeed;
 use serde_json::{Map, Value};
 
+use crate::apimachinery::protobuf;
 use crate::apimachinery::schema::Schema;
 use context::Context;
 pub use refusal::DecodeError;
@@ -36,6 +37,8 @@ pub enum Format {
     Json,
     /// `application/yaml`.
     Yaml,
+    /// `application/vnd.kubernetes.protobuf`; of built-in kinds only.
+    Protobuf,
 }
 
 /// What a body is expected to be.
@@ -80,6 +83,7 @@ pub fn decode(target: &Target, body: &[u8], format: Format) -> Result<Decoded, D
             let value = value.map_err(|error| refusal::unrecognized(target, &error.to_string(), body))?;
             finish(target, context, value, body)
         }
+        Format::Protobuf => decode_protobuf(target, body),
     }
 }
 
@@ -114,6 +118,20 @@ pub(crate) fn decode_plain(schema: &Schema, body: &[u8]) -> Result<(Value, Vec<S
         Some(error) => Err(error),
         None => Ok((value, context.strict_errors)),
     }
+}
+
+/// The name on the envelope decides whether the message in it is read at all.
+fn decode_protobuf(target: &Target, body: &[u8]) -> Result<Decoded, DecodeError> {
+    let envelope =
+        protobuf::open(body).map_err(|error| refusal::unrecognized(target, &error.to_string(), body))?;
+    let name = [("apiVersion", envelope.api_version), ("kind", envelope.kind)];
+    let name = name.into_iter().map(|(field, value)| (field.to_owned(), value.into())).collect();
+    let context = Context::new(target.typed);
+    refusal::check_kind(target, &name, &context, body)?;
+    let value = protobuf::decode(target.schema, envelope.raw).map_err(|error| {
+        refusal::cannot_be_handled(target, target.kind, target.version, &error.to_string())
+    })?;
+    decode_tree(target, value, context)
 }
 
 fn decode_json(target: &Target, body: &[u8]) -> Result<Decoded, DecodeError> {

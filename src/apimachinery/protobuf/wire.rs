@@ -1,81 +1,99 @@
-//! The wire format of protobuf: numbers of fields, and what stands behind them.
+//! Protobuf's wire format: numbered values, one after the other (gogo's `Unmarshal` and `skip`).
 
-use super::Malformed;
+use super::error::Error;
 
-/// What stands behind a field's number.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Wire<'a> {
-    /// An integer or a boolean.
+/// One value as it lies in a message.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Raw<'a> {
     Varint(u64),
-    /// A double.
     Fixed64(u64),
-    /// A string, bytes, or a message.
     Bytes(&'a [u8]),
-    /// Nothing that Kubernetes uses.
     Fixed32,
+    Group,
 }
 
-impl<'a> Wire<'a> {
-    /// What a string, bytes or a message holds.
-    pub fn bytes(self) -> Result<&'a [u8], Malformed> {
-        match self {
-            Wire::Bytes(bytes) => Ok(bytes),
-            _ => Err(wrong_type()),
-        }
-    }
-
-    /// An integer; negative ones are written as their two's complement.
-    pub fn integer(self) -> Result<i64, Malformed> {
-        match self {
-            Wire::Varint(value) => Ok(value as i64),
-            _ => Err(wrong_type()),
-        }
-    }
-
-    /// A double.
-    pub fn double(self) -> Result<f64, Malformed> {
-        match self {
-            Wire::Fixed64(bits) => Ok(f64::from_bits(bits)),
-            _ => Err(wrong_type()),
-        }
-    }
-}
-
-/// Reads the fields of one message.
+/// Reads the values of one message.
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
+    /// The Go name of the message, for errors.
+    message: &'a str,
+}
+
+impl<'a> Raw<'a> {
+    /// The varint of a field of that name.
+    pub(super) fn varint(self, field: &str) -> Result<u64, Error> {
+        match self {
+            Raw::Varint(value) => Ok(value),
+            other => Err(other.wrong(field)),
+        }
+    }
+
+    /// The eight bytes of a field of that name.
+    pub(super) fn fixed64(self, field: &str) -> Result<u64, Error> {
+        match self {
+            Raw::Fixed64(value) => Ok(value),
+            other => Err(other.wrong(field)),
+        }
+    }
+
+    /// The text, bytes or message of a field of that name.
+    pub(super) fn bytes(self, field: &str) -> Result<&'a [u8], Error> {
+        match self {
+            Raw::Bytes(bytes) => Ok(bytes),
+            other => Err(other.wrong(field)),
+        }
+    }
+
+    /// Go reads strings as they come; JSON has no other than UTF-8.
+    pub(super) fn text(self, field: &str) -> Result<String, Error> {
+        Ok(String::from_utf8_lossy(self.bytes(field)?).into_owned())
+    }
+
+    fn wrong(self, field: &str) -> Error {
+        let wire_type = match self {
+            Raw::Varint(_) => 0,
+            Raw::Fixed64(_) => 1,
+            Raw::Bytes(_) => 2,
+            Raw::Group => 3,
+            Raw::Fixed32 => 5,
+        };
+        Error::WrongWireType { wire_type, field: go_field(field) }
+    }
+}
+
+/// The Go name of a field: its JSON name, exported.
+fn go_field(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 impl<'a> Reader<'a> {
-    /// Over the bytes of a message.
-    pub fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { rest: bytes }
+    pub(super) fn new(bytes: &'a [u8], message: &'a str) -> Reader<'a> {
+        Reader { rest: bytes, message }
     }
 
-    fn field(&mut self) -> Result<(u32, Wire<'a>), Malformed> {
-        let tag = self.varint()?;
-        let number = u32::try_from(tag >> 3).map_err(|_| unexpected_end())?;
-        let wire = match tag & 7 {
-            0 => Wire::Varint(self.varint()?),
-            1 => {
-                let bytes = self.take(8)?.try_into().expect("eight bytes were taken");
-                Wire::Fixed64(u64::from_le_bytes(bytes))
-            }
-            2 => {
-                let length = usize::try_from(self.varint()?).map_err(|_| unexpected_end())?;
-                Wire::Bytes(self.take(length)?)
-            }
-            5 => {
-                self.take(4)?;
-                Wire::Fixed32
-            }
-            other => return Err(Malformed(format!("proto: illegal wireType {other}"))),
+    pub(super) fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// The next value and its number; None at the end.
+    pub(super) fn next(&mut self) -> Result<Option<(u32, Raw<'a>)>, Error> {
+        if self.is_at_end() {
+            return Ok(None);
+        }
+        let (number, wire_type) = self.tag()?;
+        if wire_type == 4 {
+            return Err(Error::EndGroup(self.message.to_owned()));
+        }
+        let Ok(positive @ 1..) = u32::try_from(number) else {
+            return Err(Error::IllegalTag { message: self.message.to_owned(), number, wire_type });
         };
-        Ok((number, wire))
+        Ok(Some((positive, self.value(wire_type)?)))
     }
 
-    fn varint(&mut self) -> Result<u64, Malformed> {
-        let mut value = 0u64;
+    /// A number as it stands, in a packed list.
+    pub(super) fn varint(&mut self) -> Result<u64, Error> {
+        let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.take(1)?[0];
             value |= u64::from(byte & 0x7f) << shift;
@@ -83,35 +101,60 @@ impl<'a> Reader<'a> {
                 return Ok(value);
             }
         }
-        Err(Malformed("proto: integer overflow".into()))
+        Err(Error::IntegerOverflow)
     }
 
-    fn take(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self.rest.split_at_checked(length).ok_or_else(unexpected_end)?;
+    /// Eight bytes as they stand, in a packed list.
+    pub(super) fn fixed64(&mut self) -> Result<u64, Error> {
+        let bytes = self.take(8)?.try_into().expect("eight were taken");
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// The field number is an `int32` in gogo's decoders, whatever does not fit is cut off.
+    fn tag(&mut self) -> Result<(i32, u8), Error> {
+        let tag = self.varint()?;
+        Ok(((tag >> 3) as i32, (tag & 7) as u8))
+    }
+
+    fn value(&mut self, wire_type: u8) -> Result<Raw<'a>, Error> {
+        Ok(match wire_type {
+            0 => Raw::Varint(self.varint()?),
+            1 => Raw::Fixed64(self.fixed64()?),
+            2 => {
+                let length = i64::try_from(self.varint()?).map_err(|_| Error::NegativeLength)?;
+                Raw::Bytes(self.take(usize::try_from(length).map_err(|_| Error::UnexpectedEnd)?)?)
+            }
+            3 => {
+                self.skip_group()?;
+                Raw::Group
+            }
+            4 => return Err(Error::UnexpectedEndGroup),
+            5 => {
+                self.take(4)?;
+                Raw::Fixed32
+            }
+            other => return Err(Error::IllegalWireType(other)),
+        })
+    }
+
+    /// To the end of a group that has begun, groups in it included; without recursion, so any depth will do.
+    fn skip_group(&mut self) -> Result<(), Error> {
+        let mut open = 1_usize;
+        while open > 0 {
+            match self.tag()?.1 {
+                3 => open += 1,
+                4 => open -= 1,
+                wire_type => {
+                    self.value(wire_type)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'a [u8], Error> {
+        let (taken, rest) = self.rest.split_at_checked(length).ok_or(Error::UnexpectedEnd)?;
         self.rest = rest;
         Ok(taken)
     }
-}
-
-impl<'a> Iterator for Reader<'a> {
-    type Item = Result<(u32, Wire<'a>), Malformed>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let field = self.field();
-        if field.is_err() {
-            self.rest = &[];
-        }
-        Some(field)
-    }
-}
-
-fn unexpected_end() -> Malformed {
-    Malformed("unexpected EOF".into())
-}
-
-fn wrong_type() -> Malformed {
-    Malformed("proto: wrong wireType for a field".into())
 }

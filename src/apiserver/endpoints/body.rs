@@ -68,8 +68,7 @@ impl Input {
         if bytes.is_empty() {
             return Ok(None);
         }
-        let form = form(headers)?;
-        Ok(Some(form(bytes)))
+        Ok(Some(Raw::Bytes(bytes, format(headers)?)))
     }
 
     /// All of it, with how it is written.
@@ -80,17 +79,17 @@ impl Input {
         if let Input::Decoded(value) = self {
             return Ok(Raw::Tree(value));
         }
-        let form = form(headers)?;
-        Ok(form(self.bytes(headers).await?))
+        let format = format(headers)?;
+        Ok(Raw::Bytes(self.bytes(headers).await?, format))
     }
 }
 
 /// How the body is written; JSON when it does not say.
-fn form(headers: &HeaderMap) -> Result<fn(Bytes) -> Raw, Status> {
+fn format(headers: &HeaderMap) -> Result<Format, Status> {
     match media_type(headers).as_str() {
-        "" | "application/json" => Ok(|bytes| Raw::Bytes(bytes, Format::Json)),
-        "application/yaml" => Ok(|bytes| Raw::Bytes(bytes, Format::Yaml)),
-        protobuf::MEDIA_TYPE => Ok(Raw::Protobuf),
+        "" | "application/json" => Ok(Format::Json),
+        "application/yaml" => Ok(Format::Yaml),
+        protobuf::MEDIA_TYPE => Ok(Format::Protobuf),
         _ => Err(unsupported_media_type(ACCEPTED)),
     }
 }

@@ -1,7 +1,7 @@
 //! delete: one object (`handlers/delete.go`).
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::body::Input;
 use super::form::Raw;
@@ -11,6 +11,7 @@ use super::response::Answer;
 use crate::apimachinery::decode::Format;
 use crate::apimachinery::options::DeleteOptions;
 use crate::apimachinery::protobuf;
+use crate::apimachinery::schema::Schemas;
 use crate::apimachinery::status::Status;
 use crate::apiserver::admission::Operation;
 use crate::apiserver::registry::Deleted;
@@ -30,7 +31,7 @@ const RETURN_DELETED_OBJECT: [(&str, &str); 11] = [
     ("storage.k8s.io", "csinodes"),
 ];
 
-const OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
+const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 
 /// Deletes it, or begins to: then the answer is the object as it waits.
 pub(super) async fn delete(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
@@ -66,23 +67,31 @@ pub(super) async fn delete_options(scope: &mut Scope, input: Input) -> Result<De
 }
 
 async fn body(scope: &Scope, input: Input) -> Result<Option<Value>, Status> {
-    let fault = |error| Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"));
     match input.read_if_any(&scope.headers).await? {
         None => Ok(None),
         Some(Raw::Tree(tree)) => Ok(Some(tree)),
-        Some(Raw::Protobuf(bytes)) => {
-            let options = protobuf::decode(&bytes, "DeleteOptions", OPTIONS);
-            options.map(Some).map_err(|error| Status::bad_request(error.to_string()))
-        }
-        Some(Raw::Bytes(bytes, format)) => parse(&bytes, format).map(Some).map_err(fault),
+        Some(Raw::Bytes(bytes, format)) => parse(&bytes, format).map(Some).map_err(Status::bad_request),
     }
 }
 
 fn parse(bytes: &Bytes, format: Format) -> Result<Value, String> {
+    let fault = |error: String| format!("couldn't get version/kind; json parse error: {error}");
     match format {
-        Format::Json => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
-        Format::Yaml => serde_yaml::from_slice(bytes).map_err(|error| error.to_string()),
+        Format::Json => serde_json::from_slice(bytes).map_err(|error| fault(error.to_string())),
+        Format::Yaml => serde_yaml::from_slice(bytes).map_err(|error| fault(error.to_string())),
+        Format::Protobuf => parse_protobuf(bytes).map_err(|error| error.to_string()),
     }
+}
+
+/// Options are registered in every group and version, so only the kind counts.
+fn parse_protobuf(bytes: &[u8]) -> Result<Value, protobuf::Error> {
+    let envelope = protobuf::open(bytes)?;
+    let mut tree = match &*envelope.kind {
+        "" | "DeleteOptions" => protobuf::decode(Schemas::reference(DELETE_OPTIONS), envelope.raw)?,
+        _ => Value::Object(Map::new()),
+    };
+    tree["kind"] = envelope.kind.into();
+    Ok(tree)
 }
 
 fn read(tree: Value) -> Result<DeleteOptions, Status> {

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::Endpoints;
+use super::negotiation::unsupported_media_type;
 use super::query::FieldValidation;
 use crate::apimachinery::decode::{self, DecodeError, Decoded, Format, Target};
 use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::protobuf;
 use crate::apimachinery::schema::{self, Schema};
 use crate::apimachinery::status::Status;
 use crate::apis::kind::Kind;
@@ -21,7 +21,6 @@ use crate::apiserver::request::RequestContext;
 pub(super) struct Form {
     group_version: GroupVersion,
     kind: Arc<str>,
-    definition: Arc<str>,
     /// None for a custom kind: its objects are taken as they are.
     schema: Option<Arc<Schema>>,
     defaults: fn(&mut Value),
@@ -32,8 +31,6 @@ pub(super) struct Form {
 pub(super) enum Raw {
     /// From a socket.
     Bytes(Bytes, Format),
-    /// From a socket, in protobuf.
-    Protobuf(Bytes),
     /// From a caller in this process: a tree, trusted to be of the kind.
     Tree(Value),
 }
@@ -45,7 +42,6 @@ impl Form {
         Form {
             group_version: kind.group_version.clone(),
             kind: kind.kind.clone(),
-            definition: kind.definition.clone(),
             schema,
             defaults: kind.defaults,
             scheme: server.scheme.clone(),
@@ -57,7 +53,6 @@ impl Form {
         Form {
             group_version: GroupVersion::new(group, version),
             kind: kind.into(),
-            definition: definition.into(),
             schema: server.schemas.get(definition),
             defaults: |_| (),
             scheme: server.scheme.clone(),
@@ -67,7 +62,8 @@ impl Form {
     /// The object in a body, without `apiVersion` and `kind`.
     ///
     /// # Errors
-    /// 400 for what is no object of the kind, and for unknown fields where that is asked for.
+    /// 415 for protobuf of a custom kind; 400 for what is no object of the kind, and for unknown fields where
+    /// that is asked for.
     pub fn decode(
         &self,
         ctx: &RequestContext,
@@ -76,8 +72,12 @@ impl Form {
     ) -> Result<Value, Status> {
         let mut value = match raw {
             Raw::Tree(value) => value,
-            raw => self.with_target(|target| {
-                let decoded = self.decode_bytes(target, &raw)?;
+            Raw::Bytes(_, Format::Protobuf) if self.schema.is_none() => {
+                return Err(unsupported_media_type("application/json, application/yaml"));
+            }
+            Raw::Bytes(body, format) => self.with_target(|target| {
+                let decoded = decode::decode(target, &body, format);
+                let decoded = decoded.map_err(|error| Status::bad_request(error.to_string()))?;
                 let errors = &decoded.strict_errors;
                 if validation == FieldValidation::Strict && !errors.is_empty() {
                     return Err(Status::bad_request(DecodeError::strict(target, errors).to_string()));
@@ -88,19 +88,6 @@ impl Form {
         };
         strip_type(&mut value);
         Ok(value)
-    }
-
-    fn decode_bytes(&self, target: &Target, raw: &Raw) -> Result<Decoded, Status> {
-        let refused = |error: DecodeError| Status::bad_request(error.to_string());
-        match raw {
-            Raw::Bytes(body, format) => decode::decode(target, body, *format).map_err(refused),
-            Raw::Protobuf(body) => {
-                let tree = protobuf::decode(body, &self.kind, &self.definition);
-                let tree = tree.map_err(|error| Status::bad_request(error.to_string()))?;
-                decode::decode_value(target, tree).map_err(refused)
-            }
-            Raw::Tree(tree) => decode::decode_value(target, tree.clone()).map_err(refused),
-        }
     }
 
     /// A tree that a patch made, read as the kind.

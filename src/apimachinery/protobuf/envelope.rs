@@ -1,0 +1,55 @@
+//! The envelope of every message: the magic, and `runtime.Unknown`, which says what is in it.
+
+use super::error::Error;
+use super::wire::Reader;
+
+/// `k8s` and a zero: what tells Kubernetes' protobuf from any other bytes.
+pub(super) const MAGIC: &[u8] = b"k8s\0";
+
+/// An opened body: `runtime.Unknown`.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Envelope<'a> {
+    /// `typeMeta.apiVersion`; may be empty.
+    pub api_version: String,
+    /// `typeMeta.kind`; may be empty.
+    pub kind: String,
+    /// The message.
+    pub raw: &'a [u8],
+}
+
+/// Opens a body.
+///
+/// # Errors
+/// Without the magic, with nothing after it, or with a broken envelope.
+pub fn open(body: &[u8]) -> Result<Envelope<'_>, Error> {
+    if body.is_empty() {
+        return Err(Error::Empty);
+    }
+    let unknown = body.strip_prefix(MAGIC).ok_or(Error::NoPrefix)?;
+    if unknown.is_empty() {
+        return Err(Error::EmptyBody);
+    }
+    let mut envelope = Envelope::default();
+    let mut reader = Reader::new(unknown, "Unknown");
+    while let Some((number, value)) = reader.next()? {
+        match number {
+            1 => type_meta(&mut envelope, value.bytes("typeMeta")?)?,
+            2 => envelope.raw = value.bytes("raw")?,
+            // The encoding and type of the content: upstream's decoder does not ask for them either.
+            _ => {}
+        }
+    }
+    Ok(envelope)
+}
+
+fn type_meta(envelope: &mut Envelope, message: &[u8]) -> Result<(), Error> {
+    let mut reader = Reader::new(message, "TypeMeta");
+    while let Some((number, value)) = reader.next()? {
+        match number {
+            1 => envelope.api_version = value.text("apiVersion")?,
+            2 => envelope.kind = value.text("kind")?,
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! Decodes a message by the schema of its type and the numbers of its fields.
+
+use serde_json::{Map, Value};
+
+use super::error::Error;
+use super::numbers::{self, Field, Message};
+use super::wire::{Raw, Reader};
+use super::{json_schema, scalar};
+use crate::apimachinery::schema::{Schema, Shape, is_dropped};
+
+/// Messages in messages; the deepest of Kubernetes' own have about 20, a JSON body may have 128.
+pub(super) const MAX_DEPTH: usize = 100;
+
+/// Decodes a message of a built-in type: the object without `apiVersion` and `kind`.
+///
+/// # Errors
+/// Bytes that are no message of the type, or a type that has none.
+pub fn decode(schema: &Schema, message: &[u8]) -> Result<Value, Error> {
+    if numbers::message(definition(schema)).is_none() {
+        return Err(Error::NotMarshalable(schema.go_type()));
+    }
+    let mut object = Map::new();
+    merge_struct(schema, message, &mut object, MAX_DEPTH)?;
+    Ok(Value::Object(object))
+}
+
+/// Reads a message into an object. One that comes in parts is merged, as protobuf wants it.
+fn merge_struct(
+    schema: &Schema,
+    bytes: &[u8],
+    object: &mut Map<String, Value>,
+    depth: usize,
+) -> Result<(), Error> {
+    if let Some(message) = numbers::message(definition(schema)) {
+        merge_fields(schema, message, bytes, object, depth)?;
+    }
+    object.retain(|name, value| schema.property(name).is_some_and(|field| !is_dropped(field, value)));
+    Ok(())
+}
+
+fn merge_fields(
+    schema: &Schema,
+    message: &Message,
+    bytes: &[u8],
+    object: &mut Map<String, Value>,
+    depth: usize,
+) -> Result<(), Error> {
+    let depth = depth.checked_sub(1).ok_or(Error::TooDeep)?;
+    let mut reader = Reader::new(bytes, schema.go_struct());
+    while let Some((number, raw)) = reader.next()? {
+        match message.field(number) {
+            None => {}
+            Some(Field::Inline(inline)) => {
+                merge_fields(schema, inline, raw.bytes(schema.go_struct())?, object, depth)?;
+            }
+            Some(Field::Named(name)) => {
+                let Some(field) = schema.property(name) else { continue };
+                let before = object.remove(&**name).unwrap_or_default();
+                object.insert(name.to_string(), merge_value(field, name, raw, before, depth)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads one value of a field; `before` is what the field holds already.
+pub(super) fn merge_value(
+    schema: &Schema,
+    name: &str,
+    raw: Raw,
+    before: Value,
+    depth: usize,
+) -> Result<Value, Error> {
+    Ok(match &schema.resolve().shape {
+        Shape::List(items) => Value::Array(push(items, name, raw, before, depth)?),
+        Shape::Map(values) => Value::Object(put(values, name, raw, before, depth)?),
+        Shape::Object(_) => {
+            let mut object = into_object(before);
+            merge_struct(schema, raw.bytes(name)?, &mut object, depth)?;
+            Value::Object(object)
+        }
+        Shape::Free => free(schema, name, raw.bytes(name)?, depth)?,
+        shape => scalar::read(shape, name, raw)?,
+    })
+}
+
+fn into_object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
+}
+
+/// An element more, or several where numbers are packed.
+pub(super) fn push(
+    items: &Schema,
+    name: &str,
+    raw: Raw,
+    before: Value,
+    depth: usize,
+) -> Result<Vec<Value>, Error> {
+    let mut list = match before {
+        Value::Array(list) => list,
+        _ => Vec::new(),
+    };
+    let shape = &items.resolve().shape;
+    match (shape, raw) {
+        (_, Raw::Bytes(packed)) if scalar::is_packable(shape) => {
+            let mut reader = Reader::new(packed, name);
+            while !reader.is_at_end() {
+                list.push(scalar::read(shape, name, scalar::packed(shape, &mut reader)?)?);
+            }
+        }
+        _ => list.push(merge_value(items, name, raw, Value::Null, depth)?),
+    }
+    Ok(list)
+}
+
+/// An entry more: a message of key and value, either of which may be absent when it is zero.
+fn put(
+    values: &Schema,
+    name: &str,
+    raw: Raw,
+    before: Value,
+    depth: usize,
+) -> Result<Map<String, Value>, Error> {
+    let mut map = into_object(before);
+    let (mut key, mut value) = (String::new(), None);
+    let mut entry = Reader::new(raw.bytes(name)?, name);
+    while let Some((number, raw)) = entry.next()? {
+        match number {
+            1 => key = raw.text(name)?,
+            2 => value = Some(map_value(values, name, raw, depth)?),
+            _ => {}
+        }
+    }
+    let value = value.map_or_else(|| map_value(values, name, Raw::Bytes(b""), depth), Ok);
+    map.insert(key, value.unwrap_or_default());
+    Ok(map)
+}
+
+/// A list in a map is a message of its own with nothing but `items` (`authentication.ExtraValue`).
+fn map_value(values: &Schema, name: &str, raw: Raw, depth: usize) -> Result<Value, Error> {
+    let Shape::List(items) = &values.resolve().shape else {
+        return merge_value(values, name, raw, Value::Null, depth);
+    };
+    let mut list = Value::Array(Vec::new());
+    let mut reader = Reader::new(raw.bytes(name)?, name);
+    while let Some((number, raw)) = reader.next()? {
+        if number == 1 {
+            list = Value::Array(push(items, name, raw, list, depth)?);
+        }
+    }
+    Ok(list)
+}
+
+/// What takes any JSON: JSON in bytes, or one of the choices in the schema of a CustomResourceDefinition.
+fn free(schema: &Schema, name: &str, bytes: &[u8], depth: usize) -> Result<Value, Error> {
+    match definition(schema).strip_prefix(json_schema::PREFIX) {
+        Some(choice) if choice != "JSON" => json_schema::read(choice, name, bytes, depth),
+        _ => scalar::json(name, bytes),
+    }
+}
+
+/// The published name of a type; empty where it has none.
+pub(super) fn definition(schema: &Schema) -> &str {
+    schema.resolve().facts().name.as_deref().unwrap_or_default()
+}

@@ -1,0 +1,101 @@
+//! Values without fields of their own in JSON: scalars, and the messages that JSON writes as scalars.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use chrono::DateTime;
+use serde_json::{Number, Value};
+
+use super::error::Error;
+use super::wire::{Raw, Reader};
+use crate::apimachinery::schema::Shape;
+use crate::apimachinery::time::{Time, rfc3339, rfc3339_micro};
+
+/// Reads a scalar of a field of that name.
+pub(super) fn read(shape: &Shape, name: &str, raw: Raw) -> Result<Value, Error> {
+    Ok(match shape {
+        Shape::String => raw.text(name)?.into(),
+        Shape::Bytes => STANDARD.encode(raw.bytes(name)?).into(),
+        Shape::Boolean => (raw.varint(name)? != 0).into(),
+        Shape::Integer32 => (raw.varint(name)? as i32).into(),
+        Shape::Integer64 => (raw.varint(name)? as i64).into(),
+        Shape::Number => Number::from_f64(f64::from_bits(raw.fixed64(name)?)).into(),
+        Shape::Quantity => quantity(name, raw.bytes(name)?)?,
+        Shape::IntOrString => int_or_string(name, raw.bytes(name)?)?,
+        Shape::Time => timestamp(name, raw.bytes(name)?)?.map_or(Value::Null, |time| rfc3339(time).into()),
+        Shape::MicroTime => {
+            timestamp(name, raw.bytes(name)?)?.map_or(Value::Null, |time| rfc3339_micro(time).into())
+        }
+        Shape::Free | Shape::Reference(_) | Shape::Object(_) | Shape::Map(_) | Shape::List(_) => Value::Null,
+    })
+}
+
+/// Whether protobuf may write several values of a list as one run of bytes.
+pub(super) fn is_packable(shape: &Shape) -> bool {
+    matches!(shape, Shape::Boolean | Shape::Integer32 | Shape::Integer64 | Shape::Number)
+}
+
+/// The next value of such a run.
+pub(super) fn packed<'a>(shape: &Shape, run: &mut Reader<'a>) -> Result<Raw<'a>, Error> {
+    match shape {
+        Shape::Number => run.fixed64().map(Raw::Fixed64),
+        _ => run.varint().map(Raw::Varint),
+    }
+}
+
+/// JSON in the bytes of a message: `RawExtension`, `FieldsV1`, `apiextensions.JSON`.
+pub(super) fn json(name: &str, message: &[u8]) -> Result<Value, Error> {
+    let mut value = Value::Null;
+    let mut reader = Reader::new(message, name);
+    while let Some((number, raw)) = reader.next()? {
+        if number == 1 {
+            let bytes = raw.bytes(name)?;
+            if !bytes.is_empty() {
+                value = serde_json::from_slice(bytes).map_err(|error| Error::Json(error.to_string()))?;
+            }
+        }
+    }
+    Ok(value)
+}
+
+fn quantity(name: &str, message: &[u8]) -> Result<Value, Error> {
+    let mut text = String::new();
+    let mut reader = Reader::new(message, name);
+    while let Some((number, raw)) = reader.next()? {
+        if number == 1 {
+            text = raw.text(name)?;
+        }
+    }
+    Ok(if text.is_empty() { "0".into() } else { text.into() })
+}
+
+fn int_or_string(name: &str, message: &[u8]) -> Result<Value, Error> {
+    let (mut is_text, mut number, mut text) = (false, 0, String::new());
+    let mut reader = Reader::new(message, name);
+    while let Some((field, raw)) = reader.next()? {
+        match field {
+            1 => is_text = raw.varint("type")? == 1,
+            2 => number = raw.varint("intVal")? as i32,
+            3 => text = raw.text("strVal")?,
+            _ => {}
+        }
+    }
+    Ok(if is_text { text.into() } else { number.into() })
+}
+
+/// `metav1.Timestamp`; the first second of 1970 is how a time that was never set is written.
+fn timestamp(name: &str, message: &[u8]) -> Result<Option<Time>, Error> {
+    let (mut seconds, mut nanos) = (0, 0);
+    let mut reader = Reader::new(message, name);
+    while let Some((number, raw)) = reader.next()? {
+        match number {
+            1 => seconds = raw.varint("seconds")? as i64,
+            2 => nanos = raw.varint("nanos")? as i32,
+            _ => {}
+        }
+    }
+    if (seconds, nanos) == (0, 0) {
+        return Ok(None);
+    }
+    let nanos = u32::try_from(nanos).unwrap_or_default();
+    DateTime::from_timestamp(seconds, nanos).map(Some).ok_or(Error::Time(seconds))
+}
