@@ -1,8 +1,8 @@
 //! Time for one cluster: real, or stepped by hand in a test. Nothing else reads or waits for time.
 //!
-//! Upstream's `k8s.io/utils/clock`. Kubernetes' components take a clock so that a test can own time; here every
-//! component of a cluster shares one, so that a stepped cluster is deterministic as a whole. Tokio's own paused
-//! time is not used: it is per runtime, and one runtime may hold many clusters.
+//! Upstream's `k8s.io/utils/clock`. Kubernetes' components take a clock so that a test can own time; here
+//! every component of a cluster shares one, so that a stepped cluster is deterministic as a whole. Tokio's
+//! own paused time is not used: it is per runtime, and one runtime may hold many clusters.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -84,8 +84,8 @@ impl Clock {
         self.sleep(deadline.saturating_sub(self.elapsed())).await;
     }
 
-    /// Blocks the calling thread, in real time whatever the clock: for what only the operating system can say when
-    /// it is done, such as another process letting go of a file. Never within a task.
+    /// Blocks the calling thread, in real time whatever the clock: for what only the operating system can say
+    /// when it is done, such as another process letting go of a file. Never within a task.
     pub fn block_thread(&self, duration: Duration) {
         std::thread::sleep(duration);
     }
@@ -116,7 +116,8 @@ impl Clock {
         }
     }
 
-    /// How long until the next sleeper of a stepped clock is due: what a test advances by to let one thing happen.
+    /// How long until the next sleeper of a stepped clock is due: what a test advances by to let one thing
+    /// happen.
     pub fn next_wake(&self) -> Option<Duration> {
         let Source::Stepped(stepped) = &self.source else { return None };
         let mut state = stepped.lock();

@@ -1,9 +1,9 @@
 //! `Cluster`: the composition root. Builds one cluster from a `Config`; the only file that knows every room.
 //! Next: apiserver/server.rs
 //!
-//! The order is that of a real control plane: the store, the apiserver on it, the objects that every cluster starts
-//! with (applied through the API), then the components, each a client in its own name, and last the port. Whatever
-//! is started here belongs to the `Cluster` and ends with it.
+//! The order is that of a real control plane: the store, the apiserver on it, the objects that every cluster
+//! starts with (applied through the API), then the components, each a client in its own name, and last the
+//! port. Whatever is started here belongs to the `Cluster` and ends with it.
 
 pub mod config;
 pub mod manifests;
@@ -18,8 +18,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tokio::net::TcpListener;
-
 use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiService, InProcessUser};
@@ -27,7 +25,7 @@ use crate::apis::scheme::Scheme;
 use crate::apiserver::config::ApiserverConfig;
 use crate::apiserver::handler_chain::Apiserver;
 use crate::apiserver::registry::Registry;
-use crate::apiserver::server::{Server, Tls};
+use crate::apiserver::server::{self, Server, Tls};
 use crate::apiserver::storage::Storage;
 use crate::apiserver::storage::store::Store;
 use crate::client_go::client::Client;
@@ -122,8 +120,8 @@ impl Cluster {
         Client::new(self.service.clone(), admin, self.clock.clone(), self.flow.clone())
     }
 
-    /// The apiserver as a service: `http::Request` to `http::Response`, in the name of an administrator. A stock
-    /// `kube::Client` can be made of it.
+    /// The apiserver as a service: `http::Request` to `http::Response`, in the name of an administrator. A
+    /// stock `kube::Client` can be made of it.
     pub fn service(&self) -> ApiService {
         let admin = InProcessUser(Arc::new(UserInfo::authenticated(ADMIN, &[MASTERS])));
         let service = self.service.clone();
@@ -183,8 +181,8 @@ impl Cluster {
         self.running.start(name)
     }
 
-    /// Ends it in order: the components, then the port, then the store. Dropping a cluster ends it too, but does not
-    /// wait.
+    /// Ends it in order: the components, then the port, then the store. Dropping a cluster ends it too, but
+    /// does not wait.
     pub async fn stop(self) {
         let Cluster { running, server, kv, .. } = self;
         running.stop_all();
@@ -196,7 +194,7 @@ impl Cluster {
 
     async fn listen(&mut self, listen: Listen, authority: &Authority) -> Result<(), StartError> {
         let failed = |error| StartError::Listen(listen.address, error);
-        let listener = TcpListener::bind(listen.address).await.map_err(failed)?;
+        let listener = server::bind(listen.address).await.map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
         let (tls, service) = if listen.tls {
             (Some(self.tls(bound.ip(), authority)?), self.service.clone())

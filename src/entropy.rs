@@ -56,7 +56,8 @@ impl Entropy {
     }
 }
 
-/// Upstream's `rand.SafeEncodeString`: maps each byte to the safe alphabet, as pod template hashes are written.
+/// Upstream's `rand.SafeEncodeString`: maps each byte to the safe alphabet, as pod template hashes are
+/// written.
 pub fn safe_encode(text: &str) -> String {
     text.bytes().map(|byte| char::from(SAFE[usize::from(byte) % SAFE.len()])).collect()
 }

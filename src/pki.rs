@@ -1,7 +1,8 @@
-//! The cluster's certificates: its own authority, and the leaves that it signs (kubeadm's `/etc/kubernetes/pki`).
+//! The cluster's certificates: its own authority, and the leaves that it signs (kubeadm's
+//! `/etc/kubernetes/pki`).
 //!
-//! With a data dir the authority is kept in `DIR/pki` (`ca.crt`, `ca.key` with mode 0600), so that a kubeconfig goes
-//! on working over a restart; without, it lives as long as the process.
+//! With a data dir the authority is kept in `DIR/pki` (`ca.crt`, `ca.key` with mode 0600), so that a
+//! kubeconfig goes on working over a restart; without, it lives as long as the process.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,5 @@
-//! Validation errors of fields (`k8s.io/apimachinery/pkg/util/validation/field`): a path, what is wrong, the value.
+//! Validation errors of fields (`k8s.io/apimachinery/pkg/util/validation/field`): a path, what is wrong, the
+//! value.
 
 use std::fmt;
 

@@ -27,7 +27,8 @@ impl FieldSelector {
         FieldSelector { requirements: vec![requirement] }
     }
 
-    /// Reads the query parameter's form: `spec.nodeName=a,status.phase!=Running`; `\`, `,` and `=` are escaped by `\`.
+    /// Reads the query parameter's form: `spec.nodeName=a,status.phase!=Running`; `\`, `,` and `=` are
+    /// escaped by `\`.
     pub fn parse(text: &str) -> Result<FieldSelector, String> {
         let terms = split_terms(text);
         let requirements: Result<_, _> =

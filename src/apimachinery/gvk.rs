@@ -51,7 +51,8 @@ pub struct GroupVersionKind {
     pub kind: Arc<str>,
 }
 
-/// Upstream's `GroupVersionKind.String()`: `apps/v1, Kind=Deployment`; the core group prints as `/v1, Kind=Pod`.
+/// Upstream's `GroupVersionKind.String()`: `apps/v1, Kind=Deployment`; the core group prints as `/v1,
+/// Kind=Pod`.
 impl fmt::Display for GroupVersionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let GroupVersion { group, version } = &self.group_version;

@@ -1,4 +1,5 @@
-//! Label selectors (`k8s.io/apimachinery/pkg/labels`): the text form of the query parameter and the form in specs.
+//! Label selectors (`k8s.io/apimachinery/pkg/labels`): the text form of the query parameter and the form in
+//! specs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -75,7 +76,8 @@ pub struct LabelSelectorRequirement {
 }
 
 impl LabelSelector {
-    /// `metav1.LabelSelectorAsSelector`; an unknown operator is an error, an empty selector matches everything.
+    /// `metav1.LabelSelectorAsSelector`; an unknown operator is an error, an empty selector matches
+    /// everything.
     pub fn selector(&self) -> Result<Selector, String> {
         let mut selector = Selector::from_labels(&self.match_labels);
         for expression in &self.match_expressions {

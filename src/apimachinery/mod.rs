@@ -1,7 +1,8 @@
 //! apimachinery: what every component agrees on. Pure data, no IO; imports nothing else of ours.
 //!
-//! Upstream's `k8s.io/apimachinery` and the shared types of `k8s.io/api`: the object and its metadata, names of
-//! groups, versions and resources, the `Status` every error becomes, selectors, patches, schemas, quantities.
+//! Upstream's `k8s.io/apimachinery` and the shared types of `k8s.io/api`: the object and its metadata, names
+//! of groups, versions and resources, the `Status` every error becomes, selectors, patches, schemas,
+//! quantities.
 
 pub mod gvk;
 pub mod list;

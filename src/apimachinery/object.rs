@@ -1,9 +1,11 @@
-//! `Object`: one API object as it is stored, cached and sent: its bytes, and the metadata read from them once.
+//! `Object`: one API object as it is stored, cached and sent: its bytes, and the metadata read from them
+//! once.
 //!
-//! The bytes are JSON without `apiVersion` and `kind` (those belong to the version a client asked for, and are
-//! written in front by whoever sends), `metadata` first and `resourceVersion` first in it, so that a revision is
-//! put in by splicing and never by parsing: `{"metadata":{"resourceVersion":"7","name":...},"spec":...}`.
-//! A tree (`serde_json::Value`) exists only while a write is being worked on; readers use views.
+//! The bytes are JSON without `apiVersion` and `kind` (those belong to the version a client asked for, and
+//! are written in front by whoever sends), `metadata` first and `resourceVersion` first in it, so that a
+//! revision is put in by splicing and never by parsing:
+//! `{"metadata":{"resourceVersion":"7","name":...},"spec":...}`. A tree (`serde_json::Value`) exists only
+//! while a write is being worked on; readers use views.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -30,8 +32,8 @@ pub struct Object {
     view: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
-/// The part of `metadata` that machinery reads (`metav1.ObjectMeta`); annotations and managed fields stay in the
-/// bytes.
+/// The part of `metadata` that machinery reads (`metav1.ObjectMeta`); annotations and managed fields stay in
+/// the bytes.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectMeta {

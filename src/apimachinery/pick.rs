@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// The values at `paths` (segments joined by dots) as text; empty where there is none. Booleans and numbers are
-/// written as in JSON; objects and lists have no text.
+/// The values at `paths` (segments joined by dots) as text; empty where there is none. Booleans and numbers
+/// are written as in JSON; objects and lists have no text.
 pub fn pick(json: &[u8], paths: &[&str]) -> Vec<String> {
     let mut values = vec![String::new(); paths.len()];
     let wanted: Vec<(usize, &str)> = paths.iter().copied().enumerate().collect();

@@ -1,4 +1,5 @@
-//! What a list or watch selects by: labels and fields together (`k8s.io/apiserver/pkg/storage.SelectionPredicate`).
+//! What a list or watch selects by: labels and fields together
+//! (`k8s.io/apiserver/pkg/storage.SelectionPredicate`).
 
 use super::fields::FieldSelector;
 use super::labels::Selector;

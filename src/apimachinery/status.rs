@@ -1,4 +1,5 @@
-//! `Status`: what every error becomes (`metav1.Status`, made as `k8s.io/apimachinery/pkg/api/errors` makes it).
+//! `Status`: what every error becomes (`metav1.Status`, made as `k8s.io/apimachinery/pkg/api/errors` makes
+//! it).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

@@ -1,4 +1,5 @@
-//! Watch events (`k8s.io/apimachinery/pkg/watch`): what happened to one object, in the order of the store's log.
+//! Watch events (`k8s.io/apimachinery/pkg/watch`): what happened to one object, in the order of the store's
+//! log.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
-//! The one service that sockets, components and tests call, and what in-process callers may pass instead of JSON.
+//! The one service that sockets, components and tests call, and what in-process callers may pass instead of
+//! JSON.
 //!
-//! Everything here travels in `http::Extensions`, which nothing on a socket can fill, so every filter still runs and
-//! none can be fooled.
+//! Everything here travels in `http::Extensions`, which nothing on a socket can fill, so every filter still
+//! runs and none can be fooled.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -31,8 +32,8 @@ pub struct InProcessUser(pub Arc<UserInfo>);
 #[derive(Clone, Debug)]
 pub struct DecodedBody(pub Value);
 
-/// On a request: the caller takes answers as [`ObjectAnswer`], [`ListAnswer`], [`WatchAnswer`] or [`StatusAnswer`] in the
-/// response's extensions, with an empty body.
+/// On a request: the caller takes answers as [`ObjectAnswer`], [`ListAnswer`], [`WatchAnswer`] or
+/// [`StatusAnswer`] in the response's extensions, with an empty body.
 #[derive(Clone, Copy, Debug)]
 pub struct WantsObjects;
 
@@ -55,8 +56,8 @@ pub struct StatusAnswer(pub Status);
 #[derive(Clone, Debug)]
 pub struct WatchAnswer(pub Arc<std::sync::Mutex<Option<mpsc::Receiver<WatchEvent>>>>);
 
-/// A failure (or a bare success) as an answer: for a caller that [`WantsObjects`] as [`StatusAnswer`], for all
-/// others as JSON; a time to try again goes into `Retry-After`.
+/// A failure (or a bare success) as an answer: for a caller that [`WantsObjects`] as [`StatusAnswer`], for
+/// all others as JSON; a time to try again goes into `Retry-After`.
 pub fn status_response(status: Status, wants_objects: bool) -> ApiResponse {
     let code = http::StatusCode::from_u16(status.code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = http::Response::new(Body::empty());

@@ -1,10 +1,11 @@
-//! Bytes in, bytes out: the only file with a socket and TLS (`k8s.io/apiserver/pkg/server.SecureServingInfo`).
+//! Bytes in, bytes out: the only file with a socket and TLS (`SecureServingInfo` of `k8s.io/apiserver`).
 //! Next: apiserver/handler_chain.rs
 //!
-//! HTTP/1.1 and HTTP/2 over TLS (1.2 and later) or, when told so, without. A client certificate is asked for, not
-//! demanded: whoever has none is authenticated otherwise, or is nobody. Bounds: [`MAX_CONNECTIONS`] at once
-//! (further ones wait in the kernel's backlog), [`HANDSHAKE_TIMEOUT`], [`HEADER_TIMEOUT`], [`MAX_STREAMS`] a
-//! connection. Tokio's own timers are used here, because sockets live in real time whatever the cluster's clock says.
+//! HTTP/1.1 and HTTP/2 over TLS (1.2 and later) or, when told so, without. A client certificate is asked for,
+//! not demanded: whoever has none is authenticated otherwise, or is nobody. Bounds: [`MAX_CONNECTIONS`] at
+//! once (further ones wait in the kernel's backlog), [`HANDSHAKE_TIMEOUT`], [`HEADER_TIMEOUT`],
+//! [`MAX_STREAMS`] a connection. Tokio's own timers are used here, because sockets live in real time whatever
+//! the cluster's clock says.
 
 use std::convert::Infallible;
 use std::io;
@@ -55,6 +56,14 @@ pub struct Server {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     accepting: JoinHandle<()>,
+}
+
+/// Takes a port; 0 is a free one. Nobody is accepted before [`Server::start`].
+///
+/// # Errors
+/// What the system says: it is taken, or not ours to take.
+pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    TcpListener::bind(address).await
 }
 
 impl Server {

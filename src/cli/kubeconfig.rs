@@ -1,7 +1,7 @@
 //! The kubeconfig: a file of its own, or a context among the user's others that is taken out again.
 //!
-//! Files are edited as trees, so that what we do not know stays. Written whole, 0600, under client-go's own lock
-//! file (`FILE.lock`).
+//! Files are edited as trees, so that what we do not know stays. Written whole, 0600, under client-go's own
+//! lock file (`FILE.lock`).
 
 use std::fs;
 use std::io::ErrorKind;
@@ -24,7 +24,8 @@ pub struct Written {
     own_file: bool,
 }
 
-/// Writes the context `name`: to `own` alone if given, else among the user's other contexts, as the current one.
+/// Writes the context `name`: to `own` alone if given, else among the user's other contexts, as the current
+/// one.
 pub fn write(name: &str, own: Option<&Path>, access: &Access) -> Result<Written, Failure> {
     let path = own.map_or_else(users_file, |path| Ok(path.to_owned()))?;
     let own_file = own.is_some();

@@ -1,7 +1,7 @@
 //! The command line: `kubarium up`, `down`, `get`, `trace`, `completion`, `version`.
 //!
-//! Each subcommand is one file. Every flag is also read from the environment as `KUBARIUM_*`. What goes wrong is
-//! said in one line that tells what to do, and the exit code is not 0.
+//! Each subcommand is one file. Every flag is also read from the environment as `KUBARIUM_*`. What goes wrong
+//! is said in one line that tells what to do, and the exit code is not 0.
 
 pub mod up;
 

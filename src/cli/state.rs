@@ -1,7 +1,8 @@
-//! Which clusters run on this machine: a folder with a file per cluster, locked by its process while it lives.
+//! Which clusters run on this machine: a folder with a file per cluster, locked by its process while it
+//! lives.
 //!
-//! The lock, not the process id, says whether a cluster runs: the kernel takes it back however the process ends, and
-//! an id may meanwhile be somebody else's.
+//! The lock, not the process id, says whether a cluster runs: the kernel takes it back however the process
+//! ends, and an id may meanwhile be somebody else's.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

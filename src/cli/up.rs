@@ -1,4 +1,5 @@
-//! `kubarium up`: starts a cluster, applies manifests, shows what happens, and stops cleanly on Ctrl-C or SIGTERM.
+//! `kubarium up`: starts a cluster, applies manifests, shows what happens, and stops cleanly on Ctrl-C or
+//! SIGTERM.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! What every cluster starts with (upstream's post-start hooks): applied through the API, kept when it is there.
+//! What every cluster starts with (upstream's post-start hooks): applied through the API, kept when it is
+//! there.
 
 use std::net::Ipv4Addr;
 use std::path::Path;

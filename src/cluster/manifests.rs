@@ -58,8 +58,8 @@ pub enum IfPresent {
     Patch,
 }
 
-/// Applies a file, or the `.yaml`, `.yml` and `.json` files of a folder in the order of their names. Says what it
-/// did, an object a line, as kubectl does.
+/// Applies a file, or the `.yaml`, `.yml` and `.json` files of a folder in the order of their names. Says
+/// what it did, an object a line, as kubectl does.
 ///
 /// # Errors
 /// The first thing that goes wrong; what was applied before stays.

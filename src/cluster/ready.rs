@@ -15,7 +15,8 @@ use crate::apis::views::meta::is_true;
 use crate::apis::views::node::Node;
 use crate::client_go::client::Client;
 
-/// Waits for what the running components make at the start: the default service account, and nodes that are ready.
+/// Waits for what the running components make at the start: the default service account, and nodes that are
+/// ready.
 ///
 /// # Errors
 /// The server's, when it cannot be watched.

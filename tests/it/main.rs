@@ -2,10 +2,12 @@
 
 mod support;
 
+mod readme;
 mod tidy;
 
 mod apiserver;
 mod controllers;
 mod nodes;
 
+mod cli;
 mod kubectl;

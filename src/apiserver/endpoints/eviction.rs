@@ -28,8 +28,8 @@ pub(super) async fn evict(scope: &mut Scope, input: Input) -> Result<Answer, Sta
     Ok(Answer::Status(Status::success(201)))
 }
 
-/// Both versions of an Eviction are acceptable though only one is served (`AcceptsGroupVersion`): old clients ask for
-/// the resource's version and send their own.
+/// Both versions of an Eviction are acceptable though only one is served (`AcceptsGroupVersion`): old clients
+/// ask for the resource's version and send their own.
 fn version_of(raw: &Raw) -> &'static str {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -1,0 +1,132 @@
+//! The command line: what it does to files and processes, and what it says when something is wrong.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Output;
+
+use crate::support::{Up, command, eventually, kubectls, texts};
+
+/// Runs `kubarium` with a home of its own.
+fn run(home: &Path, arguments: &[&str]) -> Output {
+    command(home).args(arguments).output().unwrap()
+}
+
+/// What a command that must fail says: one line, and an exit code that is not 0.
+fn refusal(home: &Path, arguments: &[&str]) -> String {
+    let output = run(home, arguments);
+    let (out, err) = texts(&output);
+    assert!(!output.status.success(), "{arguments:?} should have failed: {out}");
+    let errors: Vec<&str> = err.lines().filter(|line| line.starts_with("error: ")).collect();
+    assert_eq!(errors.len(), 1, "{arguments:?}: {err}");
+    errors[0].to_owned()
+}
+
+#[test]
+fn what_is_wrong_is_said_in_a_line() {
+    let home = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let file = home.path().join("file");
+    fs::write(&file, "not a folder").unwrap();
+    let below_a_file = file.join("below");
+    let below_a_file = below_a_file.to_str().unwrap();
+    let own = home.path().join("own");
+    let own = own.to_str().unwrap();
+    let cases: &[(&[&str], &str)] = &[
+        (&["up", "--kubeconfig", own, "--listen", &address], "choose another with --listen"),
+        (&["up", "--kubeconfig", own, "--data-dir", below_a_file], below_a_file),
+        (&["up", "--kubeconfig", below_a_file], "choose another with --kubeconfig"),
+        (&["up", "--kubeconfig", own, "--name", "Not A Name"], "use lower-case letters"),
+        (&["up", "--kubeconfig", own, "--stages", below_a_file], "stages"),
+        (&["up", "--kubeconfig", own, "-f", "nowhere.yaml"], "nowhere.yaml"),
+        (&["up", "--listen", "0.0.0.0:0", "--insecure-http"], "lets everybody in"),
+        (&["down"], "no cluster named \"kubarium\" is running"),
+        (&["get", "kubeconfig"], "no cluster named \"kubarium\" is running"),
+        (&["trace", "deployment"], "try: kubarium trace deployment/web"),
+    ];
+    for (arguments, wanted) in cases {
+        let said = refusal(home.path(), arguments);
+        assert!(said.contains(wanted), "{arguments:?}: {said}");
+    }
+    for arguments in [&["up", "--nodes", "many"][..], &["up", "--listen", "nowhere"], &["sideways"]] {
+        assert_eq!(run(home.path(), arguments).status.code(), Some(2), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_name_is_taken_while_its_cluster_runs() {
+    let up = Up::start_with(&[]);
+    let output = up.kubarium(&["up", "--name", "test"]);
+    assert!(texts(&output).1.contains("a cluster named \"test\" is running; stop it with"));
+    let (clusters, _) = texts(&up.kubarium(&["get", "clusters"]));
+    assert!(clusters.lines().nth(1).is_some_and(|line| line.starts_with("test ")), "{clusters}");
+    let (kubeconfig, _) = texts(&up.kubarium(&["get", "kubeconfig", "--name", "test"]));
+    assert!(kubeconfig.contains("client-certificate-data") && kubeconfig.contains("current-context: test"));
+}
+
+#[test]
+fn a_clean_stop_leaves_nothing_behind() {
+    let mut up = Up::start_with(&[]);
+    let kubeconfig = up.folder().join("kubeconfig");
+    assert!(kubeconfig.exists());
+    let pid = up.pid().to_string();
+    std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    assert!(up.wait().success(), "{}", up.log());
+    assert!(!kubeconfig.exists());
+    assert!(!up.folder().join("state").join("test.json").exists());
+}
+
+#[test]
+fn in_the_background_it_has_a_context_among_others_until_it_goes_down() {
+    let home = tempfile::tempdir().unwrap();
+    let config = home.path().join(".kube").join("config");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    fs::write(&config, "apiVersion: v1\nkind: Config\ncurrent-context: work\ncontexts: [{name: work}]\n")
+        .unwrap();
+    let output = run(home.path(), &["up", "--detach"]);
+    let (out, err) = texts(&output);
+    assert!(output.status.success(), "{err}");
+    assert!(out.contains("Cluster \"kubarium\" is ready at https://127.0.0.1:"), "{out}");
+    let kubectl = kubectls().pop().unwrap();
+    let nodes = std::process::Command::new(kubectl)
+        .args(["get", "nodes", "-o", "name"])
+        .env("HOME", home.path())
+        .env_remove("KUBECONFIG")
+        .output()
+        .unwrap();
+    assert_eq!(texts(&nodes).0, "node/node-1\n", "{}", texts(&nodes).1);
+    let again = refusal(home.path(), &["up", "--detach"]);
+    assert!(again.contains("is running"), "{again}");
+    let down = run(home.path(), &["down"]);
+    assert!(texts(&down).0.contains("is gone"));
+    let left = fs::read_to_string(&config).unwrap();
+    assert!(left.contains("current-context: work") && !left.contains("kubarium"), "{left}");
+    eventually("the record to go", || {
+        let (clusters, _) = texts(&run(home.path(), &["get", "clusters"]));
+        clusters.starts_with("No cluster is running").then_some(())
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn secrets_are_for_their_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let data = tempfile::tempdir().unwrap();
+    let data_dir = data.path().to_str().unwrap().to_owned();
+    let up = Up::start_with(&["--data-dir", &data_dir]);
+    for file in [up.folder().join("kubeconfig"), data.path().join("pki").join("ca.key")] {
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", file.display());
+    }
+}
+
+#[test]
+fn completion_and_version() {
+    let home = tempfile::tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish"] {
+        let (script, _) = texts(&run(home.path(), &["completion", shell]));
+        assert!(script.contains("data-dir") && script.contains("kubarium"), "{shell}");
+    }
+    assert!(texts(&run(home.path(), &["version"])).0.contains("Kubernetes v1.36.2"));
+}
