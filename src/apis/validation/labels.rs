@@ -87,8 +87,8 @@ pub fn workload_selector(selector: &Field, kind: &str, errors: &mut FieldErrors)
     }
 }
 
-/// The labels of a workload's template must be what it selects, which is nothing when the selector is missing; an
-/// empty one is reported elsewhere.
+/// The labels of a workload's template must be what it selects, which is nothing when the selector is
+/// missing; an empty one is reported elsewhere.
 pub fn selected_template(selector: &Field, template: &Field, errors: &mut FieldErrors) {
     let labels = template.child("metadata.labels");
     let map = tree::string_map(template.value, "metadata.labels");

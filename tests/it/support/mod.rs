@@ -82,7 +82,9 @@ impl Up {
 
 impl Drop for Up {
     fn drop(&mut self) {
-        let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        }
         let start = Instant::now();
         while self.child.try_wait().is_ok_and(|status| status.is_none()) {
             if start.elapsed() > Duration::from_secs(20) {
