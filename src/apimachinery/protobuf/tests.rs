@@ -142,7 +142,7 @@ fn sample(encoder: &Encoder, schema: &Schema, depth: usize) -> Option<Value> {
         Shape::Boolean => json!(true),
         Shape::Integer32 | Shape::Integer64 => json!(-3),
         Shape::Number => json!(1.5),
-        Shape::IntOrString if depth % 2 == 0 => json!(-7),
+        Shape::IntOrString if depth.is_multiple_of(2) => json!(-7),
         Shape::IntOrString => json!("50%"),
         Shape::Quantity => json!("100m"),
     })

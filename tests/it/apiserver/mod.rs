@@ -3,6 +3,7 @@
 mod discovery;
 mod errors;
 mod objects;
+mod protobuf;
 mod security;
 mod watches;
 
