@@ -134,7 +134,8 @@ impl Cluster {
     /// A stock kube-rs client over memory.
     #[cfg(feature = "kube")]
     pub fn kube_client(&self) -> kube::Client {
-        kube::Client::new(self.service(), "default")
+        let to_ours = |request: http::Request<kube::client::Body>| request.map(axum::body::Body::new);
+        kube::Client::new(tower::util::MapRequest::new(self.service(), to_ours), "default")
     }
 
     /// The time of this cluster.

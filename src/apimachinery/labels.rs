@@ -112,13 +112,11 @@ impl Requirement {
                         .into(),
                 );
             }
-            Operator::GreaterThan | Operator::LessThan => {
-                if values.len() != 1 || values[0].parse::<i64>().is_err() {
-                    return Err(
-                        "values[0]: Invalid value: for 'Gt', 'Lt' operators, the value must be an integer"
-                            .into(),
-                    );
-                }
+            Operator::GreaterThan | Operator::LessThan
+                if values.len() != 1 || values[0].parse::<i64>().is_err() =>
+            {
+                let why = "for 'Gt', 'Lt' operators, the value must be an integer";
+                return Err(format!("values[0]: Invalid value: {why}"));
             }
             _ => {}
         }

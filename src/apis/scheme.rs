@@ -7,9 +7,12 @@ use std::sync::{Arc, RwLock, RwLockReadGuard};
 use super::kind::{Builtin, Kind};
 use crate::apimachinery::gvk::GroupVersion;
 
+/// By version and plural.
+type Kinds = BTreeMap<(GroupVersion, Arc<str>), Arc<Kind>>;
+
 /// All kinds that one cluster serves. Readers take an `Arc<Kind>` and keep it through a request.
 pub struct Scheme {
-    kinds: RwLock<BTreeMap<(GroupVersion, Arc<str>), Arc<Kind>>>,
+    kinds: RwLock<Kinds>,
     generation: AtomicU64,
 }
 
@@ -83,7 +86,7 @@ impl Scheme {
         self.generation.load(Ordering::Acquire)
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<(GroupVersion, Arc<str>), Arc<Kind>>> {
+    fn read(&self) -> RwLockReadGuard<'_, Kinds> {
         self.kinds.read().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

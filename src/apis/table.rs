@@ -11,13 +11,16 @@ use crate::apimachinery::time::{Time, human_duration, rfc3339};
 /// Makes a row of an object. `now` is for ages. The cells stand in the order of the columns.
 pub type CellsFn = CellsSource;
 
+/// Makes a row, knowing what was only known at run time.
+pub type CellsClosure = dyn Fn(&Object, Time) -> Vec<Value> + Send + Sync;
+
 /// Where cells come from: a function of the built-in kinds, or the printer columns of a custom one.
 #[derive(Clone)]
 pub enum CellsSource {
     /// Declared in the source.
     Function(fn(&Object, Time) -> Vec<Value>),
     /// Made at run time.
-    Closure(Arc<dyn Fn(&Object, Time) -> Vec<Value> + Send + Sync>),
+    Closure(Arc<CellsClosure>),
 }
 
 impl CellsSource {
