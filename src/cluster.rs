@@ -18,6 +18,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tokio::task::JoinSet;
+
 use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiService, InProcessUser};
@@ -73,6 +75,8 @@ pub struct Cluster {
     clock: Clock,
     flow: Flow,
     kv: Kv,
+    /// What goes on beside the requests. Dropped, it ends.
+    _background: JoinSet<()>,
 }
 
 impl Cluster {
@@ -104,7 +108,10 @@ impl Cluster {
         };
         let running = Running::new(&config, parts, kubelets)?;
         let clock = clock.clone();
-        let mut cluster = Cluster { running, server: None, access: None, service, scheme, clock, flow, kv };
+        let mut background = JoinSet::new();
+        background.spawn(etcd::compactor(&kv, etcd::COMPACTION_INTERVAL));
+        let (server, access, _background) = (None, None, background);
+        let mut cluster = Cluster { running, server, access, service, scheme, clock, flow, kv, _background };
         bootstrap::apply(&cluster.client(), &cluster.scheme).await?;
         cluster.running.start_all(&config).expect("its own components have names that it knows");
         if let Some(listen) = config.listen {

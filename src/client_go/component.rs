@@ -25,7 +25,7 @@ pub struct ComponentContext {
     pub clock: Clock,
     /// The cluster's random numbers.
     pub entropy: Entropy,
-    /// What it runs. Stopping them stops the component.
+    /// What it runs.
     pub tasks: Tasks,
 }
 
@@ -46,6 +46,12 @@ impl ComponentContext {
         let factory = SharedInformerFactory::new(client.clone(), component, clock.clone(), entropy.clone());
         let component = client.flow().name(component);
         ComponentContext { component, client, informers: Arc::new(factory), recorder, clock, entropy, tasks }
+    }
+
+    /// Ends the component: its tasks, and what its informers and their handlers hold of each other.
+    pub fn stop(&self) {
+        self.tasks.stop();
+        self.informers.shutdown();
     }
 
     /// A work queue with the default rate limiter of controllers; `name` is the controller's.

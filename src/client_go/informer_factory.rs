@@ -90,6 +90,13 @@ impl SharedInformerFactory {
         }
     }
 
+    /// Forgets the informers and their handlers (`Shutdown`), when the tasks that they ran in were stopped. Caches
+    /// that somebody still holds can be read.
+    pub fn shutdown(&self) {
+        let informers = std::mem::take(&mut *self.informers());
+        informers.values().for_each(|entry| entry.informer.forget_handlers());
+    }
+
     fn informers(&self) -> MutexGuard<'_, BTreeMap<Key, Entry>> {
         self.informers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }

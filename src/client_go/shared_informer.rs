@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use super::delta_fifo::{Delta, DeltaFifo, Deltas};
 use super::indexer::{IndexFunc, Indexer};
@@ -71,7 +71,10 @@ pub struct SharedInformer {
     listeners: Mutex<Vec<Arc<ProcessorListener>>>,
     /// A handler came late.
     late: Notify,
-    synced: watch::Sender<bool>,
+    synced: AtomicBool,
+    /// Wakes in the order in which they came, which a `watch` channel would not: a seeded cluster does everything in
+    /// the same order each time.
+    became_synced: Notify,
 }
 
 /// A handler and what it has not been told yet (`cache.processorListener`).
@@ -116,7 +119,8 @@ impl SharedInformer {
             indexer,
             listeners: Mutex::default(),
             late: Notify::new(),
-            synced: watch::Sender::new(false),
+            synced: AtomicBool::new(false),
+            became_synced: Notify::new(),
         }
     }
 
@@ -142,13 +146,16 @@ impl SharedInformer {
 
     /// Whether the first list is in the cache and the handlers were told.
     pub fn has_synced(&self) -> bool {
-        *self.synced.borrow()
+        self.synced.load(Ordering::Acquire)
     }
 
     /// Waits until [`SharedInformer::has_synced`].
     pub async fn wait_for_sync(&self) {
-        // It cannot close while `self` holds the sender.
-        let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
+        // Asked for before looking, so that a change in between is not missed.
+        let became_synced = self.became_synced.notified();
+        if !self.has_synced() {
+            became_synced.await;
+        }
     }
 
     /// Reads the cache.
@@ -250,8 +257,16 @@ impl SharedInformer {
             }
         }
         if has_synced && !self.has_synced() {
-            self.synced.send_replace(true);
+            self.synced.store(true, Ordering::Release);
+            self.became_synced.notify_waiters();
         }
+    }
+
+    /// Lets go of the handlers: they know who reads this informer's cache, so that neither could ever go.
+    pub(super) fn forget_handlers(&self) {
+        let forgotten = std::mem::take(&mut *self.listeners());
+        // Without the lock: what goes with a handler may be anything.
+        drop(forgotten);
     }
 
     fn listeners(&self) -> MutexGuard<'_, Vec<Arc<ProcessorListener>>> {

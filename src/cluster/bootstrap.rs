@@ -45,10 +45,12 @@ pub async fn apply(client: &Client, scheme: &Scheme) -> Result<(), Error> {
             "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}],
         },
     });
-    match client.create(&SERVICES, "default", service).await {
-        Err(status) if !status.is_already_exists() => {
-            Err(Error::new(Path::new("service default/kubernetes"), status))
+    // Asked for first: a second create would be refused for its address, which is taken, and not for its name.
+    let failed = |status| Error::new(Path::new("service default/kubernetes"), status);
+    match client.get(&SERVICES, "default", "kubernetes").await {
+        Err(status) if status.is_not_found() => {
+            client.create(&SERVICES, "default", service).await.map(drop).map_err(failed)
         }
-        _ => Ok(()),
+        found => found.map(drop).map_err(failed),
     }
 }

@@ -102,7 +102,7 @@ impl Running {
             self.kubelets.remove(node);
         }
         if let Some(context) = self.lock().remove(name) {
-            context.tasks.stop();
+            context.stop();
         }
         Ok(())
     }
@@ -110,7 +110,7 @@ impl Running {
     pub(super) fn stop_all(&self) {
         self.kubelets.clear();
         for (_, context) in std::mem::take(&mut *self.lock()) {
-            context.tasks.stop();
+            context.stop();
         }
     }
 

@@ -1,8 +1,7 @@
 //! Compaction by the clock, as kube-apiserver does it (`apiserver/pkg/storage/etcd3/compact.go`).
 
+use std::future::Future;
 use std::time::Duration;
-
-use tokio::task::JoinHandle;
 
 use super::{Error, Kv, Revision};
 
@@ -11,10 +10,10 @@ pub const COMPACTION_INTERVAL: Duration = Duration::from_secs(300);
 
 /// Every `interval` forgets the history that was there at the time before; so that between one and two
 /// intervals of history can be read, and a watch that has been away for less than one can go on. Ends with
-/// the store.
-pub fn spawn_compactor(kv: &Kv, interval: Duration) -> JoinHandle<()> {
+/// the store, or when it is dropped.
+pub fn compactor(kv: &Kv, interval: Duration) -> impl Future<Output = ()> + Send + 'static {
     let (kv, clock) = (kv.downgrade(), kv.clock().clone());
-    tokio::spawn(async move {
+    async move {
         let mut before: Revision = 0;
         loop {
             clock.sleep(interval).await;
@@ -26,5 +25,5 @@ pub fn spawn_compactor(kv: &Kv, interval: Duration) -> JoinHandle<()> {
                 Err(error) => tracing::error!(%error, "compaction failed"),
             }
         }
-    })
+    }
 }

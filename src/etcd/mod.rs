@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use compact::{COMPACTION_INTERVAL, spawn_compactor};
+pub use compact::{COMPACTION_INTERVAL, compactor};
 pub use error::Error;
 pub use kv::Kv;
 pub use lease::LeaseManager;

@@ -3,10 +3,11 @@
 //!
 //! A reflector keeps it in step with etcd's log; nothing else writes to it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 use std::time::Duration;
 
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 
 use super::cache_watcher::{CHANNEL, Watcher, Watchers};
@@ -48,7 +49,9 @@ struct Shared {
     watchers: Mutex<Watchers>,
     cache: RwLock<WatchCache>,
     /// The revision that the cache has reached.
-    progress: watch::Sender<Revision>,
+    progress: AtomicU64,
+    /// Wakes in the order in which they came whoever waits for a revision.
+    progressed: Notify,
     /// Somebody may be due earlier than the timer thinks.
     due_changed: Notify,
 }
@@ -78,7 +81,8 @@ impl Cacher {
             store: store.clone(),
             watchers: Mutex::default(),
             cache: RwLock::default(),
-            progress: watch::Sender::new(0),
+            progress: AtomicU64::new(0),
+            progressed: Notify::new(),
             due_changed: Notify::new(),
         });
         let clock = store.clock().clone();
@@ -188,7 +192,7 @@ impl Drop for Cacher {
 impl ReflectorStore for Shared {
     fn replace(&self, items: Vec<Arc<Object>>, resource_version: u64) {
         self.write().replace(items, resource_version);
-        self.progress.send_replace(resource_version);
+        self.reach(resource_version);
         let mut watchers = self.lock_watchers();
         // What happened between the last event and this list is not known: everybody has to begin anew.
         watchers.clear();
@@ -210,7 +214,7 @@ impl ReflectorStore for Shared {
     fn bookmark(&self, resource_version: u64) {
         self.write().advance(resource_version);
         self.lock_watchers().advance(resource_version);
-        self.progress.send_replace(resource_version);
+        self.reach(resource_version);
     }
 }
 
@@ -219,7 +223,7 @@ impl Shared {
     /// ring, and its position says so.
     fn process(&self, object: Arc<Object>, deleted: bool) {
         let event = self.write().apply(object, deleted, self.store.clock().elapsed());
-        self.progress.send_replace(event.revision());
+        self.reach(event.revision());
         let done = self.lock_watchers().dispatch(&event, &self.kind.field_names());
         self.store.recorder().delivered(&self.kind, &event.object, done.sent + done.behind.len());
         let Some(me) = self.me.upgrade() else { return };
@@ -247,16 +251,33 @@ impl Shared {
     }
 
     async fn wait_until_fresh(&self, revision: Revision) -> Result<(), Status> {
-        if *self.progress.borrow() >= revision {
+        if self.has_reached(revision) {
             return Ok(());
         }
-        let mut progress = self.progress.subscribe();
         self.store.kv().request_progress(&self.kind.storage_prefix());
-        let reached = progress.wait_for(|reached| *reached >= revision);
+        let reached = async {
+            loop {
+                // Asked for before looking, so that progress in between is not missed.
+                let progressed = self.progressed.notified();
+                if self.has_reached(revision) {
+                    return;
+                }
+                progressed.await;
+            }
+        };
         match self.store.clock().timeout(FRESH_WITHIN, reached).await {
-            Ok(Ok(_)) => Ok(()),
-            _ => Err(too_large(revision, self.store.kv().revision())),
+            Ok(()) => Ok(()),
+            Err(_) => Err(too_large(revision, self.store.kv().revision())),
         }
+    }
+
+    fn has_reached(&self, revision: Revision) -> bool {
+        self.progress.load(Ordering::Acquire) >= revision
+    }
+
+    fn reach(&self, revision: Revision) {
+        self.progress.store(revision, Ordering::Release);
+        self.progressed.notify_waiters();
     }
 
     fn start(self: &Arc<Self>, watcher: Watcher, initial: Option<Initial>) {

@@ -111,7 +111,7 @@ async fn keys_of_similar_life_times_share_a_lease() {
 async fn the_compactor_keeps_at_least_one_interval() {
     let (kv, clock) = store(None);
     put(&kv, "/a", "1").await;
-    let compactor = spawn_compactor(&kv, COMPACTION_INTERVAL);
+    let compactor = tokio::spawn(compactor(&kv, COMPACTION_INTERVAL));
     put(&kv, "/a", "2").await;
     advance(&clock, COMPACTION_INTERVAL, || true).await;
     while clock.next_wake().is_none() {
