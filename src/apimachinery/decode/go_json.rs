@@ -4,7 +4,7 @@
 const MAX_DEPTH: usize = 10_000;
 
 /// The error of Go's scanner; None where Go sees none.
-pub(super) fn syntax_error(body: &[u8]) -> Option<String> {
+pub fn syntax_error(body: &[u8]) -> Option<String> {
     let mut scanner = Scanner { body, at: 0, open: Vec::new() };
     scanner.document().err()
 }

@@ -27,7 +27,9 @@ use serde_json::{Map, Value};
 use crate::apimachinery::protobuf;
 use crate::apimachinery::schema::Schema;
 use context::Context;
+pub use go_json::syntax_error;
 pub use refusal::DecodeError;
+pub use scalar::base64_error;
 use typed::Typed;
 
 /// How a body is written.

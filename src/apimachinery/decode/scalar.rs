@@ -56,18 +56,20 @@ pub(super) fn base64(text: String, context: &mut Context) -> Value {
     match STD_ENCODING.decode(&text) {
         Ok(bytes) => Value::String(STD_ENCODING.encode(bytes)),
         Err(error) => {
-            context.malformed(format!("illegal base64 data at input byte {}", corrupt_byte(&text, &error)));
+            context.malformed(base64_error(text.as_bytes(), &error));
             Value::Null
         }
     }
 }
 
-/// Where Go stumbles: over the byte that does not belong, else over the group that is not whole.
-fn corrupt_byte(text: &str, error: &base64::DecodeError) -> usize {
-    match error {
+/// What Go says of bytes that are not base64: it stumbles over the byte that does not belong, else over the group that
+/// is not whole.
+pub fn base64_error(text: &[u8], error: &base64::DecodeError) -> String {
+    let at = match error {
         base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => *at,
         base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => text.len() / 4 * 4,
-    }
+    };
+    format!("illegal base64 data at input byte {at}")
 }
 
 /// YAML 1.1 as Go's reader takes it: `yes` and `on` are true, `0644` is octal. serde_yaml reads YAML 1.2

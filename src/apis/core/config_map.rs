@@ -55,7 +55,7 @@ fn validate(config_map: &Value, errors: &mut FieldErrors) {
         size += decoded_bytes(value.text());
     }
     if size > MAX_BYTES {
-        errors.too_long("", MAX_BYTES);
+        errors.too_long("[]", MAX_BYTES);
     }
 }
 

@@ -10,7 +10,7 @@ use super::metadata::{number, set, text, texts, unset};
 use super::store::Deleted;
 use super::{Registry, Validating};
 use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::gvk::GroupVersion;
+use crate::apimachinery::gvk::{GroupResource, GroupVersion};
 use crate::apimachinery::object::{Object, object_key};
 use crate::apimachinery::options::DeleteOptions;
 use crate::apimachinery::status::Status;
@@ -241,7 +241,9 @@ fn plan_namespace(kind: &Kind, old: &Value, options: &DeleteOptions, now: Time) 
 
 fn check_preconditions(kind: &Kind, old: &Value, options: &DeleteOptions) -> Result<(), Status> {
     let Some(preconditions) = &options.preconditions else { return Ok(()) };
-    let refuse = |why: String| Err(Status::conflict(&kind.group_resource(), text(old, "name"), &why));
+    // Named by its kind and not by its resource, as upstream does here.
+    let resource = GroupResource::new(&kind.group_version.group, &kind.kind);
+    let refuse = |why: String| Err(Status::conflict(&resource, text(old, "name"), &why));
     let (uid, revision) = (text(old, "uid"), text(old, "resourceVersion"));
     if let Some(wanted) = preconditions.uid.as_deref().filter(|wanted| *wanted != uid) {
         return refuse(format!(

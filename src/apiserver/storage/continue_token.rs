@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
+use crate::apimachinery::decode::{base64_error, syntax_error};
 use crate::apimachinery::status::Status;
 
 const VERSION: &str = "meta.k8s.io/v1";
@@ -39,8 +40,11 @@ impl ContinueToken {
     pub fn decode(text: &str) -> Result<ContinueToken, Status> {
         let refuse = |why: String| Status::bad_request(format!("invalid continue token: {why}"));
         let not_valid = |error: String| refuse(format!("continue key is not valid: {error}"));
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| not_valid(error.to_string()))?;
-        let token: Encoded = serde_json::from_slice(&bytes).map_err(|error| not_valid(error.to_string()))?;
+        let no_base64 = |error| not_valid(base64_error(text.as_bytes(), &error));
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(no_base64)?;
+        let no_json =
+            |error: serde_json::Error| not_valid(syntax_error(&bytes).unwrap_or_else(|| error.to_string()));
+        let token: Encoded = serde_json::from_slice(&bytes).map_err(no_json)?;
         if token.v != VERSION {
             let why = format!("server does not recognize this encoded version {}", token.v);
             return Err(not_valid(why));
@@ -79,8 +83,8 @@ mod tests {
     fn bad_tokens_are_refused() {
         let encode = |json: &str| URL_SAFE_NO_PAD.encode(json);
         let cases = [
-            ("%".to_owned(), "continue key is not valid"),
-            (encode("x"), "continue key is not valid"),
+            ("%".to_owned(), "continue key is not valid: illegal base64 data at input byte 0"),
+            (encode("x"), "continue key is not valid: invalid character 'x' looking for beginning of value"),
             (encode(r#"{"v":"v2","rv":1,"start":"a"}"#), "does not recognize this encoded version v2"),
             (encode(r#"{"v":"meta.k8s.io/v1","start":"a"}"#), "incorrect encoded start resourceVersion"),
             (encode(r#"{"v":"meta.k8s.io/v1","rv":1}"#), "encoded start key empty"),
