@@ -10,4 +10,10 @@ mod controllers;
 mod nodes;
 
 mod cli;
+
+mod cluster;
+mod crash;
+mod garbage;
+mod hammer;
+
 mod kubectl;
