@@ -1,0 +1,46 @@
+//! `make bench`: measures every budget and prints one table. A missed budget is said in the table, not by the exit
+//! code: how fast a machine is, is no test.
+//!
+//! What is measured is the program that users start, over TLS, as one of its clients sees it; processor time and
+//! memory are those of its process, as the kernel counts them. Each scenario has a process of its own.
+
+mod pods;
+mod requests;
+mod server;
+mod start;
+mod table;
+
+#[allow(dead_code, reason = "the tests use the rest")]
+#[path = "../../tests/it/support/mod.rs"]
+mod support;
+
+use table::{Row, Table};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|argument| argument == start::IN_PROCESS) {
+        return start::in_process();
+    }
+    let wanted: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
+    let mut table = Table::default();
+    for (name, measure) in SCENARIOS {
+        if wanted.is_empty() || wanted.iter().any(|part| name.contains(part.as_str())) {
+            eprintln!("measuring: {name}");
+            table.rows.extend(measure());
+        }
+    }
+    table.print();
+}
+
+/// A scenario's name (an argument picks those that contain it), and what measures it.
+type Scenario = (&'static str, fn() -> Vec<Row>);
+
+const SCENARIOS: &[Scenario] = &[
+    ("start", start::measure),
+    ("deployment", pods::deployment),
+    ("stored", pods::stored),
+    ("running", pods::running),
+    ("creates", requests::creates),
+    ("latency", requests::latency),
+    ("watch", requests::watch),
+];

@@ -1,0 +1,148 @@
+//! Many pods: how long until they run, and what they cost while they are there.
+
+use std::time::{Duration, Instant};
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::server::{Server, milliseconds, runtime};
+use crate::support::wire::{Error, Target};
+use crate::table::Row;
+
+/// Pods of the scenarios that are about size.
+const MANY: usize = 10_000;
+const LISTS: u32 = 20;
+
+/// A Deployment of 1,000 replicas on 10 nodes, from its creation until its status says that all are ready.
+pub fn deployment() -> Vec<Row> {
+    let mut rounds: Vec<(f64, f64)> = (0..3).map(|_| roll_out(1000, 10)).collect();
+    rounds.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (seconds, cpu_milliseconds) = rounds[1];
+    vec![
+        Row::new("Deployment of 1,000 replicas on 10 nodes, all Ready", seconds, "s").budget(0.5).real("3.3"),
+        Row::new("the same, CPU a pod until all is quiet", cpu_milliseconds / 1000.0, "ms")
+            .budget(0.8)
+            .real("6.1"),
+    ]
+}
+
+/// Seconds until all are ready, and milliseconds of processor time until all is quiet.
+fn roll_out(replicas: usize, nodes: usize) -> (f64, f64) {
+    let server = Server::start(nodes);
+    let before = server.cpu();
+    let elapsed = runtime().block_on(until_ready(&server.target, replicas)).unwrap();
+    (elapsed.as_secs_f64(), milliseconds(server.wait_until_quiet() - before))
+}
+
+async fn until_ready(target: &Target, replicas: usize) -> Result<Duration, Error> {
+    let collection = "/apis/apps/v1/namespaces/default/deployments";
+    let mut events = target.http1().await?.watch(&format!("{collection}?watch=true")).await?;
+    let start = Instant::now();
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "nginx", "image": "nginx"}]},
+        }},
+    });
+    let created = target.http1().await?.send(Method::POST, collection, &deployment).await?;
+    assert_eq!(created.code, 201, "{}", created.json());
+    while let Some(event) = events.next().await? {
+        if event["object"]["status"]["readyReplicas"] == replicas {
+            return Ok(start.elapsed());
+        }
+    }
+    Err("the watch ended".into())
+}
+
+/// 10,000 pods of about the size of a real cluster's, which nobody schedules: what storing and listing costs.
+pub fn stored() -> Vec<Row> {
+    let server = Server::start(1);
+    let runtime = runtime();
+    runtime.block_on(create_pods(&server.target)).unwrap();
+    server.wait_until_quiet();
+    let resident = server.resident_mib();
+    let before = server.cpu();
+    let start = Instant::now();
+    let bytes = runtime.block_on(list_pods(&server.target)).unwrap();
+    let elapsed = milliseconds(start.elapsed()) / f64::from(LISTS);
+    let cpu = milliseconds(server.cpu() - before) / f64::from(LISTS);
+    let megabytes = bytes as f64 / 1e6;
+    vec![
+        Row::new("resident memory with 10,000 pods stored", resident, "MiB").budget(150.0).real("677"),
+        Row::new("list of 10,000 pods over TLS, CPU", cpu, "ms").budget(30.0).real("220"),
+        Row::new(format!("the same ({megabytes:.1} MB), until the client has it"), elapsed, "ms").real("230"),
+        Row::new("resident memory after these lists", server.resident_mib(), "MiB"),
+    ]
+}
+
+/// Over connections side by side, a request after the other on each.
+async fn create_pods(target: &Target) -> Result<(), Error> {
+    let mut connections = tokio::task::JoinSet::new();
+    let at_once = 8;
+    for first in 0..at_once {
+        let mut wire = target.http1().await?;
+        connections.spawn(async move {
+            for number in (first..MANY).step_by(at_once) {
+                let path = "/api/v1/namespaces/default/pods";
+                let answer = wire.send(Method::POST, path, &pod(number)).await.unwrap();
+                assert_eq!(answer.code, 201, "{}", answer.json());
+            }
+        });
+    }
+    connections.join_all().await;
+    Ok(())
+}
+
+async fn list_pods(target: &Target) -> Result<usize, Error> {
+    let mut wire = target.http1().await?;
+    let mut bytes = 0;
+    for _ in 0..LISTS {
+        let answer = wire.get("/api/v1/pods").await?;
+        assert_eq!(answer.code, 200);
+        bytes = answer.body.len();
+    }
+    Ok(bytes)
+}
+
+/// 10,000 pods that a Deployment made and kubelets run.
+pub fn running() -> Vec<Row> {
+    let server = Server::start(100);
+    let before = server.cpu();
+    let elapsed = runtime().block_on(until_ready(&server.target, MANY)).unwrap();
+    let cpu = milliseconds(server.wait_until_quiet() - before) / MANY as f64;
+    vec![
+        Row::new("Deployment of 10,000 replicas on 100 nodes, all Ready", elapsed.as_secs_f64(), "s"),
+        Row::new("the same, CPU a pod until all is quiet", cpu, "ms"),
+        Row::new("resident memory with 10,000 pods running", server.resident_mib(), "MiB"),
+    ]
+}
+
+/// As a web server's pod looks: probes, resources, environment, a volume. About 2.6 KB once it is stored.
+fn pod(number: usize) -> Value {
+    let probe = |path: &str| json!({"httpGet": {"path": path, "port": 8080}, "periodSeconds": 10, "timeoutSeconds": 2});
+    let variables: Vec<Value> = (0..8)
+        .map(|at| json!({"name": format!("SETTING_{at}"), "value": format!("the value of setting {at} of this pod")}))
+        .collect();
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": format!("web-5d4f7c9b8-{number:05}"),
+            "labels": {"app": "web", "pod-template-hash": "5d4f7c9b8", "tier": "frontend"},
+            "annotations": {"example.com/checksum": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},
+        },
+        "spec": {
+            "schedulerName": "nobody",
+            "containers": [{
+                "name": "web", "image": "registry.example.com/team/web:1.2.3",
+                "args": ["--listen=:8080", "--log-level=info"],
+                "ports": [{"name": "http", "containerPort": 8080}],
+                "env": variables,
+                "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
+                "livenessProbe": probe("/healthz"), "readinessProbe": probe("/ready"),
+                "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+            }],
+            "volumes": [{"name": "data", "emptyDir": {}}],
+        },
+    })
+}

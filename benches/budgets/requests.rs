@@ -1,0 +1,169 @@
+//! Single requests: what they cost the server, how long a client waits for them, and how long a watcher for the news.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use http::Method;
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::server::{Server, config_map, median, milliseconds, namespace, percentile, runtime};
+use crate::support::wire::{Answer, Error, Target, Wire};
+use crate::table::Row;
+
+const CONNECTIONS: usize = 32;
+const CREATES: usize = 20_000;
+const SEQUENTIAL: usize = 2_000;
+const WATCHED: usize = 500;
+const PATH: &str = "/api/v1/namespaces/bench/configmaps";
+
+/// 32 connections that create ConfigMaps of 1 KB as fast as they can.
+pub fn creates() -> Vec<Row> {
+    let server = Server::start(1);
+    let runtime = runtime();
+    let measured = |work: &dyn Fn(Wire, usize) -> Work| {
+        let before = server.cpu();
+        let start = Instant::now();
+        runtime.block_on(side_by_side(&server.target, work)).unwrap();
+        let per_second = CREATES as f64 / start.elapsed().as_secs_f64();
+        (milliseconds(server.wait_until_quiet() - before) / CREATES as f64, per_second)
+    };
+    runtime.block_on(async { namespace(&mut server.target.http1().await.unwrap(), "bench").await });
+    let (create, creates) = measured(&|wire, first| Box::pin(create_each(wire, first)));
+    let (get, gets) = measured(&|wire, first| Box::pin(get_each(wire, first)));
+    vec![
+        Row::new("32 TLS connections creating ConfigMaps of 1 KB, CPU each", create, "ms")
+            .budget(0.1)
+            .real("0.55"),
+        Row::new("the same, a second", creates, "").real("3000"),
+        Row::new("32 TLS connections getting them, CPU each", get, "ms").real("0.24"),
+        Row::new("the same, a second", gets, "").real("7200"),
+    ]
+}
+
+type Work = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+async fn side_by_side(target: &Target, work: &dyn Fn(Wire, usize) -> Work) -> Result<(), Error> {
+    let mut connections = JoinSet::new();
+    for first in 0..CONNECTIONS {
+        connections.spawn(work(target.http1().await?, first));
+    }
+    connections.join_all().await;
+    Ok(())
+}
+
+async fn create_each(mut wire: Wire, first: usize) {
+    for number in (first..CREATES).step_by(CONNECTIONS) {
+        expect(201, wire.send(Method::POST, PATH, &config_map(&format!("c{number}"))).await.unwrap());
+    }
+}
+
+async fn get_each(mut wire: Wire, first: usize) {
+    for number in (first..CREATES).step_by(CONNECTIONS) {
+        expect(200, wire.get(&format!("{PATH}/c{number}")).await.unwrap());
+    }
+}
+
+/// One connection, a request after the other.
+pub fn latency() -> Vec<Row> {
+    let server = Server::start(1);
+    runtime().block_on(one_after_the_other(&server.target)).unwrap()
+}
+
+async fn one_after_the_other(target: &Target) -> Result<Vec<Row>, Error> {
+    let mut wire = target.http1().await?;
+    namespace(&mut wire, "bench").await;
+    let mut rows = Vec::new();
+    let verbs: [(&str, &str, Method); 5] = [
+        ("create", "1", Method::POST),
+        ("get", "0.5", Method::GET),
+        ("update", "1", Method::PUT),
+        ("merge patch", "1.1", Method::PATCH),
+        ("delete", "1", Method::DELETE),
+    ];
+    for (verb, real, method) in verbs {
+        let mut taken = Vec::with_capacity(SEQUENTIAL);
+        for number in 0..SEQUENTIAL {
+            let name = format!("c{number}");
+            let start = Instant::now();
+            expect(if verb == "create" { 201 } else { 200 }, one(&mut wire, &method, &name).await?);
+            taken.push(milliseconds(start.elapsed()));
+        }
+        rows.push(
+            Row::new(format!("one TLS connection, ConfigMap of 1 KB: {verb}, p50"), median(&mut taken), "ms")
+                .real(real),
+        );
+    }
+    Ok(rows)
+}
+
+async fn one(wire: &mut Wire, method: &Method, name: &str) -> Result<Answer, Error> {
+    let path = format!("{PATH}/{name}");
+    match *method {
+        Method::POST => wire.send(Method::POST, PATH, &config_map(name)).await,
+        Method::PUT => wire.send(Method::PUT, &path, &config_map(name)).await,
+        Method::PATCH => {
+            let patch = json!({"metadata": {"labels": {"app": "patched"}}}).to_string();
+            wire.ask(Method::PATCH, &path, Some(("application/merge-patch+json", patch.into()))).await
+        }
+        _ => wire.ask(method.clone(), &path, None).await,
+    }
+}
+
+/// From sending a create until the event is there.
+pub fn watch() -> Vec<Row> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let server = Server::start(1);
+    runtime.block_on(async { namespace(&mut server.target.http1().await.unwrap(), "bench").await });
+    let mut rows = Vec::new();
+    for (watchers, p50, p99) in [(1, "1.1", "4.2"), (100, "2.2", "4.2")] {
+        let mut taken = runtime.block_on(watched(&server.target, watchers)).unwrap();
+        let what = format!("watch, create sent to event received by all of {watchers}");
+        rows.push(Row::new(format!("{what}, p50"), percentile(&mut taken, 50), "ms").real(p50));
+        rows.push(Row::new(format!("{what}, p99"), percentile(&mut taken, 99), "ms").real(p99));
+    }
+    rows
+}
+
+/// For each create, how long until the last watcher has it.
+async fn watched(target: &Target, watchers: usize) -> Result<Vec<f64>, Error> {
+    let mut wire = target.http1().await?;
+    let mut reading = JoinSet::new();
+    for _ in 0..watchers {
+        let path = format!("{PATH}?watch=true&resourceVersion={}", newest(&mut wire).await?);
+        let mut events = target.http1().await?.watch(&path).await?;
+        reading.spawn(async move {
+            let mut seen = Vec::with_capacity(WATCHED);
+            while seen.len() < WATCHED {
+                let line = events.next_line().await.unwrap().expect("the watch goes on");
+                let received = Instant::now();
+                let event: serde_json::Value = serde_json::from_slice(&line).unwrap();
+                seen.push((event["object"]["metadata"]["name"].as_str().unwrap().to_owned(), received));
+            }
+            seen
+        });
+    }
+    let mut sent = HashMap::new();
+    for number in 0..WATCHED {
+        let name = format!("w{watchers}-{number}");
+        let body = config_map(&name);
+        sent.insert(name, (Instant::now(), Duration::ZERO));
+        expect(201, wire.send(Method::POST, PATH, &body).await?);
+        // Each by itself: what is measured is the way of one event, not a queue.
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    for (name, received) in reading.join_all().await.into_iter().flatten() {
+        let (sent, longest) = sent.get_mut(&name).expect("nobody else creates anything here");
+        *longest = received.duration_since(*sent).max(*longest);
+    }
+    Ok(sent.into_values().map(|(_, longest)| milliseconds(longest)).collect())
+}
+
+async fn newest(wire: &mut Wire) -> Result<String, Error> {
+    let list = wire.get(&format!("{PATH}?limit=1")).await?.json();
+    Ok(list["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned())
+}
+
+fn expect(code: u16, answer: Answer) {
+    assert_eq!(answer.code, code, "{}", answer.json());
+}

@@ -1,0 +1,99 @@
+//! The measured process, and what the kernel says of it.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use http::Method;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::support::Up;
+use crate::support::wire::{Target, Wire};
+
+/// A kubarium of its own.
+pub struct Server {
+    up: Up,
+    /// How to reach it.
+    pub target: Target,
+}
+
+impl Server {
+    /// Starts one, and waits until its nodes are ready and it has nothing left to do.
+    pub fn start(nodes: usize) -> Server {
+        let up = Up::start_with(&["--nodes", &nodes.to_string()]);
+        let target = Target::of_kubeconfig(&up.folder().join("kubeconfig"));
+        let server = Server { up, target };
+        server.wait_until_quiet();
+        server
+    }
+
+    /// Processor time, user and system, of all its threads.
+    pub fn cpu(&self) -> Duration {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.up.pid())).unwrap();
+        // The name, in parentheses, may hold blanks; what follows it does not.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
+        // The kernel counts in hundredths here, whatever its own tick.
+        Duration::from_millis(ticks * 10)
+    }
+
+    /// Resident memory.
+    pub fn resident_mib(&self) -> f64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.up.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let kib: f64 = line.trim().split(' ').next().unwrap().parse().unwrap();
+        kib / 1024.0
+    }
+
+    /// Waits until it has used next to no processor time for a while, so that whatever follows from what was
+    /// asked of it is done. Returns the processor time until then.
+    pub fn wait_until_quiet(&self) -> Duration {
+        let start = Instant::now();
+        let mut before = self.cpu();
+        loop {
+            std::thread::sleep(Duration::from_millis(300));
+            let now = self.cpu();
+            if now - before <= Duration::from_millis(10) || start.elapsed() > Duration::from_secs(120) {
+                return before;
+            }
+            before = now;
+        }
+    }
+}
+
+/// A ConfigMap of about 1 KB.
+pub fn config_map(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "labels": {"app": "bench"}},
+        "data": {"text": "x".repeat(900)},
+    })
+}
+
+/// Makes a namespace for the measured objects.
+pub async fn namespace(wire: &mut Wire, name: &str) {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    let answer = wire.send(Method::POST, "/api/v1/namespaces", &namespace).await.unwrap();
+    assert_eq!(answer.code, 201, "{}", answer.json());
+}
+
+/// The client's side. Single-threaded, so that it takes at most one core from the server.
+pub fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// The value that half are below.
+pub fn median(values: &mut [f64]) -> f64 {
+    percentile(values, 50)
+}
+
+/// The value that so many in a hundred are below.
+pub fn percentile(values: &mut [f64], percent: usize) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[(values.len() * percent / 100).min(values.len() - 1)]
+}
+
+/// In milliseconds.
+pub fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
