@@ -90,8 +90,8 @@ impl SharedInformerFactory {
         }
     }
 
-    /// Forgets the informers and their handlers (`Shutdown`), when the tasks that they ran in were stopped. Caches
-    /// that somebody still holds can be read.
+    /// Forgets the informers and their handlers (`Shutdown`), when the tasks that they ran in were stopped.
+    /// Caches that somebody still holds can be read.
     pub fn shutdown(&self) {
         let informers = std::mem::take(&mut *self.informers());
         informers.values().for_each(|entry| entry.informer.forget_handlers());

@@ -45,7 +45,7 @@ pub async fn apply(client: &Client, scheme: &Scheme) -> Result<(), Error> {
             "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}],
         },
     });
-    // Asked for first: a second create would be refused for its address, which is taken, and not for its name.
+    // Asked for first: a second create would be refused for its address, which is taken, not for its name.
     let failed = |status| Error::new(Path::new("service default/kubernetes"), status);
     match client.get(&SERVICES, "default", "kubernetes").await {
         Err(status) if status.is_not_found() => {
