@@ -84,10 +84,7 @@ impl Up {
 
 impl Drop for Up {
     fn drop(&mut self) {
-<<<<<<< HEAD
-=======
         // One that has ended is waited for already: its number may be somebody else's by now.
->>>>>>> 127e081 (Test the library, crashes, hammering and bad input from outside)
         if self.child.try_wait().is_ok_and(|status| status.is_none()) {
             let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
         }
