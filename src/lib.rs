@@ -28,7 +28,7 @@
 //! | [`etcd`] | revisions, compare-and-put, the log |
 //! | [`apiserver`] | kube-apiserver: server, handler chain, endpoints, admission, registry, storage |
 //! | [`client_go`] | client-go: client, reflector, informers, work queues, events |
-//! | [`controllers`], [`scheduler`], [`kubelet`] | the components, which know the cluster only through `client_go` |
+//! | [`controllers`], [`scheduler`], [`kubelet`] | the components: they know only `client_go` |
 //! | [`flow`] | ours: the causal record of what happened and why |
 //! | [`cluster`] | ours: builds one cluster; the only file that knows every room |
 //! | [`cli`] | the command line |
