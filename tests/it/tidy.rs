@@ -298,7 +298,8 @@ impl Source {
     /// Numbered lines without comments, up to the file's tests.
     fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         let lines = self.text.lines().enumerate().map(|(at, line)| (at + 1, line));
-        let until_tests = lines.take_while(|(_, line)| *line != "#[cfg(test)]");
+        let is_test = self.path.ends_with("/tests.rs") || self.path.contains("/tests/");
+        let until_tests = lines.take_while(move |(_, line)| !is_test && *line != "#[cfg(test)]");
         until_tests.filter(|(_, line)| !line.trim_start().starts_with("//"))
     }
 }

@@ -62,8 +62,8 @@ pub(super) fn base64(text: String, context: &mut Context) -> Value {
     }
 }
 
-/// What Go says of bytes that are not base64: it stumbles over the byte that does not belong, else over the group that
-/// is not whole.
+/// What Go says of bytes that are not base64: it stumbles over the byte that does not belong, else over the
+/// group that is not whole.
 pub fn base64_error(text: &[u8], error: &base64::DecodeError) -> String {
     let at = match error {
         base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => *at,

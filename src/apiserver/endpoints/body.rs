@@ -16,6 +16,9 @@ use crate::apimachinery::wire::DecodedBody;
 
 /// Upstream's `MaxRequestBodyBytes`.
 pub(super) const MAX_BYTES: usize = 3 * 1024 * 1024;
+/// What is read of a body that is too large, and thrown away: a client that is cut off while it still sends
+/// may never see the answer.
+const MAX_DRAINED_BYTES: usize = 8 * MAX_BYTES;
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// The body of a request: bytes to come, or a tree from a caller in this process.
@@ -46,14 +49,16 @@ impl Input {
         };
         let announced =
             headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-        if announced.is_some_and(|length| length > MAX_BYTES) {
-            return Err(too_large());
+        let mut body = body;
+        if announced.is_none_or(|length| length <= MAX_BYTES) {
+            match Limited::new(&mut body, MAX_BYTES).collect().await {
+                Ok(collected) => return Ok(collected.to_bytes()),
+                Err(error) if error.is::<LengthLimitError>() => {}
+                Err(error) => return Err(Status::bad_request(format!("error reading the body: {error}"))),
+            }
         }
-        match Limited::new(body, MAX_BYTES).collect().await {
-            Ok(collected) => Ok(collected.to_bytes()),
-            Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
-            Err(error) => Err(Status::bad_request(format!("error reading the body: {error}"))),
-        }
+        drain(body).await;
+        Err(too_large())
     }
 
     /// All of it, or nothing where there is no body: then its media type does not matter.
@@ -98,6 +103,16 @@ fn format(headers: &HeaderMap) -> Result<Format, Status> {
 pub(super) fn media_type(headers: &HeaderMap) -> String {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+async fn drain(mut body: Body) {
+    let mut drained = 0;
+    while let Some(Ok(frame)) = body.frame().await {
+        drained += frame.data_ref().map_or(0, Bytes::len);
+        if drained > MAX_DRAINED_BYTES {
+            return;
+        }
+    }
 }
 
 fn too_large() -> Status {
