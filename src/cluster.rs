@@ -24,7 +24,7 @@ use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiService, InProcessUser};
 use crate::apis::scheme::Scheme;
-use crate::apiserver::config::ApiserverConfig;
+use crate::apiserver::config::{ApiserverConfig, ConfigError};
 use crate::apiserver::handler_chain::Apiserver;
 use crate::apiserver::registry::Registry;
 use crate::apiserver::server::{self, Server, Tls};
@@ -54,6 +54,9 @@ pub enum StartError {
     /// The port.
     #[error("cannot listen on {0}: {1}; choose another with --listen (port 0 takes a free one)")]
     Listen(SocketAddr, std::io::Error),
+    /// The flags of the apiserver.
+    #[error(transparent)]
+    Apiserver(#[from] ConfigError),
     /// The objects that every cluster starts with.
     #[error("cannot set up the cluster: {0}")]
     Bootstrap(#[from] manifests::Error),
@@ -97,7 +100,9 @@ impl Cluster {
         let mut apiserver = ApiserverConfig::new(scheme.clone(), registry, clock.clone(), entropy.clone());
         apiserver.kubelets = kubelets.clone();
         apiserver.flow = flow.clone();
-        let service = Apiserver::new(apiserver);
+        apiserver.admission = config.admission.clone();
+        apiserver.feature_gates = config.feature_gates.clone();
+        let service = Apiserver::new(apiserver)?;
         let parts = Parts {
             service: service.clone(),
             scheme: scheme.clone(),

@@ -25,6 +25,8 @@ pub mod user;
 pub mod watch;
 pub mod wire;
 
+pub mod feature_gates;
+
 pub mod schema;
 
 pub mod decode;

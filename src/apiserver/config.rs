@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use super::admission::AdmissionConfig;
 use super::endpoints::healthz::HealthChecks;
 use super::endpoints::log::KubeletLookup;
 use super::endpoints::version::VersionInfo;
 use super::registry::Registry;
+use crate::apimachinery::feature_gates::FeatureGates;
 use crate::apimachinery::schema::Schemas;
 use crate::apimachinery::user::UserInfo;
 use crate::apis::scheme::Scheme;
@@ -35,7 +37,16 @@ pub struct ApiserverConfig {
     pub version: VersionInfo,
     /// What `/healthz`, `/livez` and `/readyz` ask, beside `ping`.
     pub health: HealthChecks,
+    /// Which admission plugins run, and what each is told.
+    pub admission: AdmissionConfig,
+    /// `--feature-gates`
+    pub feature_gates: FeatureGates,
 }
+
+/// Flags or files that make no server. The text says what is wrong.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(pub String);
 
 impl ApiserverConfig {
     /// With defaults for everything that is not asked for here.
@@ -51,6 +62,8 @@ impl ApiserverConfig {
             flow: Flow::off(),
             version: VersionInfo::default(),
             health: HealthChecks::default(),
+            admission: AdmissionConfig::default(),
+            feature_gates: FeatureGates::default(),
         }
     }
 }

@@ -4,15 +4,16 @@
 use std::sync::Arc;
 
 use axum::middleware::{from_fn, from_fn_with_state as with};
+use futures::future::BoxFuture;
 use tower::{ServiceBuilder, service_fn};
 
-use super::admission::Admission;
+use super::admission::{self, Admission, Verdict};
 use super::audit;
 use super::authentication::Authenticators;
 use super::authentication::token_file::StaticTokens;
-use super::authorization::Authorizers;
 use super::authorization::rbac::Rbac;
-use super::config::ApiserverConfig;
+use super::authorization::{Authorizers, Decision};
+use super::config::{ApiserverConfig, ConfigError};
 use super::endpoints::{Endpoints, installer};
 use super::filters::authentication::authenticate;
 use super::filters::authorization::authorize;
@@ -24,6 +25,8 @@ use super::filters::request_info::resolve_request_info;
 use super::filters::timeout::limit_time;
 use super::flow_record::{record_authenticated, record_authorized, record_request};
 use super::metrics::Metrics;
+use super::request::RequestInfo;
+use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, ApiService};
 
 /// The apiserver of one cluster.
@@ -33,14 +36,25 @@ impl Apiserver {
     /// Builds the one service that sockets, components and tests call. What it started ends when the last
     /// clone of the service is dropped. Needs a tokio runtime.
     #[expect(clippy::new_ret_no_self, reason = "the service is all that there is of it")]
-    pub fn new(config: ApiserverConfig) -> ApiService {
+    ///
+    /// # Errors
+    /// Flags or files that make no server.
+    pub fn new(config: ApiserverConfig) -> Result<ApiService, ConfigError> {
         let ApiserverConfig { scheme, registry, clock, entropy, .. } = config;
         let authenticators = Arc::new(Authenticators::new(StaticTokens::new(config.static_tokens)));
         let authorizers = Arc::new(Authorizers::new(Rbac::start(&registry, &scheme, &clock)));
         let in_flight = Arc::new(InFlight::new(MAX_REQUESTS, MAX_MUTATING_REQUESTS));
         let metrics = Arc::new(Metrics::new(clock.clone()));
+        let admission = Admission::new(&admission::Initializer {
+            registry: &registry,
+            scheme: &scheme,
+            clock: &clock,
+            entropy: &entropy,
+            authorizer: Arc::new(AskAuthorizers(authorizers.clone())),
+            config: &config.admission,
+        });
         let endpoints = Arc::new(Endpoints {
-            admission: Admission::new(&registry, &scheme, &clock, &entropy),
+            admission: admission.map_err(ConfigError)?,
             scheme,
             registry,
             schemas: config.schemas,
@@ -81,6 +95,21 @@ impl Apiserver {
                 let endpoints = endpoints.clone();
                 async move { Ok(installer::serve(endpoints, request).await) }
             }));
-        ApiService::new(chain)
+        Ok(ApiService::new(chain))
+    }
+}
+
+/// Admission asks the authorizers of the chain.
+struct AskAuthorizers(Arc<Authorizers>);
+
+impl admission::Authorizer for AskAuthorizers {
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> BoxFuture<'a, Verdict> {
+        let verdict = match self.0.authorize(user, info) {
+            Decision::Allow(allowed) => {
+                Verdict { is_allowed: true, reason: allowed.reason.as_deref().unwrap_or_default().into() }
+            }
+            Decision::NoOpinion(reason) => Verdict { is_allowed: false, reason },
+        };
+        Box::pin(std::future::ready(verdict))
     }
 }

@@ -5,6 +5,8 @@
 
 pub mod up;
 
+pub mod flags;
+
 pub mod down;
 pub mod get;
 pub mod trace;

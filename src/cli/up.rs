@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::flags::admission::AdmissionFlags;
 use super::{Failure, detach, kubeconfig, progress, say, state};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, Config, Listen};
@@ -45,6 +46,9 @@ pub struct Up {
     /// Draw UIDs and names from this seed, the same each time.
     #[arg(long, env = "KUBARIUM_SEED")]
     pub seed: Option<u64>,
+    /// What may come in.
+    #[command(flatten)]
+    pub admission: AdmissionFlags,
 }
 
 impl Up {
@@ -66,11 +70,11 @@ impl Up {
 
     async fn serve(self) -> Result<(), Failure> {
         let clock = Clock::real();
+        let config = self.config(&clock)?;
         let claim = state::Claim::take(&self.name)?;
         let mut stop = Stop::listen()?;
         say(format!("kubarium {} starts cluster {:?}", env!("CARGO_PKG_VERSION"), self.name));
-        let cluster =
-            Cluster::start(self.config(&clock)).await.map_err(|error| Failure(error.to_string()))?;
+        let cluster = Cluster::start(config).await.map_err(|error| Failure(error.to_string()))?;
         let access = cluster.access().ok_or(Failure("the cluster does not listen".into()))?;
         progress::done("apiserver", &access.server);
         let written = kubeconfig::write(&self.name, self.kubeconfig.as_deref(), &access)?;
@@ -124,16 +128,18 @@ impl Up {
         }
     }
 
-    fn config(&self, clock: &Clock) -> Config {
-        Config {
+    fn config(&self, clock: &Clock) -> Result<Config, Failure> {
+        Ok(Config {
             nodes: self.nodes,
             data_dir: self.data_dir.clone(),
             listen: Some(Listen { address: self.listen, tls: !self.insecure_http }),
             stages: self.stages.clone(),
             clock: clock.clone(),
             entropy: self.seed.map_or_else(Entropy::from_system, Entropy::seeded),
+            admission: self.admission.admission()?,
+            feature_gates: self.admission.gates()?,
             ..Config::default()
-        }
+        })
     }
 }
 

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::apimachinery::feature_gates::FeatureGates;
+use crate::apiserver::admission::AdmissionConfig;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::pki::Identity;
@@ -28,6 +30,10 @@ pub struct Config {
     pub flow: bool,
     /// The components that run from the start; see [`super::COMPONENTS`].
     pub components: Components,
+    /// Which admission plugins run, and what each is told.
+    pub admission: AdmissionConfig,
+    /// `--feature-gates`
+    pub feature_gates: FeatureGates,
 }
 
 /// Which components run from the start.
@@ -69,6 +75,8 @@ impl Default for Config {
             entropy: Entropy::from_system(),
             flow: true,
             components: Components::ALL,
+            admission: AdmissionConfig::default(),
+            feature_gates: FeatureGates::default(),
         }
     }
 }

@@ -4,15 +4,24 @@
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::{Attributes, Operation, Plugin};
+use super::{AdmissionConfig, Attributes, Operation, Plugin};
 use crate::apimachinery::status::Status;
 
-/// Upstream's `--default-not-ready-toleration-seconds` and its sibling.
-const TOLERATION_SECONDS: i64 = 300;
 const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
 /// Adds the two tolerations to pods that have none for these taints.
-pub struct DefaultTolerationSeconds;
+pub struct DefaultTolerationSeconds {
+    /// In the order of [`TAINTS`].
+    seconds: [i64; 2],
+}
+
+impl DefaultTolerationSeconds {
+    /// With `--default-not-ready-toleration-seconds` and its sibling.
+    pub fn new(config: &AdmissionConfig) -> DefaultTolerationSeconds {
+        let not_ready = config.default_not_ready_toleration_seconds;
+        DefaultTolerationSeconds { seconds: [not_ready, config.default_unreachable_toleration_seconds] }
+    }
+}
 
 impl Plugin for DefaultTolerationSeconds {
     fn handles(&self, attributes: &Attributes) -> bool {
@@ -29,23 +38,23 @@ impl Plugin for DefaultTolerationSeconds {
         _old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>> {
         if let Some(pod) = object {
-            add_tolerations(pod);
+            add_tolerations(pod, self.seconds);
         }
         Box::pin(std::future::ready(Ok(())))
     }
 }
 
-fn add_tolerations(pod: &mut Value) {
+fn add_tolerations(pod: &mut Value, seconds: [i64; 2]) {
     let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return };
     let tolerations = spec.entry("tolerations").or_insert(Value::Null);
     if tolerations.is_null() {
         *tolerations = json!([]);
     }
     let Some(tolerations) = tolerations.as_array_mut() else { return };
-    for taint in TAINTS {
+    for (taint, seconds) in TAINTS.into_iter().zip(seconds) {
         if !tolerations.iter().any(|toleration| tolerates(toleration, taint)) {
             tolerations.push(json!({"effect": "NoExecute", "key": taint, "operator": "Exists",
-                "tolerationSeconds": TOLERATION_SECONDS}));
+                "tolerationSeconds": seconds}));
         }
     }
 }
@@ -62,12 +71,12 @@ mod tests {
     #[test]
     fn tolerations_are_added_where_there_are_none() {
         let mut pod = json!({"spec": {"tolerations": [{"key": TAINTS[0], "operator": "Exists"}]}});
-        add_tolerations(&mut pod);
+        add_tolerations(&mut pod, [300, 20]);
         let tolerations = pod["spec"]["tolerations"].as_array().unwrap();
         assert_eq!(tolerations.len(), 2);
-        assert_eq!(tolerations[1]["tolerationSeconds"], 300);
+        assert_eq!(tolerations[1]["tolerationSeconds"], 20);
         let mut pod = json!({"spec": {"tolerations": [{"operator": "Exists"}]}});
-        add_tolerations(&mut pod);
+        add_tolerations(&mut pod, [300, 20]);
         assert_eq!(pod["spec"]["tolerations"].as_array().unwrap().len(), 1);
     }
 }

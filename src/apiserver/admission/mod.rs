@@ -5,11 +5,16 @@
 //! any more, look at it once again (`validate`, called by the registry last before the write). One file per
 //! plugin. It reads other objects through the registry and never writes.
 
-pub mod default_toleration_seconds;
-pub mod namespace_lifecycle;
-pub mod priority;
-pub mod service_account;
-pub mod taint_nodes_by_condition;
+pub mod config;
+pub mod plugins;
+
+mod namespace_lifecycle;
+
+mod service_account;
+mod taint_nodes_by_condition;
+
+mod default_toleration_seconds;
+mod priority;
 
 use std::sync::Arc;
 
@@ -17,12 +22,16 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::apimachinery::status::Status;
+use crate::apimachinery::user::UserInfo;
 use crate::apis::kind::Kind;
 use crate::apis::scheme::Scheme;
 use crate::apiserver::registry::{Registry, Validating};
-use crate::apiserver::request::RequestContext;
+use crate::apiserver::request::{RequestContext, RequestInfo};
 use crate::clock::Clock;
 use crate::entropy::Entropy;
+
+pub use config::AdmissionConfig;
+use plugins::PLUGINS;
 
 /// `admission.Operation`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +47,7 @@ pub enum Operation {
 }
 
 /// What is to be done (`admission.Attributes`), without the object, which a plugin may change.
+#[derive(Clone, Copy)]
 pub struct Attributes<'a> {
     /// Who asks; where warnings go.
     pub ctx: &'a RequestContext,
@@ -58,7 +68,7 @@ pub trait Plugin: Send + Sync {
     /// Whether it has anything to say (`admission.Interface.Handles` and what plugins check first).
     fn handles(&self, attributes: &Attributes) -> bool;
 
-    /// Changes the object (`MutationInterface.Admit`). `object` is missing on a delete.
+    /// Changes the object (`MutationInterface.Admit`). `object` is missing on a delete, `old` on a create.
     fn admit<'a>(
         &'a self,
         _attributes: &'a Attributes,
@@ -79,25 +89,66 @@ pub trait Plugin: Send + Sync {
     }
 }
 
-/// All plugins, in order.
+/// Who may do what: the server's authorizer, handed in by the handler chain.
+pub trait Authorizer: Send + Sync {
+    /// Whether `user` may do what `info` says.
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> BoxFuture<'a, Verdict>;
+}
+
+/// What the authorizer says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether somebody allows it.
+    pub is_allowed: bool,
+    /// Why, or why not; may be empty.
+    pub reason: String,
+}
+
+/// What plugins are made from (`admission/initializer`).
+pub struct Initializer<'a> {
+    /// Reads other objects.
+    pub registry: &'a Registry,
+    /// The kinds.
+    pub scheme: &'a Arc<Scheme>,
+    /// The cluster's clock.
+    pub clock: &'a Clock,
+    /// The cluster's numbers.
+    pub entropy: &'a Entropy,
+    /// Says who may do what.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// Flags and file.
+    pub config: &'a AdmissionConfig,
+}
+
+impl Initializer<'_> {
+    /// What the file says of a plugin; null when it says nothing.
+    pub fn configuration(&self, plugin: &str) -> &Value {
+        self.config.plugins.get(plugin).unwrap_or(&Value::Null)
+    }
+}
+
+/// The plugins that run, in order.
 pub struct Admission {
     plugins: Vec<Box<dyn Plugin>>,
 }
 
 impl Admission {
-    /// The list, in upstream's recommended order, which is the order of both phases.
-    pub fn new(registry: &Registry, scheme: &Scheme, clock: &Clock, entropy: &Entropy) -> Admission {
-        Admission {
-            plugins: vec![
-                // First: in a namespace that is going away nothing else needs to be asked.
-                Box::new(namespace_lifecycle::NamespaceLifecycle::new(registry, scheme, clock)),
-                Box::new(service_account::ServiceAccount::new(registry, scheme, clock, entropy)),
-                Box::new(taint_nodes_by_condition::TaintNodesByCondition),
-                // Before the tolerations, as upstream: a class may come with a preemption policy.
-                Box::new(priority::Priority::new(registry, scheme)),
-                Box::new(default_toleration_seconds::DefaultTolerationSeconds),
-            ],
+    /// Those of [`PLUGINS`] that are enabled.
+    ///
+    /// # Errors
+    /// What is wrong with the flags or with the configuration of a plugin.
+    pub fn new(with: &Initializer) -> Result<Admission, String> {
+        if let errors @ [_, ..] = &*with.config.validate() {
+            return Err(errors.join("; "));
         }
+        let mut plugins = Vec::new();
+        for entry in PLUGINS.iter().filter(|entry| with.config.is_enabled(entry.name)) {
+            if let Some(make) = entry.make {
+                let failed = |error| format!("couldn't init admission plugin {:?}: {error}", entry.name);
+                plugins.push(make(with).map_err(failed)?);
+            }
+        }
+        Ok(Admission { plugins })
     }
 
     /// The mutating phase.
@@ -135,9 +186,16 @@ impl Validating for ValidatingPhase<'_> {
         old: Option<&'b Value>,
     ) -> BoxFuture<'b, Result<(), Status>> {
         Box::pin(async move {
+            let mut attributes = *self.attributes;
+            if new.is_none() {
+                // Only here is the object known that is to go.
+                self.admission.admit(&attributes, None, old).await?;
+            } else if old.is_none() && attributes.operation == Operation::Update {
+                attributes.operation = Operation::Create;
+            }
             let plugins = self.admission.plugins.iter();
-            for plugin in plugins.filter(|plugin| plugin.handles(self.attributes)) {
-                plugin.validate(self.attributes, new, old).await?;
+            for plugin in plugins.filter(|plugin| plugin.handles(&attributes)) {
+                plugin.validate(&attributes, new, old).await?;
             }
             Ok(())
         })

@@ -37,7 +37,6 @@ const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions
 pub(super) async fn delete(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
     let options = delete_options(scope, input).await?;
     let attributes = scope.attributes(Operation::Delete, scope.name());
-    scope.server.admission.admit(&attributes, None, None).await?;
     let validating = scope.server.admission.validating(&attributes);
     let (registry, ctx, kind) = (&scope.server.registry, &scope.ctx, &scope.kind);
     let deleted = registry.delete(ctx, kind, scope.namespace(), scope.name(), &options, &validating).await?;

@@ -12,7 +12,6 @@ pub(super) async fn delete_collection(scope: &mut Scope, input: Input) -> Result
     let list_options = scope.query.list_options(&scope.kind)?;
     let options = delete_options(scope, input).await?;
     let attributes = scope.attributes(Operation::Delete, "");
-    scope.server.admission.admit(&attributes, None, None).await?;
     let validating = scope.server.admission.validating(&attributes);
     let (registry, ctx, kind) = (&scope.server.registry, &scope.ctx, &scope.kind);
     let namespace = scope.namespace();

@@ -52,7 +52,7 @@ impl Server {
         let token_user = Arc::new(UserInfo::authenticated("jane", &["developers"]));
         config.static_tokens = vec![("secret".into(), token_user)];
         let user = Arc::new(UserInfo::authenticated("admin", &["system:masters"]));
-        let server = Server { service: Apiserver::new(config), user };
+        let server = Server { service: Apiserver::new(config).unwrap(), user };
         server.create("/api/v1/namespaces", json!({"metadata": {"name": "default"}})).await;
         let account = json!({"metadata": {"name": "default"}});
         server.create("/api/v1/namespaces/default/serviceaccounts", account).await;

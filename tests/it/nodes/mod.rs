@@ -83,7 +83,7 @@ impl Nodes {
         let kubelets = Arc::<Kubelets>::default();
         let mut config = ApiserverConfig::new(scheme, registry, clock.clone(), Entropy::seeded(3));
         config.kubelets = kubelets.clone();
-        let service = Apiserver::new(config);
+        let service = Apiserver::new(config).unwrap();
         let admin = Arc::new(UserInfo::authenticated("admin", &["system:masters"]));
         let client = Client::new(service.clone(), admin, clock.clone(), Flow::off());
         let nodes = Nodes { service, client, clock, kubelets, running: Mutex::default() };

@@ -1,0 +1,91 @@
+//! Feature gates: what can be switched on and off by name (`k8s.io/component-base/featuregate`).
+
+use std::collections::BTreeMap;
+
+/// Objects that wait for initializers before anybody sees them: in Kubernetes 1.7 to 1.13, alpha all the
+/// time, and gone since.
+pub const INITIALIZERS: &str = "Initializers";
+
+/// A gate: its name, whether it is on by default, and whether it can be changed at all.
+struct Known {
+    name: &'static str,
+    default: bool,
+    locked: bool,
+}
+
+const KNOWN: &[Known] = &[Known { name: INITIALIZERS, default: false, locked: false }];
+
+/// Which gates differ from their defaults. Bound: one entry for each known gate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FeatureGates(BTreeMap<&'static str, bool>);
+
+impl FeatureGates {
+    /// Reads `--feature-gates=A=true,B=false`.
+    ///
+    /// # Errors
+    /// Upstream's words for a gate that nobody knows, a value that is no boolean, a gate that is locked.
+    pub fn parse(text: &str) -> Result<FeatureGates, String> {
+        let mut gates = FeatureGates::default();
+        for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+            let (name, value) =
+                pair.split_once('=').ok_or_else(|| format!("missing bool value for {pair}"))?;
+            gates.set(name.trim(), parse_bool(name.trim(), value.trim())?)?;
+        }
+        Ok(gates)
+    }
+
+    /// Switches one gate.
+    ///
+    /// # Errors
+    /// One that nobody knows, or that is locked to the other value.
+    pub fn set(&mut self, name: &str, value: bool) -> Result<(), String> {
+        let known = KNOWN.iter().find(|known| known.name == name);
+        let known = known.ok_or_else(|| format!("unrecognized feature gate: {name}"))?;
+        if known.locked && known.default != value {
+            let locked = known.default;
+            return Err(format!("cannot set feature gate {name} to {value}, feature is locked to {locked}"));
+        }
+        self.0.insert(known.name, value);
+        Ok(())
+    }
+
+    /// Whether it is on. A gate that nobody knows is off.
+    pub fn enabled(&self, name: &str) -> bool {
+        let default = || KNOWN.iter().find(|known| known.name == name).is_some_and(|known| known.default);
+        self.0.get(name).copied().unwrap_or_else(default)
+    }
+}
+
+/// `strconv.ParseBool`
+fn parse_bool(name: &str, text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
+        _ => Err(format!(
+            "invalid value of {name}={text}, err: strconv.ParseBool: parsing {text:?}: invalid syntax"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gates_are_read_as_upstream_reads_them() {
+        let gates = FeatureGates::parse("Initializers=true").unwrap();
+        assert!(gates.enabled(INITIALIZERS) && !FeatureGates::default().enabled(INITIALIZERS));
+        let refused = [
+            ("Initializers", "missing bool value for Initializers"),
+            ("Nonsense=true", "unrecognized feature gate: Nonsense"),
+            (
+                "Initializers=maybe",
+                "invalid value of Initializers=maybe, err: strconv.ParseBool: parsing \"maybe\": invalid \
+                 syntax",
+            ),
+        ];
+        for (given, expected) in refused {
+            assert_eq!(FeatureGates::parse(given).unwrap_err(), expected);
+        }
+    }
+}
