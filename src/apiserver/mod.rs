@@ -24,3 +24,5 @@ pub mod endpoints;
 pub mod admission;
 pub mod registry;
 pub mod storage;
+
+pub mod webhook;

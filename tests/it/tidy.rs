@@ -29,8 +29,19 @@ const IMPORTS: &[(&str, &[&str])] = &[
     // Entropy names the volume of a service account's token.
     (
         "apiserver::admission",
-        &["apimachinery", "apis", "apiserver::registry", "apiserver::request", "clock", "entropy"],
+        &[
+            "apimachinery",
+            "apis",
+            "apiserver::registry",
+            "apiserver::request",
+            // Webhooks are asked through the one client to the outside.
+            "apiserver::webhook",
+            "clock",
+            "entropy",
+        ],
     ),
+    // Services are looked up in the registry; entropy chooses among their endpoints.
+    ("apiserver::webhook", &["apimachinery", "apis", "apiserver::registry", "clock", "entropy"]),
     ("apiserver::authentication", SECURITY),
     ("apiserver::authorization", SECURITY),
     (
@@ -55,6 +66,8 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::request",
             "apiserver::audit",
             "apiserver::metrics",
+            // Aggregation proxies through the one client to the outside.
+            "apiserver::webhook",
             "clock",
             // Spreads the ends of watches.
             "entropy",
@@ -70,7 +83,15 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("cli", &["*"]),
 ];
 
-const SECURITY: &[&str] = &["apimachinery", "apis", "apiserver::registry", "apiserver::request", "clock"];
+const SECURITY: &[&str] = &[
+    "apimachinery",
+    "apis",
+    "apiserver::registry",
+    "apiserver::request",
+    // Token and access reviews by webhook.
+    "apiserver::webhook",
+    "clock",
+];
 const COMPONENT: &[&str] = &["client_go", "apis", "apimachinery", "clock", "entropy"];
 
 /// The machinery that may mention the flow record; a controller, a plugin, a filter, a strategy never does.

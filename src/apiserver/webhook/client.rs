@@ -1,0 +1,115 @@
+//! `WebhookClient`: sends a tree, reads a tree (`webhook.GenericWebhook`, client-go's `rest.Request`).
+
+use std::time::Duration;
+
+use axum::body::Body;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http_body_util::{BodyExt, Limited};
+use serde_json::Value;
+
+use super::config::ClientConfig;
+use super::errors::{CallError, describe, refused};
+use super::service_resolver::ServiceResolver;
+use super::transport::Transport;
+use crate::apimachinery::decode::syntax_error;
+use crate::clock::Clock;
+
+/// What is read of an answer, as of a request. Beyond it the call fails.
+const MAX_RESPONSE_BYTES: usize = 3 * 1024 * 1024;
+
+/// Asks one webhook. Cloning shares its connections.
+#[derive(Clone)]
+pub struct WebhookClient {
+    config: ClientConfig,
+    transport: Transport,
+    clock: Clock,
+    max_response_bytes: usize,
+}
+
+impl WebhookClient {
+    /// Nothing is connected, and no certificate read, before the first call.
+    pub fn new(config: ClientConfig, resolver: &ServiceResolver, clock: &Clock) -> WebhookClient {
+        let transport = Transport::new(&config, resolver);
+        WebhookClient { config, transport, clock: clock.clone(), max_response_bytes: MAX_RESPONSE_BYTES }
+    }
+
+    /// The same, reading larger answers: a conversion answers with as much as it was sent.
+    pub fn reading_up_to(self, max_response_bytes: usize) -> WebhookClient {
+        WebhookClient { max_response_bytes, ..self }
+    }
+
+    /// POSTs `body` and reads the answer, within `timeout` of the cluster's clock.
+    ///
+    /// # Errors
+    /// In client-go's words: `Post "https://...": context deadline exceeded`, or what the server's status
+    /// means.
+    pub async fn call(&self, body: &Value, timeout: Duration) -> Result<Value, CallError> {
+        let url = format!("{}?timeout={}", self.config.target.url(), go_duration(timeout));
+        let bytes = serde_json::to_vec(body).expect("a tree is JSON");
+        let exchange = self.exchange(&url, bytes);
+        let answer = self.clock.timeout(timeout, exchange).await;
+        let answer = answer.unwrap_or_else(|_| Err(CallError::timeout(&url)))?;
+        serde_json::from_slice(&answer).map_err(|error| {
+            let why = syntax_error(&answer).unwrap_or_else(|| error.to_string());
+            CallError::invalid_answer(format!("couldn't get version/kind; json parse error: {why}"))
+        })
+    }
+
+    async fn exchange(&self, url: &str, body: Vec<u8>) -> Result<Vec<u8>, CallError> {
+        let mut request = http::Request::post(url)
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json, */*")
+            .header(USER_AGENT, self.config.user_agent);
+        if let Some(authorization) = &self.config.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        let request = request.body(Body::from(body));
+        let request = request.map_err(|error| CallError::failed(url, &error.to_string()))?;
+        let response = self.transport.send(request).await?;
+        let status = response.status();
+        let content_type = response.headers().get(CONTENT_TYPE).cloned();
+        let read = Limited::new(response.into_body(), self.max_response_bytes).collect().await;
+        let bytes =
+            read.map_err(|error| CallError::failed(url, &describe(error.as_ref(), self.max_response_bytes)))?;
+        let bytes = bytes.to_bytes().to_vec();
+        match status.as_u16() {
+            200..=206 if bytes.is_empty() => {
+                let media_type = content_type.as_ref().and_then(|value| value.to_str().ok()).unwrap_or("");
+                let code = status.as_u16();
+                Err(CallError::invalid_answer(format!(
+                    "0-length response with status code: {code} and content type: {media_type}"
+                )))
+            }
+            200..=206 => Ok(bytes),
+            code => Err(refused(code, &bytes)),
+        }
+    }
+}
+
+/// Go's `time.Duration.String` of at least a millisecond: `10s`, `1m30s`, `500ms`, `1.5s`.
+pub fn go_duration(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) {
+        return format!("{}ms", duration.as_millis());
+    }
+    let (minutes, rest) = (duration.as_secs() / 60, duration.as_secs_f64() % 60.0);
+    let (hours, minutes) = (minutes / 60, minutes % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{rest}s"),
+        (0, minutes) => format!("{minutes}m{rest}s"),
+        (hours, minutes) => format!("{hours}h{minutes}m{rest}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_gos() {
+        for (milliseconds, text) in
+            [(10_000, "10s"), (500, "500ms"), (1500, "1.5s"), (60_000, "1m0s"), (3_661_000, "1h1m1s")]
+        {
+            assert_eq!(go_duration(Duration::from_millis(milliseconds)), text);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! `ClientConfig`: where to ask, whom to trust, who we are (`webhook.ClientConfig`, `rest.Config`).
+
+use serde_json::Value;
+
+use crate::apis::tree::{at, is_set, number, text};
+
+/// What upstream takes when a service reference names no port.
+const DEFAULT_PORT: u16 = 443;
+
+/// How to reach one webhook. It bears credentials, so it is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ClientConfig {
+    /// Whom to ask.
+    pub target: Target,
+    /// Authorities to trust, PEM. Empty: those of the system.
+    pub ca_bundle: Vec<u8>,
+    /// The name that the certificate must bear, where it is not the host's.
+    pub server_name: Option<String>,
+    /// Any certificate will do. Only a kubeconfig may say so.
+    pub insecure_skip_tls_verify: bool,
+    /// Our certificate and its key, PEM.
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+    /// The `Authorization` header.
+    pub authorization: Option<String>,
+    /// The `User-Agent` header.
+    pub user_agent: &'static str,
+}
+
+/// Whom to ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// As `https://example.com:9443/validate`.
+    Url(String),
+    /// A Service of this cluster.
+    Service(ServiceReference),
+}
+
+/// `admissionregistration.ServiceReference`, and its likes in other groups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceReference {
+    /// The Service's namespace.
+    pub namespace: String,
+    /// The Service.
+    pub name: String,
+    /// As `/validate`; empty for `/`.
+    pub path: String,
+    /// One of the Service's ports.
+    pub port: u16,
+}
+
+impl ClientConfig {
+    /// With nothing but a target: the system's authorities, no credentials.
+    pub fn new(target: Target) -> ClientConfig {
+        ClientConfig {
+            target,
+            ca_bundle: vec![],
+            server_name: None,
+            insecure_skip_tls_verify: false,
+            identity: None,
+            authorization: None,
+            user_agent: "kube-apiserver",
+        }
+    }
+
+    /// From a `clientConfig` as it stands in webhook configurations and CRDs: `url` or `service`, and
+    /// `caBundle`.
+    ///
+    /// # Errors
+    /// Upstream's words for one that names nobody.
+    pub fn from_tree(tree: &Value) -> Result<ClientConfig, String> {
+        let target = match (is_set(tree, "service"), text(tree, "url")) {
+            (true, _) => Target::Service(ServiceReference::from_tree(at(tree, "service"))),
+            (false, "") => return Err("webhook configuration must have either service or URL".into()),
+            (false, url) => Target::Url(url.into()),
+        };
+        let mut config = ClientConfig::new(target);
+        config.ca_bundle = decode_base64(text(tree, "caBundle")).unwrap_or_default();
+        Ok(config)
+    }
+}
+
+impl ServiceReference {
+    /// From a `service` as it stands in webhook configurations, CRDs and APIServices.
+    pub fn from_tree(tree: &Value) -> ServiceReference {
+        let port = u16::try_from(number(tree, "port")).ok().filter(|port| *port != 0);
+        ServiceReference {
+            namespace: text(tree, "namespace").into(),
+            name: text(tree, "name").into(),
+            path: text(tree, "path").into(),
+            port: port.unwrap_or(DEFAULT_PORT),
+        }
+    }
+
+    /// The name that its certificate must bear: `name.namespace.svc`.
+    pub fn server_name(&self) -> String {
+        format!("{}.{}.svc", self.name, self.namespace)
+    }
+}
+
+impl Target {
+    /// The URL as it stands in messages, with a path and nothing behind it.
+    pub fn url(&self) -> String {
+        match self {
+            Target::Url(url) => {
+                let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
+                let rest = rest.split(['?', '#']).next().unwrap_or_default();
+                let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+                format!("{scheme}://{host}/{path}")
+            }
+            Target::Service(service) => {
+                let path = service.path.trim_start_matches('/');
+                format!("https://{}:{}/{path}", service.server_name(), service.port)
+            }
+        }
+    }
+}
+
+pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.decode(text.trim()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn targets_are_read_and_shown() {
+        for (tree, url) in [
+            (json!({"url": "https://127.0.0.1:9443"}), "https://127.0.0.1:9443/"),
+            (json!({"url": "https://a.example/x/y"}), "https://a.example/x/y"),
+            (json!({"service": {"namespace": "n", "name": "s"}}), "https://s.n.svc:443/"),
+            (
+                json!({"service": {"namespace": "n", "name": "s", "path": "/p", "port": 8443}}),
+                "https://s.n.svc:8443/p",
+            ),
+        ] {
+            assert_eq!(ClientConfig::from_tree(&tree).ok().unwrap().target.url(), url);
+        }
+        let refused = ClientConfig::from_tree(&json!({})).err();
+        assert_eq!(refused.unwrap(), "webhook configuration must have either service or URL");
+    }
+}

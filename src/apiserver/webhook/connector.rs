@@ -1,0 +1,84 @@
+//! Opens connections: a Service's name is looked up in the cluster, any other by the system (upstream's
+//! `cfg.Dial`).
+
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use http::Uri;
+use hyper_util::client::legacy::connect::HttpConnector;
+use tower::Service;
+
+use super::config::ServiceReference;
+use super::errors::of_system;
+use super::service_resolver::ServiceResolver;
+
+/// Why there is no connection, in Go's words.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct DialError(pub String);
+
+/// Connects to a Service's endpoint, or to the host of the URL.
+#[derive(Clone)]
+pub struct Connector {
+    tcp: HttpConnector,
+    service: Option<(ServiceResolver, ServiceReference)>,
+}
+
+impl Connector {
+    /// To a Service, or without one to whatever the URL says.
+    pub fn new(service: Option<(ServiceResolver, ServiceReference)>) -> Connector {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        Connector { tcp, service }
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = <HttpConnector as Service<Uri>>::Response;
+    type Error = DialError;
+    type Future = BoxFuture<'static, Result<Self::Response, DialError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), DialError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let Connector { mut tcp, service } = self.clone();
+        Box::pin(async move {
+            let uri = match &service {
+                None => uri,
+                Some((resolver, service)) => {
+                    let found =
+                        resolver.resolve_endpoint(&service.namespace, &service.name, service.port).await;
+                    let (host, port) = found.map_err(|status| DialError(status.message))?;
+                    endpoint(&host, port)?
+                }
+            };
+            let failed = |error| DialError(refusal(&uri, &error));
+            tcp.call(uri.clone()).await.map_err(failed)
+        })
+    }
+}
+
+fn endpoint(host: &str, port: u16) -> Result<Uri, DialError> {
+    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+    format!("https://{host}:{port}").parse().map_err(|error| DialError(format!("dial tcp: {error}")))
+}
+
+fn refusal(uri: &Uri, error: &(dyn std::error::Error + 'static)) -> String {
+    let host = uri.host().unwrap_or_default();
+    let default = if uri.scheme_str() == Some("http") { 80 } else { 443 };
+    let port = uri.port_u16().unwrap_or(default);
+    let mut cause = Some(error);
+    while let Some(current) = cause {
+        if let Some(io) = current.downcast_ref::<std::io::Error>() {
+            if io.raw_os_error().is_some() {
+                return format!("dial tcp {host}:{port}: {}", of_system(io));
+            }
+            return format!("dial tcp: lookup {host}: no such host");
+        }
+        cause = current.source();
+    }
+    format!("dial tcp {host}:{port}: {error}")
+}

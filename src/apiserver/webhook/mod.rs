@@ -1,0 +1,25 @@
+//! The one HTTP client to the outside (`k8s.io/apiserver/pkg/util/webhook`): admission, conversion,
+//! authentication, authorization, audit and aggregation go through it.
+//!
+//! In comes where somebody is to be asked (a URL, or a Service of this cluster), whom to trust and who we
+//! are; then trees to send. Out go trees, or a [`CallError`] in upstream's words. It must not know what is
+//! asked: no review, no object, no policy of failure.
+
+mod config;
+mod kubeconfig;
+
+mod client;
+
+mod service_resolver;
+
+mod connector;
+mod tls;
+mod transport;
+
+mod errors;
+
+pub use client::WebhookClient;
+pub use config::{ClientConfig, ServiceReference, Target};
+pub use errors::CallError;
+pub use service_resolver::ServiceResolver;
+pub use transport::Transport;

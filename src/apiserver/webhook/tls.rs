@@ -1,0 +1,211 @@
+//! TLS to the outside: rustls with the given authorities, or the system's (`rest.TLSConfigFor`).
+
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::{CertificateError, ClientConfig as TlsConfig, DigitallySignedStruct, Error, RootCertStore};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+use super::config::ClientConfig;
+
+/// Where systems keep the authorities that they trust (the list of Go's `crypto/x509`).
+const SYSTEM_BUNDLES: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// The TLS side of a client.
+///
+/// # Errors
+/// What is wrong with the given certificates.
+pub fn tls_config(config: &ClientConfig) -> Result<TlsConfig, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = TlsConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    let schemes = provider.signature_verification_algorithms;
+    let verifier: Arc<dyn ServerCertVerifier> = match config.insecure_skip_tls_verify {
+        true => Arc::new(Anybody { schemes }),
+        false => {
+            let trusted = trusted(config)?;
+            let mut roots = RootCertStore::empty();
+            let taken = trusted.iter().filter(|der| roots.add((*der).clone()).is_ok()).count();
+            match taken {
+                0 => Arc::new(Nobody { schemes }),
+                _ => Arc::new(Trusting {
+                    chain: WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+                        .build()
+                        .map_err(|error| error.to_string())?,
+                    trusted,
+                }),
+            }
+        }
+    };
+    let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
+    let Some((certificate, key)) = &config.identity else { return Ok(builder.with_no_client_auth()) };
+    let fault = |_| "the client certificate or its key is not PEM".to_owned();
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(fault)?;
+    builder.with_client_auth_cert(chain.map_err(fault)?, key).map_err(|error| format!("tls: {error}"))
+}
+
+fn trusted(config: &ClientConfig) -> Result<Vec<CertificateDer<'static>>, String> {
+    let system = || SYSTEM_BUNDLES.iter().find_map(|path| std::fs::read(path).ok()).unwrap_or_default();
+    let (pem, is_given) = match config.ca_bundle.is_empty() {
+        true => (system(), false),
+        false => (config.ca_bundle.clone(), true),
+    };
+    let read: Vec<_> = CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok).collect();
+    match read.is_empty() && is_given {
+        true => Err("unable to load root certificates: unable to parse bytes as PEM block".into()),
+        false => Ok(read),
+    }
+}
+
+/// Believes chains to the roots, and a root that shows itself: Go takes a self-signed certificate that is
+/// its own authority, which webpki does not.
+#[derive(Debug)]
+struct Trusting {
+    chain: Arc<WebPkiServerVerifier>,
+    trusted: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for Trusting {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verified =
+            self.chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match verified {
+            Err(_) if self.trusted.iter().any(|trusted| **trusted == **end_entity) => {
+                verify_itself(end_entity, server_name, now)
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.chain.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.chain.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+        self.chain.supported_verify_schemes()
+    }
+}
+
+/// Name and time of a certificate that is trusted as it is.
+fn verify_itself(
+    certificate: &CertificateDer<'_>,
+    server_name: &ServerName<'_>,
+    now: UnixTime,
+) -> Result<ServerCertVerified, Error> {
+    let refused = Error::InvalidCertificate;
+    let (_, parsed) =
+        X509Certificate::from_der(certificate).map_err(|_| refused(CertificateError::BadEncoding))?;
+    let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    let validity = parsed.validity();
+    if !(validity.not_before.timestamp()..=validity.not_after.timestamp()).contains(&seconds) {
+        return Err(refused(CertificateError::Expired));
+    }
+    let names = parsed.subject_alternative_name().ok().flatten();
+    let names = names.map(|extension| extension.value.general_names.as_slice()).unwrap_or_default();
+    let presented: Vec<String> = names.iter().filter_map(shown).collect();
+    let wanted = server_name.to_str().to_ascii_lowercase();
+    let parent = wanted.split_once('.').map(|(_, parent)| format!("*.{parent}"));
+    let fits = |name: &String| *name == wanted || Some(name) == parent.as_ref();
+    if presented.iter().any(fits) {
+        return Ok(ServerCertVerified::assertion());
+    }
+    let expected = server_name.to_owned();
+    Err(refused(CertificateError::NotValidForNameContext { expected, presented }))
+}
+
+fn shown(name: &GeneralName) -> Option<String> {
+    match name {
+        GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
+        GeneralName::IPAddress(bytes) => match bytes.len() {
+            4 => Some(std::net::IpAddr::from(<[u8; 4]>::try_from(*bytes).ok()?).to_string()),
+            16 => Some(std::net::IpAddr::from(<[u8; 16]>::try_from(*bytes).ok()?).to_string()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Without any authority nobody is believed.
+#[derive(Debug)]
+struct Nobody {
+    schemes: rustls::crypto::WebPkiSupportedAlgorithms,
+}
+
+/// `insecure-skip-tls-verify`
+#[derive(Debug)]
+struct Anybody {
+    schemes: rustls::crypto::WebPkiSupportedAlgorithms,
+}
+
+macro_rules! verifies_signatures {
+    ($verifier:ident, $outcome:expr) => {
+        impl ServerCertVerifier for $verifier {
+            fn verify_server_cert(
+                &self,
+                _: &CertificateDer<'_>,
+                _: &[CertificateDer<'_>],
+                _: &ServerName<'_>,
+                _: &[u8],
+                _: UnixTime,
+            ) -> Result<ServerCertVerified, Error> {
+                $outcome
+            }
+
+            fn verify_tls12_signature(
+                &self,
+                message: &[u8],
+                cert: &CertificateDer<'_>,
+                dss: &DigitallySignedStruct,
+            ) -> Result<HandshakeSignatureValid, Error> {
+                rustls::crypto::verify_tls12_signature(message, cert, dss, &self.schemes)
+            }
+
+            fn verify_tls13_signature(
+                &self,
+                message: &[u8],
+                cert: &CertificateDer<'_>,
+                dss: &DigitallySignedStruct,
+            ) -> Result<HandshakeSignatureValid, Error> {
+                rustls::crypto::verify_tls13_signature(message, cert, dss, &self.schemes)
+            }
+
+            fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+                self.schemes.supported_schemes()
+            }
+        }
+    };
+}
+
+verifies_signatures!(Nobody, Err(Error::InvalidCertificate(CertificateError::UnknownIssuer)));
+verifies_signatures!(Anybody, Ok(ServerCertVerified::assertion()));
