@@ -34,3 +34,5 @@ pub mod openapi;
 pub mod patch;
 pub mod protobuf;
 pub mod quantity;
+
+pub mod cel;

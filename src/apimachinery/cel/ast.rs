@@ -1,0 +1,129 @@
+//! The tree of an expression. Macros are nodes of their own, so that they are checked and run as what they
+//! are and not as folds.
+
+use super::value::Value;
+
+/// One node, and where it stands in the text.
+#[derive(Clone, Debug)]
+pub(super) struct Expr {
+    /// Byte offset: of an operator, of the `(` of a call, of the `.` of a selection, as in cel-go.
+    pub at: usize,
+    pub node: Node,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Node {
+    Literal(Value),
+    /// A name; qualified when it began with a dot or stands for a dotted declaration.
+    Ident(String),
+    Select {
+        operand: Box<Expr>,
+        field: String,
+    },
+    /// `has(operand.field)`
+    Has {
+        operand: Box<Expr>,
+        field: String,
+    },
+    /// `operand.?field`
+    OptionalSelect {
+        operand: Box<Expr>,
+        field: String,
+    },
+    /// Functions and operators; operators have cel-go's names, as `_==_`. `&&` and `||` take any number.
+    Call {
+        function: String,
+        target: Option<Box<Expr>>,
+        args: Vec<Expr>,
+    },
+    List(Vec<Entry<Expr>>),
+    Map(Vec<Entry<(Expr, Expr)>>),
+    /// `Type{field: value}`
+    Struct {
+        type_name: String,
+        fields: Vec<Entry<(String, Expr)>>,
+    },
+    Macro(Box<Macro>),
+}
+
+/// A literal's element; optional ones (`?x`) are left out when they hold nothing.
+#[derive(Clone, Debug)]
+pub(super) struct Entry<T> {
+    pub value: T,
+    pub optional: bool,
+}
+
+/// A comprehension.
+#[derive(Clone, Debug)]
+pub(super) struct Macro {
+    pub kind: MacroKind,
+    /// What is gone through; of `cel.bind` the value that is bound.
+    pub range: Expr,
+    /// One name, or two: index or key, and element.
+    pub variables: Vec<String>,
+    /// Which elements are taken.
+    pub filter: Option<Expr>,
+    /// What is made or asked of each.
+    pub step: Expr,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MacroKind {
+    All,
+    Exists,
+    ExistsOne,
+    Map,
+    Filter,
+    TransformList,
+    TransformMap,
+    TransformMapEntry,
+    SortBy,
+    Bind,
+    OptMap,
+    OptFlatMap,
+}
+
+impl Expr {
+    pub(super) fn new(at: usize, node: Node) -> Expr {
+        Expr { at, node }
+    }
+
+    pub(super) fn call(at: usize, function: &str, args: Vec<Expr>) -> Expr {
+        Expr::new(at, Node::Call { function: function.into(), target: None, args })
+    }
+
+    /// `a.b.c` as text, if it is nothing but names.
+    pub(super) fn dotted(&self) -> Option<String> {
+        match &self.node {
+            Node::Ident(name) => Some(name.clone()),
+            Node::Select { operand, field } => Some(format!("{}.{field}", operand.dotted()?)),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a name is used anywhere, as a variable.
+pub(super) fn mentions(expr: &Expr, name: &str) -> bool {
+    let any = |exprs: &[Expr]| exprs.iter().any(|expr| mentions(expr, name));
+    match &expr.node {
+        Node::Literal(_) => false,
+        Node::Ident(found) => found == name || found.split('.').next() == Some(name),
+        Node::Select { operand, .. } | Node::Has { operand, .. } | Node::OptionalSelect { operand, .. } => {
+            mentions(operand, name)
+        }
+        Node::Call { target, args, .. } => {
+            target.as_ref().is_some_and(|target| mentions(target, name)) || any(args)
+        }
+        Node::List(items) => items.iter().any(|item| mentions(&item.value, name)),
+        Node::Map(entries) => {
+            entries.iter().any(|entry| mentions(&entry.value.0, name) || mentions(&entry.value.1, name))
+        }
+        Node::Struct { fields, .. } => fields.iter().any(|field| mentions(&field.value.1, name)),
+        Node::Macro(comprehension) => {
+            let Macro { range, filter, step, .. } = &**comprehension;
+            mentions(range, name)
+                || filter.as_ref().is_some_and(|filter| mentions(filter, name))
+                || mentions(step, name)
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! CEL, the Common Expression Language, as the apiserver speaks it (`k8s.io/apiserver/pkg/cel`): one language
+//! for CRD rules, admission policies, match conditions, authorization conditions and device selectors.
+//!
+//! In comes an expression and what is declared ([`Environment`]); out comes a checked [`Program`], or the
+//! errors in cel-go's words. A program is evaluated over an [`Activation`] of values within a [`Budget`].
+//! Values come from JSON, with or without a schema. Nothing here knows what an expression is for.
+//!
+//! The road: `lexer`, `parser` (macros become nodes of their own), `checker` against `declarations`, then
+//! `evaluate`. The functions of Kubernetes' libraries are the crate kube-cel's, reached through `bridge`.
+
+mod ast;
+mod lexer;
+mod macros;
+mod parser;
+
+mod types;
+
+mod declarations;
+
+mod checker;
+mod checker_calls;
+
+mod value;
+
+mod bridge;
+mod evaluate;
+mod functions;
+mod operators;
+mod time_functions;
+
+mod cost;
+mod environment;
+mod error;
+
+pub mod authorizer;
+pub mod schema;
+
+#[cfg(test)]
+mod tests;
+
+pub use cost::Budget;
+pub use environment::{Activation, Environment, Program};
+pub use error::{CompileError, EvaluationError, Issue};
+pub use types::{ObjectType, Type};
+pub use value::{HostValue, Key, List, ListKind, Map, Value};

@@ -1,0 +1,268 @@
+//! Operators on values: equality, order, arithmetic, membership, indexing.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::cost::Budget;
+use super::error::EvaluationError;
+use super::time_functions;
+use super::value::{Key, List, ListKind, Value};
+
+type Outcome = Result<Value, EvaluationError>;
+
+/// `==`: numbers by value whatever their type, sets and list maps without regard to order, values of
+/// different types unequal.
+pub(super) fn equal(left: &Value, right: &Value, budget: &mut Budget) -> Result<bool, EvaluationError> {
+    Ok(match (left, right) {
+        (Value::Null, Value::Null) => true,
+        (Value::Bool(left), Value::Bool(right)) => left == right,
+        (Value::String(left), Value::String(right)) => {
+            budget.spend_text(left.len().min(right.len()))?;
+            left == right
+        }
+        (Value::Bytes(left), Value::Bytes(right)) => left == right,
+        (Value::Duration(left), Value::Duration(right)) => left == right,
+        (Value::Timestamp(left), Value::Timestamp(right)) => left == right,
+        (Value::Type(left), Value::Type(right)) => left == right,
+        (Value::List(left), Value::List(right)) => return equal_lists(left, right, budget),
+        (Value::Map(left), Value::Map(right)) => {
+            if left.entries.len() != right.entries.len() {
+                return Ok(false);
+            }
+            for (key, value) in &left.entries {
+                budget.spend(1)?;
+                match right.entries.get(key) {
+                    Some(other) if equal(value, other, budget)? => {}
+                    _ => return Ok(false),
+                }
+            }
+            true
+        }
+        (Value::Optional(left), Value::Optional(right)) => match (left, right) {
+            (Some(left), Some(right)) => return equal(left, right, budget),
+            (left, right) => left.is_none() && right.is_none(),
+        },
+        (Value::Opaque(left), Value::Opaque(right)) => left.opaque_eq(&**right),
+        (Value::Host(left), Value::Host(right)) => Arc::ptr_eq(left, right),
+        (left, right) => numeric_order(left, right) == Some(Ordering::Equal),
+    })
+}
+
+fn equal_lists(left: &List, right: &List, budget: &mut Budget) -> Result<bool, EvaluationError> {
+    if left.items.len() != right.items.len() {
+        return Ok(false);
+    }
+    let unordered = match (&left.kind, &right.kind) {
+        (ListKind::Atomic, other) | (other, _) => other,
+    };
+    let by_keys = |item: &Value, keys: &[Arc<str>]| -> Vec<Value> {
+        keys.iter().map(|key| member(item, key).unwrap_or(Value::Null)).collect()
+    };
+    for (at, item) in left.items.iter().enumerate() {
+        budget.spend(1)?;
+        let found = match unordered {
+            ListKind::Atomic => equal(item, &right.items[at], budget)?,
+            ListKind::Set => contains(&right.items, item, budget)?,
+            ListKind::Map(keys) => {
+                let wanted = Value::from(by_keys(item, keys));
+                let mut found = false;
+                for other in &right.items {
+                    if equal(&Value::from(by_keys(other, keys)), &wanted, budget)? {
+                        found = equal(item, other, budget)?;
+                        break;
+                    }
+                }
+                found
+            }
+        };
+        if !found {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn member(item: &Value, key: &Arc<str>) -> Option<Value> {
+    match item {
+        Value::Map(map) => map.entries.get(&Key::String(key.clone())).cloned(),
+        _ => None,
+    }
+}
+
+fn contains(items: &[Value], wanted: &Value, budget: &mut Budget) -> Result<bool, EvaluationError> {
+    for item in items {
+        budget.spend(1)?;
+        if equal(item, wanted, budget)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// `in`
+pub(super) fn is_in(wanted: &Value, container: &Value, budget: &mut Budget) -> Outcome {
+    match container {
+        Value::List(list) => contains(&list.items, wanted, budget).map(Value::Bool),
+        Value::Map(map) => Ok(Value::Bool(Key::of(wanted).is_some_and(|key| map.entries.contains_key(&key)))),
+        _ => Err(EvaluationError::NoSuchOverload),
+    }
+}
+
+/// `<` and its siblings; None where the values have no order.
+pub(super) fn order(left: &Value, right: &Value) -> Option<Ordering> {
+    match (left, right) {
+        (Value::Bool(left), Value::Bool(right)) => Some(left.cmp(right)),
+        (Value::String(left), Value::String(right)) => Some(left.cmp(right)),
+        (Value::Bytes(left), Value::Bytes(right)) => Some(left.cmp(right)),
+        (Value::Duration(left), Value::Duration(right)) => Some(left.cmp(right)),
+        (Value::Timestamp(left), Value::Timestamp(right)) => Some(left.cmp(right)),
+        (left, right) => numeric_order(left, right),
+    }
+}
+
+fn numeric_order(left: &Value, right: &Value) -> Option<Ordering> {
+    match (left, right) {
+        (Value::Int(left), Value::Int(right)) => Some(left.cmp(right)),
+        (Value::Uint(left), Value::Uint(right)) => Some(left.cmp(right)),
+        (Value::Int(left), Value::Uint(right)) => Some(i128::from(*left).cmp(&i128::from(*right))),
+        (Value::Uint(left), Value::Int(right)) => Some(i128::from(*left).cmp(&i128::from(*right))),
+        (Value::Double(left), right) => left.partial_cmp(&as_double(right)?),
+        (left, Value::Double(right)) => as_double(left)?.partial_cmp(right),
+        _ => None,
+    }
+}
+
+fn as_double(value: &Value) -> Option<f64> {
+    match value {
+        Value::Int(number) => Some(*number as f64),
+        Value::Uint(number) => Some(*number as f64),
+        Value::Double(number) => Some(*number),
+        _ => None,
+    }
+}
+
+/// `+ - * / %`
+pub(super) fn arithmetic(operator: &str, left: &Value, right: &Value, budget: &mut Budget) -> Outcome {
+    match (left, right) {
+        (Value::Int(left), Value::Int(right)) => integers(operator, *left, *right),
+        (Value::Uint(left), Value::Uint(right)) => unsigned(operator, *left, *right),
+        (Value::Double(left), Value::Double(right)) => doubles(operator, *left, *right),
+        (Value::String(left), Value::String(right)) if operator == "_+_" => {
+            budget.spend_text(left.len() + right.len())?;
+            Ok(Value::String(format!("{left}{right}").into()))
+        }
+        (Value::Bytes(left), Value::Bytes(right)) if operator == "_+_" => {
+            budget.spend_text(left.len() + right.len())?;
+            Ok(Value::Bytes([&**left, &**right].concat().into()))
+        }
+        (Value::List(left), Value::List(right)) if operator == "_+_" => add_lists(left, right, budget),
+        (left, right) => time_functions::arithmetic(operator, left, right),
+    }
+}
+
+fn integers(operator: &str, left: i64, right: i64) -> Outcome {
+    let result = match operator {
+        "_+_" => left.checked_add(right),
+        "_-_" => left.checked_sub(right),
+        "_*_" => left.checked_mul(right),
+        "_/_" if right == 0 => return Err(EvaluationError::DivisionByZero),
+        "_/_" => left.checked_div(right),
+        _ if right == 0 => return Err(EvaluationError::ModulusByZero),
+        _ => left.checked_rem(right),
+    };
+    result.map(Value::Int).ok_or(EvaluationError::Overflow("integer"))
+}
+
+fn unsigned(operator: &str, left: u64, right: u64) -> Outcome {
+    let result = match operator {
+        "_+_" => left.checked_add(right),
+        "_-_" => left.checked_sub(right),
+        "_*_" => left.checked_mul(right),
+        "_/_" if right == 0 => return Err(EvaluationError::DivisionByZero),
+        "_/_" => left.checked_div(right),
+        _ if right == 0 => return Err(EvaluationError::ModulusByZero),
+        _ => left.checked_rem(right),
+    };
+    result.map(Value::Uint).ok_or(EvaluationError::Overflow("unsigned integer"))
+}
+
+fn doubles(operator: &str, left: f64, right: f64) -> Outcome {
+    Ok(Value::Double(match operator {
+        "_+_" => left + right,
+        "_-_" => left - right,
+        "_*_" => left * right,
+        "_/_" => left / right,
+        _ => return Err(EvaluationError::NoSuchOverload),
+    }))
+}
+
+/// A set takes what it lacks, a list map replaces what has the same keys.
+fn add_lists(left: &List, right: &List, budget: &mut Budget) -> Outcome {
+    budget.spend((left.items.len() + right.items.len()) as u64)?;
+    let mut items = left.items.clone();
+    for item in &right.items {
+        let same = match &left.kind {
+            ListKind::Atomic => None,
+            ListKind::Set => position(&items, budget, |other, budget| equal(other, item, budget))?,
+            ListKind::Map(keys) => {
+                position(&items, budget, |other, budget| same_keys(other, item, keys, budget))?
+            }
+        };
+        match same {
+            Some(at) => items[at] = item.clone(),
+            None => items.push(item.clone()),
+        }
+    }
+    Ok(Value::List(Arc::new(List { items, kind: left.kind.clone() })))
+}
+
+fn same_keys(
+    left: &Value,
+    right: &Value,
+    keys: &[Arc<str>],
+    budget: &mut Budget,
+) -> Result<bool, EvaluationError> {
+    for key in keys {
+        let of = |item| member(item, key).unwrap_or(Value::Null);
+        if !equal(&of(left), &of(right), budget)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Where the first element is that `is` accepts.
+pub(super) fn position(
+    items: &[Value],
+    budget: &mut Budget,
+    is: impl Fn(&Value, &mut Budget) -> Result<bool, EvaluationError>,
+) -> Result<Option<usize>, EvaluationError> {
+    for (at, item) in items.iter().enumerate() {
+        budget.spend(1)?;
+        if is(item, budget)? {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
+}
+
+/// `container[key]`
+pub(super) fn index(container: &Value, key: &Value) -> Outcome {
+    match container {
+        Value::List(list) => {
+            let at = match key {
+                Value::Int(at) => *at,
+                Value::Uint(at) => i64::try_from(*at).unwrap_or(i64::MAX),
+                Value::Double(at) if at.fract() == 0.0 => *at as i64,
+                _ => return Err(EvaluationError::NoSuchOverload),
+            };
+            let item = usize::try_from(at).ok().and_then(|at| list.items.get(at));
+            item.cloned().ok_or(EvaluationError::IndexOutOfBounds(at))
+        }
+        Value::Map(map) => {
+            let key = Key::of(key).ok_or(EvaluationError::NoSuchOverload)?;
+            map.entries.get(&key).cloned().ok_or_else(|| EvaluationError::NoSuchKey(key.to_string()))
+        }
+        _ => Err(EvaluationError::NoSuchOverload),
+    }
+}

@@ -1,0 +1,355 @@
+//! From tokens to a tree (the grammar of CEL, by precedence).
+
+use super::ast::{Entry, Expr, Node};
+use super::error::{CompileError, Issue};
+use super::lexer::{Token, tokens};
+use super::macros;
+use super::value::Value;
+
+/// How deep an expression may nest: cel-go's limit is 250, and our stack must bear it in every build.
+const MAX_DEPTH: usize = 100;
+
+/// Operators from loosest to tightest.
+const LEVELS: [&[(&str, &str)]; 5] = [
+    &[("||", "_||_")],
+    &[("&&", "_&&_")],
+    &[
+        ("==", "_==_"),
+        ("!=", "_!=_"),
+        ("<", "_<_"),
+        ("<=", "_<=_"),
+        (">", "_>_"),
+        (">=", "_>=_"),
+        ("in", "@in"),
+    ],
+    &[("+", "_+_"), ("-", "_-_")],
+    &[("*", "_*_"), ("/", "_/_"), ("%", "_%_")],
+];
+
+const RESERVED: [&str; 17] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// Reads an expression. What is no expression is told in the words of the grammar's generated parser.
+pub(super) fn parse(source: &str) -> Result<Expr, CompileError> {
+    read(source).map_err(|issue| {
+        let parser = kube_cel::cel::parser::Parser::new().enable_optional_syntax(true);
+        let is_ours = !issue.message.starts_with("Syntax error");
+        // Deep nesting is not for a recursive parser.
+        let text = if is_ours { None } else { parser.parse(source).err().map(|errors| errors.to_string()) };
+        let text = text.map(|text| text.replace("\n| ", "\n | "));
+        CompileError::syntax(source, issue, text)
+    })
+}
+
+fn read(source: &str) -> Result<Expr, Issue> {
+    let tokens = tokens(source)?;
+    let mut parser = Parser { tokens, next: 0, depth: 0 };
+    let expr = parser.expression()?;
+    match parser.peek() {
+        Token::End => Ok(expr),
+        _ => Err(parser.unexpected()),
+    }
+}
+
+struct Parser {
+    tokens: Vec<(usize, Token)>,
+    next: usize,
+    depth: usize,
+}
+
+impl Parser {
+    fn peek(&self) -> &Token {
+        &self.tokens[self.next].1
+    }
+
+    fn at(&self) -> usize {
+        self.tokens[self.next].0
+    }
+
+    fn advance(&mut self) -> (usize, Token) {
+        let token = self.tokens[self.next].clone();
+        self.next = (self.next + 1).min(self.tokens.len() - 1);
+        token
+    }
+
+    fn is(&self, symbol: &str) -> bool {
+        matches!(self.peek(), Token::Symbol(found) if *found == symbol)
+    }
+
+    fn take(&mut self, symbol: &str) -> Option<usize> {
+        self.is(symbol).then(|| self.advance().0)
+    }
+
+    fn expect(&mut self, symbol: &str) -> Result<usize, Issue> {
+        self.take(symbol).ok_or_else(|| self.unexpected())
+    }
+
+    fn unexpected(&self) -> Issue {
+        Issue { at: self.at(), message: format!("Syntax error: unexpected {:?}", self.peek()) }
+    }
+
+    fn expression(&mut self) -> Result<Expr, Issue> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            let message = format!("expression recursion limit exceeded: {MAX_DEPTH}");
+            return Err(Issue { at: self.at(), message });
+        }
+        let condition = self.binary(0)?;
+        let expr = match self.take("?") {
+            None => condition,
+            Some(at) => {
+                let yes = self.binary(0)?;
+                self.expect(":")?;
+                let no = self.expression()?;
+                Expr::call(at, "_?_:_", vec![condition, yes, no])
+            }
+        };
+        self.depth -= 1;
+        Ok(expr)
+    }
+
+    fn binary(&mut self, level: usize) -> Result<Expr, Issue> {
+        let Some(operators) = LEVELS.get(level) else { return self.unary() };
+        let mut left = self.binary(level + 1)?;
+        let mut length = 0;
+        while let Some(function) = self.operator(operators) {
+            let (at, _) = self.advance();
+            let right = self.binary(level + 1)?;
+            if let Node::Call { function: name, args, .. } = &mut left.node
+                && level < 2
+                && length > 0
+                && name == function
+            {
+                args.push(right);
+                continue;
+            }
+            length += 1;
+            if self.depth + length > MAX_DEPTH {
+                let message = format!("expression recursion limit exceeded: {MAX_DEPTH}");
+                return Err(Issue { at, message });
+            }
+            left = Expr::call(at, function, vec![left, right]);
+        }
+        Ok(left)
+    }
+
+    fn operator(&self, operators: &[(&str, &'static str)]) -> Option<&'static str> {
+        let text = match self.peek() {
+            Token::Symbol(symbol) => symbol,
+            Token::Ident(word) if word == "in" => "in",
+            _ => return None,
+        };
+        operators.iter().find(|(symbol, _)| *symbol == text).map(|(_, function)| *function)
+    }
+
+    fn unary(&mut self) -> Result<Expr, Issue> {
+        if self.is("!") {
+            return self.prefixed("!", "!_");
+        }
+        if !self.is("-") {
+            return self.member();
+        }
+        let literal = match &self.tokens.get(self.next + 1).map(|(_, token)| token) {
+            Some(Token::Int(number)) => Some(Value::Int(-number)),
+            Some(Token::IntMinimum) => Some(Value::Int(i64::MIN)),
+            Some(Token::Double(number)) => Some(Value::Double(-number)),
+            _ => None,
+        };
+        let Some(literal) = literal else { return self.prefixed("-", "-_") };
+        let (at, _) = self.advance();
+        self.advance();
+        self.members(Expr::new(at, Node::Literal(literal)))
+    }
+
+    /// Two of them are none.
+    fn prefixed(&mut self, symbol: &str, function: &str) -> Result<Expr, Issue> {
+        let at = self.at();
+        let mut count = 0;
+        while self.take(symbol).is_some() {
+            count += 1;
+        }
+        let operand = self.member()?;
+        Ok(if count % 2 == 1 { Expr::call(at, function, vec![operand]) } else { operand })
+    }
+
+    fn member(&mut self) -> Result<Expr, Issue> {
+        let primary = self.primary()?;
+        self.members(primary)
+    }
+
+    fn members(&mut self, mut expr: Expr) -> Result<Expr, Issue> {
+        let mut length = 0;
+        loop {
+            length += 1;
+            if length > MAX_DEPTH {
+                let message = format!("expression recursion limit exceeded: {MAX_DEPTH}");
+                return Err(Issue { at: self.at(), message });
+            }
+            if let Some(dot) = self.take(".") {
+                expr = self.selection(expr, dot)?;
+            } else if let Some(at) = self.take("[") {
+                let function = if self.take("?").is_some() { "_[?_]" } else { "_[_]" };
+                let index = self.expression()?;
+                self.expect("]")?;
+                expr = Expr::call(at, function, vec![expr, index]);
+            } else if self.is("{") && expr.dotted().is_some() {
+                expr = self.structure(expr)?;
+            } else {
+                return Ok(expr);
+            }
+        }
+    }
+
+    fn selection(&mut self, operand: Expr, dot: usize) -> Result<Expr, Issue> {
+        let optional = self.take("?").is_some();
+        let field = match self.advance() {
+            (_, Token::Ident(name) | Token::Escaped(name)) => name,
+            _ => {
+                self.next -= 1;
+                return Err(self.unexpected());
+            }
+        };
+        let operand = Box::new(operand);
+        if optional {
+            return Ok(Expr::new(dot, Node::OptionalSelect { operand, field }));
+        }
+        let Some(open) = self.take("(") else {
+            return Ok(Expr::new(dot, Node::Select { operand, field }));
+        };
+        let args = self.list_until(")")?;
+        macros::member_call(open, *operand, field, args)
+    }
+
+    fn primary(&mut self) -> Result<Expr, Issue> {
+        let (at, token) = self.advance();
+        let literal = |value| Ok(Expr::new(at, Node::Literal(value)));
+        match token {
+            Token::Int(number) => literal(Value::Int(number)),
+            Token::Uint(number) => literal(Value::Uint(number)),
+            Token::Double(number) => literal(Value::Double(number)),
+            Token::Text(text) => literal(Value::from(text.as_str())),
+            Token::Bytes(bytes) => literal(Value::Bytes(bytes.into())),
+            Token::Ident(word) => self.word(at, word),
+            Token::Symbol(".") => match self.advance() {
+                (at, Token::Ident(word)) => self.word(at, word),
+                _ => Err(self.back()),
+            },
+            Token::Symbol("(") => {
+                let expr = self.expression()?;
+                self.expect(")")?;
+                Ok(expr)
+            }
+            Token::Symbol("[") => {
+                let items = self.items("]")?;
+                Ok(Expr::new(at, Node::List(items)))
+            }
+            Token::Symbol("{") => {
+                let entries = self.entries()?;
+                Ok(Expr::new(at, Node::Map(entries)))
+            }
+            _ => Err(self.back()),
+        }
+    }
+
+    fn back(&mut self) -> Issue {
+        if !matches!(self.peek(), Token::End) || self.at() > self.tokens[self.next - 1].0 {
+            self.next = self.next.saturating_sub(1);
+        }
+        self.unexpected()
+    }
+
+    fn word(&mut self, at: usize, word: String) -> Result<Expr, Issue> {
+        match word.as_str() {
+            "true" => return Ok(Expr::new(at, Node::Literal(Value::Bool(true)))),
+            "false" => return Ok(Expr::new(at, Node::Literal(Value::Bool(false)))),
+            "null" => return Ok(Expr::new(at, Node::Literal(Value::Null))),
+            "in" => return Err(self.back()),
+            reserved if RESERVED.contains(&reserved) => {
+                return Err(Issue { at, message: format!("reserved identifier: {reserved}") });
+            }
+            _ => {}
+        }
+        let Some(open) = self.take("(") else { return Ok(Expr::new(at, Node::Ident(word))) };
+        let args = self.list_until(")")?;
+        macros::global_call(open, word, args)
+    }
+
+    fn list_until(&mut self, close: &str) -> Result<Vec<Expr>, Issue> {
+        let mut args = vec![];
+        if self.take(close).is_some() {
+            return Ok(args);
+        }
+        loop {
+            args.push(self.expression()?);
+            if self.take(",").is_none() {
+                self.expect(close)?;
+                return Ok(args);
+            }
+        }
+    }
+
+    fn items(&mut self, close: &str) -> Result<Vec<Entry<Expr>>, Issue> {
+        let mut items = vec![];
+        while self.take(close).is_none() {
+            let optional = self.take("?").is_some();
+            items.push(Entry { value: self.expression()?, optional });
+            if self.take(",").is_none() {
+                self.expect(close)?;
+                break;
+            }
+        }
+        Ok(items)
+    }
+
+    fn entries(&mut self) -> Result<Vec<Entry<(Expr, Expr)>>, Issue> {
+        let mut entries = vec![];
+        while self.take("}").is_none() {
+            let optional = self.take("?").is_some();
+            let key = self.expression()?;
+            self.expect(":")?;
+            entries.push(Entry { value: (key, self.expression()?), optional });
+            if self.take(",").is_none() {
+                self.expect("}")?;
+                break;
+            }
+        }
+        Ok(entries)
+    }
+
+    fn structure(&mut self, name: Expr) -> Result<Expr, Issue> {
+        let at = self.expect("{")?;
+        let mut fields = vec![];
+        while self.take("}").is_none() {
+            let optional = self.take("?").is_some();
+            let field = match self.advance().1 {
+                Token::Ident(name) | Token::Escaped(name) => name,
+                _ => return Err(self.back()),
+            };
+            self.expect(":")?;
+            fields.push(Entry { value: (field, self.expression()?), optional });
+            if self.take(",").is_none() {
+                self.expect("}")?;
+                break;
+            }
+        }
+        let type_name = name.dotted().expect("asked before");
+        Ok(Expr::new(at, Node::Struct { type_name, fields }))
+    }
+}
