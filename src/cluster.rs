@@ -24,6 +24,7 @@ use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiService, InProcessUser};
 use crate::apis::scheme::Scheme;
+use crate::apiserver::authentication::{self, Authentication};
 use crate::apiserver::config::{ApiserverConfig, ConfigError};
 use crate::apiserver::handler_chain::Apiserver;
 use crate::apiserver::registry::Registry;
@@ -34,7 +35,7 @@ use crate::client_go::client::Client;
 use crate::clock::Clock;
 use crate::etcd::{self, Kv};
 use crate::flow::Flow;
-use crate::pki::{self, Authority};
+use crate::pki::{self, Authority, Identity};
 
 pub use components::{COMPONENTS, UnknownComponent};
 pub use config::{Access, Components, Config, Listen};
@@ -57,6 +58,9 @@ pub enum StartError {
     /// The flags of the apiserver.
     #[error(transparent)]
     Apiserver(#[from] ConfigError),
+    /// The flags of authentication.
+    #[error(transparent)]
+    Authentication(#[from] authentication::ConfigError),
     /// The objects that every cluster starts with.
     #[error("cannot set up the cluster: {0}")]
     Bootstrap(#[from] manifests::Error),
@@ -98,6 +102,7 @@ impl Cluster {
         let registry = Registry::new(storage, scheme.clone(), clock.clone(), entropy.clone());
         let kubelets = Arc::new(Kubelets::default());
         let mut apiserver = ApiserverConfig::new(scheme.clone(), registry, clock.clone(), entropy.clone());
+        apiserver.authentication = authentication(&config, &authority, &apiserver)?;
         apiserver.kubelets = kubelets.clone();
         apiserver.flow = flow.clone();
         apiserver.admission = config.admission.clone();
@@ -120,7 +125,8 @@ impl Cluster {
         bootstrap::apply(&cluster.client(), &cluster.scheme).await?;
         cluster.running.start_all(&config).expect("its own components have names that it knows");
         if let Some(listen) = config.listen {
-            cluster.listen(listen, &authority).await?;
+            let client_authorities = config.authentication.client_authorities(authority.certificate_pem())?;
+            cluster.listen(listen, &authority, client_authorities).await?;
         }
         ready::wait(&cluster.client(), &config).await?;
         Ok(cluster)
@@ -205,12 +211,18 @@ impl Cluster {
         kv.close().await;
     }
 
-    async fn listen(&mut self, listen: Listen, authority: &Authority) -> Result<(), StartError> {
+    async fn listen(
+        &mut self,
+        listen: Listen,
+        authority: &Authority,
+        client_authorities: Vec<String>,
+    ) -> Result<(), StartError> {
         let failed = |error| StartError::Listen(listen.address, error);
         let listener = server::bind(listen.address).await.map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
         let (tls, service) = if listen.tls {
-            (Some(self.tls(bound.ip(), authority)?), self.service.clone())
+            let identity = self.server_identity(bound.ip(), authority)?;
+            (Some(Tls { identity, client_authorities }), self.service.clone())
         } else {
             (None, self.service())
         };
@@ -219,7 +231,7 @@ impl Cluster {
         Ok(())
     }
 
-    fn tls(&self, bound: IpAddr, authority: &Authority) -> Result<Tls, StartError> {
+    fn server_identity(&self, bound: IpAddr, authority: &Authority) -> Result<Identity, pki::Error> {
         let names = [
             "localhost",
             "kubernetes",
@@ -231,8 +243,7 @@ impl Cluster {
         if !bound.is_unspecified() && !addresses.contains(&bound) {
             addresses.push(bound);
         }
-        let identity = authority.server(&names, &addresses, self.clock.now())?;
-        Ok(Tls { identity, client_authorities: vec![authority.certificate_pem().to_owned()] })
+        authority.server(&names, &addresses, self.clock.now())
     }
 
     fn access_to(&self, bound: SocketAddr, tls: bool, authority: &Authority) -> Result<Access, StartError> {
@@ -266,6 +277,25 @@ fn authority(config: &Config) -> Result<Authority, pki::Error> {
         Some(dir) => Authority::load_or_generate(&pki_folder(dir), now),
         None => Authority::generate(now),
     }
+}
+
+fn authentication(
+    config: &Config,
+    authority: &Authority,
+    apiserver: &ApiserverConfig,
+) -> Result<Authentication, StartError> {
+    let signing_key_pem = match &config.data_dir {
+        Some(dir) => pki::load_or_generate_signing_key(&pki_folder(dir))?,
+        None => pki::generate_signing_key()?,
+    };
+    let parts = authentication::Parts {
+        registry: &apiserver.registry,
+        clock: &apiserver.clock,
+        entropy: &apiserver.entropy,
+        authority_pem: authority.certificate_pem(),
+        signing_key_pem: &signing_key_pem,
+    };
+    Ok(Authentication::new(&config.authentication, &parts)?)
 }
 
 fn pki_folder(data_dir: &Path) -> PathBuf {

@@ -1,8 +1,11 @@
 //! The cluster's certificates: its own authority, and the leaves that it signs (kubeadm's
 //! `/etc/kubernetes/pki`).
 //!
-//! With a data dir the authority is kept in `DIR/pki` (`ca.crt`, `ca.key` with mode 0600), so that a
-//! kubeconfig goes on working over a restart; without, it lives as long as the process.
+//! With a data dir the authority is kept in `DIR/pki` (`ca.crt`, `ca.key`, and `sa.key` for service account
+//! tokens, all with mode 0600), so that a kubeconfig and tokens go on working over a restart; without, they
+//! live as long as the process.
+
+mod certificate_request;
 
 use std::fs;
 use std::io;
@@ -33,6 +36,9 @@ pub enum Error {
     /// A certificate that could not be made.
     #[error("cannot make a certificate: {0}")]
     Make(#[from] rcgen::Error),
+    /// A request for one that cannot be followed.
+    #[error("cannot sign the request: {0}")]
+    Request(String),
 }
 
 /// A certificate with its private key, both PEM.
@@ -42,6 +48,31 @@ pub struct Identity {
     pub certificate_pem: String,
     /// Its key.
     pub key_pem: String,
+}
+
+/// A private key for service account tokens, in PEM (kubeadm's `sa.key`), kept nowhere.
+///
+/// # Errors
+/// [`Error::Make`].
+pub fn generate_signing_key() -> Result<String, Error> {
+    Ok(KeyPair::generate()?.serialize_pem())
+}
+
+/// The one that is kept in `dir` as `sa.key`, made when there is none.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn load_or_generate_signing_key(dir: &Path) -> Result<String, Error> {
+    let (path, shown) = (dir.join("sa.key"), dir.display().to_string());
+    let failed = |error| Error::Io(shown.clone(), error);
+    match fs::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let key = generate_signing_key()?;
+            write_private(&path, key.as_bytes()).map_err(failed)?;
+            Ok(key)
+        }
+        read => read.map_err(failed),
+    }
 }
 
 /// The certificate authority of one cluster.
@@ -86,6 +117,12 @@ impl Authority {
     /// The authority's certificate: what clients trust.
     pub fn certificate_pem(&self) -> &str {
         &self.certificate_pem
+    }
+
+    /// The same in DER.
+    fn certificate_der(&self) -> Result<CertificateDer<'static>, Error> {
+        let der = CertificateDer::from_pem_slice(self.certificate_pem.as_bytes());
+        der.map_err(|error| Error::Request(error.to_string()))
     }
 
     /// A server's certificate for these host names and addresses.

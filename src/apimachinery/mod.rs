@@ -20,6 +20,8 @@ pub mod int_or_string;
 pub mod names;
 pub mod time;
 
+pub mod der;
+
 pub mod options;
 pub mod user;
 pub mod watch;

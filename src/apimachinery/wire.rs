@@ -102,10 +102,10 @@ impl WatchAnswer {
     }
 }
 
-/// On a request from a socket: the client's certificate in DER, whose chain TLS has verified against the
-/// cluster's certificate authorities.
+/// On a request from a socket: the client's certificate and what leads from it to its authority, in DER. TLS
+/// has proven that the client has the certificate's key, and nothing else.
 #[derive(Clone, Debug)]
-pub struct PeerCertificate(pub Arc<[u8]>);
+pub struct PeerCertificates(pub Arc<[Vec<u8>]>);
 
 /// On a request from a socket: where it came from.
 #[derive(Clone, Copy, Debug)]

@@ -19,6 +19,7 @@ pub mod validation;
 pub mod views;
 
 pub mod apps;
+pub mod authentication;
 pub mod autoscaling;
 pub mod batch;
 pub mod coordination;

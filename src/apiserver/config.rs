@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::admission::AdmissionConfig;
+use super::authentication::Authentication;
 use super::endpoints::healthz::HealthChecks;
 use super::endpoints::log::KubeletLookup;
 use super::endpoints::version::VersionInfo;
 use super::registry::Registry;
 use crate::apimachinery::feature_gates::FeatureGates;
 use crate::apimachinery::schema::Schemas;
-use crate::apimachinery::user::UserInfo;
 use crate::apis::scheme::Scheme;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
@@ -27,8 +27,8 @@ pub struct ApiserverConfig {
     pub entropy: Entropy,
     /// The schemas of built-in kinds.
     pub schemas: Arc<Schemas>,
-    /// Bearer tokens and whose they are; the users carry `system:authenticated`.
-    pub static_tokens: Vec<(String, Arc<UserInfo>)>,
+    /// How users prove who they are.
+    pub authentication: Authentication,
     /// Whom to ask for logs; `Arc::new(())` knows nobody.
     pub kubelets: Arc<dyn KubeletLookup>,
     /// The cluster's causal record.
@@ -51,13 +51,14 @@ pub struct ConfigError(pub String);
 impl ApiserverConfig {
     /// With defaults for everything that is not asked for here.
     pub fn new(scheme: Arc<Scheme>, registry: Registry, clock: Clock, entropy: Entropy) -> ApiserverConfig {
+        let authentication = Authentication::in_process(&clock);
         ApiserverConfig {
             scheme,
             registry,
             clock,
             entropy,
             schemas: Schemas::builtin(),
-            static_tokens: vec![],
+            authentication,
             kubelets: Arc::new(()),
             flow: Flow::off(),
             version: VersionInfo::default(),

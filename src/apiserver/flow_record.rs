@@ -10,8 +10,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::middleware::Next;
 
-use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse, CausedBy, InProcessUser};
+use crate::apiserver::authentication::{Authenticated, Refused, Said};
 use crate::apiserver::authorization::Allowed;
 use crate::apiserver::request::RequestInfo;
 use crate::flow::{Flow, Step, StepId};
@@ -25,6 +25,9 @@ pub async fn record_request(State(flow): State<Flow>, mut request: ApiRequest, n
     });
     let response = next.run(request).await;
     if step != StepId::NONE {
+        if let Some(Refused(said)) = response.extensions().get() {
+            flow.record(step.cause(), Step::NotAuthenticated { said: told(&flow, said) });
+        }
         flow.record(step.cause(), Step::Responded { code: response.status().as_u16() });
     }
     response
@@ -36,9 +39,11 @@ pub async fn record_authenticated(
     mut request: ApiRequest,
     next: Next,
 ) -> ApiResponse {
-    note(&flow, &mut request, |request, _| {
-        let user = request.extensions().get::<Arc<UserInfo>>().map(|user| user.name.clone());
-        Step::Authenticated { user: user.unwrap_or_default() }
+    note(&flow, &mut request, |request, _| match request.extensions().get::<Authenticated>() {
+        Some(Authenticated { user, by, said }) => {
+            Step::Authenticated { user: user.name.clone(), by: flow.name(by), said: told(&flow, said) }
+        }
+        None => Step::Authenticated { user: "".into(), by: "".into(), said: vec![] },
     });
     next.run(request).await
 }
@@ -52,6 +57,11 @@ pub async fn record_authorized(State(flow): State<Flow>, mut request: ApiRequest
         None => Step::Authorized { by: "".into(), reason: "".into() },
     });
     next.run(request).await
+}
+
+/// What authenticators said, as the record keeps it.
+fn told(flow: &Flow, said: &[Said]) -> Vec<(Arc<str>, Arc<str>)> {
+    said.iter().map(|(name, words)| (flow.name(name), words.as_ref().into())).collect()
 }
 
 /// Notes a step of a write, caused by the step before it.
@@ -80,6 +90,7 @@ mod tests {
     use tower::{ServiceBuilder, ServiceExt, service_fn};
 
     use super::*;
+    use crate::apimachinery::user::UserInfo;
     use crate::clock::Clock;
     use crate::flow::Operation;
 
@@ -89,7 +100,8 @@ mod tests {
         let mut request = http::Request::builder().method(&method).uri(path).body(Body::empty()).unwrap();
         let extensions = request.extensions_mut();
         extensions.insert(Arc::new(RequestInfo::new(&method, path, "").unwrap()));
-        extensions.insert(Arc::new(UserInfo::authenticated(user, &[])));
+        let user = Arc::new(UserInfo::authenticated(user, &[]));
+        extensions.insert(Authenticated { user, by: "X509", said: vec![("RequestHeader", "no".into())] });
         let store = flow.clone();
         let service = ServiceBuilder::new()
             .layer(with(flow.clone(), record_request))
@@ -112,7 +124,9 @@ mod tests {
         let steps = flow.trace("pods", "ns", "a").steps;
         let causes: Vec<Option<u64>> = steps.iter().map(|step| step.cause.map(|cause| cause.0)).collect();
         assert_eq!(causes, [None, Some(1), Some(2), Some(3), Some(1)]);
-        assert_eq!(steps[1].step, Step::Authenticated { user: "somebody".into() });
+        let (user, by, said) =
+            ("somebody".into(), "X509".into(), vec![("RequestHeader".into(), "no".into())]);
+        assert_eq!(steps[1].step, Step::Authenticated { user, by, said });
         assert_eq!(steps[4].step, Step::Responded { code: 200 });
     }
 

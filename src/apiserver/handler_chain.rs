@@ -9,8 +9,6 @@ use tower::{ServiceBuilder, service_fn};
 
 use super::admission::{self, Admission, Verdict};
 use super::audit;
-use super::authentication::Authenticators;
-use super::authentication::token_file::StaticTokens;
 use super::authorization::rbac::Rbac;
 use super::authorization::{Authorizers, Decision};
 use super::config::{ApiserverConfig, ConfigError};
@@ -41,7 +39,7 @@ impl Apiserver {
     /// Flags or files that make no server.
     pub fn new(config: ApiserverConfig) -> Result<ApiService, ConfigError> {
         let ApiserverConfig { scheme, registry, clock, entropy, .. } = config;
-        let authenticators = Arc::new(Authenticators::new(StaticTokens::new(config.static_tokens)));
+        let authenticators = config.authentication.authenticators.clone();
         let authorizers = Arc::new(Authorizers::new(Rbac::start(&registry, &scheme, &clock)));
         let in_flight = Arc::new(InFlight::new(MAX_REQUESTS, MAX_MUTATING_REQUESTS));
         let metrics = Arc::new(Metrics::new(clock.clone()));
@@ -61,6 +59,8 @@ impl Apiserver {
             clock: clock.clone(),
             entropy: entropy.clone(),
             kubelets: config.kubelets,
+            token_issuer: config.authentication.issuer,
+            token_discovery: config.authentication.discovery,
             version: config.version,
             flow: config.flow.clone(),
             metrics: metrics.clone(),

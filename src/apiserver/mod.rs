@@ -7,6 +7,8 @@
 
 pub mod server;
 
+mod client_certificates;
+
 pub mod config;
 mod flow_record;
 pub mod handler_chain;

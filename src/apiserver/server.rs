@@ -2,7 +2,8 @@
 //! Next: apiserver/handler_chain.rs
 //!
 //! HTTP/1.1 and HTTP/2 over TLS (1.2 and later) or, when told so, without. A client certificate is asked for,
-//! not demanded: whoever has none is authenticated otherwise, or is nobody. Bounds: [`MAX_CONNECTIONS`] at
+//! not demanded: whoever has none is authenticated otherwise, or is nobody. Whether it is believed is asked
+//! by authentication. Bounds: [`MAX_CONNECTIONS`] at
 //! once (further ones wait in the kernel's backlog), [`HANDSHAKE_TIMEOUT`], [`HEADER_TIMEOUT`],
 //! [`MAX_STREAMS`] a connection. Tokio's own timers are used here, because sockets live in real time whatever
 //! the cluster's clock says.
@@ -18,10 +19,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
-use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject;
+use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -29,7 +27,8 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-use crate::apimachinery::wire::{ApiService, PeerCertificate, RemoteAddress};
+use super::client_certificates::AnyClientCertificate;
+use crate::apimachinery::wire::{ApiService, PeerCertificates, RemoteAddress};
 use crate::pki::Identity;
 
 /// Connections at once. Above it nobody is accepted until one ends.
@@ -47,7 +46,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct Tls {
     /// Its own certificate.
     pub identity: Identity,
-    /// Authorities whose client certificates are believed, PEM.
+    /// Authorities whose client certificates may be believed, PEM: what clients are told to choose by.
     pub client_authorities: Vec<String>,
 }
 
@@ -101,15 +100,7 @@ impl Drop for Server {
 
 fn acceptor(tls: &Tls) -> Result<TlsAcceptor, Box<dyn std::error::Error + Send + Sync>> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut roots = RootCertStore::empty();
-    for pem in &tls.client_authorities {
-        for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-            roots.add(certificate?)?;
-        }
-    }
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-        .allow_unauthenticated()
-        .build()?;
+    let verifier = Arc::new(AnyClientCertificate::new(&tls.client_authorities, &provider)?);
     let (certificate, key) = tls.identity.to_der().ok_or("the server's certificate is not PEM")?;
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
@@ -168,8 +159,9 @@ impl Connection {
         let Some(tls) = &self.tls else { return self.talk(stream, None, watcher).await };
         match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
             Ok(Ok(stream)) => {
-                let presented = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-                let peer = presented.map(|der| PeerCertificate(Arc::from(der.as_ref())));
+                let presented = stream.get_ref().1.peer_certificates().unwrap_or_default();
+                let chain: Arc<[Vec<u8>]> = presented.iter().map(|der| der.to_vec()).collect();
+                let peer = (!chain.is_empty()).then_some(PeerCertificates(chain));
                 self.talk(stream, peer, watcher).await;
             }
             Ok(Err(error)) => tracing::debug!(from = %self.from, %error, "TLS handshake failed"),
@@ -180,7 +172,7 @@ impl Connection {
     async fn talk<S>(
         &self,
         stream: S,
-        peer: Option<PeerCertificate>,
+        peer: Option<PeerCertificates>,
         watcher: hyper_util::server::graceful::Watcher,
     ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -216,7 +208,7 @@ mod tests {
 
     fn echo() -> ApiService {
         ApiService::new(tower::service_fn(|request: http::Request<Body>| async move {
-            let known = request.extensions().get::<PeerCertificate>().is_some();
+            let known = request.extensions().get::<PeerCertificates>().is_some();
             Ok(http::Response::new(Body::from(format!("{} {known}", request.uri().path()))))
         }))
     }

@@ -8,6 +8,7 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::flags::admission::AdmissionFlags;
+use super::flags::authentication::AuthenticationFlags;
 use super::{Failure, detach, kubeconfig, progress, say, state};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, Config, Listen};
@@ -49,6 +50,9 @@ pub struct Up {
     /// What may come in.
     #[command(flatten)]
     pub admission: AdmissionFlags,
+    /// Who may come in.
+    #[command(flatten)]
+    pub authentication: AuthenticationFlags,
 }
 
 impl Up {
@@ -138,6 +142,7 @@ impl Up {
             entropy: self.seed.map_or_else(Entropy::from_system, Entropy::seeded),
             admission: self.admission.admission()?,
             feature_gates: self.admission.gates()?,
+            authentication: self.authentication.config(),
             ..Config::default()
         })
     }

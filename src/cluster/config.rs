@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::apimachinery::feature_gates::FeatureGates;
 use crate::apiserver::admission::AdmissionConfig;
+use crate::apiserver::authentication::AuthenticationConfig;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::pki::Identity;
@@ -28,6 +29,8 @@ pub struct Config {
     pub entropy: Entropy,
     /// Whether the flow record is kept.
     pub flow: bool,
+    /// How users prove who they are.
+    pub authentication: AuthenticationConfig,
     /// The components that run from the start; see [`super::COMPONENTS`].
     pub components: Components,
     /// Which admission plugins run, and what each is told.
@@ -74,6 +77,7 @@ impl Default for Config {
             clock: Clock::real(),
             entropy: Entropy::from_system(),
             flow: true,
+            authentication: AuthenticationConfig::default(),
             components: Components::ALL,
             admission: AdmissionConfig::default(),
             feature_gates: FeatureGates::default(),

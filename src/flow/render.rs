@@ -86,7 +86,11 @@ fn describe(step: &Step) -> String {
             // `system:serviceaccount:kube-system:deployment-controller`: the last part says enough.
             format!("{verb} {} ({})", short(path), user.rsplit(':').next().unwrap_or(user))
         }
-        Authenticated { user } => format!("authenticated as {user}"),
+        Authenticated { user, by, .. } if by.is_empty() || &**by == "InProcess" => {
+            format!("authenticated as {user}")
+        }
+        Authenticated { user, by, .. } => format!("authenticated as {user} by {by}"),
+        NotAuthenticated { .. } => "not authenticated".into(),
         Authorized { by, .. } if by.is_empty() => "authorized".into(),
         Authorized { by, reason } if reason.is_empty() => format!("authorized by {by}"),
         Authorized { by, reason } => format!("authorized by {by}: {reason}"),

@@ -39,6 +39,15 @@ pub enum Step {
     Authenticated {
         /// Who it is.
         user: Text,
+        /// Which authenticator knew: `X509`, `ServiceAccount`, `InProcess`, `Anonymous`, ...
+        by: Text,
+        /// Those that were asked before, and what each said.
+        said: Vec<(Text, Text)>,
+    },
+    /// No authenticator knew the credentials: the answer is 401, which says no more than that.
+    NotAuthenticated {
+        /// Those that were asked, and what each said.
+        said: Vec<(Text, Text)>,
     },
     /// An authorizer allowed or refused the verb on the resource (`WithAuthorization`).
     Authorized {
@@ -238,9 +247,11 @@ impl Step {
     pub fn component(&self) -> Option<String> {
         use Step::*;
         Some(match self {
-            RequestReceived { .. } | Authenticated { .. } | Authorized { .. } | Admitted { .. } => {
-                APISERVER.into()
-            }
+            RequestReceived { .. }
+            | Authenticated { .. }
+            | NotAuthenticated { .. }
+            | Authorized { .. }
+            | Admitted { .. } => APISERVER.into(),
             Validated | Stored { .. } | Responded { .. } | WatchDelivered { .. } => APISERVER.into(),
             InformerUpdated { component, .. } | EventRecorded { component, .. } => component.to_string(),
             Enqueued { queue, .. } => format!("{queue}-controller"),

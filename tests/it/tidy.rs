@@ -13,7 +13,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("entropy", &[]),
     ("files", &[]),
     ("apimachinery", &[]),
-    ("pki", &["files"]),
+    ("pki", &["apimachinery", "files"]),
     ("flow", &["clock"]),
     ("apis", &["apimachinery"]),
     ("etcd", &["clock"]),
@@ -62,6 +62,8 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "apimachinery",
             "apis",
             "apiserver::admission",
+            // Service account tokens are issued, and told of, by who believes them.
+            "apiserver::authentication",
             "apiserver::registry",
             "apiserver::request",
             "apiserver::audit",
@@ -91,6 +93,8 @@ const SECURITY: &[&str] = &[
     // Token and access reviews by webhook.
     "apiserver::webhook",
     "clock",
+    // Draws the ids of service account tokens.
+    "entropy",
 ];
 const COMPONENT: &[&str] = &["client_go", "apis", "apimachinery", "clock", "entropy"];
 

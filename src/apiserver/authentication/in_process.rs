@@ -3,14 +3,18 @@
 
 use std::sync::Arc;
 
-use super::Authenticator;
+use super::RequestAuthenticator;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, InProcessUser};
 
 /// Takes an [`InProcessUser`] as it is.
 pub struct InProcess;
 
-impl Authenticator for InProcess {
+impl RequestAuthenticator for InProcess {
+    fn name(&self) -> &'static str {
+        "InProcess"
+    }
+
     fn authenticate(&self, request: &ApiRequest) -> Result<Option<Arc<UserInfo>>, String> {
         Ok(request.extensions().get::<InProcessUser>().map(|user| user.0.clone()))
     }

@@ -1,35 +1,51 @@
-//! Bearer tokens that do not change (`--token-auth-file`).
+//! Bearer tokens that do not change (`--token-auth-file`, `token/tokenfile`).
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Authenticator;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::csv_file::Row;
+use super::secrets::Digested;
+use super::{Response, TokenAuthenticator, audience_agnostic};
 use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::ApiRequest;
 
 /// The tokens and whose they are.
-#[derive(Default)]
-pub struct StaticTokens(HashMap<String, Arc<UserInfo>>);
+pub struct StaticTokens {
+    /// Of a token that stands twice the last one counts.
+    tokens: Vec<(Digested, Arc<UserInfo>)>,
+    audiences: Vec<String>,
+}
 
 impl StaticTokens {
-    /// From pairs of token and user; the user should carry `system:authenticated`.
-    pub fn new(tokens: impl IntoIterator<Item = (String, Arc<UserInfo>)>) -> StaticTokens {
-        StaticTokens(tokens.into_iter().collect())
+    /// From pairs of token and user; the users carry `system:authenticated`.
+    pub fn new(tokens: impl IntoIterator<Item = Row>, audiences: &[String]) -> StaticTokens {
+        let digested = tokens.into_iter().map(|(token, user)| (Digested::of(&token), user));
+        StaticTokens { tokens: digested.collect(), audiences: audiences.to_vec() }
+    }
+
+    fn find(&self, token: &str) -> Option<Arc<UserInfo>> {
+        let token = Digested::of(token);
+        let mut found = None;
+        for (_, user) in self.tokens.iter().filter(|(known, _)| known.is(&token)) {
+            found = Some(user.clone());
+        }
+        found
     }
 }
 
-impl Authenticator for StaticTokens {
-    fn authenticate(&self, request: &ApiRequest) -> Result<Option<Arc<UserInfo>>, String> {
-        let Some(token) = bearer_token(request) else { return Ok(None) };
-        self.0.get(token).cloned().map(Some).ok_or_else(|| "invalid bearer token".into())
+impl TokenAuthenticator for StaticTokens {
+    fn name(&self) -> &'static str {
+        "TokenFile"
     }
-}
 
-/// The token of an `Authorization: Bearer` header.
-pub fn bearer_token(request: &ApiRequest) -> Option<&str> {
-    let header = request.headers().get(http::header::AUTHORIZATION)?.to_str().ok()?;
-    let mut parts = header.trim().split(' ');
-    let scheme = parts.next()?;
-    let token = parts.next().filter(|token| !token.is_empty())?;
-    scheme.eq_ignore_ascii_case("bearer").then_some(token)
+    fn authenticate_token<'a>(
+        &'a self,
+        token: &'a str,
+        audiences: Option<&'a [String]>,
+    ) -> BoxFuture<'a, Result<Option<Response>, String>> {
+        let audiences = audience_agnostic(&self.audiences, audiences);
+        let response = audiences.and_then(|audiences| Some(Response { user: self.find(token)?, audiences }));
+        std::future::ready(Ok(response)).boxed()
+    }
 }

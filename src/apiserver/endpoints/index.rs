@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::negotiation::negotiate;
 use super::query::Query;
 use super::response::write_bytes;
-use super::{Endpoints, aggregated_discovery, discovery, flowz, groups, metrics, openapi};
+use super::{Endpoints, aggregated_discovery, discovery, flowz, groups, metrics, openapi, openid};
 use crate::apimachinery::status::Status;
 use crate::apimachinery::wire::{ApiResponse, WantsObjects, status_response, text_response};
 use crate::apiserver::request::RequestInfo;
@@ -38,6 +38,8 @@ pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
         ["apis", group, version] => discovery::api_resource_list(scheme, group, version),
         ["version"] => Some(serde_json::to_value(&server.version).expect("plain fields are JSON")),
         ["flowz"] => return flowz::respond(scheme, &server.flow, &query, headers),
+        [".well-known", "openid-configuration"] => return openid::configuration(server, host(request)),
+        ["openid", "v1", "jwks"] => return openid::jwks(server),
         ["metrics"] => return metrics::respond(server).await,
         ["openapi", ref rest @ ..] => return openapi::respond(server, rest, &query, headers),
         [root @ ("healthz" | "livez" | "readyz"), ref rest @ ..] => {
@@ -75,6 +77,9 @@ fn paths(server: &Endpoints) -> Vec<Value> {
         let root = if group.name.is_empty() { "/api".to_owned() } else { format!("/apis/{}", group.name) };
         paths.extend(group.versions.iter().map(|(version, _)| format!("{root}/{version}")));
         paths.push(root);
+    }
+    if server.token_discovery.is_some() {
+        paths.extend(openid::PATHS.map(String::from));
     }
     paths.extend(server.health.paths());
     paths.sort();

@@ -15,7 +15,7 @@ use super::request_scope::Scope;
 use super::response::{Answer, respond};
 use super::{
     Endpoints, binding, connect, create, delete, deletecollection, eviction, get, index, list, log, patch,
-    update, watch,
+    token, update, watch,
 };
 use crate::apimachinery::gvk::GroupVersion;
 use crate::apimachinery::status::{Status, StatusDetails};
@@ -60,7 +60,7 @@ async fn handle(scope: &mut Scope, input: Input, method: Method) -> Result<Answe
             Some(Subresource::Exec | Subresource::Attach | Subresource::PortForward | Subresource::Proxy),
             _,
         ) => connect::connect(scope).await,
-        (Some(Subresource::Token), _) => Err(connect::not_built("serviceaccounts/token")),
+        (Some(Subresource::Token), _) => token::create_token(scope, input).await,
         (Some(Subresource::Log), _) => log::log(scope).await,
         (Some(Subresource::Binding), _) => binding::bind(scope, input).await,
         (Some(Subresource::Eviction), _) => eviction::evict(scope, input).await,

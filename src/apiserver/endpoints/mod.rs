@@ -33,6 +33,7 @@ mod binding;
 mod connect;
 mod eviction;
 pub mod log;
+mod token;
 
 mod aggregated_discovery;
 mod discovery;
@@ -42,6 +43,7 @@ pub mod healthz;
 mod index;
 mod metrics;
 mod openapi;
+mod openid;
 pub mod version;
 
 use std::sync::Arc;
@@ -49,6 +51,8 @@ use std::sync::Arc;
 use crate::apimachinery::schema::Schemas;
 use crate::apis::scheme::Scheme;
 use crate::apiserver::admission::Admission;
+use crate::apiserver::authentication::config::Discovery;
+use crate::apiserver::authentication::service_account::issuer::TokenIssuer;
 use crate::apiserver::metrics::Metrics;
 use crate::apiserver::registry::Registry;
 use crate::clock::Clock;
@@ -75,6 +79,10 @@ pub struct Endpoints {
     pub entropy: Entropy,
     /// Whom to ask for logs.
     pub kubelets: Arc<dyn KubeletLookup>,
+    /// Makes tokens for service accounts; none where there is no key.
+    pub token_issuer: Option<Arc<TokenIssuer>>,
+    /// What is told to those who check such tokens themselves.
+    pub token_discovery: Option<Discovery>,
     /// What `/version` says.
     pub version: VersionInfo,
     /// What `/metrics` says.

@@ -2,3 +2,4 @@
 //! makes the configuration of its room.
 
 pub mod admission;
+pub mod authentication;

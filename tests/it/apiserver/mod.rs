@@ -15,6 +15,7 @@ use http_body_util::BodyExt;
 use kubarium::apimachinery::user::UserInfo;
 use kubarium::apimachinery::wire::{ApiRequest, ApiResponse, ApiService, InProcessUser};
 use kubarium::apis::scheme::Scheme;
+use kubarium::apiserver::authentication::{Authentication, AuthenticationConfig, Parts};
 use kubarium::apiserver::config::ApiserverConfig;
 use kubarium::apiserver::handler_chain::Apiserver;
 use kubarium::apiserver::registry::Registry;
@@ -50,7 +51,17 @@ impl Server {
         let registry = Registry::new(storage, scheme.clone(), clock.clone(), Entropy::seeded(2));
         let mut config = ApiserverConfig::new(scheme, registry, clock, Entropy::seeded(3));
         let token_user = Arc::new(UserInfo::authenticated("jane", &["developers"]));
-        config.static_tokens = vec![("secret".into(), token_user)];
+        let static_tokens = vec![("secret".into(), token_user)];
+        let authentication = AuthenticationConfig { static_tokens, ..AuthenticationConfig::default() };
+        let signing_key_pem = kubarium::pki::generate_signing_key().unwrap();
+        let parts = Parts {
+            registry: &config.registry,
+            clock: &config.clock,
+            entropy: &config.entropy,
+            authority_pem: "",
+            signing_key_pem: &signing_key_pem,
+        };
+        config.authentication = Authentication::new(&authentication, &parts).unwrap();
         let user = Arc::new(UserInfo::authenticated("admin", &["system:masters"]));
         let server = Server { service: Apiserver::new(config).unwrap(), user };
         server.create("/api/v1/namespaces", json!({"metadata": {"name": "default"}})).await;

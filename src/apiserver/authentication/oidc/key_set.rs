@@ -1,0 +1,150 @@
+//! A provider's public keys: out of a file, or fetched from where its discovery document says
+//! (go-oidc's `RemoteKeySet`).
+
+use std::path::Path;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use axum::body::Body;
+use http_body_util::{BodyExt, Limited};
+use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, JwkSet, PublicKeyUse};
+use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
+use serde_json::Value;
+
+use super::super::ConfigError;
+use super::super::jwt::VerifyingKey;
+use crate::apiserver::webhook::Transport;
+use crate::clock::Clock;
+
+/// How long the provider may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// What is read of an answer.
+const MAX_BYTES: usize = 1024 * 1024;
+/// How long the provider is left alone after it was asked: unknown keys cost an attacker nothing.
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The keys of one provider.
+pub struct KeySet {
+    algorithms: Vec<Algorithm>,
+    remote: Option<Remote>,
+    known: RwLock<Known>,
+}
+
+struct Remote {
+    issuer: String,
+    transport: Transport,
+    clock: Clock,
+}
+
+#[derive(Default)]
+struct Known {
+    keys: Arc<[VerifyingKey]>,
+    /// When the provider was asked last.
+    asked: Option<Duration>,
+}
+
+impl KeySet {
+    /// Keys that do not change, out of a JWKS file.
+    ///
+    /// # Errors
+    /// A file that is none.
+    pub fn of_file(path: &Path, algorithms: Vec<Algorithm>) -> Result<KeySet, ConfigError> {
+        let text = std::fs::read(path).map_err(|error| ConfigError::file(path, error))?;
+        let keys = read(&text, &algorithms).map_err(|error| ConfigError::file(path, error))?;
+        Ok(KeySet { algorithms, remote: None, known: RwLock::new(Known { keys, asked: None }) })
+    }
+
+    /// Keys of a provider that is asked when the first token comes, and when a token names a key that is not
+    /// known.
+    pub fn of_issuer(
+        issuer: &str,
+        transport: Transport,
+        algorithms: Vec<Algorithm>,
+        clock: &Clock,
+    ) -> KeySet {
+        let remote = Remote { issuer: issuer.into(), transport, clock: clock.clone() };
+        KeySet { algorithms, remote: Some(remote), known: RwLock::default() }
+    }
+
+    /// The keys that a token may be signed with, which names `id` or nothing.
+    pub(super) async fn find(&self, id: &str) -> Result<Vec<VerifyingKey>, String> {
+        let found = self.among_known(id);
+        let Some(remote) = self.remote.as_ref().filter(|_| found.is_empty()) else { return Ok(found) };
+        if !self.may_ask(remote.clock.elapsed()) {
+            return Ok(found);
+        }
+        let keys = remote.fetch(&self.algorithms).await.map_err(|error| format!("fetching keys {error}"))?;
+        self.known.write().unwrap_or_else(|poisoned| poisoned.into_inner()).keys = keys;
+        Ok(self.among_known(id))
+    }
+
+    fn among_known(&self, id: &str) -> Vec<VerifyingKey> {
+        let known = self.known.read().unwrap_or_else(|poisoned| poisoned.into_inner()).keys.clone();
+        known.iter().filter(|key| id.is_empty() || key.id.is_empty() || key.id == id).cloned().collect()
+    }
+
+    fn may_ask(&self, now: Duration) -> bool {
+        let mut known = self.known.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let may = known.asked.is_none_or(|asked| now >= asked + MIN_INTERVAL);
+        if may {
+            known.asked = Some(now);
+        }
+        may
+    }
+}
+
+impl Remote {
+    async fn fetch(&self, algorithms: &[Algorithm]) -> Result<Arc<[VerifyingKey]>, String> {
+        let base = self.issuer.trim_end_matches('/');
+        let document = self.get(&format!("{base}/.well-known/openid-configuration")).await?;
+        let document: Value = serde_json::from_slice(&document)
+            .map_err(|error| format!("oidc: failed to decode provider discovery object: {error}"))?;
+        let issuer = document["issuer"].as_str().unwrap_or_default();
+        if issuer != self.issuer {
+            let ours = &self.issuer;
+            return Err(format!(
+                "oidc: issuer did not match the issuer returned by provider, expected {ours:?} got {issuer:?}"
+            ));
+        }
+        let uri = document["jwks_uri"].as_str().ok_or("oidc: the provider names no jwks_uri")?;
+        read(&self.get(uri).await?, algorithms)
+    }
+
+    async fn get(&self, url: &str) -> Result<Vec<u8>, String> {
+        let request = http::Request::get(url).header("accept", "application/json").body(Body::empty());
+        let request = request.map_err(|error| error.to_string())?;
+        let exchange = async {
+            let response = self.transport.send(request).await.map_err(|error| error.message)?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), MAX_BYTES).collect().await;
+            let body = body.map_err(|error| error.to_string())?.to_bytes().to_vec();
+            if status.is_success() { Ok(body) } else { Err(format!("{url} answered {status}")) }
+        };
+        self.clock.timeout(TIMEOUT, exchange).await.map_err(|error| format!("{url}: {error}"))?
+    }
+}
+
+fn read(text: &[u8], algorithms: &[Algorithm]) -> Result<Arc<[VerifyingKey]>, String> {
+    let set: JwkSet = serde_json::from_slice(text).map_err(|error| format!("it is no JWKS: {error}"))?;
+    Ok(set.keys.iter().filter_map(|key| verifying_key(key, algorithms)).collect())
+}
+
+/// A key with the algorithms that are allowed and fit it; nothing for keys that are not for signatures.
+fn verifying_key(jwk: &Jwk, allowed: &[Algorithm]) -> Option<VerifyingKey> {
+    if matches!(jwk.common.public_key_use, Some(PublicKeyUse::Encryption)) {
+        return None;
+    }
+    let family = match &jwk.algorithm {
+        AlgorithmParameters::RSA(_) => AlgorithmFamily::Rsa,
+        AlgorithmParameters::EllipticCurve(_) => AlgorithmFamily::Ec,
+        _ => return None,
+    };
+    let named = jwk.common.key_algorithm.and_then(|named| named.to_string().parse::<Algorithm>().ok());
+    let fits = |algorithm: &&Algorithm| {
+        family.algorithms().contains(algorithm) && named.is_none_or(|named| named == **algorithm)
+    };
+    let algorithms: Vec<Algorithm> = allowed.iter().filter(fits).copied().collect();
+    let key = DecodingKey::from_jwk(jwk).ok()?;
+    let id = jwk.common.key_id.clone().unwrap_or_default();
+    (!algorithms.is_empty()).then_some(VerifyingKey { id, algorithms, key })
+}

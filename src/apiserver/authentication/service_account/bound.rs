@@ -1,0 +1,99 @@
+//! The objects that tokens live and die with (`serviceaccount.ServiceAccountTokenGetter`).
+
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+
+use super::claims::Reference;
+use crate::apimachinery::object::Object;
+use crate::apis::core::node::NODES;
+use crate::apis::core::pod::PODS;
+use crate::apis::core::secret::SECRETS;
+use crate::apis::core::service_account::SERVICE_ACCOUNTS;
+use crate::apiserver::registry::Registry;
+use crate::clock::Clock;
+
+/// How far clocks may differ (go-jose's `DefaultLeeway`).
+pub(super) const LEEWAY_SECONDS: i64 = 60;
+const INVALIDATED: &str = "service account token has been invalidated";
+
+/// Looks up what a token is bound to.
+#[derive(Clone)]
+pub(super) struct Bound {
+    registry: Registry,
+    clock: Clock,
+}
+
+impl Bound {
+    pub(super) fn new(registry: &Registry, clock: &Clock) -> Bound {
+        Bound { registry: registry.clone(), clock: clock.clone() }
+    }
+
+    /// Seconds since 1970.
+    pub(super) fn now(&self) -> i64 {
+        self.clock.now().timestamp()
+    }
+
+    pub(super) async fn secret(&self, namespace: &str, name: &str) -> Option<Arc<Object>> {
+        self.registry.get(&SECRETS, namespace, name, None).await.ok()
+    }
+
+    pub(super) async fn account(&self, namespace: &str, name: &str) -> Result<Arc<Object>, String> {
+        let account = self.registry.get(&SERVICE_ACCOUNTS, namespace, name, None).await;
+        account.map_err(|status| status.message)
+    }
+
+    /// The account is the one that the token was made for.
+    pub(super) async fn check_account(&self, namespace: &str, claim: &Reference) -> Result<(), String> {
+        let account = self.account(namespace, &claim.name).await?;
+        if self.is_gone(&account) {
+            return Err(format!("service account {namespace}/{} has been deleted", claim.name));
+        }
+        match &account.metadata.uid {
+            uid if *uid == claim.uid => Ok(()),
+            uid => Err(format!("service account UID ({uid}) does not match claim ({})", claim.uid)),
+        }
+    }
+
+    pub(super) async fn check_secret(&self, namespace: &str, claim: &Reference) -> Result<(), String> {
+        let secret = self.secret(namespace, &claim.name).await;
+        let uid = self.living_uid(secret)?;
+        let (shown, claimed) = ("service account secret ref claim", &claim.uid);
+        if uid == *claimed {
+            Ok(())
+        } else {
+            Err(format!("secret UID ({uid}) does not match {shown} ({claimed})"))
+        }
+    }
+
+    pub(super) async fn check_pod(&self, namespace: &str, claim: &Reference) -> Result<(), String> {
+        let uid = self.living_uid(self.registry.get(&PODS, namespace, &claim.name, None).await.ok())?;
+        let (shown, claimed) = ("service account pod ref claim", &claim.uid);
+        if uid == *claimed {
+            Ok(())
+        } else {
+            Err(format!("pod UID ({uid}) does not match {shown} ({claimed})"))
+        }
+    }
+
+    pub(super) async fn check_node(&self, claim: &Reference) -> Result<(), String> {
+        let uid = self.living_uid(self.registry.get(&NODES, "", &claim.name, None).await.ok())?;
+        let (shown, claimed) = ("service account node ref claim", &claim.uid);
+        if uid == *claimed {
+            Ok(())
+        } else {
+            Err(format!("node UID ({uid}) does not match {shown} ({claimed})"))
+        }
+    }
+
+    fn living_uid(&self, object: Option<Arc<Object>>) -> Result<String, String> {
+        let living = object.filter(|object| !self.is_gone(object)).ok_or(INVALIDATED)?;
+        Ok(living.metadata.uid.clone())
+    }
+
+    /// Whether its end is over for so long that clocks which differ are no excuse.
+    fn is_gone(&self, object: &Object) -> bool {
+        let leeway = TimeDelta::seconds(LEEWAY_SECONDS);
+        object.metadata.deletion_timestamp.is_some_and(|end| end < self.clock.now() - leeway)
+    }
+}

@@ -1,0 +1,262 @@
+//! All authenticators in order (`request/union`, `token/union`), and anonymous behind them.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::request_header::remove_headers;
+use super::token_cache::{self, TokenCache};
+use super::{RequestAuthenticator, Response, TokenAuthenticator, bearer_token, config::RequestHeaderConfig};
+use crate::apimachinery::user::UserInfo;
+use crate::apimachinery::wire::ApiRequest;
+use crate::clock::Clock;
+
+/// What one authenticator had to say: its name, and why it did not know the user.
+pub type Said = (&'static str, Cow<'static, str>);
+
+const SILENT: Cow<'static, str> = Cow::Borrowed("no opinion");
+const INVALID: &str = "invalid bearer token";
+
+/// Who asks, who said so, and what those said that were asked before. In a request's extensions for those
+/// who tell its story.
+#[derive(Clone, Debug)]
+pub struct Authenticated {
+    /// The user.
+    pub user: Arc<UserInfo>,
+    /// The authenticator that knew the credentials.
+    pub by: &'static str,
+    /// The others.
+    pub said: Vec<Said>,
+}
+
+/// Nobody knew the credentials; what each authenticator said. For the log and the flow record, never for the
+/// client.
+#[derive(Clone, Debug)]
+pub struct Refused(pub Arc<[Said]>);
+
+impl Refused {
+    /// `utilerrors.Aggregate`: what is wrong, without those who had no opinion.
+    pub fn aggregate(&self) -> String {
+        aggregate(self.0.iter())
+    }
+}
+
+/// What the token authenticators made of a token.
+#[derive(Clone, Debug)]
+pub struct TokenOutcome {
+    /// Whose it is, if anybody's.
+    pub response: Option<Response>,
+    /// Who knew it.
+    pub by: &'static str,
+    /// What the others said.
+    pub said: Vec<Said>,
+}
+
+/// All authenticators of one apiserver.
+pub struct Authenticators {
+    pub(super) requests: Vec<Box<dyn RequestAuthenticator>>,
+    pub(super) tokens: Vec<Box<dyn TokenAuthenticator>>,
+    pub(super) cache: TokenCache,
+    pub(super) anonymous: bool,
+    pub(super) request_header: Option<RequestHeaderConfig>,
+    pub(super) asks_for_password: bool,
+}
+
+impl Authenticators {
+    /// Nobody but the components of this process, and anonymous.
+    pub fn in_process(clock: &Clock) -> Authenticators {
+        Authenticators {
+            // First, because components are most of the callers and cost nothing to know.
+            requests: vec![Box::new(super::in_process::InProcess)],
+            tokens: vec![],
+            cache: TokenCache::new(clock),
+            anonymous: true,
+            request_header: None,
+            asks_for_password: false,
+        }
+    }
+
+    /// Whether a 401 asks a browser for a password.
+    pub fn asks_for_password(&self) -> bool {
+        self.asks_for_password
+    }
+
+    /// Who sent the request. Not a future that holds the request: its body cannot be shared.
+    pub fn authenticate(
+        self: &Arc<Self>,
+        request: &ApiRequest,
+    ) -> impl Future<Output = Result<Authenticated, Refused>> + Send + use<> {
+        let (known, said) = self.by_connection(request);
+        let token = if known.is_none() { bearer_token::of(request.headers()) } else { None };
+        let all = self.clone();
+        async move {
+            match known {
+                Some((user, by)) => Ok(Authenticated { user, by, said }),
+                None => all.by_token(token, said).await,
+            }
+        }
+    }
+
+    /// Takes what proves an identity out of a request whose user is known, so that nobody below can leak it
+    /// or be fooled by it.
+    pub fn remove_credentials(&self, request: &mut ApiRequest) {
+        bearer_token::remove(request.headers_mut());
+        remove_headers(request.headers_mut(), self.request_header.as_ref());
+    }
+
+    /// Whose a token is, for a request or a TokenReview.
+    pub async fn authenticate_token(&self, token: &str, audiences: Option<&[String]>) -> TokenOutcome {
+        let key = token_cache::key(token, audiences);
+        if let Some(outcome) = self.cache.get(&key) {
+            return outcome;
+        }
+        let mut said = Vec::new();
+        for authenticator in &self.tokens {
+            let by = authenticator.name();
+            match authenticator.authenticate_token(token, audiences).await {
+                Ok(Some(response)) => {
+                    let outcome = TokenOutcome { response: Some(response), by, said };
+                    self.cache.put(key, outcome.clone());
+                    return outcome;
+                }
+                Ok(None) => said.push((by, SILENT)),
+                Err(error) => said.push((by, error.into())),
+            }
+        }
+        TokenOutcome { response: None, by: "", said }
+    }
+
+    fn by_connection(&self, request: &ApiRequest) -> (Option<(Arc<UserInfo>, &'static str)>, Vec<Said>) {
+        let mut said = Vec::new();
+        for authenticator in &self.requests {
+            let by = authenticator.name();
+            match authenticator.authenticate(request) {
+                Ok(Some(user)) => return (Some((user, by)), said),
+                Ok(None) if by == "InProcess" => {}
+                Ok(None) => said.push((by, SILENT)),
+                Err(error) => said.push((by, error.into())),
+            }
+        }
+        (None, said)
+    }
+
+    /// With wrong credentials of one sort and right ones of another the right ones count; wrong ones alone
+    /// are never anonymous.
+    async fn by_token(&self, token: Option<String>, mut said: Vec<Said>) -> Result<Authenticated, Refused> {
+        if let Some(token) = token {
+            let TokenOutcome { response, by, said: of_tokens } = self.authenticate_token(&token, None).await;
+            if response.is_none() {
+                said.push(("BearerToken", INVALID.into()));
+            }
+            said.extend(of_tokens);
+            if let Some(Response { user, .. }) = response {
+                return Ok(Authenticated { user, by, said });
+            }
+        }
+        let is_wrong = said.iter().any(|(_, words)| *words != SILENT);
+        if is_wrong || !self.anonymous {
+            return Err(Refused(said.into()));
+        }
+        Ok(Authenticated { user: Arc::new(UserInfo::anonymous()), by: "Anonymous", said })
+    }
+}
+
+impl TokenOutcome {
+    /// Why nobody knew it, as a TokenReview says it.
+    pub fn error(&self) -> String {
+        let invalid: [Said; 1] = [("BearerToken", INVALID.into())];
+        aggregate(invalid.iter().chain(&self.said))
+    }
+}
+
+fn aggregate<'a>(said: impl Iterator<Item = &'a Said>) -> String {
+    let mut errors: Vec<&str> = Vec::new();
+    for (_, words) in said.filter(|(_, words)| *words != SILENT) {
+        if !errors.contains(&&**words) {
+            errors.push(words);
+        }
+    }
+    match errors[..] {
+        [one] => one.to_owned(),
+        _ => format!("[{}]", errors.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::basic_auth::BasicAuth;
+    use super::super::token_file::StaticTokens;
+    use super::*;
+    use crate::apimachinery::wire::InProcessUser;
+
+    fn user(name: &str) -> Arc<UserInfo> {
+        Arc::new(UserInfo::authenticated(name, &[]))
+    }
+
+    fn authenticators() -> Arc<Authenticators> {
+        let mut all = Authenticators::in_process(&Clock::real());
+        all.requests.push(Box::new(BasicAuth::new([("word".to_owned(), user("jane"))])));
+        all.tokens.push(Box::new(StaticTokens::new([("secret".to_owned(), user("admin"))], &["api".into()])));
+        Arc::new(all)
+    }
+
+    async fn asked(header: Option<&str>) -> Result<String, String> {
+        let mut request = ApiRequest::default();
+        if let Some(value) = header {
+            request.headers_mut().insert("authorization", value.parse().unwrap());
+        }
+        let outcome = authenticators().authenticate(&request).await;
+        let shown = |known: Authenticated| format!("{} by {}", known.user.name, known.by);
+        outcome.map(shown).map_err(|refused| refused.aggregate())
+    }
+
+    #[tokio::test]
+    async fn credentials_decide_and_none_is_anonymous() {
+        let password = "invalid username/password combination".to_owned();
+        let cases = [
+            (None, Ok("system:anonymous by Anonymous")),
+            (Some("Bearer secret"), Ok("admin by TokenFile")),
+            (Some("bearer  secret"), Ok("system:anonymous by Anonymous")),
+            (Some("Bearer wrong"), Err("invalid bearer token")),
+            (Some("Digest abc"), Ok("system:anonymous by Anonymous")),
+            (Some("Basic amFuZTp3b3Jk"), Ok("jane by BasicAuth")),
+            (Some("Basic amFuZTp3cm9uZw=="), Err(&*password)),
+        ];
+        for (header, expected) in cases {
+            assert_eq!(asked(header).await, expected.map(str::to_owned).map_err(str::to_owned), "{header:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_each_said_is_kept() {
+        let mut request = ApiRequest::default();
+        request.headers_mut().insert("authorization", "Bearer secret".parse().unwrap());
+        let known = authenticators().authenticate(&request).await.unwrap();
+        assert_eq!(known.said, [("BasicAuth", SILENT)]);
+        let mut request = ApiRequest::default();
+        request.headers_mut().insert("authorization", "Bearer wrong".parse().unwrap());
+        let refused = authenticators().authenticate(&request).await.unwrap_err();
+        let expected: [Said; 3] =
+            [("BasicAuth", SILENT), ("BearerToken", INVALID.into()), ("TokenFile", SILENT)];
+        assert_eq!(*refused.0, expected);
+    }
+
+    #[tokio::test]
+    async fn a_component_is_taken_at_its_word() {
+        let mut request = ApiRequest::default();
+        let user = user("system:kube-scheduler");
+        request.extensions_mut().insert(InProcessUser(user.clone()));
+        let known = authenticators().authenticate(&request).await.unwrap();
+        assert!(Arc::ptr_eq(&known.user, &user));
+        assert!(known.said.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_token_for_others_is_not_ours() {
+        let all = authenticators();
+        let other = ["other".to_owned()];
+        assert!(all.authenticate_token("secret", Some(&other)).await.response.is_none());
+        let both = ["other".to_owned(), "api".to_owned()];
+        let outcome = all.authenticate_token("secret", Some(&both)).await;
+        assert_eq!(outcome.response.unwrap().audiences, ["api"]);
+    }
+}

@@ -1,0 +1,158 @@
+//! Bearer tokens that somebody outside knows (`--authentication-token-webhook-*`,
+//! `plugin/pkg/authenticator/token/webhook`): a TokenReview is sent, its status is the answer.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+
+use super::{Response, TokenAuthenticator, token_cache};
+use crate::apimachinery::user::UserInfo;
+use crate::apis::tree::{at, flag, members, text, texts};
+use crate::apiserver::webhook::{CallError, WebhookClient};
+use crate::clock::Clock;
+
+/// How long an answer may take (upstream's `defaultRequestTimeout`).
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Waits before the question is asked again (`DefaultRetryBackoff`).
+const BACKOFF_MILLISECONDS: [u64; 4] = [500, 750, 1125, 1687];
+/// Answers that are remembered; at the bound those that have expired go, and when none has, all.
+const MAX_REMEMBERED: usize = 4096;
+
+/// The flags `--authentication-token-webhook-*`.
+#[derive(Clone, Debug)]
+pub struct WebhookConfig {
+    /// A kubeconfig (`--authentication-token-webhook-config-file`).
+    pub config_file: PathBuf,
+    /// Of the TokenReview that is sent: `v1` or `v1beta1` (`--authentication-token-webhook-version`).
+    pub version: String,
+    /// How long an answer counts (`--authentication-token-webhook-cache-ttl`).
+    pub cache_time_to_live: Duration,
+}
+
+/// Asks a webhook whose a token is.
+pub struct TokenWebhook {
+    client: WebhookClient,
+    version: String,
+    time_to_live: Duration,
+    audiences: Vec<String>,
+    clock: Clock,
+    remembered: Mutex<HashMap<[u8; 32], (Duration, Outcome)>>,
+}
+
+type Outcome = Result<Option<Response>, String>;
+
+impl TokenWebhook {
+    /// Asks through `client`; a token whose answer names no audience is for `audiences`.
+    pub fn new(
+        client: WebhookClient,
+        config: &WebhookConfig,
+        audiences: &[String],
+        clock: &Clock,
+    ) -> TokenWebhook {
+        TokenWebhook {
+            client,
+            version: config.version.clone(),
+            time_to_live: config.cache_time_to_live,
+            audiences: audiences.to_vec(),
+            clock: clock.clone(),
+            remembered: Mutex::default(),
+        }
+    }
+
+    async fn known(&self, token: &str, asked: Option<&[String]>) -> Outcome {
+        let key = token_cache::key(token, asked);
+        let now = self.clock.elapsed();
+        let found = self.lock().get(&key).filter(|(until, _)| now < *until).cloned();
+        if let Some((_, outcome)) = found {
+            return outcome;
+        }
+        let review = self.ask(token, asked).await.map_err(|error| error.message)?;
+        let outcome = self.read(&review, asked);
+        let mut remembered = self.lock();
+        if remembered.len() >= MAX_REMEMBERED {
+            remembered.retain(|_, (until, _)| now < *until);
+        }
+        if remembered.len() >= MAX_REMEMBERED {
+            remembered.clear();
+        }
+        remembered.insert(key, (self.clock.elapsed() + self.time_to_live, outcome.clone()));
+        outcome
+    }
+
+    /// Asks again when the webhook says that it could not answer.
+    async fn ask(&self, token: &str, asked: Option<&[String]>) -> Result<Value, CallError> {
+        let mut spec = json!({"token": token});
+        if let Some(asked) = asked {
+            spec["audiences"] = json!(asked);
+        }
+        let api_version = format!("authentication.k8s.io/{}", self.version);
+        let review = json!({
+            "apiVersion": api_version,
+            "kind": "TokenReview",
+            "metadata": {"creationTimestamp": null},
+            "spec": spec,
+            "status": {"user": {}},
+        });
+        for pause in BACKOFF_MILLISECONDS {
+            match self.client.call(&review, TIMEOUT).await {
+                Err(error) if matches!(error.code, Some(429 | 500 | 504)) => {
+                    self.clock.sleep(Duration::from_millis(pause)).await;
+                }
+                answer => return answer,
+            }
+        }
+        self.client.call(&review, TIMEOUT).await
+    }
+
+    fn read(&self, review: &Value, asked: Option<&[String]>) -> Outcome {
+        let named = texts(review, "status.audiences").into_iter().map(str::to_owned).collect::<Vec<_>>();
+        let named = if named.is_empty() { self.audiences.clone() } else { named };
+        let audiences = match asked {
+            None => named,
+            Some(asked) => named.into_iter().filter(|audience| asked.contains(audience)).collect(),
+        };
+        if asked.is_some() && audiences.is_empty() {
+            return Ok(None);
+        }
+        if !flag(review, "status.authenticated") {
+            return match text(review, "status.error") {
+                "" => Ok(None),
+                error => Err(error.into()),
+            };
+        }
+        Ok(Some(Response { user: Arc::new(user_of(at(review, "status.user"))), audiences }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], (Duration, Outcome)>> {
+        self.remembered.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl TokenAuthenticator for TokenWebhook {
+    fn name(&self) -> &'static str {
+        "Webhook"
+    }
+
+    fn authenticate_token<'a>(
+        &'a self,
+        token: &'a str,
+        audiences: Option<&'a [String]>,
+    ) -> BoxFuture<'a, Result<Option<Response>, String>> {
+        self.known(token, audiences).boxed()
+    }
+}
+
+fn user_of(user: &Value) -> UserInfo {
+    let list = |(key, values): (&String, &Value)| {
+        let values = values.as_array().into_iter().flatten().filter_map(Value::as_str);
+        (key.clone(), values.map(str::to_owned).collect::<Vec<_>>())
+    };
+    let extra: BTreeMap<String, Vec<String>> = members(user, "extra").map(list).collect();
+    let known = UserInfo::authenticated(text(user, "username"), &texts(user, "groups"));
+    UserInfo { uid: text(user, "uid").into(), extra, ..known }
+}
