@@ -12,6 +12,7 @@ mod bootstrap;
 mod components;
 mod kubelet_lookup;
 mod ready;
+mod signers;
 mod stages;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -107,11 +108,13 @@ impl Cluster {
         apiserver.flow = flow.clone();
         apiserver.admission = config.admission.clone();
         apiserver.feature_gates = config.feature_gates.clone();
+        let token_issuer = apiserver.authentication.issuer.clone();
         let service = Apiserver::new(apiserver)?;
         let parts = Parts {
             service: service.clone(),
             scheme: scheme.clone(),
             authority_pem: authority.certificate_pem().to_owned(),
+            token_issuer,
             clock: clock.clone(),
             entropy: entropy.clone(),
             flow: flow.clone(),

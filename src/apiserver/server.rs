@@ -156,13 +156,21 @@ struct Connection {
 impl Connection {
     async fn serve(self, stream: TcpStream, watcher: hyper_util::server::graceful::Watcher) {
         let _ = stream.set_nodelay(true);
-        let Some(tls) = &self.tls else { return self.talk(stream, None, watcher).await };
+        let Some(tls) = &self.tls else {
+            return self.talk(stream, None, Builder::new(TokioExecutor::new()), watcher).await;
+        };
         match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
             Ok(Ok(stream)) => {
+                // TLS has agreed on the version: to wait for bytes that tell it would be to wait for ever.
+                let builder = Builder::new(TokioExecutor::new());
+                let builder = match stream.get_ref().1.alpn_protocol() {
+                    Some(b"h2") => builder.http2_only(),
+                    _ => builder.http1_only(),
+                };
                 let presented = stream.get_ref().1.peer_certificates().unwrap_or_default();
                 let chain: Arc<[Vec<u8>]> = presented.iter().map(|der| der.to_vec()).collect();
                 let peer = (!chain.is_empty()).then_some(PeerCertificates(chain));
-                self.talk(stream, peer, watcher).await;
+                self.talk(stream, peer, builder, watcher).await;
             }
             Ok(Err(error)) => tracing::debug!(from = %self.from, %error, "TLS handshake failed"),
             Err(_) => tracing::debug!(from = %self.from, "TLS handshake took too long"),
@@ -173,6 +181,7 @@ impl Connection {
         &self,
         stream: S,
         peer: Option<PeerCertificates>,
+        mut builder: Builder<TokioExecutor>,
         watcher: hyper_util::server::graceful::Watcher,
     ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -190,7 +199,6 @@ impl Connection {
                 Ok::<_, Infallible>(service.oneshot(request).await.unwrap_or_else(|never| match never {}))
             }
         });
-        let mut builder = Builder::new(TokioExecutor::new());
         builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
         builder.http2().timer(TokioTimer::new()).max_concurrent_streams(MAX_STREAMS);
         let connection = builder.serve_connection(TokioIo::new(stream), handler);

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::kubelet_lookup::Kubelets;
+use super::signers::SecretTokens;
 use super::{Config, StartError, stages};
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::ApiService;
 use crate::apis::scheme::Scheme;
+use crate::apiserver::authentication::service_account::issuer::TokenIssuer;
 use crate::client_go::ComponentContext;
 use crate::client_go::client::Client;
 use crate::clock::Clock;
-use crate::controllers;
+use crate::controllers::{self, TokenGenerator};
 use crate::entropy::Entropy;
 use crate::flow::Flow;
 use crate::kubelet::kubelet::Kubelet;
@@ -34,6 +36,7 @@ pub(super) struct Parts {
     pub(super) service: ApiService,
     pub(super) scheme: Arc<Scheme>,
     pub(super) authority_pem: String,
+    pub(super) token_issuer: Option<Arc<TokenIssuer>>,
     pub(super) clock: Clock,
     pub(super) entropy: Entropy,
     pub(super) flow: Flow,
@@ -117,7 +120,9 @@ impl Running {
     fn start_controllers(&self) -> ComponentContext {
         let user = UserInfo::authenticated("system:kube-controller-manager", &[]);
         let context = self.context(CONTROLLER_MANAGER, (CONTROLLER_MANAGER, ""), user);
-        let config = controllers::Config::new(self.parts.scheme.clone(), &self.parts.authority_pem);
+        let mut config = controllers::Config::new(self.parts.scheme.clone(), &self.parts.authority_pem);
+        let issuer = self.parts.token_issuer.clone();
+        config.tokens = issuer.map(|issuer| Arc::new(SecretTokens(issuer)) as Arc<dyn TokenGenerator>);
         controllers::spawn_all(&context, &config);
         context.informers.start(&context.tasks);
         context

@@ -30,6 +30,7 @@ mod service_pods;
 mod namespace;
 mod root_ca_publisher;
 mod service_account;
+mod service_account_tokens;
 
 mod garbage_collector;
 mod pod_garbage_collector;
@@ -41,6 +42,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use controller::spawn;
+pub use service_account_tokens::TokenGenerator;
 
 use crate::apis::scheme::Scheme;
 use crate::client_go::ComponentContext;
@@ -52,6 +54,8 @@ pub struct Config {
     pub scheme: Arc<Scheme>,
     /// The certificate of the cluster's authority in PEM (`--root-ca-file`).
     pub root_ca: String,
+    /// What makes tokens for Secrets (`--service-account-private-key-file`); without, none are made.
+    pub tokens: Option<Arc<dyn TokenGenerator>>,
     /// How long a node may be silent (`--node-monitor-grace-period`).
     pub node_monitor_grace_period: Duration,
     /// So many ended pods are kept before the oldest go (`--terminated-pod-gc-threshold`).
@@ -64,6 +68,7 @@ impl Config {
         Config {
             scheme,
             root_ca: root_ca.into(),
+            tokens: None,
             node_monitor_grace_period: Duration::from_secs(50),
             terminated_pod_threshold: 12_500,
         }
@@ -73,6 +78,10 @@ impl Config {
 /// Starts every controller. What is in this list runs; the order means nothing to them.
 pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
     spawn(ctx, service_account::ServiceAccountsController::new(ctx));
+    if let Some(tokens) = &config.tokens {
+        let controller = service_account_tokens::TokensController::new(ctx, tokens.clone(), &config.root_ca);
+        spawn(ctx, controller);
+    }
     spawn(ctx, root_ca_publisher::RootCaPublisher::new(ctx, &config.root_ca));
     spawn(ctx, deployment::DeploymentController::new(ctx));
     spawn(ctx, replica_set::ReplicaSetController::new(ctx));

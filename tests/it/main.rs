@@ -16,4 +16,6 @@ mod crash;
 mod garbage;
 mod hammer;
 
+mod security;
+
 mod kubectl;

@@ -190,8 +190,8 @@ impl Authentication {
         Authentication { authenticators, issuer: None, discovery: None, audiences: vec![] }
     }
 
-    /// The authenticators in upstream's order: front proxy, passwords, certificates, then bearer tokens, local
-    /// ones before remote ones.
+    /// The authenticators in upstream's order: front proxy, passwords, certificates, then bearer tokens,
+    /// local ones before remote ones.
     ///
     /// # Errors
     /// A file that cannot be used.

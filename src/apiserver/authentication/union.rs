@@ -75,6 +75,12 @@ impl Authenticators {
         }
     }
 
+    /// The same with one sort of bearer tokens more.
+    pub fn knowing(mut self, tokens: impl TokenAuthenticator + 'static) -> Authenticators {
+        self.tokens.push(Box::new(tokens));
+        self
+    }
+
     /// Whether a 401 asks a browser for a password.
     pub fn asks_for_password(&self) -> bool {
         self.asks_for_password

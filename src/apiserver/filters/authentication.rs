@@ -41,3 +41,50 @@ pub async fn authenticate(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apimachinery::user::UserInfo;
+    use crate::apiserver::authentication::token_file::StaticTokens;
+    use crate::apiserver::authentication::union::Authenticators;
+    use crate::clock::Clock;
+    use axum::body::Body;
+    use axum::middleware::from_fn_with_state;
+    use http_body_util::BodyExt;
+    use tower::{ServiceBuilder, ServiceExt, service_fn};
+
+    /// What the rest of the chain sees of a request with these headers.
+    async fn seen(headers: &[(&str, &str)]) -> (u16, String) {
+        let jane = Arc::new(UserInfo::authenticated("jane", &[]));
+        let tokens = StaticTokens::new([("t0ken".to_owned(), jane)], &[]);
+        let authenticators = Arc::new(Authenticators::in_process(&Clock::real()).knowing(tokens));
+        let service = ServiceBuilder::new().layer(from_fn_with_state(authenticators, authenticate)).service(
+            service_fn(|request: ApiRequest| async move {
+                let user = request.extensions().get::<Arc<UserInfo>>().unwrap().name.clone();
+                let headers: Vec<&str> = request.headers().keys().map(http::HeaderName::as_str).collect();
+                let text = format!("{user} {}", headers.join(" "));
+                Ok::<_, std::convert::Infallible>(ApiResponse::new(Body::from(text)))
+            }),
+        );
+        let mut request = http::Request::builder();
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = service.oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let code = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (code, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn the_user_goes_on_and_the_credentials_do_not() {
+        let token = ("authorization", "Bearer t0ken");
+        assert_eq!(seen(&[token, ("accept", "a")]).await, (200, "jane accept".into()));
+        assert_eq!(seen(&[token, ("x-remote-user", "joe")]).await, (200, "jane ".into()));
+        assert_eq!(seen(&[("x-remote-extra-a", "b")]).await, (200, "system:anonymous ".into()));
+        let (code, text) = seen(&[("authorization", "Bearer wrong")]).await;
+        assert_eq!(code, 401);
+        assert!(!text.contains("wrong") && !text.contains("invalid"), "{text}");
+    }
+}

@@ -10,14 +10,18 @@ use http::HeaderMap;
 
 use super::authorization::forbidden;
 use super::{refuse, user_of};
+use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::{ApiRequest, ApiResponse, text_response};
+use crate::apimachinery::wire::{ApiRequest, ApiResponse};
+use crate::apiserver::authentication::service_account::{self, split_username};
 use crate::apiserver::authorization::{Authorizers, Decision};
 use crate::apiserver::request::RequestInfo;
 
 const PREFIX: &str = "impersonate-";
 const EXTRA: &str = "impersonate-extra-";
-const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+const AUTHENTICATED: &str = "system:authenticated";
+const UNAUTHENTICATED: &str = "system:unauthenticated";
+const AUTHENTICATION: &str = "authentication.k8s.io";
 
 /// Replaces the user in the extensions by the one that is asked for, if the real one may do that.
 pub async fn impersonate(
@@ -28,12 +32,9 @@ pub async fn impersonate(
     if !request.headers().keys().any(|name| name.as_str().starts_with(PREFIX)) {
         return next.run(request).await;
     }
-    let Some(wanted) = wanted(request.headers()) else {
-        let text = format!(
-            "Internal Server Error: {:?}: requested impersonation without impersonating a user",
-            request.uri().path()
-        );
-        return text_response(http::StatusCode::INTERNAL_SERVER_ERROR, text);
+    let wanted = match wanted(request.headers()) {
+        Ok(wanted) => wanted,
+        Err(status) => return refuse(&request, status),
     };
     let user = user_of(&request);
     for info in needed(&wanted) {
@@ -49,37 +50,57 @@ pub async fn impersonate(
     next.run(request).await
 }
 
-/// Whom the headers name; nobody without a user.
-fn wanted(headers: &HeaderMap) -> Option<UserInfo> {
+/// Whom the headers name.
+///
+/// # Errors
+/// 400 for groups, a uid or extras of nobody.
+fn wanted(headers: &HeaderMap) -> Result<UserInfo, Status> {
     let all = |name: &str| {
         let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
         values.map(String::from).collect::<Vec<_>>()
     };
-    let name = all("impersonate-user").into_iter().find(|name| !name.is_empty())?;
+    let first = |name: &str| all(name).into_iter().next().unwrap_or_default();
     let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for header in headers.keys().map(http::HeaderName::as_str) {
         if let Some(key) = header.strip_prefix(EXTRA) {
             let key = percent_encoding::percent_decode_str(key).decode_utf8_lossy().into_owned();
-            extra.insert(key, all(header));
+            extra.entry(key).or_default().extend(all(header));
         }
     }
-    Some(UserInfo {
-        name: name.as_str().into(),
-        uid: all("impersonate-uid").pop().unwrap_or_default(),
+    let wanted = UserInfo {
+        name: first("impersonate-user").into(),
+        uid: first("impersonate-uid"),
         groups: all("impersonate-group").iter().map(|group| group.as_str().into()).collect(),
         extra,
-    })
+    };
+    match wanted.name.is_empty() && wanted != UserInfo::default() {
+        true => Err(Status::bad_request(without_a_user(&wanted))),
+        false => Ok(wanted),
+    }
+}
+
+/// As Go prints the list of what was asked for.
+fn without_a_user(wanted: &UserInfo) -> String {
+    let mut asked: Vec<String> =
+        wanted.groups.iter().map(|group| format!("{{Group  {group}    }}")).collect();
+    for (key, values) in &wanted.extra {
+        let extra = |value: &String| format!("{{UserExtra  {value}  {AUTHENTICATION}/v1  {key}}}");
+        asked.extend(values.iter().map(extra));
+    }
+    if !wanted.uid.is_empty() {
+        asked.push(format!("{{UID  {}  {AUTHENTICATION}/v1  }}", wanted.uid));
+    }
+    format!("requested [{}] without impersonating a user", asked.join(" "))
 }
 
 /// What the real user must be allowed to.
 fn needed(wanted: &UserInfo) -> Vec<RequestInfo> {
     let mut needed = Vec::new();
-    match wanted.name.strip_prefix(SERVICE_ACCOUNT).and_then(|rest| rest.split_once(':')) {
+    match split_username(&wanted.name) {
         Some((namespace, name)) => needed.push(attribute("", namespace, "serviceaccounts", "", name)),
         None => needed.push(attribute("", "", "users", "", &wanted.name)),
     }
     needed.extend(wanted.groups.iter().map(|group| attribute("", "", "groups", "", group)));
-    const AUTHENTICATION: &str = "authentication.k8s.io";
     for (key, values) in &wanted.extra {
         let extras = values.iter().map(|value| attribute(AUTHENTICATION, "", "userextras", key, value));
         needed.extend(extras);
@@ -104,19 +125,43 @@ fn attribute(group: &str, namespace: &str, resource: &str, subresource: &str, na
     }
 }
 
-/// The groups that the server knows without being told.
+/// With the groups that the server knows without being told.
 fn completed(mut user: UserInfo) -> UserInfo {
-    if user.groups.is_empty() {
-        let account = user.name.strip_prefix(SERVICE_ACCOUNT).and_then(|rest| rest.split_once(':'));
-        if let Some((namespace, _)) = account {
-            user.groups.push("system:serviceaccounts".into());
-            user.groups.push(format!("system:serviceaccounts:{namespace}").into());
+    if let Some((namespace, _)) = split_username(&user.name).filter(|_| user.groups.is_empty()) {
+        user.groups.extend(service_account::groups(namespace).map(Arc::from));
+    }
+    let is = |group: &str| user.is_member_of(group);
+    let missing = match &*user.name {
+        "system:anonymous" => (!is(UNAUTHENTICATED)).then_some(UNAUTHENTICATED),
+        _ => (!is(AUTHENTICATED) && !is(UNAUTHENTICATED)).then_some(AUTHENTICATED),
+    };
+    user.groups.extend(missing.map(Arc::from));
+    user
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_completed_as_upstream_completes_them() {
+        let cases: [(&str, &[&str], &[&str]); 6] = [
+            ("jane", &[], &["system:authenticated"]),
+            ("jane", &["dev"], &["dev", "system:authenticated"]),
+            ("jane", &["system:unauthenticated"], &["system:unauthenticated"]),
+            ("system:anonymous", &[], &["system:unauthenticated"]),
+            (
+                "system:serviceaccount:ns:a",
+                &[],
+                &["system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated"],
+            ),
+            ("system:serviceaccount:ns:a", &["dev"], &["dev", "system:authenticated"]),
+        ];
+        for (name, given, expected) in cases {
+            let groups = given.iter().copied().map(Arc::from).collect();
+            let user = completed(UserInfo { name: name.into(), groups, ..UserInfo::default() });
+            let found: Vec<&str> = user.groups.iter().map(|group| &**group).collect();
+            assert_eq!(found, expected, "{name} {given:?}");
         }
     }
-    let anonymous = &*user.name == "system:anonymous";
-    let group = if anonymous { "system:unauthenticated" } else { "system:authenticated" };
-    if !user.is_member_of(group) {
-        user.groups.push(group.into());
-    }
-    user
 }

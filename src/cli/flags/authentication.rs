@@ -62,7 +62,7 @@ pub struct OidcFlags {
     /// The claim that is the user's name.
     #[arg(long, env = "KUBARIUM_OIDC_USERNAME_CLAIM", default_value = "sub")]
     pub oidc_username_claim: String,
-    /// What goes in front of the name: the issuer's URL when not given and the claim is not email; - for nothing.
+    /// What goes in front of the name; the issuer's URL when not given (but for email), - for nothing.
     #[arg(long, env = "KUBARIUM_OIDC_USERNAME_PREFIX", default_value = "", hide_default_value = true)]
     pub oidc_username_prefix: String,
     /// The claim that is the user's groups.

@@ -1,5 +1,5 @@
-//! The flags of `kubarium up` that kube-apiserver has too, under upstream's names: a file for each area, which
-//! makes the configuration of its room.
+//! The flags of `kubarium up` that kube-apiserver has too, under upstream's names: a file for each area,
+//! which makes the configuration of its room.
 
 pub mod admission;
 pub mod authentication;

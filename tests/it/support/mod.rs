@@ -27,12 +27,18 @@ impl Up {
 
     /// Starts one with these arguments to `up`.
     pub fn start_with(arguments: &[&str]) -> Up {
+        Up::start_in(arguments, &[])
+    }
+
+    /// The same with environment variables.
+    pub fn start_in(arguments: &[&str], environment: &[(&str, &str)]) -> Up {
         let folder = tempfile::tempdir().unwrap();
         let log = fs::File::create(folder.path().join("log")).unwrap();
         let child = command(folder.path())
             .args(["up", "--name", "test", "--kubeconfig"])
             .arg(folder.path().join("kubeconfig"))
             .args(arguments)
+            .envs(environment.iter().copied())
             .stdout(log.try_clone().unwrap())
             .stderr(log)
             .spawn()

@@ -44,21 +44,31 @@ impl Target {
         let config: serde_yaml::Value = serde_yaml::from_slice(&fs::read(path).unwrap()).unwrap();
         let (cluster, user) = (&config["clusters"][0]["cluster"], &config["users"][0]["user"]);
         let pem = |value: &serde_yaml::Value| STANDARD.decode(value.as_str().unwrap()).unwrap();
+        let identity = [&user["client-certificate-data"], &user["client-key-data"]].map(pem);
+        let server = cluster["server"].as_str().unwrap();
+        Target::new(server, &pem(&cluster["certificate-authority-data"]), Some(identity))
+    }
+
+    /// A server (`https://...`), its authority, and our certificate and key, if any; PEM.
+    pub fn new(server: &str, authority_pem: &[u8], identity: Option<[Vec<u8>; 2]>) -> Target {
         let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(&pem(&cluster["certificate-authority-data"])) {
+        for certificate in CertificateDer::pem_slice_iter(authority_pem) {
             roots.add(certificate.unwrap()).unwrap();
         }
-        let certificate = CertificateDer::from_pem_slice(&pem(&user["client-certificate-data"])).unwrap();
-        let key = PrivateKeyDer::from_pem_slice(&pem(&user["client-key-data"])).unwrap();
-        let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_root_certificates(roots)
-            .with_client_auth_cert(vec![certificate], key)
-            .unwrap();
+            .with_root_certificates(roots);
+        let config = match identity {
+            Some([certificate, key]) => {
+                let certificate = CertificateDer::from_pem_slice(&certificate).unwrap();
+                let key = PrivateKeyDer::from_pem_slice(&key).unwrap();
+                builder.with_client_auth_cert(vec![certificate], key).unwrap()
+            }
+            None => builder.with_no_client_auth(),
+        };
         let mut http2 = config.clone();
         http2.alpn_protocols = vec![b"h2".to_vec()];
-        let server = cluster["server"].as_str().unwrap();
         let authority = server.strip_prefix("https://").unwrap().to_owned();
         Target { authority, tls: Arc::new(config), tls_http2: Arc::new(http2) }
     }
@@ -130,7 +140,21 @@ impl Wire {
         path: &str,
         body: Option<(&str, Bytes)>,
     ) -> Result<Response<Incoming>, Error> {
+        self.open_with(method, path, &[], body).await
+    }
+
+    /// The same with headers.
+    pub async fn open_with(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<(&str, Bytes)>,
+    ) -> Result<Response<Incoming>, Error> {
         let mut request = Request::builder().method(method).header(ACCEPT, JSON);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
         let (content_type, bytes) = body.unwrap_or_default();
         if !content_type.is_empty() {
             request = request.header(CONTENT_TYPE, content_type);
@@ -159,6 +183,13 @@ impl Wire {
     ) -> Result<Answer, Error> {
         let response = self.open(method, path, body).await?;
         let (head, body) = response.into_parts();
+        let body = body.collect().await?.to_bytes();
+        Ok(Answer { code: head.status.as_u16(), headers: head.headers, body })
+    }
+
+    /// Without a body, and with headers.
+    pub async fn get_with(&mut self, path: &str, headers: &[(&str, &str)]) -> Result<Answer, Error> {
+        let (head, body) = self.open_with(Method::GET, path, headers, None).await?.into_parts();
         let body = body.collect().await?.to_bytes();
         Ok(Answer { code: head.status.as_u16(), headers: head.headers, body })
     }

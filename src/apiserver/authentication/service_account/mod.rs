@@ -1,8 +1,8 @@
 //! Service account tokens: made and believed by the apiserver itself (`pkg/serviceaccount`).
 //!
-//! A token is a signed JWT. In come keys and a request for a token, out goes the token (`issuer`); in comes a
-//! token, out goes the account (`authenticator`, and `legacy` for those that live in Secrets). A token is only
-//! as alive as the account, pod, secret or node that it is bound to: those are looked up each time.
+//! A token is a signed JWT. In come keys and a request for a token, out goes the token (`issuer`); in comes
+//! a token, out goes the account (`authenticator`, and `legacy` for those that live in Secrets). A token is
+//! only as alive as the account, pod, secret or node that it is bound to: those are looked up each time.
 
 pub mod issuer;
 pub mod keys;

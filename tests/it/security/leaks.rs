@@ -1,0 +1,108 @@
+//! What may not be read by others: keys in files, credentials in logs and in the story of a request.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use super::*;
+use crate::support::Up;
+use crate::support::wire::Target;
+
+const TOKEN: &str = "st4tic-t0ken-of-jane";
+const PASSWORD: &str = "pa55w0rd-of-joe";
+const WRONG: &str = "wr0ng-t0ken-of-nobody";
+
+#[test]
+fn no_credential_is_logged_or_told_and_keys_are_for_their_owner_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let tokens = file("tokens", &format!("{TOKEN},jane,u1\n"));
+    let passwords = file("passwords", &format!("{PASSWORD},joe,u2\n"));
+    let data = folder.path().join("data");
+    let arguments = [
+        "--nodes",
+        "1",
+        "--token-auth-file",
+        &tokens,
+        "--basic-auth-file",
+        &passwords,
+        "--data-dir",
+        data.to_str().unwrap(),
+    ];
+    let up = Up::start_in(&arguments, &[("RUST_LOG", "trace")]);
+    let kubeconfig = up.folder().join("kubeconfig");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (mut secrets, told) = runtime.block_on(use_credentials(&kubeconfig));
+    secrets.extend(private_keys(&data));
+    let config: serde_yaml::Value = serde_yaml::from_slice(&fs::read(&kubeconfig).unwrap()).unwrap();
+    let key = config["users"][0]["user"]["client-key-data"].as_str().unwrap();
+    secrets.push(key.to_owned());
+    let log = up.log();
+    assert!(log.contains("TRACE"), "the log is not a trace");
+    for secret in &secrets {
+        assert!(secret.len() > 12, "{secret} may stand anywhere");
+        assert!(!log.contains(secret.as_str()), "the log tells {secret}");
+        assert!(!told.contains(secret.as_str()), "the flow record tells {secret}");
+    }
+    for path in [&kubeconfig, &data.join("pki/ca.key"), &data.join("pki/sa.key")] {
+        let mode = fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", path.display());
+    }
+}
+
+/// Uses every sort of credential; returns their texts, and what the flow record tells.
+async fn use_credentials(kubeconfig: &Path) -> (Vec<String>, String) {
+    let target = Target::of_kubeconfig(kubeconfig);
+    let mut admin = target.http2().await.unwrap();
+    let account = json!({"metadata": {"name": "builder", "namespace": "default"}});
+    admin.send(http::Method::POST, ACCOUNTS, &account).await.unwrap();
+    let path = format!("{ACCOUNTS}/builder/token");
+    let made = admin.send(http::Method::POST, &path, &json!({})).await.unwrap().json();
+    let token = made["status"]["token"].as_str().unwrap().to_owned();
+    let basic = encoded(&format!("joe:{PASSWORD}"));
+    let headers = [
+        format!("Bearer {TOKEN}"),
+        format!("Bearer {WRONG}"),
+        format!("Bearer {token}"),
+        format!("Basic {basic}"),
+    ];
+    let config: serde_yaml::Value = serde_yaml::from_slice(&fs::read(kubeconfig).unwrap()).unwrap();
+    let cluster = &config["clusters"][0]["cluster"];
+    let authority = cluster["certificate-authority-data"].as_str().unwrap();
+    let authority = STANDARD.decode(authority).unwrap();
+    let stranger = Target::new(cluster["server"].as_str().unwrap(), &authority, None);
+    let object = json!({"metadata": {"name": "x", "namespace": "default"}});
+    for header in &headers {
+        let headers = [("authorization", header.as_str())];
+        let mut one = stranger.http1().await.unwrap();
+        let mut two = stranger.http2().await.unwrap();
+        for wire in [&mut one, &mut two] {
+            let answer = wire.get_with("/api/v1/nodes", &headers).await.unwrap();
+            assert_eq!(answer.code, if header.contains(WRONG) { 401 } else { 403 });
+            let body = Some(("application/json", object.to_string().into()));
+            let path = "/api/v1/namespaces/default/configmaps";
+            wire.open_with(http::Method::POST, path, &headers, body).await.unwrap();
+        }
+    }
+    let review = json!({"spec": {"token": token}});
+    let reviews = "/apis/authentication.k8s.io/v1/tokenreviews";
+    admin.send(http::Method::POST, reviews, &review).await.unwrap();
+    let told = admin.get("/flowz").await.unwrap();
+    let told = String::from_utf8_lossy(&told.body).into_owned();
+    let signature = token.rsplit('.').next().unwrap().to_owned();
+    (vec![TOKEN.into(), PASSWORD.into(), WRONG.into(), basic, token, signature], told)
+}
+
+/// A line out of each private key, which stands in no certificate.
+fn private_keys(data: &Path) -> Vec<String> {
+    ["ca.key", "sa.key"]
+        .map(|name| {
+            let text = fs::read_to_string(data.join("pki").join(name)).unwrap();
+            text.lines().nth(1).unwrap().to_owned()
+        })
+        .to_vec()
+}

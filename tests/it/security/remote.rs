@@ -1,0 +1,154 @@
+//! Those outside who know tokens: an OpenID Connect provider, and a webhook.
+
+use std::fs;
+use std::sync::Mutex;
+
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use kubarium::apimachinery::wire::{ApiRequest, ApiResponse};
+use kubarium::apiserver::authentication::oidc::OidcConfig;
+use kubarium::apiserver::authentication::webhook::WebhookConfig;
+use kubarium::apiserver::server::{Server, Tls, bind};
+
+use super::*;
+use http_body_util::BodyExt;
+
+/// A server of somebody else's, over TLS.
+struct Outside {
+    server: Server,
+    authority: Authority,
+    asked: Arc<Mutex<Vec<(String, Value)>>>,
+}
+
+impl Outside {
+    /// Answers with what `answer` makes of the server's own URL, the path and the body.
+    async fn start(answer: fn(&str, &str, &Value) -> Value) -> Outside {
+        let now = Clock::real().now();
+        let authority = Authority::generate(now).unwrap();
+        let identity = authority.server(&["localhost"], &["127.0.0.1".parse().unwrap()], now).unwrap();
+        let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let url = format!("https://{}", listener.local_addr().unwrap());
+        let asked: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
+        let log = asked.clone();
+        let service = ApiService::new(tower::service_fn(move |request: ApiRequest| {
+            let (url, log) = (url.clone(), log.clone());
+            async move {
+                let path = request.uri().path().to_owned();
+                let body = request.into_body().collect().await.unwrap().to_bytes();
+                let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+                log.lock().unwrap().push((path.clone(), body.clone()));
+                Ok(ApiResponse::new(Body::from(answer(&url, &path, &body).to_string())))
+            }
+        }));
+        let tls = Tls { identity, client_authorities: vec![] };
+        Outside { server: Server::start(listener, Some(&tls), service).unwrap(), authority, asked }
+    }
+
+    fn url(&self) -> String {
+        format!("https://{}", self.server.address())
+    }
+
+    fn times_asked(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+}
+
+/// The provider's key; the same in every run.
+const KEY: &str =
+    include_str!("../../../src/apiserver/authentication/service_account/testdata/rsa-private.pem");
+
+fn provider(url: &str, path: &str, _body: &Value) -> Value {
+    match path {
+        "/.well-known/openid-configuration" => json!({"issuer": url, "jwks_uri": format!("{url}/keys")}),
+        "/keys" => {
+            let keys = kubarium::apiserver::authentication::service_account::keys::public_keys(KEY).unwrap();
+            let mut key = keys[0].jwk.clone();
+            key["kid"] = "one".into();
+            json!({"keys": [key]})
+        }
+        _ => Value::Null,
+    }
+}
+
+#[tokio::test]
+async fn a_provider_is_asked_for_its_keys_when_the_first_token_comes() {
+    let outside = Outside::start(provider).await;
+    let guarded = Guarded::start(|folder, flags| {
+        let path = folder.join("ca.crt");
+        fs::write(&path, outside.authority.certificate_pem()).unwrap();
+        flags.oidc = Some(OidcConfig {
+            issuer_url: outside.url(),
+            client_id: "kube".into(),
+            username_claim: "sub".into(),
+            signing_algorithms: vec!["RS256".into()],
+            ca_file: Some(path),
+            ..OidcConfig::default()
+        });
+    })
+    .await;
+    let end = guarded.clock.now().timestamp() + 600;
+    let token = |id: &str, algorithm: Algorithm| {
+        let header = Header { kid: Some(id.into()), ..Header::new(algorithm) };
+        let key = EncodingKey::from_rsa_pem(KEY.as_bytes()).unwrap();
+        let said = json!({"iss": outside.url(), "aud": "kube", "exp": end, "sub": "jane"});
+        jsonwebtoken::encode(&header, &said, &key).unwrap()
+    };
+    assert_eq!(outside.times_asked(), 0);
+    let jane = format!("{}#jane", outside.url());
+    assert_eq!(guarded.whose(&token("one", Algorithm::RS256)).await, jane);
+    assert_eq!(guarded.whose(&token("one", Algorithm::RS512)).await, "401", "not an algorithm of the flags");
+    assert_eq!(outside.times_asked(), 2, "the document and the keys");
+    assert_eq!(guarded.whose(&token("two", Algorithm::RS256)).await, "401");
+    assert_eq!(outside.times_asked(), 2, "it is not asked again at once");
+    guarded.clock.advance(Duration::from_secs(2));
+    assert_eq!(guarded.whose(&token("two", Algorithm::RS256)).await, "401");
+    assert_eq!(outside.times_asked(), 4, "it may have a new key");
+    assert_eq!(guarded.whose(&guarded.token(json!({})).await).await, "system:serviceaccount:default:builder");
+}
+
+fn webhook(_url: &str, _path: &str, review: &Value) -> Value {
+    let status = match review["spec"]["token"].as_str().unwrap_or_default() {
+        "good" => json!({"authenticated": true,
+            "user": {"username": "jane", "uid": "u1", "groups": ["dev"], "extra": {"a": ["b"]}}}),
+        "masters" => {
+            json!({"authenticated": true, "user": {"username": "root", "groups": ["system:masters"]}})
+        }
+        "bad" => json!({"authenticated": false, "error": "it was stolen"}),
+        _ => json!({"authenticated": false}),
+    };
+    json!({"apiVersion": review["apiVersion"], "kind": "TokenReview", "status": status})
+}
+
+#[tokio::test]
+async fn a_webhook_is_asked_and_its_answer_remembered() {
+    let outside = Outside::start(webhook).await;
+    let guarded = Guarded::start(|folder, flags| {
+        fs::write(folder.join("ca.crt"), outside.authority.certificate_pem()).unwrap();
+        let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": format!("{}/review", outside.url()),
+                "certificate-authority": "ca.crt"}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c"}}]});
+        let path = folder.join("webhook");
+        fs::write(&path, config.to_string()).unwrap();
+        let cache_time_to_live = Duration::from_secs(120);
+        flags.webhook = Some(WebhookConfig { config_file: path, version: "v1".into(), cache_time_to_live });
+    })
+    .await;
+    let cases = [
+        ("good", "jane"),
+        ("good", "jane"),
+        ("masters", "*"),
+        ("bad", "401"),
+        ("other", "401"),
+        ("bad", "401"),
+    ];
+    for (token, user) in cases {
+        assert_eq!(guarded.whose(token).await, user, "{token}");
+    }
+    assert_eq!(outside.times_asked(), 4, "each token once");
+    let (path, review) = outside.asked.lock().unwrap()[0].clone();
+    assert_eq!((&*path, &review["apiVersion"]), ("/review", &json!("authentication.k8s.io/v1")));
+    assert_eq!(review["spec"], json!({"token": "good"}));
+    guarded.clock.advance(Duration::from_secs(121));
+    assert_eq!(guarded.whose("good").await, "jane");
+    assert_eq!(outside.times_asked(), 5);
+}

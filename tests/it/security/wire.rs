@@ -1,0 +1,115 @@
+//! Attacks on the socket itself: strangers' certificates, requests that never end, headers that never fit.
+
+use std::net::SocketAddr;
+
+use kubarium::cluster::{Access, Components, Listen};
+use kubarium::{Cluster, Config};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::*;
+use crate::support::wire::Target;
+
+async fn listening() -> (Cluster, Access) {
+    let address: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let listen = Some(Listen { address, tls: true });
+    let config = Config { nodes: 0, components: Components::NONE, listen, ..Config::default() };
+    let cluster = Cluster::start(config).await.unwrap();
+    let access = cluster.access().unwrap();
+    (cluster, access)
+}
+
+fn target(access: &Access, identity: Option<(&str, &str)>) -> Target {
+    let identity = identity.map(|(certificate, key)| [certificate.into(), key.into()]);
+    Target::new(&access.server, access.authority_pem.as_ref().unwrap().as_bytes(), identity)
+}
+
+fn admin(access: &Access) -> Target {
+    let identity = access.identity.as_ref().unwrap();
+    target(access, Some((&identity.certificate_pem, &identity.key_pem)))
+}
+
+#[tokio::test]
+async fn a_strangers_certificate_is_answered_and_not_believed() {
+    let (cluster, access) = listening().await;
+    let stranger = Authority::generate(cluster.clock().now()).unwrap();
+    let identity = stranger.client("kubernetes-admin", "system:masters", cluster.clock().now()).unwrap();
+    let cases = [
+        (admin(&access), 200),
+        (target(&access, Some((&identity.certificate_pem, &identity.key_pem))), 401),
+        (target(&access, None), 403),
+    ];
+    for (target, code) in cases {
+        let mut wire = target.http1().await.unwrap();
+        assert_eq!(wire.get("/api/v1/nodes").await.unwrap().code, code);
+        let mut wire = target.http2().await.unwrap();
+        assert_eq!(wire.get("/api/v1/nodes").await.unwrap().code, code);
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_token_works_over_the_socket_and_a_certificate_beats_a_wrong_one() {
+    let (cluster, access) = listening().await;
+    let mut wire = admin(&access).http1().await.unwrap();
+    let account = json!({"metadata": {"name": "builder", "namespace": "default"}});
+    wire.send(http::Method::POST, ACCOUNTS, &account).await.unwrap();
+    let made = wire.send(http::Method::POST, &format!("{ACCOUNTS}/builder/token"), &json!({})).await.unwrap();
+    let token = made.json()["status"]["token"].as_str().unwrap().to_owned();
+    let bearer = format!("Bearer {token}");
+    let mut stranger = target(&access, None).http2().await.unwrap();
+    let refused = stranger.get_with("/api/v1/nodes", &[("authorization", &bearer)]).await.unwrap();
+    assert_eq!(refused.code, 403);
+    assert!(refused.json()["message"].as_str().unwrap().contains("system:serviceaccount:default:builder"));
+    assert_eq!(wire.get_with("/api/v1/nodes", &[("authorization", "Bearer wrong")]).await.unwrap().code, 200);
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn requests_that_never_end_hold_nobody_up() {
+    let (cluster, access) = listening().await;
+    let mut half = Vec::new();
+    for _ in 0..50 {
+        let mut stream = target(&access, None).connect().await.unwrap();
+        stream
+            .write_all(b"POST /api/v1/namespaces HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\n{")
+            .await
+            .unwrap();
+        half.push(stream);
+        let mut stream = target(&access, None).connect().await.unwrap();
+        stream.write_all(b"GET /api/v1/nodes HTTP/1.1\r\nhost:").await.unwrap();
+        half.push(stream);
+    }
+    assert_eq!(admin(&access).http1().await.unwrap().get("/api/v1/nodes").await.unwrap().code, 200);
+    drop(half);
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn broken_requests_end_only_their_own_connection() {
+    let (cluster, access) = listening().await;
+    let huge = format!("GET / HTTP/1.1\r\nhost: a\r\nx: {}\r\n\r\n", "a".repeat(2 << 20));
+    let many = format!("GET / HTTP/1.1\r\nhost: a\r\n{}\r\n", "x: y\r\n".repeat(5000));
+    let smuggled = "POST /api/v1/nodes HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET /api/v1/secrets HTTP/1.1\r\nhost: a\r\n\r\n";
+    let folded = "GET /api/v1/nodes HTTP/1.1\r\nhost: a\r\nx: y\r\n impersonate-user: admin\r\n\r\n";
+    let cases = [
+        &*huge,
+        &many,
+        smuggled,
+        folded,
+        "GET /\0 HTTP/1.1\r\nhost: a\r\n\r\n",
+        "\0\0\0\0",
+        "PRI * HTTP/2.0\r\n\r\n",
+    ];
+    for text in cases {
+        let mut stream = target(&access, None).connect().await.unwrap();
+        // A server that hangs up while we still send is as good as one that answers.
+        let _ = stream.write_all(text.as_bytes()).await;
+        let _ = stream.shutdown().await;
+        let mut answer = vec![0; 16];
+        let read = stream.read(&mut answer).await.unwrap_or(0);
+        let answer = String::from_utf8_lossy(&answer[..read]).into_owned();
+        assert!(!answer.starts_with("HTTP/1.1 2"), "{:?}: {answer}", &text[..text.len().min(60)]);
+    }
+    assert_eq!(admin(&access).http1().await.unwrap().get("/api/v1/nodes").await.unwrap().code, 200);
+    cluster.stop().await;
+}
