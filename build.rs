@@ -23,6 +23,8 @@ use serde_json::{Map, Value, json};
 
 #[path = "build/kinds.rs"]
 mod kinds;
+#[path = "build/legacy.rs"]
+mod legacy;
 
 /// The numbers of the fields in protobuf: no part of the overlay.
 const PROTOBUF: &str = "protobuf.tsv";
@@ -33,6 +35,7 @@ const PRIVATE: &str = "x-kubarium-";
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=build/kinds.rs");
+    println!("cargo:rerun-if-changed=build/legacy.rs");
     println!("cargo:rerun-if-changed=manifests/schemas");
 
     let mut definitions = Definitions::new();
@@ -41,6 +44,7 @@ fn main() {
     for file in overlay_files() {
         apply_overlay(&mut definitions, &file);
     }
+    legacy::add(&mut definitions);
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     write_out(&definitions, &out);
     let numbers = fs::read(Path::new("manifests/schemas").join(PROTOBUF)).expect("the table is there");

@@ -58,6 +58,13 @@ pub struct Kind {
     pub counts_generation: bool,
     /// How long an object lives (Events).
     pub time_to_live: Option<Duration>,
+    /// The objects that a server makes when they are first asked for: YAML, a list of trees. Who deletes
+    /// one gets it back with the next start.
+    pub bootstrap: Option<&'static str>,
+    /// Its objects, when they are not kept but told each time.
+    pub derived: Option<fn() -> Vec<Value>>,
+    /// What clients are warned of, when nobody should use it any more.
+    pub deprecated: Option<&'static str>,
     /// How it is kept, when that is not its own form.
     pub stored: Option<StoredAs>,
     /// Whether it was declared by a CustomResourceDefinition: lists then carry `apiVersion` and `kind` per
@@ -196,6 +203,9 @@ impl Kind {
             strategy: Arc::new(DefaultStrategy),
             counts_generation: false,
             time_to_live: None,
+            bootstrap: None,
+            derived: None,
+            deprecated: None,
             stored: None,
             is_custom: false,
         }
@@ -272,6 +282,36 @@ impl Kind {
     /// Expiring.
     pub fn living_for(mut self, time_to_live: Duration) -> Kind {
         self.time_to_live = Some(time_to_live);
+        self
+    }
+
+    /// With objects that every server has.
+    pub fn starting_with(mut self, objects: &'static str) -> Kind {
+        self.bootstrap = Some(objects);
+        self
+    }
+
+    /// Not kept, but told each time.
+    pub fn derived(mut self, objects: fn() -> Vec<Value>) -> Kind {
+        self.derived = Some(objects);
+        self
+    }
+
+    /// With a warning for whoever uses it.
+    pub fn deprecated(mut self, warning: &'static str) -> Kind {
+        self.deprecated = Some(warning);
+        self
+    }
+
+    /// With the names, subresources, columns and selectable fields of another version of it, whose trees are
+    /// alike.
+    pub fn looking_like(mut self, other: &Kind) -> Kind {
+        self.short_names = other.short_names.clone();
+        self.categories = other.categories.clone();
+        self.subresources = other.subresources.clone();
+        (self.columns, self.cells) = (other.columns.clone(), other.cells.clone());
+        self.selectable = other.selectable.clone();
+        (self.defaults, self.counts_generation) = (other.defaults, other.counts_generation);
         self
     }
 

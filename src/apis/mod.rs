@@ -18,20 +18,28 @@ pub mod validation;
 
 pub mod views;
 
+pub mod admissionregistration;
+pub mod apiregistration;
 pub mod apps;
 pub mod authentication;
 pub mod autoscaling;
 pub mod batch;
+pub mod certificates;
 pub mod coordination;
 pub mod core;
 pub mod discovery;
 pub mod events;
+pub mod flowcontrol;
 pub mod networking;
 pub mod node;
 pub mod policy;
 pub mod rbac;
+pub mod resource;
 pub mod scheduling;
 pub mod storage;
+
+pub mod legacy;
+pub mod runtime_config;
 
 use kind::Builtin;
 
@@ -51,6 +59,11 @@ pub fn all() -> Vec<&'static Builtin> {
         scheduling::KINDS,
         rbac::KINDS,
         storage::KINDS,
+        flowcontrol::KINDS,
+        certificates::KINDS,
+        admissionregistration::KINDS,
+        apiregistration::KINDS,
+        resource::KINDS,
     ]
     .concat()
 }
@@ -65,12 +78,12 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn no_two_kinds_share_a_path_and_every_short_name_is_known_once_in_its_group() {
+    fn no_two_kinds_share_a_path_and_every_short_name_is_known_once_in_its_version() {
         let (mut paths, mut short_names) = (BTreeSet::new(), BTreeSet::new());
         for kind in all() {
             assert!(paths.insert(kind.collection_path("")), "{kind:?}");
             for short in &kind.short_names {
-                assert!(short_names.insert((kind.group_version.group.clone(), short.clone())), "{short}");
+                assert!(short_names.insert((kind.group_version.clone(), short.clone())), "{short}");
             }
         }
     }

@@ -5,10 +5,13 @@ use serde_json::Value;
 use super::strategy::{GarbageCollectionPolicy, Strategy};
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names;
+use crate::apimachinery::user::UserInfo;
 
 /// What a kind does that others do not; take what is ordinary from [`RULES`].
 #[derive(Clone, Copy)]
 pub struct Rules {
+    /// [`Strategy::claim`]
+    pub claim: fn(&mut Value, &UserInfo),
     /// [`Strategy::prepare_for_create`]
     pub prepare_for_create: fn(&mut Value),
     /// [`Strategy::prepare_for_update`]
@@ -41,6 +44,7 @@ pub struct Rules {
 
 /// Nothing special.
 pub const RULES: Rules = Rules {
+    claim: |_, _| (),
     prepare_for_create: |_| (),
     prepare_for_update: |_, _| (),
     prepare_for_status_update: |_, _| (),
@@ -58,6 +62,10 @@ pub const RULES: Rules = Rules {
 };
 
 impl Strategy for Rules {
+    fn claim(&self, new: &mut Value, user: &UserInfo) {
+        (self.claim)(new, user);
+    }
+
     fn prepare_for_create(&self, new: &mut Value) {
         (self.prepare_for_create)(new);
     }

@@ -64,7 +64,7 @@ impl Scheme {
 
     /// One kind for each place in the store: what garbage collection and namespace deletion walk.
     pub fn storage_kinds(&self) -> Vec<Arc<Kind>> {
-        self.all().into_iter().filter(|kind| kind.stored.is_none()).collect()
+        self.all().into_iter().filter(|kind| kind.stored.is_none() && kind.derived.is_none()).collect()
     }
 
     /// Adds or replaces a kind.

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names;
+use crate::apimachinery::user::UserInfo;
 
 /// What becomes of an object's dependents when a delete does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,9 @@ pub enum GarbageCollectionPolicy {
 
 /// The special rules of a kind. All methods are pure.
 pub trait Strategy: Send + Sync {
+    /// Writes down who creates it, where a kind keeps that.
+    fn claim(&self, _new: &mut Value, _user: &UserInfo) {}
+
     /// Clears what a client may not set and sets what only the server may, before validation.
     fn prepare_for_create(&self, _new: &mut Value) {}
 

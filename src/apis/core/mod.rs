@@ -1,6 +1,7 @@
 //! The core group, `v1`.
 
 pub mod binding;
+pub mod component_status;
 pub mod config_map;
 pub mod endpoints;
 pub mod event;
@@ -38,4 +39,5 @@ pub const KINDS: &[&Builtin] = &[
     &limit_range::LIMIT_RANGES,
     &resource_quota::RESOURCE_QUOTAS,
     &binding::BINDINGS,
+    &component_status::COMPONENT_STATUSES,
 ];

@@ -2,10 +2,17 @@
 
 pub mod ingress;
 pub mod ingress_class;
+pub mod ip_address;
 pub mod network_policy;
+pub mod service_cidr;
 
 use super::kind::Builtin;
 
 /// Its kinds.
-pub const KINDS: &[&Builtin] =
-    &[&ingress::INGRESSES, &ingress_class::INGRESS_CLASSES, &network_policy::NETWORK_POLICIES];
+pub const KINDS: &[&Builtin] = &[
+    &ingress::INGRESSES,
+    &ingress_class::INGRESS_CLASSES,
+    &network_policy::NETWORK_POLICIES,
+    &ip_address::IP_ADDRESSES,
+    &service_cidr::SERVICE_CIDRS,
+];

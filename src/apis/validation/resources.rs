@@ -77,6 +77,13 @@ pub fn resource_name(name: &str, field: &Field, place: Place, errors: &mut Field
     }
 }
 
+/// `IsExtendedResourceName`: the field is the name.
+pub fn extended_resource_name(field: &Field, errors: &mut FieldErrors) {
+    if !is_extended(field.text()) {
+        field.invalid("must be a valid extended resource name", errors);
+    }
+}
+
 /// `ValidateResourceQuantityValue`
 pub fn resource_quantity(name: &str, field: &Field, errors: &mut FieldErrors) {
     let quantity = quantity(field);

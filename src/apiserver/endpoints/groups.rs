@@ -9,7 +9,7 @@ use crate::apis::kind::Kind;
 use crate::apis::scheme::Scheme;
 
 /// Upstream's order; groups of custom kinds come behind, by name.
-const PRIORITY: [&str; 20] = [
+const PRIORITY: [&str; 22] = [
     "",
     "apiregistration.k8s.io",
     "apps",
@@ -20,6 +20,7 @@ const PRIORITY: [&str; 20] = [
     "batch",
     "certificates.k8s.io",
     "networking.k8s.io",
+    "extensions",
     "policy",
     "rbac.authorization.k8s.io",
     "storage.k8s.io",
@@ -30,6 +31,7 @@ const PRIORITY: [&str; 20] = [
     "node.k8s.io",
     "discovery.k8s.io",
     "flowcontrol.apiserver.k8s.io",
+    "resource.k8s.io",
 ];
 
 /// Kinds by version.

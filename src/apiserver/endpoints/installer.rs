@@ -45,6 +45,9 @@ pub async fn serve(server: Arc<Endpoints>, request: ApiRequest) -> ApiResponse {
     if let Some(response) = refuse_method(&kind, subresource, &info, &request) {
         return response;
     }
+    if let Err(status) = server.registry.bootstrap(&kind).await {
+        return status_response(status, wants_objects);
+    }
     let (mut scope, input, method) = match scope(server, kind, subresource, info, request, wants_objects) {
         Ok(parts) => parts,
         Err(status) => return status_response(status, wants_objects),
@@ -94,6 +97,9 @@ fn scope(
     let user = parts.extensions.remove::<Arc<UserInfo>>();
     let user = user.unwrap_or_else(|| Arc::new(UserInfo::anonymous()));
     let mut ctx = RequestContext::new(info, user);
+    if let Some(warning) = kind.deprecated {
+        ctx.warn(warning);
+    }
     ctx.cause = parts.extensions.remove::<CausedBy>().map(|cause| cause.0);
     ctx.audit_id = parts.extensions.remove::<AuditId>().unwrap_or_default().0;
     let input = Input::new(body, parts.extensions.remove::<DecodedBody>());

@@ -153,7 +153,10 @@ fn write_items(out: &mut BytesMut, metadata: &str, list: &List, write: impl Fn(&
 /// `metav1.ListMeta` without its braces.
 fn list_metadata(list: &List) -> String {
     let mut out = BytesMut::new();
-    out.put_slice(format!("\"resourceVersion\":\"{}\"", list.resource_version).as_bytes());
+    // What is not kept is of no revision.
+    if list.resource_version != 0 {
+        out.put_slice(format!("\"resourceVersion\":\"{}\"", list.resource_version).as_bytes());
+    }
     if !list.continue_token.is_empty() {
         out.put_slice(b",\"continue\":");
         write_string(&mut out, &list.continue_token);

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use crate::apimachinery::list::List;
 use crate::apimachinery::object::{Object, encode_for_storage, with_revision};
 use crate::apimachinery::options::ListOptions;
+use crate::apimachinery::schema::{Schemas, complete};
 use crate::apimachinery::status::Status;
 use crate::apimachinery::watch::WatchEvent;
 use crate::apis::kind::Kind;
@@ -29,7 +30,7 @@ pub fn storage_kind(kind: &Arc<Kind>) -> Arc<Kind> {
 /// A tree in the form of `kind`, as it is stored.
 pub fn encode(kind: &Kind, tree: Value) -> Value {
     match &kind.stored {
-        Some(stored) => (stored.encode)(tree),
+        Some(stored) => completed(stored.kind, (stored.encode)(tree)),
         None => tree,
     }
 }
@@ -37,9 +38,17 @@ pub fn encode(kind: &Kind, tree: Value) -> Value {
 /// A stored tree in the form of `kind`.
 pub fn decode(kind: &Kind, tree: Value) -> Value {
     match &kind.stored {
-        Some(stored) => (stored.decode)(tree),
+        Some(stored) => completed(kind, (stored.decode)(tree)),
         None => tree,
     }
+}
+
+/// With what the types of this version always write, which the other's may not have.
+fn completed(kind: &Kind, mut tree: Value) -> Value {
+    if let (Some(schema), false) = (Schemas::builtin().get(&kind.definition), kind.is_custom) {
+        complete(&schema, &mut tree);
+    }
+    tree
 }
 
 /// A stored object in the form of `kind`.

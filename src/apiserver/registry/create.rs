@@ -67,6 +67,7 @@ impl Registry {
         }
         ensure_namespace(&stored, &mut new, namespace)?;
         let allocation = self.allocate_on_create(&stored, &mut new, ctx.dry_run).await?;
+        stored.strategy.claim(&mut new, &ctx.user);
         prepare::for_create(&stored, &mut new);
         validate(ctx, &stored, kind, &new)?;
         self.admit(kind, validating, Some(&new), None).await?;

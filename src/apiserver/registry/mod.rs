@@ -18,7 +18,9 @@ mod metadata;
 mod prepare;
 mod validation;
 
+mod bootstrap;
 mod conversion;
+mod derived;
 
 mod binding;
 mod eviction;

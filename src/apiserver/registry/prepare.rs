@@ -5,12 +5,14 @@ use serde_json::{Value, json};
 
 use super::metadata::{number, set};
 use super::store::Part;
+use crate::apimachinery::schema::{Schemas, zero_value};
+use crate::apimachinery::time::{Time, rfc3339};
 use crate::apis::kind::{Kind, Subresource};
 
 /// Of a new object.
 pub fn for_create(kind: &Kind, new: &mut Value) {
     if kind.has(Subresource::Status) && !kind.strategy.keeps_status_on_create() {
-        put(new, "status", (!kind.is_custom).then(|| json!({})));
+        put(new, "status", (!kind.is_custom).then(|| empty_status(kind)));
     }
     if kind.counts_generation {
         set(new, "generation", 1);
@@ -18,8 +20,14 @@ pub fn for_create(kind: &Kind, new: &mut Value) {
     kind.strategy.prepare_for_create(new);
 }
 
+/// What Go writes for a status that was never set.
+fn empty_status(kind: &Kind) -> Value {
+    let schema = Schemas::builtin().get(&kind.definition);
+    schema.as_deref().and_then(|schema| schema.property("status")).map_or_else(|| json!({}), zero_value)
+}
+
 /// Of the new state of an object, whose metadata is already in order: its revision is the old one's.
-pub fn for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value) {
+pub fn for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value, now: Time) {
     match part {
         Part::Main => {
             if kind.has(Subresource::Status) {
@@ -41,8 +49,30 @@ pub fn for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value) {
             put(&mut new["status"], "conditions", Some(conditions).filter(|list| !list.is_null()));
         }
     }
+    if matches!(part, Part::Status | Part::Approval) && kind.has(Subresource::Approval) {
+        stamp_conditions(new, old, now);
+    }
     if kind.counts_generation && part != Part::Status && differs(new, old) {
         set(new, "generation", number(old, "generation") + 1);
+    }
+}
+
+/// `populateConditionTimestamps`: when a condition was last written, and when it became what it is.
+fn stamp_conditions(new: &mut Value, old: &Value, now: Time) {
+    let before = old["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let Some(conditions) = new["status"]["conditions"].as_array_mut() else { return };
+    for condition in conditions {
+        if condition["lastUpdateTime"].is_null() {
+            condition["lastUpdateTime"] = rfc3339(now).into();
+        }
+        let same = |other: &&Value| {
+            other["type"] == condition["type"] && other["status"] == condition["status"]
+        };
+        let since = before.iter().find(same).map(|other| other["lastTransitionTime"].clone());
+        if condition["lastTransitionTime"].is_null() {
+            let since = since.filter(|since| !since.is_null());
+            condition["lastTransitionTime"] = since.unwrap_or_else(|| rfc3339(now).into());
+        }
     }
 }
 

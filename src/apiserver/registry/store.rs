@@ -8,6 +8,8 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::conversion::{encode_options, present, present_list, present_watch, storage_kind};
+use super::bootstrap::Bootstrapped;
+use super::derived;
 use super::service::Allocators;
 use crate::apimachinery::list::List;
 use crate::apimachinery::object::{Object, object_key};
@@ -30,6 +32,7 @@ pub(super) struct Inner {
     pub(super) clock: Clock,
     pub(super) entropy: Entropy,
     pub(super) services: Allocators,
+    pub(super) bootstrapped: Bootstrapped,
 }
 
 /// Which part of an object an update is about; everything else stays as it is.
@@ -71,7 +74,8 @@ impl Registry {
     /// Over a storage; `entropy` draws uids and name suffixes.
     pub fn new(storage: Storage, scheme: Arc<Scheme>, clock: Clock, entropy: Entropy) -> Registry {
         let services = Allocators::new(entropy.clone());
-        Registry(Arc::new(Inner { storage, scheme, clock, entropy, services }))
+        let bootstrapped = Bootstrapped::default();
+        Registry(Arc::new(Inner { storage, scheme, clock, entropy, services, bootstrapped }))
     }
 
     /// One object. `resource_version`: unset is the newest, `0` is any, else at least this.
@@ -85,6 +89,9 @@ impl Registry {
         name: &str,
         resource_version: Option<&str>,
     ) -> Result<Arc<Object>, Status> {
+        if kind.derived.is_some() {
+            return derived::get(kind, name);
+        }
         let key = object_key(if kind.namespaced { namespace } else { "" }, name);
         let found = self.0.storage.get(&storage_kind(kind), &key, resource_version).await?;
         present(kind, found.ok_or_else(|| Status::not_found(&kind.group_resource(), name))?)
@@ -101,6 +108,9 @@ impl Registry {
         namespace: &str,
         options: &ListOptions,
     ) -> Result<List, Status> {
+        if kind.derived.is_some() {
+            return derived::list(kind, options);
+        }
         let options = encode_options(kind, options);
         let list = self.0.storage.list(&storage_kind(kind), namespace, &options).await?;
         present_list(kind, list)

@@ -112,7 +112,7 @@ impl Registry {
         carry_over(&mut new, &old);
         let allocation =
             self.allocate_on_update(stored, update.part, &mut new, &old, update.ctx.dry_run).await?;
-        prepare::for_update(stored, update.part, &mut new, &old);
+        prepare::for_update(stored, update.part, &mut new, &old, self.0.clock.now());
         validate(update, stored, &new, &old)?;
         self.admit(kind, update.validating, Some(&new), Some(&old)).await?;
         if is_finalized(stored, &new, &old) {

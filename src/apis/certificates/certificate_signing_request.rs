@@ -1,0 +1,250 @@
+//! CertificateSigningRequest: who wants which certificate, and what became of it.
+
+use std::sync::LazyLock;
+
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::pem::parse_x509_pem;
+use x509_parser::prelude::FromDer;
+
+use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::names::{dns1123_subdomain, qualified_name};
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::{Time, human_duration};
+use crate::apimachinery::user::UserInfo;
+use crate::apis::kind::{Builtin, Kind, Subresource};
+use crate::apis::print::{name, or};
+use crate::apis::rules::{RULES, Rules};
+use crate::apis::table::{Column, age};
+use crate::apis::tree::*;
+use crate::apis::validation::{Field, equal};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Map, Value, json};
+
+/// `certificatesigningrequests`
+pub static CERTIFICATE_SIGNING_REQUESTS: Builtin = LazyLock::new(|| {
+    Kind::builtin(
+        "certificates.k8s.io",
+        "v1",
+        "CertificateSigningRequest",
+        "certificatesigningrequests",
+        "io.k8s.api.certificates.v1",
+    )
+    .cluster_scoped()
+    .short(&["csr"])
+    .with(&[Subresource::Approval, Subresource::Status])
+    .selectable_by(&["spec.signerName"])
+    .printed(columns(), cells)
+    .governed_by(Rules {
+        claim,
+        prepare_for_update: |new, old| set(new, "spec", at(old, "spec").clone()),
+        validate_name: |_| vec![],
+        validate_create: |request, errors| validate(&Field::of(request, "spec"), errors),
+        validate_status_update,
+        allow_unconditional_update: false,
+        ..RULES
+    })
+    .into()
+});
+
+const SPEC: &str = "io.k8s.api.certificates.v1.CertificateSigningRequestSpec";
+const STATUS: &str = "io.k8s.api.certificates.v1.CertificateSigningRequestStatus";
+const USAGES: &[&str] = &[
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::name(),
+        Column::age(),
+        Column::of("SignerName", "string", SPEC, "signerName"),
+        Column::of("Requestor", "string", SPEC, "request"),
+        Column::of("RequestedDuration", "string", SPEC, "expirationSeconds"),
+        Column::of("Condition", "string", STATUS, "conditions"),
+    ]
+}
+
+fn cells(object: &Object, now: Time) -> Vec<Value> {
+    let tree = object.to_value();
+    let duration = at(&tree, "spec.expirationSeconds").as_i64();
+    vec![
+        name(object),
+        age(object, now),
+        json!(or(text(&tree, "spec.signerName"), "<none>")),
+        json!(text(&tree, "spec.username")),
+        duration.map_or("<none>".to_owned(), human_duration).into(),
+        state(&tree).into(),
+    ]
+}
+
+/// `extractCSRStatus`: `Approved,Issued`
+fn state(tree: &Value) -> String {
+    let has = |wanted| {
+        items(tree, "status.conditions").iter().any(|condition| text(condition, "type") == wanted)
+    };
+    let mut state = match (has("Denied"), has("Approved")) {
+        (true, _) => "Denied",
+        (_, true) => "Approved",
+        _ => "Pending",
+    }
+    .to_owned();
+    if has("Failed") {
+        state.push_str(",Failed");
+    }
+    if !text(tree, "status.certificate").is_empty() {
+        state.push_str(",Issued");
+    }
+    state
+}
+
+/// A request is its creator's, whatever it says.
+fn claim(request: &mut Value, user: &UserInfo) {
+    set(request, "spec.username", user.name.to_string());
+    set(request, "spec.uid", user.uid.clone());
+    set(request, "spec.groups", json!(user.groups));
+    let extra: Map<String, Value> =
+        user.extra.iter().map(|(name, values)| (name.clone(), json!(values))).collect();
+    set(request, "spec.extra", extra);
+    for field in ["uid", "groups", "extra"] {
+        if is_zero(at(request, &format!("spec.{field}"))) {
+            remove(request, &format!("spec.{field}"));
+        }
+    }
+}
+
+fn validate(spec: &Field, errors: &mut FieldErrors) {
+    let request = spec.child("request");
+    if let Err(why) = parse(request.text()) {
+        request.invalid(why, errors);
+    }
+    let usages = spec.each("usages");
+    if usages.is_empty() {
+        spec.child("usages").required("", errors);
+    }
+    for (at, usage) in usages.iter().enumerate() {
+        if !USAGES.contains(&usage.text()) {
+            usage.not_supported(USAGES, errors);
+        }
+        if usages[..at].iter().any(|earlier| earlier.text() == usage.text()) {
+            usage.duplicate(errors);
+        }
+    }
+    validate_signer(&spec.child("signerName"), errors);
+    let expiration = spec.child("expirationSeconds");
+    if expiration.is_set() && expiration.number() < 600 {
+        expiration.invalid("may not specify a duration less than 600 seconds (10 minutes)", errors);
+    }
+}
+
+/// `ParseCSR`: base64 of PEM of a request.
+fn parse(request: &str) -> Result<(), &'static str> {
+    const NOT_PEM: &str = "PEM block type must be CERTIFICATE REQUEST";
+    let bytes = BASE64_STANDARD.decode(request).map_err(|_| NOT_PEM)?;
+    let (_, pem) = parse_x509_pem(&bytes).map_err(|_| NOT_PEM)?;
+    if pem.label != "CERTIFICATE REQUEST" {
+        return Err(NOT_PEM);
+    }
+    X509CertificationRequest::from_der(&pem.contents)
+        .map(drop)
+        .map_err(|_| "asn1: structure error: malformed certificate request")
+}
+
+/// `ValidateSignerName`
+fn validate_signer(signer: &Field, errors: &mut FieldErrors) {
+    const MOST_BYTES: usize = 571;
+    if signer.is_zero() {
+        return signer.required("", errors);
+    }
+    let text = signer.text();
+    if text == "kubernetes.io/legacy-unknown" {
+        return signer.invalid("the legacy signerName is not allowed via this API version", errors);
+    }
+    let Some((domain, path)) = text.split_once('/').filter(|(_, path)| !path.contains('/')) else {
+        let words = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+        return signer.invalid(words, errors);
+    };
+    if text.len() > MOST_BYTES {
+        errors.too_long(signer.path.as_str(), MOST_BYTES);
+    }
+    for wrong in dns1123_subdomain(domain) {
+        let words = format!("validating label {domain:?}: {wrong}");
+        signer.invalid(words, errors);
+    }
+    if domain.split('.').count() < 2 {
+        signer.invalid("should be a domain with at least two segments separated by dots", errors);
+    }
+    for wrong in dns1123_subdomain(path) {
+        signer.invalid(format!("validating label {path:?}: {wrong}"), errors);
+    }
+}
+
+fn validate_status_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    let conditions = Field::of(new, "status.conditions");
+    let given = conditions.items();
+    let has = |wanted: &str| given.iter().any(|condition| condition.child("type").text() == wanted);
+    if has("Approved") && has("Denied") {
+        conditions.invalid("Approved and Denied conditions are mutually exclusive", errors);
+    }
+    for (at, condition) in given.iter().enumerate() {
+        let (kind, status) = (condition.child("type"), condition.child("status"));
+        if kind.is_zero() {
+            kind.required("", errors);
+        }
+        if matches!(kind.text(), "Approved" | "Denied" | "Failed") && status.text() != "True" {
+            match status.is_zero() {
+                true => status.required("", errors),
+                false => status.not_supported(&["True"], errors),
+            }
+        } else if !matches!(status.text(), "True" | "False" | "Unknown") {
+            status.not_supported(&["False", "True", "Unknown"], errors);
+        }
+        if given[..at].iter().any(|earlier| earlier.child("type").text() == kind.text()) {
+            kind.duplicate(errors);
+        }
+        if !kind.is_zero() && !qualified_name(kind.text()).is_empty() {
+            kind.invalid_each(qualified_name(kind.text()), errors);
+        }
+    }
+    settled(new, old, errors);
+}
+
+/// What was decided stays decided, and an issued certificate stays what it is.
+fn settled(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    for decided in ["Approved", "Denied", "Failed"] {
+        let of = |tree| -> Vec<Value> {
+            let all = items(tree, "status.conditions").iter();
+            all.filter(|condition| text(condition, "type") == decided).cloned().collect()
+        };
+        let (was, is) = (of(old), of(new));
+        if !was.is_empty() && is.is_empty() {
+            let path = "status.conditions";
+            errors.forbidden(path, format!("updates may not remove a condition of type {decided:?}"));
+        }
+    }
+    let (certificate, before) = (Field::of(new, "status.certificate"), at(old, "status.certificate"));
+    if !is_zero(before) && !equal(certificate.value, before) {
+        certificate.forbidden("updates may not set certificate content to a different value", errors);
+    }
+}

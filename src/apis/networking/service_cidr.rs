@@ -1,0 +1,71 @@
+//! ServiceCIDR: a range that Services take their addresses from.
+
+use std::sync::LazyLock;
+
+use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::Time;
+use crate::apis::kind::{Builtin, Kind, Subresource};
+use crate::apis::print::name;
+use crate::apis::rules::{RULES, Rules};
+use crate::apis::table::{Column, age};
+use crate::apis::tree::*;
+use crate::apis::validation::texts::{cidr, parse_cidr};
+use crate::apis::validation::{Field, IMMUTABLE};
+use serde_json::Value;
+
+/// `servicecidrs`
+pub static SERVICE_CIDRS: Builtin = LazyLock::new(|| {
+    Kind::builtin("networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", "io.k8s.api.networking.v1")
+        .cluster_scoped()
+        .with(&[Subresource::Status])
+        .printed(columns(), cells)
+        .governed_by(Rules {
+            validate_create: |range, errors| validate(&Field::of(range, "spec.cidrs"), errors),
+            validate_update,
+            ..RULES
+        })
+        .starting_with(include_str!("../../../manifests/bootstrap/service-cidrs.yaml"))
+        .into()
+});
+
+fn columns() -> Vec<Column> {
+    let ranges = Column::of("CIDRs", "string", "io.k8s.api.networking.v1.ServiceCIDRSpec", "cidrs");
+    vec![Column::name(), ranges, Column::age()]
+}
+
+fn cells(object: &Object, now: Time) -> Vec<Value> {
+    vec![name(object), texts(&object.to_value(), "spec.cidrs").join(",").into(), age(object, now)]
+}
+
+fn validate(ranges: &Field, errors: &mut FieldErrors) {
+    if ranges.is_zero() {
+        return ranges.required("at least one CIDR required", errors);
+    }
+    let items = ranges.items();
+    if items.len() > 2 {
+        return ranges.invalid("may only hold up to 2 values", errors);
+    }
+    if let [first, second] = items.as_slice() {
+        let is_v4 = |range: &Field| parse_cidr(range.text()).map(|(address, _)| address.is_ipv4());
+        if is_v4(first).is_some() && is_v4(first) == is_v4(second) {
+            ranges.invalid("may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/96", errors);
+        }
+    }
+    items.iter().for_each(|range| range.invalid_each(cidr(range.text()), errors));
+}
+
+/// A range may only gain a second family.
+fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    let (now, before) = (Field::of(new, "spec.cidrs"), Field::of(old, "spec.cidrs"));
+    let (new_items, old_items) = (now.items(), before.items());
+    match (old_items.len(), new_items.len()) {
+        (1, 2) => {
+            if new_items[0].value != old_items[0].value {
+                new_items[0].invalid(IMMUTABLE, errors);
+            }
+            validate(&now, errors);
+        }
+        _ => now.immutable(&before, errors),
+    }
+}

@@ -1,0 +1,40 @@
+//! DeviceClass: which devices somebody means by a name.
+
+use std::sync::LazyLock;
+
+use super::devices::{configuration, selectors};
+use super::{DEFINITIONS, GROUP};
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::Time;
+use crate::apis::kind::{Builtin, Kind};
+use crate::apis::print::name;
+use crate::apis::rules::{RULES, Rules};
+use crate::apis::table::{Column, age};
+use crate::apis::validation::Field;
+use crate::apis::validation::resources::extended_resource_name;
+use serde_json::Value;
+
+/// `deviceclasses`
+pub static DEVICE_CLASSES: Builtin = LazyLock::new(|| {
+    Kind::builtin(GROUP, "v1", "DeviceClass", "deviceclasses", DEFINITIONS)
+        .cluster_scoped()
+        .with_generation()
+        .printed(vec![Column::name(), Column::age()], cells)
+        .governed_by(Rules {
+            validate: |class, errors| {
+                let spec = Field::of(class, "spec");
+                selectors(&spec.child("selectors"), errors);
+                configuration(&spec.child("config"), None, errors);
+                let extended = spec.child("extendedResourceName");
+                if extended.is_set() {
+                    extended_resource_name(&extended, errors);
+                }
+            },
+            ..RULES
+        })
+        .into()
+});
+
+fn cells(object: &Object, now: Time) -> Vec<Value> {
+    vec![name(object), age(object, now)]
+}

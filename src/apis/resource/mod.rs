@@ -1,0 +1,19 @@
+//! The group `resource.k8s.io/v1`: devices, and who claims them.
+
+pub mod device_class;
+mod devices;
+pub mod resource_claim;
+pub mod resource_slice;
+
+use super::kind::Builtin;
+
+/// Its kinds.
+pub const KINDS: &[&Builtin] = &[
+    &device_class::DEVICE_CLASSES,
+    &resource_claim::RESOURCE_CLAIMS,
+    &resource_claim::RESOURCE_CLAIM_TEMPLATES,
+    &resource_slice::RESOURCE_SLICES,
+];
+
+const GROUP: &str = "resource.k8s.io";
+const DEFINITIONS: &str = "io.k8s.api.resource.v1";

@@ -1,0 +1,90 @@
+//! ResourceClaim and ResourceClaimTemplate: the wish for devices, and what was given.
+
+use std::sync::LazyLock;
+
+use super::devices::{claim, default_claim, set};
+use super::{DEFINITIONS, GROUP};
+use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::Time;
+use crate::apis::kind::{Builtin, Kind, Subresource};
+use crate::apis::print::name;
+use crate::apis::rules::{RULES, Rules};
+use crate::apis::table::{Column, age};
+use crate::apis::tree::*;
+use crate::apis::validation::{Field, IMMUTABLE, equal};
+use serde_json::Value;
+
+/// `resourceclaims`
+pub static RESOURCE_CLAIMS: Builtin = LazyLock::new(|| {
+    let state = "A summary of the current state (allocated, pending, reserved, etc.).";
+    Kind::builtin(GROUP, "v1", "ResourceClaim", "resourceclaims", DEFINITIONS)
+        .with(&[Subresource::Status])
+        .printed(vec![Column::name(), Column::new("State", "string", state), Column::age()], cells)
+        .defaulted(|claim| default_claim(claim, "spec"))
+        .governed_by(Rules {
+            validate_create: |new, errors| claim(&Field::of(new, "spec.devices"), errors),
+            validate_update: |new, old, errors| {
+                Field::of(new, "spec").immutable(&Field::of(old, "spec"), errors);
+            },
+            validate_status_update,
+            ..RULES
+        })
+        .into()
+});
+
+/// `resourceclaimtemplates`
+pub static RESOURCE_CLAIM_TEMPLATES: Builtin = LazyLock::new(|| {
+    Kind::builtin(GROUP, "v1", "ResourceClaimTemplate", "resourceclaimtemplates", DEFINITIONS)
+        .printed(vec![Column::name(), Column::age()], |object, now| vec![name(object), age(object, now)])
+        .defaulted(|template| default_claim(template, "spec.spec"))
+        .governed_by(Rules {
+            validate_create: |new, errors| claim(&Field::of(new, "spec.spec.devices"), errors),
+            validate_update: |new, old, errors| {
+                Field::of(new, "spec").immutable(&Field::of(old, "spec"), errors);
+            },
+            ..RULES
+        })
+        .into()
+});
+
+fn cells(object: &Object, now: Time) -> Vec<Value> {
+    vec![name(object), state(object, &object.to_value()).into(), age(object, now)]
+}
+
+/// `resourceClaimState`: `allocated,reserved`
+fn state(object: &Object, tree: &Value) -> String {
+    let mut states = Vec::new();
+    if object.is_deleting() {
+        states.push("deleted");
+    }
+    if !is_set(tree, "status.allocation") {
+        if !object.is_deleting() {
+            states.push("pending");
+        }
+    } else {
+        states.push("allocated");
+        if count(tree, "status.reservedFor") > 0 {
+            states.push("reserved");
+        }
+    }
+    states.join(",")
+}
+
+fn validate_status_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    const MOST_CONSUMERS: usize = 256;
+    let status = Field::of(new, "status");
+    let reserved = status.child("reservedFor");
+    for consumer in set(&reserved, MOST_CONSUMERS, "uid", errors) {
+        for field in ["resource", "name", "uid"].map(|name| consumer.child(name)) {
+            field.require(errors);
+        }
+    }
+    let (allocation, before) = (status.child("allocation"), at(old, "status.allocation"));
+    if !before.is_null() && allocation.is_set() && !equal(allocation.value, before) {
+        allocation.invalid(IMMUTABLE, errors);
+    }
+    if !reserved.is_zero() && !allocation.is_set() {
+        reserved.forbidden("may not be specified when `allocated` is not set", errors);
+    }
+}
