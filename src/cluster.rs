@@ -97,7 +97,7 @@ impl Cluster {
         let flow = if config.flow { Flow::new(clock.clone()) } else { Flow::off() };
         let kv = Kv::open(store_options(&config), clock.clone())?;
         let authority = authority(&config)?;
-        let scheme = Arc::new(Scheme::builtin());
+        let scheme = Arc::new(Scheme::of(&config.runtime_config.served()));
         let store = Store::new(kv.clone(), clock.clone()).recording(flow.clone());
         let storage = Storage::over(store, entropy.clone());
         let registry = Registry::new(storage, scheme.clone(), clock.clone(), entropy.clone());

@@ -26,6 +26,8 @@ pub struct Rules {
     pub validate_update: fn(&Value, &Value, &mut FieldErrors),
     /// What is wrong with a change of status: the new object, the old one.
     pub validate_status_update: fn(&Value, &Value, &mut FieldErrors),
+    /// [`Strategy::validate_part_update`]
+    pub validate_part_update: fn(&str, &Value, &Value, &mut FieldErrors),
     /// [`Strategy::warnings`]
     pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
     /// [`Strategy::validate_name`]
@@ -52,6 +54,7 @@ pub const RULES: Rules = Rules {
     validate_create: |_, _| (),
     validate_update: |_, _, _| (),
     validate_status_update: |_, _, _| (),
+    validate_part_update: |_, _, _, _| (),
     warnings: |_, _| vec![],
     validate_name: names::dns1123_subdomain,
     allow_create_on_update: false,
@@ -95,6 +98,12 @@ impl Strategy for Rules {
     fn validate_status_update(&self, new: &Value, old: &Value) -> FieldErrors {
         let mut errors = FieldErrors::default();
         (self.validate_status_update)(new, old, &mut errors);
+        errors
+    }
+
+    fn validate_part_update(&self, part: &str, new: &Value, old: &Value) -> FieldErrors {
+        let mut errors = FieldErrors::default();
+        (self.validate_part_update)(part, new, old, &mut errors);
         errors
     }
 

@@ -50,6 +50,12 @@ pub trait Strategy: Send + Sync {
         FieldErrors::default()
     }
 
+    /// What is wrong with a change of a part that only one kind has: `ephemeralcontainers` and `resize` of
+    /// pods. Everything outside of the part already stands as it was.
+    fn validate_part_update(&self, _part: &str, _new: &Value, _old: &Value) -> FieldErrors {
+        FieldErrors::default()
+    }
+
     /// Warnings for the client, sent as `Warning` headers. `old` is there on an update.
     fn warnings(&self, _new: &Value, _old: Option<&Value>) -> Vec<String> {
         vec![]

@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use tower::{ServiceBuilder, service_fn};
 
 use super::admission::{self, Admission, Verdict};
+use super::aggregator::Aggregator;
 use super::audit;
 use super::authorization::rbac::Rbac;
 use super::authorization::{Authorizers, Decision};
@@ -52,6 +53,7 @@ impl Apiserver {
             config: &config.admission,
         });
         let endpoints = Arc::new(Endpoints {
+            aggregator: Aggregator::new(&registry, &scheme),
             admission: admission.map_err(ConfigError)?,
             scheme,
             registry,

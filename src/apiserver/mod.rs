@@ -24,6 +24,7 @@ pub mod filters;
 pub mod endpoints;
 
 pub mod admission;
+pub mod aggregator;
 pub mod registry;
 pub mod storage;
 

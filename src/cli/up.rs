@@ -9,6 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::flags::admission::AdmissionFlags;
 use super::flags::authentication::AuthenticationFlags;
+use super::flags::api::ApiFlags;
 use super::{Failure, detach, kubeconfig, progress, say, state};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, Config, Listen};
@@ -47,6 +48,9 @@ pub struct Up {
     /// Draw UIDs and names from this seed, the same each time.
     #[arg(long, env = "KUBARIUM_SEED")]
     pub seed: Option<u64>,
+    /// What is served.
+    #[command(flatten)]
+    pub api: ApiFlags,
     /// What may come in.
     #[command(flatten)]
     pub admission: AdmissionFlags,
@@ -140,6 +144,7 @@ impl Up {
             stages: self.stages.clone(),
             clock: clock.clone(),
             entropy: self.seed.map_or_else(Entropy::from_system, Entropy::seeded),
+            runtime_config: self.api.runtime_config()?,
             admission: self.admission.admission()?,
             feature_gates: self.admission.gates()?,
             authentication: self.authentication.config(),

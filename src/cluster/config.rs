@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::apimachinery::feature_gates::FeatureGates;
 use crate::apiserver::admission::AdmissionConfig;
 use crate::apiserver::authentication::AuthenticationConfig;
+use crate::apis::runtime_config::RuntimeConfig;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::pki::Identity;
@@ -31,6 +32,8 @@ pub struct Config {
     pub flow: bool,
     /// How users prove who they are.
     pub authentication: AuthenticationConfig,
+    /// Which APIs are served.
+    pub runtime_config: RuntimeConfig,
     /// The components that run from the start; see [`super::COMPONENTS`].
     pub components: Components,
     /// Which admission plugins run, and what each is told.
@@ -78,6 +81,7 @@ impl Default for Config {
             entropy: Entropy::from_system(),
             flow: true,
             authentication: AuthenticationConfig::default(),
+            runtime_config: RuntimeConfig::default(),
             components: Components::ALL,
             admission: AdmissionConfig::default(),
             feature_gates: FeatureGates::default(),

@@ -24,6 +24,7 @@ mod replica_set;
 mod disruption;
 
 mod endpoint_slice;
+mod endpoint_slice_mirroring;
 mod endpoints;
 mod service_pods;
 
@@ -88,6 +89,7 @@ pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
     spawn(ctx, replica_set::ReplicationManager::new(ctx));
     spawn(ctx, endpoints::EndpointsController::new(ctx));
     spawn(ctx, endpoint_slice::EndpointSliceController::new(ctx));
+    spawn(ctx, endpoint_slice_mirroring::EndpointSliceMirroringController::new(ctx));
     spawn(ctx, disruption::DisruptionController::new(ctx));
     spawn(ctx, namespace::NamespaceController::new(ctx, config.scheme.clone()));
     spawn(ctx, node_lifecycle::NodeLifecycleController::new(ctx, config.node_monitor_grace_period));

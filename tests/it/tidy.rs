@@ -42,6 +42,18 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ),
     // Services are looked up in the registry; entropy chooses among their endpoints.
     ("apiserver::webhook", &["apimachinery", "apis", "apiserver::registry", "clock", "entropy"]),
+    (
+        "apiserver::aggregator",
+        &[
+            "apimachinery",
+            "apis",
+            "apiserver::registry",
+            "apiserver::request",
+            "apiserver::webhook",
+            "clock",
+            "entropy",
+        ],
+    ),
     ("apiserver::authentication", SECURITY),
     ("apiserver::authorization", SECURITY),
     (
@@ -64,6 +76,8 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::admission",
             // Service account tokens are issued, and told of, by who believes them.
             "apiserver::authentication",
+            // The order of groups, and who else serves some.
+            "apiserver::aggregator",
             "apiserver::registry",
             "apiserver::request",
             "apiserver::audit",

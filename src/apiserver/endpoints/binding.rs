@@ -5,7 +5,13 @@ use super::form::Form;
 use super::request_scope::{Scope, ensure_namespace};
 use super::response::Answer;
 use crate::apimachinery::status::Status;
+use crate::apis::kind::Kind;
 use crate::apiserver::admission::Operation;
+
+/// Whether this is the kind whose objects are decisions and are not kept.
+pub(super) fn is_binding(kind: &Kind) -> bool {
+    &*kind.plural == "bindings" && kind.group_version.group.is_empty()
+}
 
 /// Assigns the pod to the node that the Binding names; answers a Status, as upstream.
 pub(super) async fn bind(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
@@ -14,10 +20,15 @@ pub(super) async fn bind(scope: &mut Scope, input: Input) -> Result<Answer, Stat
     let form = Form::named(&scope.server, "", "v1", "Binding", "io.k8s.api.core.v1.Binding");
     let mut binding = form.decode(&scope.ctx, raw, options.field_validation)?;
     ensure_namespace(&mut binding, scope.namespace())?;
-    let attributes = scope.attributes(Operation::Create, scope.name());
+    // A Binding in the collection names its pod itself (`LegacyBindingREST`).
+    let name = match scope.subresource {
+        Some(_) => scope.name().to_owned(),
+        None => binding["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+    };
+    let attributes = scope.attributes(Operation::Create, &name);
     scope.server.admission.admit(&attributes, Some(&mut binding), None).await?;
     let validating = scope.server.admission.validating(&attributes);
     let registry = &scope.server.registry;
-    registry.bind(&scope.ctx, scope.namespace(), scope.name(), &binding, &validating).await?;
+    registry.bind(&scope.ctx, scope.namespace(), &name, &binding, &validating).await?;
     Ok(Answer::Status(Status::success(201)))
 }

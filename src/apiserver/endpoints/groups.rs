@@ -7,32 +7,7 @@ use std::sync::Arc;
 
 use crate::apis::kind::Kind;
 use crate::apis::scheme::Scheme;
-
-/// Upstream's order; groups of custom kinds come behind, by name.
-const PRIORITY: [&str; 22] = [
-    "",
-    "apiregistration.k8s.io",
-    "apps",
-    "events.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "autoscaling",
-    "batch",
-    "certificates.k8s.io",
-    "networking.k8s.io",
-    "extensions",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "storage.k8s.io",
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "scheduling.k8s.io",
-    "coordination.k8s.io",
-    "node.k8s.io",
-    "discovery.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
-    "resource.k8s.io",
-];
+use crate::apiserver::aggregator::priorities::group_priority;
 
 /// Kinds by version.
 type Versions = BTreeMap<Arc<str>, Vec<Arc<Kind>>>;
@@ -45,7 +20,7 @@ pub(super) struct Group {
     pub versions: Vec<(Arc<str>, Vec<Arc<Kind>>)>,
 }
 
-/// All that is served, in order.
+/// All that is served, in order; groups of custom kinds come last, by name.
 pub(super) fn groups(scheme: &Scheme) -> Vec<Group> {
     let mut groups: BTreeMap<Arc<str>, Versions> = BTreeMap::new();
     for kind in scheme.all() {
@@ -55,8 +30,7 @@ pub(super) fn groups(scheme: &Scheme) -> Vec<Group> {
     }
     let mut groups: Vec<Group> =
         groups.into_iter().map(|(name, versions)| Group::new(name, versions)).collect();
-    let place = |name: &str| PRIORITY.iter().position(|known| *known == name).unwrap_or(PRIORITY.len());
-    groups.sort_by_key(|group| place(&group.name));
+    groups.sort_by_key(|group| Reverse(group_priority(&group.name)));
     groups
 }
 
@@ -100,7 +74,7 @@ mod tests {
     fn core_comes_first_and_autoscaling_prefers_v2() {
         let groups = groups(&Scheme::builtin());
         let names: Vec<&str> = groups.iter().map(|group| &*group.name).collect();
-        assert_eq!(names[..3], ["", "apps", "events.k8s.io"]);
+        assert_eq!(names[..3], ["", "apiregistration.k8s.io", "apps"]);
         let autoscaling = groups.iter().find(|group| &*group.name == "autoscaling").unwrap();
         assert_eq!(&*autoscaling.versions[0].0, "v2");
     }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use http::header::ALLOW;
 use http::{HeaderValue, Method, StatusCode};
 
@@ -27,8 +28,20 @@ use crate::apis::kind::{Kind, Subresource};
 use crate::apiserver::audit::AuditId;
 use crate::apiserver::request::{RequestContext, RequestInfo};
 
-/// Answers a request that the filters let through.
-pub async fn serve(server: Arc<Endpoints>, request: ApiRequest) -> ApiResponse {
+/// Answers a request that the filters let through. HEAD is GET without the body.
+pub async fn serve(server: Arc<Endpoints>, mut request: ApiRequest) -> ApiResponse {
+    let is_head = *request.method() == Method::HEAD;
+    if is_head {
+        *request.method_mut() = Method::GET;
+    }
+    let mut response = serve_method(server, request).await;
+    if is_head {
+        *response.body_mut() = Body::empty();
+    }
+    response
+}
+
+async fn serve_method(server: Arc<Endpoints>, request: ApiRequest) -> ApiResponse {
     let info = request.extensions().get::<Arc<RequestInfo>>().cloned().unwrap_or_default();
     if !info.is_resource_request {
         let (parts, _) = request.into_parts();
@@ -45,7 +58,7 @@ pub async fn serve(server: Arc<Endpoints>, request: ApiRequest) -> ApiResponse {
     if let Some(response) = refuse_method(&kind, subresource, &info, &request) {
         return response;
     }
-    if let Err(status) = server.registry.bootstrap(&kind).await {
+    if let Err(status) = prepare(&server, &kind, &request, wants_objects).await {
         return status_response(status, wants_objects);
     }
     let (mut scope, input, method) = match scope(server, kind, subresource, info, request, wants_objects) {
@@ -54,6 +67,22 @@ pub async fn serve(server: Arc<Endpoints>, request: ApiRequest) -> ApiResponse {
     };
     let answer = handle(&mut scope, input, method).await;
     respond(&scope, answer)
+}
+
+/// Makes the objects that every server has when their kind is first asked for. Our own components do not
+/// count: they hear of them when they are made.
+async fn prepare(
+    server: &Endpoints,
+    kind: &Arc<Kind>,
+    request: &ApiRequest,
+    wants_objects: bool,
+) -> Result<(), Status> {
+    let user = request.extensions().get::<Arc<UserInfo>>();
+    if wants_objects && user.is_some_and(|user| user.name.starts_with("system:")) {
+        return Ok(());
+    }
+    server.registry.bootstrap(kind).await?;
+    server.aggregator.before(kind).await
 }
 
 /// One line per verb and subresource.
@@ -66,6 +95,7 @@ async fn handle(scope: &mut Scope, input: Input, method: Method) -> Result<Answe
         (Some(Subresource::Token), _) => token::create_token(scope, input).await,
         (Some(Subresource::Log), _) => log::log(scope).await,
         (Some(Subresource::Binding), _) => binding::bind(scope, input).await,
+        (None, "create") if binding::is_binding(&scope.kind) => binding::bind(scope, input).await,
         (Some(Subresource::Eviction), _) => eviction::evict(scope, input).await,
         (_, "get") => get::get(scope).await,
         (_, "list") => list::list(scope).await,
@@ -97,7 +127,7 @@ fn scope(
     let user = parts.extensions.remove::<Arc<UserInfo>>();
     let user = user.unwrap_or_else(|| Arc::new(UserInfo::anonymous()));
     let mut ctx = RequestContext::new(info, user);
-    if let Some(warning) = kind.deprecated {
+    if let Some(warning) = kind.deprecated.filter(|_| !wants_objects) {
         ctx.warn(warning);
     }
     ctx.cause = parts.extensions.remove::<CausedBy>().map(|cause| cause.0);

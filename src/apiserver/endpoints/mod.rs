@@ -53,6 +53,7 @@ use crate::apis::scheme::Scheme;
 use crate::apiserver::admission::Admission;
 use crate::apiserver::authentication::config::Discovery;
 use crate::apiserver::authentication::service_account::issuer::TokenIssuer;
+use crate::apiserver::aggregator::Aggregator;
 use crate::apiserver::metrics::Metrics;
 use crate::apiserver::registry::Registry;
 use crate::clock::Clock;
@@ -69,6 +70,8 @@ pub struct Endpoints {
     pub scheme: Arc<Scheme>,
     /// Reads and writes objects.
     pub registry: Registry,
+    /// Groups of other servers.
+    pub aggregator: Aggregator,
     /// Fills in and refuses.
     pub admission: Admission,
     /// What is known of the fields of built-in kinds.

@@ -79,6 +79,7 @@ impl Registry {
         match self.0.storage.put(&stored, &key, 0, &new, ctx.cause).await? {
             Written::Committed(object) => {
                 allocation.commit();
+                self.record_addresses(&stored, None, Some(&object)).await;
                 present(kind, object)
             }
             Written::Conflict(current) => Err(name_taken(kind, &new, current.as_deref())),

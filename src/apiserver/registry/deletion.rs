@@ -113,6 +113,7 @@ impl Registry {
         let written = self.0.storage.delete(stored, &current.key(), revision, ctx.cause).await?;
         if let Written::Committed(object) = &written {
             self.release_on_delete(stored, object);
+            self.record_addresses(stored, Some(object), None).await;
         }
         Ok(written)
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::conversion::{decode, encode, object_of, present, storage_kind};
-use super::metadata::{carry_over, ensure_namespace, member_mut, resource_version, set, text, texts};
+use super::metadata::{carry_over, ensure_namespace, resource_version, set, text, texts};
 use super::store::Part;
 use super::{Change, Registry, Validating, prepare, validation};
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
@@ -128,6 +128,7 @@ impl Registry {
         match self.0.storage.put(stored, &current.key(), revision, &new, update.ctx.cause).await? {
             Written::Committed(object) => {
                 allocation.commit();
+                self.record_addresses(stored, Some(current), Some(&object)).await;
                 Ok(Attempt::Done(object))
             }
             Written::Conflict(current) => Ok(Attempt::Again(current)),
@@ -196,12 +197,8 @@ fn validate(update: &Update<'_>, stored: &Kind, new: &Value, old: &Value) -> Res
         Part::Main => strategy.validate_update(new, old),
         Part::Status | Part::Approval => strategy.validate_status_update(new, old),
         Part::Finalize => FieldErrors::default(),
-        // What may not change has been put back already. A new pod has no ephemeral containers.
-        Part::EphemeralContainers | Part::Resize => {
-            let mut checked = new.clone();
-            member_mut(&mut checked, "spec").remove("ephemeralContainers");
-            strategy.validate(&checked)
-        }
+        Part::EphemeralContainers => strategy.validate_part_update("ephemeralcontainers", new, old),
+        Part::Resize => strategy.validate_part_update("resize", new, old),
     });
     if !errors.is_empty() {
         return Err(Status::invalid(&update.kind.gvk(), text(new, "name"), &errors));

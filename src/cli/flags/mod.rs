@@ -3,3 +3,4 @@
 
 pub mod admission;
 pub mod authentication;
+pub mod api;

@@ -5,8 +5,8 @@
 //! with it. It must not know what a proxy makes of them. Slices of Endpoints that somebody else writes are
 //! not made here.
 
-mod desired;
-mod pack;
+pub(super) mod desired;
+pub(super) mod pack;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};

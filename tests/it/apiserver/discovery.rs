@@ -7,7 +7,7 @@ async fn kinds_are_discovered() {
     let server = Server::start().await;
     assert_eq!(server.get("/api").await["versions"], json!(["v1"]));
     let groups = server.get("/apis").await;
-    assert_eq!((&groups["kind"], &groups["groups"][0]["name"]), (&json!("APIGroupList"), &json!("apps")));
+    assert_eq!((&groups["kind"], &groups["groups"][1]["name"]), (&json!("APIGroupList"), &json!("apps")));
     let apps = server.get("/apis/apps/v1").await;
     let names: Vec<&str> = apps["resources"]
         .as_array()
@@ -31,7 +31,7 @@ async fn discovery_is_aggregated_on_request() {
         (&list["kind"], &list["apiVersion"]),
         (&json!("APIGroupDiscoveryList"), &json!("apidiscovery.k8s.io/v2"))
     );
-    let resources = list["items"][0]["versions"][0]["resources"].as_array().unwrap().clone();
+    let resources = list["items"][1]["versions"][0]["resources"].as_array().unwrap().clone();
     let deployments = resources.iter().find(|resource| resource["resource"] == "deployments").unwrap();
     assert_eq!(deployments["scope"], "Namespaced");
     assert_eq!(deployments["subresources"][0]["subresource"], "scale");

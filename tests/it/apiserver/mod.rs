@@ -2,6 +2,7 @@
 
 mod discovery;
 mod errors;
+mod kinds;
 mod objects;
 mod protobuf;
 mod security;
@@ -45,7 +46,12 @@ pub struct Answer {
 impl Server {
     /// With the namespace `default` and its service account; requests are an administrator's.
     pub async fn start() -> Server {
-        let (clock, scheme) = (Clock::real(), Arc::new(Scheme::builtin()));
+        Server::serving(Arc::new(Scheme::builtin())).await
+    }
+
+    /// The same with these kinds.
+    pub async fn serving(scheme: Arc<Scheme>) -> Server {
+        let clock = Clock::real();
         let kv = Kv::open(Options::default(), clock.clone()).expect("memory is there");
         let storage = Storage::new(kv, clock.clone(), Entropy::seeded(1));
         let registry = Registry::new(storage, scheme.clone(), clock.clone(), Entropy::seeded(2));
@@ -86,6 +92,16 @@ impl Server {
         let mut request = request(line, headers, body.into());
         request.extensions_mut().insert(InProcessUser(self.user.clone()));
         Answer::of(self.send(request).await).await
+    }
+
+    /// The first event of a watch; its end is not waited for.
+    pub async fn first_event(&self, line: &str) -> Value {
+        let mut request = request(line, &[], String::new());
+        request.extensions_mut().insert(InProcessUser(self.user.clone()));
+        let mut body = self.send(request).await.into_body();
+        let frame = body.frame().await.and_then(Result::ok).and_then(|frame| frame.into_data().ok());
+        let text = String::from_utf8_lossy(&frame.unwrap_or_default()).into_owned();
+        serde_json::from_str(text.lines().next().unwrap_or_default()).unwrap_or_default()
     }
 
     /// GET, which must succeed.

@@ -18,6 +18,7 @@ pub const POD: Rules = Rules {
     validate: validation::validate,
     validate_create: validation::validate_create,
     validate_update: validation::validate_update,
+    validate_part_update: super::validation::validate_part_update,
     validate_status_update: validation::validate_status_update,
     warnings,
     grace_period_seconds,

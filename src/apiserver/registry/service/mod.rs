@@ -6,6 +6,7 @@
 
 mod addresses;
 mod allocators;
+mod ip_addresses;
 mod normalize;
 
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 
 mod affinity;
 mod containers;
+mod parts;
 mod probes;
 mod security;
 mod update;
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 pub use affinity::{node_selector, tolerations};
+pub use parts::validate_part_update;
 pub use update::{validate_status_update, validate_update};
 
 use crate::apimachinery::field_error::FieldErrors;

@@ -1,0 +1,226 @@
+//! EndpointSlices of Endpoints that somebody else writes (`pkg/controller/endpointslicemirroring`).
+//!
+//! In: services without a selector, and their Endpoints. Out: slices that the Endpoints own, so that they go
+//! with them. Endpoints of services with a selector are the endpoint slice controller's.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+use super::controller_ref::controller_reference;
+use super::endpoint_slice::desired::Group;
+use super::endpoint_slice::pack::{self, Packed};
+use super::pod_control::is_namespace_terminating;
+use crate::apimachinery::object::{Object, object_key, split_key};
+use crate::apimachinery::options::DeleteOptions;
+use crate::apimachinery::status::Status;
+use crate::apis::core::endpoints::ENDPOINTS;
+use crate::apis::core::service::SERVICES;
+use crate::apis::discovery::endpoint_slice::ENDPOINT_SLICES;
+use crate::apis::tree::{self, items, text};
+use crate::apis::views::endpoints::{Endpoint, EndpointConditions, EndpointPort, Endpoints, TargetRef};
+use crate::apis::views::service::Service;
+use crate::client_go::component::ComponentContext;
+use crate::client_go::lister::Lister;
+
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+const CONTROLLER: &str = "endpointslicemirroring-controller.k8s.io";
+const SKIP: &str = "endpointslice.kubernetes.io/skip-mirror";
+/// Leader election of old kept its record in Endpoints.
+const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
+/// What the mirror does not copy.
+const NOT_COPIED: &[&str] =
+    &["kubectl.kubernetes.io/last-applied-configuration", "endpoints.kubernetes.io/over-capacity"];
+/// Finds the mirrors of Endpoints by their key.
+const INDEX: &str = "mirrored";
+/// Addresses of one subset that are mirrored (upstream's `--mirroring-max-endpoints-per-subset`).
+const MAX_ENDPOINTS_PER_SUBSET: usize = 1000;
+
+/// The controller of mirrored EndpointSlices.
+pub struct EndpointSliceMirroringController {
+    services: Lister,
+    endpoints: Lister,
+    slices: Lister,
+}
+
+impl EndpointSliceMirroringController {
+    /// With its informers.
+    pub fn new(ctx: &ComponentContext) -> EndpointSliceMirroringController {
+        let slices = ctx.informers.informer(&ENDPOINT_SLICES);
+        slices.add_index(INDEX, |slice| mirrored_key(slice).into_iter().collect());
+        let [services, endpoints] = [&SERVICES, &ENDPOINTS].map(|kind| ctx.informers.informer(kind).lister());
+        EndpointSliceMirroringController { services, endpoints, slices: slices.lister() }
+    }
+
+    /// The Endpoints of that key, if they are to be mirrored.
+    fn mirrored(&self, namespace: &str, name: &str) -> Option<Arc<Object>> {
+        let endpoints = self.endpoints.get(namespace, name).filter(|endpoints| !endpoints.is_deleting())?;
+        let service = self.services.get(namespace, name)?;
+        let is_ours = service.view::<Service>().spec.selector.is_empty() && should_mirror(&endpoints);
+        is_ours.then_some(endpoints)
+    }
+
+    async fn carry_out(&self, ctx: &Reconcile, endpoints: &Object, plan: pack::Plan) -> Result<(), Status> {
+        let namespace = &endpoints.metadata.namespace;
+        for packed in plan.write {
+            let written = match &packed.slice {
+                None => ctx.client.create(&ENDPOINT_SLICES, namespace, new_slice(endpoints, &packed)).await,
+                Some(slice) => {
+                    let mut tree = slice.to_value();
+                    put(&mut tree, endpoints, &packed);
+                    ctx.client.update(&ENDPOINT_SLICES, namespace, &slice.metadata.name, tree).await
+                }
+            };
+            match written {
+                Err(error) if is_namespace_terminating(&error) => return Ok(()),
+                written => written?,
+            };
+        }
+        self.delete(ctx, plan.delete).await
+    }
+
+    async fn delete(&self, ctx: &Reconcile, slices: Vec<Arc<Object>>) -> Result<(), Status> {
+        for slice in slices {
+            let (namespace, name) = (&slice.metadata.namespace, &slice.metadata.name);
+            match ctx.client.delete(&ENDPOINT_SLICES, namespace, name, &DeleteOptions::default()).await {
+                Err(error) if !error.is_not_found() => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Controller for EndpointSliceMirroringController {
+    const NAME: &'static str = "endpointslicemirroring";
+    const EVENT_SOURCE: &'static str = "endpoint-slice-mirroring-controller";
+
+    fn watches(&self) -> Watches {
+        // Most Endpoints are the endpoints controller's, and are of no interest here.
+        let services = self.services.clone();
+        let endpoints = move |change: &Change<'_>, enqueue: &Enqueue| {
+            let (namespace, name) = (&change.object().metadata.namespace, &change.object().metadata.name);
+            let service = services.get(namespace, name);
+            if service.is_none_or(|service| service.view::<Service>().spec.selector.is_empty()) {
+                enqueue.now(change.object().key());
+            }
+        };
+        let slices = |change: &Change<'_>, enqueue: &Enqueue| {
+            if !matches!(change, Change::Added(_)) {
+                mirrored_key(change.object()).into_iter().for_each(|key| enqueue.batched(key));
+            }
+        };
+        // A service that gains or loses its selector changes hands.
+        let services = |change: &Change<'_>, enqueue: &Enqueue| {
+            let has_none = |service: &Object| service.view::<Service>().spec.selector.is_empty();
+            if has_none(change.object()) || change.old().is_some_and(|old| has_none(old)) {
+                enqueue.now(change.object().key());
+            }
+        };
+        Watches::none().maps(&ENDPOINTS, endpoints).maps(&SERVICES, services).maps(&ENDPOINT_SLICES, slices)
+    }
+
+    async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
+        let (namespace, name) = split_key(key);
+        let slices = self.slices.by_index(INDEX, key);
+        let Some(endpoints) = self.mirrored(namespace, name) else {
+            self.delete(ctx, slices).await?;
+            return Ok(Action::Done);
+        };
+        let groups = groups(&endpoints);
+        let slices = slices.into_iter().filter(|slice| !slice.is_deleting()).collect();
+        self.carry_out(ctx, &endpoints, pack::plan(slices, groups, &labels(&endpoints))).await?;
+        Ok(Action::Done)
+    }
+}
+
+fn should_mirror(endpoints: &Object) -> bool {
+    let is_skipped = endpoints.metadata.labels.get(SKIP).is_some_and(|value| value == "true");
+    let annotations = &endpoints.view::<Endpoints>().metadata.annotations;
+    !is_skipped && !annotations.contains_key(LEADER)
+}
+
+fn mirrored_key(slice: &Object) -> Option<Key> {
+    let labels = &slice.metadata.labels;
+    let is_ours = labels.get(MANAGED_BY).is_some_and(|manager| manager == CONTROLLER);
+    let name = labels.get(SERVICE_NAME).filter(|_| is_ours)?;
+    Some(object_key(&slice.metadata.namespace, name))
+}
+
+fn labels(endpoints: &Object) -> BTreeMap<String, String> {
+    let mut labels = endpoints.metadata.labels.clone();
+    labels.insert(SERVICE_NAME.into(), endpoints.metadata.name.clone());
+    labels.insert(MANAGED_BY.into(), CONTROLLER.into());
+    labels
+}
+
+/// The addresses of every subset, by family and ports.
+fn groups(endpoints: &Object) -> BTreeMap<Group, Vec<Endpoint>> {
+    let view = endpoints.view::<Endpoints>();
+    let mut groups: BTreeMap<Group, Vec<Endpoint>> = BTreeMap::new();
+    for subset in view.subsets.as_array().into_iter().flatten() {
+        let ports = ports(subset);
+        let ready = items(subset, "addresses").iter().map(|address| (address, true));
+        let not_ready = items(subset, "notReadyAddresses").iter().map(|address| (address, false));
+        for (address, is_ready) in ready.chain(not_ready).take(MAX_ENDPOINTS_PER_SUBSET) {
+            let address_type = if text(address, "ip").contains(':') { "IPv6" } else { "IPv4" };
+            let group = Group { address_type, ports: ports.clone() };
+            groups.entry(group).or_default().push(endpoint(address, is_ready));
+        }
+    }
+    groups
+}
+
+fn ports(subset: &Value) -> Vec<EndpointPort> {
+    let port = |port: &Value| EndpointPort {
+        name: text(port, "name").into(),
+        port: tree::at(port, "port").as_i64(),
+        protocol: text(port, "protocol").into(),
+        app_protocol: tree::at(port, "appProtocol").as_str().map(str::to_owned),
+    };
+    let mut ports: Vec<EndpointPort> = items(subset, "ports").iter().map(port).collect();
+    ports.sort();
+    ports
+}
+
+fn endpoint(address: &Value, is_ready: bool) -> Endpoint {
+    let given = |field: &str| tree::at(address, field).as_str().map(str::to_owned);
+    let target = tree::at(address, "targetRef");
+    let part = |field: &str| text(target, field).to_owned();
+    Endpoint {
+        addresses: vec![text(address, "ip").into()],
+        conditions: EndpointConditions { ready: Some(is_ready), serving: None, terminating: None },
+        hostname: given("hostname"),
+        node_name: given("nodeName"),
+        target_ref: (!target.is_null()).then(|| TargetRef {
+            kind: part("kind"),
+            namespace: part("namespace"),
+            name: part("name"),
+            uid: part("uid"),
+        }),
+        zone: None,
+    }
+}
+
+fn new_slice(endpoints: &Object, packed: &Packed) -> Value {
+    let mut tree = json!({"metadata": {
+        "generateName": format!("{}-", endpoints.metadata.name),
+        "namespace": endpoints.metadata.namespace,
+        "ownerReferences": [controller_reference(endpoints, &ENDPOINTS)],
+    }});
+    tree["addressType"] = packed.group.address_type.into();
+    put(&mut tree, endpoints, packed);
+    tree
+}
+
+fn put(tree: &mut Value, endpoints: &Object, packed: &Packed) {
+    let mut annotations = endpoints.view::<Endpoints>().metadata.annotations.clone();
+    annotations.retain(|name, _| !NOT_COPIED.contains(&name.as_str()));
+    tree["metadata"]["labels"] = json!(labels(endpoints));
+    tree["metadata"]["annotations"] = json!(annotations);
+    tree["endpoints"] = json!(packed.endpoints);
+    tree["ports"] = json!(packed.group.ports);
+}

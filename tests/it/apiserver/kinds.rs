@@ -1,0 +1,199 @@
+//! Every kind of the scheme, through every verb that it has: what is declared is served.
+
+use super::*;
+use kubarium::apis::kind::{Kind, Subresource};
+use kubarium::apis::runtime_config::RuntimeConfig;
+
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+
+#[tokio::test]
+async fn every_kind_goes_through_every_verb() {
+    let config = RuntimeConfig::parse(["api/legacy=true"]).unwrap();
+    let scheme = Arc::new(Scheme::of(&config.served()));
+    let server = Server::serving(scheme.clone()).await;
+    let fixtures: Value = serde_yaml::from_str(include_str!("../../fixtures/kinds.yaml")).unwrap();
+    let mut missing = Vec::new();
+    for kind in scheme.all() {
+        if !kind.verbs.iter().any(|verb| &**verb == "create") || !kind.verbs.iter().any(|verb| &**verb == "get") {
+            continue;
+        }
+        match fixtures.get(kind.collection_path("")) {
+            Some(least) => Walk::new(&server, &kind, least).run().await,
+            None => missing.push(kind.collection_path("")),
+        }
+    }
+    assert!(missing.is_empty(), "tests/fixtures/kinds.yaml has no object for {missing:#?}");
+}
+
+#[tokio::test]
+async fn every_kind_can_be_explained() {
+    let config = RuntimeConfig::parse(["api/legacy=true"]).unwrap();
+    let scheme = Arc::new(Scheme::of(&config.served()));
+    let server = Server::serving(scheme.clone()).await;
+    let mut documents = std::collections::BTreeMap::new();
+    for kind in scheme.all() {
+        let path = kind.collection_path("").rsplit_once('/').unwrap().0.to_owned();
+        if !documents.contains_key(&path) {
+            documents.insert(path.clone(), server.get(&format!("/openapi/v3{path}")).await);
+        }
+        let schema = &documents[&path]["components"]["schemas"][&*kind.definition];
+        let wanted = json!({"group": &*kind.group_version.group, "kind": &*kind.kind,
+            "version": &*kind.group_version.version});
+        let named = schema["x-kubernetes-group-version-kind"].as_array().cloned().unwrap_or_default();
+        assert!(named.contains(&wanted), "{kind:?}: {schema}");
+        assert!(schema["description"].is_string() && schema["properties"].is_object(), "{kind:?}");
+    }
+}
+
+/// One kind's way.
+struct Walk<'a> {
+    server: &'a Server,
+    kind: &'a Kind,
+    object: Value,
+    name: String,
+    collection: String,
+}
+
+impl<'a> Walk<'a> {
+    fn new(server: &'a Server, kind: &'a Kind, least: &Value) -> Walk<'a> {
+        let mut object = least.clone();
+        object["apiVersion"] = kind.api_version().into();
+        object["kind"] = Value::from(&*kind.kind);
+        let name = object["metadata"]["name"].as_str().unwrap_or("walked").to_owned();
+        object["metadata"]["name"] = name.clone().into();
+        Walk { server, kind, object, name, collection: kind.collection_path("default") }
+    }
+
+    async fn run(&self) {
+        let before = self.revision().await;
+        let created = self.create().await;
+        self.read(&created).await;
+        self.watch(&before).await;
+        self.write(&created).await;
+        self.look().await;
+        self.remove().await;
+    }
+
+    fn has(&self, verb: &str) -> bool {
+        self.kind.verbs.iter().any(|own| &**own == verb)
+    }
+
+    fn path(&self) -> String {
+        format!("{}/{}", self.collection, self.name)
+    }
+
+    async fn ok(&self, line: &str, body: &Value, codes: &[u16]) -> Value {
+        let answer = self.server.call(line, body).await;
+        assert!(codes.contains(&answer.code), "{:?}: {line}: {} {}", self.kind, answer.code, answer.text);
+        answer.json()
+    }
+
+    async fn revision(&self) -> String {
+        let list = self.ok(&format!("GET {}", self.collection), &Value::Null, &[200]).await;
+        assert_eq!(list["kind"], *self.kind.list_kind);
+        list["metadata"]["resourceVersion"].as_str().unwrap().to_owned()
+    }
+
+    async fn create(&self) -> Value {
+        let dry = format!("POST {}?dryRun=All", self.collection);
+        self.ok(&dry, &self.object, &[201]).await;
+        let strict = format!("POST {}?fieldValidation=Strict", self.collection);
+        let created = self.ok(&strict, &self.object, &[201]).await;
+        assert!(created["metadata"]["uid"].is_string() && created["kind"] == *self.kind.kind, "{created}");
+        created
+    }
+
+    async fn read(&self, created: &Value) {
+        let read = self.ok(&format!("GET {}", self.path()), &Value::Null, &[200]).await;
+        assert_eq!(&read, created, "{:?}", self.kind);
+        let list = self.ok(&format!("GET {}", self.collection), &Value::Null, &[200]).await;
+        let names = list["items"].as_array().unwrap().iter().map(|item| &item["metadata"]["name"]);
+        assert!(names.into_iter().any(|name| *name == self.name), "{:?}", self.kind);
+    }
+
+    /// The first event after `revision` of the object by name.
+    async fn watch(&self, revision: &str) {
+        let selector = format!("fieldSelector=metadata.name%3D{}", self.name);
+        let line = format!("GET {}?watch=1&resourceVersion={revision}&{selector}", self.collection);
+        let event = self.server.first_event(&line).await;
+        assert_eq!(event["type"], "ADDED", "{:?}: {event}", self.kind);
+        assert_eq!(event["object"]["apiVersion"], self.kind.api_version());
+    }
+
+    async fn write(&self, created: &Value) {
+        let mut changed = created.clone();
+        changed["metadata"]["labels"]["put"] = "yes".into();
+        let put = self.ok(&format!("PUT {}", self.path()), &changed, &[200]).await;
+        assert_eq!(put["metadata"]["labels"]["put"], "yes", "{:?}", self.kind);
+        for (at, media_type) in ["merge-patch+json", "strategic-merge-patch+json"].iter().enumerate() {
+            let body = json!({"metadata": {"labels": {"patched": at.to_string()}}}).to_string();
+            let answer = self.server.patch(&self.path(), &format!("application/{media_type}"), &body).await;
+            assert_eq!(answer.code, 200, "{:?}: {}", self.kind, answer.text);
+            assert_eq!(answer.json()["metadata"]["labels"]["patched"], at.to_string());
+        }
+        let body = json!([{"op": "remove", "path": "/metadata/labels/put"}]).to_string();
+        let answer = self.server.patch(&self.path(), "application/json-patch+json", &body).await;
+        assert_eq!(answer.code, 200, "{:?}: {}", self.kind, answer.text);
+        if self.kind.has(Subresource::Status) {
+            let path = format!("{}/status", self.path());
+            let read = self.ok(&format!("GET {path}"), &Value::Null, &[200]).await;
+            self.ok(&format!("PUT {path}"), &read, &[200]).await;
+        }
+        if self.kind.has(Subresource::Scale) {
+            let path = format!("{}/scale", self.path());
+            let scale = self.ok(&format!("GET {path}"), &Value::Null, &[200]).await;
+            assert_eq!(scale["kind"], "Scale");
+            self.ok(&format!("PUT {path}"), &scale, &[200]).await;
+        }
+    }
+
+    /// As rows, and as metadata alone.
+    async fn look(&self) {
+        for path in [self.path(), self.collection.clone()] {
+            let table = self.server.get_as(&path, TABLE).await.json();
+            assert_eq!(table["kind"], "Table", "{:?}", self.kind);
+            let columns = table["columnDefinitions"].as_array().unwrap().len();
+            for row in table["rows"].as_array().unwrap() {
+                assert_eq!(row["cells"].as_array().unwrap().len(), columns, "{:?}", self.kind);
+            }
+        }
+        let form = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+        let list = self.server.get_as(&self.collection, form).await.json();
+        assert_eq!(list["kind"], "PartialObjectMetadataList");
+        let head = self.server.call(&format!("HEAD {}", self.path()), &Value::Null).await;
+        assert_eq!((head.code, head.text.as_str()), (200, ""), "{:?}", self.kind);
+    }
+
+    async fn remove(&self) {
+        let immediately = "gracePeriodSeconds=0&propagationPolicy=Background";
+        let delete = format!("DELETE {}?{immediately}", self.path());
+        self.ok(&delete, &Value::Null, &[200, 202]).await;
+        self.release().await;
+        if self.has("deletecollection") {
+            let create = format!("POST {}", self.collection);
+            self.ok(&create, &self.object, &[201]).await;
+            let selector = format!("fieldSelector=metadata.name%3D{}", self.name);
+            let line = format!("DELETE {}?{immediately}&{selector}", self.collection);
+            self.ok(&line, &Value::Null, &[200]).await;
+            self.release().await;
+        }
+        let gone = self.server.call(&format!("GET {}", self.path()), &Value::Null).await;
+        assert_eq!(gone.code, 404, "{:?}: {}", self.kind, gone.text);
+    }
+
+    /// Takes away what holds an object although it is deleted: here are no controllers that would.
+    async fn release(&self) {
+        let held = self.server.call(&format!("GET {}", self.path()), &Value::Null).await;
+        if held.code == 404 {
+            return;
+        }
+        if &*self.kind.plural == "namespaces" {
+            let mut namespace = held.json();
+            namespace["spec"]["finalizers"] = json!([]);
+            self.ok(&format!("PUT {}/finalize", self.path()), &namespace, &[200]).await;
+            return;
+        }
+        let body = json!({"metadata": {"finalizers": null}}).to_string();
+        self.server.patch(&self.path(), "application/merge-patch+json", &body).await;
+    }
+}
