@@ -18,7 +18,8 @@ pub fn add(definitions: &mut BTreeMap<String, Value>) {
 fn add_version(version: &Value, definitions: &mut BTreeMap<String, Value>) {
     let word = |name: &str| version[name].as_str().unwrap_or_else(|| panic!("{name} is a text"));
     let (from, to) = (word("from"), word("to"));
-    let types: Vec<&str> = version["types"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let types: Vec<&str> =
+        version["types"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for name in &types {
         let copied = definitions.get(&format!("{from}.{name}"));
         let mut copied = copied.unwrap_or_else(|| panic!("{from}.{name} is no definition")).clone();
@@ -32,7 +33,8 @@ fn add_version(version: &Value, definitions: &mut BTreeMap<String, Value>) {
     for name in version["kinds"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         let kind = json!([{"group": word("group"), "kind": name, "version": word("version")}]);
         let definition = definitions.get_mut(&format!("{to}.{name}"));
-        definition.unwrap_or_else(|| panic!("{to}.{name} is no definition"))["x-kubernetes-group-version-kind"] = kind;
+        definition.unwrap_or_else(|| panic!("{to}.{name} is no definition"))["x-kubernetes-group-version-kind"] =
+            kind;
     }
 }
 

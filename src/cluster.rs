@@ -8,6 +8,7 @@
 pub mod config;
 pub mod manifests;
 
+mod api_endpoints;
 mod bootstrap;
 mod components;
 mod kubelet_lookup;
@@ -130,6 +131,10 @@ impl Cluster {
         if let Some(listen) = config.listen {
             let client_authorities = config.authentication.client_authorities(authority.certificate_pem())?;
             cluster.listen(listen, &authority, client_authorities).await?;
+            cluster.listen(listen, &authority).await?;
+            if let Some(address) = cluster.address().and_then(server::advertised) {
+                api_endpoints::publish(&cluster.client(), address).await?;
+            }
         }
         ready::wait(&cluster.client(), &config).await?;
         Ok(cluster)

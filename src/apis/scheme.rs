@@ -1,8 +1,9 @@
 //! `Scheme`: finds kinds by path and by name; grows at run time for custom resources.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard};
+
+use tokio::sync::watch;
 
 use super::kind::{Builtin, Kind};
 use crate::apimachinery::gvk::GroupVersion;
@@ -13,7 +14,7 @@ type Kinds = BTreeMap<(GroupVersion, Arc<str>), Arc<Kind>>;
 /// All kinds that one cluster serves. Readers take an `Arc<Kind>` and keep it through a request.
 pub struct Scheme {
     kinds: RwLock<Kinds>,
-    generation: AtomicU64,
+    generation: watch::Sender<u64>,
 }
 
 impl Scheme {
@@ -28,7 +29,7 @@ impl Scheme {
             let kind: Arc<Kind> = Arc::clone(*kind);
             ((kind.group_version.clone(), kind.plural.clone()), kind)
         };
-        Scheme { kinds: RwLock::new(builtins.iter().map(entry).collect()), generation: AtomicU64::new(1) }
+        Scheme { kinds: RwLock::new(builtins.iter().map(entry).collect()), generation: watch::Sender::new(1) }
     }
 
     /// The kind behind a path: group, version, plural.
@@ -71,19 +72,24 @@ impl Scheme {
     pub fn register(&self, kind: Arc<Kind>) {
         let key = (kind.group_version.clone(), kind.plural.clone());
         self.kinds.write().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(key, kind);
-        self.generation.fetch_add(1, Ordering::Release);
+        self.generation.send_modify(|generation| *generation += 1);
     }
 
     /// Removes a kind.
     pub fn unregister(&self, group_version: &GroupVersion, plural: &str) {
         let key = (group_version.clone(), Arc::from(plural));
         self.kinds.write().unwrap_or_else(|poisoned| poisoned.into_inner()).remove(&key);
-        self.generation.fetch_add(1, Ordering::Release);
+        self.generation.send_modify(|generation| *generation += 1);
     }
 
     /// Changes whenever a kind comes or goes: what caches of discovery and OpenAPI compare.
     pub fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Acquire)
+        *self.generation.borrow()
+    }
+
+    /// Tells of each change of [`Scheme::generation`].
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.generation.subscribe()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Kinds> {

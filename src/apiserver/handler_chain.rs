@@ -25,6 +25,7 @@ use super::filters::timeout::limit_time;
 use super::flow_record::{record_authenticated, record_authorized, record_request};
 use super::metrics::Metrics;
 use super::request::RequestInfo;
+use super::webhook::ServiceResolver;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, ApiService};
 
@@ -53,7 +54,12 @@ impl Apiserver {
             config: &config.admission,
         });
         let endpoints = Arc::new(Endpoints {
-            aggregator: Aggregator::new(&registry, &scheme),
+            aggregator: Aggregator::new(
+                &registry,
+                &scheme,
+                ServiceResolver::new(&registry, &entropy),
+                &clock,
+            ),
             admission: admission.map_err(ConfigError)?,
             scheme,
             registry,

@@ -7,6 +7,7 @@ use crate::apimachinery::feature_gates::FeatureGates;
 use crate::apiserver::admission::AdmissionConfig;
 use crate::apiserver::authentication::AuthenticationConfig;
 use crate::apis::runtime_config::RuntimeConfig;
+use crate::apiserver::admission::AdmissionConfig;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::pki::Identity;

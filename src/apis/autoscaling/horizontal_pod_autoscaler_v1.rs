@@ -252,9 +252,7 @@ fn renamed(metric: Value, names: Names, is_to_v2: bool) -> Value {
 /// Upstream writes its internal type here, whose fields have no JSON names: they begin with capitals.
 fn recase(tree: Value, how: fn(&str) -> String) -> Value {
     match tree {
-        Value::Object(map) => {
-            map.into_iter().map(|(name, value)| (how(&name), recase(value, how))).collect()
-        }
+        Value::Object(map) => map.into_iter().map(|(name, value)| (how(&name), recase(value, how))).collect(),
         Value::Array(list) => list.into_iter().map(|value| recase(value, how)).collect(),
         other => other,
     }

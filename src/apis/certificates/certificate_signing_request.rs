@@ -101,9 +101,8 @@ fn cells(object: &Object, now: Time) -> Vec<Value> {
 
 /// `extractCSRStatus`: `Approved,Issued`
 fn state(tree: &Value) -> String {
-    let has = |wanted| {
-        items(tree, "status.conditions").iter().any(|condition| text(condition, "type") == wanted)
-    };
+    let has =
+        |wanted| items(tree, "status.conditions").iter().any(|condition| text(condition, "type") == wanted);
     let mut state = match (has("Denied"), has("Approved")) {
         (true, _) => "Denied",
         (_, true) => "Approved",

@@ -6,7 +6,5 @@ pub mod priority_level_configuration;
 use super::kind::Builtin;
 
 /// Its kinds.
-pub const KINDS: &[&Builtin] = &[
-    &flow_schema::FLOW_SCHEMAS,
-    &priority_level_configuration::PRIORITY_LEVEL_CONFIGURATIONS,
-];
+pub const KINDS: &[&Builtin] =
+    &[&flow_schema::FLOW_SCHEMAS, &priority_level_configuration::PRIORITY_LEVEL_CONFIGURATIONS];

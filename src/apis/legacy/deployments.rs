@@ -83,7 +83,9 @@ fn to_today(mut deployment: Value) -> Value {
 fn from_today(mut deployment: Value) -> Value {
     let Some(annotations) = get_mut(&mut deployment, "metadata.annotations") else { return deployment };
     let revision = annotations.as_object_mut().and_then(|annotations| annotations.remove(ROLLBACK));
-    if let Some(revision) = revision.as_ref().and_then(Value::as_str).and_then(|text| text.parse::<i64>().ok()) {
+    if let Some(revision) =
+        revision.as_ref().and_then(Value::as_str).and_then(|text| text.parse::<i64>().ok())
+    {
         set(&mut deployment, "spec.rollbackTo", json!({"revision": revision}));
     }
     if count(&deployment, "metadata.annotations") == 0 {

@@ -49,7 +49,10 @@ fn validate(ranges: &Field, errors: &mut FieldErrors) {
     if let [first, second] = items.as_slice() {
         let is_v4 = |range: &Field| parse_cidr(range.text()).map(|(address, _)| address.is_ipv4());
         if is_v4(first).is_some() && is_v4(first) == is_v4(second) {
-            ranges.invalid("may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/96", errors);
+            ranges.invalid(
+                "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/96",
+                errors,
+            );
         }
     }
     items.iter().for_each(|range| range.invalid_each(cidr(range.text()), errors));

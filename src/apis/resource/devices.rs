@@ -71,7 +71,8 @@ fn validate_request(request: &Field, errors: &mut FieldErrors) {
             request.required("exactly one of `exactly` or `firstAvailable` is required", errors);
         }
         (true, true) => {
-            let words = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
+            let words =
+                "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
             errors.invalid(request.path.as_str(), &Value::Null, words);
         }
         (true, false) => validate_exact(&exactly, errors),

@@ -92,18 +92,16 @@ fn validate_pool(pool: &Field, errors: &mut FieldErrors) {
 
 /// Where the devices are: said in exactly one way.
 fn validate_place(spec: &Field, errors: &mut FieldErrors) {
-    let [node, selector, all, each] = ["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"]
-        .map(|name| spec.child(name));
+    let [node, selector, all, each] =
+        ["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"].map(|name| spec.child(name));
     let ways = [!node.is_zero(), selector.is_set(), all.flag(), each.flag()];
     let words = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
     match ways.iter().filter(|is_said| **is_said).count() {
         0 => spec.required(words, errors),
         1 => {}
-        _ => errors.invalid(
-            spec.path.as_str(),
-            &Value::Null,
-            format!("{words}, but multiple fields are set"),
-        ),
+        _ => {
+            errors.invalid(spec.path.as_str(), &Value::Null, format!("{words}, but multiple fields are set"))
+        }
     }
     node.follows(dns1123_subdomain, errors);
     if selector.is_set() {

@@ -2,33 +2,60 @@
 //!
 //! In comes a request that the filters let through; if an APIService says that another server has its group
 //! and version, that server is asked in the user's name. The APIServices of local groups are made here too.
-//! It must not know how objects are stored, nor who authenticated the user. With no remote APIService it costs
-//! one look at an empty map.
+//! It must not know how objects are stored, nor who authenticated the user. A cluster in which nobody asks
+//! for APIServices or for groups that it does not serve pays nothing for it.
 
 mod local;
 pub mod priorities;
+mod remote;
+mod remotes;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as StdMutex};
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OnceCell};
+use tokio::task::JoinSet;
 
+use self::remotes::Remotes;
 use crate::apimachinery::status::Status;
+use crate::apimachinery::user::UserInfo;
+use crate::apimachinery::wire::{ApiRequest, ApiResponse};
 use crate::apis::kind::Kind;
 use crate::apis::scheme::Scheme;
 use crate::apiserver::registry::Registry;
+use crate::apiserver::webhook::ServiceResolver;
+use crate::clock::Clock;
 
-/// The aggregator of one server.
+pub use remote::Remote;
+
+/// The aggregator of one server. What it started ends with it.
 pub struct Aggregator {
     registry: Registry,
     scheme: Arc<Scheme>,
+    remotes: Arc<Remotes>,
+    /// Whether somebody has asked yet.
+    started: OnceCell<()>,
     /// At which generation of the scheme the local APIServices were in step with it; 0 when they never were.
-    synced: Mutex<u64>,
+    synced: Arc<Mutex<u64>>,
+    tasks: StdMutex<JoinSet<()>>,
 }
 
 impl Aggregator {
     /// Over the registry; asks nobody yet.
-    pub fn new(registry: &Registry, scheme: &Arc<Scheme>) -> Aggregator {
-        Aggregator { registry: registry.clone(), scheme: scheme.clone(), synced: Mutex::new(0) }
+    pub fn new(
+        registry: &Registry,
+        scheme: &Arc<Scheme>,
+        resolver: ServiceResolver,
+        clock: &Clock,
+    ) -> Aggregator {
+        let remotes = Remotes::new(registry.clone(), resolver, clock.clone());
+        Aggregator {
+            registry: registry.clone(),
+            scheme: scheme.clone(),
+            remotes: Arc::new(remotes),
+            started: OnceCell::new(),
+            synced: Arc::default(),
+            tasks: StdMutex::default(),
+        }
     }
 
     /// Called before a request for objects of `kind` is answered: APIServices are made when they are asked
@@ -40,12 +67,67 @@ impl Aggregator {
         if &*kind.plural != "apiservices" || &*kind.group_version.group != "apiregistration.k8s.io" {
             return Ok(());
         }
-        let mut synced = self.synced.lock().await;
-        let generation = self.scheme.generation();
-        if *synced != generation {
-            local::sync(&self.registry, &self.scheme).await?;
-            *synced = generation;
+        self.start().await?;
+        let is_first = sync(&self.registry, &self.scheme, &self.synced).await?;
+        if is_first {
+            self.spawn(follow_scheme(self.registry.clone(), self.scheme.clone(), self.synced.clone()));
         }
         Ok(())
+    }
+
+    /// The remote server of a group and version, if there is one.
+    pub async fn remote(&self, group: &str, version: &str) -> Option<Arc<Remote>> {
+        self.start().await.ok()?;
+        self.remotes.find(group, version)
+    }
+
+    /// All remote servers, by group and version.
+    pub async fn all(&self) -> Vec<Arc<Remote>> {
+        match self.start().await {
+            Ok(()) => self.remotes.all(),
+            Err(_) => vec![],
+        }
+    }
+
+    /// Passes a request on; 503 when the server is not there, which is looked at again before it is said.
+    pub async fn proxy(&self, remote: &Arc<Remote>, request: ApiRequest, user: &UserInfo) -> ApiResponse {
+        if !remote.is_available() && !self.remotes.check(remote).await {
+            return remote::unavailable();
+        }
+        remote.proxy(request, user).await
+    }
+
+    /// Reads the remote APIServices once, and hears of them from then on.
+    async fn start(&self) -> Result<(), Status> {
+        let begin = || async {
+            self.remotes.load().await?;
+            self.spawn(self.remotes.clone().follow());
+            Ok(())
+        };
+        self.started.get_or_try_init(begin).await.copied()
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).spawn(task);
+    }
+}
+
+/// Says whether it was the first time.
+async fn sync(registry: &Registry, scheme: &Scheme, synced: &Mutex<u64>) -> Result<bool, Status> {
+    let mut synced = synced.lock().await;
+    let (generation, is_first) = (scheme.generation(), *synced == 0);
+    if *synced != generation {
+        local::sync(registry, scheme).await?;
+        *synced = generation;
+    }
+    Ok(is_first)
+}
+
+/// Kinds come and go with custom resources, and who watches APIServices wants to see it.
+async fn follow_scheme(registry: Registry, scheme: Arc<Scheme>, synced: Arc<Mutex<u64>>) {
+    let mut changes = scheme.changes();
+    while changes.changed().await.is_ok() {
+        // A store that fails is asked again with the next change or request.
+        drop(sync(&registry, &scheme, &synced).await);
     }
 }

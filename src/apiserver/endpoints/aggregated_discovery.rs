@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::discovery::{names, response_kind};
-use super::groups::{Group, groups};
+use super::groups::Group;
 use super::negotiation::{Accepted, Output, accepted};
 use super::response::write_bytes;
 use crate::apimachinery::wire::ApiResponse;
 use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
+use crate::apiserver::aggregator::Remote;
 
 /// The version of the aggregated form that the client likes best; nothing when it wants the old one.
 /// Protobuf is passed over: clients name JSON behind it.
@@ -32,8 +32,7 @@ pub(super) fn wanted_version(headers: &HeaderMap) -> Option<&'static str> {
 }
 
 /// The answer: the core group at `/api`, all others at `/apis`. A client that has it already is told so.
-pub(super) fn respond(scheme: &Scheme, headers: &HeaderMap, version: &str, is_core: bool) -> ApiResponse {
-    let groups = groups(scheme);
+pub(super) fn respond(groups: &[Group], headers: &HeaderMap, version: &str, is_core: bool) -> ApiResponse {
     let items: Vec<Value> =
         groups.iter().filter(|group| group.name.is_empty() == is_core).map(of_group).collect();
     let api_version = format!("apidiscovery.k8s.io/{version}");
@@ -60,6 +59,7 @@ pub(super) fn respond(scheme: &Scheme, headers: &HeaderMap, version: &str, is_co
 }
 
 fn of_group(group: &Group) -> Value {
+    let remotes = group.remotes.iter().map(|remote| of_remote(remote));
     let versions = group.versions.iter().map(|(name, kinds)| {
         let mut resources: Vec<&std::sync::Arc<Kind>> = kinds.iter().collect();
         resources.sort_by(|a, b| a.plural.cmp(&b.plural));
@@ -67,7 +67,41 @@ fn of_group(group: &Group) -> Value {
         json!({"version": &**name, "resources": resources, "freshness": "Current"})
     });
     let metadata = if group.name.is_empty() { json!({}) } else { json!({"name": &*group.name}) };
-    json!({"metadata": metadata, "versions": versions.collect::<Vec<_>>()})
+    json!({"metadata": metadata, "versions": versions.chain(remotes).collect::<Vec<_>>()})
+}
+
+/// What another server said of a version; `Stale` when it says nothing.
+fn of_remote(remote: &Remote) -> Value {
+    let Some(list) = remote.resources() else {
+        return json!({"version": remote.version, "freshness": "Stale"});
+    };
+    let all = list["resources"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let name = |resource: &Value| resource["name"].as_str().unwrap_or_default().to_owned();
+    let kind = |resource: &Value| {
+        let own = |field: &str, other: &str| resource[field].as_str().unwrap_or(other).to_owned();
+        json!({"group": own("group", &remote.group), "version": own("version", &remote.version),
+            "kind": resource["kind"]})
+    };
+    let main = all.iter().filter(|resource| !name(resource).contains('/')).map(|resource| {
+        let prefix = format!("{}/", name(resource));
+        let below = all.iter().filter_map(|other| Some((name(other).strip_prefix(&prefix)?.to_owned(), other)));
+        let below: Vec<Value> = below
+            .map(|(part, other)| json!({"subresource": part, "responseKind": kind(other), "verbs": other["verbs"]}))
+            .collect();
+        let scope = if resource["namespaced"] == true { "Namespaced" } else { "Cluster" };
+        let mut found = json!({"resource": resource["name"], "responseKind": kind(resource), "scope": scope,
+            "singularResource": resource["singularName"], "verbs": resource["verbs"]});
+        for field in ["shortNames", "categories"] {
+            if resource[field].is_array() {
+                found[field] = resource[field].clone();
+            }
+        }
+        if !below.is_empty() {
+            found["subresources"] = below.into();
+        }
+        found
+    });
+    json!({"version": remote.version, "resources": main.collect::<Vec<_>>(), "freshness": "Current"})
 }
 
 fn of_kind(kind: &Kind) -> Value {
@@ -104,7 +138,9 @@ fn of_kind(kind: &Kind) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use super::super::groups::groups;
     use super::*;
+    use crate::apis::scheme::Scheme;
     use http::header::ACCEPT;
 
     #[test]
@@ -130,11 +166,11 @@ mod tests {
 
     #[test]
     fn what_is_known_is_not_sent_again() {
-        let scheme = Scheme::builtin();
-        let first = respond(&scheme, &HeaderMap::new(), "v2", false);
+        let groups = groups(&Scheme::builtin());
+        let first = respond(&groups, &HeaderMap::new(), "v2", false);
         let mut headers = HeaderMap::new();
         headers.insert(IF_NONE_MATCH, first.headers()[ETAG].clone());
-        assert_eq!(respond(&scheme, &headers, "v2", false).status(), StatusCode::NOT_MODIFIED);
-        assert_eq!(respond(&scheme, &headers, "v2", true).status(), StatusCode::OK);
+        assert_eq!(respond(&groups, &headers, "v2", false).status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(respond(&groups, &headers, "v2", true).status(), StatusCode::OK);
     }
 }

@@ -16,16 +16,15 @@ pub(super) fn api_versions(host: &str) -> Value {
 }
 
 /// `/apis`: `metav1.APIGroupList`.
-pub(super) fn api_group_list(scheme: &Scheme) -> Value {
-    let groups = groups(scheme);
+pub(super) fn api_group_list(groups: &[Group]) -> Value {
     let groups: Vec<Value> = groups.iter().filter(|group| !group.name.is_empty()).map(summary).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
 /// `/apis/GROUP`: `metav1.APIGroup`.
-pub(super) fn api_group(scheme: &Scheme, name: &str) -> Option<Value> {
-    let group = groups(scheme).into_iter().find(|group| &*group.name == name && !name.is_empty())?;
-    let mut summary = summary(&group);
+pub(super) fn api_group(groups: &[Group], name: &str) -> Option<Value> {
+    let group = groups.iter().find(|group| &*group.name == name && !name.is_empty())?;
+    let mut summary = summary(group);
     summary["kind"] = "APIGroup".into();
     summary["apiVersion"] = "v1".into();
     Some(summary)
@@ -70,7 +69,7 @@ pub(super) fn response_kind(kind: &Kind, subresource: Subresource) -> (String, S
 fn summary(group: &Group) -> Value {
     let version =
         |version: &str| json!({"groupVersion": format!("{}/{version}", group.name), "version": version});
-    let versions: Vec<Value> = group.versions.iter().map(|(name, _)| version(name)).collect();
+    let versions: Vec<Value> = group.versions().into_iter().map(|name| version(&name)).collect();
     json!({"name": &*group.name, "preferredVersion": versions.first(), "versions": versions})
 }
 
@@ -139,8 +138,8 @@ mod tests {
 
     #[test]
     fn groups_prefer_a_version() {
-        let group = api_group(&Scheme::builtin(), "autoscaling").unwrap();
+        let group = api_group(&groups(&Scheme::builtin()), "autoscaling").unwrap();
         assert_eq!(group["preferredVersion"], json!({"groupVersion": "autoscaling/v2", "version": "v2"}));
-        assert!(api_group(&Scheme::builtin(), "").is_none());
+        assert!(api_group(&groups(&Scheme::builtin()), "").is_none());
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::apis::kind::Kind;
 use crate::apis::scheme::Scheme;
+use crate::apiserver::aggregator::Remote;
 use crate::apiserver::aggregator::priorities::group_priority;
 
 /// Kinds by version.
@@ -18,9 +19,29 @@ pub(super) struct Group {
     pub name: Arc<str>,
     /// With their kinds, by plural.
     pub versions: Vec<(Arc<str>, Vec<Arc<Kind>>)>,
+    /// The versions that other servers have.
+    pub remotes: Vec<Arc<Remote>>,
 }
 
-/// All that is served, in order; groups of custom kinds come last, by name.
+/// All that is served here and, through the aggregator, by others.
+pub(super) fn with_remotes(scheme: &Scheme, remotes: Vec<Arc<Remote>>) -> Vec<Group> {
+    let mut all = groups(scheme);
+    for remote in remotes {
+        match all.iter_mut().find(|group| *group.name == *remote.group) {
+            Some(group) => group.remotes.push(remote),
+            None => {
+                let priority = remote.group_priority;
+                let at = all.iter().position(|group| group_priority(&group.name) < priority);
+                let name = remote.group.as_str().into();
+                let group = Group { name, versions: vec![], remotes: vec![remote] };
+                all.insert(at.unwrap_or(all.len()), group);
+            }
+        }
+    }
+    all
+}
+
+/// All that is served here, in order; groups of custom kinds come last, by name.
 pub(super) fn groups(scheme: &Scheme) -> Vec<Group> {
     let mut groups: BTreeMap<Arc<str>, Versions> = BTreeMap::new();
     for kind in scheme.all() {
@@ -38,7 +59,17 @@ impl Group {
     fn new(name: Arc<str>, versions: Versions) -> Group {
         let mut versions: Vec<_> = versions.into_iter().collect();
         versions.sort_by_key(|(version, _)| Reverse(rank(version)));
-        Group { name, versions }
+        Group { name, versions, remotes: vec![] }
+    }
+
+    /// The names of all versions, the preferred one first.
+    pub fn versions(&self) -> Vec<Arc<str>> {
+        let own = self.versions.iter().map(|(name, _)| name.clone());
+        let remote = self.remotes.iter().map(|remote| Arc::from(remote.version.as_str()));
+        let mut all: Vec<Arc<str>> = own.chain(remote).collect();
+        all.sort_by_key(|version| Reverse(rank(version)));
+        all.dedup();
+        all
     }
 }
 

@@ -11,7 +11,8 @@ use super::query::Query;
 use super::response::write_bytes;
 use super::{Endpoints, aggregated_discovery, discovery, flowz, groups, metrics, openapi, openid};
 use crate::apimachinery::status::Status;
-use crate::apimachinery::wire::{ApiResponse, WantsObjects, status_response, text_response};
+use crate::apimachinery::user::UserInfo;
+use crate::apimachinery::wire::{ApiRequest, ApiResponse, WantsObjects, status_response, text_response};
 use crate::apiserver::request::RequestInfo;
 
 /// Answers at the paths that there are.
@@ -25,16 +26,17 @@ pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
     let segments: Vec<&str> = info.path.trim_matches('/').split('/').collect();
     let scheme = &server.scheme;
     let aggregated = aggregated_discovery::wanted_version(headers);
+    let all_groups = || async { groups::with_remotes(scheme, server.aggregator.all().await) };
     let document = match segments[..] {
         [""] => Some(json!({"paths": paths(server)})),
         ["api"] | ["apis"] if aggregated.is_some() => {
             let version = aggregated.unwrap_or_default();
-            return aggregated_discovery::respond(scheme, headers, version, segments == ["api"]);
+            return aggregated_discovery::respond(&all_groups().await, headers, version, segments == ["api"]);
         }
         ["api"] => Some(discovery::api_versions(host(request))),
-        ["apis"] => Some(discovery::api_group_list(scheme)),
+        ["apis"] => Some(discovery::api_group_list(&all_groups().await)),
         ["api", version] => discovery::api_resource_list(scheme, "", version),
-        ["apis", group] => discovery::api_group(scheme, group),
+        ["apis", group] => discovery::api_group(&all_groups().await, group),
         ["apis", group, version] => discovery::api_resource_list(scheme, group, version),
         ["version"] => Some(serde_json::to_value(&server.version).expect("plain fields are JSON")),
         ["flowz"] => return flowz::respond(scheme, &server.flow, &query, headers),
@@ -49,6 +51,17 @@ pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
         }
         _ => None,
     };
+    // Another server may have it.
+    if document.is_none()
+        && let ["apis", group, version] = segments[..]
+        && let Some(remote) = server.aggregator.remote(group, version).await
+    {
+        let user = request.extensions.get::<Arc<UserInfo>>().cloned();
+        let user = user.unwrap_or_else(|| Arc::new(UserInfo::anonymous()));
+        let mut passed = ApiRequest::default();
+        (*passed.uri_mut(), *passed.headers_mut()) = (request.uri.clone(), headers.clone());
+        return server.aggregator.proxy(&remote, passed, &user).await;
+    }
     match (document, negotiate(headers, &query)) {
         (Some(document), Ok(output)) => write_bytes(headers, &output, 200, document.to_string().into()),
         (Some(_), Err(status)) => status_response(status, wants_objects),

@@ -25,6 +25,7 @@ use crate::apimachinery::wire::{
     ApiRequest, ApiResponse, CausedBy, DecodedBody, WantsObjects, status_response, text_response,
 };
 use crate::apis::kind::{Kind, Subresource};
+use crate::apiserver::aggregator::Remote;
 use crate::apiserver::audit::AuditId;
 use crate::apiserver::request::{RequestContext, RequestInfo};
 
@@ -49,7 +50,10 @@ async fn serve_method(server: Arc<Endpoints>, request: ApiRequest) -> ApiRespons
     }
     let wants_objects = request.extensions().get::<WantsObjects>().is_some();
     let Some(kind) = server.scheme.resource(&info.group, &info.version, &info.resource) else {
-        return not_found(&server, &info, wants_objects);
+        return match server.aggregator.remote(&info.group, &info.version).await {
+            Some(remote) => pass_on(&server, &remote, request).await,
+            None => not_found(&server, &info, wants_objects),
+        };
     };
     let subresource = match find_subresource(&kind, &info) {
         Ok(subresource) => subresource,
@@ -58,7 +62,7 @@ async fn serve_method(server: Arc<Endpoints>, request: ApiRequest) -> ApiRespons
     if let Some(response) = refuse_method(&kind, subresource, &info, &request) {
         return response;
     }
-    if let Err(status) = prepare(&server, &kind, &request, wants_objects).await {
+    if let Err(status) = prepare(&server, &kind, is_component(&request)).await {
         return status_response(status, wants_objects);
     }
     let (mut scope, input, method) = match scope(server, kind, subresource, info, request, wants_objects) {
@@ -69,20 +73,27 @@ async fn serve_method(server: Arc<Endpoints>, request: ApiRequest) -> ApiRespons
     respond(&scope, answer)
 }
 
+/// Another server has the group.
+async fn pass_on(server: &Endpoints, remote: &Arc<Remote>, request: ApiRequest) -> ApiResponse {
+    let user = request.extensions().get::<Arc<UserInfo>>().cloned();
+    let user = user.unwrap_or_else(|| Arc::new(UserInfo::anonymous()));
+    server.aggregator.proxy(remote, request, &user).await
+}
+
 /// Makes the objects that every server has when their kind is first asked for. Our own components do not
 /// count: they hear of them when they are made.
-async fn prepare(
-    server: &Endpoints,
-    kind: &Arc<Kind>,
-    request: &ApiRequest,
-    wants_objects: bool,
-) -> Result<(), Status> {
-    let user = request.extensions().get::<Arc<UserInfo>>();
-    if wants_objects && user.is_some_and(|user| user.name.starts_with("system:")) {
+async fn prepare(server: &Endpoints, kind: &Arc<Kind>, is_component: bool) -> Result<(), Status> {
+    if is_component {
         return Ok(());
     }
     server.registry.bootstrap(kind).await?;
     server.aggregator.before(kind).await
+}
+
+fn is_component(request: &ApiRequest) -> bool {
+    let user = request.extensions().get::<Arc<UserInfo>>();
+    request.extensions().get::<WantsObjects>().is_some()
+        && user.is_some_and(|user| user.name.starts_with("system:"))
 }
 
 /// One line per verb and subresource.

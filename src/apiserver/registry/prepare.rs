@@ -65,9 +65,8 @@ fn stamp_conditions(new: &mut Value, old: &Value, now: Time) {
         if condition["lastUpdateTime"].is_null() {
             condition["lastUpdateTime"] = rfc3339(now).into();
         }
-        let same = |other: &&Value| {
-            other["type"] == condition["type"] && other["status"] == condition["status"]
-        };
+        let same =
+            |other: &&Value| other["type"] == condition["type"] && other["status"] == condition["status"];
         let since = before.iter().find(same).map(|other| other["lastTransitionTime"].clone());
         if condition["lastTransitionTime"].is_null() {
             let since = since.filter(|since| !since.is_null());

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::conversion::{encode_options, present, present_list, present_watch, storage_kind};
 use super::bootstrap::Bootstrapped;
+use super::conversion::{encode_options, present, present_list, present_watch, storage_kind};
 use super::derived;
 use super::service::Allocators;
 use crate::apimachinery::list::List;

@@ -14,7 +14,9 @@ async fn every_kind_goes_through_every_verb() {
     let fixtures: Value = serde_yaml::from_str(include_str!("../../fixtures/kinds.yaml")).unwrap();
     let mut missing = Vec::new();
     for kind in scheme.all() {
-        if !kind.verbs.iter().any(|verb| &**verb == "create") || !kind.verbs.iter().any(|verb| &**verb == "get") {
+        if !kind.verbs.iter().any(|verb| &**verb == "create")
+            || !kind.verbs.iter().any(|verb| &**verb == "get")
+        {
             continue;
         }
         match fixtures.get(kind.collection_path("")) {

@@ -1,11 +1,13 @@
 //! The apiserver as a client meets it: requests in, codes, reasons and messages out, without a socket.
 
+mod aggregation;
 mod discovery;
 mod errors;
 mod kinds;
 mod objects;
 mod protobuf;
 mod security;
+mod versions;
 mod watches;
 
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 
 mod endpoints;
 mod garbage;
+mod mirroring;
 mod namespaces;
 mod nodes;
 mod replicas;

@@ -24,7 +24,9 @@ fn ephemeral_containers(new: &Value, old: &Value, errors: &mut FieldErrors) {
     for was in items(old, LIST) {
         let name = text(was, "name");
         match items(new, LIST).iter().find(|container| text(container, "name") == name) {
-            None => errors.forbidden(LIST, format!("existing ephemeral containers {name:?} may not be removed\n")),
+            None => {
+                errors.forbidden(LIST, format!("existing ephemeral containers {name:?} may not be removed\n"))
+            }
             Some(is) if !equal(is, was) => {
                 let changes = difference(was, is);
                 let words = format!("existing ephemeral containers {name:?} may not be changed\n{changes}");
@@ -46,7 +48,9 @@ fn resize(new: &Value, old: &Value, errors: &mut FieldErrors) {
             let is_sidecar = text(container.value, "restartPolicy") == "Always";
             let differs = !equal(at(container.value, "resources"), at(was.value, "resources"));
             if differs && list == "initContainers" && !is_sidecar {
-                container.shown_as("spec").forbidden("only cpu and memory resources for sidecar containers are mutable", errors);
+                container
+                    .shown_as("spec")
+                    .forbidden("only cpu and memory resources for sidecar containers are mutable", errors);
             } else if differs {
                 container_resources(&container.child("resources"), &was.child("resources"), errors);
             }

@@ -1,0 +1,282 @@
+//! A group and version that another server has: whether it can be reached, and requests to it
+//! (`kube-aggregator/pkg/apiserver/handler_proxy.go`, `controllers/status`).
+
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use axum::body::Body;
+use http::header::{AUTHORIZATION, CONNECTION, HOST, HeaderName, HeaderValue, UPGRADE};
+use http::uri::{Authority, PathAndQuery, Scheme, Uri};
+use http::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+
+use crate::apimachinery::object::Object;
+use crate::apimachinery::user::UserInfo;
+use crate::apimachinery::wire::{ApiRequest, ApiResponse, text_response};
+use crate::apis::apiregistration::api_service::API_SERVICES;
+use crate::apis::core::service::SERVICES;
+use crate::apis::tree::{at, flag, items, number, text};
+use crate::apiserver::registry::Registry;
+use crate::apiserver::webhook::{
+    CallError, ClientConfig, ServiceReference, ServiceResolver, Target, Transport,
+};
+use crate::clock::Clock;
+
+/// How long a server may take to say that it is there (upstream's `discoveryTimeout`).
+const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// One remote APIService, as it stood when it was read.
+pub struct Remote {
+    /// The APIService's name.
+    pub name: String,
+    /// The group.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// As the APIService says: `groupPriorityMinimum`.
+    pub group_priority: u32,
+    /// As it was read.
+    pub(super) spec: Value,
+    /// Its `metav1.APIResourceList`, while it is there; none before it was asked.
+    resources: RwLock<Option<Option<Arc<Value>>>>,
+    service: ServiceReference,
+    transport: Transport,
+}
+
+/// What the `Available` condition should say.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Availability {
+    /// `True` or `False`.
+    pub status: &'static str,
+    /// As `MissingEndpoints`.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+impl Remote {
+    /// Of an APIService; nothing when it is local.
+    pub fn of(object: &Object, resolver: &ServiceResolver) -> Option<Remote> {
+        let tree = object.to_value();
+        let spec = at(&tree, "spec");
+        let reference = at(spec, "service");
+        if reference.is_null() || object.is_deleting() {
+            return None;
+        }
+        let service = ServiceReference::from_tree(reference);
+        let mut config = ClientConfig::new(Target::Service(service.clone()));
+        config.server_name = Some(service.server_name());
+        config.insecure_skip_tls_verify = flag(spec, "insecureSkipTLSVerify");
+        config.ca_bundle = decode(text(spec, "caBundle"));
+        Some(Remote {
+            name: object.metadata.name.clone(),
+            group: text(spec, "group").into(),
+            version: text(spec, "version").into(),
+            group_priority: u32::try_from(number(spec, "groupPriorityMinimum")).unwrap_or_default(),
+            spec: spec.clone(),
+            resources: RwLock::default(),
+            transport: Transport::new(&config, resolver),
+            service,
+        })
+    }
+
+    /// The path of its group and version.
+    pub fn path(&self) -> String {
+        format!("/apis/{}/{}", self.group, self.version)
+    }
+
+    /// Whether it was there when it was last asked.
+    pub fn is_available(&self) -> bool {
+        self.resources().is_some()
+    }
+
+    /// What it serves, as it said when it was last asked.
+    pub fn resources(&self) -> Option<Arc<Value>> {
+        self.resources.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone().flatten()
+    }
+
+    pub(super) fn has_been_asked(&self) -> bool {
+        self.resources.read().unwrap_or_else(|poisoned| poisoned.into_inner()).is_some()
+    }
+
+    fn note(&self, resources: Option<Value>) {
+        let mut known = self.resources.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        *known = Some(resources.map(Arc::new));
+    }
+
+    /// Passes a request on in the name of `user`.
+    pub async fn proxy(&self, mut request: ApiRequest, user: &UserInfo) -> ApiResponse {
+        if request.headers().contains_key(UPGRADE) {
+            let text = "this server does not pass streams on to aggregated servers\n";
+            return text_response(StatusCode::NOT_IMPLEMENTED, text);
+        }
+        let path = request.uri().path_and_query().cloned();
+        let Some(uri) = self.uri(path) else { return unavailable() };
+        *request.uri_mut() = uri;
+        put_identity(request.headers_mut(), user);
+        let (parts, body) = request.into_parts();
+        let mut passed = http::Request::new(body);
+        (*passed.method_mut(), *passed.uri_mut(), *passed.headers_mut()) =
+            (parts.method, parts.uri, parts.headers);
+        match self.transport.send(passed).await {
+            Ok(response) => response.map(Body::new),
+            Err(_) => unavailable(),
+        }
+    }
+
+    /// A document of it as JSON.
+    ///
+    /// # Errors
+    /// In Go's words.
+    pub async fn fetch(&self, path: &str, accept: &str, clock: &Clock) -> Result<Value, String> {
+        let shown = format!("https://{}:{}{path}", self.service.server_name(), self.service.port);
+        let uri = self.uri(path.parse().ok()).ok_or("invalid URL")?;
+        let mut request = http::Request::new(Body::empty());
+        *request.uri_mut() = uri;
+        put_identity(request.headers_mut(), &UserInfo::authenticated("system:kube-aggregator", &[MASTERS]));
+        if let Ok(value) = HeaderValue::from_str(accept) {
+            request.headers_mut().insert(http::header::ACCEPT, value);
+        }
+        let ask = async {
+            let response = self.transport.send(request).await.map_err(|error: CallError| error.message)?;
+            let status = response.status();
+            let body = axum::body::to_bytes(Body::new(response.into_body()), MAX_DOCUMENT_BYTES).await;
+            if !status.is_success() {
+                return Err(format!("bad status from {shown}: {}", status.as_u16()));
+            }
+            body.map_err(|error| error.to_string())
+        };
+        let late = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)";
+        let body =
+            clock.timeout(DISCOVERY_TIMEOUT, ask).await.map_err(|_| format!("Get {shown:?}: {late}"))??;
+        serde_json::from_slice(&body).map_err(|error| error.to_string())
+    }
+
+    /// Asks whether it is there.
+    pub async fn check(
+        &self,
+        registry: &Registry,
+        resolver: &ServiceResolver,
+        clock: &Clock,
+    ) -> Availability {
+        if let Err(found) = self.check_service(registry, resolver).await {
+            self.note(None);
+            return found;
+        }
+        let path = self.path();
+        match self.fetch(&path, "application/json", clock).await {
+            Ok(resources) => {
+                self.note(Some(resources));
+                Availability { status: "True", reason: "Passed", message: "all checks passed".into() }
+            }
+            Err(why) => {
+                self.note(None);
+                let shown = format!("https://{}:{}{path}", self.service.server_name(), self.service.port);
+                no("FailedDiscoveryCheck", format!("failing or missing response from {shown}: {why}"))
+            }
+        }
+    }
+
+    async fn check_service(
+        &self,
+        registry: &Registry,
+        resolver: &ServiceResolver,
+    ) -> Result<(), Availability> {
+        let ServiceReference { namespace, name, port, .. } = &self.service;
+        let found = registry.get(&SERVICES, namespace, name, None).await;
+        let service = found
+            .map_err(|_| no("ServiceNotFound", format!("service/{name} in {namespace:?} is not present")))?;
+        let tree = service.to_value();
+        if !matches!(text(&tree, "spec.type"), "ClusterIP" | "") {
+            return Ok(());
+        }
+        let of_number = |own: &&Value| number(own, "port") == i64::from(*port);
+        let Some(own) = items(&tree, "spec.ports").iter().find(of_number) else {
+            let message = format!("service/{name} in {namespace:?} is not listening on port {port}");
+            return Err(no("ServicePortError", message));
+        };
+        resolver.resolve_endpoint(namespace, name, *port).await.map(drop).map_err(|_| {
+            let port = text(own, "name");
+            let message = format!(
+                "endpoints for service/{name} in {namespace:?} have no addresses with port name {port:?}"
+            );
+            no("MissingEndpoints", message)
+        })
+    }
+
+    fn uri(&self, path: Option<PathAndQuery>) -> Option<Uri> {
+        let authority: Authority =
+            format!("{}:{}", self.service.server_name(), self.service.port).parse().ok()?;
+        let builder = Uri::builder().scheme(Scheme::HTTPS).authority(authority);
+        builder.path_and_query(path?).build().ok()
+    }
+}
+
+const MASTERS: &str = "system:masters";
+/// A document of a remote server that is larger is not read.
+const MAX_DOCUMENT_BYTES: usize = 16 << 20;
+
+fn no(reason: &'static str, message: String) -> Availability {
+    Availability { status: "False", reason, message }
+}
+
+fn decode(text: &str) -> Vec<u8> {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default()
+}
+
+/// `proxyError`: who asks is not told more.
+pub fn unavailable() -> ApiResponse {
+    text_response(StatusCode::SERVICE_UNAVAILABLE, "service unavailable\n")
+}
+
+/// Who asks (`transport.SetAuthProxyHeaders`); what the client itself said of that is taken away.
+fn put_identity(headers: &mut HeaderMap, user: &UserInfo) {
+    for name in [AUTHORIZATION, HOST, CONNECTION] {
+        headers.remove(name);
+    }
+    let said: Vec<HeaderName> =
+        headers.keys().filter(|name| name.as_str().starts_with("x-remote-")).cloned().collect();
+    said.iter().for_each(|name| drop(headers.remove(name)));
+    let mut put = |name: &str, value: &str| {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_str(value)) {
+            headers.append(name, value);
+        }
+    };
+    put("x-remote-user", &user.name);
+    user.groups.iter().for_each(|group| put("x-remote-group", group));
+    if !user.uid.is_empty() {
+        put("x-remote-uid", &user.uid);
+    }
+    for (key, values) in &user.extra {
+        let key = percent_encoding::utf8_percent_encode(key, percent_encoding::NON_ALPHANUMERIC).to_string();
+        values.iter().for_each(|value| put(&format!("x-remote-extra-{}", key.to_lowercase()), value));
+    }
+}
+
+/// Writes down what was found, if it is news.
+pub async fn write_availability(registry: &Registry, name: &str, found: &Availability, now: &str) {
+    use crate::apiserver::registry::{Change, Part};
+    use crate::apiserver::request::RequestContext;
+    let change = |current: Option<&Value>| {
+        let mut new = current.cloned().unwrap_or_default();
+        let known = items(&new, "status.conditions").iter().find(|one| text(one, "type") == "Available");
+        let is_same = |one: &Value| {
+            text(one, "status") == found.status
+                && text(one, "reason") == found.reason
+                && text(one, "message") == found.message
+        };
+        if known.is_some_and(is_same) {
+            return Ok(new);
+        }
+        let since = known.filter(|one| text(one, "status") == found.status);
+        let since = since.map_or(now, |one| text(one, "lastTransitionTime")).to_owned();
+        new["status"]["conditions"] = json!([{"type": "Available", "status": found.status,
+            "reason": found.reason, "message": found.message, "lastTransitionTime": since}]);
+        Ok(new)
+    };
+    let kind = Arc::clone(&API_SERVICES);
+    let (ctx, change): (_, &dyn Change) = (RequestContext::default(), &change);
+    // One that is gone needs no word; anything else is said again with the next round.
+    drop(registry.update(&ctx, &kind, "", name, Part::Status, change, &(), false).await);
+}

@@ -1,0 +1,131 @@
+//! The remote APIServices of a server, kept as they stand, and whether each is there
+//! (`controllers/status/remote.AvailableConditionController`).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use super::remote::{Remote, write_availability};
+use crate::apimachinery::object::Object;
+use crate::apimachinery::options::ListOptions;
+use crate::apimachinery::status::Status;
+use crate::apimachinery::time::rfc3339;
+use crate::apimachinery::watch::WatchEvent;
+use crate::apis::apiregistration::api_service::API_SERVICES;
+use crate::apis::kind::Kind;
+use crate::apiserver::registry::Registry;
+use crate::apiserver::webhook::ServiceResolver;
+use crate::clock::Clock;
+
+/// How often a server that is there is asked whether it still is (upstream's resync).
+const CHECK_PERIOD: Duration = Duration::from_secs(30);
+/// How often one that is not.
+const RETRY_PERIOD: Duration = Duration::from_secs(5);
+
+/// All of them. Bound: one entry an APIService.
+pub(super) struct Remotes {
+    registry: Registry,
+    resolver: ServiceResolver,
+    clock: Clock,
+    by_version: RwLock<BTreeMap<(String, String), Arc<Remote>>>,
+}
+
+impl Remotes {
+    pub(super) fn new(registry: Registry, resolver: ServiceResolver, clock: Clock) -> Remotes {
+        Remotes { registry, resolver, clock, by_version: RwLock::default() }
+    }
+
+    pub(super) fn find(&self, group: &str, version: &str) -> Option<Arc<Remote>> {
+        self.read().get(&(group.to_owned(), version.to_owned())).cloned()
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Remote>> {
+        self.read().values().cloned().collect()
+    }
+
+    /// Reads what is stored.
+    pub(super) async fn load(&self) -> Result<(), Status> {
+        let kind: Arc<Kind> = Arc::clone(&API_SERVICES);
+        let list = self.registry.list(&kind, "", &ListOptions::default()).await?;
+        list.items.iter().for_each(|object| drop(self.put(object)));
+        Ok(())
+    }
+
+    /// Keeps up with the APIServices, and asks their servers from time to time.
+    pub(super) async fn follow(self: Arc<Remotes>) {
+        let kind: Arc<Kind> = Arc::clone(&API_SERVICES);
+        loop {
+            let options = ListOptions { resource_version: Some(String::new()), ..ListOptions::default() };
+            let Ok(mut events) = self.registry.watch(&kind, "", &options).await else {
+                self.clock.sleep(RETRY_PERIOD).await;
+                continue;
+            };
+            loop {
+                tokio::select! {
+                    event = events.recv() => match event {
+                        Some(event) if !matches!(event, WatchEvent::Error(_)) => self.apply(event).await,
+                        _ => break,
+                    },
+                    () = self.clock.sleep(self.period()) => self.check_all().await,
+                }
+            }
+        }
+    }
+
+    /// Asks whether a server is there, and writes it down; says whether it is.
+    pub(super) async fn check(&self, remote: &Arc<Remote>) -> bool {
+        let found = remote.check(&self.registry, &self.resolver, &self.clock).await;
+        let now = rfc3339(self.clock.now());
+        write_availability(&self.registry, &remote.name, &found, &now).await;
+        remote.is_available()
+    }
+
+    async fn check_all(&self) {
+        for remote in self.all() {
+            self.check(&remote).await;
+        }
+    }
+
+    fn period(&self) -> Duration {
+        let all_there = self.read().values().all(|remote| remote.is_available());
+        if all_there { CHECK_PERIOD } else { RETRY_PERIOD }
+    }
+
+    async fn apply(&self, event: WatchEvent) {
+        match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                if let Some(new) = self.put(&object) {
+                    self.check(&new).await;
+                }
+            }
+            WatchEvent::Deleted(object) => self.take(&object.metadata.name),
+            _ => {}
+        }
+    }
+
+    /// The remote of an APIService, if it is new or was changed; its own conditions are no change.
+    fn put(&self, object: &Object) -> Option<Arc<Remote>> {
+        let Some(new) = Remote::of(object, &self.resolver) else {
+            self.take(&object.metadata.name);
+            return None;
+        };
+        let key = (new.group.clone(), new.version.clone());
+        let mut all = self.by_version.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let is_known = all.get(&key).is_some_and(|known| known.spec == new.spec);
+        if is_known && all[&key].has_been_asked() {
+            return None;
+        }
+        let new = Arc::new(new);
+        all.insert(key, new.clone());
+        Some(new)
+    }
+
+    fn take(&self, name: &str) {
+        let mut all = self.by_version.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        all.retain(|_, remote| remote.name != name);
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<(String, String), Arc<Remote>>> {
+        self.by_version.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
