@@ -78,15 +78,20 @@ impl Aggregator {
     /// The remote server of a group and version, if there is one.
     pub async fn remote(&self, group: &str, version: &str) -> Option<Arc<Remote>> {
         self.start().await.ok()?;
+        if let Some(found) = self.remotes.find(group, version) {
+            return Some(found);
+        }
+        // It may be so new that nobody has heard of it yet.
+        self.remotes.load().await.ok()?;
         self.remotes.find(group, version)
     }
 
     /// All remote servers, by group and version.
     pub async fn all(&self) -> Vec<Arc<Remote>> {
-        match self.start().await {
-            Ok(()) => self.remotes.all(),
-            Err(_) => vec![],
+        if self.start().await.is_err() || self.remotes.load().await.is_err() {
+            return vec![];
         }
+        self.remotes.all()
     }
 
     /// Passes a request on; 503 when the server is not there, which is looked at again before it is said.

@@ -47,7 +47,9 @@ impl Remotes {
     pub(super) async fn load(&self) -> Result<(), Status> {
         let kind: Arc<Kind> = Arc::clone(&API_SERVICES);
         let list = self.registry.list(&kind, "", &ListOptions::default()).await?;
-        list.items.iter().for_each(|object| drop(self.put(object)));
+        for object in list.items.iter() {
+            self.put(object);
+        }
         Ok(())
     }
 
@@ -94,8 +96,8 @@ impl Remotes {
     async fn apply(&self, event: WatchEvent) {
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                if let Some(new) = self.put(&object) {
-                    self.check(&new).await;
+                if let Some(remote) = self.put(&object).filter(|remote| !remote.has_been_asked()) {
+                    self.check(&remote).await;
                 }
             }
             WatchEvent::Deleted(object) => self.take(&object.metadata.name),
@@ -103,7 +105,7 @@ impl Remotes {
         }
     }
 
-    /// The remote of an APIService, if it is new or was changed; its own conditions are no change.
+    /// The remote of an APIService, if it has one. Its own conditions are no change of it.
     fn put(&self, object: &Object) -> Option<Arc<Remote>> {
         let Some(new) = Remote::of(object, &self.resolver) else {
             self.take(&object.metadata.name);
@@ -111,9 +113,8 @@ impl Remotes {
         };
         let key = (new.group.clone(), new.version.clone());
         let mut all = self.by_version.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let is_known = all.get(&key).is_some_and(|known| known.spec == new.spec);
-        if is_known && all[&key].has_been_asked() {
-            return None;
+        if let Some(known) = all.get(&key).filter(|known| known.spec == new.spec) {
+            return Some(known.clone());
         }
         let new = Arc::new(new);
         all.insert(key, new.clone());

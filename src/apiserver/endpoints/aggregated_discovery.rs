@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::discovery::{names, response_kind};
+use super::discovery::{self, names};
 use super::groups::Group;
 use super::negotiation::{Accepted, Output, accepted};
 use super::response::write_bytes;
@@ -84,7 +84,8 @@ fn of_remote(remote: &Remote) -> Value {
     };
     let main = all.iter().filter(|resource| !name(resource).contains('/')).map(|resource| {
         let prefix = format!("{}/", name(resource));
-        let below = all.iter().filter_map(|other| Some((name(other).strip_prefix(&prefix)?.to_owned(), other)));
+        let part = |other: &Value| name(other).strip_prefix(&prefix).map(str::to_owned);
+        let below = all.iter().filter_map(|other| Some((part(other)?, other)));
         let below: Vec<Value> = below
             .map(|(part, other)| json!({"subresource": part, "responseKind": kind(other), "verbs": other["verbs"]}))
             .collect();
@@ -106,9 +107,16 @@ fn of_remote(remote: &Remote) -> Value {
 
 fn of_kind(kind: &Kind) -> Value {
     let version = &kind.group_version;
+    // Upstream leaves out what is the same as of the list that it stands in.
+    let response_kind = |(group, name, kind): (String, String, String)| {
+        let is_own = *group == *version.group && *name == *version.version;
+        let (group, name) = if is_own { Default::default() } else { (group, name) };
+        json!({"group": group, "version": name, "kind": kind})
+    };
+    let own = (version.group.to_string(), version.version.to_string(), kind.kind.to_string());
     let mut resource = json!({
         "resource": &*kind.plural,
-        "responseKind": {"group": &*version.group, "version": &*version.version, "kind": &*kind.kind},
+        "responseKind": response_kind(own),
         "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": &*kind.singular,
         "verbs": names(&kind.verbs),
@@ -127,9 +135,9 @@ fn of_kind(kind: &Kind) -> Value {
         subresources
             .into_iter()
             .map(|subresource| {
-                let (group, version, response) = response_kind(kind, subresource);
+                let response = response_kind(discovery::response_kind(kind, subresource));
                 json!({"subresource": subresource.name(), "verbs": subresource.verbs(),
-            "responseKind": {"group": group, "version": version, "kind": response}})
+                    "responseKind": response})
             })
             .collect(),
     );

@@ -86,7 +86,10 @@ fn of_kind(kind: &Kind) -> Vec<Value> {
     if !kind.categories.is_empty() {
         resource.insert("categories".into(), names(&kind.categories));
     }
-    resource.insert("storageVersionHash".into(), storage_version_hash(kind).into());
+    // What is not kept has no version that it is kept in.
+    if kind.derived.is_none() && kind.verbs.iter().any(|verb| &**verb == "get") {
+        resource.insert("storageVersionHash".into(), storage_version_hash(kind).into());
+    }
     let mut resources = vec![Value::Object(resource)];
     resources.extend(kind.subresources.iter().map(|subresource| of_subresource(kind, *subresource)));
     resources

@@ -80,3 +80,61 @@ async fn openapi_is_published_and_may_be_kept() {
     let media_type = protobuf.headers["content-type"].to_str().unwrap();
     assert_eq!(media_type, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
 }
+
+/// Every line of the published documents, in both forms of discovery; and nothing else in their groups.
+#[tokio::test]
+async fn each_list_is_the_real_one() {
+    let server = Server::start().await;
+    let wanted = include_str!("../../fixtures/discovery.tsv");
+    let mut versions: Vec<&str> = Vec::new();
+    for line in wanted.lines().filter(|line| !line.starts_with('#')) {
+        let version = line.split('\t').next().unwrap();
+        if !versions.contains(&version) {
+            versions.push(version);
+        }
+    }
+    for version in versions {
+        let path = if version == "v1" { "/api/v1".to_owned() } else { format!("/apis/{version}") };
+        let list = server.get(&path).await;
+        let found: Vec<String> = list["resources"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|resource| described(version, resource))
+            .collect();
+        let of_version = |line: &&str| line.split('\t').next() == Some(version);
+        let wanted: Vec<&str> = wanted.lines().filter(of_version).collect();
+        assert_eq!(found, wanted);
+    }
+}
+
+/// A resource of a legacy list as a line of the fixture.
+fn described(version: &str, resource: &Value) -> String {
+    let text = |field: &str| resource[field].as_str().unwrap_or_default().to_owned();
+    let list = |field: &str| -> String {
+        let items = resource[field].as_array().cloned().unwrap_or_default();
+        items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")
+    };
+    let kind = match text("version").as_str() {
+        "" => text("kind"),
+        version => format!("{}/{version}/{}", text("group"), text("kind")),
+    };
+    let scope = if resource["namespaced"] == true { "ns" } else { "cluster" };
+    let verbs = match list("verbs").as_str() {
+        "create,delete,deletecollection,get,list,patch,update,watch" => "all".to_owned(),
+        verbs => verbs.to_owned(),
+    };
+    let hash = resource["storageVersionHash"].as_str().unwrap_or("-").to_owned();
+    let columns = [
+        version.to_owned(),
+        text("name"),
+        kind,
+        scope.to_owned(),
+        text("singularName"),
+        list("shortNames"),
+        list("categories"),
+        verbs,
+        hash,
+    ];
+    columns.join("\t")
+}

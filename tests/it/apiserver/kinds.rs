@@ -124,8 +124,15 @@ impl<'a> Walk<'a> {
 
     async fn write(&self, created: &Value) {
         let mut changed = created.clone();
-        changed["metadata"]["labels"]["put"] = "yes".into();
-        let put = self.ok(&format!("PUT {}", self.path()), &changed, &[200]).await;
+        let put = loop {
+            changed["metadata"]["labels"]["put"] = "yes".into();
+            let put = self.ok(&format!("PUT {}", self.path()), &changed, &[200, 409]).await;
+            if put["kind"] != "Status" {
+                break put;
+            }
+            // Of an APIService the server itself writes whether its server is there.
+            changed = self.ok(&format!("GET {}", self.path()), &Value::Null, &[200]).await;
+        };
         assert_eq!(put["metadata"]["labels"]["put"], "yes", "{:?}", self.kind);
         for (at, media_type) in ["merge-patch+json", "strategic-merge-patch+json"].iter().enumerate() {
             let body = json!({"metadata": {"labels": {"patched": at.to_string()}}}).to_string();
@@ -139,7 +146,7 @@ impl<'a> Walk<'a> {
         if self.kind.has(Subresource::Status) {
             let path = format!("{}/status", self.path());
             let read = self.ok(&format!("GET {path}"), &Value::Null, &[200]).await;
-            self.ok(&format!("PUT {path}"), &read, &[200]).await;
+            self.ok(&format!("PUT {path}"), &read, &[200, 409]).await;
         }
         if self.kind.has(Subresource::Scale) {
             let path = format!("{}/scale", self.path());

@@ -1,5 +1,5 @@
-//! What of a pod may change through `ephemeralcontainers` and `resize` (`ValidatePodEphemeralContainersUpdate`,
-//! `ValidatePodResize`).
+//! What of a pod may change through `ephemeralcontainers` and `resize`
+//! (`ValidatePodEphemeralContainersUpdate`, `ValidatePodResize`).
 
 use serde_json::Value;
 
