@@ -131,7 +131,6 @@ impl Cluster {
         if let Some(listen) = config.listen {
             let client_authorities = config.authentication.client_authorities(authority.certificate_pem())?;
             cluster.listen(listen, &authority, client_authorities).await?;
-            cluster.listen(listen, &authority).await?;
             if let Some(address) = cluster.address().and_then(server::advertised) {
                 api_endpoints::publish(&cluster.client(), address).await?;
             }

@@ -8,8 +8,8 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::flags::admission::AdmissionFlags;
-use super::flags::authentication::AuthenticationFlags;
 use super::flags::api::ApiFlags;
+use super::flags::authentication::AuthenticationFlags;
 use super::{Failure, detach, kubeconfig, progress, say, state};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, Config, Listen};

@@ -4,10 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::apimachinery::feature_gates::FeatureGates;
-use crate::apiserver::admission::AdmissionConfig;
-use crate::apiserver::authentication::AuthenticationConfig;
 use crate::apis::runtime_config::RuntimeConfig;
 use crate::apiserver::admission::AdmissionConfig;
+use crate::apiserver::authentication::AuthenticationConfig;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::pki::Identity;

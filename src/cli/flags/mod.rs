@@ -2,5 +2,5 @@
 //! which makes the configuration of its room.
 
 pub mod admission;
-pub mod authentication;
 pub mod api;
+pub mod authentication;
