@@ -13,6 +13,8 @@ pub mod strategy;
 pub mod table;
 
 pub mod print;
+pub mod quota;
+pub mod resources;
 pub mod tree;
 pub mod validation;
 

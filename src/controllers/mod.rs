@@ -36,6 +36,11 @@ mod service_account_tokens;
 mod garbage_collector;
 mod pod_garbage_collector;
 
+mod resource_quota;
+
+mod pv_protection;
+mod pvc_protection;
+
 mod node_lifecycle;
 mod taint_eviction;
 
@@ -95,5 +100,8 @@ pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
     spawn(ctx, node_lifecycle::NodeLifecycleController::new(ctx, config.node_monitor_grace_period));
     spawn(ctx, taint_eviction::TaintEvictionController::new(ctx));
     spawn(ctx, pod_garbage_collector::PodGarbageCollector::new(ctx, config.terminated_pod_threshold));
+    spawn(ctx, pvc_protection::PvcProtectionController::new(ctx));
+    spawn(ctx, pv_protection::PvProtectionController::new(ctx));
+    resource_quota::spawn(ctx, config.scheme.clone());
     garbage_collector::spawn(ctx, config.scheme.clone());
 }

@@ -3,18 +3,46 @@
 //!
 //! In comes what is to be done to which object; plugins change it (`admit`), then, when nothing changes it
 //! any more, look at it once again (`validate`, called by the registry last before the write). One file per
-//! plugin. It reads other objects through the registry and never writes.
+//! plugin. It reads other objects through the registry. Only two plugins write: NamespaceAutoProvision, and
+//! ResourceQuota, which counts what it admits.
 
 pub mod config;
 pub mod plugins;
 
+mod lister;
+mod tolerations;
+
+mod namespace_auto_provision;
+mod namespace_exists;
 mod namespace_lifecycle;
 
+mod limit_ranger;
+mod pod_security;
+mod resource_quota;
 mod service_account;
-mod taint_nodes_by_condition;
 
 mod default_toleration_seconds;
+mod extended_resource_toleration;
+mod limit_pod_hard_anti_affinity_topology;
+mod pod_node_selector;
+mod pod_toleration_restriction;
+mod pod_topology_labels;
 mod priority;
+mod runtime_class;
+
+mod always_pull_images;
+mod event_rate_limit;
+mod owner_references_permission_enforcement;
+mod taint_nodes_by_condition;
+
+mod default_storage_class;
+mod persistent_volume_claim_resize;
+mod storage_object_in_use_protection;
+
+mod default_ingress_class;
+mod deny_service_external_ips;
+
+mod always;
 
 use std::sync::Arc;
 
@@ -61,6 +89,16 @@ pub struct Attributes<'a> {
     pub namespace: &'a str,
     /// Empty where it is generated, and for a collection.
     pub name: &'a str,
+}
+
+impl Attributes<'_> {
+    /// Whether an object of a resource is created or updated, and not a part of it.
+    fn writes(&self, group: &str, plural: &str) -> bool {
+        matches!(self.operation, Operation::Create | Operation::Update)
+            && self.subresource.is_empty()
+            && &*self.kind.plural == plural
+            && &*self.kind.group_version.group == group
+    }
 }
 
 /// One admission plugin. Both methods admit by default; trees are without `apiVersion` and `kind`.

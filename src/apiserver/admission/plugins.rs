@@ -1,10 +1,32 @@
 //! The list of all admission plugins, in the order in which they are asked
 //! (`pkg/kubeapiserver/options.AllOrderedPlugins`), and which of them are on by default.
 
-use super::{
-    Initializer, Plugin, default_toleration_seconds, namespace_lifecycle, priority, service_account,
-    taint_nodes_by_condition,
-};
+use super::always::{AlwaysAdmit, AlwaysDeny};
+use super::always_pull_images::AlwaysPullImages;
+use super::default_ingress_class::DefaultIngressClass;
+use super::default_storage_class::DefaultStorageClass;
+use super::default_toleration_seconds::DefaultTolerationSeconds;
+use super::deny_service_external_ips::DenyServiceExternalIps;
+use super::event_rate_limit::EventRateLimit;
+use super::extended_resource_toleration::ExtendedResourceToleration;
+use super::limit_pod_hard_anti_affinity_topology::LimitPodHardAntiAffinityTopology;
+use super::limit_ranger::LimitRanger;
+use super::namespace_auto_provision::NamespaceAutoProvision;
+use super::namespace_exists::NamespaceExists;
+use super::namespace_lifecycle::NamespaceLifecycle;
+use super::owner_references_permission_enforcement::OwnerReferencesPermissionEnforcement;
+use super::persistent_volume_claim_resize::PersistentVolumeClaimResize;
+use super::pod_node_selector::PodNodeSelector;
+use super::pod_security::PodSecurity;
+use super::pod_toleration_restriction::PodTolerationRestriction;
+use super::pod_topology_labels::PodTopologyLabels;
+use super::priority::Priority;
+use super::resource_quota::ResourceQuota;
+use super::runtime_class::RuntimeClass;
+use super::service_account::ServiceAccount;
+use super::storage_object_in_use_protection::StorageObjectInUseProtection;
+use super::taint_nodes_by_condition::TaintNodesByCondition;
+use super::{Initializer, Plugin};
 
 /// Makes a plugin, or says what is wrong with its configuration.
 pub type Make = fn(&Initializer) -> Result<Box<dyn Plugin>, String>;
@@ -23,6 +45,10 @@ const fn on(name: &'static str, make: Make) -> Entry {
     Entry { name, on_by_default: true, make: Some(make) }
 }
 
+const fn off(name: &'static str, make: Make) -> Entry {
+    Entry { name, on_by_default: false, make: Some(make) }
+}
+
 /// Behind a feature gate that is off upstream, of kinds that are not served here.
 const fn gated(name: &'static str) -> Entry {
     Entry { name, on_by_default: true, make: None }
@@ -35,48 +61,48 @@ const fn named(name: &'static str, on_by_default: bool) -> Entry {
 
 /// Both phases go through the list in this order.
 pub const PLUGINS: &[Entry] = &[
-    named("AlwaysAdmit", false),
+    off("AlwaysAdmit", |_| Ok(Box::new(AlwaysAdmit))),
     // Before the plugins that want the namespace to be there.
-    named("NamespaceAutoProvision", false),
+    off("NamespaceAutoProvision", |with| Ok(Box::new(NamespaceAutoProvision::new(with)))),
     // In a namespace that is going away nothing else needs to be asked.
     on("NamespaceLifecycle", |with| {
-        Ok(Box::new(namespace_lifecycle::NamespaceLifecycle::new(with.registry, with.scheme, with.clock)))
+        Ok(Box::new(NamespaceLifecycle::new(with.registry, with.scheme, with.clock)))
     }),
-    named("NamespaceExists", false),
-    named("LimitPodHardAntiAffinityTopology", false),
-    named("LimitRanger", true),
+    off("NamespaceExists", |with| Ok(Box::new(NamespaceExists::new(with)))),
+    off("LimitPodHardAntiAffinityTopology", |_| Ok(Box::new(LimitPodHardAntiAffinityTopology))),
+    on("LimitRanger", |with| Ok(Box::new(LimitRanger::new(with)))),
     on("ServiceAccount", |with| {
         let Initializer { registry, scheme, clock, entropy, .. } = with;
-        Ok(Box::new(service_account::ServiceAccount::new(registry, scheme, clock, entropy)))
+        Ok(Box::new(ServiceAccount::new(registry, scheme, clock, entropy)))
     }),
     named("NodeRestriction", false),
-    on("TaintNodesByCondition", |_| Ok(Box::new(taint_nodes_by_condition::TaintNodesByCondition))),
-    named("AlwaysPullImages", false),
+    on("TaintNodesByCondition", |_| Ok(Box::new(TaintNodesByCondition))),
+    off("AlwaysPullImages", |_| Ok(Box::new(AlwaysPullImages))),
     named("ImagePolicyWebhook", false),
-    named("PodSecurity", true),
-    named("PodNodeSelector", false),
+    on("PodSecurity", |with| Ok(Box::new(PodSecurity::new(with)?))),
+    off("PodNodeSelector", |with| Ok(Box::new(PodNodeSelector::new(with)?))),
     // Before the tolerations: a class may come with a preemption policy.
-    on("Priority", |with| Ok(Box::new(priority::Priority::new(with.registry, with.scheme)))),
-    on("DefaultTolerationSeconds", |with| {
-        Ok(Box::new(default_toleration_seconds::DefaultTolerationSeconds::new(with.config)))
-    }),
+    on("Priority", |with| Ok(Box::new(Priority::new(with.registry, with.scheme)))),
+    on("DefaultTolerationSeconds", |with| Ok(Box::new(DefaultTolerationSeconds::new(with.config)))),
     // Behind the defaults, which it may find in conflict with the namespace's.
-    named("PodTolerationRestriction", false),
-    named("EventRateLimit", false),
-    named("ExtendedResourceToleration", false),
-    named("DefaultStorageClass", true),
-    named("StorageObjectInUseProtection", true),
+    off("PodTolerationRestriction", |with| Ok(Box::new(PodTolerationRestriction::new(with)))),
+    off("EventRateLimit", |with| Ok(Box::new(EventRateLimit::new(with)?))),
+    off("ExtendedResourceToleration", |_| Ok(Box::new(ExtendedResourceToleration))),
+    on("DefaultStorageClass", |with| Ok(Box::new(DefaultStorageClass::new(with)))),
+    on("StorageObjectInUseProtection", |_| Ok(Box::new(StorageObjectInUseProtection))),
     gated("PodGroupProtection"),
-    named("OwnerReferencesPermissionEnforcement", false),
-    named("PersistentVolumeClaimResize", true),
-    named("RuntimeClass", true),
+    off("OwnerReferencesPermissionEnforcement", |with| {
+        Ok(Box::new(OwnerReferencesPermissionEnforcement::new(with)))
+    }),
+    on("PersistentVolumeClaimResize", |with| Ok(Box::new(PersistentVolumeClaimResize::new(with)))),
+    on("RuntimeClass", |with| Ok(Box::new(RuntimeClass::new(with)))),
     named("CertificateApproval", true),
     named("CertificateSigning", true),
     gated("ClusterTrustBundleAttest"),
     named("CertificateSubjectRestriction", true),
-    named("DefaultIngressClass", true),
-    named("DenyServiceExternalIPs", false),
-    named("PodTopologyLabels", true),
+    on("DefaultIngressClass", |with| Ok(Box::new(DefaultIngressClass::new(with)))),
+    off("DenyServiceExternalIPs", |_| Ok(Box::new(DenyServiceExternalIps))),
+    on("PodTopologyLabels", |with| Ok(Box::new(PodTopologyLabels::new(with)))),
     gated("PodGroupWorkloadExists"),
     gated("NodeDeclaredFeatureValidator"),
     gated("JobValidation"),
@@ -87,8 +113,8 @@ pub const PLUGINS: &[Entry] = &[
     named("ValidatingAdmissionPolicy", true),
     named("ValidatingAdmissionWebhook", true),
     // Behind all that may refuse: what it has counted is as good as written.
-    named("ResourceQuota", true),
-    named("AlwaysDeny", false),
+    on("ResourceQuota", |with| Ok(Box::new(ResourceQuota::new(with)?))),
+    off("AlwaysDeny", |_| Ok(Box::new(AlwaysDeny))),
 ];
 
 /// Whether there is a plugin of that name.

@@ -50,6 +50,8 @@ struct Shared {
     cache: RwLock<WatchCache>,
     /// The revision that the cache has reached.
     progress: AtomicU64,
+    /// The newest revision of the kind that a writer was told of.
+    acknowledged: AtomicU64,
     /// Wakes in the order in which they came whoever waits for a revision.
     progressed: Notify,
     /// Somebody may be due earlier than the timer thinks.
@@ -82,6 +84,7 @@ impl Cacher {
             watchers: Mutex::default(),
             cache: RwLock::default(),
             progress: AtomicU64::new(0),
+            acknowledged: AtomicU64::new(0),
             progressed: Notify::new(),
             due_changed: Notify::new(),
         });
@@ -96,6 +99,11 @@ impl Cacher {
     /// Its kind.
     pub fn kind(&self) -> &Arc<Kind> {
         &self.shared.kind
+    }
+
+    /// A writer was told of this revision.
+    pub fn acknowledge(&self, revision: Revision) {
+        self.shared.acknowledged.fetch_max(revision, Ordering::AcqRel);
     }
 
     /// Whether it is still being kept in step; a cache that is not is to be made anew.
@@ -115,6 +123,10 @@ impl Cacher {
                 return shared.store.get(&shared.kind, key);
             }
             At::Any if shared.read().revision() == 0 => return shared.store.get(&shared.kind, key),
+            // A writer that was answered may ask for what it wrote.
+            At::Any if !shared.has_reached(shared.acknowledged.load(Ordering::Acquire)) => {
+                return shared.store.get(&shared.kind, key);
+            }
             At::Newest | At::Any => (),
             At::NotOlderThan(revision) | At::Exact(revision) => shared.wait_until_fresh(revision).await?,
         }
@@ -242,7 +254,7 @@ impl Shared {
     async fn state(&self, at: At) -> Result<(Snapshot, Revision), Status> {
         let least = match at {
             At::Newest => self.store.kv().revision(),
-            At::Any => 1,
+            At::Any => self.acknowledged.load(Ordering::Acquire).max(1),
             At::NotOlderThan(revision) | At::Exact(revision) => revision,
         };
         self.wait_until_fresh(least).await?;

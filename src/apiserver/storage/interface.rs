@@ -115,7 +115,9 @@ impl Storage {
         new: &Value,
         cause: Option<u64>,
     ) -> Result<Written, Status> {
-        self.0.store.put(kind, key, expected, new, cause).await
+        let written = self.0.store.put(kind, key, expected, new, cause).await?;
+        self.acknowledge(kind, &written);
+        Ok(written)
     }
 
     /// Removes an object if it is at the revision `expected`; `cause` as in [`Storage::put`].
@@ -129,7 +131,18 @@ impl Storage {
         expected: Revision,
         cause: Option<u64>,
     ) -> Result<Written, Status> {
-        self.0.store.delete(kind, key, expected, cause).await
+        let written = self.0.store.delete(kind, key, expected, cause).await?;
+        self.acknowledge(kind, &written);
+        Ok(written)
+    }
+
+    /// From here on a read of any state has seen this write: who has an answer may act on it.
+    fn acknowledge(&self, kind: &Kind, written: &Written) {
+        if let Written::Committed(object) = written
+            && let Some(cacher) = self.lock().get(&kind.storage_prefix())
+        {
+            cacher.acknowledge(object.metadata.resource_version);
+        }
     }
 
     /// Drops the watch cache of a kind that is no longer served; its watches end.

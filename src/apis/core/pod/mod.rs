@@ -2,7 +2,7 @@
 
 pub mod defaults;
 mod printer;
-mod qos;
+pub mod qos;
 pub mod strategy;
 pub mod validation;
 

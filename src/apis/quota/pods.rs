@@ -1,0 +1,130 @@
+//! What pods use (`pkg/quota/v1/evaluator/core/pods.go`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::apimachinery::quantity::{Format, Quantity};
+use crate::apimachinery::time::{Time, parse};
+use crate::apis::resources::{Amounts, amounts, pod_limits, pod_requests};
+use crate::apis::tree::{at, is_set, items, number, text};
+use crate::apis::validation::resources::is_extended;
+
+/// What a quota may call what pods use, beside their number, huge pages and extended resources.
+const RESOURCES: [&str; 10] = [
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+    "pods",
+];
+
+/// A quota on one of these wants every container to say it. (A mistake of the first days, kept.)
+const MUST_BE_SAID: [&str; 6] =
+    ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
+
+/// Whether pods use what a quota calls `name`.
+pub fn measures(name: &str) -> bool {
+    RESOURCES.contains(&name)
+        || name.starts_with("hugepages-")
+        || name.starts_with("requests.hugepages-")
+        || name.strip_prefix("requests.").is_some_and(is_extended)
+}
+
+/// What a pod uses; nothing when it has ended, other than that it is there.
+pub fn usage(pod: &Value, now: Time) -> Amounts {
+    if has_ended(pod, now) {
+        return Amounts::new();
+    }
+    let mut usage = compute_usage(&pod_requests(pod), &pod_limits(pod));
+    usage.insert("pods".into(), Quantity::new(1, Format::DecimalSi));
+    usage
+}
+
+/// `QuotaV1Pod`, the other way round.
+fn has_ended(pod: &Value, now: Time) -> bool {
+    if matches!(text(pod, "status.phase"), "Failed" | "Succeeded") {
+        return true;
+    }
+    let deleted = parse(text(pod, "metadata.deletionTimestamp"));
+    let grace = chrono::TimeDelta::seconds(number(pod, "metadata.deletionGracePeriodSeconds"));
+    is_set(pod, "metadata.deletionGracePeriodSeconds") && deleted.is_some_and(|deleted| now > deleted + grace)
+}
+
+fn compute_usage(requests: &Amounts, limits: &Amounts) -> Amounts {
+    const COMPUTE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+    let mut usage = Amounts::new();
+    for (name, amount) in requests {
+        let is_compute = COMPUTE.contains(&name.as_str());
+        if is_compute || name.starts_with("hugepages-") {
+            usage.insert(name.clone(), amount.clone());
+        }
+        if is_compute || name.starts_with("hugepages-") || is_extended(name) {
+            usage.insert(format!("requests.{name}"), amount.clone());
+        }
+    }
+    for (name, amount) in limits.iter().filter(|(name, _)| COMPUTE.contains(&name.as_str())) {
+        usage.insert(format!("limits.{name}"), amount.clone());
+    }
+    usage
+}
+
+/// Each container says what a quota limits, unless the pod says it as a whole.
+///
+/// # Errors
+/// `must specify limits.cpu for: a,b; memory for: a`
+pub fn constraints(required: &[&str], pod: &Value) -> Result<(), String> {
+    let said = |tree: &Value| {
+        compute_usage(&amounts(tree, "resources.requests"), &amounts(tree, "resources.limits"))
+    };
+    let by_pod = said(at(pod, "spec"));
+    let needed: Vec<&str> = required
+        .iter()
+        .copied()
+        .filter(|name| MUST_BE_SAID.contains(name) && !by_pod.contains_key(*name))
+        .collect();
+    let mut missing: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let containers = items(pod, "spec.containers").iter().chain(items(pod, "spec.initContainers"));
+    for container in containers.filter(|_| !needed.is_empty()) {
+        let said = said(container);
+        for name in needed.iter().filter(|name| !said.contains_key(**name)) {
+            missing.entry(name).or_default().insert(text(container, "name"));
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let shown = |(name, containers): (&str, BTreeSet<&str>)| {
+        format!("{name} for: {}", containers.into_iter().collect::<Vec<_>>().join(","))
+    };
+    Err(format!("must specify {}", missing.into_iter().map(shown).collect::<Vec<_>>().join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn containers_must_say_what_is_limited() {
+        let pod = json!({"spec": {
+            "containers": [{"name": "b", "resources": {"requests": {"cpu": "1"}}}, {"name": "a"}],
+            "initContainers": [{"name": "i", "resources": {"limits": {"memory": "1Gi"}}}]}});
+        let cases = [
+            (vec!["pods", "requests.ephemeral-storage"], Ok(())),
+            (vec!["requests.cpu"], Err("must specify requests.cpu for: a,i".to_owned())),
+            (
+                vec!["memory", "limits.memory"],
+                Err("must specify limits.memory for: a,b; memory for: a,b,i".to_owned()),
+            ),
+        ];
+        for (required, expected) in cases {
+            assert_eq!(constraints(&required, &pod), expected);
+        }
+    }
+}

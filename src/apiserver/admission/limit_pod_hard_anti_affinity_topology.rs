@@ -1,0 +1,40 @@
+//! LimitPodHardAntiAffinityTopology: pods may keep others off a node, but not off a whole zone
+//! (`plugin/pkg/admission/antiaffinity`).
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use super::{Attributes, Plugin, forbidden};
+use crate::apimachinery::status::Status;
+use crate::apis::tree::{items, text};
+
+const HOSTNAME: &str = "kubernetes.io/hostname";
+const REQUIRED: &str = "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution";
+
+/// Refuses required anti-affinity by any other topology.
+pub struct LimitPodHardAntiAffinityTopology;
+
+impl Plugin for LimitPodHardAntiAffinityTopology {
+    fn handles(&self, attributes: &Attributes) -> bool {
+        attributes.writes("", "pods")
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes,
+        object: Option<&'a Value>,
+        _old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        let keys =
+            object.into_iter().flat_map(|pod| items(pod, REQUIRED)).map(|term| text(term, "topologyKey"));
+        let wrong = keys.into_iter().find(|key| *key != HOSTNAME);
+        let refusal = wrong.map(|key| {
+            let why = format!(
+                "affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey {key} but only key \
+                 {HOSTNAME} is allowed"
+            );
+            forbidden(attributes, object, &why)
+        });
+        Box::pin(std::future::ready(refusal.map_or(Ok(()), Err)))
+    }
+}

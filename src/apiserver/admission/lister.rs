@@ -1,0 +1,62 @@
+//! What plugins read of other objects (upstream's informers and their listers).
+
+use std::sync::Arc;
+
+use super::Initializer;
+use crate::apimachinery::object::Object;
+use crate::apimachinery::options::ListOptions;
+use crate::apimachinery::status::Status;
+use crate::apis::kind::Kind;
+use crate::apiserver::registry::Registry;
+
+/// Objects of one kind, from the watch cache; what was answered to a writer is in it.
+pub struct Lister {
+    registry: Registry,
+    kind: Option<Arc<Kind>>,
+}
+
+impl Lister {
+    /// Of a kind; one that is not served has no objects.
+    pub fn new(with: &Initializer, group: &str, version: &str, plural: &str) -> Lister {
+        Lister { registry: with.registry.clone(), kind: with.scheme.resource(group, version, plural) }
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> Option<&Arc<Kind>> {
+        self.kind.as_ref()
+    }
+
+    /// One object, if it is there.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn get(&self, namespace: &str, name: &str) -> Result<Option<Arc<Object>>, Status> {
+        let Some(kind) = &self.kind else { return Ok(None) };
+        match self.registry.get(kind, namespace, name, Some("0")).await {
+            Ok(object) => Ok(Some(object)),
+            // The cache may have been on its way.
+            Err(status) if status.is_not_found() => {
+                found(self.registry.get(kind, namespace, name, None).await)
+            }
+            Err(status) => Err(status),
+        }
+    }
+
+    /// The objects of a namespace, or all.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn list(&self, namespace: &str) -> Result<Arc<[Arc<Object>]>, Status> {
+        let Some(kind) = &self.kind else { return Ok(Arc::from([])) };
+        let options = ListOptions { resource_version: Some("0".into()), ..ListOptions::default() };
+        Ok(self.registry.list(kind, namespace, &options).await?.items)
+    }
+}
+
+fn found(answer: Result<Arc<Object>, Status>) -> Result<Option<Arc<Object>>, Status> {
+    match answer {
+        Ok(object) => Ok(Some(object)),
+        Err(status) if status.is_not_found() => Ok(None),
+        Err(status) => Err(status),
+    }
+}

@@ -1,0 +1,55 @@
+//! NamespaceAutoProvision: a namespace that is missing is made for what is created in it
+//! (`plugin/pkg/admission/namespace/autoprovision`).
+
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+
+use super::lister::Lister;
+use super::{Attributes, Initializer, Operation, Plugin};
+use crate::apimachinery::status::Status;
+use crate::apiserver::registry::Registry;
+use crate::apiserver::request::RequestContext;
+
+/// Creates namespaces.
+pub struct NamespaceAutoProvision {
+    registry: Registry,
+    namespaces: Lister,
+}
+
+impl NamespaceAutoProvision {
+    /// Reads and creates namespaces.
+    pub fn new(with: &Initializer) -> NamespaceAutoProvision {
+        let namespaces = Lister::new(with, "", "v1", "namespaces");
+        NamespaceAutoProvision { registry: with.registry.clone(), namespaces }
+    }
+
+    async fn provide(&self, name: &str) -> Result<(), Status> {
+        let Some(kind) = self.namespaces.kind() else { return Ok(()) };
+        if self.namespaces.get("", name).await?.is_some() {
+            return Ok(());
+        }
+        let mut namespace = json!({"metadata": {"name": name}});
+        (kind.defaults)(&mut namespace);
+        match self.registry.create(&RequestContext::default(), kind, "", namespace, &()).await {
+            Err(status) if !status.is_already_exists() => Err(status),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Plugin for NamespaceAutoProvision {
+    fn handles(&self, attributes: &Attributes) -> bool {
+        attributes.operation == Operation::Create
+            && !attributes.namespace.is_empty()
+            && !attributes.ctx.dry_run
+    }
+
+    fn admit<'a>(
+        &'a self,
+        attributes: &'a Attributes,
+        _object: Option<&'a mut Value>,
+        _old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(self.provide(attributes.namespace))
+    }
+}

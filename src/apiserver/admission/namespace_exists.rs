@@ -1,0 +1,41 @@
+//! NamespaceExists: nothing is done in a namespace that is not there (`plugin/pkg/admission/namespace/exists`).
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use super::lister::Lister;
+use super::{Attributes, Initializer, Operation, Plugin};
+use crate::apimachinery::gvk::GroupResource;
+use crate::apimachinery::status::Status;
+
+/// Looks up the namespace of everything, deletes too, which NamespaceLifecycle does not.
+pub struct NamespaceExists {
+    namespaces: Lister,
+}
+
+impl NamespaceExists {
+    /// Reads namespaces.
+    pub fn new(with: &Initializer) -> NamespaceExists {
+        NamespaceExists { namespaces: Lister::new(with, "", "v1", "namespaces") }
+    }
+}
+
+impl Plugin for NamespaceExists {
+    fn handles(&self, attributes: &Attributes) -> bool {
+        attributes.operation != Operation::Connect && !attributes.namespace.is_empty()
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes,
+        _object: Option<&'a Value>,
+        _old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            match self.namespaces.get("", attributes.namespace).await? {
+                Some(_) => Ok(()),
+                None => Err(Status::not_found(&GroupResource::new("", "namespaces"), attributes.namespace)),
+            }
+        })
+    }
+}

@@ -1,0 +1,176 @@
+//! PodSecurity: pods keep to the standard that their namespace's labels name
+//! (`plugin/pkg/admission/security/podsecurity`).
+//!
+//! Pods are refused; of workloads, whose pods would be refused later, their author is warned. A namespace
+//! whose standard becomes stricter is told which of its pods violate it.
+
+mod checks;
+mod configuration;
+mod namespace;
+mod policy;
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use super::lister::Lister;
+use super::{Attributes, Initializer, Operation, Plugin, forbidden};
+use crate::apimachinery::status::Status;
+use crate::apis::tree::{annotation, at, is_set, items, string_map, text};
+use checks::{details, evaluate};
+use configuration::Configuration;
+use policy::{Level, Policy};
+
+/// Judges pods, workloads and changes of a namespace's labels.
+pub struct PodSecurity {
+    configuration: Configuration,
+    namespaces: Lister,
+    pods: Lister,
+}
+
+impl PodSecurity {
+    /// With its configuration.
+    ///
+    /// # Errors
+    /// Levels and versions that are none.
+    pub fn new(with: &Initializer) -> Result<PodSecurity, String> {
+        Ok(PodSecurity {
+            configuration: Configuration::read(with.configuration("PodSecurity"))?,
+            namespaces: Lister::new(with, "", "v1", "namespaces"),
+            pods: Lister::new(with, "", "v1", "pods"),
+        })
+    }
+
+    fn is_exempt(&self, attributes: &Attributes) -> bool {
+        let exemptions = &self.configuration.exemptions;
+        exemptions.namespaces.iter().any(|name| name == attributes.namespace)
+            || exemptions.usernames.iter().any(|name| **name == *attributes.ctx.user.name)
+    }
+
+    fn is_exempt_pod(&self, pod: &Value) -> bool {
+        let class = text(pod, "spec.runtimeClassName");
+        !class.is_empty() && self.configuration.exemptions.runtime_classes.iter().any(|name| name == class)
+    }
+
+    /// Nothing where there is nothing to judge by.
+    async fn policy(&self, attributes: &Attributes<'_>) -> Result<Option<Policy>, Status> {
+        let Some(namespace) = self.namespaces.get("", attributes.namespace).await? else {
+            return Err(Status::failure(
+                500,
+                "InternalError",
+                format!("failed to lookup namespace {}", attributes.namespace),
+            ));
+        };
+        let labels = &namespace.metadata.labels;
+        let (policy, errors) = Policy::of(labels, &self.configuration.defaults);
+        Ok(Some(policy).filter(|policy| !policy.is_privileged() || !errors.is_empty()))
+    }
+
+    async fn validate_pod(
+        &self,
+        attributes: &Attributes<'_>,
+        pod: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        if self.is_exempt(attributes) || old.is_some_and(|old| !is_significant(pod, old)) {
+            return Ok(());
+        }
+        let Some(policy) = self.policy(attributes).await? else { return Ok(()) };
+        if self.is_exempt_pod(pod) {
+            return Ok(());
+        }
+        let found = evaluate(policy.enforce, pod);
+        if !found.is_empty() {
+            let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, details(&found));
+            return Err(forbidden(attributes, Some(pod), &why));
+        }
+        warn(attributes, &policy, pod);
+        Ok(())
+    }
+
+    async fn validate_workload(&self, attributes: &Attributes<'_>, template: &Value) -> Result<(), Status> {
+        if self.is_exempt(attributes) || template.is_null() {
+            return Ok(());
+        }
+        let Some(policy) = self.policy(attributes).await? else { return Ok(()) };
+        if policy.warn.level != Level::Privileged && !self.is_exempt_pod(template) {
+            warn(attributes, &policy, template);
+        }
+        Ok(())
+    }
+}
+
+fn warn(attributes: &Attributes<'_>, policy: &Policy, pod: &Value) {
+    let found = evaluate(policy.warn, pod);
+    if !found.is_empty() {
+        let text = format!("would violate PodSecurity \"{}\": {}", policy.warn, details(&found));
+        attributes.ctx.warn(text);
+    }
+}
+
+impl Plugin for PodSecurity {
+    fn handles(&self, attributes: &Attributes) -> bool {
+        let is_write = matches!(attributes.operation, Operation::Create | Operation::Update);
+        let is_pod = is_core(attributes, "pods");
+        let is_spec = matches!(attributes.subresource, "" | "ephemeralcontainers" | "resize");
+        let is_other = is_core(attributes, "namespaces") || template_path(attributes).is_some();
+        is_write && (is_pod && is_spec || is_other && attributes.subresource.is_empty())
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes,
+        object: Option<&'a Value>,
+        old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            let Some(object) = object else { return Ok(()) };
+            if is_core(attributes, "pods") {
+                return self.validate_pod(attributes, object, old).await;
+            }
+            match template_path(attributes) {
+                Some(path) => self.validate_workload(attributes, at(object, path)).await,
+                None => self.validate_namespace(attributes, object, old).await,
+            }
+        })
+    }
+}
+
+fn is_core(attributes: &Attributes, plural: &str) -> bool {
+    attributes.kind.group_version.group.is_empty() && &*attributes.kind.plural == plural
+}
+
+/// Where a workload has its pod.
+fn template_path(attributes: &Attributes) -> Option<&'static str> {
+    match (&*attributes.kind.group_version.group, &*attributes.kind.plural) {
+        ("", "podtemplates") => Some("template"),
+        ("", "replicationcontrollers")
+        | ("apps", "replicasets" | "deployments" | "statefulsets" | "daemonsets")
+        | ("batch", "jobs") => Some("spec.template"),
+        ("batch", "cronjobs") => Some("spec.jobTemplate.spec.template"),
+        _ => None,
+    }
+}
+
+/// Whether an update changes what is judged: images, seccomp annotations, containers that are new.
+fn is_significant(new: &Value, old: &Value) -> bool {
+    const POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+    let profile = |pod: &Value, name: &str| {
+        annotation(pod, &format!("container.seccomp.security.alpha.kubernetes.io/{name}")).to_owned()
+    };
+    let lists = ["spec.initContainers", "spec.containers", "spec.ephemeralContainers"];
+    let changed = lists.iter().any(|list| {
+        let before = items(old, list);
+        items(new, list).iter().any(|container| {
+            let name = text(container, "name");
+            let found = before.iter().find(|old| text(old, "name") == name);
+            found.is_none_or(|found| found["image"] != container["image"])
+                || profile(new, name) != profile(old, name)
+        })
+    });
+    changed || annotation(new, POD) != annotation(old, POD) || is_set(new, "spec") != is_set(old, "spec")
+}
+
+/// The labels of a tree.
+fn labels(tree: &Value) -> std::collections::BTreeMap<String, String> {
+    string_map(tree, "metadata.labels")
+}

@@ -1,0 +1,79 @@
+//! The claim protection controller (`pkg/controller/volume/pvcprotection`): a claim that pods use stays until
+//! they are gone.
+
+use serde_json::Value;
+
+use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+use super::pv_protection::keep_finalizer;
+use crate::apimachinery::labels::Selector;
+use crate::apimachinery::object::{Object, object_key, split_key};
+use crate::apimachinery::status::Status;
+use crate::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
+use crate::apis::core::pod::PODS;
+use crate::apis::tree::{is_set, items, text};
+use crate::client_go::ComponentContext;
+use crate::client_go::lister::Lister;
+
+const FINALIZER: &str = "kubernetes.io/pvc-protection";
+
+/// Holds claims by a finalizer.
+pub struct PvcProtectionController {
+    claims: Lister,
+    pods: Lister,
+}
+
+impl PvcProtectionController {
+    /// With its informers.
+    pub fn new(ctx: &ComponentContext) -> PvcProtectionController {
+        let claims = ctx.informers.informer(&PERSISTENT_VOLUME_CLAIMS).lister();
+        PvcProtectionController { claims, pods: ctx.informers.informer(&PODS).lister() }
+    }
+
+    /// Only pods that have a node count: no kubelet starts one whose claim is being deleted.
+    fn is_used(&self, claim: &Object) -> bool {
+        let (namespace, name) = (&claim.metadata.namespace, &claim.metadata.name);
+        let pods = self.pods.list(namespace, &Selector::everything());
+        pods.iter().any(|pod| {
+            let tree = pod.to_value();
+            !text(&tree, "spec.nodeName").is_empty() && claims_of(&tree).any(|claim| claim == *name)
+        })
+    }
+}
+
+impl Controller for PvcProtectionController {
+    const NAME: &'static str = "PVC protection";
+    const EVENT_SOURCE: &'static str = "pvc-protection-controller";
+    const WORKERS: usize = 1;
+
+    fn watches(&self) -> Watches {
+        let claims = self.claims.clone();
+        Watches::of(&PERSISTENT_VOLUME_CLAIMS).maps(&PODS, move |change: &Change<'_>, enqueue: &Enqueue| {
+            if !matches!(change, Change::Deleted(_)) || claims.all().is_empty() {
+                return;
+            }
+            let pod = change.object();
+            for claim in claims_of(&pod.to_value()) {
+                enqueue.now(object_key(&pod.metadata.namespace, &claim));
+            }
+        })
+    }
+
+    async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
+        let (namespace, name) = split_key(key);
+        let Some(claim) = self.claims.get(namespace, name) else { return Ok(Action::Done) };
+        let must_stay = !claim.is_deleting() || self.is_used(&claim);
+        keep_finalizer(ctx, &PERSISTENT_VOLUME_CLAIMS, &claim, FINALIZER, must_stay).await
+    }
+}
+
+/// The claims that a pod names, and those that were made for it.
+fn claims_of(pod: &Value) -> impl Iterator<Item = String> + '_ {
+    let name = text(pod, "metadata.name");
+    items(pod, "spec.volumes").iter().filter_map(move |volume| {
+        if is_set(volume, "ephemeral") {
+            return Some(format!("{name}-{}", text(volume, "name")));
+        }
+        let claim = text(volume, "persistentVolumeClaim.claimName");
+        (!claim.is_empty()).then(|| claim.to_owned())
+    })
+}

@@ -1,0 +1,226 @@
+//! The quota controller (`pkg/controller/resourcequota`): counts again what is used.
+//!
+//! Admission charges; this gives back. It looks when a quota changes, when something that a quota counts is
+//! deleted or uses less, and every few minutes. Kinds are watched from when a quota first counts them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::controller::{self, Action, Change, Controller, Enqueue, Key, Reconcile, Running, Watches};
+use crate::apimachinery::gvk::GroupResource;
+use crate::apimachinery::labels::Selector;
+use crate::apimachinery::object::{Object, split_key};
+use crate::apimachinery::options::ListOptions;
+use crate::apimachinery::quantity::Quantity;
+use crate::apimachinery::status::Status;
+use crate::apis::core::resource_quota::RESOURCE_QUOTAS;
+use crate::apis::kind::Kind;
+use crate::apis::quota::{Evaluator, frees, measured_resource, scopes_of, to_value};
+use crate::apis::resources::{Amounts, add, amounts};
+use crate::apis::scheme::Scheme;
+use crate::client_go::ComponentContext;
+use crate::client_go::lister::Lister;
+
+/// Upstream's `--resource-quota-sync-period`.
+const SYNC_PERIOD: Duration = Duration::from_secs(5 * 60);
+/// What was charged may be on its way into the store: for so long nothing is given back.
+const IN_FLIGHT: Duration = Duration::from_millis(50);
+/// When a kind that a quota counts is looked for again.
+const UNKNOWN_KIND: Duration = Duration::from_secs(5);
+
+/// Starts it.
+pub fn spawn(ctx: &ComponentContext, scheme: Arc<Scheme>) {
+    let monitors = Arc::new(Monitors {
+        quotas: ctx.informers.informer(&RESOURCE_QUOTAS).lister(),
+        watched: Mutex::default(),
+        running: OnceLock::new(),
+    });
+    let quotas = monitors.quotas.clone();
+    let controller =
+        ResourceQuotaController { scheme, quotas, monitors: monitors.clone(), seen: Mutex::default() };
+    let running = controller::spawn(ctx, controller);
+    if monitors.running.set(running).is_err() {
+        unreachable!("it was made a moment ago");
+    }
+}
+
+struct ResourceQuotaController {
+    scheme: Arc<Scheme>,
+    quotas: Lister,
+    monitors: Arc<Monitors>,
+    /// The revision at which each quota was found to say too much. Bound: one entry for each quota.
+    seen: Mutex<BTreeMap<Key, u64>>,
+}
+
+impl Controller for ResourceQuotaController {
+    const NAME: &'static str = "resourcequota_primary";
+    const EVENT_SOURCE: &'static str = "resource-quota-controller";
+
+    fn watches(&self) -> Watches {
+        Watches::none().maps(&RESOURCE_QUOTAS, |change: &Change<'_>, enqueue: &Enqueue| {
+            let must_look = match change {
+                Change::Updated { old, new } => {
+                    let (old, new) = (old.to_value(), new.to_value());
+                    // Admission's own charges need no second look.
+                    old["spec"] != new["spec"] || old["status"]["hard"] != new["status"]["hard"]
+                }
+                _ => true,
+            };
+            if must_look {
+                enqueue.now(change.object().key());
+            }
+        })
+    }
+
+    async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
+        let (namespace, name) = split_key(key);
+        if self.quotas.get(namespace, name).is_none() {
+            self.seen().remove(key);
+            return Ok(Action::Done);
+        }
+        let quota = match ctx.client.get(&RESOURCE_QUOTAS, namespace, name).await {
+            Err(status) if status.is_not_found() => return Ok(Action::Done),
+            other => other?,
+        };
+        let tree = quota.to_value();
+        let hard = amounts(&tree, "spec.hard");
+        let (used, missing) = self.count(ctx, namespace, &tree, &hard).await?;
+        let was = amounts(&tree, "status.used");
+        let gives_back = used.iter().any(|(name, amount)| was.get(name).is_some_and(|was| was > amount));
+        if gives_back && !self.is_settled(key, &quota) {
+            return Ok(Action::RequeueAfter(IN_FLIGHT));
+        }
+        self.seen().remove(key);
+        let is_dirty =
+            hard != amounts(&tree, "status.hard") || used != was || tree["status"]["used"].is_null();
+        if is_dirty {
+            update(ctx, &tree, &hard, &used).await?;
+        }
+        Ok(Action::RequeueAfter(if missing { UNKNOWN_KIND } else { SYNC_PERIOD }))
+    }
+}
+
+impl ResourceQuotaController {
+    /// What is used of each thing that is limited, and whether there is a kind that cannot be watched (yet).
+    async fn count(
+        &self,
+        ctx: &Reconcile,
+        namespace: &str,
+        quota: &Value,
+        hard: &Amounts,
+    ) -> Result<(Amounts, bool), Status> {
+        let resources: BTreeSet<(Arc<str>, Arc<str>)> = hard
+            .keys()
+            .map(|name| measured_resource(name))
+            .map(|resource| (resource.group, resource.resource))
+            .collect();
+        let (mut used, mut missing) = (Amounts::new(), false);
+        for (group, resource) in resources {
+            let Some(kind) = self.kind(&group, &resource) else {
+                missing = true;
+                continue;
+            };
+            missing |= !self.monitors.watch(&kind);
+            let evaluator = Evaluator::of(GroupResource::new(&group, &resource));
+            let items = ctx.client.list(&kind, namespace, &ListOptions::default()).await?.items;
+            let usage = usage_of(&evaluator, ctx, quota, hard, &items);
+            used.extend(usage);
+        }
+        Ok((used, missing))
+    }
+
+    /// The version in which a resource is stored.
+    fn kind(&self, group: &str, resource: &str) -> Option<Arc<Kind>> {
+        let is_meant = |kind: &Arc<Kind>| {
+            &*kind.group_version.group == group && &*kind.plural == resource && kind.namespaced
+        };
+        self.scheme.storage_kinds().into_iter().find(is_meant)
+    }
+
+    /// Whether a quota that says too much did so a moment ago already, unchanged: then no charge is in
+    /// flight.
+    fn is_settled(&self, key: &Key, quota: &Object) -> bool {
+        let revision = quota.metadata.resource_version;
+        self.seen().insert(key.clone(), revision) == Some(revision)
+    }
+
+    fn seen(&self) -> std::sync::MutexGuard<'_, BTreeMap<Key, u64>> {
+        self.seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+fn usage_of(
+    evaluator: &Evaluator,
+    ctx: &Reconcile,
+    quota: &Value,
+    hard: &Amounts,
+    items: &[Arc<Object>],
+) -> Amounts {
+    let scopes = scopes_of(quota);
+    let now = ctx.clock.now();
+    let names: Vec<&String> = hard.keys().filter(|name| evaluator.measures(name)).collect();
+    let mut used: Amounts = names.iter().map(|name| ((*name).clone(), Quantity::default())).collect();
+    for object in items {
+        let tree = object.to_value();
+        if scopes.iter().all(|scope| evaluator.is_in(scope, &tree)) {
+            let usage = evaluator.usage(&tree, now);
+            add(&mut used, &crate::apis::quota::mask(&usage, names.iter().copied()));
+        }
+    }
+    used
+}
+
+/// With the revision that was counted for: what is charged meanwhile makes it fail, and count again.
+async fn update(ctx: &Reconcile, quota: &Value, hard: &Amounts, used: &Amounts) -> Result<(), Status> {
+    let metadata = &quota["metadata"];
+    let (namespace, name) = (metadata["namespace"].as_str(), metadata["name"].as_str());
+    let mut new = quota.clone();
+    new["status"] = serde_json::json!({"hard": to_value(hard), "used": to_value(used)});
+    let (namespace, name) = (namespace.unwrap_or_default(), name.unwrap_or_default());
+    ctx.client.update_status(&RESOURCE_QUOTAS, namespace, name, new).await.map(drop)
+}
+
+/// The kinds that quotas count (`QuotaMonitor`).
+struct Monitors {
+    quotas: Lister,
+    /// By where they are stored. Bound: one entry for each kind.
+    watched: Mutex<BTreeSet<String>>,
+    running: OnceLock<Running>,
+}
+
+impl Monitors {
+    /// From now on a deletion of an object of `kind` makes the quotas of its namespace look; false as long as
+    /// the controller starts.
+    fn watch(&self, kind: &Arc<Kind>) -> bool {
+        let Some(running) = self.running.get() else { return false };
+        let mut watched = self.watched.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if watched.insert(kind.storage_prefix()) {
+            let (quotas, resource) = (self.quotas.clone(), kind.group_resource());
+            running.watch(kind, move |change, enqueue| replenish(&quotas, &resource, change, enqueue));
+        }
+        true
+    }
+}
+
+fn replenish(quotas: &Lister, resource: &GroupResource, change: &Change<'_>, enqueue: &Enqueue) {
+    let namespace = &change.object().metadata.namespace;
+    let quotas = quotas.list(namespace, &Selector::everything());
+    let is_freed = |change: &Change<'_>| match change {
+        Change::Added(_) => false,
+        Change::Updated { old, new } => frees(resource, &old.to_value(), &new.to_value()),
+        Change::Deleted(_) => true,
+    };
+    if quotas.is_empty() || !is_freed(change) {
+        return;
+    }
+    let evaluator = Evaluator::of(resource.clone());
+    for quota in quotas {
+        let hard = amounts(&quota.to_value(), "spec.hard");
+        if hard.keys().any(|name| evaluator.measures(name)) {
+            enqueue.now(quota.key());
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Admission plugins, each by what a client sees of it: the files beside this one hold the requests.
+
+use kubarium::apiserver::admission::AdmissionConfig;
+
+use super::*;
+
+/// Plays the steps of a file on one server. A step is `namespace`, a name with labels and annotations, made
+/// with its service account; or `request`, with `as` (a user without rights), `body`, and what is expected:
+/// `code`, `message`, `warnings`, and `has`, values at JSON pointers (null: nothing is there).
+async fn play(server: &Server, file: &str) {
+    let steps: Vec<Value> = serde_yaml::from_str(file).expect("the file is YAML");
+    for step in steps {
+        match step["namespace"].as_str() {
+            Some(name) => make_namespace(server, name, &step).await,
+            None => play_step(server, &step).await,
+        }
+    }
+}
+
+async fn make_namespace(server: &Server, name: &str, step: &Value) {
+    let metadata = json!({"name": name, "labels": step["labels"], "annotations": step["annotations"]});
+    server.create("/api/v1/namespaces", json!({"metadata": metadata})).await;
+    let account = json!({"metadata": {"name": "default"}});
+    server.create(&format!("/api/v1/namespaces/{name}/serviceaccounts"), account).await;
+}
+
+async fn play_step(server: &Server, step: &Value) {
+    let request = step["request"].as_str().expect("a step is a namespace or a request");
+    let media_type = match request.starts_with("PATCH") {
+        true => "application/merge-patch+json",
+        false => "application/json",
+    };
+    let mut headers = vec![("content-type", media_type)];
+    if let Some(user) = step["as"].as_str() {
+        headers.push(("impersonate-user", user));
+    }
+    let body = if step["body"].is_null() { String::new() } else { step["body"].to_string() };
+    let answer = server.call_with(request, &headers, body).await;
+    let default = if request.starts_with("POST") { 201 } else { 200 };
+    let (code, message) = (step["code"].as_u64().unwrap_or(default), step["message"].as_str());
+    assert_eq!(u64::from(answer.code), code, "{request}\n{}\n{}", step["body"], answer.text);
+    if let Some(message) = message {
+        assert_eq!(answer.status().2, message, "{request}\n{}", step["body"]);
+    }
+    let expected: Vec<&str> = step["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    assert_eq!(warnings(&answer), expected, "{request}\n{}", step["body"]);
+    for (pointer, value) in step["has"].as_object().into_iter().flatten() {
+        let found = answer.json().pointer(pointer).cloned().unwrap_or_default();
+        assert_eq!(found, *value, "{pointer} after {request}\n{}", answer.text);
+    }
+}
+
+/// The texts of the `Warning` headers.
+fn warnings(answer: &Answer) -> Vec<String> {
+    let headers = answer.headers.get_all("warning").iter().filter_map(|header| header.to_str().ok());
+    let text = |header: &str| {
+        let quoted = header.strip_prefix("299 - \"")?.strip_suffix('"')?;
+        Some(quoted.replace("\\\"", "\"").replace("\\\\", "\\"))
+    };
+    headers.filter_map(text).collect()
+}
+
+#[tokio::test]
+async fn plugins_that_are_on_by_default() {
+    play(&Server::start().await, include_str!("default_on.yaml")).await;
+}
+
+#[tokio::test]
+async fn pods_are_kept_secure() {
+    play(&Server::start().await, include_str!("pod_security.yaml")).await;
+}
+
+#[tokio::test]
+async fn plugins_that_are_off_by_default() {
+    let names = [
+        "NamespaceAutoProvision",
+        "NamespaceExists",
+        "LimitPodHardAntiAffinityTopology",
+        "AlwaysPullImages",
+        "PodNodeSelector",
+        "PodTolerationRestriction",
+        "EventRateLimit",
+        "ExtendedResourceToleration",
+        "OwnerReferencesPermissionEnforcement",
+        "DenyServiceExternalIPs",
+    ];
+    let mut admission = AdmissionConfig { enable: names.map(String::from).into(), ..Default::default() };
+    admission.read_plugins(include_str!("configuration.yaml"), |path| Err(path.into())).unwrap();
+    let server = Server::start_with(|config| config.admission = admission).await;
+    play(&server, include_str!("default_off.yaml")).await;
+}
+
+#[tokio::test]
+async fn a_plugin_that_is_disabled_says_nothing() {
+    let disable = vec!["NamespaceLifecycle".to_owned(), "DefaultTolerationSeconds".into()];
+    let admission = AdmissionConfig { disable, ..Default::default() };
+    let server = Server::start_with(|config| config.admission = admission).await;
+    server.create("/api/v1/namespaces/nowhere/configmaps", json!({"metadata": {"name": "a"}})).await;
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let pod = server.create("/api/v1/namespaces/default/pods", pod).await;
+    assert_eq!(pod["spec"]["tolerations"], Value::Null);
+}
+
+#[tokio::test]
+async fn always_deny_denies() {
+    let admission = AdmissionConfig { enable: vec!["AlwaysDeny".into()], ..Default::default() };
+    let server = Server::bare_with(|config| config.admission = admission);
+    let answer = server.call("POST /api/v1/namespaces", &json!({"metadata": {"name": "a"}})).await;
+    let text = "namespaces \"a\" is forbidden: admission control is denying all modifications";
+    assert_eq!(answer.status(), (403, "Forbidden".into(), text.into()));
+}
+
+/// What 64 clients ask for at once is never more than the quota has; a dry run takes nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quotas_are_never_overshot() {
+    let server = Arc::new(Server::start().await);
+    let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": "10"}}});
+    let quotas = "/api/v1/namespaces/default/resourcequotas";
+    server.create(quotas, quota).await;
+    let status = json!({"status": {"hard": {"configmaps": "10"}, "used": {"configmaps": "0"}}});
+    let status = server.patch(&format!("{quotas}/q/status"), "application/merge-patch+json", &status.to_string());
+    assert_eq!(status.await.code, 200);
+    let path = "POST /api/v1/namespaces/default/configmaps";
+    let dry_run = server.call(&format!("{path}?dryRun=All"), &json!({"metadata": {"name": "dry"}})).await;
+    assert_eq!(dry_run.code, 201);
+    let creates = (0..64).map(|number| {
+        let server = server.clone();
+        let body = json!({"metadata": {"name": format!("c-{number}")}});
+        tokio::spawn(async move { server.call(path, &body).await.status() })
+    });
+    let answers = futures::future::join_all(creates).await;
+    let codes: Vec<u16> = answers.iter().map(|answer| answer.as_ref().unwrap().0).collect();
+    assert_eq!(codes.iter().filter(|code| **code == 201).count(), 10, "{codes:?}");
+    assert_eq!(codes.iter().filter(|code| **code == 403).count(), 54, "{codes:?}");
+    let refused = answers.iter().map(|answer| &answer.as_ref().unwrap().2).find(|text| !text.is_empty());
+    let words = "is forbidden: exceeded quota: q, requested: configmaps=1, used: configmaps=10, limited: \
+                 configmaps=10";
+    assert!(refused.unwrap().ends_with(words), "{refused:?}");
+    let list = server.get("/api/v1/namespaces/default/configmaps").await;
+    assert_eq!(list["items"].as_array().unwrap().len(), 10);
+    assert_eq!(server.get(&format!("{quotas}/q")).await["status"]["used"]["configmaps"], "10");
+}
