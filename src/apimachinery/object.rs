@@ -116,6 +116,22 @@ impl Object {
         Object { metadata, fields: self.fields.clone(), body, view: OnceLock::new() }
     }
 
+    /// Whether it waits for initializers. Looked for in the bytes: hardly any cluster has them.
+    pub fn is_uninitialized(&self) -> bool {
+        const NAME: &[u8] = b"\"initializers\":";
+        #[derive(Deserialize)]
+        struct Head {
+            metadata: Metadata,
+        }
+        #[derive(Deserialize)]
+        struct Metadata {
+            initializers: Option<serde::de::IgnoredAny>,
+        }
+        let head = || serde_json::from_slice::<Head>(&self.body);
+        self.body.windows(NAME.len()).any(|window| window == NAME)
+            && head().is_ok_and(|head| head.metadata.initializers.is_some())
+    }
+
     /// The canonical bytes: an object without `apiVersion` and `kind`.
     pub fn body(&self) -> &Bytes {
         &self.body

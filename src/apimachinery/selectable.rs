@@ -12,12 +12,14 @@ pub struct Predicate {
     pub labels: Selector,
     /// On the kind's selectable fields.
     pub fields: FieldSelector,
+    /// Nothing that waits for initializers (a feature of old, behind a gate).
+    pub only_initialized: bool,
 }
 
 impl Predicate {
     /// Whether it matches everything.
     pub fn is_everything(&self) -> bool {
-        self.labels.is_everything() && self.fields.is_everything()
+        self.labels.is_everything() && self.fields.is_everything() && !self.only_initialized
     }
 
     /// Whether `object` matches; `field_names` are its kind's selectable fields, in the order of
@@ -32,6 +34,8 @@ impl Predicate {
                 object.fields.get(at).map(String::as_str)
             }
         };
-        self.labels.matches(&metadata.labels) && self.fields.matches(value_of)
+        self.labels.matches(&metadata.labels)
+            && self.fields.matches(value_of)
+            && !(self.only_initialized && object.is_uninitialized())
     }
 }

@@ -12,6 +12,7 @@ pub mod scheme;
 pub mod strategy;
 pub mod table;
 
+pub mod historical;
 pub mod print;
 pub mod quota;
 pub mod resources;

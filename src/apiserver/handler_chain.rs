@@ -26,8 +26,10 @@ use super::flow_record::{record_authenticated, record_authorized, record_request
 use super::metrics::Metrics;
 use super::request::RequestInfo;
 use super::webhook::ServiceResolver;
+use crate::apimachinery::feature_gates::INITIALIZERS;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, ApiService};
+use crate::apis::historical::INITIALIZER_CONFIGURATIONS;
 
 /// The apiserver of one cluster.
 pub struct Apiserver;
@@ -45,6 +47,10 @@ impl Apiserver {
         let authorizers = Arc::new(Authorizers::new(Rbac::start(&registry, &scheme, &clock)));
         let in_flight = Arc::new(InFlight::new(MAX_REQUESTS, MAX_MUTATING_REQUESTS));
         let metrics = Arc::new(Metrics::new(clock.clone()));
+        let initializers = config.feature_gates.enabled(INITIALIZERS);
+        if initializers {
+            scheme.register(Arc::clone(&INITIALIZER_CONFIGURATIONS));
+        }
         let admission = Admission::new(&admission::Initializer {
             registry: &registry,
             scheme: &scheme,
@@ -52,6 +58,7 @@ impl Apiserver {
             entropy: &entropy,
             authorizer: Arc::new(AskAuthorizers(authorizers.clone())),
             config: &config.admission,
+            gates: &config.feature_gates,
         });
         let endpoints = Arc::new(Endpoints {
             aggregator: Aggregator::new(
@@ -73,6 +80,7 @@ impl Apiserver {
             flow: config.flow.clone(),
             metrics: metrics.clone(),
             health: config.health,
+            initializers,
             openapi: Default::default(),
         });
         let chain = ServiceBuilder::new()

@@ -358,6 +358,7 @@ mod tests {
         let predicate = Predicate {
             labels: Selector::parse("a in (b,c)").unwrap(),
             fields: FieldSelector::equal("spec.nodeName", "n"),
+            ..Predicate::default()
         };
         let options = ListOptions { predicate, resource_version: Some("7".into()), ..ListOptions::default() };
         let text = "?watch=true&labelSelector=a%20in%20%28b%2Cc%29&fieldSelector=spec%2EnodeName%3Dn&resourceVersion=7";

@@ -1,4 +1,5 @@
-//! DenyServiceExternalIPs: no new `externalIPs` on services (`plugin/pkg/admission/network/denyserviceexternalips`).
+//! DenyServiceExternalIPs: no new `externalIPs` on services
+//! (`plugin/pkg/admission/network/denyserviceexternalips`).
 
 use futures::future::BoxFuture;
 use serde_json::Value;

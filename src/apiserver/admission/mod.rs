@@ -23,6 +23,7 @@ mod service_account;
 
 mod default_toleration_seconds;
 mod extended_resource_toleration;
+mod initial_resources;
 mod limit_pod_hard_anti_affinity_topology;
 mod pod_node_selector;
 mod pod_toleration_restriction;
@@ -32,6 +33,7 @@ mod runtime_class;
 
 mod always_pull_images;
 mod event_rate_limit;
+mod initializers;
 mod owner_references_permission_enforcement;
 mod taint_nodes_by_condition;
 
@@ -49,6 +51,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
+use crate::apimachinery::feature_gates::FeatureGates;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
 use crate::apis::kind::Kind;
@@ -59,7 +62,7 @@ use crate::clock::Clock;
 use crate::entropy::Entropy;
 
 pub use config::AdmissionConfig;
-use plugins::PLUGINS;
+use plugins::{Entry, PLUGINS};
 
 /// `admission.Operation`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +159,8 @@ pub struct Initializer<'a> {
     pub authorizer: Arc<dyn Authorizer>,
     /// Flags and file.
     pub config: &'a AdmissionConfig,
+    /// Which features are on.
+    pub gates: &'a FeatureGates,
 }
 
 impl Initializer<'_> {
@@ -180,7 +185,9 @@ impl Admission {
             return Err(errors.join("; "));
         }
         let mut plugins = Vec::new();
-        for entry in PLUGINS.iter().filter(|entry| with.config.is_enabled(entry.name)) {
+        let has_gate = |entry: &&Entry| entry.gate.is_none_or(|gate| with.gates.enabled(gate));
+        let enabled = PLUGINS.iter().filter(|entry| with.config.is_enabled(entry.name));
+        for entry in enabled.filter(has_gate) {
             if let Some(make) = entry.make {
                 let failed = |error| format!("couldn't init admission plugin {:?}: {error}", entry.name);
                 plugins.push(make(with).map_err(failed)?);

@@ -1,4 +1,5 @@
-//! NamespaceExists: nothing is done in a namespace that is not there (`plugin/pkg/admission/namespace/exists`).
+//! NamespaceExists: nothing is done in a namespace that is not there
+//! (`plugin/pkg/admission/namespace/exists`).
 
 use futures::future::BoxFuture;
 use serde_json::Value;

@@ -9,6 +9,8 @@ use super::default_toleration_seconds::DefaultTolerationSeconds;
 use super::deny_service_external_ips::DenyServiceExternalIps;
 use super::event_rate_limit::EventRateLimit;
 use super::extended_resource_toleration::ExtendedResourceToleration;
+use super::initial_resources::InitialResources;
+use super::initializers::Initializers;
 use super::limit_pod_hard_anti_affinity_topology::LimitPodHardAntiAffinityTopology;
 use super::limit_ranger::LimitRanger;
 use super::namespace_auto_provision::NamespaceAutoProvision;
@@ -27,6 +29,7 @@ use super::service_account::ServiceAccount;
 use super::storage_object_in_use_protection::StorageObjectInUseProtection;
 use super::taint_nodes_by_condition::TaintNodesByCondition;
 use super::{Initializer, Plugin};
+use crate::apimachinery::feature_gates::INITIALIZERS;
 
 /// Makes a plugin, or says what is wrong with its configuration.
 pub type Make = fn(&Initializer) -> Result<Box<dyn Plugin>, String>;
@@ -37,26 +40,28 @@ pub struct Entry {
     pub name: &'static str,
     /// Whether it runs unless it is disabled.
     pub on_by_default: bool,
+    /// The feature without which there is no such plugin.
+    pub gate: Option<&'static str>,
     /// None: the name is known, so that upstream's flags are understood, and nothing is behind it.
     pub make: Option<Make>,
 }
 
 const fn on(name: &'static str, make: Make) -> Entry {
-    Entry { name, on_by_default: true, make: Some(make) }
+    Entry { name, on_by_default: true, gate: None, make: Some(make) }
 }
 
 const fn off(name: &'static str, make: Make) -> Entry {
-    Entry { name, on_by_default: false, make: Some(make) }
+    Entry { name, on_by_default: false, gate: None, make: Some(make) }
 }
 
 /// Behind a feature gate that is off upstream, of kinds that are not served here.
 const fn gated(name: &'static str) -> Entry {
-    Entry { name, on_by_default: true, make: None }
+    Entry { name, on_by_default: true, gate: None, make: None }
 }
 
 /// A name of upstream's with nothing behind it yet.
 const fn named(name: &'static str, on_by_default: bool) -> Entry {
-    Entry { name, on_by_default, make: None }
+    Entry { name, on_by_default, gate: None, make: None }
 }
 
 /// Both phases go through the list in this order.
@@ -70,6 +75,8 @@ pub const PLUGINS: &[Entry] = &[
     }),
     off("NamespaceExists", |with| Ok(Box::new(NamespaceExists::new(with)))),
     off("LimitPodHardAntiAffinityTopology", |_| Ok(Box::new(LimitPodHardAntiAffinityTopology))),
+    // As in the releases that had it: before limits are looked at.
+    off("InitialResources", |with| Ok(Box::new(InitialResources::new(with)))),
     on("LimitRanger", |with| Ok(Box::new(LimitRanger::new(with)))),
     on("ServiceAccount", |with| {
         let Initializer { registry, scheme, clock, entropy, .. } = with;
@@ -110,6 +117,13 @@ pub const PLUGINS: &[Entry] = &[
     // What people add themselves sees what the built-in ones have made of the object.
     named("MutatingAdmissionPolicy", true),
     named("MutatingAdmissionWebhook", true),
+    // As in the releases that had it: what it makes wait is complete.
+    Entry {
+        name: "Initializers",
+        on_by_default: true,
+        gate: Some(INITIALIZERS),
+        make: Some(|with| Ok(Box::new(Initializers::new(with)))),
+    },
     named("ValidatingAdmissionPolicy", true),
     named("ValidatingAdmissionWebhook", true),
     // Behind all that may refuse: what it has counted is as good as written.

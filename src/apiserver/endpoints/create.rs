@@ -2,6 +2,7 @@
 //! Next: src/apiserver/admission/mod.rs
 
 use super::body::Input;
+use super::initializers::await_initialized;
 use super::request_scope::{Scope, ensure_namespace};
 use super::response::Answer;
 use crate::apimachinery::status::Status;
@@ -22,5 +23,5 @@ pub(super) async fn create(scope: &mut Scope, input: Input) -> Result<Answer, St
     let validating = scope.server.admission.validating(&attributes);
     let registry = &scope.server.registry;
     let created = registry.create(&scope.ctx, &scope.kind, scope.namespace(), object, &validating).await?;
-    Ok(Answer::Object(201, created))
+    Ok(Answer::Object(201, await_initialized(scope, created).await?))
 }

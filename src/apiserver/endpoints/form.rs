@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::Endpoints;
+use super::initializers;
 use super::negotiation::unsupported_media_type;
 use super::query::FieldValidation;
 use crate::apimachinery::decode::{self, DecodeError, Decoded, Format, Target};
@@ -25,6 +26,8 @@ pub(super) struct Form {
     schema: Option<Arc<Schema>>,
     defaults: fn(&mut Value),
     scheme: Arc<Scheme>,
+    /// Whether `metadata.initializers` is a field.
+    initializers: bool,
 }
 
 /// A body as it came.
@@ -45,6 +48,7 @@ impl Form {
             schema,
             defaults: kind.defaults,
             scheme: server.scheme.clone(),
+            initializers: server.initializers,
         }
     }
 
@@ -56,6 +60,7 @@ impl Form {
             schema: server.schemas.get(definition),
             defaults: |_| (),
             scheme: server.scheme.clone(),
+            initializers: false,
         }
     }
 
@@ -77,7 +82,11 @@ impl Form {
             }
             Raw::Bytes(body, format) => self.with_target(|target| {
                 let decoded = decode::decode(target, &body, format);
-                let decoded = decoded.map_err(|error| Status::bad_request(error.to_string()))?;
+                let mut decoded = decoded.map_err(|error| Status::bad_request(error.to_string()))?;
+                if self.initializers {
+                    let given = initializers::of_body(&body, format);
+                    initializers::put_back(&mut decoded.value, given, &mut decoded.strict_errors);
+                }
                 let errors = &decoded.strict_errors;
                 if validation == FieldValidation::Strict && !errors.is_empty() {
                     return Err(Status::bad_request(DecodeError::strict(target, errors).to_string()));
@@ -95,7 +104,9 @@ impl Form {
     /// # Errors
     /// As decoding; the caller says it in a patch's words.
     pub fn decode_tree(&self, tree: Value) -> Result<Decoded, DecodeError> {
+        let given = initializers::of_tree(&tree).filter(|_| self.initializers);
         let mut decoded = self.with_target(|target| decode::decode_value(target, tree))?;
+        initializers::put_back(&mut decoded.value, given, &mut decoded.strict_errors);
         strip_type(&mut decoded.value);
         Ok(decoded)
     }

@@ -6,7 +6,8 @@ use crate::apimachinery::status::Status;
 
 /// What the query selects.
 pub(super) async fn list(scope: &Scope) -> Result<Answer, Status> {
-    let options = scope.query.list_options(&scope.kind)?;
+    let mut options = scope.query.list_options(&scope.kind)?;
+    options.predicate.only_initialized = scope.sees_only_initialized();
     let list = scope.server.registry.list(&scope.kind, scope.namespace(), &options).await?;
     Ok(Answer::List(list))
 }

@@ -10,6 +10,7 @@ pub mod installer;
 
 mod body;
 mod form;
+mod initializers;
 mod json;
 pub mod negotiation;
 mod printer;
@@ -94,6 +95,8 @@ pub struct Endpoints {
     pub flow: Flow,
     /// What `/readyz` asks.
     pub health: HealthChecks,
+    /// Whether objects may wait for initializers.
+    pub initializers: bool,
     /// The OpenAPI documents, made when they are asked for.
     pub(crate) openapi: OpenApi,
 }

@@ -127,7 +127,7 @@ impl Query {
         let positive = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
         let owned = |name: &str| self.text(name).map(String::from);
         Ok(ListOptions {
-            predicate: Predicate { labels, fields },
+            predicate: Predicate { labels, fields, ..Predicate::default() },
             resource_version: owned("resourceVersion"),
             resource_version_match: owned("resourceVersionMatch"),
             limit: positive(self.number("limit")?).filter(|limit| *limit > 0).map(|limit| limit as usize),

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::body::Input;
 use super::form::Form;
+use super::initializers::delete_failed;
 use super::request_scope::{Scope, ensure_name, ensure_namespace};
 use super::response::Answer;
 use crate::apimachinery::status::Status;
@@ -54,6 +55,7 @@ pub(super) async fn write(scope: &Scope, form: &Form, edit: &dyn Edit) -> Result
     let part = scope.part();
     let (object, is_new) =
         registry.update(ctx, kind, namespace, name, part, &change, &validating, false).await?;
+    delete_failed(scope, &object).await?;
     Ok(Answer::Object(if is_new { 201 } else { 200 }, object))
 }
 

@@ -30,6 +30,7 @@ pub(super) async fn watch(scope: &Scope) -> Result<Answer, Status> {
         return Err(Status::failure(406, "NotAcceptable", text));
     }
     let mut options = scope.query.list_options(&scope.kind)?;
+    options.predicate.only_initialized = scope.sees_only_initialized();
     if scope.ctx.info.parts.len() == 2 && !scope.name().is_empty() {
         options.predicate.fields = FieldSelector::equal("metadata.name", scope.name());
     }

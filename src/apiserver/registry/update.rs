@@ -194,6 +194,8 @@ fn validate(update: &Update<'_>, stored: &Kind, new: &Value, old: &Value) -> Res
     let mut errors = validation::object_meta(new, stored.namespaced, &names::path_segment_name);
     errors.extend(validation::object_meta_update(new, old));
     errors.extend(match update.part {
+        // Nobody has seen it yet: initializers may change what is fixed later (`isUpdatingUninitializedPod`).
+        Part::Main if !old["metadata"]["initializers"].is_null() => strategy.validate(new),
         Part::Main => strategy.validate_update(new, old),
         Part::Status | Part::Approval => strategy.validate_status_update(new, old),
         Part::Finalize => FieldErrors::default(),

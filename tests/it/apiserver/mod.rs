@@ -1,8 +1,10 @@
 //! The apiserver as a client meets it: requests in, codes, reasons and messages out, without a socket.
 
+mod admission;
 mod aggregation;
 mod discovery;
 mod errors;
+mod initializers;
 mod kinds;
 mod objects;
 mod protobuf;
@@ -48,11 +50,28 @@ pub struct Answer {
 impl Server {
     /// With the namespace `default` and its service account; requests are an administrator's.
     pub async fn start() -> Server {
-        Server::serving(Arc::new(Scheme::builtin())).await
+        Server::start_with(|_| ()).await
+    }
+
+    /// The same with another configuration.
+    pub async fn start_with(change: impl FnOnce(&mut ApiserverConfig)) -> Server {
+        Server::bare(Arc::new(Scheme::builtin()), change).furnished().await
     }
 
     /// The same with these kinds.
     pub async fn serving(scheme: Arc<Scheme>) -> Server {
+        Server::bare(scheme, |_| ()).furnished().await
+    }
+
+    async fn furnished(self) -> Server {
+        self.create("/api/v1/namespaces", json!({"metadata": {"name": "default"}})).await;
+        let account = json!({"metadata": {"name": "default"}});
+        self.create("/api/v1/namespaces/default/serviceaccounts", account).await;
+        self
+    }
+
+    /// Without any object.
+    pub fn bare(scheme: Arc<Scheme>, change: impl FnOnce(&mut ApiserverConfig)) -> Server {
         let clock = Clock::real();
         let kv = Kv::open(Options::default(), clock.clone()).expect("memory is there");
         let storage = Storage::new(kv, clock.clone(), Entropy::seeded(1));
@@ -70,12 +89,9 @@ impl Server {
             signing_key_pem: &signing_key_pem,
         };
         config.authentication = Authentication::new(&authentication, &parts).unwrap();
+        change(&mut config);
         let user = Arc::new(UserInfo::authenticated("admin", &["system:masters"]));
-        let server = Server { service: Apiserver::new(config).unwrap(), user };
-        server.create("/api/v1/namespaces", json!({"metadata": {"name": "default"}})).await;
-        let account = json!({"metadata": {"name": "default"}});
-        server.create("/api/v1/namespaces/default/serviceaccounts", account).await;
-        server
+        Server { service: Apiserver::new(config).unwrap(), user }
     }
 
     /// Sends a request as it is, in nobody's name.

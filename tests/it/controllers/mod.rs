@@ -5,6 +5,8 @@ mod garbage;
 mod mirroring;
 mod namespaces;
 mod nodes;
+mod quotas;
 mod replicas;
 mod rollout;
+mod storage;
 mod support;

@@ -1,4 +1,5 @@
-//! ResourceQuota: what a namespace as a whole may use (`k8s.io/apiserver/pkg/admission/plugin/resourcequota`).
+//! ResourceQuota: what a namespace as a whole may use
+//! (`k8s.io/apiserver/pkg/admission/plugin/resourcequota`).
 //!
 //! What is admitted is charged to `status.used` of each quota that it concerns, by a compare-and-put, before
 //! it is written: two requests never take the same last piece. What was charged and then not written, and

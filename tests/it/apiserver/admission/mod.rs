@@ -6,15 +6,17 @@ use super::*;
 
 /// Plays the steps of a file on one server. A step is `namespace`, a name with labels and annotations, made
 /// with its service account; or `request`, with `as` (a user without rights), `body`, and what is expected:
-/// `code`, `message`, `warnings`, and `has`, values at JSON pointers (null: nothing is there).
+/// `code` (`eventually`), `message`, `warnings`, and `has`, values at JSON pointers (null: nothing is there).
 async fn play(server: &Server, file: &str) {
     let steps: Vec<Value> = serde_yaml::from_str(file).expect("the file is YAML");
+    let mut wrong = Vec::new();
     for step in steps {
         match step["namespace"].as_str() {
             Some(name) => make_namespace(server, name, &step).await,
-            None => play_step(server, &step).await,
+            None => wrong.extend(play_step(server, &step).await),
         }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
 async fn make_namespace(server: &Server, name: &str, step: &Value) {
@@ -24,30 +26,52 @@ async fn make_namespace(server: &Server, name: &str, step: &Value) {
     server.create(&format!("/api/v1/namespaces/{name}/serviceaccounts"), account).await;
 }
 
-async fn play_step(server: &Server, step: &Value) {
+/// What was other than expected.
+async fn play_step(server: &Server, step: &Value) -> Vec<String> {
     let request = step["request"].as_str().expect("a step is a namespace or a request");
-    let media_type = match request.starts_with("PATCH") {
-        true => "application/merge-patch+json",
-        false => "application/json",
+    let answer = answer_to(server, request, step).await;
+    let mut wrong = Vec::new();
+    let mut expect = |what: &str, found: Value, expected: Value| {
+        if found != expected {
+            wrong.push(format!("{request} {}: {what}\n  {found}\n  {expected}", step["body"]));
+        }
     };
+    expect("code", json!(answer.code), json!(expected_code(request, step)));
+    if let Some(message) = step["message"].as_str() {
+        expect("message", answer.status().2.into(), message.into());
+    }
+    let warned = step["warnings"].as_array().cloned().unwrap_or_default();
+    expect("warnings", json!(warnings(&answer)), json!(warned));
+    for (pointer, value) in step["has"].as_object().into_iter().flatten() {
+        let found = answer.json().pointer(pointer).cloned().unwrap_or_default();
+        expect(pointer, found, value.clone());
+    }
+    wrong
+}
+
+fn expected_code(request: &str, step: &Value) -> u64 {
+    let default = if request.starts_with("POST") { 201 } else { 200 };
+    step["code"].as_u64().unwrap_or(default)
+}
+
+async fn answer_to(server: &Server, request: &str, step: &Value) -> Answer {
+    let is_patch = request.starts_with("PATCH");
+    let media_type = if is_patch { "application/merge-patch+json" } else { "application/json" };
     let mut headers = vec![("content-type", media_type)];
     if let Some(user) = step["as"].as_str() {
         headers.push(("impersonate-user", user));
     }
     let body = if step["body"].is_null() { String::new() } else { step["body"].to_string() };
-    let answer = server.call_with(request, &headers, body).await;
-    let default = if request.starts_with("POST") { 201 } else { 200 };
-    let (code, message) = (step["code"].as_u64().unwrap_or(default), step["message"].as_str());
-    assert_eq!(u64::from(answer.code), code, "{request}\n{}\n{}", step["body"], answer.text);
-    if let Some(message) = message {
-        assert_eq!(answer.status().2, message, "{request}\n{}", step["body"]);
+    let mut answer = server.call_with(request, &headers, body.clone()).await;
+    // Roles are read by a watch: a moment after they were written.
+    for _ in 0..if step["eventually"] == true { 1000 } else { 0 } {
+        if u64::from(answer.code) == expected_code(request, step) {
+            break;
+        }
+        tokio::task::yield_now().await;
+        answer = server.call_with(request, &headers, body.clone()).await;
     }
-    let expected: Vec<&str> = step["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    assert_eq!(warnings(&answer), expected, "{request}\n{}", step["body"]);
-    for (pointer, value) in step["has"].as_object().into_iter().flatten() {
-        let found = answer.json().pointer(pointer).cloned().unwrap_or_default();
-        assert_eq!(found, *value, "{pointer} after {request}\n{}", answer.text);
-    }
+    answer
 }
 
 /// The texts of the `Warning` headers.
@@ -76,6 +100,7 @@ async fn plugins_that_are_off_by_default() {
         "NamespaceAutoProvision",
         "NamespaceExists",
         "LimitPodHardAntiAffinityTopology",
+        "InitialResources",
         "AlwaysPullImages",
         "PodNodeSelector",
         "PodTolerationRestriction",
@@ -104,7 +129,7 @@ async fn a_plugin_that_is_disabled_says_nothing() {
 #[tokio::test]
 async fn always_deny_denies() {
     let admission = AdmissionConfig { enable: vec!["AlwaysDeny".into()], ..Default::default() };
-    let server = Server::bare_with(|config| config.admission = admission);
+    let server = Server::bare(Arc::new(Scheme::builtin()), |config| config.admission = admission);
     let answer = server.call("POST /api/v1/namespaces", &json!({"metadata": {"name": "a"}})).await;
     let text = "namespaces \"a\" is forbidden: admission control is denying all modifications";
     assert_eq!(answer.status(), (403, "Forbidden".into(), text.into()));
@@ -117,9 +142,9 @@ async fn quotas_are_never_overshot() {
     let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": "10"}}});
     let quotas = "/api/v1/namespaces/default/resourcequotas";
     server.create(quotas, quota).await;
-    let status = json!({"status": {"hard": {"configmaps": "10"}, "used": {"configmaps": "0"}}});
-    let status = server.patch(&format!("{quotas}/q/status"), "application/merge-patch+json", &status.to_string());
-    assert_eq!(status.await.code, 200);
+    let status = json!({"status": {"hard": {"configmaps": "10"}, "used": {"configmaps": "0"}}}).to_string();
+    let status = server.patch(&format!("{quotas}/q/status"), "application/merge-patch+json", &status).await;
+    assert_eq!(status.code, 200);
     let path = "POST /api/v1/namespaces/default/configmaps";
     let dry_run = server.call(&format!("{path}?dryRun=All"), &json!({"metadata": {"name": "dry"}})).await;
     assert_eq!(dry_run.code, 201);

@@ -1,0 +1,93 @@
+//! Quotas are counted, charged, and given back.
+
+use kubarium::apis::apps::replica_set::REPLICA_SETS;
+use kubarium::apis::core::config_map::CONFIG_MAPS;
+use kubarium::apis::core::pod::PODS;
+use kubarium::apis::core::resource_quota::RESOURCE_QUOTAS;
+use kubarium::apis::core::service::SERVICES;
+use serde_json::{Value, json};
+
+use super::support::{Fixture, NAMESPACE, condition};
+
+/// Waits until a quota says that so much is used.
+async fn uses(fixture: &Fixture, expected: Value) {
+    let what = format!("the quota says {expected}");
+    let as_expected = || async {
+        let quota = fixture.get(&RESOURCE_QUOTAS, "q").await?;
+        let all = expected.as_object().unwrap();
+        all.iter().all(|(name, amount)| quota["status"]["used"][name] == *amount).then_some(())
+    };
+    fixture.eventually(&what, as_expected).await;
+}
+
+fn quota(hard: Value) -> Value {
+    json!({"metadata": {"name": "q"}, "spec": {"hard": hard}})
+}
+
+fn pod(name: &str) -> Value {
+    let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}});
+    json!({"metadata": {"name": name}, "spec": {"containers": [container]}})
+}
+
+#[tokio::test]
+async fn what_is_there_is_counted_and_what_goes_is_given_back() {
+    let fixture = Fixture::start().await;
+    fixture.create(&CONFIG_MAPS, NAMESPACE, json!({"metadata": {"name": "before"}})).await;
+    let hard = json!({"pods": "5", "requests.cpu": "1", "configmaps": "10", "services.nodeports": "3",
+        "count/replicasets.apps": "2", "count/widgets.example.com": "1"});
+    fixture.create(&RESOURCE_QUOTAS, NAMESPACE, quota(hard)).await;
+    // The certificate of the authority is the second ConfigMap.
+    uses(
+        &fixture,
+        json!({"pods": "0", "requests.cpu": "0", "configmaps": "2", "services.nodeports": "0",
+        "count/replicasets.apps": "0", "count/widgets.example.com": null}),
+    )
+    .await;
+    for name in ["a", "b"] {
+        fixture.create(&PODS, NAMESPACE, pod(name)).await;
+    }
+    let service = json!({"metadata": {"name": "s"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}});
+    fixture.create(&SERVICES, NAMESPACE, service).await;
+    uses(&fixture, json!({"pods": "2", "requests.cpu": "200m", "services.nodeports": "1"})).await;
+    fixture.delete(&PODS, "a", "Background").await;
+    fixture.delete(&CONFIG_MAPS, "before", "Background").await;
+    fixture.patch(&SERVICES, "s", json!({"spec": {"type": "ClusterIP", "ports": [{"port": 80}]}})).await;
+    uses(
+        &fixture,
+        json!({"pods": "1", "requests.cpu": "100m", "configmaps": "1", "services.nodeports": "0"}),
+    )
+    .await;
+    fixture.patch(&RESOURCE_QUOTAS, "q", json!({"spec": {"hard": {"configmaps": "7"}}})).await;
+    let follows = || async {
+        let quota = fixture.get(&RESOURCE_QUOTAS, "q").await?;
+        (quota["status"]["hard"]["configmaps"] == "7").then_some(())
+    };
+    fixture.eventually("the status follows the spec", follows).await;
+}
+
+#[tokio::test]
+async fn a_replica_set_says_that_a_quota_stands_in_its_way() {
+    let fixture = Fixture::start().await;
+    fixture.create(&RESOURCE_QUOTAS, NAMESPACE, quota(json!({"pods": "2"}))).await;
+    uses(&fixture, json!({"pods": "0"})).await;
+    let labels = json!({"app": "web"});
+    let set = json!({"metadata": {"name": "web"}, "spec": {"replicas": 3, "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
+    fixture.create(&REPLICA_SETS, NAMESPACE, set).await;
+    let fails = || async {
+        let set = fixture.get(&REPLICA_SETS, "web").await?;
+        let failure = condition(&set, "ReplicaFailure").clone();
+        (failure["status"] == "True").then_some(failure)
+    };
+    let failure = fixture.eventually("the set says it", fails).await;
+    assert_eq!(failure["reason"], "FailedCreate");
+    let text = failure["message"].as_str().unwrap();
+    let words = "is forbidden: exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2";
+    assert!(text.starts_with("pods \"web-") && text.ends_with(words), "{text}");
+    fixture.patch(&REPLICA_SETS, "web", json!({"spec": {"replicas": 2}})).await;
+    let recovers = || async {
+        let set = fixture.get(&REPLICA_SETS, "web").await?;
+        (condition(&set, "ReplicaFailure").is_null() && set["status"]["replicas"] == 2).then_some(())
+    };
+    fixture.eventually("nothing stands in its way", recovers).await;
+}
