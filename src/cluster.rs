@@ -99,7 +99,9 @@ impl Cluster {
         let kv = Kv::open(store_options(&config), clock.clone())?;
         let authority = authority(&config)?;
         let scheme = Arc::new(Scheme::of(&config.runtime_config.served()));
-        let store = Store::new(kv.clone(), clock.clone()).recording(flow.clone());
+        let store = Store::new(kv.clone(), clock.clone())
+            .recording(flow.clone())
+            .encrypting(config.encryption.clone());
         let storage = Storage::over(store, entropy.clone());
         let registry = Registry::new(storage, scheme.clone(), clock.clone(), entropy.clone());
         let kubelets = Arc::new(Kubelets::default());
@@ -108,6 +110,7 @@ impl Cluster {
         apiserver.kubelets = kubelets.clone();
         apiserver.flow = flow.clone();
         apiserver.admission = config.admission.clone();
+        apiserver.audit = config.audit.clone();
         apiserver.feature_gates = config.feature_gates.clone();
         let token_issuer = apiserver.authentication.issuer.clone();
         let service = Apiserver::new(apiserver)?;

@@ -15,6 +15,7 @@ pub mod labels;
 pub mod pick;
 pub mod selectable;
 
+pub mod duration;
 pub mod field_error;
 pub mod int_or_string;
 pub mod names;

@@ -58,6 +58,7 @@ pub struct StatusDetails {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StatusCause {
     /// `FieldValueRequired`, `FieldValueInvalid`, ...
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// For people.
     pub message: String,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::admission::AdmissionConfig;
+use super::audit::AuditConfig;
 use super::authentication::Authentication;
 use super::endpoints::healthz::HealthChecks;
 use super::endpoints::log::KubeletLookup;
@@ -33,6 +34,8 @@ pub struct ApiserverConfig {
     pub kubelets: Arc<dyn KubeletLookup>,
     /// The cluster's causal record.
     pub flow: Flow,
+    /// What is told in the audit log.
+    pub audit: AuditConfig,
     /// What `/version` says.
     pub version: VersionInfo,
     /// What `/healthz`, `/livez` and `/readyz` ask, beside `ping`.
@@ -61,6 +64,7 @@ impl ApiserverConfig {
             authentication,
             kubelets: Arc::new(()),
             flow: Flow::off(),
+            audit: AuditConfig::default(),
             version: VersionInfo::default(),
             health: HealthChecks::default(),
             admission: AdmissionConfig::default(),

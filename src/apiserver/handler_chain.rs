@@ -14,6 +14,7 @@ use super::authorization::rbac::Rbac;
 use super::authorization::{Authorizers, Decision};
 use super::config::{ApiserverConfig, ConfigError};
 use super::endpoints::{Endpoints, installer};
+use super::filters::audit::audit as tell;
 use super::filters::authentication::authenticate;
 use super::filters::authorization::authorize;
 use super::filters::impersonation::impersonate;
@@ -45,6 +46,7 @@ impl Apiserver {
         let ApiserverConfig { scheme, registry, clock, entropy, .. } = config;
         let authenticators = config.authentication.authenticators.clone();
         let authorizers = Arc::new(Authorizers::new(Rbac::start(&registry, &scheme, &clock)));
+        let audit = config.audit.start(&registry, &clock, &entropy).map(Arc::new);
         let in_flight = Arc::new(InFlight::new(MAX_REQUESTS, MAX_MUTATING_REQUESTS));
         let metrics = Arc::new(Metrics::new(clock.clone()));
         let initializers = config.feature_gates.enabled(INITIALIZERS);
@@ -91,7 +93,7 @@ impl Apiserver {
             // Outside of what refuses, so that refusals are told of too; only writes are.
             .layer(with(config.flow.clone(), record_request))
             // Outside of what refuses, so that refusals have an id and are not cached either.
-            .layer(with(entropy, audit::identify))
+            .layer(with((entropy, audit), audit::identify))
             // Outside of what refuses, so that refusals are counted.
             .layer(with(metrics, measure))
             // Outside of what waits. It must know the request: watches have no limit.
@@ -99,6 +101,8 @@ impl Apiserver {
             // Before everything that asks who it is.
             .layer(with(authenticators, authenticate))
             .layer(with(config.flow.clone(), record_authenticated))
+            // Behind authentication, which says who asks; outside of all else that refuses.
+            .layer(from_fn(tell))
             // Behind authentication, which says who asks to be somebody else; what follows sees only the
             // other.
             .layer(with(authorizers.clone(), impersonate))

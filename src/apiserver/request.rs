@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use crate::apimachinery::fields::FieldSelector;
 use crate::apimachinery::names;
+use crate::apimachinery::options::DeleteOptions;
 use crate::apimachinery::user::UserInfo;
+use crate::apiserver::audit::AuditContext;
+use crate::apiserver::audit::policy::Level;
 
 /// Subresources of a namespace, as opposed to resources in one.
 const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
@@ -53,10 +56,16 @@ pub struct RequestContext {
     pub dry_run: bool,
     /// Who will own the written fields.
     pub field_manager: String,
+    /// As the client gave it: `Strict`, `Warn`, `Ignore`, or nothing.
+    pub field_validation: String,
+    /// The options of a delete.
+    pub delete_options: Option<Box<DeleteOptions>>,
     /// The flow record's step that made the caller ask.
     pub cause: Option<u64>,
     /// The answer's `Audit-Id`.
     pub audit_id: Arc<str>,
+    /// What is told of it in the audit log; none when nothing is.
+    pub audit: Option<Arc<AuditContext>>,
     warnings: Mutex<Vec<String>>,
 }
 
@@ -182,6 +191,20 @@ impl RequestContext {
         } else if used + SHORT_WARNING_BYTES <= MAX_WARNINGS_BYTES {
             let end = (0..=SHORT_WARNING_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
             warnings.push(text[..end].into());
+        }
+    }
+
+    /// Adds an annotation to the audit event, if there will be one.
+    pub fn annotate(&self, key: &str, value: &str) {
+        if let Some(audit) = &self.audit {
+            audit.annotate(key, value);
+        }
+    }
+
+    /// The same, for what is only told where bodies are.
+    pub fn annotate_request(&self, key: &str, value: &str) {
+        if let Some(audit) = self.audit.as_ref().filter(|audit| audit.level >= Level::Request) {
+            audit.annotate(key, value);
         }
     }
 

@@ -9,7 +9,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::flags::admission::AdmissionFlags;
 use super::flags::api::ApiFlags;
+use super::flags::audit::AuditFlags;
 use super::flags::authentication::AuthenticationFlags;
+use super::flags::encryption::EncryptionFlags;
 use super::{Failure, detach, kubeconfig, progress, say, state};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, Config, Listen};
@@ -57,6 +59,12 @@ pub struct Up {
     /// Who may come in.
     #[command(flatten)]
     pub authentication: AuthenticationFlags,
+    /// Who did what.
+    #[command(flatten)]
+    pub audit: AuditFlags,
+    /// How objects are kept.
+    #[command(flatten)]
+    pub encryption: EncryptionFlags,
 }
 
 impl Up {
@@ -146,6 +154,8 @@ impl Up {
             entropy: self.seed.map_or_else(Entropy::from_system, Entropy::seeded),
             runtime_config: self.api.runtime_config()?,
             admission: self.admission.admission()?,
+            audit: self.audit.audit()?,
+            encryption: self.encryption.encryption()?,
             feature_gates: self.admission.gates()?,
             authentication: self.authentication.config(),
             ..Config::default()

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use crate::apimachinery::feature_gates::FeatureGates;
 use crate::apis::runtime_config::RuntimeConfig;
 use crate::apiserver::admission::AdmissionConfig;
+use crate::apiserver::audit::AuditConfig;
 use crate::apiserver::authentication::AuthenticationConfig;
+use crate::apiserver::storage::encryption::Encryption;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::pki::Identity;
@@ -38,6 +40,10 @@ pub struct Config {
     pub components: Components,
     /// Which admission plugins run, and what each is told.
     pub admission: AdmissionConfig,
+    /// What is told in the audit log.
+    pub audit: AuditConfig,
+    /// Which resources are encrypted in the store.
+    pub encryption: Encryption,
     /// `--feature-gates`
     pub feature_gates: FeatureGates,
 }
@@ -84,6 +90,8 @@ impl Default for Config {
             runtime_config: RuntimeConfig::default(),
             components: Components::ALL,
             admission: AdmissionConfig::default(),
+            audit: AuditConfig::default(),
+            encryption: Encryption::default(),
             feature_gates: FeatureGates::default(),
         }
     }

@@ -32,6 +32,7 @@ mod namespace;
 mod root_ca_publisher;
 mod service_account;
 mod service_account_tokens;
+mod validating_admission_policy_status;
 
 mod garbage_collector;
 mod pod_garbage_collector;
@@ -52,6 +53,7 @@ pub use service_account_tokens::TokenGenerator;
 
 use crate::apis::scheme::Scheme;
 use crate::client_go::ComponentContext;
+use validating_admission_policy_status::ValidatingAdmissionPolicyStatusController;
 
 /// What kube-controller-manager is told by its flags.
 #[derive(Clone)]
@@ -97,6 +99,8 @@ pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
     spawn(ctx, endpoint_slice_mirroring::EndpointSliceMirroringController::new(ctx));
     spawn(ctx, disruption::DisruptionController::new(ctx));
     spawn(ctx, namespace::NamespaceController::new(ctx, config.scheme.clone()));
+    let scheme = config.scheme.clone();
+    spawn(ctx, ValidatingAdmissionPolicyStatusController::new(ctx, scheme));
     spawn(ctx, node_lifecycle::NodeLifecycleController::new(ctx, config.node_monitor_grace_period));
     spawn(ctx, taint_eviction::TaintEvictionController::new(ctx));
     spawn(ctx, pod_garbage_collector::PodGarbageCollector::new(ctx, config.terminated_pod_threshold));

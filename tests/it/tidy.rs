@@ -54,6 +54,19 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "entropy",
         ],
     ),
+    (
+        "apiserver::audit",
+        &[
+            "apimachinery",
+            "apis",
+            "apiserver::registry",
+            "apiserver::request",
+            // Events are sent to a webhook, whose Service the registry knows.
+            "apiserver::webhook",
+            "clock",
+            "entropy",
+        ],
+    ),
     ("apiserver::authentication", SECURITY),
     ("apiserver::authorization", SECURITY),
     (

@@ -14,6 +14,7 @@ pub(super) struct Checker<'a> {
     variables: &'a BTreeMap<String, Type>,
     /// Object types that expressions may construct.
     structures: &'a BTreeMap<String, Arc<ObjectType>>,
+    open_structures: &'a [String],
     /// Of comprehensions, innermost last.
     scopes: Vec<(String, Type)>,
     pub(super) issues: Vec<Issue>,
@@ -24,8 +25,9 @@ pub(super) fn check(
     expr: &mut Expr,
     variables: &BTreeMap<String, Type>,
     structures: &BTreeMap<String, Arc<ObjectType>>,
+    open_structures: &[String],
 ) -> Result<Type, Vec<Issue>> {
-    let mut checker = Checker { variables, structures, scopes: vec![], issues: vec![] };
+    let mut checker = Checker { variables, structures, open_structures, scopes: vec![], issues: vec![] };
     let of = checker.check(expr);
     if checker.issues.is_empty() { Ok(of) } else { Err(checker.issues) }
 }
@@ -149,6 +151,15 @@ impl Checker<'_> {
     }
 
     fn structure(&mut self, at: usize, name: &str, fields: &mut [Entry<(String, Expr)>]) -> Type {
+        let below = |open: &String| {
+            name.strip_prefix(open.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        if self.open_structures.iter().any(below) {
+            for Entry { value: (_, value), optional } in fields {
+                self.element(value, *optional);
+            }
+            return Type::Object(Arc::new(ObjectType { name: name.into(), fields: BTreeMap::new() }));
+        }
         let Some(object) = self.structures.get(name).cloned() else {
             return self.issue(at, format!("undeclared reference to '{name}' (in container '')"));
         };

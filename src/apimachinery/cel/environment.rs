@@ -18,6 +18,8 @@ use super::value::Value;
 pub struct Environment {
     variables: BTreeMap<String, Type>,
     structures: BTreeMap<String, Arc<ObjectType>>,
+    /// Names below which every structure is known, whatever its fields.
+    open_structures: Vec<String>,
 }
 
 impl Environment {
@@ -38,13 +40,20 @@ impl Environment {
         self
     }
 
+    /// With a type that expressions may construct with whatever fields, as may every type below it:
+    /// `Name{a: Name.a{b: 1}}` (`mutation.DynamicTypeResolver`).
+    pub fn with_open_structure(mut self, name: &str) -> Environment {
+        self.open_structures.push(name.to_owned());
+        self
+    }
+
     /// Parses and checks.
     ///
     /// # Errors
     /// Everything that is wrong with the expression.
     pub fn compile(&self, expression: &str) -> Result<Program, CompileError> {
         let mut expr = parse(expression)?;
-        let result = checker::check(&mut expr, &self.variables, &self.structures);
+        let result = checker::check(&mut expr, &self.variables, &self.structures, &self.open_structures);
         let result = result.map_err(|issues| CompileError::new(expression, issues))?;
         Ok(Program { expr, result, patterns: Patterns::default() })
     }

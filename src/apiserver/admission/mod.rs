@@ -8,6 +8,7 @@
 
 pub mod config;
 pub mod plugins;
+pub mod reinvocation;
 
 mod lister;
 mod tolerations;
@@ -46,6 +47,10 @@ mod deny_service_external_ips;
 
 mod always;
 
+mod cel;
+mod policy;
+mod webhook;
+
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -63,6 +68,7 @@ use crate::entropy::Entropy;
 
 pub use config::AdmissionConfig;
 use plugins::{Entry, PLUGINS};
+use reinvocation::Reinvocation;
 
 /// `admission.Operation`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +81,18 @@ pub enum Operation {
     Delete,
     /// exec, attach, portforward, proxy.
     Connect,
+}
+
+impl Operation {
+    /// As in rules and reviews.
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Create => "CREATE",
+            Operation::Update => "UPDATE",
+            Operation::Delete => "DELETE",
+            Operation::Connect => "CONNECT",
+        }
+    }
 }
 
 /// What is to be done (`admission.Attributes`), without the object, which a plugin may change.
@@ -92,6 +110,8 @@ pub struct Attributes<'a> {
     pub namespace: &'a str,
     /// Empty where it is generated, and for a collection.
     pub name: &'a str,
+    /// Whether mutating plugins are asked a second time; none outside of the mutating phase.
+    pub reinvocation: Option<&'a Reinvocation>,
 }
 
 impl Attributes<'_> {
@@ -206,10 +226,17 @@ impl Admission {
         mut object: Option<&mut Value>,
         old: Option<&Value>,
     ) -> Result<(), Status> {
-        for plugin in self.plugins.iter().filter(|plugin| plugin.handles(attributes)) {
-            plugin.admit(attributes, object.as_deref_mut(), old).await?;
+        let reinvocation = Reinvocation::default();
+        let attributes = Attributes { reinvocation: Some(&reinvocation), ..*attributes };
+        loop {
+            for plugin in self.plugins.iter().filter(|plugin| plugin.handles(&attributes)) {
+                plugin.admit(&attributes, object.as_deref_mut(), old).await?;
+            }
+            // What people add may change what built-in plugins and their like have looked at already.
+            if reinvocation.is_second() || !reinvocation.begin_second() {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     /// The validating phase of one request, for the registry to call.

@@ -31,6 +31,10 @@ use super::taint_nodes_by_condition::TaintNodesByCondition;
 use super::{Initializer, Plugin};
 use crate::apimachinery::feature_gates::INITIALIZERS;
 
+use super::policy::validating::ValidatingAdmissionPolicy;
+use super::webhook::mutating::MutatingAdmissionWebhook;
+use super::webhook::validating::ValidatingAdmissionWebhook;
+
 /// Makes a plugin, or says what is wrong with its configuration.
 pub type Make = fn(&Initializer) -> Result<Box<dyn Plugin>, String>;
 
@@ -116,7 +120,7 @@ pub const PLUGINS: &[Entry] = &[
     named("PodResizeValidator", true),
     // What people add themselves sees what the built-in ones have made of the object.
     named("MutatingAdmissionPolicy", true),
-    named("MutatingAdmissionWebhook", true),
+    on("MutatingAdmissionWebhook", |with| Ok(Box::new(MutatingAdmissionWebhook::new(with)))),
     // As in the releases that had it: what it makes wait is complete.
     Entry {
         name: "Initializers",
@@ -124,8 +128,8 @@ pub const PLUGINS: &[Entry] = &[
         gate: Some(INITIALIZERS),
         make: Some(|with| Ok(Box::new(Initializers::new(with)))),
     },
-    named("ValidatingAdmissionPolicy", true),
-    named("ValidatingAdmissionWebhook", true),
+    on("ValidatingAdmissionPolicy", |with| Ok(Box::new(ValidatingAdmissionPolicy::new(with)))),
+    on("ValidatingAdmissionWebhook", |with| Ok(Box::new(ValidatingAdmissionWebhook::new(with)))),
     // Behind all that may refuse: what it has counted is as good as written.
     on("ResourceQuota", |with| Ok(Box::new(ResourceQuota::new(with)?))),
     off("AlwaysDeny", |_| Ok(Box::new(AlwaysDeny))),

@@ -1,18 +1,50 @@
 //! exec, attach, portforward, proxy: streams into a container. Nothing runs in a simulated one, so there is
 //! nothing to connect to, and the answer says so.
 
+use serde_json::{Map, Value};
+
 use super::request_scope::Scope;
 use super::response::Answer;
 use crate::apimachinery::status::Status;
 use crate::apis::kind::Subresource;
+use crate::apiserver::admission::Operation;
+use crate::apiserver::registry::Validating;
 
-/// 404 for an object that is not there, else 501.
+/// 404 for an object that is not there, then what admission says, else 501.
 pub(super) async fn connect(scope: &Scope) -> Result<Answer, Status> {
     scope.server.registry.get(&scope.kind, scope.namespace(), scope.name(), None).await?;
+    let attributes = scope.attributes(Operation::Connect, scope.name());
+    let mut options = options(scope);
+    scope.server.admission.admit(&attributes, Some(&mut options), None).await?;
+    scope.server.admission.validating(&attributes).validate(Some(&options), None).await?;
     let what = scope.subresource.map_or("", Subresource::name);
     let text =
         format!("{}/{what} is not supported: containers in this cluster are simulated", scope.kind.plural);
     Err(Status::failure(501, "NotImplemented", text))
+}
+
+/// `PodExecOptions` and its like, which admission sees as the object.
+fn options(scope: &Scope) -> Value {
+    let mut options = Map::new();
+    for name in ["stdin", "stdout", "stderr", "tty"] {
+        if let Some(flag) = scope.query.flag(name) {
+            options.insert(name.into(), flag.into());
+        }
+    }
+    for name in ["container", "path"] {
+        if let Some(text) = scope.query.text(name) {
+            options.insert(name.into(), text.into());
+        }
+    }
+    let command = scope.query.all("command");
+    if !command.is_empty() {
+        options.insert("command".into(), command.into());
+    }
+    let ports: Vec<i64> = scope.query.all("ports").iter().filter_map(|port| port.parse().ok()).collect();
+    if !ports.is_empty() {
+        options.insert("ports".into(), ports.into());
+    }
+    Value::Object(options)
 }
 
 /// 501 for what this server does not do yet.

@@ -62,7 +62,18 @@ pub(super) async fn delete_options(scope: &mut Scope, input: Input) -> Result<De
         None => scope.query.delete_options()?,
     };
     scope.ctx.dry_run = check_delete_options(&options)?;
+    if let Some(audit) = &scope.ctx.audit {
+        audit.heard(|| with_options_type(&options));
+    }
+    scope.ctx.delete_options = Some(Box::new(options.clone()));
     Ok(options)
+}
+
+fn with_options_type(options: &DeleteOptions) -> Value {
+    let mut tree = serde_json::to_value(options).unwrap_or_default();
+    tree["kind"] = "DeleteOptions".into();
+    tree["apiVersion"] = "meta.k8s.io/v1".into();
+    tree
 }
 
 async fn body(scope: &Scope, input: Input) -> Result<Option<Value>, Status> {

@@ -96,6 +96,9 @@ impl Form {
             })?,
         };
         strip_type(&mut value);
+        if let Some(audit) = &ctx.audit {
+            audit.heard(|| self.with_type(&value));
+        }
         Ok(value)
     }
 

@@ -26,7 +26,7 @@ use crate::apimachinery::wire::{
 };
 use crate::apis::kind::{Kind, Subresource};
 use crate::apiserver::aggregator::Remote;
-use crate::apiserver::audit::AuditId;
+use crate::apiserver::audit::{AuditContext, AuditId};
 use crate::apiserver::request::{RequestContext, RequestInfo};
 
 /// Answers a request that the filters let through. HEAD is GET without the body.
@@ -142,6 +142,7 @@ fn scope(
         ctx.warn(warning);
     }
     ctx.cause = parts.extensions.remove::<CausedBy>().map(|cause| cause.0);
+    ctx.audit = parts.extensions.remove::<Arc<AuditContext>>();
     ctx.audit_id = parts.extensions.remove::<AuditId>().unwrap_or_default().0;
     let input = Input::new(body, parts.extensions.remove::<DecodedBody>());
     let headers = parts.headers;

@@ -24,6 +24,9 @@ const CUSTOM: &str = "application/json-patch+json, application/merge-patch+json"
 pub(super) async fn patch(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
     let patch_type = patch_type(scope)?;
     let patch = input.bytes(&scope.headers).await?;
+    if let Some(audit) = &scope.ctx.audit {
+        audit.heard(|| serde_json::from_slice(&patch).unwrap_or_default());
+    }
     let options = scope.write_options("PatchOptions")?;
     let form = scope.form();
     let edit = Patch { scope, form: &form, patch_type, patch, validation: options.field_validation };

@@ -53,6 +53,7 @@ impl Scope {
         let options = self.query.write_options(options_kind)?;
         self.ctx.dry_run = options.dry_run;
         self.ctx.field_manager = options.field_manager.clone();
+        self.ctx.field_validation = self.query.text("fieldValidation").unwrap_or_default().to_owned();
         Ok(options)
     }
 
@@ -65,6 +66,7 @@ impl Scope {
             subresource: self.subresource.map_or("", Subresource::name),
             namespace: self.namespace(),
             name,
+            reinvocation: None,
         }
     }
 

@@ -10,7 +10,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY, WARNING};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 
 use super::json::indent;
@@ -22,6 +22,8 @@ use crate::apimachinery::object::Object;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::watch::WatchEvent;
 use crate::apimachinery::wire::{ApiResponse, ListAnswer, ObjectAnswer, WatchAnswer, status_response};
+use crate::apiserver::audit::policy::Level;
+use crate::apiserver::audit::{AuditContext, status_tree};
 
 /// Answers larger than this are compressed for clients that can read that (upstream's threshold).
 const GZIP_THRESHOLD_BYTES: usize = 128 * 1024;
@@ -42,7 +44,11 @@ pub(super) enum Answer {
 
 /// The whole answer, with the warnings of the request.
 pub(super) fn respond(scope: &Scope, answer: Result<Answer, Status>) -> ApiResponse {
-    let mut response = match answer.unwrap_or_else(Answer::Status) {
+    let answer = answer.unwrap_or_else(Answer::Status);
+    if let Some(audit) = &scope.ctx.audit {
+        tell(scope, audit, &answer);
+    }
+    let mut response = match answer {
         Answer::Raw(response) => response,
         answer if scope.wants_objects => hand_over(answer),
         answer => write(scope, answer).unwrap_or_else(|status| write_status(scope, &status)),
@@ -53,6 +59,28 @@ pub(super) fn respond(scope: &Scope, answer: Result<Answer, Status>) -> ApiRespo
         }
     }
     response
+}
+
+/// For the audit event: a Status always, an object where the policy wants it.
+fn tell(scope: &Scope, audit: &AuditContext, answer: &Answer) {
+    let form = scope.form();
+    let tree = match answer {
+        Answer::Status(status) => {
+            audit.gather(|gathered| gathered.response_status = Some(status_tree(status)));
+            Some(status.to_value())
+        }
+        _ if audit.level < Level::RequestResponse => None,
+        Answer::Object(_, object) => Some(form.with_type(&object.to_value())),
+        Answer::List(list) => {
+            let items: Vec<Value> = list.items.iter().map(|object| object.to_value()).collect();
+            let (version, kind) = (scope.kind.api_version(), &*scope.kind.list_kind);
+            let revision = list.resource_version.to_string();
+            Some(json!({"kind": kind, "apiVersion": version, "metadata": {"resourceVersion": revision},
+                "items": items}))
+        }
+        Answer::Watch(_) | Answer::Raw(_) => None,
+    };
+    audit.gather(|gathered| gathered.response_object = tree);
 }
 
 /// For a caller in this process.

@@ -7,9 +7,11 @@ use axum::middleware::Next;
 use http::HeaderValue;
 use http::header::WWW_AUTHENTICATE;
 
-use super::refuse;
+use super::{info_of, refuse};
 use crate::apimachinery::status::Status;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse};
+use crate::apiserver::audit::Audit;
+use crate::apiserver::audit::policy::Stage;
 use crate::apiserver::authentication::Authenticators;
 
 /// Puts an `Arc<UserInfo>` and the `Authenticated` that tells where it comes from into the extensions, and
@@ -31,6 +33,11 @@ pub async fn authenticate(
         }
         Err(refused) => {
             tracing::debug!(error = refused.aggregate(), "unable to authenticate the request");
+            let audit = request.extensions().get::<Arc<Audit>>().cloned();
+            let telling = audit.and_then(|audit| audit.refused(&request, &info_of(&request)));
+            if let Some(telling) = telling {
+                telling.tell(Stage::ResponseStarted, 401).await;
+            }
             let mut response = refuse(&request, Status::unauthorized());
             if authenticators.asks_for_password() {
                 let realm = HeaderValue::from_static("Basic realm=\"kubernetes-master\"");

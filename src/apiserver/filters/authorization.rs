@@ -10,6 +10,7 @@ use crate::apimachinery::gvk::GroupResource;
 use crate::apimachinery::status::{Status, StatusDetails};
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse};
+use crate::apiserver::audit::AuditContext;
 use crate::apiserver::authorization::{Authorizers, Decision};
 use crate::apiserver::request::RequestInfo;
 
@@ -22,10 +23,22 @@ pub async fn authorize(
     let (info, user) = (info_of(&request), user_of(&request));
     match authorizers.authorize(&user, &info) {
         Decision::Allow(allowed) => {
+            annotate(&request, "allow", allowed.reason.as_deref().unwrap_or_default());
             request.extensions_mut().insert(allowed);
             next.run(request).await
         }
-        Decision::NoOpinion(reason) => refuse(&request, forbidden(&user, &info, &reason)),
+        Decision::NoOpinion(reason) => {
+            annotate(&request, "forbid", &reason);
+            refuse(&request, forbidden(&user, &info, &reason))
+        }
+    }
+}
+
+/// For the audit event.
+fn annotate(request: &ApiRequest, decision: &str, reason: &str) {
+    if let Some(audit) = request.extensions().get::<Arc<AuditContext>>() {
+        audit.annotate("authorization.k8s.io/decision", decision);
+        audit.annotate("authorization.k8s.io/reason", reason);
     }
 }
 

@@ -13,6 +13,7 @@ use super::{refuse, user_of};
 use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse};
+use crate::apiserver::audit::AuditContext;
 use crate::apiserver::authentication::service_account::{self, split_username};
 use crate::apiserver::authorization::{Authorizers, Decision};
 use crate::apiserver::request::RequestInfo;
@@ -46,7 +47,11 @@ pub async fn impersonate(
     for name in names.cloned().collect::<Vec<_>>() {
         request.headers_mut().remove(name);
     }
-    request.extensions_mut().insert(Arc::new(completed(wanted)));
+    let wanted = Arc::new(completed(wanted));
+    if let Some(audit) = request.extensions().get::<Arc<AuditContext>>() {
+        audit.gather(|gathered| gathered.impersonated = Some(wanted.clone()));
+    }
+    request.extensions_mut().insert(wanted);
     next.run(request).await
 }
 

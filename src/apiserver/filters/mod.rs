@@ -14,6 +14,8 @@ pub mod request_info;
 pub mod timeout;
 
 pub mod authentication;
+
+pub mod audit;
 pub mod impersonation;
 pub mod max_in_flight;
 
@@ -24,6 +26,7 @@ use std::sync::Arc;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse, WantsObjects, status_response};
+use crate::apiserver::audit::{AuditContext, status_tree};
 use crate::apiserver::request::RequestInfo;
 
 /// What an earlier filter read from the path.
@@ -44,5 +47,8 @@ fn is_in_process(request: &ApiRequest) -> bool {
 
 /// The answer to a request that goes no further.
 fn refuse(request: &ApiRequest, status: Status) -> ApiResponse {
+    if let Some(audit) = request.extensions().get::<Arc<AuditContext>>() {
+        audit.gather(|gathered| gathered.response_status = Some(status_tree(&status)));
+    }
     status_response(status, request.extensions().get::<WantsObjects>().is_some())
 }

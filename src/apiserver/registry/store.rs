@@ -116,6 +116,14 @@ impl Registry {
         present_list(kind, list)
     }
 
+    /// Whether there is no object of a kind: a look into the store that makes no cache.
+    ///
+    /// # Errors
+    /// 500 when the store fails.
+    pub fn is_empty(&self, kind: &Arc<Kind>) -> Result<bool, Status> {
+        self.0.storage.is_empty(&storage_kind(kind))
+    }
+
     /// What happens to the objects of a namespace, or of all when it is empty. Ends after
     /// `options.timeout_seconds`, if that is set, and when the receiver falls too far behind.
     ///

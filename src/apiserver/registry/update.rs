@@ -118,7 +118,7 @@ impl Registry {
         if is_finalized(stored, &new, &old) {
             return self.delete_finalized(update, stored, current, &new).await;
         }
-        if new == old {
+        if new == old && !self.0.storage.is_stale(stored, &current.key())? {
             return Ok(Attempt::Done(current.clone()));
         }
         let revision = current.metadata.resource_version;

@@ -145,6 +145,22 @@ impl Storage {
         }
     }
 
+    /// Whether an object is kept in another way than it would be now; see [`Store::is_stale`].
+    ///
+    /// # Errors
+    /// 500 when the store fails.
+    pub fn is_stale(&self, kind: &Kind, key: &str) -> Result<bool, Status> {
+        self.0.store.is_stale(kind, key)
+    }
+
+    /// Whether there is no object of a kind.
+    ///
+    /// # Errors
+    /// 500 when the store fails.
+    pub fn is_empty(&self, kind: &Kind) -> Result<bool, Status> {
+        self.0.store.is_empty(kind)
+    }
+
     /// Drops the watch cache of a kind that is no longer served; its watches end.
     pub fn forget(&self, kind: &Kind) {
         self.lock().remove(&kind.storage_prefix());

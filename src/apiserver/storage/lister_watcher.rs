@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::recorder::Change;
 use super::request::ListRequest;
-use super::store::{Store, decode, decode_at};
+use super::store::Store;
 use crate::apimachinery::list::List;
 use crate::apimachinery::options::ListOptions;
 use crate::apimachinery::status::Status;
@@ -80,10 +80,12 @@ impl EtcdEvents {
     fn event(&self, event: &Event) -> Option<WatchEvent> {
         self.note(event);
         match (event.kind, &event.previous) {
-            (EventKind::Put, None) => decode(&self.kind, &event.kv).ok().map(WatchEvent::Added),
-            (EventKind::Put, Some(_)) => decode(&self.kind, &event.kv).ok().map(WatchEvent::Modified),
+            (EventKind::Put, None) => self.store.decode(&self.kind, &event.kv).ok().map(WatchEvent::Added),
+            (EventKind::Put, Some(_)) => {
+                self.store.decode(&self.kind, &event.kv).ok().map(WatchEvent::Modified)
+            }
             (EventKind::Delete, Some(previous)) => {
-                decode_at(&self.kind, previous, event.revision()).ok().map(WatchEvent::Deleted)
+                self.store.decode_at(&self.kind, previous, event.revision()).ok().map(WatchEvent::Deleted)
             }
             (EventKind::Delete, None) => None,
         }

@@ -12,6 +12,8 @@
 pub mod interface;
 pub mod request;
 
+pub mod encryption;
+
 mod errors;
 
 mod lease_manager;

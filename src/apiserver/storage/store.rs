@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::continue_token::ContinueToken;
+use super::encryption::Encryption;
 use super::errors::{continue_expired, corrupt, interpret};
 use super::lease_manager::LeaseManager;
 use super::page::Page;
@@ -32,6 +33,7 @@ pub struct Store {
     clock: Clock,
     leases: Arc<LeaseManager>,
     recorder: Arc<Recorder>,
+    encryption: Encryption,
 }
 
 /// What became of a write.
@@ -47,12 +49,18 @@ impl Store {
     /// Over a store of bytes.
     pub fn new(kv: Kv, clock: Clock) -> Store {
         let leases = Arc::new(LeaseManager::new(kv.clone(), clock.clone()));
-        Store { kv, clock, leases, recorder: Arc::new(Recorder::new(Flow::off())) }
+        let recorder = Arc::new(Recorder::new(Flow::off()));
+        Store { kv, clock, leases, recorder, encryption: Encryption::default() }
     }
 
     /// The same, and what is stored and delivered is noted in `flow`.
     pub fn recording(self, flow: Flow) -> Store {
         Store { recorder: Arc::new(Recorder::new(flow)), ..self }
+    }
+
+    /// The same, and what is stored is encrypted.
+    pub fn encrypting(self, encryption: Encryption) -> Store {
+        Store { encryption, ..self }
     }
 
     /// What notes it.
@@ -76,7 +84,16 @@ impl Store {
     /// 500 when the store fails.
     pub fn get(&self, kind: &Kind, key: &str) -> Result<Option<Arc<Object>>, Status> {
         let (found, _) = self.kv.get(&full_key(kind, key), None).map_err(interpret)?;
-        found.map(|found| decode(kind, &found)).transpose()
+        found.map(|found| self.decode(kind, &found)).transpose()
+    }
+
+    /// Whether there is no object of a kind.
+    ///
+    /// # Errors
+    /// 500 when the store fails.
+    pub fn is_empty(&self, kind: &Kind) -> Result<bool, Status> {
+        let range = self.kv.range(&kind.storage_prefix(), None, Some(1), None).map_err(interpret)?;
+        Ok(range.kvs.is_empty())
     }
 
     /// Objects at one revision. Read from etcd, every state is the newest: `Any` and `NotOlderThan` are met
@@ -121,7 +138,7 @@ impl Store {
                     break;
                 }
                 left -= 1;
-                page.offer(&found.key[root.len()..], decode(kind, found)?);
+                page.offer(&found.key[root.len()..], self.decode(kind, found)?);
             }
             if !range.more || page.is_full() {
                 let goes_on = page.is_full() && request.selection.key.is_none();
@@ -163,13 +180,14 @@ impl Store {
             Some(time) => Some(self.leases.lease(time).await.map_err(interpret)?),
             None => None,
         };
-        let op = Op::Put { value: value.clone(), lease };
+        let kept = self.encryption.to_storage(kind, &full_key(kind, key), value.clone());
+        let op = Op::Put { value: kept.map_err(Status::internal)?, lease };
         match self.write(kind, key, expected, op, cause).await? {
             Txn::Committed { revision, .. } => {
                 let object = kind.object(with_revision(&value, revision)).map_err(Status::internal)?;
                 Ok(Written::Committed(Arc::new(object)))
             }
-            Txn::Conflict { current } => conflict(kind, current),
+            Txn::Conflict { current } => self.conflict(kind, current),
         }
     }
 
@@ -186,12 +204,12 @@ impl Store {
     ) -> Result<Written, Status> {
         match self.write(kind, key, expected, Op::Delete, cause).await? {
             Txn::Committed { revision, previous: Some(previous) } => {
-                Ok(Written::Committed(decode_at(kind, &previous, revision)?))
+                Ok(Written::Committed(self.decode_at(kind, &previous, revision)?))
             }
             Txn::Committed { previous: None, .. } => {
                 Err(Status::internal(format!("{key} was deleted twice")))
             }
-            Txn::Conflict { current } => conflict(kind, current),
+            Txn::Conflict { current } => self.conflict(kind, current),
         }
     }
 
@@ -211,6 +229,45 @@ impl Store {
         }
         self.recorder.end(&whole, expected);
         done
+    }
+
+    /// An object as it was put.
+    pub(super) fn decode(&self, kind: &Kind, found: &KeyValue) -> Result<Arc<Object>, Status> {
+        self.decode_at(kind, found, found.mod_revision)
+    }
+
+    /// The same, shown at another revision: that of its deletion.
+    pub(super) fn decode_at(
+        &self,
+        kind: &Kind,
+        found: &KeyValue,
+        revision: Revision,
+    ) -> Result<Arc<Object>, Status> {
+        let plain = match self.encryption.is_off() {
+            true => found.value.clone(),
+            false => self.encryption.from_storage(kind, &found.key, &found.value).map_err(|error| {
+                Status::internal(format!("unable to transform key {:?}: {error}", found.key))
+            })?,
+        };
+        let object = kind.object(with_revision(&plain, revision));
+        object.map(Arc::new).map_err(|error| corrupt(&found.key, error))
+    }
+
+    /// Whether it is kept in another way than it would be now: an update that changes nothing writes it all
+    /// the same.
+    ///
+    /// # Errors
+    /// 500 when the store fails.
+    pub fn is_stale(&self, kind: &Kind, key: &str) -> Result<bool, Status> {
+        if self.encryption.is_off() {
+            return Ok(false);
+        }
+        let (found, _) = self.kv.get(&full_key(kind, key), None).map_err(interpret)?;
+        Ok(found.is_some_and(|found| self.encryption.is_stale(kind, &found.value)))
+    }
+
+    fn conflict(&self, kind: &Kind, current: Option<KeyValue>) -> Result<Written, Status> {
+        Ok(Written::Conflict(current.map(|current| self.decode(kind, &current)).transpose()?))
     }
 }
 
@@ -239,19 +296,4 @@ fn is_wanted(request: &ListRequest, root: &str, found: &KeyValue) -> bool {
 /// The whole key in etcd.
 pub fn full_key(kind: &Kind, key: &str) -> String {
     format!("{}{key}", kind.storage_prefix())
-}
-
-/// An object as it was put.
-pub fn decode(kind: &Kind, found: &KeyValue) -> Result<Arc<Object>, Status> {
-    decode_at(kind, found, found.mod_revision)
-}
-
-/// The same, shown at another revision: that of its deletion.
-pub fn decode_at(kind: &Kind, found: &KeyValue, revision: Revision) -> Result<Arc<Object>, Status> {
-    let object = kind.object(with_revision(&found.value, revision));
-    object.map(Arc::new).map_err(|error| corrupt(&found.key, error))
-}
-
-fn conflict(kind: &Kind, current: Option<KeyValue>) -> Result<Written, Status> {
-    Ok(Written::Conflict(current.map(|current| decode(kind, &current)).transpose()?))
 }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::errors::{interpret, watch_expired};
 use super::event::StoreEvent;
 use super::request::{ListRequest, Since, WatchRequest};
-use super::store::{Store, decode, decode_at, full_key};
+use super::store::{Store, full_key};
 use crate::apimachinery::list::List;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::watch::{Bookmark, WatchEvent};
@@ -144,7 +144,10 @@ impl Pump {
             }
         };
         for event in batch.events.iter().filter(|event| event.revision() > self.position) {
-            let Some(event) = store_event(&self.kind, event, self.store.clock().elapsed()) else { continue };
+            let Some(event) = store_event(&self.store, &self.kind, event, self.store.clock().elapsed())
+            else {
+                continue;
+            };
             if let Some(event) = event.seen_by(&self.request.selection, &self.kind.field_names()) {
                 self.send(event).await?;
             }
@@ -163,13 +166,13 @@ impl Pump {
 }
 
 /// A change as objects; nothing when its bytes are no object, which has then been said.
-fn store_event(kind: &Kind, event: &Event, now: Duration) -> Option<StoreEvent> {
-    let previous = event.previous.as_ref().and_then(|previous| decode(kind, previous).ok());
+fn store_event(store: &Store, kind: &Kind, event: &Event, now: Duration) -> Option<StoreEvent> {
+    let previous = event.previous.as_ref().and_then(|previous| store.decode(kind, previous).ok());
     let deleted = event.kind == EventKind::Delete;
     let object = match (deleted, &event.previous) {
-        (true, Some(previous)) => decode_at(kind, previous, event.revision()).ok()?,
+        (true, Some(previous)) => store.decode_at(kind, previous, event.revision()).ok()?,
         (true, None) => return None,
-        (false, _) => decode(kind, &event.kv).ok()?,
+        (false, _) => store.decode(kind, &event.kv).ok()?,
     };
     Some(StoreEvent::new(object, previous, deleted, now))
 }

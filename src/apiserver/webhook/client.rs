@@ -12,6 +12,7 @@ use super::errors::{CallError, describe, refused};
 use super::service_resolver::ServiceResolver;
 use super::transport::Transport;
 use crate::apimachinery::decode::syntax_error;
+use crate::apimachinery::duration;
 use crate::clock::Clock;
 
 /// What is read of an answer, as of a request. Beyond it the call fails.
@@ -44,7 +45,7 @@ impl WebhookClient {
     /// In client-go's words: `Post "https://...": context deadline exceeded`, or what the server's status
     /// means.
     pub async fn call(&self, body: &Value, timeout: Duration) -> Result<Value, CallError> {
-        let url = format!("{}?timeout={}", self.config.target.url(), go_duration(timeout));
+        let url = format!("{}?timeout={}", self.config.target.url(), duration::format(timeout));
         let bytes = serde_json::to_vec(body).expect("a tree is JSON");
         let exchange = self.exchange(&url, bytes);
         let answer = self.clock.timeout(timeout, exchange).await;
@@ -82,34 +83,6 @@ impl WebhookClient {
             }
             200..=206 => Ok(bytes),
             code => Err(refused(code, &bytes)),
-        }
-    }
-}
-
-/// Go's `time.Duration.String` of at least a millisecond: `10s`, `1m30s`, `500ms`, `1.5s`.
-pub fn go_duration(duration: Duration) -> String {
-    if duration < Duration::from_secs(1) {
-        return format!("{}ms", duration.as_millis());
-    }
-    let (minutes, rest) = (duration.as_secs() / 60, duration.as_secs_f64() % 60.0);
-    let (hours, minutes) = (minutes / 60, minutes % 60);
-    match (hours, minutes) {
-        (0, 0) => format!("{rest}s"),
-        (0, minutes) => format!("{minutes}m{rest}s"),
-        (hours, minutes) => format!("{hours}h{minutes}m{rest}s"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_read_as_gos() {
-        for (milliseconds, text) in
-            [(10_000, "10s"), (500, "500ms"), (1500, "1.5s"), (60_000, "1m0s"), (3_661_000, "1h1m1s")]
-        {
-            assert_eq!(go_duration(Duration::from_millis(milliseconds)), text);
         }
     }
 }

@@ -19,12 +19,14 @@ pub struct CallError {
     pub code: Option<u16>,
     /// Whether the time was over.
     pub timed_out: bool,
+    is_unreadable: bool,
 }
 
 impl CallError {
     /// The server could not be asked, or not heard to its end.
     pub(super) fn failed(url: &str, why: &str) -> CallError {
-        CallError { message: format!("Post {url:?}: {why}"), code: None, timed_out: false }
+        let message = format!("Post {url:?}: {why}");
+        CallError { message, code: None, timed_out: false, is_unreadable: false }
     }
 
     pub(super) fn timeout(url: &str) -> CallError {
@@ -33,7 +35,12 @@ impl CallError {
 
     /// The server answered something that cannot be read.
     pub(super) fn invalid_answer(message: String) -> CallError {
-        CallError { message, code: None, timed_out: false }
+        CallError { message, code: None, timed_out: false, is_unreadable: true }
+    }
+
+    /// Whether the server took the request and answered something that is no JSON, or nothing.
+    pub fn is_unreadable(&self) -> bool {
+        self.is_unreadable
     }
 }
 
@@ -44,7 +51,7 @@ pub(super) fn refused(code: u16, body: &[u8]) -> CallError {
     let status = serde_json::from_slice::<Value>(body).ok().filter(|tree| tree["kind"] == "Status");
     let said = status.and_then(|tree| Some(serde_json::from_value::<Status>(tree).ok()?.message));
     let message = said.filter(|message| !message.is_empty()).unwrap_or_else(|| meaning(code, &text));
-    CallError { message, code: Some(code), timed_out: false }
+    CallError { message, code: Some(code), timed_out: false, is_unreadable: false }
 }
 
 fn meaning(code: u16, text: &str) -> String {
@@ -83,7 +90,12 @@ pub(super) fn describe(error: &(dyn Error + 'static), max_response_bytes: usize)
         if let Some(text) = known(current, max_response_bytes) {
             return text;
         }
-        cause = current.source();
+        // An io::Error that carries another error hides it from `source`.
+        let carried = current.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        cause = match carried {
+            Some(carried) => Some(carried),
+            None => current.source(),
+        };
     }
     innermost(error)
 }
@@ -103,11 +115,9 @@ fn known(error: &(dyn Error + 'static), max_response_bytes: usize) -> Option<Str
     }
     let io = error.downcast_ref::<io::Error>()?;
     match io.get_ref() {
-        Some(inner) => {
-            let text = inner.downcast_ref::<rustls::Error>().map(of_tls);
-            text.or_else(|| (io.kind() == io::ErrorKind::UnexpectedEof).then(|| "EOF".into()))
-        }
         None => Some(of_system(io)),
+        Some(_) if io.kind() == io::ErrorKind::UnexpectedEof => Some("EOF".into()),
+        Some(_) => None,
     }
 }
 

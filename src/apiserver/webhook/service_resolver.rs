@@ -61,7 +61,7 @@ impl ServiceResolver {
     }
 
     async fn service(&self, namespace: &str, name: &str) -> Result<Value, Status> {
-        match self.registry.get(&SERVICES, namespace, name, Some("0")).await {
+        match self.registry.get(&SERVICES, namespace, name, None).await {
             Ok(service) => Ok(service.to_value()),
             // The informer's name for the resource, which is the singular.
             Err(status) if status.is_not_found() => {
@@ -75,7 +75,6 @@ impl ServiceResolver {
         let label = ("kubernetes.io/service-name".to_owned(), name.to_owned());
         let options = ListOptions {
             predicate: Predicate { labels: Selector::from_labels(&[label].into()), ..Predicate::default() },
-            resource_version: Some("0".into()),
             ..ListOptions::default()
         };
         let list = self.registry.list(&ENDPOINT_SLICES, namespace, &options).await?;
@@ -91,7 +90,7 @@ impl ServiceResolver {
     }
 
     async fn endpoints(&self, namespace: &str, name: &str, port: &str) -> Result<Vec<(String, u16)>, Status> {
-        let endpoints = match self.registry.get(&ENDPOINTS, namespace, name, Some("0")).await {
+        let endpoints = match self.registry.get(&ENDPOINTS, namespace, name, None).await {
             Err(status) if status.is_not_found() => return Ok(vec![]),
             found => found?.to_value(),
         };

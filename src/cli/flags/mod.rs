@@ -3,4 +3,6 @@
 
 pub mod admission;
 pub mod api;
+pub mod audit;
 pub mod authentication;
+pub mod encryption;

@@ -1,8 +1,12 @@
 //! The apiserver as a client meets it: requests in, codes, reasons and messages out, without a socket.
 
 mod admission;
+mod admission_policies;
+mod admission_webhooks;
 mod aggregation;
+mod audit;
 mod discovery;
+mod encryption;
 mod errors;
 mod initializers;
 mod kinds;
@@ -11,6 +15,7 @@ mod protobuf;
 mod security;
 mod versions;
 mod watches;
+mod webhook_client;
 
 use std::sync::Arc;
 

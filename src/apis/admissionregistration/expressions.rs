@@ -1,0 +1,154 @@
+//! The expressions of webhooks and policies: what they may name, and what they must give
+//! (`k8s.io/apiserver/pkg/admission/plugin/cel`).
+
+use serde_json::Value;
+
+use crate::apimachinery::cel::authorizer::{authorizer_type, resource_check_type};
+use crate::apimachinery::cel::{Environment, ObjectType, Program, Type};
+use crate::apimachinery::field_error::FieldErrors;
+use crate::apis::tree::text;
+use crate::apis::validation::Field;
+
+/// An expression with its program, or what is wrong with it.
+pub type Compiled = (String, Result<Program, String>);
+
+/// The variables of every expression; policies have `variables` besides. A message may not ask the
+/// authorizer.
+pub fn environment(has_params: bool, has_authorizer: bool) -> Environment {
+    let environment = Environment::new()
+        .with_variable("object", Type::Dyn)
+        .with_variable("oldObject", Type::Dyn)
+        .with_variable("request", request_type())
+        .with_variable("namespaceObject", namespace_type());
+    let environment = match has_params {
+        true => environment.with_variable("params", Type::Dyn),
+        false => environment,
+    };
+    match has_authorizer {
+        // A name with a dot is one variable to upstream.
+        true => environment
+            .with_variable("authorizer", authorizer_type())
+            .with_variable("authorizer.requestResource", resource_check_type()),
+        false => environment,
+    }
+}
+
+/// `BuildRequestType`
+fn request_type() -> Type {
+    let strings = |name: &str, fields: &[&'static str]| {
+        Type::object(name, fields.iter().map(|field| (*field, Type::String)))
+    };
+    let kind = || strings("kubernetes.GroupVersionKind", &["group", "version", "kind"]);
+    let resource = || strings("kubernetes.GroupVersionResource", &["group", "version", "resource"]);
+    let user_info = [
+        ("username", Type::String),
+        ("uid", Type::String),
+        ("groups", Type::list(Type::String)),
+        ("extra", Type::map_of(Type::list(Type::String))),
+    ];
+    let fields = [
+        ("kind", kind()),
+        ("resource", resource()),
+        ("subResource", Type::String),
+        ("requestKind", kind()),
+        ("requestResource", resource()),
+        ("requestSubResource", Type::String),
+        ("name", Type::String),
+        ("namespace", Type::String),
+        ("operation", Type::String),
+        ("userInfo", Type::object("kubernetes.UserInfo", user_info)),
+        ("dryRun", Type::Bool),
+        ("options", Type::Dyn),
+    ];
+    Type::object("kubernetes.AdmissionRequest", fields)
+}
+
+/// `BuildNamespaceType`: what a policy may see of a namespace.
+fn namespace_type() -> Type {
+    let metadata = [
+        ("name", Type::String),
+        ("generateName", Type::String),
+        ("namespace", Type::String),
+        ("labels", Type::map_of(Type::String)),
+        ("annotations", Type::map_of(Type::String)),
+        ("UID", Type::String),
+        ("creationTimestamp", Type::Timestamp),
+        ("deletionGracePeriodSeconds", Type::Int),
+        ("deletionTimestamp", Type::Timestamp),
+        ("generation", Type::Int),
+        ("resourceVersion", Type::String),
+        ("finalizers", Type::list(Type::String)),
+    ];
+    let fields = [
+        ("metadata", Type::object("kubernetes.NamespaceMetadata", metadata)),
+        ("spec", Type::object("kubernetes.NamespaceSpec", [("finalizers", Type::list(Type::String))])),
+        ("status", Type::object("kubernetes.NamespaceStatus", [("phase", Type::String)])),
+    ];
+    Type::object("kubernetes.Namespace", fields)
+}
+
+/// The variables of a mutating policy's expressions, and what they may construct: `Object` and whatever is
+/// below it, `JSONPatch`.
+pub fn mutating_environment(has_params: bool) -> Environment {
+    let environment = environment(has_params, true).with_open_structure(APPLY_CONFIGURATION);
+    environment.with_structure(operation_type().into())
+}
+
+/// What an ApplyConfiguration gives.
+pub fn apply_configuration_type() -> Type {
+    Type::object(APPLY_CONFIGURATION, [])
+}
+
+/// What a JSONPatch gives: a list of operations.
+pub fn json_patch_type() -> Type {
+    Type::list(Type::Object(operation_type().into()))
+}
+
+const APPLY_CONFIGURATION: &str = "Object";
+
+fn operation_type() -> ObjectType {
+    let texts = ["op", "path", "from"].map(|field| (field.into(), Type::String));
+    let fields = texts.into_iter().chain([("value".into(), Type::Dyn)]).collect();
+    ObjectType { name: "JSONPatch".into(), fields }
+}
+
+/// Compiles an expression, which must be exactly of one of these types; without any, of whatever type.
+///
+/// # Errors
+/// In upstream's words, as they stand behind a field of a policy.
+pub fn compile(environment: &Environment, expression: &str, wanted: &[Type]) -> Result<Program, String> {
+    let program = environment.compile(expression).map_err(|error| format!("compilation failed: {error}"))?;
+    if wanted.is_empty() || wanted.contains(program.result_type()) {
+        return Ok(program);
+    }
+    let name = |of: &Type| if *of == Type::Null { "null_type".to_owned() } else { of.to_string() };
+    match wanted {
+        [one] => Err(format!("must evaluate to {}", name(one))),
+        many => {
+            let names: Vec<String> = many.iter().map(name).collect();
+            Err(format!("must evaluate to one of [{}]", names.join(" ")))
+        }
+    }
+}
+
+/// Compiles the variables of a policy, each of which sees those before it, and declares them.
+pub fn with_variables(environment: Environment, variables: &[Value]) -> (Environment, Vec<Compiled>) {
+    let mut declared = environment;
+    let (mut fields, mut compiled) = (Vec::new(), Vec::new());
+    for variable in variables {
+        let (name, expression) = (text(variable, "name"), text(variable, "expression"));
+        let program = compile(&declared, expression, &[]);
+        let of = program.as_ref().map_or(Type::Dyn, |program| program.result_type().clone());
+        fields.push((name, of));
+        declared = declared.with_variable("variables", Type::object("kubernetes.variables", fields.clone()));
+        compiled.push((name.to_owned(), program));
+    }
+    (declared, compiled)
+}
+
+/// Refuses an expression that does not compile.
+pub fn check(environment: &Environment, expression: &Field, wanted: &[Type], errors: &mut FieldErrors) {
+    if let Err(why) = compile(environment, expression.text(), wanted) {
+        expression.invalid(why, errors);
+    }
+}

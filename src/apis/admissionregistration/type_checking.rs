@@ -1,0 +1,109 @@
+//! Type checking of ValidatingAdmissionPolicies: whether their expressions ask for fields that the matched
+//! kinds do not have (`policy/validating.TypeChecker`).
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::expressions::{environment, with_variables};
+use crate::apimachinery::cel::{Environment, Type};
+use crate::apimachinery::gvk::GroupVersion;
+use crate::apimachinery::schema::{Schema, Schemas, Shape};
+use crate::apis::kind::Kind;
+use crate::apis::scheme::Scheme;
+use crate::apis::tree::{at, items, text, texts};
+
+/// So many kinds are looked at.
+const MAX_TYPES: usize = 10;
+/// Definitions that contain themselves are followed so deep.
+const MAX_DEPTH: usize = 12;
+
+/// The `expressionWarnings` of a policy's spec.
+pub fn check(spec: &Value, scheme: &Scheme, schemas: &Schemas) -> Vec<Value> {
+    let kinds = kinds(spec, scheme);
+    let environments: Vec<(String, Environment)> = kinds
+        .iter()
+        .filter_map(|kind| {
+            let schema = schemas.get(&kind.definition)?;
+            Some((kind.gvk().to_string(), typed(spec, scheme, schemas, &declared(&schema, 0))))
+        })
+        .collect();
+    let mut warnings = Vec::new();
+    for (index, validation) in items(spec, "validations").iter().enumerate() {
+        for field in ["expression", "messageExpression"] {
+            let expression = text(validation, field);
+            let warn = |(name, environment): &(String, Environment)| {
+                let error = environment.compile(expression).err()?;
+                Some(format!("{name}: {error}"))
+            };
+            let found: Vec<String> = environments.iter().filter_map(warn).collect();
+            if !expression.is_empty() && !found.is_empty() {
+                let field_ref = format!("spec.validations[{index}].{field}");
+                warnings.push(json!({"fieldRef": field_ref, "warning": found.join("\n")}));
+            }
+        }
+    }
+    warnings
+}
+
+/// The kinds that the rules name without wildcards, in order.
+fn kinds(spec: &Value, scheme: &Scheme) -> Vec<std::sync::Arc<Kind>> {
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    for rule in items(spec, "matchConstraints.resourceRules") {
+        let plain = |field: &str| -> Vec<&str> {
+            let list = texts(rule, field);
+            if list.iter().any(|text| text.contains('*')) { vec![] } else { list }
+        };
+        let resources = texts(rule, "resources").into_iter().filter(|name| !name.contains(['*', '/']));
+        for resource in resources {
+            for group in plain("apiGroups") {
+                for version in plain("apiVersions") {
+                    let kind = scheme.resource(group, version, resource);
+                    found.extend(kind.filter(|kind| seen.insert(kind.gvk())));
+                }
+            }
+        }
+    }
+    found.sort_by_key(|kind| kind.gvk());
+    found.truncate(MAX_TYPES);
+    found
+}
+
+/// The environment in which `object` is of a kind.
+fn typed(spec: &Value, scheme: &Scheme, schemas: &Schemas, object: &Type) -> Environment {
+    let param_kind = at(spec, "paramKind");
+    let kind = GroupVersion::parse(text(param_kind, "apiVersion"))
+        .and_then(|version| scheme.kind(&version, text(param_kind, "kind")));
+    let params = kind.and_then(|kind| schemas.get(&kind.definition));
+    let mut environment = environment(!param_kind.is_null(), true)
+        .with_variable("object", object.clone())
+        .with_variable("oldObject", object.clone());
+    if let Some(params) = params {
+        environment = environment.with_variable("params", declared(&params, 0));
+    }
+    with_variables(environment, items(spec, "variables")).0
+}
+
+/// `SchemaDeclType`, for the schemas of built-in kinds.
+fn declared(schema: &Schema, depth: usize) -> Type {
+    if depth > MAX_DEPTH {
+        return Type::Dyn;
+    }
+    let schema = schema.resolve();
+    match &schema.shape {
+        Shape::Free | Shape::Reference(_) | Shape::IntOrString => Type::Dyn,
+        Shape::Object(fields) => {
+            let typed = fields.iter().map(|(name, field)| (name, declared(field, depth + 1)));
+            Type::object("object", typed)
+        }
+        Shape::Map(values) => Type::map_of(declared(values, depth + 1)),
+        Shape::List(item) => Type::list(declared(item, depth + 1)),
+        Shape::String | Shape::Quantity => Type::String,
+        Shape::Bytes => Type::Bytes,
+        Shape::Time | Shape::MicroTime => Type::Timestamp,
+        Shape::Boolean => Type::Bool,
+        Shape::Integer32 | Shape::Integer64 => Type::Int,
+        Shape::Number => Type::Double,
+    }
+}

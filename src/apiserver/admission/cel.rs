@@ -1,0 +1,279 @@
+//! CEL in admission (`k8s.io/apiserver/pkg/admission/plugin/cel`): what match conditions and policies may
+//! name, and the values that they see.
+
+use std::sync::{Arc, Mutex};
+
+use futures::FutureExt;
+use serde_json::{Map, Value as Json, json};
+
+use super::webhook::{Versions, admission_request};
+use super::{Attributes, Authorizer};
+use crate::apimachinery::cel::authorizer::{Authorize, Check, Verdict, authorizer, resource_check};
+use crate::apimachinery::cel::{Activation, Budget, EvaluationError, HostValue, Program, Type, Value};
+use crate::apimachinery::status::Status;
+use crate::apimachinery::user::UserInfo;
+use crate::apis::admissionregistration::expressions::{Compiled, compile, environment};
+use crate::apis::kind::Kind;
+use crate::apis::tree::text;
+use crate::apiserver::request::RequestInfo;
+
+/// `RuntimeCELCostBudgetMatchConditions`: what the conditions of one webhook or policy may cost together.
+const MATCH_CONDITIONS_BUDGET: u64 = 2_500_000;
+
+/// What expressions are evaluated over.
+pub struct Inputs<'a> {
+    /// Who asks for what.
+    pub attributes: &'a Attributes<'a>,
+    /// The version in which the object is seen.
+    pub kind: &'a Kind,
+    /// The objects.
+    pub objects: &'a Versions,
+    /// Whom `authorizer` asks.
+    pub authorizer: &'a Arc<dyn Authorizer>,
+}
+
+impl Inputs<'_> {
+    /// The variables that everybody has; `params` where the policy has some.
+    pub fn activation(&self, params: Option<&Json>) -> Activation {
+        let object = Some(&self.objects.object).filter(|tree| !tree.is_null());
+        let request = admission_request(self.attributes, self.kind, object);
+        let asking: Arc<dyn Authorize> =
+            Arc::new(Asking { user: self.attributes.ctx.user.clone(), authorizer: self.authorizer.clone() });
+        let group_version = &self.attributes.kind.group_version;
+        let check = Check {
+            group: group_version.group.to_string(),
+            resource: self.attributes.kind.plural.to_string(),
+            subresource: self.attributes.subresource.into(),
+            namespace: self.attributes.namespace.into(),
+            name: request.get("name").and_then(Json::as_str).unwrap_or_default().into(),
+            ..Check::default()
+        };
+        let mut activation = Activation::new()
+            .with("object", Value::from_json(&self.objects.object))
+            .with("oldObject", Value::from_json(&self.objects.old_object))
+            .with("request", Value::from_json(&Json::Object(whole(request))))
+            .with("namespaceObject", Value::Null)
+            .with("authorizer", authorizer(asking.clone()))
+            .with("authorizer.requestResource", resource_check(asking, check));
+        if let Some(params) = params {
+            activation.set("params", Value::from_json(params));
+        }
+        activation
+    }
+}
+
+/// A typed object has all its fields: texts that are empty are there.
+fn whole(mut request: Map<String, Json>) -> Map<String, Json> {
+    for field in ["subResource", "requestSubResource", "name", "namespace"] {
+        request.entry(field).or_insert_with(|| json!(""));
+    }
+    request
+}
+
+/// What expressions see of the namespace.
+pub fn namespace_object(namespace: Option<&Json>) -> Value {
+    let Some(namespace) = namespace else { return Value::Null };
+    let mut shown = json!({});
+    let seen = [
+        "name",
+        "generateName",
+        "namespace",
+        "labels",
+        "annotations",
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "generation",
+        "resourceVersion",
+        "finalizers",
+    ];
+    for field in seen {
+        if !namespace["metadata"][field].is_null() {
+            shown["metadata"][field] = namespace["metadata"][field].clone();
+        }
+    }
+    shown["metadata"]["UID"] = namespace["metadata"]["uid"].clone();
+    if !namespace["spec"]["finalizers"].is_null() {
+        shown["spec"]["finalizers"] = namespace["spec"]["finalizers"].clone();
+    }
+    shown["status"]["phase"] = json!(text(namespace, "status.phase"));
+    Value::from_json(&shown)
+}
+
+/// `matchConditions`, compiled (`webhook/matchconditions`).
+pub struct MatchConditions {
+    conditions: Vec<Compiled>,
+    fails_open: bool,
+}
+
+impl MatchConditions {
+    /// Of a webhook or a policy; `fails_open` is its failure policy.
+    pub fn new(conditions: &[Json], fails_open: bool, has_params: bool) -> MatchConditions {
+        if conditions.is_empty() {
+            return MatchConditions { conditions: vec![], fails_open };
+        }
+        let environment = environment(has_params, true);
+        let compile = |condition: &Json| {
+            let expression = text(condition, "expression").trim().to_owned();
+            let program = compile(&environment, &expression, &[Type::Bool]);
+            (expression, program)
+        };
+        MatchConditions { conditions: conditions.iter().map(compile).collect(), fails_open }
+    }
+
+    /// Whether all hold. One that does not decides, whatever goes wrong with others.
+    ///
+    /// # Errors
+    /// 403 with what went wrong, where failures close.
+    pub fn are_met(&self, inputs: &Inputs, params: Option<&Json>) -> Result<bool, Status> {
+        if self.conditions.is_empty() {
+            return Ok(true);
+        }
+        self.evaluate(&inputs.activation(params)).map_err(|why| {
+            let resource = inputs.attributes.kind.group_resource();
+            Status::forbidden(&resource, inputs.attributes.name, &why)
+        })
+    }
+
+    /// The same, over an activation; the error is what went wrong.
+    pub fn evaluate(&self, activation: &Activation) -> Result<bool, String> {
+        let mut budget = Budget::new(MATCH_CONDITIONS_BUDGET);
+        let mut errors: Vec<String> = Vec::new();
+        for (expression, program) in &self.conditions {
+            match run(program, expression, activation, &mut budget) {
+                Ok(Value::Bool(false)) => return Ok(false),
+                Ok(_) => {}
+                Err(error) => errors.push(error),
+            }
+        }
+        match errors.as_slice() {
+            [] => Ok(true),
+            _ if self.fails_open => Ok(false),
+            [one] => Err(one.clone()),
+            many => Err(format!("[{}]", many.join(", "))),
+        }
+    }
+}
+
+/// Runs one expression within what is left of the budget.
+///
+/// # Errors
+/// In upstream's words.
+pub fn run(
+    program: &Result<Program, String>,
+    expression: &str,
+    activation: &Activation,
+    budget: &mut Budget,
+) -> Result<Value, String> {
+    let program = program.as_ref().map_err(|error| format!("compilation error: {error}"))?;
+    let mut part = Budget::per_call(budget);
+    let outcome = program.evaluate(activation, &mut part);
+    let settled = budget.settle(&part);
+    match (outcome, settled) {
+        (_, Err(_)) => Err(
+            "validation failed due to running out of cost budget, no further validation rules will be run"
+                .into(),
+        ),
+        (Err(error), _) => Err(format!("expression '{expression}' resulted in error: {error}")),
+        (Ok(value), _) => Ok(value),
+    }
+}
+
+/// `variables`: each is worked out when it is first asked for, and once (`CompositedCompiler`).
+pub struct Variables {
+    programs: Arc<[Compiled]>,
+    activation: Activation,
+    known: Mutex<Vec<Option<Result<Value, EvaluationError>>>>,
+    me: std::sync::Weak<Variables>,
+}
+
+impl Variables {
+    /// Adds the variable `variables` to an activation.
+    pub fn add(programs: &Arc<[Compiled]>, activation: Activation) -> Activation {
+        if programs.is_empty() {
+            return activation;
+        }
+        let host = Arc::new_cyclic(|me| Variables {
+            programs: programs.clone(),
+            activation: activation.clone(),
+            known: Mutex::new(vec![None; programs.len()]),
+            me: me.clone(),
+        });
+        activation.with("variables", Value::Host(host))
+    }
+}
+
+impl HostValue for Variables {
+    fn type_name(&self) -> &str {
+        "kubernetes.variables"
+    }
+
+    fn field(&self, name: &str, budget: &mut Budget) -> Option<Result<Value, EvaluationError>> {
+        let at = self.programs.iter().position(|(own, _)| own == name)?;
+        let lock = || self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(known) = lock()[at].clone() {
+            return Some(known);
+        }
+        let mut activation = self.activation.clone();
+        if let Some(me) = self.me.upgrade() {
+            activation.set("variables", Value::Host(me));
+        }
+        let value = match &self.programs[at].1 {
+            Ok(program) => program.evaluate(&activation, budget),
+            Err(error) => Err(EvaluationError::Function(format!(
+                "composited variable {name:?} fails to compile: {error}"
+            ))),
+        };
+        let value = value.map_err(|error| {
+            EvaluationError::Function(format!("composited variable {name:?} fails to evaluate: {error}"))
+        });
+        lock()[at] = Some(value.clone());
+        Some(value)
+    }
+}
+
+/// Asks the server's authorizers on behalf of the user of a request.
+struct Asking {
+    user: Arc<UserInfo>,
+    authorizer: Arc<dyn Authorizer>,
+}
+
+impl Authorize for Asking {
+    fn authorize(&self, check: &Check) -> Verdict {
+        let user = match &check.service_account {
+            None => self.user.clone(),
+            Some((namespace, name)) => {
+                let account = format!("system:serviceaccount:{namespace}:{name}");
+                let group = format!("system:serviceaccounts:{namespace}");
+                Arc::new(UserInfo::authenticated(&account, &["system:serviceaccounts", &group]))
+            }
+        };
+        let info = info(check);
+        // Expressions do not wait: an authorizer that has to ask somebody else has no answer for them.
+        match self.authorizer.authorize(&user, &info).now_or_never() {
+            Some(verdict) => Verdict { allowed: verdict.is_allowed, reason: verdict.reason, error: None },
+            None => Verdict {
+                error: Some("the authorizer would have to wait for somebody else's answer".into()),
+                ..Verdict::default()
+            },
+        }
+    }
+}
+
+fn info(check: &Check) -> RequestInfo {
+    let verb = check.verb.clone();
+    match &check.path {
+        Some(path) => RequestInfo { path: path.clone(), verb, ..RequestInfo::default() },
+        None => RequestInfo {
+            is_resource_request: true,
+            verb,
+            group: check.group.clone(),
+            version: "*".into(),
+            namespace: check.namespace.clone(),
+            resource: check.resource.clone(),
+            subresource: check.subresource.clone(),
+            name: check.name.clone(),
+            ..RequestInfo::default()
+        },
+    }
+}

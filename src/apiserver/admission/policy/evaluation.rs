@@ -1,0 +1,162 @@
+//! One ValidatingAdmissionPolicy, compiled, and what it says of one request
+//! (`policy/validating.Validator`).
+
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use super::params::ParamKind;
+use crate::apimachinery::cel::{Activation, Budget, Type, Value};
+use crate::apimachinery::object::Object;
+use crate::apis::admissionregistration::expressions::{Compiled, compile, environment, with_variables};
+use crate::apis::tree::{at, items, text};
+use crate::apiserver::admission::cel::{MatchConditions, Variables, run};
+use crate::apiserver::admission::webhook::Criteria;
+
+/// A message that an expression makes may be so long; else it is not used.
+const MAX_MESSAGE_BYTES: usize = 5 * 1024;
+
+/// A policy.
+pub struct Policy {
+    /// Its name.
+    pub name: String,
+    /// Which requests it is about.
+    pub criteria: Criteria,
+    /// The kind of its parameters.
+    pub param_kind: Option<ParamKind>,
+    /// What goes wrong refuses nothing.
+    pub fails_open: bool,
+    conditions: MatchConditions,
+    variables: Arc<[Compiled]>,
+    validations: Vec<Validation>,
+    annotations: Vec<(String, Compiled)>,
+}
+
+struct Validation {
+    check: Compiled,
+    message: String,
+    message_expression: Option<Compiled>,
+    reason: String,
+}
+
+/// What one validation says.
+#[derive(Debug, PartialEq)]
+pub enum Decision {
+    /// It goes on.
+    Admit,
+    /// It does not: the reason, and a message.
+    Deny(String, String),
+}
+
+/// What a policy says of a request, with one parameter.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// One for each validation.
+    pub decisions: Vec<Decision>,
+    /// For the audit event.
+    pub annotations: Vec<(String, String)>,
+    /// Annotations that could not be made, where failures close.
+    pub annotation_errors: Vec<String>,
+}
+
+impl Policy {
+    /// Compiles a policy; what does not compile fails when it is asked for.
+    pub fn new(object: &Object) -> Policy {
+        let tree = object.to_value();
+        let spec = at(&tree, "spec");
+        let param_kind = ParamKind::of(spec);
+        let has_params = param_kind.is_some();
+        let (declared, variables) = with_variables(environment(has_params, true), items(spec, "variables"));
+        let (messages, _) = with_variables(environment(has_params, false), items(spec, "variables"));
+        let fails_open = text(spec, "failurePolicy") == "Ignore";
+        let program = |expression: &str, wanted: &[Type]| {
+            (expression.trim().to_owned(), compile(&declared, expression, wanted))
+        };
+        let validation = |validation: &Json| Validation {
+            check: program(text(validation, "expression"), &[Type::Bool]),
+            message: text(validation, "message").trim().into(),
+            message_expression: Some(text(validation, "messageExpression"))
+                .filter(|expression| !expression.is_empty())
+                .map(|expression| (expression.to_owned(), compile(&messages, expression, &[Type::String]))),
+            reason: text(validation, "reason").into(),
+        };
+        let annotation = |annotation: &Json| {
+            let value = text(annotation, "valueExpression");
+            (text(annotation, "key").to_owned(), program(value, &[Type::String, Type::Null]))
+        };
+        Policy {
+            name: object.metadata.name.clone(),
+            criteria: Criteria::of_resources(at(spec, "matchConstraints")),
+            conditions: MatchConditions::new(items(spec, "matchConditions"), fails_open, has_params),
+            validations: items(spec, "validations").iter().map(validation).collect(),
+            annotations: items(spec, "auditAnnotations").iter().map(annotation).collect(),
+            variables: variables.into(),
+            param_kind,
+            fails_open,
+        }
+    }
+
+    /// Evaluates everything.
+    pub fn evaluate(&self, activation: Activation) -> Outcome {
+        match self.conditions.evaluate(&activation) {
+            Ok(true) => {}
+            Ok(false) => return Outcome::default(),
+            Err(why) => return Outcome { decisions: vec![self.failed(why)], ..Outcome::default() },
+        }
+        let activation = Variables::add(&self.variables, activation);
+        let mut budget = Budget::new(Budget::PER_REQUEST);
+        let checks = self.validations.iter().map(|own| self.decide(own, &activation, &mut budget));
+        let mut outcome = Outcome { decisions: checks.collect(), ..Outcome::default() };
+        self.annotate(&activation, &mut outcome);
+        outcome
+    }
+
+    fn failed(&self, why: String) -> Decision {
+        match self.fails_open {
+            true => Decision::Admit,
+            false => Decision::Deny(String::new(), why),
+        }
+    }
+
+    fn decide(&self, validation: &Validation, activation: &Activation, budget: &mut Budget) -> Decision {
+        let (expression, program) = &validation.check;
+        match run(program, expression, activation, budget) {
+            Err(why) => self.failed(why),
+            Ok(Value::Bool(true)) => Decision::Admit,
+            Ok(_) => {
+                let reason = if validation.reason.is_empty() { "Invalid" } else { &validation.reason };
+                Decision::Deny(reason.into(), self.message(validation, activation, budget))
+            }
+        }
+    }
+
+    /// What the expression makes, if that is a line of text; else the message; else the expression.
+    fn message(&self, validation: &Validation, activation: &Activation, budget: &mut Budget) -> String {
+        if let Some((expression, program)) = &validation.message_expression
+            && let Ok(Value::String(text)) = run(program, expression, activation, budget)
+        {
+            let text = text.trim();
+            if !text.is_empty() && text.len() <= MAX_MESSAGE_BYTES && !text.contains('\n') {
+                return text.to_owned();
+            }
+        }
+        match validation.message.as_str() {
+            "" => format!("failed expression: {}", validation.check.0),
+            message => message.to_owned(),
+        }
+    }
+
+    fn annotate(&self, activation: &Activation, outcome: &mut Outcome) {
+        let mut budget = Budget::new(Budget::PER_REQUEST);
+        for (key, (expression, program)) in &self.annotations {
+            match run(program, expression, activation, &mut budget) {
+                Ok(Value::String(value)) if !value.trim().is_empty() => {
+                    outcome.annotations.push((key.clone(), value.trim().to_owned()));
+                }
+                Ok(_) => {}
+                Err(why) if !self.fails_open => outcome.annotation_errors.push(why),
+                Err(_) => {}
+            }
+        }
+    }
+}

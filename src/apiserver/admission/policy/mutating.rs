@@ -1,0 +1,264 @@
+//! MutatingAdmissionPolicy (`plugin/policy/mutating`).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use super::binding::Binding;
+use super::mutation::Policy;
+use super::params;
+use crate::apimachinery::cel::Budget;
+use crate::apimachinery::status::{Status, StatusCause};
+use crate::apis::admissionregistration::mutating_admission_policy::{
+    MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS,
+};
+use crate::apis::kind::Kind;
+use crate::apis::scheme::Scheme;
+use crate::apiserver::admission::cel::{Inputs, namespace_object};
+use crate::apiserver::admission::webhook::{Codec, Matched, Matcher, Source, Versions, is_exempt};
+use crate::apiserver::admission::{Attributes, Authorizer, Initializer, Plugin, forbidden};
+use crate::apiserver::registry::Registry;
+
+const NAME: &str = "MutatingAdmissionPolicy";
+
+/// Changes objects as policies say, where bindings say so.
+pub struct MutatingAdmissionPolicy {
+    policies: Source<Policy>,
+    bindings: Source<Binding>,
+    matcher: Matcher,
+    codec: Codec,
+    registry: Registry,
+    scheme: Arc<Scheme>,
+    authorizer: Arc<dyn Authorizer>,
+}
+
+/// A policy, a binding and one of its parameters, for one request.
+struct Invocation {
+    policy: Arc<Policy>,
+    binding: Arc<Binding>,
+    matched: Arc<Matched>,
+    params: Option<Value>,
+    key: String,
+}
+
+/// What went wrong, and with what.
+struct Failure {
+    policy: String,
+    binding: Option<String>,
+    message: String,
+    reason: &'static str,
+}
+
+impl MutatingAdmissionPolicy {
+    /// Policies are read when there are any.
+    pub fn new(with: &Initializer) -> MutatingAdmissionPolicy {
+        MutatingAdmissionPolicy {
+            policies: Source::new(with.registry, &MUTATING_ADMISSION_POLICIES, Policy::new),
+            bindings: Source::new(with.registry, &MUTATING_ADMISSION_POLICY_BINDINGS, Binding::new),
+            matcher: Matcher::new(with.registry, with.scheme),
+            codec: Codec::new(with.scheme),
+            registry: with.registry.clone(),
+            scheme: with.scheme.clone(),
+            authorizer: with.authorizer.clone(),
+        }
+    }
+
+    async fn change(
+        &self,
+        attributes: &Attributes<'_>,
+        object: &mut Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        let bindings = self.bindings.current().await?;
+        if bindings.is_empty() {
+            return Ok(());
+        }
+        let mut failures = Vec::new();
+        let mut invocations = Vec::new();
+        for policy in self.policies.current().await? {
+            let own = bindings.iter().filter(|binding| binding.policy == policy.name);
+            self.collect(&policy, own, attributes, (object, old), &mut invocations, &mut failures).await?;
+        }
+        if !invocations.is_empty() {
+            self.invoke(&invocations, attributes, object, old, &mut failures).await?;
+        }
+        refuse(&failures, attributes, object)
+    }
+
+    /// What is to be done, before anything is.
+    async fn collect<'b>(
+        &self,
+        policy: &Arc<Policy>,
+        bindings: impl Iterator<Item = &'b Arc<Binding>>,
+        attributes: &Attributes<'_>,
+        (object, old): (&Value, Option<&Value>),
+        invocations: &mut Vec<Invocation>,
+        failures: &mut Vec<Failure>,
+    ) -> Result<(), Status> {
+        let matched = self.matcher.matches(&policy.criteria, attributes, Some(object), old, false).await?;
+        let Some(matched) = matched.map(Arc::new) else { return Ok(()) };
+        let kind: Option<Arc<Kind>> = match policy.param_kind.as_ref().map(|kind| kind.find(&self.scheme)) {
+            None => None,
+            Some(Ok(kind)) => Some(kind),
+            Some(Err(why)) => {
+                failures.extend(Failure::of(policy, None, format!("failed to configure policy: {why}"), ""));
+                return Ok(());
+            }
+        };
+        for binding in bindings {
+            if let Some(criteria) = &binding.criteria
+                && self.matcher.matches(criteria, attributes, Some(object), old, true).await?.is_none()
+            {
+                continue;
+            }
+            let param_ref = binding.param_ref.as_ref();
+            match params::collect(&self.registry, kind.as_ref(), param_ref, attributes.namespace).await {
+                Err(why) => {
+                    let why = format!("failed to configure binding: {why}");
+                    failures.extend(Failure::of(policy, Some(binding), why, ""));
+                }
+                Ok(all) => invocations.extend(all.into_iter().map(|params| {
+                    let of = params.as_ref().map(|params| params["metadata"]["name"].to_string());
+                    let key = format!("{}/{}/{}", policy.name, binding.name, of.unwrap_or_default());
+                    let (policy, binding, matched) = (policy.clone(), binding.clone(), matched.clone());
+                    Invocation { policy, binding, matched, params, key }
+                })),
+            }
+        }
+        Ok(())
+    }
+
+    /// One after the other, each on what those before it have made.
+    async fn invoke(
+        &self,
+        invocations: &[Invocation],
+        attributes: &Attributes<'_>,
+        object: &mut Value,
+        old: Option<&Value>,
+        failures: &mut Vec<Failure>,
+    ) -> Result<(), Status> {
+        let namespace = self.matcher.namespace(attributes).await?;
+        let second = attributes.reinvocation.filter(|reinvocation| reinvocation.is_second());
+        let (mut invoked, mut reinvoked) = (BTreeSet::new(), BTreeSet::new());
+        if let Some(reinvocation) = second {
+            let kept = reinvocation.take(NAME);
+            (invoked, reinvoked) = (kept.invoked, kept.reinvoked);
+            if kept.output.as_ref() != Some(object) {
+                reinvoked.append(&mut invoked);
+            }
+        }
+        let mut has_changed = false;
+        for invocation in invocations {
+            if second.is_some() && !reinvoked.contains(&invocation.key) {
+                continue;
+            }
+            let before = object.clone();
+            if let Err(why) = self.apply(invocation, attributes, object, old, namespace.as_ref()) {
+                failures.extend(Failure::of(&invocation.policy, Some(&invocation.binding), why, "Invalid"));
+            }
+            if *object != before {
+                has_changed = true;
+                reinvoked.append(&mut invoked);
+            }
+            if invocation.policy.is_reinvoked {
+                invoked.insert(invocation.key.clone());
+            }
+        }
+        if let Some(reinvocation) = attributes.reinvocation.filter(|_| second.is_none()) {
+            reinvocation.keep(NAME, invoked, reinvoked, Some(object.clone()));
+            if has_changed {
+                reinvocation.want_second();
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(
+        &self,
+        invocation: &Invocation,
+        attributes: &Attributes,
+        object: &mut Value,
+        old: Option<&Value>,
+        namespace: Option<&Value>,
+    ) -> Result<(), String> {
+        let Invocation { policy, matched, params, .. } = invocation;
+        let kind = &matched.kind;
+        let null = Value::Null;
+        let params = policy.param_kind.as_ref().map(|_| params.as_ref().unwrap_or(&null));
+        let mut budget = Budget::new(Budget::PER_REQUEST);
+        let schema = self.codec.schema(kind, attributes.subresource);
+        for index in 0..policy.len() {
+            let objects = Versions::new(attributes, kind, Some(object), old);
+            let inputs = Inputs { attributes, kind, objects: &objects, authorizer: &self.authorizer };
+            let activation = inputs.activation(params).with("namespaceObject", namespace_object(namespace));
+            if index == 0 && !policy.is_about(&activation)? {
+                return Ok(());
+            }
+            let changed =
+                policy.mutate(index, activation, &objects.object, schema.as_deref(), &mut budget)?;
+            *object = self.codec.read(attributes, kind, changed)?;
+        }
+        Ok(())
+    }
+}
+
+impl Failure {
+    /// Nothing, where failures are overlooked.
+    fn of(
+        policy: &Policy,
+        binding: Option<&Arc<Binding>>,
+        message: String,
+        reason: &'static str,
+    ) -> Option<Failure> {
+        (!policy.fails_open).then(|| Failure {
+            policy: policy.name.clone(),
+            binding: binding.map(|binding| binding.name.clone()),
+            message,
+            reason,
+        })
+    }
+
+    fn text(&self) -> String {
+        let Failure { policy, binding, message, .. } = self;
+        match binding {
+            Some(binding) => format!("policy '{policy}' with binding '{binding}' denied request: {message}"),
+            None => format!("policy '{policy}' denied request: {message}"),
+        }
+    }
+}
+
+/// The first failure is told, all of them are causes.
+fn refuse(failures: &[Failure], attributes: &Attributes, object: &Value) -> Result<(), Status> {
+    let Some(first) = failures.first() else { return Ok(()) };
+    let mut status = forbidden(attributes, Some(object), "admission request denied by policy");
+    status.message = first.text();
+    if !first.reason.is_empty() {
+        status.reason = first.reason.into();
+    }
+    let cause =
+        |failure: &Failure| StatusCause { reason: String::new(), message: failure.text(), field: String::new() };
+    status.details.get_or_insert_default().causes.extend(failures.iter().map(cause));
+    Err(status)
+}
+
+impl Plugin for MutatingAdmissionPolicy {
+    fn handles(&self, attributes: &Attributes) -> bool {
+        self.policies.notice(attributes.kind);
+        self.bindings.notice(attributes.kind);
+        !is_exempt(attributes) && self.bindings.may_have_any()
+    }
+
+    fn admit<'a>(
+        &'a self,
+        attributes: &'a Attributes,
+        object: Option<&'a mut Value>,
+        old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        match object {
+            Some(object) => Box::pin(self.change(attributes, object, old)),
+            None => Box::pin(std::future::ready(Ok(()))),
+        }
+    }
+}

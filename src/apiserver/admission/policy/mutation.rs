@@ -1,0 +1,132 @@
+//! One MutatingAdmissionPolicy, compiled, and what it makes of an object (`policy/mutating/patch`).
+
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use super::params::ParamKind;
+use crate::apimachinery::cel::{Activation, Budget, Value};
+use crate::apimachinery::managed_fields::{self, Type};
+use crate::apimachinery::object::Object;
+use crate::apimachinery::patch::{PatchType, apply};
+use crate::apimachinery::schema::Schema;
+use crate::apis::admissionregistration::expressions::{
+    Compiled, apply_configuration_type, compile, json_patch_type, mutating_environment, with_variables,
+};
+use crate::apis::tree::{at, items, text};
+use crate::apiserver::admission::cel::{MatchConditions, Variables, run};
+use crate::apiserver::admission::webhook::Criteria;
+
+/// A policy.
+pub struct Policy {
+    /// Its name.
+    pub name: String,
+    /// Which requests it is about.
+    pub criteria: Criteria,
+    /// The kind of its parameters.
+    pub param_kind: Option<ParamKind>,
+    /// What goes wrong refuses nothing.
+    pub fails_open: bool,
+    /// It is asked again when somebody behind it has changed the object.
+    pub is_reinvoked: bool,
+    conditions: MatchConditions,
+    variables: Arc<[Compiled]>,
+    mutations: Vec<Mutation>,
+}
+
+enum Mutation {
+    /// An object that is laid over the other, field by field.
+    ApplyConfiguration(Compiled),
+    /// A list of operations.
+    JsonPatch(Compiled),
+}
+
+impl Policy {
+    /// Compiles a policy; what does not compile fails when it is asked for.
+    pub fn new(object: &Object) -> Policy {
+        let tree = object.to_value();
+        let spec = at(&tree, "spec");
+        let param_kind = ParamKind::of(spec);
+        let has_params = param_kind.is_some();
+        let (declared, variables) = with_variables(mutating_environment(has_params), items(spec, "variables"));
+        let mutation = |mutation: &Json| match text(mutation, "patchType") {
+            "JSONPatch" => {
+                let expression = text(mutation, "jsonPatch.expression");
+                let program = compile(&declared, expression, &[json_patch_type()]);
+                Mutation::JsonPatch((expression.trim().to_owned(), program))
+            }
+            _ => {
+                let expression = text(mutation, "applyConfiguration.expression");
+                let program = compile(&declared, expression, &[apply_configuration_type()]);
+                Mutation::ApplyConfiguration((expression.trim().to_owned(), program))
+            }
+        };
+        let fails_open = text(spec, "failurePolicy") == "Ignore";
+        Policy {
+            name: object.metadata.name.clone(),
+            criteria: Criteria::of_resources(at(spec, "matchConstraints")),
+            conditions: MatchConditions::new(items(spec, "matchConditions"), fails_open, has_params),
+            mutations: items(spec, "mutations").iter().map(mutation).collect(),
+            is_reinvoked: text(spec, "reinvocationPolicy") == "IfNeeded",
+            variables: variables.into(),
+            param_kind,
+            fails_open,
+        }
+    }
+
+    /// Whether its conditions are met.
+    ///
+    /// # Errors
+    /// What went wrong.
+    pub fn is_about(&self, activation: &Activation) -> Result<bool, String> {
+        self.conditions.evaluate(activation)
+    }
+
+    /// How many mutations there are; each sees what those before it have made.
+    pub fn len(&self) -> usize {
+        self.mutations.len()
+    }
+
+    /// What one mutation makes of an object.
+    ///
+    /// # Errors
+    /// What went wrong.
+    pub fn mutate(
+        &self,
+        index: usize,
+        activation: Activation,
+        object: &Json,
+        schema: Option<&Schema>,
+        budget: &mut Budget,
+    ) -> Result<Json, String> {
+        let activation = Variables::add(&self.variables, activation);
+        match &self.mutations[index] {
+            Mutation::JsonPatch((expression, program)) => {
+                let operations = run(program, expression, &activation, budget)?;
+                let operations = to_json(&operations)?.to_string();
+                let patched = apply(&Schema::default(), PatchType::Json, object, operations.as_bytes());
+                patched.map(|patched| patched.value).map_err(|error| format!("JSON Patch: {error}"))
+            }
+            Mutation::ApplyConfiguration((expression, program)) => {
+                let configuration = run(program, expression, &activation, budget)?;
+                let kind = schema.map_or(Type::Deduced, Type::Known);
+                let configuration = to_json(&configuration)?;
+                if let Some(path) = names_the_object(&configuration) {
+                    return Err(format!("error applying patch: {path} may not be changed by an ApplyConfiguration"));
+                }
+                managed_fields::merge(kind, object, &configuration)
+                    .map_err(|error| format!("error applying patch: {error}"))
+            }
+        }
+    }
+}
+
+/// What says which object it is stays.
+fn names_the_object(configuration: &Json) -> Option<&'static str> {
+    let fields = [("apiVersion", "apiVersion"), ("kind", "kind"), ("metadata.name", "metadata.name")];
+    fields.into_iter().find(|(path, _)| !at(configuration, path).is_null()).map(|(_, shown)| shown)
+}
+
+fn to_json(value: &Value) -> Result<Json, String> {
+    value.to_json().ok_or_else(|| format!("cannot convert {} to JSON", value.type_name()))
+}

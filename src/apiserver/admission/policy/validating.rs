@@ -1,0 +1,248 @@
+//! ValidatingAdmissionPolicy (`plugin/policy/validating`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+
+use super::binding::Binding;
+use super::evaluation::{Decision, Outcome, Policy};
+use super::params;
+use crate::apimachinery::status::{Status, StatusCause};
+use crate::apis::admissionregistration::validating_admission_policy::{
+    VALIDATING_ADMISSION_POLICIES, VALIDATING_ADMISSION_POLICY_BINDINGS,
+};
+use crate::apis::kind::Kind;
+use crate::apis::scheme::Scheme;
+use crate::apiserver::admission::cel::{Inputs, namespace_object};
+use crate::apiserver::admission::webhook::{Matched, Matcher, Source, Versions, is_exempt};
+use crate::apiserver::admission::{Attributes, Authorizer, Initializer, Plugin, forbidden};
+use crate::apiserver::registry::Registry;
+
+/// An annotation longer than this is cut.
+const MAX_ANNOTATION_BYTES: usize = 10 * 1024;
+
+/// Evaluates policies where bindings say so.
+pub struct ValidatingAdmissionPolicy {
+    policies: Source<Policy>,
+    bindings: Source<Binding>,
+    matcher: Matcher,
+    registry: Registry,
+    scheme: Arc<Scheme>,
+    authorizer: Arc<dyn Authorizer>,
+}
+
+/// A refusal, and by whom.
+struct Denied {
+    policy: String,
+    binding: Option<String>,
+    reason: String,
+    message: String,
+}
+
+/// One request.
+struct Request<'a> {
+    attributes: &'a Attributes<'a>,
+    object: Option<&'a Value>,
+    old: Option<&'a Value>,
+}
+
+impl ValidatingAdmissionPolicy {
+    /// Policies are read when there are any.
+    pub fn new(with: &Initializer) -> ValidatingAdmissionPolicy {
+        ValidatingAdmissionPolicy {
+            policies: Source::new(with.registry, &VALIDATING_ADMISSION_POLICIES, Policy::new),
+            bindings: Source::new(with.registry, &VALIDATING_ADMISSION_POLICY_BINDINGS, Binding::new),
+            matcher: Matcher::new(with.registry, with.scheme),
+            registry: with.registry.clone(),
+            scheme: with.scheme.clone(),
+            authorizer: with.authorizer.clone(),
+        }
+    }
+
+    async fn judge(&self, request: &Request<'_>) -> Result<(), Status> {
+        let bindings = self.bindings.current().await?;
+        if bindings.is_empty() {
+            return Ok(());
+        }
+        let mut denied = Vec::new();
+        for policy in self.policies.current().await? {
+            let own: Vec<&Arc<Binding>> =
+                bindings.iter().filter(|binding| binding.policy == policy.name).collect();
+            if !own.is_empty() {
+                self.apply(&policy, &own, request, &mut denied).await?;
+            }
+        }
+        match denied.first() {
+            None => Ok(()),
+            Some(first) => Err(first.status(request)),
+        }
+    }
+
+    async fn apply(
+        &self,
+        policy: &Policy,
+        bindings: &[&Arc<Binding>],
+        request: &Request<'_>,
+        denied: &mut Vec<Denied>,
+    ) -> Result<(), Status> {
+        let Request { attributes, object, old } = *request;
+        let matched = self.matcher.matches(&policy.criteria, attributes, object, old, false).await?;
+        let Some(matched) = matched else { return Ok(()) };
+        let kind = match policy.param_kind.as_ref().map(|kind| kind.find(&self.scheme)).transpose() {
+            Ok(kind) => kind,
+            Err(why) => {
+                denied.extend(Denied::configuration(
+                    policy,
+                    None,
+                    &format!("failed to configure policy: {why}"),
+                ));
+                return Ok(());
+            }
+        };
+        let objects = Versions::new(attributes, &matched.kind, object, old);
+        let namespace = self.matcher.namespace(attributes).await?;
+        let mut annotations: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for binding in bindings {
+            let outcomes =
+                self.evaluate(policy, binding, request, (&matched, &objects), (kind.as_ref(), &namespace));
+            match outcomes.await? {
+                Err(why) => {
+                    let why = format!("failed to configure binding: {why}");
+                    denied.extend(Denied::configuration(policy, Some(binding), &why));
+                }
+                Ok(outcomes) => {
+                    for outcome in outcomes {
+                        take(policy, binding, attributes, outcome, denied, &mut annotations);
+                    }
+                }
+            }
+        }
+        for (key, values) in annotations {
+            attributes.ctx.annotate(&format!("{}/{key}", policy.name), &values.join(", "));
+        }
+        Ok(())
+    }
+
+    /// One outcome for each parameter; none where the binding is not about the request.
+    async fn evaluate(
+        &self,
+        policy: &Policy,
+        binding: &Binding,
+        request: &Request<'_>,
+        (matched, objects): (&Matched, &Versions),
+        (param_kind, namespace): (Option<&Arc<Kind>>, &Option<Value>),
+    ) -> Result<Result<Vec<Outcome>, String>, Status> {
+        let Request { attributes, object, old } = *request;
+        if let Some(criteria) = &binding.criteria
+            && self.matcher.matches(criteria, attributes, object, old, true).await?.is_none()
+        {
+            return Ok(Ok(vec![]));
+        }
+        let param_ref = binding.param_ref.as_ref();
+        let params = params::collect(&self.registry, param_kind, param_ref, attributes.namespace).await;
+        let inputs = Inputs { attributes, kind: &matched.kind, objects, authorizer: &self.authorizer };
+        let evaluate = |params: &Option<Value>| {
+            let null = Value::Null;
+            let params = policy.param_kind.as_ref().map(|_| params.as_ref().unwrap_or(&null));
+            let activation = inputs.activation(params);
+            policy.evaluate(activation.with("namespaceObject", namespace_object(namespace.as_ref())))
+        };
+        Ok(params.map(|params| params.iter().map(evaluate).collect()))
+    }
+}
+
+/// What follows from an outcome: the binding's actions decide.
+fn take(
+    policy: &Policy,
+    binding: &Binding,
+    attributes: &Attributes,
+    outcome: Outcome,
+    denied: &mut Vec<Denied>,
+    annotations: &mut BTreeMap<String, Vec<String>>,
+) {
+    let deny = |reason: &str, message: &str| Denied {
+        policy: policy.name.clone(),
+        binding: Some(binding.name.clone()),
+        reason: reason.into(),
+        message: message.into(),
+    };
+    for (index, decision) in outcome.decisions.iter().enumerate() {
+        let Decision::Deny(reason, message) = decision else { continue };
+        for action in &binding.actions {
+            match action.as_str() {
+                "Deny" => denied.push(deny(reason, message)),
+                "Warn" => attributes.ctx.warn(format!(
+                    "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {message}",
+                    policy.name, binding.name
+                )),
+                "Audit" => {
+                    let value = json!([{"message": message, "policy": binding.policy, "binding": binding.name,
+                        "expressionIndex": index, "validationActions": binding.actions}]);
+                    let key = "validation.policy.admission.k8s.io/validation_failure";
+                    attributes.ctx.annotate(key, &value.to_string());
+                }
+                _ => {}
+            }
+        }
+    }
+    for (key, mut value) in outcome.annotations {
+        let end = (0..=MAX_ANNOTATION_BYTES.min(value.len())).rev().find(|at| value.is_char_boundary(*at));
+        value.truncate(end.unwrap_or(0));
+        let values = annotations.entry(key).or_default();
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    denied.extend(outcome.annotation_errors.iter().map(|why| deny("", why)));
+}
+
+impl Denied {
+    /// Something is wrong with the policy or the binding itself.
+    fn configuration(policy: &Policy, binding: Option<&Binding>, why: &str) -> Option<Denied> {
+        (!policy.fails_open).then(|| Denied {
+            policy: policy.name.clone(),
+            binding: binding.map(|binding| binding.name.clone()),
+            reason: String::new(),
+            message: why.to_owned(),
+        })
+    }
+
+    fn status(&self, request: &Request) -> Status {
+        let Denied { policy, message, .. } = self;
+        let with = match &self.binding {
+            Some(binding) => format!(" with binding '{binding}'"),
+            None => String::new(),
+        };
+        let message = format!("ValidatingAdmissionPolicy '{policy}'{with} denied request: {message}");
+        let mut status = forbidden(request.attributes, request.object, &message);
+        status.reason = if self.reason.is_empty() { "Invalid".into() } else { self.reason.clone() };
+        status.code = match status.reason.as_str() {
+            "Forbidden" => 403,
+            "Unauthorized" => 401,
+            "RequestEntityTooLarge" => 413,
+            _ => 422,
+        };
+        let cause = StatusCause { reason: String::new(), message, field: String::new() };
+        status.details.get_or_insert_default().causes.push(cause);
+        status
+    }
+}
+
+impl Plugin for ValidatingAdmissionPolicy {
+    fn handles(&self, attributes: &Attributes) -> bool {
+        self.policies.notice(attributes.kind);
+        self.bindings.notice(attributes.kind);
+        !is_exempt(attributes) && self.bindings.may_have_any()
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes,
+        object: Option<&'a Value>,
+        old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move { self.judge(&Request { attributes, object, old }).await })
+    }
+}

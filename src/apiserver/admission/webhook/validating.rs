@@ -1,0 +1,87 @@
+//! ValidatingAdmissionWebhook (`plugin/webhook/validating`): webhooks that refuse, all asked at once.
+
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, join_all};
+use serde_json::Value;
+
+use super::Source;
+use super::call::call;
+use super::hook::{Hook, hooks};
+use super::matcher::{Matched, Matcher, is_exempt};
+use super::versions::Versions;
+use crate::apimachinery::status::Status;
+use crate::apis::admissionregistration::webhook_configuration::VALIDATING_WEBHOOK_CONFIGURATIONS;
+use crate::apiserver::admission::cel::Inputs;
+use crate::apiserver::admission::{Attributes, Authorizer, Initializer, Plugin};
+use crate::apiserver::webhook::ServiceResolver;
+use crate::entropy::Entropy;
+
+/// Asks the webhooks of all ValidatingWebhookConfigurations.
+pub struct ValidatingAdmissionWebhook {
+    source: Source<Vec<Arc<Hook>>>,
+    matcher: Matcher,
+    authorizer: Arc<dyn Authorizer>,
+    entropy: Entropy,
+}
+
+impl ValidatingAdmissionWebhook {
+    /// Configurations are read when there are any.
+    pub fn new(with: &Initializer) -> ValidatingAdmissionWebhook {
+        let (resolver, clock) = (ServiceResolver::new(with.registry, with.entropy), with.clock.clone());
+        let compile = move |object: &_| hooks(object, &resolver, &clock);
+        ValidatingAdmissionWebhook {
+            source: Source::new(with.registry, &VALIDATING_WEBHOOK_CONFIGURATIONS, compile),
+            matcher: Matcher::new(with.registry, with.scheme),
+            authorizer: with.authorizer.clone(),
+            entropy: with.entropy.clone(),
+        }
+    }
+
+    async fn ask_all(
+        &self,
+        attributes: &Attributes<'_>,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        let configurations = self.source.current().await?;
+        let mut relevant: Vec<(Arc<Hook>, Matched, Arc<Versions>)> = Vec::new();
+        for hook in configurations.iter().flat_map(|hooks| hooks.iter()) {
+            let matched = self.matcher.matches(&hook.criteria, attributes, object, old, false).await?;
+            let Some(matched) = matched else { continue };
+            let same = relevant.iter().find(|(_, other, _)| Arc::ptr_eq(&other.kind, &matched.kind));
+            let objects = match same {
+                Some((_, _, objects)) => objects.clone(),
+                None => Arc::new(Versions::new(attributes, &matched.kind, object, old)),
+            };
+            let inputs =
+                Inputs { attributes, kind: &matched.kind, objects: &objects, authorizer: &self.authorizer };
+            if hook.conditions.are_met(&inputs, None)? {
+                relevant.push((hook.clone(), matched, objects));
+            }
+        }
+        let asked = relevant.iter().enumerate().map(|(index, (hook, matched, objects))| async move {
+            let answer = call(hook, attributes, &matched.kind, objects, false, &self.entropy).await;
+            let key = format!("failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}");
+            answer.map(drop).or_else(|refusal| refusal.judge(hook, attributes, &key))
+        });
+        // All are asked to the end; of several refusals the first in order is told.
+        join_all(asked).await.into_iter().collect()
+    }
+}
+
+impl Plugin for ValidatingAdmissionWebhook {
+    fn handles(&self, attributes: &Attributes) -> bool {
+        self.source.notice(attributes.kind);
+        !is_exempt(attributes) && self.source.may_have_any()
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes,
+        object: Option<&'a Value>,
+        old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(self.ask_all(attributes, object, old))
+    }
+}

@@ -1,0 +1,131 @@
+//! The log: a line for each event, in a file that is renamed when it is full
+//! (`plugin/audit/log`, with lumberjack's names).
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use chrono::{NaiveDateTime, TimeDelta};
+
+use super::event::Event;
+use crate::clock::Clock;
+
+const TIMESTAMP: &str = "%Y-%m-%dT%H-%M-%S%.3f";
+
+/// Where and how the log is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogConfig {
+    /// `-` is the standard output.
+    pub path: PathBuf,
+    /// JSON, or upstream's old lines.
+    pub is_legacy: bool,
+    /// A file may be so large; 0 is without bound.
+    pub max_size_bytes: u64,
+    /// So many full files are kept; 0 is all.
+    pub max_backups: usize,
+    /// They are kept so many days; 0 is for ever.
+    pub max_age_days: i64,
+}
+
+/// An open log.
+pub struct Log {
+    config: LogConfig,
+    clock: Clock,
+    open: Mutex<Option<Open>>,
+}
+
+struct Open {
+    file: File,
+    size: u64,
+}
+
+impl Log {
+    /// Nothing is opened before the first event.
+    pub fn new(config: LogConfig, clock: &Clock) -> Log {
+        Log { config, clock: clock.clone(), open: Mutex::default() }
+    }
+
+    /// Writes a line.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn write(&self, event: &Event) -> io::Result<()> {
+        let mut line = match self.config.is_legacy {
+            true => event.legacy().into_bytes(),
+            false => serde_json::to_vec(event).map_err(io::Error::other)?,
+        };
+        line.push(b'\n');
+        if self.config.path == Path::new("-") {
+            return io::stdout().write_all(&line);
+        }
+        let mut open = self.open.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let most = self.config.max_size_bytes;
+        let length = line.len() as u64;
+        if open.is_none() {
+            *open = Some(self.open()?);
+        }
+        if most > 0 && open.as_ref().is_some_and(|open| open.size > 0 && open.size + length > most) {
+            *open = None;
+            self.rotate()?;
+            *open = Some(self.open()?);
+        }
+        let Some(open) = open.as_mut() else { return Ok(()) };
+        open.file.write_all(&line)?;
+        open.size += length;
+        Ok(())
+    }
+
+    fn open(&self) -> io::Result<Open> {
+        if let Some(folder) = self.config.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            fs::create_dir_all(folder)?;
+        }
+        let mut options = OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&self.config.path)?;
+        let size = file.metadata()?.len();
+        Ok(Open { file, size })
+    }
+
+    /// The full file gets the time into its name; what is too old or too much goes.
+    fn rotate(&self) -> io::Result<()> {
+        let now = self.clock.now().naive_utc();
+        let (stem, extension) = self.name();
+        let backup = format!("{stem}-{}{extension}", now.format(TIMESTAMP));
+        fs::rename(&self.config.path, self.config.path.with_file_name(backup))?;
+        let mut backups = self.backups()?;
+        backups.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+        let LogConfig { max_backups, max_age_days, .. } = self.config;
+        for (at, (time, path)) in backups.iter().enumerate() {
+            let too_many = max_backups > 0 && at >= max_backups;
+            let too_old = max_age_days > 0 && now - *time > TimeDelta::days(max_age_days);
+            if too_many || too_old {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn backups(&self) -> io::Result<Vec<(NaiveDateTime, PathBuf)>> {
+        let folder = self.config.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let (stem, extension) = self.name();
+        let time = |path: &Path| {
+            let name = path.file_name()?.to_string_lossy().into_owned();
+            let stamp = name.strip_prefix(&format!("{stem}-"))?.strip_suffix(&extension)?;
+            NaiveDateTime::parse_from_str(stamp, TIMESTAMP).ok()
+        };
+        let entries = fs::read_dir(folder.unwrap_or(Path::new(".")))?;
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        Ok(paths.filter_map(|path| Some((time(&path)?, path))).collect())
+    }
+
+    /// The name without its extension, and the extension with its dot.
+    fn name(&self) -> (String, String) {
+        let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+        let extension = text(self.config.path.extension());
+        let extension = if extension.is_empty() { extension } else { format!(".{extension}") };
+        (text(self.config.path.file_stem()), extension)
+    }
+}

@@ -1,0 +1,198 @@
+//! The audit log (`k8s.io/apiserver/pkg/audit`): who did what, when, and what came of it; and the audit id
+//! and the headers of every answer (`filters.WithAuditInit`, `WithCacheControl`).
+//!
+//! In come requests, and what is gathered while they are worked on; out go events, to a file or a webhook.
+//! What is told is the policy's to say. It must not know a kind or a verb, and it costs nothing when off.
+
+pub mod config;
+pub mod policy;
+
+pub mod context;
+mod event;
+
+mod backend;
+mod log;
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::middleware::Next;
+use http::HeaderValue;
+use http::header::CACHE_CONTROL;
+
+use crate::apimachinery::status::Status;
+use crate::apimachinery::user::UserInfo;
+use crate::apimachinery::wire::{ApiRequest, ApiResponse, InProcessUser};
+use crate::apiserver::request::RequestInfo;
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+use backend::Backend;
+use event::Event;
+use policy::{Level, Policy, Stage};
+
+pub use backend::BatchConfig;
+pub use config::{AuditConfig, WebhookConfig};
+pub use context::AuditContext;
+pub use log::LogConfig;
+
+const AUDIT_ID: &str = "audit-id";
+/// Upstream ignores longer ids of clients.
+const MAX_AUDIT_ID_BYTES: usize = 64;
+
+/// The audit log of one apiserver.
+pub struct Audit {
+    policy: Policy,
+    backends: Arc<[Backend]>,
+    clock: Clock,
+    entropy: Entropy,
+}
+
+/// One request that is told of.
+pub struct Telling {
+    event: Event,
+    context: Arc<AuditContext>,
+    omit_stages: Vec<Stage>,
+    backends: Arc<[Backend]>,
+    clock: Clock,
+    /// The answer's code, once it is known; its end is then still to be told.
+    code: Option<u16>,
+    is_done: bool,
+}
+
+impl Audit {
+    fn new(policy: Policy, backends: Vec<Backend>, clock: &Clock, entropy: &Entropy) -> Audit {
+        Audit { policy, backends: backends.into(), clock: clock.clone(), entropy: entropy.clone() }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.backends.is_empty()
+    }
+
+    /// A request whose sender nobody knows (`WithFailedAuthenticationAudit`).
+    pub fn refused(&self, request: &ApiRequest, info: &RequestInfo) -> Option<Telling> {
+        let telling = self.begin(request, &UserInfo::default(), info)?;
+        telling.context.gather(|gathered| {
+            let status = Status::failure(401, "Unauthorized", "Authentication failed");
+            gathered.response_status = Some(status_tree(&status));
+        });
+        Some(telling)
+    }
+
+    /// A request that has come; none when it is not to be told of.
+    pub fn begin(&self, request: &ApiRequest, user: &UserInfo, info: &RequestInfo) -> Option<Telling> {
+        let verdict = self.policy.evaluate(user, info);
+        if verdict.level == Level::None {
+            return None;
+        }
+        let id = request.extensions().get::<AuditId>().map(|id| id.0.clone());
+        let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| self.entropy.uid().into());
+        let event = Event::new(request, user, info, (id, verdict.level), self.clock.now());
+        Some(Telling {
+            context: Arc::new(AuditContext::new(verdict.level, verdict.omit_managed_fields)),
+            omit_stages: verdict.omit_stages,
+            backends: self.backends.clone(),
+            clock: self.clock.clone(),
+            code: None,
+            is_done: false,
+            event,
+        })
+    }
+}
+
+impl Telling {
+    /// What travels with the request.
+    pub fn context(&self) -> &Arc<AuditContext> {
+        &self.context
+    }
+
+    /// Tells that it has come.
+    pub async fn received(&self) {
+        if !self.omit_stages.contains(&Stage::RequestReceived) {
+            self.send(&self.event).await;
+        }
+    }
+
+    /// The answer is there, whole.
+    pub async fn tell(mut self, stage: Stage, code: u16) {
+        self.is_done = true;
+        if !self.omit_stages.contains(&stage) {
+            let event = self.event.at(stage, &self.context, code, self.clock.now());
+            self.send(&event).await;
+        }
+    }
+
+    /// The answer has begun; it ends when this is dropped.
+    pub async fn started(&mut self, code: u16) {
+        self.code = Some(code);
+        if !self.omit_stages.contains(&Stage::ResponseStarted) {
+            let event = self.event.at(Stage::ResponseStarted, &self.context, code, self.clock.now());
+            self.send(&event).await;
+        }
+    }
+
+    async fn send(&self, event: &Event) {
+        for backend in self.backends.iter() {
+            backend.process(event, &self.clock).await;
+        }
+    }
+}
+
+/// A panic, a client that went away, and the end of a watch are told here.
+impl Drop for Telling {
+    fn drop(&mut self) {
+        if self.is_done {
+            return;
+        }
+        let (stage, code) = match std::thread::panicking() {
+            true => (Stage::Panic, 500),
+            false => (Stage::ResponseComplete, self.code.unwrap_or(504)),
+        };
+        if self.omit_stages.contains(&stage) {
+            return;
+        }
+        let event = self.event.at(stage, &self.context, code, self.clock.now());
+        self.backends.iter().for_each(|backend| backend.process_now(&event));
+    }
+}
+
+/// A Status as it stands in an event.
+pub fn status_tree(status: &Status) -> serde_json::Value {
+    let mut tree = status.to_value();
+    if let Some(map) = tree.as_object_mut() {
+        map.remove("kind");
+        map.remove("apiVersion");
+    }
+    tree
+}
+
+/// On a request: the id under which it can be found in logs.
+#[derive(Clone, Debug, Default)]
+pub struct AuditId(pub Arc<str>);
+
+/// Gives the request an id, the client's own if it sent one, and answers with it; an API's answers are not
+/// to be cached by anybody. Callers in this process see no headers and are not given any.
+pub async fn identify(
+    State((entropy, audit)): State<(Entropy, Option<Arc<Audit>>)>,
+    mut request: ApiRequest,
+    next: Next,
+) -> ApiResponse {
+    if let Some(audit) = audit {
+        request.extensions_mut().insert(audit);
+    }
+    if request.extensions().get::<InProcessUser>().is_some() {
+        return next.run(request).await;
+    }
+    let sent = request.headers().get(AUDIT_ID).and_then(|value| value.to_str().ok());
+    let id: Arc<str> = match sent.filter(|id| !id.is_empty() && id.len() <= MAX_AUDIT_ID_BYTES) {
+        Some(id) => id.into(),
+        None => entropy.uid().into(),
+    };
+    request.extensions_mut().insert(AuditId(id.clone()));
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        headers.insert(AUDIT_ID, value);
+    }
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+    response
+}

@@ -1,0 +1,253 @@
+//! Encryption at rest (`k8s.io/apiserver/pkg/storage/value` and `server/options/encryptionconfig`): what
+//! stands between an object's bytes and etcd.
+//!
+//! In go a kind, a key and bytes; out come the bytes as they are kept, or as they were. The first provider
+//! of a resource's list writes, all of them read, so that keys can be changed one restart at a time. It must
+//! not know what is in the bytes. Caches above it hold objects in the clear.
+
+mod cipher;
+mod config;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::apis::kind::Kind;
+use cipher::Cipher;
+
+/// What every value that a provider has written begins with.
+const ENCRYPTED: &[u8] = b"k8s:enc:";
+
+/// Which resources are encrypted, and how. The default encrypts nothing. Cloning shares it.
+#[derive(Clone, Default)]
+pub struct Encryption {
+    rules: Arc<[Rule]>,
+}
+
+/// One entry of `resources`; the first that names a resource counts.
+struct Rule {
+    /// As `secrets`, `deployments.apps`, `*.apps`, `*.` (the core group), `*.*`.
+    resources: Vec<String>,
+    providers: Vec<Provider>,
+}
+
+/// One entry of `providers`.
+enum Provider {
+    /// Leaves bytes as they are.
+    Identity,
+    /// The first key writes, all of them read.
+    Keys(Vec<Key>),
+}
+
+struct Key {
+    /// As `k8s:enc:aescbc:v1:key1:`.
+    prefix: String,
+    cipher: Cipher,
+}
+
+/// A kept value that none of the providers can read. The words are upstream's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TransformError(String);
+
+impl Encryption {
+    /// Whether nothing is encrypted.
+    pub fn is_off(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The bytes to keep under `key`, which is bound to them where the cipher can do that.
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub fn to_storage(&self, kind: &Kind, key: &str, plain: Bytes) -> Result<Bytes, TransformError> {
+        match self.rule(kind).and_then(|rule| rule.providers.first()) {
+            Some(Provider::Keys(keys)) => match keys.first() {
+                Some(first) => first.write(key, &plain),
+                None => Ok(plain),
+            },
+            Some(Provider::Identity) | None => Ok(plain),
+        }
+    }
+
+    /// The bytes that were given to [`Encryption::to_storage`].
+    ///
+    /// # Errors
+    /// No provider has a key for them, or they were tampered with.
+    pub fn from_storage(&self, kind: &Kind, key: &str, kept: &Bytes) -> Result<Bytes, TransformError> {
+        let Some(rule) = self.rule(kind) else { return Ok(kept.clone()) };
+        let mut failure = None;
+        for provider in &rule.providers {
+            match provider.read(key, kept) {
+                Some(Ok(plain)) => return Ok(plain),
+                Some(Err(error)) => failure = Some(error),
+                None => {}
+            }
+        }
+        Err(failure.unwrap_or_else(|| TransformError("no matching prefix found".into())))
+    }
+
+    /// Whether [`Encryption::to_storage`] would keep it under another key now: an update that changes
+    /// nothing writes it all the same.
+    pub fn is_stale(&self, kind: &Kind, kept: &[u8]) -> bool {
+        match self.rule(kind).and_then(|rule| rule.providers.first()) {
+            Some(Provider::Keys(keys)) => {
+                !keys.iter().take(1).any(|key| kept.starts_with(key.prefix.as_bytes()))
+            }
+            Some(Provider::Identity) => kept.starts_with(ENCRYPTED),
+            None => false,
+        }
+    }
+
+    fn rule(&self, kind: &Kind) -> Option<&Rule> {
+        if self.rules.is_empty() {
+            return None;
+        }
+        let resource = kind.storage_kind().group_resource();
+        self.rules.iter().find(|rule| rule.names(&resource.group, &resource.resource))
+    }
+}
+
+impl std::fmt::Debug for Encryption {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Encryption of {} resource lists", self.rules.len())
+    }
+}
+
+impl Rule {
+    fn names(&self, group: &str, resource: &str) -> bool {
+        self.resources.iter().any(|pattern| {
+            let (name, own_group) = pattern.split_once('.').unwrap_or((pattern, ""));
+            match (name, own_group) {
+                ("*", "*") => true,
+                ("*", own_group) => own_group == group,
+                (name, own_group) => name == resource && own_group == group,
+            }
+        })
+    }
+}
+
+impl Provider {
+    /// None: it is not for this provider to read.
+    fn read(&self, key: &str, kept: &Bytes) -> Option<Result<Bytes, TransformError>> {
+        match self {
+            Provider::Identity if kept.starts_with(ENCRYPTED) => None,
+            Provider::Identity => Some(Ok(kept.clone())),
+            Provider::Keys(keys) => {
+                let mut failure = None;
+                for own in keys {
+                    let Some(rest) = kept.strip_prefix(own.prefix.as_bytes()) else { continue };
+                    match own.cipher.open(key.as_bytes(), rest) {
+                        Some(plain) => return Some(Ok(plain.into())),
+                        None => failure = Some(own.cipher.failure()),
+                    }
+                }
+                let is_ours =
+                    keys.first().is_some_and(|key| kept.starts_with(key.cipher.prefix().as_bytes()));
+                let failure = failure.or_else(|| is_ours.then(|| keys[0].cipher.no_key()))?;
+                Some(Err(TransformError(failure)))
+            }
+        }
+    }
+}
+
+impl Key {
+    fn write(&self, key: &str, plain: &[u8]) -> Result<Bytes, TransformError> {
+        let sealed = self.cipher.seal(key.as_bytes(), plain);
+        let sealed = sealed.ok_or_else(|| TransformError("unable to read sufficient random bytes".into()))?;
+        Ok([self.prefix.as_bytes(), &sealed].concat().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apis::apps::deployment::DEPLOYMENTS;
+    use crate::apis::core::config_map::CONFIG_MAPS;
+    use crate::apis::core::secret::SECRETS;
+
+    const KEY_32: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+    const OTHER_32: &str = "ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=";
+    const KEY_24: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3";
+    const KEY_16: &str = "MDEyMzQ1Njc4OWFiY2RlZg==";
+
+    fn encryption(resources: &str, providers: &str) -> Encryption {
+        let text = format!(
+            "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n\
+             - resources: {resources}\n  providers: {providers}\n"
+        );
+        Encryption::parse(&text).unwrap()
+    }
+
+    fn keys(name: &str, keys: &[(&str, &str)]) -> String {
+        let keys: Vec<String> =
+            keys.iter().map(|(name, secret)| format!("{{name: {name}, secret: {secret}}}")).collect();
+        format!("[{{{name}: {{keys: [{}]}}}}]", keys.join(", "))
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_looks_as_upstreams() {
+        let plain = Bytes::from_static(b"{\"metadata\":{},\"data\":{\"password\":\"aHVudGVyMg==\"}}");
+        for (name, secret) in [
+            ("aescbc", KEY_16),
+            ("aescbc", KEY_24),
+            ("aescbc", KEY_32),
+            ("aesgcm", KEY_16),
+            ("aesgcm", KEY_24),
+            ("aesgcm", KEY_32),
+            ("secretbox", KEY_32),
+        ] {
+            let ours = encryption("[secrets]", &keys(name, &[("key1", secret)]));
+            let kept = ours.to_storage(&SECRETS, "/registry/secrets/a/b", plain.clone()).unwrap();
+            assert!(kept.starts_with(format!("k8s:enc:{name}:v1:key1:").as_bytes()));
+            assert!(!kept.windows(8).any(|bytes| bytes == b"password"), "{name}");
+            assert_ne!(ours.to_storage(&SECRETS, "/registry/secrets/a/b", plain.clone()).unwrap(), kept);
+            assert_eq!(ours.from_storage(&SECRETS, "/registry/secrets/a/b", &kept).unwrap(), plain);
+            let mut tampered = kept.to_vec();
+            *tampered.last_mut().unwrap() ^= 1;
+            let tampered = ours.from_storage(&SECRETS, "/registry/secrets/a/b", &tampered.into());
+            assert_ne!(tampered.unwrap_or_default(), plain, "{name}");
+            assert_eq!(
+                ours.to_storage(&CONFIG_MAPS, "/registry/configmaps/a/b", plain.clone()).unwrap(),
+                plain
+            );
+        }
+        let ours = encryption("[secrets]", &keys("aesgcm", &[("key1", KEY_32)]));
+        let kept = ours.to_storage(&SECRETS, "/registry/secrets/a/b", plain).unwrap();
+        assert!(ours.from_storage(&SECRETS, "/registry/secrets/a/other", &kept).is_err());
+    }
+
+    #[test]
+    fn keys_are_changed_by_lists() {
+        let key = "/registry/secrets/a/b";
+        let old = encryption("[secrets]", &keys("aescbc", &[("key1", KEY_32)]));
+        let both = encryption("[secrets]", &keys("aescbc", &[("key2", OTHER_32), ("key1", KEY_32)]));
+        let plain = Bytes::from_static(b"{}");
+        let kept = old.to_storage(&SECRETS, key, plain.clone()).unwrap();
+        assert_eq!(both.from_storage(&SECRETS, key, &kept).unwrap(), plain);
+        assert!(both.is_stale(&SECRETS, &kept) && !old.is_stale(&SECRETS, &kept));
+        let new = encryption("[secrets]", &keys("aescbc", &[("key2", OTHER_32)]));
+        let error = new.from_storage(&SECRETS, key, &kept).unwrap_err().to_string();
+        assert_eq!(error, "no matching key was found for the provided AES transformer");
+        let identity = encryption("[secrets]", "[{identity: {}}]");
+        let error = identity.from_storage(&SECRETS, key, &kept).unwrap_err().to_string();
+        assert_eq!(error, "no matching prefix found");
+    }
+
+    #[test]
+    fn resources_are_named_by_group() {
+        let providers = keys("secretbox", &[("key1", KEY_32)]);
+        for (resources, expected) in [
+            ("[secrets]", [true, false]),
+            ("[deployments.apps]", [false, true]),
+            ("['*.']", [true, false]),
+            ("['*.apps']", [false, true]),
+            ("['*.*']", [true, true]),
+            ("[deployments]", [false, false]),
+        ] {
+            let ours = encryption(resources, &providers);
+            let found = [&SECRETS, &DEPLOYMENTS].map(|kind| ours.rule(kind).is_some());
+            assert_eq!(found, expected, "{resources}");
+        }
+    }
+}

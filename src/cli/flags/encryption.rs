@@ -1,0 +1,32 @@
+//! Flags of encryption at rest.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::apiserver::storage::encryption::Encryption;
+use crate::cli::Failure;
+
+/// How objects are kept.
+#[derive(Args)]
+#[command(next_help_heading = "Encryption at rest")]
+pub struct EncryptionFlags {
+    /// A file with an EncryptionConfiguration: which resources are encrypted in the data dir, and how.
+    #[arg(long, value_name = "FILE", env = "KUBARIUM_ENCRYPTION_PROVIDER_CONFIG")]
+    pub encryption_provider_config: Option<PathBuf>,
+}
+
+impl EncryptionFlags {
+    /// What the flag says.
+    pub fn encryption(&self) -> Result<Encryption, Failure> {
+        let Some(path) = &self.encryption_provider_config else { return Ok(Encryption::default()) };
+        let shown = format!("{:?}", path.display().to_string());
+        let text = fs::read_to_string(path);
+        let text = text.map_err(|error| {
+            Failure::new(format!("error opening encryption provider configuration file {shown}"), error)
+        })?;
+        Encryption::parse(&text)
+            .map_err(|error| Failure::new(format!("error while parsing file: {shown}"), error))
+    }
+}
