@@ -10,6 +10,7 @@ pub mod manifests;
 
 mod api_endpoints;
 mod bootstrap;
+mod bootstrap_roles;
 mod components;
 mod kubelet_lookup;
 mod ready;
@@ -109,6 +110,7 @@ impl Cluster {
         apiserver.authentication = authentication(&config, &authority, &apiserver)?;
         apiserver.kubelets = kubelets.clone();
         apiserver.flow = flow.clone();
+        apiserver.authorization = config.authorization.clone();
         apiserver.admission = config.admission.clone();
         apiserver.audit = config.audit.clone();
         apiserver.feature_gates = config.feature_gates.clone();
@@ -130,6 +132,7 @@ impl Cluster {
         let (server, access, _background) = (None, None, background);
         let mut cluster = Cluster { running, server, access, service, scheme, clock, flow, kv, _background };
         bootstrap::apply(&cluster.client(), &cluster.scheme).await?;
+        ready::wait_for_roles(&cluster.client()).await;
         cluster.running.start_all(&config).expect("its own components have names that it knows");
         if let Some(listen) = config.listen {
             let client_authorities = config.authentication.client_authorities(authority.certificate_pem())?;

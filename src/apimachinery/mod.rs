@@ -29,6 +29,7 @@ pub mod watch;
 pub mod wire;
 
 pub mod feature_gates;
+pub mod fingerprint;
 
 pub mod schema;
 

@@ -23,10 +23,24 @@ impl UserInfo {
         UserInfo { name: name.into(), groups, ..UserInfo::default() }
     }
 
+    /// A service account, with the groups that each is in (`serviceaccount.UserInfo`).
+    pub fn service_account(namespace: &str, name: &str) -> UserInfo {
+        let of_namespace = format!("system:serviceaccounts:{namespace}");
+        let name = format!("system:serviceaccount:{namespace}:{name}");
+        UserInfo::authenticated(&name, &["system:serviceaccounts", &of_namespace])
+    }
+
     /// Nobody in particular (`system:anonymous`).
     pub fn anonymous() -> UserInfo {
         let groups = vec![Arc::from("system:unauthenticated")];
         UserInfo { name: "system:anonymous".into(), groups, ..UserInfo::default() }
+    }
+
+    /// The node whose kubelet it is (`nodeidentifier`); empty if it does not say which, none if it is no
+    /// kubelet.
+    pub fn node_identity(&self) -> Option<&str> {
+        let node = self.name.strip_prefix("system:node:")?;
+        self.is_member_of("system:nodes").then_some(node)
     }
 
     /// Whether it is in `group`.

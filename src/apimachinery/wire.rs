@@ -66,8 +66,9 @@ pub fn status_response(status: Status, wants_objects: bool) -> ApiResponse {
     if seconds > 0 {
         response.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
     }
+    // Beside bytes too: for those who tell the story of a request.
+    response.extensions_mut().insert(StatusAnswer(status.clone()));
     if wants_objects {
-        response.extensions_mut().insert(StatusAnswer(status));
         return response;
     }
     let json = http::HeaderValue::from_static("application/json");

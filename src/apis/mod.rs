@@ -25,6 +25,7 @@ pub mod admissionregistration;
 pub mod apiregistration;
 pub mod apps;
 pub mod authentication;
+pub mod authorization;
 pub mod autoscaling;
 pub mod batch;
 pub mod certificates;
@@ -60,6 +61,7 @@ pub fn all() -> Vec<&'static Builtin> {
         coordination::KINDS,
         node::KINDS,
         scheduling::KINDS,
+        authorization::KINDS,
         rbac::KINDS,
         storage::KINDS,
         flowcontrol::KINDS,

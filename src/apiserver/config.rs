@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::admission::AdmissionConfig;
 use super::audit::AuditConfig;
 use super::authentication::Authentication;
+use super::authorization::config::AuthorizationConfig;
 use super::endpoints::healthz::HealthChecks;
 use super::endpoints::log::KubeletLookup;
 use super::endpoints::version::VersionInfo;
@@ -30,6 +31,8 @@ pub struct ApiserverConfig {
     pub schemas: Arc<Schemas>,
     /// How users prove who they are.
     pub authentication: Authentication,
+    /// Who may do what.
+    pub authorization: AuthorizationConfig,
     /// Whom to ask for logs; `Arc::new(())` knows nobody.
     pub kubelets: Arc<dyn KubeletLookup>,
     /// The cluster's causal record.
@@ -62,6 +65,7 @@ impl ApiserverConfig {
             entropy,
             schemas: Schemas::builtin(),
             authentication,
+            authorization: AuthorizationConfig::default(),
             kubelets: Arc::new(()),
             flow: Flow::off(),
             audit: AuditConfig::default(),

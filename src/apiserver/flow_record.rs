@@ -10,9 +10,10 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::middleware::Next;
 
-use crate::apimachinery::wire::{ApiRequest, ApiResponse, CausedBy, InProcessUser};
+use crate::apimachinery::gvk::GroupResource;
+use crate::apimachinery::wire::{ApiRequest, ApiResponse, CausedBy, InProcessUser, StatusAnswer};
 use crate::apiserver::authentication::{Authenticated, Refused, Said};
-use crate::apiserver::authorization::Allowed;
+use crate::apiserver::authorizer::Allowed;
 use crate::apiserver::request::RequestInfo;
 use crate::flow::{Flow, Step, StepId};
 
@@ -23,14 +24,33 @@ pub async fn record_request(State(flow): State<Flow>, mut request: ApiRequest, n
         let (user, path) = (component.unwrap_or_default(), info.path.as_str().into());
         Step::RequestReceived { user, verb: flow.name(&info.verb), path }
     });
+    let info = request.extensions().get::<Arc<RequestInfo>>().cloned().filter(|_| step != StepId::NONE);
     let response = next.run(request).await;
-    if step != StepId::NONE {
+    if let Some(info) = info {
         if let Some(Refused(said)) = response.extensions().get() {
             flow.record(step.cause(), Step::NotAuthenticated { said: told(&flow, said) });
         }
-        flow.record(step.cause(), Step::Responded { code: response.status().as_u16() });
+        flow.record(step.cause(), outcome(&flow, &info, &response));
     }
     response
+}
+
+/// What came of a request; a failure with what the client was told.
+fn outcome(flow: &Flow, info: &RequestInfo, response: &ApiResponse) -> Step {
+    let code = response.status().as_u16();
+    let Some(StatusAnswer(status)) = response.extensions().get().filter(|_| code >= 400) else {
+        return Step::Responded { code };
+    };
+    let details = status.details.as_deref();
+    let told = details.map(|details| details.name.as_str()).filter(|name| !name.is_empty());
+    let name = if info.name.is_empty() { told.unwrap_or_default() } else { &info.name };
+    Step::Refused {
+        resource: flow.name(&GroupResource::new(&info.group, &info.resource).to_string()),
+        namespace: flow.name(&info.namespace),
+        name: name.into(),
+        code,
+        why: status.message.as_str().into(),
+    }
 }
 
 /// Behind authentication: notes who asks.

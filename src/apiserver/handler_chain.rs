@@ -4,15 +4,17 @@
 use std::sync::Arc;
 
 use axum::middleware::{from_fn, from_fn_with_state as with};
-use futures::future::BoxFuture;
 use tower::{ServiceBuilder, service_fn};
 
-use super::admission::{self, Admission, Verdict};
+use super::admission::{self, Admission};
 use super::aggregator::Aggregator;
 use super::audit;
+use super::authorization::config::AuthorizationConfig;
 use super::authorization::rbac::Rbac;
-use super::authorization::{Authorizers, Decision};
+use super::authorization::{self, Authorizers};
+use super::authorizer::Authorizer;
 use super::config::{ApiserverConfig, ConfigError};
+use super::endpoints::healthz::Check;
 use super::endpoints::{Endpoints, installer};
 use super::filters::audit::audit as tell;
 use super::filters::authentication::authenticate;
@@ -25,12 +27,14 @@ use super::filters::request_info::resolve_request_info;
 use super::filters::timeout::limit_time;
 use super::flow_record::{record_authenticated, record_authorized, record_request};
 use super::metrics::Metrics;
-use super::request::RequestInfo;
+use super::registry::Registry;
 use super::webhook::ServiceResolver;
 use crate::apimachinery::feature_gates::INITIALIZERS;
-use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, ApiService};
 use crate::apis::historical::INITIALIZER_CONFIGURATIONS;
+use crate::apis::scheme::Scheme;
+use crate::clock::Clock;
+use crate::entropy::Entropy;
 
 /// The apiserver of one cluster.
 pub struct Apiserver;
@@ -45,7 +49,8 @@ impl Apiserver {
     pub fn new(config: ApiserverConfig) -> Result<ApiService, ConfigError> {
         let ApiserverConfig { scheme, registry, clock, entropy, .. } = config;
         let authenticators = config.authentication.authenticators.clone();
-        let authorizers = Arc::new(Authorizers::new(Rbac::start(&registry, &scheme, &clock)));
+        let rbac = Rbac::start(&registry, &scheme, &clock);
+        let authorizer = authorizer(&config.authorization, &rbac, &registry, &scheme, &clock, &entropy)?;
         let audit = config.audit.start(&registry, &clock, &entropy).map(Arc::new);
         let in_flight = Arc::new(InFlight::new(MAX_REQUESTS, MAX_MUTATING_REQUESTS));
         let metrics = Arc::new(Metrics::new(clock.clone()));
@@ -58,7 +63,8 @@ impl Apiserver {
             scheme: &scheme,
             clock: &clock,
             entropy: &entropy,
-            authorizer: Arc::new(AskAuthorizers(authorizers.clone())),
+            authorizer: authorizer.clone(),
+            rbac: rbac.clone(),
             config: &config.admission,
             gates: &config.feature_gates,
         });
@@ -72,6 +78,7 @@ impl Apiserver {
             admission: admission.map_err(ConfigError)?,
             scheme,
             registry,
+            reviews: authorization::reviews::all(&authorizer),
             schemas: config.schemas,
             clock: clock.clone(),
             entropy: entropy.clone(),
@@ -81,7 +88,7 @@ impl Apiserver {
             version: config.version,
             flow: config.flow.clone(),
             metrics: metrics.clone(),
-            health: config.health,
+            health: config.health.with("poststarthook/rbac/bootstrap-roles", roles_are_known(rbac), false),
             initializers,
             openapi: Default::default(),
         });
@@ -105,11 +112,11 @@ impl Apiserver {
             .layer(from_fn(tell))
             // Behind authentication, which says who asks to be somebody else; what follows sees only the
             // other.
-            .layer(with(authorizers.clone(), impersonate))
+            .layer(with(authorizer.clone(), impersonate))
             // Before authorization, which costs something; behind authentication, because some are exempt.
             .layer(with(in_flight, limit_in_flight))
             // Last: everything below may rely on the request being allowed.
-            .layer(with(authorizers, authorize))
+            .layer(with(authorizer, authorize))
             .layer(with(config.flow.clone(), record_authorized))
             .service(service_fn(move |request: ApiRequest| {
                 let endpoints = endpoints.clone();
@@ -119,17 +126,25 @@ impl Apiserver {
     }
 }
 
-/// Admission asks the authorizers of the chain.
-struct AskAuthorizers(Arc<Authorizers>);
+/// All authorizers behind one face: filters, admission and reviews ask it.
+fn authorizer(
+    config: &AuthorizationConfig,
+    rbac: &Arc<Rbac>,
+    registry: &Registry,
+    scheme: &Scheme,
+    clock: &Clock,
+    entropy: &Entropy,
+) -> Result<Arc<dyn Authorizer>, ConfigError> {
+    let resolver = ServiceResolver::new(registry, entropy);
+    let initializer = authorization::Initializer { registry, scheme, resolver: &resolver, clock };
+    let authorizers = Authorizers::new(config, rbac, initializer);
+    Ok(Arc::new(authorizers.map_err(ConfigError)?))
+}
 
-impl admission::Authorizer for AskAuthorizers {
-    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> BoxFuture<'a, Verdict> {
-        let verdict = match self.0.authorize(user, info) {
-            Decision::Allow(allowed) => {
-                Verdict { is_allowed: true, reason: allowed.reason.as_deref().unwrap_or_default().into() }
-            }
-            Decision::NoOpinion(reason) => Verdict { is_allowed: false, reason },
-        };
-        Box::pin(std::future::ready(verdict))
-    }
+/// Ready is who may say what its own components may do.
+fn roles_are_known(rbac: Arc<Rbac>) -> Check {
+    Arc::new(move || match rbac.knows_bootstrap_roles() {
+        true => Ok(()),
+        false => Err("not finished".into()),
+    })
 }

@@ -17,6 +17,9 @@ pub mod audit;
 pub mod metrics;
 pub mod request;
 
+pub mod authorizer;
+pub mod review;
+
 pub mod authentication;
 pub mod authorization;
 pub mod filters;

@@ -1,6 +1,7 @@
 //! `RequestInfo` and `RequestContext`: what a request asks for, read from its path, and who asks
 //! (`k8s.io/apiserver/pkg/endpoints/request`).
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::apimachinery::fields::FieldSelector;
@@ -9,6 +10,7 @@ use crate::apimachinery::options::DeleteOptions;
 use crate::apimachinery::user::UserInfo;
 use crate::apiserver::audit::AuditContext;
 use crate::apiserver::audit::policy::Level;
+use crate::flow::{Flow, Step, StepId};
 
 /// Subresources of a namespace, as opposed to resources in one.
 const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
@@ -42,6 +44,10 @@ pub struct RequestInfo {
     pub name: String,
     /// The path from the resource on.
     pub parts: Vec<String>,
+    /// Of a list, watch or deletecollection, as it was sent.
+    pub field_selector: String,
+    /// Of a list, watch or deletecollection, as it was sent.
+    pub label_selector: String,
 }
 
 /// What goes with a request below the handler chain: who asks, why, and what may be said back beside the
@@ -66,6 +72,10 @@ pub struct RequestContext {
     pub audit_id: Arc<str>,
     /// What is told of it in the audit log; none when nothing is.
     pub audit: Option<Arc<AuditContext>>,
+    /// Where the story of a write is told.
+    pub flow: Flow,
+    /// The last step that was told of; 0 before the first.
+    last_step: AtomicU64,
     warnings: Mutex<Vec<String>>,
 }
 
@@ -150,7 +160,9 @@ impl RequestInfo {
         } else if self.verb == "delete" {
             self.verb = "deletecollection".into();
         }
-        let selector = value("fieldSelector").and_then(|text| FieldSelector::parse(&text).ok());
+        self.label_selector = value("labelSelector").unwrap_or_default();
+        self.field_selector = value("fieldSelector").unwrap_or_default();
+        let selector = FieldSelector::parse(&self.field_selector).ok();
         let name = selector.as_ref().and_then(|selector| selector.required_value("metadata.name"));
         if let Some(name) = name.filter(|name| names::path_segment_name(name).is_empty()) {
             self.name = name.into();
@@ -205,6 +217,34 @@ impl RequestContext {
     pub fn annotate_request(&self, key: &str, value: &str) {
         if let Some(audit) = self.audit.as_ref().filter(|audit| audit.level >= Level::Request) {
             audit.annotate(key, value);
+        }
+    }
+
+    /// What led to the next step of the flow record: the last step that was told of, or who asked.
+    pub fn cause(&self) -> Option<u64> {
+        StepId(self.last_step.load(Ordering::Relaxed)).cause().map(|step| step.0).or(self.cause)
+    }
+
+    /// Whether the story of this request is told: then it is worth looking what a plugin changes.
+    pub fn is_told(&self) -> bool {
+        self.flow.is_on() && self.cause.is_some()
+    }
+
+    /// A mutating admission plugin changed the object at these paths.
+    pub fn tell_admitted(&self, plugin: &str, changed: &[String]) {
+        let (plugin, changed) = (self.flow.name(plugin), self.flow.name(&changed.join(", ")));
+        self.tell(Step::Admitted { plugin, changed });
+    }
+
+    /// Nothing is wrong with the object, and all plugins agree.
+    pub fn tell_validated(&self) {
+        self.tell(Step::Validated);
+    }
+
+    fn tell(&self, step: Step) {
+        if self.is_told() {
+            let step = self.flow.record(self.cause().map(StepId), step);
+            self.last_step.store(step.0, Ordering::Relaxed);
         }
     }
 

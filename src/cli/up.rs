@@ -11,6 +11,7 @@ use super::flags::admission::AdmissionFlags;
 use super::flags::api::ApiFlags;
 use super::flags::audit::AuditFlags;
 use super::flags::authentication::AuthenticationFlags;
+use super::flags::authorization::AuthorizationFlags;
 use super::flags::encryption::EncryptionFlags;
 use super::{Failure, detach, kubeconfig, progress, say, state};
 use crate::clock::Clock;
@@ -65,6 +66,9 @@ pub struct Up {
     /// How objects are kept.
     #[command(flatten)]
     pub encryption: EncryptionFlags,
+    /// Who may do what.
+    #[command(flatten)]
+    pub authorization: AuthorizationFlags,
 }
 
 impl Up {
@@ -156,6 +160,7 @@ impl Up {
             admission: self.admission.admission()?,
             audit: self.audit.audit()?,
             encryption: self.encryption.encryption()?,
+            authorization: self.authorization.authorization()?,
             feature_gates: self.admission.gates()?,
             authentication: self.authentication.config(),
             ..Config::default()

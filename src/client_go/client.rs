@@ -55,6 +55,18 @@ impl Client {
         Client { shared: Arc::new(Shared { service, identity, clock, flow }), cause: StepId::NONE }
     }
 
+    /// A client that asks in the name of `identity`.
+    pub fn acting_as(&self, identity: UserInfo) -> Client {
+        let Shared { service, clock, flow, .. } = &*self.shared;
+        let shared = Shared {
+            service: service.clone(),
+            identity: Arc::new(identity),
+            clock: clock.clone(),
+            flow: flow.clone(),
+        };
+        Client { shared: Arc::new(shared), cause: self.cause }
+    }
+
     /// The same client, whose requests are caused by `cause` in the flow record.
     pub fn caused_by(&self, cause: StepId) -> Client {
         Client { shared: self.shared.clone(), cause }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_json::json;
 
+use super::bootstrap_roles;
 use super::manifests::{Error, IfPresent, apply_text};
 use crate::apis::core::service::SERVICES;
 use crate::apis::scheme::Scheme;
@@ -17,7 +18,6 @@ pub const API_SERVICE_IP: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 /// In this order: namespaces before what lives in them.
 const MANIFESTS: &[(&str, &str)] = &[
     ("manifests/bootstrap/namespaces.yaml", include_str!("../../manifests/bootstrap/namespaces.yaml")),
-    ("manifests/bootstrap/rbac.yaml", include_str!("../../manifests/bootstrap/rbac.yaml")),
     (
         "manifests/bootstrap/priority-classes.yaml",
         include_str!("../../manifests/bootstrap/priority-classes.yaml"),
@@ -32,6 +32,8 @@ pub async fn apply(client: &Client, scheme: &Scheme) -> Result<(), Error> {
     for (origin, text) in MANIFESTS {
         apply_text(client, scheme, Path::new(origin), text, IfPresent::Keep).await?;
     }
+    let failed = |status| Error::new(Path::new("manifests/bootstrap/rbac.txt"), status);
+    bootstrap_roles::ensure(client).await.map_err(failed)?;
     let service = json!({
         "metadata": {
             "name": "kubernetes",

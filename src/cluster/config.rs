@@ -8,6 +8,7 @@ use crate::apis::runtime_config::RuntimeConfig;
 use crate::apiserver::admission::AdmissionConfig;
 use crate::apiserver::audit::AuditConfig;
 use crate::apiserver::authentication::AuthenticationConfig;
+use crate::apiserver::authorization::config::AuthorizationConfig;
 use crate::apiserver::storage::encryption::Encryption;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
@@ -30,6 +31,8 @@ pub struct Config {
     pub clock: Clock,
     /// The numbers that all components draw.
     pub entropy: Entropy,
+    /// Who may do what.
+    pub authorization: AuthorizationConfig,
     /// Whether the flow record is kept.
     pub flow: bool,
     /// How users prove who they are.
@@ -85,6 +88,7 @@ impl Default for Config {
             stages: None,
             clock: Clock::real(),
             entropy: Entropy::from_system(),
+            authorization: AuthorizationConfig::default(),
             flow: true,
             authentication: AuthenticationConfig::default(),
             runtime_config: RuntimeConfig::default(),

@@ -15,6 +15,20 @@ use crate::apis::views::meta::is_true;
 use crate::apis::views::node::Node;
 use crate::client_go::client::Client;
 
+/// Waits until the authorizers know the roles that the components ask under: they hear of them as everybody
+/// does, a moment after the write.
+pub(super) async fn wait_for_roles(client: &Client) {
+    const PATH: &str = "/readyz/poststarthook/rbac/bootstrap-roles";
+    loop {
+        let request = http::Request::builder().uri(PATH).body(Default::default());
+        let request = request.expect("the path is one");
+        if client.raw(request).await.status().is_success() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Waits for what the running components make at the start: the default service account, and nodes that are
 /// ready.
 ///

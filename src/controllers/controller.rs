@@ -15,6 +15,7 @@ use futures::FutureExt;
 
 use crate::apimachinery::object::{Object, object_key};
 use crate::apimachinery::status::Status;
+use crate::apimachinery::user::UserInfo;
 use crate::apis::kind::{Builtin, Kind};
 use crate::client_go::{Client, ComponentContext, Deleted, EventRecorder, ResourceEventHandler, WorkQueue};
 use crate::clock::Clock;
@@ -35,6 +36,10 @@ pub trait Controller: Send + Sync + 'static {
     const NAME: &'static str;
     /// The `source.component` of its events.
     const EVENT_SOURCE: &'static str;
+    /// In whose name it asks: a service account of `kube-system`, which the ClusterRole
+    /// `system:controller:NAME` is for (`--use-service-account-credentials`); empty for the few that ask as the
+    /// controller manager itself, as all informers do.
+    const SERVICE_ACCOUNT: &'static str;
     /// How many keys are reconciled at once; a single key never is. Upstream's `--concurrent-*-syncs`.
     const WORKERS: usize = 5;
 
@@ -296,6 +301,11 @@ pub fn spawn<C: Controller>(ctx: &ComponentContext, controller: C) -> Running {
     ctx.informers.start(&ctx.tasks);
     at_start.into_iter().for_each(|key| shared.queue.add(key));
     let recorder = ctx.recorder.named(C::EVENT_SOURCE);
+    let client = match C::SERVICE_ACCOUNT {
+        "" => ctx.client.clone(),
+        account => ctx.client.acting_as(UserInfo::service_account("kube-system", account)),
+    };
+    let ctx = &ComponentContext { client, ..ctx.clone() };
     let worker = Arc::new(Worker { name: C::NAME.into(), controller, shared, recorder, ctx: ctx.clone() });
     for _ in 0..C::WORKERS {
         let worker = worker.clone();

@@ -101,6 +101,7 @@ impl DisruptionController {
 impl Controller for DisruptionController {
     const NAME: &'static str = "disruption";
     const EVENT_SOURCE: &'static str = "controllermanager";
+    const SERVICE_ACCOUNT: &'static str = "disruption-controller";
     const WORKERS: usize = 1;
 
     fn watches(&self) -> Watches {

@@ -97,6 +97,7 @@ impl EndpointSliceMirroringController {
 impl Controller for EndpointSliceMirroringController {
     const NAME: &'static str = "endpointslicemirroring";
     const EVENT_SOURCE: &'static str = "endpoint-slice-mirroring-controller";
+    const SERVICE_ACCOUNT: &'static str = "endpointslicemirroring-controller";
 
     fn watches(&self) -> Watches {
         // Most Endpoints are the endpoints controller's, and are of no interest here.

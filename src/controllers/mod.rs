@@ -28,6 +28,7 @@ mod endpoint_slice_mirroring;
 mod endpoints;
 mod service_pods;
 
+mod cluster_role_aggregation;
 mod namespace;
 mod root_ca_publisher;
 mod service_account;
@@ -107,5 +108,6 @@ pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
     spawn(ctx, pvc_protection::PvcProtectionController::new(ctx));
     spawn(ctx, pv_protection::PvProtectionController::new(ctx));
     resource_quota::spawn(ctx, config.scheme.clone());
+    spawn(ctx, cluster_role_aggregation::ClusterRoleAggregationController::new(ctx));
     garbage_collector::spawn(ctx, config.scheme.clone());
 }

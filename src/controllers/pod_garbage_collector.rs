@@ -91,6 +91,7 @@ impl PodGarbageCollector {
 impl Controller for PodGarbageCollector {
     const NAME: &'static str = "pod-garbage-collector";
     const EVENT_SOURCE: &'static str = "pod-garbage-collector";
+    const SERVICE_ACCOUNT: &'static str = "pod-garbage-collector";
     const WORKERS: usize = 1;
 
     fn watches(&self) -> Watches {

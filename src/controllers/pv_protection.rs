@@ -29,6 +29,7 @@ impl PvProtectionController {
 impl Controller for PvProtectionController {
     const NAME: &'static str = "PV protection";
     const EVENT_SOURCE: &'static str = "pv-protection-controller";
+    const SERVICE_ACCOUNT: &'static str = "pv-protection-controller";
     const WORKERS: usize = 1;
 
     fn watches(&self) -> Watches {

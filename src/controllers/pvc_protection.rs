@@ -43,6 +43,7 @@ impl PvcProtectionController {
 impl Controller for PvcProtectionController {
     const NAME: &'static str = "PVC protection";
     const EVENT_SOURCE: &'static str = "pvc-protection-controller";
+    const SERVICE_ACCOUNT: &'static str = "pvc-protection-controller";
     const WORKERS: usize = 1;
 
     fn watches(&self) -> Watches {

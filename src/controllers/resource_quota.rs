@@ -58,6 +58,7 @@ struct ResourceQuotaController {
 impl Controller for ResourceQuotaController {
     const NAME: &'static str = "resourcequota_primary";
     const EVENT_SOURCE: &'static str = "resource-quota-controller";
+    const SERVICE_ACCOUNT: &'static str = "resourcequota-controller";
 
     fn watches(&self) -> Watches {
         Watches::none().maps(&RESOURCE_QUOTAS, |change: &Change<'_>, enqueue: &Enqueue| {

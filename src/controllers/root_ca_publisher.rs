@@ -42,6 +42,7 @@ impl RootCaPublisher {
 impl Controller for RootCaPublisher {
     const NAME: &'static str = "root-ca-certificate-publisher";
     const EVENT_SOURCE: &'static str = "root-ca-certificate-publisher-controller";
+    const SERVICE_ACCOUNT: &'static str = "root-ca-cert-publisher";
 
     fn watches(&self) -> Watches {
         Watches::of(&NAMESPACES).maps(&CONFIG_MAPS, |change: &Change<'_>, enqueue: &Enqueue| {

@@ -31,6 +31,7 @@ impl ServiceAccountsController {
 impl Controller for ServiceAccountsController {
     const NAME: &'static str = "serviceaccount";
     const EVENT_SOURCE: &'static str = "serviceaccount-controller";
+    const SERVICE_ACCOUNT: &'static str = "service-account-controller";
 
     fn watches(&self) -> Watches {
         Watches::of(&NAMESPACES).maps(&SERVICE_ACCOUNTS, |change: &Change<'_>, enqueue: &Enqueue| {

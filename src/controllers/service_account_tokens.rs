@@ -76,6 +76,7 @@ impl TokensController {
 impl Controller for TokensController {
     const NAME: &'static str = "serviceaccount-token";
     const EVENT_SOURCE: &'static str = "serviceaccount-token-controller";
+    const SERVICE_ACCOUNT: &'static str = "";
 
     fn watches(&self) -> Watches {
         let secrets = self.secrets.clone();

@@ -74,6 +74,7 @@ impl TaintEvictionController {
 impl Controller for TaintEvictionController {
     const NAME: &'static str = "taint-eviction";
     const EVENT_SOURCE: &'static str = "taint-eviction-controller";
+    const SERVICE_ACCOUNT: &'static str = "node-controller";
     const WORKERS: usize = 8;
 
     fn watches(&self) -> Watches {

@@ -31,6 +31,7 @@ impl ValidatingAdmissionPolicyStatusController {
 impl Controller for ValidatingAdmissionPolicyStatusController {
     const NAME: &'static str = "validatingadmissionpolicy-status";
     const EVENT_SOURCE: &'static str = "validatingadmissionpolicy-status-controller";
+    const SERVICE_ACCOUNT: &'static str = "validatingadmissionpolicy-status-controller";
 
     fn watches(&self) -> Watches {
         Watches::of(&VALIDATING_ADMISSION_POLICIES)

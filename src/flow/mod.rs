@@ -145,6 +145,12 @@ impl Flow {
     }
 }
 
+impl Default for Flow {
+    fn default() -> Flow {
+        Flow::off()
+    }
+}
+
 impl fmt::Debug for Flow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.is_on() { "Flow(on)" } else { "Flow(off)" })

@@ -41,10 +41,36 @@ fn component_of(step: &TraceStep, components: &HashMap<StepId, String>) -> Strin
 
 fn write_line(out: &mut String, step: &TraceStep, component: &str) {
     let (time, id, lane) = (milliseconds(step.at_microseconds), step.id.to_string(), lane(component));
-    let (component, what) = (cut(component, COMPONENT), cut(&describe(&step.step), WHAT));
+    let (component, what) = (cut(component, COMPONENT), describe(&step.step));
+    let lines = if is_reason(&step.step) { wrap(&what, WHAT) } else { vec![cut(&what, WHAT)] };
     let cause = step.cause.map(|cause| format!(" <- {cause}")).unwrap_or_default();
+    let what = lines.first().map(String::as_str).unwrap_or_default();
     let line = format!("{time:>TIME$} {id:>STEP$} {lane} {component:<COMPONENT$} {what:<WHAT$}{cause}");
     writeln!(out, "{}", line.trim_end()).expect("a string takes every line");
+    const BEFORE: usize = TIME + 1 + STEP + 1 + 4 + 1 + COMPONENT + 1;
+    for more in lines.iter().skip(1) {
+        writeln!(out, "{:BEFORE$}  {more}", "").expect("a string takes every line");
+    }
+}
+
+/// Whether it says why: then nothing of it is cut off.
+fn is_reason(step: &Step) -> bool {
+    matches!(step, Step::Authorized { .. } | Step::Admitted { .. } | Step::Refused { .. })
+}
+
+/// Lines of at most `width` characters, broken between words; all but the first are two shorter.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let room = if lines.len() == 1 { width } else { width - 2 };
+        let line = lines.last_mut().expect("starts with one");
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+            lines.push(cut(word, width - 2));
+        } else {
+            *line = if line.is_empty() { cut(word, room) } else { format!("{line} {word}") };
+        }
+    }
+    lines
 }
 
 /// To the microsecond in the first 100 seconds, so that it fits its column for days.
@@ -93,14 +119,16 @@ fn describe(step: &Step) -> String {
         NotAuthenticated { .. } => "not authenticated".into(),
         Authorized { by, .. } if by.is_empty() => "authorized".into(),
         Authorized { by, reason } if reason.is_empty() => format!("authorized by {by}"),
+        // It names the authorizer itself.
+        Authorized { by, reason } if reason.starts_with(&**by) => reason.to_string(),
         Authorized { by, reason } => format!("authorized by {by}: {reason}"),
-        Admitted { plugin, changed: true } => format!("admitted by {plugin}, changed"),
-        Admitted { plugin, changed: false } => format!("admitted by {plugin}"),
+        Admitted { plugin, changed } => format!("{plugin} changed {changed}"),
         Validated => "validated".into(),
         Stored { resource, namespace, name, revision, operation } => {
             format!("{} {} at {revision}", done(*operation), subject(resource, namespace, name))
         }
         Responded { code } => format!("answered {code}"),
+        Refused { code, why, .. } => format!("refused with {code}: {why}"),
         WatchDelivered { resource, key, revision, watchers } => {
             format!("delivered {resource} {key} at {revision} to {watchers}")
         }

@@ -56,16 +56,16 @@ pub enum Step {
         /// Why: the binding and role that allow it.
         reason: Text,
     },
-    /// An admission plugin looked at the object. Mutating plugins run before validation, validating ones
-    /// last.
+    /// A mutating admission plugin changed the object. Those that left it as it was are not told of.
     Admitted {
         /// As in `--enable-admission-plugins`: `ServiceAccount`, `LimitRanger`, ...
         plugin: Text,
-        /// Whether it changed the object.
-        changed: bool,
+        /// Where, as `spec.tolerations, spec.volumes`.
+        changed: Text,
     },
     /// The strategy of the kind prepared the object for the store and found nothing wrong with it
-    /// (`registry/generic/registry.Store`, `rest.BeforeCreate` and `rest.BeforeUpdate`).
+    /// (`registry/generic/registry.Store`, `rest.BeforeCreate` and `rest.BeforeUpdate`), and neither did the
+    /// validating admission plugins, which come last.
     Validated,
     /// etcd committed the write: the revision is born here, and everything that follows is caused by it.
     Stored {
@@ -84,6 +84,19 @@ pub enum Step {
     Responded {
         /// The HTTP status.
         code: u16,
+    },
+    /// The request came to nothing: a filter, an authorizer, an admission plugin or validation said no.
+    Refused {
+        /// As `deployments.apps`.
+        resource: Text,
+        /// Empty for cluster-scoped objects.
+        namespace: Text,
+        /// The object's name; empty where it was not known yet.
+        name: Text,
+        /// The HTTP status.
+        code: u16,
+        /// What the client was told, and what it was not told beside it.
+        why: Text,
     },
     /// The apiserver's watch cache (`storage/cacher`) handed the change to those who watch the resource.
     WatchDelivered {
@@ -252,7 +265,9 @@ impl Step {
             | NotAuthenticated { .. }
             | Authorized { .. }
             | Admitted { .. } => APISERVER.into(),
-            Validated | Stored { .. } | Responded { .. } | WatchDelivered { .. } => APISERVER.into(),
+            Validated | Stored { .. } | Responded { .. } | Refused { .. } | WatchDelivered { .. } => {
+                APISERVER.into()
+            }
             InformerUpdated { component, .. } | EventRecorded { component, .. } => component.to_string(),
             Enqueued { queue, .. } => format!("{queue}-controller"),
             ReconcileStarted { controller, .. } => format!("{controller}-controller"),

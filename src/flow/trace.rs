@@ -91,7 +91,8 @@ impl Causes {
 
     fn writes_to(&self, wanted_resource: &str, wanted_namespace: &str, wanted_name: &str) -> Vec<u64> {
         let is_write = |recorded: &Recorded| match &recorded.step {
-            Step::Stored { resource, namespace, name, .. } => {
+            Step::Stored { resource, namespace, name, .. }
+            | Step::Refused { resource, namespace, name, .. } => {
                 (&**resource, &**namespace, &**name) == (wanted_resource, wanted_namespace, wanted_name)
             }
             _ => false,

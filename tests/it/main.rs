@@ -6,6 +6,7 @@ mod readme;
 mod tidy;
 
 mod apiserver;
+mod authorization;
 mod controllers;
 mod nodes;
 

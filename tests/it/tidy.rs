@@ -26,12 +26,16 @@ const IMPORTS: &[(&str, &[&str])] = &[
         "apiserver::registry",
         &["apimachinery", "apis", "apiserver::storage", "apiserver::request", "clock", "entropy"],
     ),
+    // What an authorizer and a review are: interfaces between rooms that must not know each other.
+    ("apiserver::authorizer", &["apimachinery", "apis", "apiserver::request"]),
+    ("apiserver::review", &["apimachinery", "apiserver::request"]),
     // Entropy names the volume of a service account's token.
     (
         "apiserver::admission",
         &[
             "apimachinery",
             "apis",
+            "apiserver::authorizer",
             "apiserver::registry",
             "apiserver::request",
             // Webhooks are asked through the one client to the outside.
@@ -75,6 +79,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "apimachinery",
             "apiserver::authentication",
             "apiserver::authorization",
+            "apiserver::authorizer",
             "apiserver::audit",
             "apiserver::metrics",
             "apiserver::request",
@@ -93,6 +98,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::aggregator",
             "apiserver::registry",
             "apiserver::request",
+            "apiserver::review",
             "apiserver::audit",
             "apiserver::metrics",
             // Aggregation proxies through the one client to the outside.
@@ -115,8 +121,10 @@ const IMPORTS: &[(&str, &[&str])] = &[
 const SECURITY: &[&str] = &[
     "apimachinery",
     "apis",
+    "apiserver::authorizer",
     "apiserver::registry",
     "apiserver::request",
+    "apiserver::review",
     // Token and access reviews by webhook.
     "apiserver::webhook",
     "clock",

@@ -1,5 +1,8 @@
 //! The group `rbac.authorization.k8s.io/v1`.
 
+pub mod bootstrap_policy;
+pub mod policy_rule;
+
 pub mod role;
 pub mod role_binding;
 

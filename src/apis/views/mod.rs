@@ -13,5 +13,6 @@ pub mod namespace;
 pub mod node;
 pub mod pod;
 pub mod pod_disruption_budget;
+pub mod rbac;
 pub mod replica_set;
 pub mod service;

@@ -3,7 +3,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use futures::FutureExt;
 use serde_json::{Map, Value as Json, json};
 
 use super::webhook::{Versions, admission_request};
@@ -15,6 +14,7 @@ use crate::apimachinery::user::UserInfo;
 use crate::apis::admissionregistration::expressions::{Compiled, compile, environment};
 use crate::apis::kind::Kind;
 use crate::apis::tree::text;
+use crate::apiserver::authorizer::Answer;
 use crate::apiserver::request::RequestInfo;
 
 /// `RuntimeCELCostBudgetMatchConditions`: what the conditions of one webhook or policy may cost together.
@@ -250,9 +250,11 @@ impl Authorize for Asking {
         };
         let info = info(check);
         // Expressions do not wait: an authorizer that has to ask somebody else has no answer for them.
-        match self.authorizer.authorize(&user, &info).now_or_never() {
-            Some(verdict) => Verdict { allowed: verdict.is_allowed, reason: verdict.reason, error: None },
-            None => Verdict {
+        match self.authorizer.authorize(&user, &info) {
+            Answer::Now(decision) => {
+                Verdict { allowed: decision.is_allowed(), reason: decision.reason().into(), error: None }
+            }
+            Answer::Later(_) => Verdict {
                 error: Some("the authorizer would have to wait for somebody else's answer".into()),
                 ..Verdict::default()
             },

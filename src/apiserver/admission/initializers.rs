@@ -98,11 +98,11 @@ impl Initializers {
             name: attributes.name.into(),
             ..RequestInfo::default()
         };
-        let verdict = self.authorizer.authorize(&attributes.ctx.user, &info).await;
-        if verdict.is_allowed {
+        let verdict = self.authorizer.authorize(&attributes.ctx.user, &info).wait().await;
+        if verdict.is_allowed() {
             return Ok(());
         }
-        let why = format!("{what}: {}", verdict.reason);
+        let why = format!("{what}: {}", verdict.reason());
         Err(Status::forbidden(&attributes.kind.group_resource(), attributes.name, &why))
     }
 }

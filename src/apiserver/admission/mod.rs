@@ -17,6 +17,9 @@ mod namespace_auto_provision;
 mod namespace_exists;
 mod namespace_lifecycle;
 
+mod node_restriction;
+mod rbac_escalation;
+
 mod limit_ranger;
 mod pod_security;
 mod resource_quota;
@@ -57,15 +60,16 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::apimachinery::feature_gates::FeatureGates;
+use crate::apimachinery::fingerprint::Fingerprint;
 use crate::apimachinery::status::Status;
-use crate::apimachinery::user::UserInfo;
 use crate::apis::kind::Kind;
 use crate::apis::scheme::Scheme;
 use crate::apiserver::registry::{Registry, Validating};
-use crate::apiserver::request::{RequestContext, RequestInfo};
+use crate::apiserver::request::RequestContext;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 
+pub use crate::apiserver::authorizer::Authorizer;
 pub use config::AdmissionConfig;
 use plugins::{Entry, PLUGINS};
 use reinvocation::Reinvocation;
@@ -150,21 +154,6 @@ pub trait Plugin: Send + Sync {
     }
 }
 
-/// Who may do what: the server's authorizer, handed in by the handler chain.
-pub trait Authorizer: Send + Sync {
-    /// Whether `user` may do what `info` says.
-    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> BoxFuture<'a, Verdict>;
-}
-
-/// What the authorizer says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
-    /// Whether somebody allows it.
-    pub is_allowed: bool,
-    /// Why, or why not; may be empty.
-    pub reason: String,
-}
-
 /// What plugins are made from (`admission/initializer`).
 pub struct Initializer<'a> {
     /// Reads other objects.
@@ -177,6 +166,8 @@ pub struct Initializer<'a> {
     pub entropy: &'a Entropy,
     /// Says who may do what.
     pub authorizer: Arc<dyn Authorizer>,
+    /// Of the same, RBAC: what users have by roles.
+    pub rbac: Arc<dyn Authorizer>,
     /// Flags and file.
     pub config: &'a AdmissionConfig,
     /// Which features are on.
@@ -192,7 +183,7 @@ impl Initializer<'_> {
 
 /// The plugins that run, in order.
 pub struct Admission {
-    plugins: Vec<Box<dyn Plugin>>,
+    plugins: Vec<(&'static str, Box<dyn Plugin>)>,
 }
 
 impl Admission {
@@ -210,9 +201,12 @@ impl Admission {
         for entry in enabled.filter(has_gate) {
             if let Some(make) = entry.make {
                 let failed = |error| format!("couldn't init admission plugin {:?}: {error}", entry.name);
-                plugins.push(make(with).map_err(failed)?);
+                plugins.push((entry.name, make(with).map_err(failed)?));
             }
         }
+        // Behind everything that may still put rules into a role.
+        let escalation = Box::new(rbac_escalation::RbacEscalation::new(with));
+        plugins.push(("RBAC", escalation));
         Ok(Admission { plugins })
     }
 
@@ -228,9 +222,16 @@ impl Admission {
     ) -> Result<(), Status> {
         let reinvocation = Reinvocation::default();
         let attributes = Attributes { reinvocation: Some(&reinvocation), ..*attributes };
+        let mut seen = match &object {
+            Some(object) if attributes.ctx.is_told() => Some(Fingerprint::of(object)),
+            _ => None,
+        };
         loop {
-            for plugin in self.plugins.iter().filter(|plugin| plugin.handles(&attributes)) {
+            for (name, plugin) in self.plugins.iter().filter(|(_, plugin)| plugin.handles(&attributes)) {
                 plugin.admit(&attributes, object.as_deref_mut(), old).await?;
+                if let (Some(before), Some(object)) = (&mut seen, object.as_deref()) {
+                    tell(attributes.ctx, name, before, object);
+                }
             }
             // What people add may change what built-in plugins and their like have looked at already.
             if reinvocation.is_second() || !reinvocation.begin_second() {
@@ -242,6 +243,15 @@ impl Admission {
     /// The validating phase of one request, for the registry to call.
     pub fn validating<'a>(&'a self, attributes: &'a Attributes<'a>) -> ValidatingPhase<'a> {
         ValidatingPhase { admission: self, attributes }
+    }
+}
+
+/// Says what a plugin changed, and looks at the object as the next one will find it.
+fn tell(ctx: &RequestContext, plugin: &str, before: &mut Fingerprint, object: &Value) {
+    let after = Fingerprint::of(object);
+    if after != *before {
+        ctx.tell_admitted(plugin, &before.changes(object));
+        *before = after;
     }
 }
 
@@ -266,8 +276,11 @@ impl Validating for ValidatingPhase<'_> {
                 attributes.operation = Operation::Create;
             }
             let plugins = self.admission.plugins.iter();
-            for plugin in plugins.filter(|plugin| plugin.handles(&attributes)) {
+            for (_, plugin) in plugins.filter(|(_, plugin)| plugin.handles(&attributes)) {
                 plugin.validate(&attributes, new, old).await?;
+            }
+            if new.is_some() {
+                attributes.ctx.tell_validated();
             }
             Ok(())
         })

@@ -28,8 +28,8 @@ impl OwnerReferencesPermissionEnforcement {
 
     /// Why not, where it is not allowed. Upstream prints the authorizer's error behind it, which is none.
     async fn refusal(&self, attributes: &Attributes<'_>, info: RequestInfo) -> Option<String> {
-        let verdict = self.authorizer.authorize(&attributes.ctx.user, &info).await;
-        (!verdict.is_allowed).then(|| format!("{}, <nil>", verdict.reason))
+        let verdict = self.authorizer.authorize(&attributes.ctx.user, &info).wait().await;
+        (!verdict.is_allowed()).then(|| format!("{}, <nil>", verdict.reason()))
     }
 
     async fn check(

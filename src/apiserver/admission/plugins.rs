@@ -16,6 +16,7 @@ use super::limit_ranger::LimitRanger;
 use super::namespace_auto_provision::NamespaceAutoProvision;
 use super::namespace_exists::NamespaceExists;
 use super::namespace_lifecycle::NamespaceLifecycle;
+use super::node_restriction::NodeRestriction;
 use super::owner_references_permission_enforcement::OwnerReferencesPermissionEnforcement;
 use super::persistent_volume_claim_resize::PersistentVolumeClaimResize;
 use super::pod_node_selector::PodNodeSelector;
@@ -86,7 +87,8 @@ pub const PLUGINS: &[Entry] = &[
         let Initializer { registry, scheme, clock, entropy, .. } = with;
         Ok(Box::new(ServiceAccount::new(registry, scheme, clock, entropy)))
     }),
-    named("NodeRestriction", false),
+    // Off upstream unless it is asked for, which every installer does; here too.
+    on("NodeRestriction", |with| Ok(Box::new(NodeRestriction::new(with)))),
     on("TaintNodesByCondition", |_| Ok(Box::new(TaintNodesByCondition))),
     off("AlwaysPullImages", |_| Ok(Box::new(AlwaysPullImages))),
     named("ImagePolicyWebhook", false),

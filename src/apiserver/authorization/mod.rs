@@ -1,69 +1,127 @@
-//! Authorization: may this user do that (`k8s.io/apiserver/pkg/authorization`).
+//! Authorization: may this user do that (`k8s.io/apiserver/pkg/authorization`, `plugin/pkg/auth/authorizer`).
 //!
-//! In come a user and what the request asks for, out goes a [`Decision`]: of the first authorizer that
-//! allows it. None of them denies; what nobody allows is refused. One file per authorizer. What the object
-//! says is none of its business: that is admission's.
+//! In come a user and what the request asks for, out goes a decision: of the first authorizer that allows or
+//! denies it. What nobody allows is refused, with what each of them said. One file per authorizer; what an
+//! authorizer is, is in `apiserver::authorizer`. What the object says is none of its business: that is
+//! admission's.
 
-pub mod path;
-pub mod privileged;
+pub mod config;
+
+mod privileged;
+
+mod abac;
+mod always;
+mod node;
 pub mod rbac;
-pub mod rules;
+mod webhook;
 
+pub mod reviews;
+
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::apimachinery::user::UserInfo;
+use crate::apis::scheme::Scheme;
+use crate::apiserver::authorizer::{Answer, Authorizer, Decision, Rules};
+use crate::apiserver::registry::Registry;
 use crate::apiserver::request::RequestInfo;
+use crate::apiserver::webhook::ServiceResolver;
+use crate::clock::Clock;
+use config::{AuthorizationConfig, Mode};
 use rbac::Rbac;
 
-/// What an authorizer says (`authorizer.Decision`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// Yes.
-    Allow(Allowed),
-    /// Let others say; with a word on why, where there is one.
-    NoOpinion(String),
-}
-
-/// Who allowed it and why. In a request's extensions: for those who tell the story of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Allowed {
-    /// As in `--authorization-mode`: `RBAC`.
-    pub by: &'static str,
-    /// As `ClusterRoleBinding "a" of ClusterRole "b" to User "c"`; nothing where that is all there is to say.
-    pub reason: Option<Arc<str>>,
-}
-
-/// One source of permissions (`authorizer.Authorizer`). Called for every request: it must not wait.
-pub trait Authorizer: Send + Sync {
-    /// Whether `user` may do what `info` says.
-    fn authorize(&self, user: &UserInfo, info: &RequestInfo) -> Decision;
+/// What authorizers are made from.
+#[derive(Clone, Copy)]
+pub struct Initializer<'a> {
+    /// Reads objects.
+    pub registry: &'a Registry,
+    /// The kinds.
+    pub scheme: &'a Scheme,
+    /// Finds the Services that webhooks are behind.
+    pub resolver: &'a ServiceResolver,
+    /// The cluster's clock.
+    pub clock: &'a Clock,
 }
 
 /// All authorizers, in order (upstream's union).
 pub struct Authorizers(Vec<Box<dyn Authorizer>>);
 
 impl Authorizers {
-    /// The list; its order is the order in which they are asked, and only the cost depends on it.
-    pub fn new(rbac: Arc<Rbac>) -> Authorizers {
-        Authorizers(vec![
-            // Before RBAC, which knows nothing while the cluster starts: somebody must apply the first roles.
-            Box::new(privileged::PrivilegedGroups),
-            // Before RBAC for the same reason: a probe wants to know whether the server lives.
-            Box::new(path::AlwaysAllowPaths),
-            Box::new(rbac),
-        ])
+    /// Those that `config` names, in its order.
+    ///
+    /// # Errors
+    /// What is wrong with it, or with a file that it names.
+    pub fn new(
+        config: &AuthorizationConfig,
+        rbac: &Arc<Rbac>,
+        with: Initializer,
+    ) -> Result<Authorizers, String> {
+        let Initializer { registry, scheme, resolver, clock } = with;
+        if let problems @ [_, ..] = &*config.problems() {
+            return Err(problems.join("; "));
+        }
+        // Before all: somebody must be able to repair the rest, and to apply the first roles.
+        let mut authorizers: Vec<Box<dyn Authorizer>> = vec![Box::new(privileged::PrivilegedGroups)];
+        for mode in &config.modes {
+            authorizers.push(match mode {
+                Mode::AlwaysAllow => Box::new(always::AlwaysAllow),
+                Mode::AlwaysDeny => Box::new(always::AlwaysDeny),
+                Mode::Webhook => Box::new(webhook::Webhook::new(config, resolver, clock)?),
+                Mode::Abac => {
+                    Box::new(abac::Abac::read(config.policy_file.as_deref().unwrap_or(Path::new("")))?)
+                }
+                Mode::Rbac => Box::new(rbac.clone()),
+                Mode::Node => Box::new(node::NodeAuthorizer::new(registry, scheme)),
+            });
+        }
+        Ok(Authorizers(authorizers))
     }
 
-    /// The first that allows it, or the words of those that do not.
-    pub fn authorize(&self, user: &UserInfo, info: &RequestInfo) -> Decision {
-        let mut reasons = Vec::new();
-        for authorizer in &self.0 {
+    /// Asks from the `first` on; `reasons` is what those before said.
+    fn ask<'a>(
+        &'a self,
+        first: usize,
+        mut reasons: Vec<String>,
+        user: &'a UserInfo,
+        info: &'a RequestInfo,
+    ) -> Answer<'a> {
+        for (at, authorizer) in self.0.iter().enumerate().skip(first) {
             match authorizer.authorize(user, info) {
-                allowed @ Decision::Allow(_) => return allowed,
-                Decision::NoOpinion(reason) if reason.is_empty() => {}
-                Decision::NoOpinion(reason) => reasons.push(reason),
+                Answer::Now(Decision::NoOpinion(reason)) if reason.is_empty() => {}
+                Answer::Now(Decision::NoOpinion(reason)) => reasons.push(reason),
+                Answer::Now(decided) => return Answer::Now(decided),
+                Answer::Later(later) => {
+                    return Answer::Later(Box::pin(async move {
+                        match later.await {
+                            Decision::NoOpinion(reason) => {
+                                reasons.extend(Some(reason).filter(|reason| !reason.is_empty()));
+                                self.ask(at + 1, reasons, user, info).wait().await
+                            }
+                            decided => decided,
+                        }
+                    }));
+                }
             }
         }
-        Decision::NoOpinion(reasons.join("\n"))
+        Answer::Now(Decision::NoOpinion(reasons.join("\n")))
+    }
+}
+
+impl Authorizer for Authorizers {
+    /// The first that allows or denies it, or the words of those that do not.
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a> {
+        self.ask(0, Vec::new(), user, info)
+    }
+
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
+        let mut all = Rules::default();
+        for Rules { rules, incomplete, errors } in
+            self.0.iter().map(|authorizer| authorizer.rules_for(user, namespace))
+        {
+            all.rules.extend(rules);
+            all.incomplete |= incomplete;
+            all.errors.extend(errors);
+        }
+        all
     }
 }

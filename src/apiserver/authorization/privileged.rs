@@ -1,17 +1,24 @@
 //! system:masters may do everything (`authorizerfactory.NewPrivilegedGroups`).
 
-use super::{Allowed, Authorizer, Decision};
 use crate::apimachinery::user::UserInfo;
+use crate::apiserver::authorizer::{Answer, Authorizer, Decision, Rules};
 use crate::apiserver::request::RequestInfo;
+
+const MASTERS: &str = "system:masters";
 
 /// Allows whatever a member of `system:masters` asks.
 pub struct PrivilegedGroups;
 
 impl Authorizer for PrivilegedGroups {
-    fn authorize(&self, user: &UserInfo, _info: &RequestInfo) -> Decision {
-        match user.is_member_of("system:masters") {
-            true => Decision::Allow(Allowed { by: "system:masters", reason: None }),
-            false => Decision::NoOpinion(String::new()),
-        }
+    fn authorize<'a>(&'a self, user: &'a UserInfo, _info: &'a RequestInfo) -> Answer<'a> {
+        Answer::Now(match user.is_member_of(MASTERS) {
+            true => Decision::allowed_by(MASTERS),
+            false => Decision::SILENT,
+        })
+    }
+
+    /// Nothing: RBAC's role `cluster-admin` says it.
+    fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> Rules {
+        Rules::default()
     }
 }

@@ -16,7 +16,7 @@ use super::request_scope::Scope;
 use super::response::{Answer, respond};
 use super::{
     Endpoints, binding, connect, create, delete, deletecollection, eviction, get, index, list, log, patch,
-    token, update, watch,
+    review, token, update, watch,
 };
 use crate::apimachinery::gvk::GroupVersion;
 use crate::apimachinery::status::{Status, StatusDetails};
@@ -111,7 +111,10 @@ async fn handle(scope: &mut Scope, input: Input, method: Method) -> Result<Answe
         (_, "get") => get::get(scope).await,
         (_, "list") => list::list(scope).await,
         (_, "watch") => watch::watch(scope).await,
-        (_, "create") => create::create(scope, input).await,
+        (_, "create") => match review::find(scope) {
+            Some(which) => review::review(scope, which, input).await,
+            None => create::create(scope, input).await,
+        },
         (_, "update") => update::update(scope, input).await,
         (_, "patch") => patch::patch(scope, input).await,
         (_, "delete") => delete::delete(scope, input).await,
@@ -143,6 +146,7 @@ fn scope(
     }
     ctx.cause = parts.extensions.remove::<CausedBy>().map(|cause| cause.0);
     ctx.audit = parts.extensions.remove::<Arc<AuditContext>>();
+    ctx.flow = server.flow.clone();
     ctx.audit_id = parts.extensions.remove::<AuditId>().unwrap_or_default().0;
     let input = Input::new(body, parts.extensions.remove::<DecodedBody>());
     let headers = parts.headers;

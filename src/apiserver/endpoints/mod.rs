@@ -20,6 +20,7 @@ mod response;
 mod table;
 
 mod create;
+mod review;
 mod update;
 
 mod delete;
@@ -57,6 +58,7 @@ use crate::apiserver::authentication::config::Discovery;
 use crate::apiserver::authentication::service_account::issuer::TokenIssuer;
 use crate::apiserver::metrics::Metrics;
 use crate::apiserver::registry::Registry;
+use crate::apiserver::review::Review;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::flow::Flow;
@@ -75,6 +77,8 @@ pub struct Endpoints {
     pub aggregator: Aggregator,
     /// Fills in and refuses.
     pub admission: Admission,
+    /// Kinds that are answered and never kept.
+    pub reviews: Vec<Box<dyn Review>>,
     /// What is known of the fields of built-in kinds.
     pub schemas: Arc<Schemas>,
     /// For ages and for the end of watches.

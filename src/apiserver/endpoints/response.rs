@@ -21,7 +21,9 @@ use crate::apimachinery::list::List;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::watch::WatchEvent;
-use crate::apimachinery::wire::{ApiResponse, ListAnswer, ObjectAnswer, WatchAnswer, status_response};
+use crate::apimachinery::wire::{
+    ApiResponse, ListAnswer, ObjectAnswer, StatusAnswer, WatchAnswer, status_response,
+};
 use crate::apiserver::audit::policy::Level;
 use crate::apiserver::audit::{AuditContext, status_tree};
 
@@ -128,6 +130,9 @@ fn write(scope: &Scope, answer: Answer) -> Result<ApiResponse, Status> {
 fn write_status(scope: &Scope, status: &Status) -> ApiResponse {
     let bytes = serde_json::to_vec(status).expect("a status is JSON");
     let mut response = write_bytes(&scope.headers, &scope.output, status.code, bytes.into());
+    if status.code >= 400 {
+        response.extensions_mut().insert(StatusAnswer(status.clone()));
+    }
     let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     if seconds > 0 {
         response.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());

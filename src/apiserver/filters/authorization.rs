@@ -11,25 +11,27 @@ use crate::apimachinery::status::{Status, StatusDetails};
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse};
 use crate::apiserver::audit::AuditContext;
-use crate::apiserver::authorization::{Authorizers, Decision};
+use crate::apiserver::authorizer::{Authorizer, Decision, Refused};
 use crate::apiserver::request::RequestInfo;
 
 /// Lets through what is allowed.
 pub async fn authorize(
-    State(authorizers): State<Arc<Authorizers>>,
+    State(authorizer): State<Arc<dyn Authorizer>>,
     mut request: ApiRequest,
     next: Next,
 ) -> ApiResponse {
     let (info, user) = (info_of(&request), user_of(&request));
-    match authorizers.authorize(&user, &info) {
+    match authorizer.authorize(&user, &info).wait().await {
         Decision::Allow(allowed) => {
             annotate(&request, "allow", allowed.reason.as_deref().unwrap_or_default());
             request.extensions_mut().insert(allowed);
             next.run(request).await
         }
-        Decision::NoOpinion(reason) => {
+        Decision::Deny(reason) | Decision::NoOpinion(reason) => {
             annotate(&request, "forbid", &reason);
-            refuse(&request, forbidden(&user, &info, &reason))
+            let mut answer = refuse(&request, forbidden(&user, &info, &reason));
+            answer.extensions_mut().insert(Refused { reason: reason.into() });
+            answer
         }
     }
 }

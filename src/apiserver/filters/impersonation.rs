@@ -15,7 +15,7 @@ use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse};
 use crate::apiserver::audit::AuditContext;
 use crate::apiserver::authentication::service_account::{self, split_username};
-use crate::apiserver::authorization::{Authorizers, Decision};
+use crate::apiserver::authorizer::Authorizer;
 use crate::apiserver::request::RequestInfo;
 
 const PREFIX: &str = "impersonate-";
@@ -26,7 +26,7 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 
 /// Replaces the user in the extensions by the one that is asked for, if the real one may do that.
 pub async fn impersonate(
-    State(authorizers): State<Arc<Authorizers>>,
+    State(authorizer): State<Arc<dyn Authorizer>>,
     mut request: ApiRequest,
     next: Next,
 ) -> ApiResponse {
@@ -39,8 +39,9 @@ pub async fn impersonate(
     };
     let user = user_of(&request);
     for info in needed(&wanted) {
-        if let Decision::NoOpinion(reason) = authorizers.authorize(&user, &info) {
-            return refuse(&request, forbidden(&user, &info, &reason));
+        let decision = authorizer.authorize(&user, &info).wait().await;
+        if !decision.is_allowed() {
+            return refuse(&request, forbidden(&user, &info, decision.reason()));
         }
     }
     let names = request.headers().keys().filter(|name| name.as_str().starts_with(PREFIX));

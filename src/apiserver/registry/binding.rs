@@ -40,7 +40,7 @@ impl Registry {
                 return object_of(&pods, &bound, pod.metadata.resource_version).map(|_| ());
             }
             let revision = pod.metadata.resource_version;
-            match self.0.storage.put(&pods, &key, revision, &bound, ctx.cause).await? {
+            match self.0.storage.put(&pods, &key, revision, &bound, ctx.cause()).await? {
                 Written::Committed(_) => return Ok(()),
                 Written::Conflict(current) => found = current,
             }

@@ -76,7 +76,7 @@ impl Registry {
             return object_of(kind, &decode(kind, new), 0);
         }
         let key = object_key(text(&new, "namespace"), text(&new, "name"));
-        match self.0.storage.put(&stored, &key, 0, &new, ctx.cause).await? {
+        match self.0.storage.put(&stored, &key, 0, &new, ctx.cause()).await? {
             Written::Committed(object) => {
                 allocation.commit();
                 self.record_addresses(&stored, None, Some(&object)).await;

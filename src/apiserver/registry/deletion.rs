@@ -83,7 +83,7 @@ impl Registry {
                 Plan::Remove if dry_run => return Ok(Deleted::Gone(present(kind, current)?)),
                 Plan::Update { new, then_remove } => {
                     let revision = current.metadata.resource_version;
-                    match self.0.storage.put(&stored, &key, revision, &new, ctx.cause).await? {
+                    match self.0.storage.put(&stored, &key, revision, &new, ctx.cause()).await? {
                         Written::Committed(object) if then_remove => {
                             follow_revision(&mut options, &object);
                             last = Some(object.clone());
@@ -110,7 +110,7 @@ impl Registry {
         current: &Object,
     ) -> Result<Written, Status> {
         let revision = current.metadata.resource_version;
-        let written = self.0.storage.delete(stored, &current.key(), revision, ctx.cause).await?;
+        let written = self.0.storage.delete(stored, &current.key(), revision, ctx.cause()).await?;
         if let Written::Committed(object) = &written {
             self.release_on_delete(stored, object);
             self.record_addresses(stored, Some(object), None).await;

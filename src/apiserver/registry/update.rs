@@ -125,7 +125,7 @@ impl Registry {
         if update.ctx.dry_run {
             return Ok(Attempt::Done(object_of(stored, &new, revision)?));
         }
-        match self.0.storage.put(stored, &current.key(), revision, &new, update.ctx.cause).await? {
+        match self.0.storage.put(stored, &current.key(), revision, &new, update.ctx.cause()).await? {
             Written::Committed(object) => {
                 allocation.commit();
                 self.record_addresses(stored, Some(current), Some(&object)).await;

@@ -5,4 +5,5 @@ pub mod admission;
 pub mod api;
 pub mod audit;
 pub mod authentication;
+pub mod authorization;
 pub mod encryption;

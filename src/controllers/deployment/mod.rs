@@ -87,6 +87,7 @@ impl DeploymentController {
 impl Controller for DeploymentController {
     const NAME: &'static str = "deployment";
     const EVENT_SOURCE: &'static str = "deployment-controller";
+    const SERVICE_ACCOUNT: &'static str = "deployment-controller";
 
     fn watches(&self) -> Watches {
         let deployments = self.deployments.clone();

@@ -140,6 +140,7 @@ impl EndpointSliceController {
 impl Controller for EndpointSliceController {
     const NAME: &'static str = "endpointslice";
     const EVENT_SOURCE: &'static str = "endpoint-slice-controller";
+    const SERVICE_ACCOUNT: &'static str = "endpointslice-controller";
 
     fn watches(&self) -> Watches {
         let services = self.services.clone();

@@ -88,6 +88,7 @@ impl EndpointsController {
 impl Controller for EndpointsController {
     const NAME: &'static str = "endpoint";
     const EVENT_SOURCE: &'static str = "endpoint-controller";
+    const SERVICE_ACCOUNT: &'static str = "endpoint-controller";
 
     fn watches(&self) -> Watches {
         let services = self.services.clone();

@@ -161,6 +161,7 @@ impl AttemptToDelete {
 impl Controller for AttemptToDelete {
     const NAME: &'static str = "garbage-collector";
     const EVENT_SOURCE: &'static str = "garbage-collector-controller";
+    const SERVICE_ACCOUNT: &'static str = "generic-garbage-collector";
     const WORKERS: usize = 20;
 
     fn watches(&self) -> Watches {

@@ -24,6 +24,7 @@ impl AttemptToOrphan {
 impl Controller for AttemptToOrphan {
     const NAME: &'static str = "garbage-collector-orphan";
     const EVENT_SOURCE: &'static str = "garbage-collector-controller";
+    const SERVICE_ACCOUNT: &'static str = "generic-garbage-collector";
     const WORKERS: usize = 4;
 
     fn watches(&self) -> Watches {

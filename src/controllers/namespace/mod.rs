@@ -39,6 +39,7 @@ impl NamespaceController {
 impl Controller for NamespaceController {
     const NAME: &'static str = "namespace";
     const EVENT_SOURCE: &'static str = "namespace-controller";
+    const SERVICE_ACCOUNT: &'static str = "namespace-controller";
     const WORKERS: usize = 10;
 
     fn watches(&self) -> Watches {

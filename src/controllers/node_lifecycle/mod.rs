@@ -133,6 +133,7 @@ impl NodeLifecycleController {
 impl Controller for NodeLifecycleController {
     const NAME: &'static str = "node-lifecycle";
     const EVENT_SOURCE: &'static str = "node-controller";
+    const SERVICE_ACCOUNT: &'static str = "node-controller";
 
     fn watches(&self) -> Watches {
         // A lease that is renewed means nothing new as long as the node is thought to be alive.

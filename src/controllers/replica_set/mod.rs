@@ -57,6 +57,7 @@ impl ReplicationManager {
 impl Controller for ReplicaSetController {
     const NAME: &'static str = "replicaset";
     const EVENT_SOURCE: &'static str = "replicaset-controller";
+    const SERVICE_ACCOUNT: &'static str = "replicaset-controller";
 
     fn watches(&self) -> Watches {
         self.0.watches()
@@ -70,6 +71,7 @@ impl Controller for ReplicaSetController {
 impl Controller for ReplicationManager {
     const NAME: &'static str = "replicationcontroller";
     const EVENT_SOURCE: &'static str = "replication-controller";
+    const SERVICE_ACCOUNT: &'static str = "replication-controller";
 
     fn watches(&self) -> Watches {
         self.0.watches()

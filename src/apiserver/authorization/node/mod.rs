@@ -1,0 +1,236 @@
+//! The Node authorizer (`plugin/pkg/auth/authorizer/node`): a kubelet may read what the pods of its node need,
+//! and write what is its own.
+//!
+//! Nodes are not bound to any role. What makes no difference between nodes is in static rules, the rest is a
+//! question of [`relations`]: is there a way from this object to that node. Which fields of its own objects a
+//! kubelet may change is for the admission plugin NodeRestriction.
+
+mod relations;
+
+use std::sync::OnceLock;
+
+use crate::apimachinery::fields::FieldSelector;
+use crate::apimachinery::user::UserInfo;
+use crate::apis::rbac::bootstrap_policy::node_rules;
+use crate::apis::rbac::policy_rule::PolicyRule;
+use crate::apis::scheme::Scheme;
+use crate::apiserver::authorizer::{Answer, Authorizer, Decision, Rules};
+use crate::apiserver::registry::Registry;
+use crate::apiserver::request::RequestInfo;
+use relations::{Relations, Vertex};
+
+/// As in `--authorization-mode`.
+const MODE: &str = "Node";
+const LEASE_NAMESPACE: &str = "kube-node-lease";
+
+/// Decides for kubelets, and has nothing to say of anybody else.
+pub struct NodeAuthorizer {
+    relations: Relations,
+    /// Read when the first kubelet asks.
+    rules: OnceLock<Vec<PolicyRule>>,
+}
+
+/// What the words of one kind's rules come to.
+enum Verdict {
+    Allow,
+    Refuse(String),
+    /// If there is a way from that object to the node.
+    IfRelated(Vertex),
+}
+
+impl NodeAuthorizer {
+    /// Reads pods, claims and volumes through the registry, when it is asked about them.
+    pub fn new(registry: &Registry, scheme: &Scheme) -> NodeAuthorizer {
+        NodeAuthorizer { relations: Relations::new(registry, scheme), rules: OnceLock::new() }
+    }
+
+    fn judge(&self, node: &str, info: &RequestInfo) -> Verdict {
+        if !info.is_resource_request {
+            return self.by_static_rules(info);
+        }
+        match (info.group.as_str(), info.resource.as_str()) {
+            ("", "secrets") => read_namespaced(Vertex::Secret, info),
+            ("", "configmaps") => read_namespaced(Vertex::ConfigMap, info),
+            ("", "persistentvolumeclaims") if info.subresource == "status" => update_status(info),
+            ("", "persistentvolumeclaims") => get(Vertex::Claim, info),
+            ("", "persistentvolumes") => get(Vertex::Volume, info),
+            ("resource.k8s.io", "resourceclaims") => get(Vertex::ResourceClaim, info),
+            ("storage.k8s.io", "volumeattachments") => get(Vertex::Attachment, info),
+            ("", "serviceaccounts") => service_account(info),
+            ("coordination.k8s.io", "leases") => lease(node, info),
+            ("storage.k8s.io", "csinodes") => csi_node(node, info),
+            ("resource.k8s.io", "resourceslices") => resource_slice(node, info),
+            ("", "nodes") => own_node(node, info),
+            ("", "pods") => own_pod(node, info),
+            _ => self.by_static_rules(info),
+        }
+    }
+
+    fn by_static_rules(&self, info: &RequestInfo) -> Verdict {
+        let rules = self.rules.get_or_init(node_rules);
+        match rules.iter().any(|rule| super::rbac::allows(rule, info)) {
+            true => Verdict::Allow,
+            false => refuse(""),
+        }
+    }
+
+    async fn if_related(&self, node: &str, vertex: Vertex, info: &RequestInfo) -> Decision {
+        match self.relations.lead_to(node, vertex, &info.namespace, &info.name).await {
+            true => Decision::allowed_by(MODE),
+            false => {
+                let why = format!("no relationship found between node '{node}' and this object");
+                Decision::NoOpinion(why)
+            }
+        }
+    }
+}
+
+impl Authorizer for NodeAuthorizer {
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a> {
+        let node = match user.node_identity() {
+            None => return Answer::Now(Decision::SILENT),
+            Some("") => {
+                let why = format!("unknown node for user {:?}", user.name);
+                return Answer::Now(Decision::NoOpinion(why));
+            }
+            Some(node) => node,
+        };
+        match self.judge(node, info) {
+            Verdict::Allow => Answer::Now(Decision::allowed_by(MODE)),
+            Verdict::Refuse(why) => Answer::Now(Decision::NoOpinion(why)),
+            Verdict::IfRelated(_) if info.name.is_empty() => {
+                Answer::Now(Decision::NoOpinion("No Object name found".into()))
+            }
+            Verdict::IfRelated(vertex) => Answer::Later(Box::pin(self.if_related(node, vertex, info))),
+        }
+    }
+
+    fn rules_for(&self, user: &UserInfo, _namespace: &str) -> Rules {
+        if user.node_identity().is_none() {
+            return Rules::default();
+        }
+        let why = "node authorizer does not support user rule resolution".to_owned();
+        Rules { incomplete: true, errors: vec![why], ..Rules::default() }
+    }
+}
+
+fn refuse(why: impl Into<String>) -> Verdict {
+    Verdict::Refuse(why.into())
+}
+
+fn update_status(info: &RequestInfo) -> Verdict {
+    match info.verb.as_str() {
+        "update" | "patch" => Verdict::IfRelated(Vertex::Claim),
+        _ => refuse("can only get/update/patch this type"),
+    }
+}
+
+fn get(vertex: Vertex, info: &RequestInfo) -> Verdict {
+    match (info.verb.as_str(), info.subresource.as_str()) {
+        ("get", "") => Verdict::IfRelated(vertex),
+        ("get", _) => refuse("cannot get subresource"),
+        _ => refuse("can only get individual resources of this type"),
+    }
+}
+
+fn read_namespaced(vertex: Vertex, info: &RequestInfo) -> Verdict {
+    if !matches!(info.verb.as_str(), "get" | "list" | "watch") {
+        return refuse("can only read resources of this type");
+    }
+    if !info.subresource.is_empty() {
+        return refuse("cannot read subresource");
+    }
+    if info.namespace.is_empty() {
+        return refuse("can only read namespaced object of this type");
+    }
+    Verdict::IfRelated(vertex)
+}
+
+/// Its account for a pod that pulls images in its name, and tokens for pods; NodeRestriction looks which.
+fn service_account(info: &RequestInfo) -> Verdict {
+    if info.verb == "get" && info.subresource.is_empty() {
+        return Verdict::IfRelated(Vertex::ServiceAccount);
+    }
+    if info.verb != "create" || info.name.is_empty() {
+        return refuse("can only create tokens for individual service accounts");
+    }
+    if info.subresource != "token" {
+        return refuse("can only create token subresource of serviceaccount");
+    }
+    Verdict::IfRelated(Vertex::ServiceAccount)
+}
+
+fn lease(node: &str, info: &RequestInfo) -> Verdict {
+    if !matches!(info.verb.as_str(), "get" | "create" | "update" | "patch" | "delete") {
+        return refuse("can only get, create, update, patch, or delete a node lease");
+    }
+    if info.namespace != LEASE_NAMESPACE {
+        return refuse(format!("can only access leases in the {LEASE_NAMESPACE:?} system namespace"));
+    }
+    // The name of a new object is in its body, which NodeRestriction sees.
+    if info.verb != "create" && info.name != node {
+        return refuse("can only access node lease with the same name as the requesting node");
+    }
+    Verdict::Allow
+}
+
+fn csi_node(node: &str, info: &RequestInfo) -> Verdict {
+    if !matches!(info.verb.as_str(), "get" | "create" | "update" | "patch" | "delete") {
+        return refuse("can only get, create, update, patch, or delete a CSINode");
+    }
+    if !info.subresource.is_empty() {
+        return refuse("cannot authorize CSINode subresources");
+    }
+    if info.verb != "create" && info.name != node {
+        return refuse("can only access CSINode with the same name as the requesting node");
+    }
+    Verdict::Allow
+}
+
+fn resource_slice(node: &str, info: &RequestInfo) -> Verdict {
+    if !info.subresource.is_empty() {
+        return refuse("cannot authorize ResourceSlice subresources");
+    }
+    match info.verb.as_str() {
+        "create" => Verdict::Allow,
+        "get" | "update" | "patch" | "delete" => Verdict::IfRelated(Vertex::ResourceSlice),
+        "list" | "watch" | "deletecollection" if selects(info, "spec.nodeName", node) => Verdict::Allow,
+        "list" | "watch" | "deletecollection" => {
+            refuse("can only list/watch/deletecollection resourceslices with nodeName field selector")
+        }
+        _ => refuse(
+            "only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, \
+             patch, delete, deletecollection",
+        ),
+    }
+}
+
+fn own_node(node: &str, info: &RequestInfo) -> Verdict {
+    match (info.subresource.as_str(), info.verb.as_str()) {
+        ("", "create" | "update" | "patch") | ("status", "update" | "patch") => Verdict::Allow,
+        // By its name alone: a kubelet asks for its Node before there is one.
+        ("", "get" | "list" | "watch") => match info.name.as_str() {
+            name if name == node => Verdict::Allow,
+            "" => refuse(format!("node '{node}' cannot read all nodes, only its own Node object")),
+            name => refuse(format!("node '{node}' cannot read '{name}', only its own Node object")),
+        },
+        _ => refuse(""),
+    }
+}
+
+fn own_pod(node: &str, info: &RequestInfo) -> Verdict {
+    match (info.subresource.as_str(), info.verb.as_str()) {
+        ("", "get") => Verdict::IfRelated(Vertex::Pod),
+        ("", "list" | "watch") if selects(info, "spec.nodeName", node) => Verdict::Allow,
+        ("", "list" | "watch") if !info.name.is_empty() => Verdict::IfRelated(Vertex::Pod),
+        ("", "list" | "watch") => refuse("can only list/watch pods with spec.nodeName field selector"),
+        ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create") => Verdict::Allow,
+        _ => refuse(""),
+    }
+}
+
+/// Whether the field selector leaves only objects whose `field` is `value`.
+fn selects(info: &RequestInfo, field: &str, value: &str) -> bool {
+    let selector = FieldSelector::parse(&info.field_selector).unwrap_or_default();
+    selector.required_value(field) == Some(value)
+}

@@ -1,0 +1,265 @@
+//! The Webhook authorizer (`k8s.io/apiserver/plugin/pkg/authorizer/webhook`): somebody outside is sent a
+//! SubjectAccessReview, and what they say is remembered for a while.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::config::AuthorizationConfig;
+use crate::apimachinery::fields::FieldSelector;
+use crate::apimachinery::labels::{Operator, Selector};
+use crate::apimachinery::user::UserInfo;
+use crate::apis::tree::{flag, text};
+use crate::apiserver::authorizer::{Allowed, Answer, Authorizer, Decision, Rules};
+use crate::apiserver::request::RequestInfo;
+use crate::apiserver::webhook::{CallError, ClientConfig, ServiceResolver, WebhookClient};
+use crate::clock::Clock;
+
+/// As in `--authorization-mode`.
+const MODE: &str = "Webhook";
+/// For one call, and between calls that failed (upstream's `DefaultRetryBackoff`).
+const TIMEOUT: Duration = Duration::from_secs(30);
+const ATTEMPTS: u32 = 5;
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// So many answers are remembered; at the bound those that are over are forgotten, or else all.
+const MAX_REMEMBERED: usize = 8192;
+/// Longer questions are not remembered.
+const MAX_KEY_BYTES: usize = 10_000;
+
+/// Asks somebody else.
+pub struct Webhook {
+    client: WebhookClient,
+    clock: Clock,
+    version: String,
+    authorized_ttl: Duration,
+    unauthorized_ttl: Duration,
+    remembered: Mutex<HashMap<String, Remembered>>,
+}
+
+#[derive(Clone)]
+struct Remembered {
+    until: Duration,
+    decision: Decision,
+}
+
+impl Webhook {
+    /// Whom the kubeconfig names.
+    ///
+    /// # Errors
+    /// A file that cannot be read; a version that does not exist.
+    pub fn new(
+        config: &AuthorizationConfig,
+        resolver: &ServiceResolver,
+        clock: &Clock,
+    ) -> Result<Webhook, String> {
+        let file = config.webhook_config_file.as_deref().unwrap_or(Path::new(""));
+        let client = ClientConfig::from_kubeconfig(file)?;
+        let version = config.webhook_version.clone();
+        if !matches!(version.as_str(), "v1" | "v1beta1") {
+            let known = "should be v1beta1 or v1";
+            return Err(format!("unsupported webhook authorizer version {version:?}, {known}"));
+        }
+        Ok(Webhook {
+            client: WebhookClient::new(client, resolver, clock),
+            clock: clock.clone(),
+            version,
+            authorized_ttl: config.webhook_cache_authorized_ttl,
+            unauthorized_ttl: config.webhook_cache_unauthorized_ttl,
+            remembered: Mutex::default(),
+        })
+    }
+
+    fn remembered(&self, key: &str) -> Option<Decision> {
+        let remembered = self.remembered.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let found = remembered.get(key).filter(|found| found.until > self.clock.elapsed())?;
+        Some(found.decision.clone())
+    }
+
+    fn remember(&self, key: String, decision: &Decision) {
+        let ttl = if decision.is_allowed() { self.authorized_ttl } else { self.unauthorized_ttl };
+        if key.len() > MAX_KEY_BYTES || ttl.is_zero() {
+            return;
+        }
+        let now = self.clock.elapsed();
+        let mut remembered = self.remembered.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if remembered.len() >= MAX_REMEMBERED {
+            remembered.retain(|_, known| known.until > now);
+        }
+        if remembered.len() >= MAX_REMEMBERED {
+            remembered.clear();
+        }
+        remembered.insert(key, Remembered { until: now + ttl, decision: decision.clone() });
+    }
+
+    async fn ask(&self, key: String, spec: Value) -> Decision {
+        let review = json!({
+            "apiVersion": format!("authorization.k8s.io/{}", self.version),
+            "kind": "SubjectAccessReview",
+            "metadata": {},
+            "spec": spec,
+        });
+        match self.call(&review).await {
+            Ok(answer) => {
+                let decision = decision_of(&answer["status"]);
+                self.remember(key, &decision);
+                decision
+            }
+            Err(error) => {
+                tracing::warn!(%error, "Failed to make webhook authorizer request");
+                Decision::NoOpinion(error.to_string())
+            }
+        }
+    }
+
+    /// Again after a while, as long as it may help.
+    async fn call(&self, review: &Value) -> Result<Value, CallError> {
+        let mut pause = FIRST_PAUSE;
+        let mut attempt = 1;
+        loop {
+            match self.client.call(review, TIMEOUT).await {
+                Err(error) if attempt < ATTEMPTS && may_pass(&error) => {
+                    self.clock.sleep(pause).await;
+                    (pause, attempt) = (pause.mul_f64(1.5), attempt + 1);
+                }
+                done => return done,
+            }
+        }
+    }
+}
+
+impl Authorizer for Webhook {
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a> {
+        let spec = spec_of(user, info, &self.version);
+        let key = spec.to_string();
+        match self.remembered(&key) {
+            Some(decision) => Answer::Now(decision),
+            None => Answer::Later(Box::pin(self.ask(key, spec))),
+        }
+    }
+
+    fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> Rules {
+        let why = "webhook authorizer does not support user rule resolution".to_owned();
+        Rules { incomplete: true, errors: vec![why], ..Rules::default() }
+    }
+}
+
+/// Whether asking again may help (`webhook.DefaultShouldRetry`): 429, and failures of the server or the way.
+fn may_pass(error: &CallError) -> bool {
+    error.code.is_none_or(|code| code == 429 || code >= 500)
+}
+
+fn decision_of(status: &Value) -> Decision {
+    let reason = text(status, "reason");
+    match (flag(status, "allowed"), flag(status, "denied")) {
+        (_, true) => Decision::Deny(reason.to_owned()),
+        (true, false) => {
+            let reason: Option<Arc<str>> = (!reason.is_empty()).then(|| reason.into());
+            Decision::Allow(Allowed { by: MODE, reason })
+        }
+        (false, false) => Decision::NoOpinion(reason.to_owned()),
+    }
+}
+
+fn spec_of(user: &UserInfo, info: &RequestInfo, version: &str) -> Value {
+    // The name of this one field changed with the version.
+    let groups = if version == "v1" { "groups" } else { "group" };
+    let mut spec = json!({"user": &*user.name});
+    if !user.groups.is_empty() {
+        spec[groups] = user.groups.iter().map(|group| Value::from(&**group)).collect();
+    }
+    if !user.uid.is_empty() {
+        spec["uid"] = user.uid.as_str().into();
+    }
+    if !user.extra.is_empty() {
+        spec["extra"] = json!(user.extra);
+    }
+    if !info.is_resource_request {
+        spec["nonResourceAttributes"] = json!({"path": info.path, "verb": info.verb});
+        return spec;
+    }
+    let fields = [
+        ("namespace", &info.namespace),
+        ("verb", &info.verb),
+        ("group", &info.group),
+        ("version", &info.version),
+        ("resource", &info.resource),
+        ("subresource", &info.subresource),
+        ("name", &info.name),
+    ];
+    let mut attributes = json!({});
+    for (name, value) in fields.into_iter().filter(|(_, value)| !value.is_empty()) {
+        attributes[name] = value.as_str().into();
+    }
+    if let requirements @ [_, ..] = &*field_requirements(&info.field_selector) {
+        attributes["fieldSelector"] = json!({"requirements": requirements});
+    }
+    if let requirements @ [_, ..] = &*label_requirements(&info.label_selector) {
+        attributes["labelSelector"] = json!({"requirements": requirements});
+    }
+    spec["resourceAttributes"] = attributes;
+    spec
+}
+
+fn field_requirements(selector: &str) -> Vec<Value> {
+    let requirement = |requirement: &crate::apimachinery::fields::FieldRequirement| {
+        let operator = if requirement.equal { "In" } else { "NotIn" };
+        json!({"key": requirement.field, "operator": operator, "values": [requirement.value]})
+    };
+    let selector = FieldSelector::parse(selector).unwrap_or_default();
+    selector.requirements.iter().map(requirement).collect()
+}
+
+fn label_requirements(selector: &str) -> Vec<Value> {
+    let selector = Selector::parse(selector).unwrap_or_default();
+    let mut requirements = Vec::new();
+    for requirement in &selector.requirements {
+        let (operator, has_values) = match requirement.operator {
+            Operator::Equals | Operator::In => ("In", true),
+            Operator::NotEquals | Operator::NotIn => ("NotIn", true),
+            Operator::Exists => ("Exists", false),
+            Operator::DoesNotExist => ("DoesNotExist", false),
+            Operator::GreaterThan | Operator::LessThan => continue,
+        };
+        let mut tree = json!({"key": requirement.key, "operator": operator});
+        if has_values {
+            tree["values"] = json!(requirement.values);
+        }
+        requirements.push(tree);
+    }
+    requirements
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_question_says_who_and_what() {
+        let user = UserInfo::authenticated("jane", &["dev"]);
+        let path = "/api/v1/namespaces/a/pods";
+        let info = RequestInfo::new(&http::Method::GET, path, "fieldSelector=spec.nodeName%3Dn").unwrap();
+        let spec = spec_of(&user, &info, "v1");
+        assert_eq!(
+            spec,
+            json!({"user": "jane", "groups": ["dev", "system:authenticated"], "resourceAttributes": {
+                "namespace": "a", "verb": "list", "version": "v1", "resource": "pods",
+                "fieldSelector": {"requirements": [
+                    {"key": "spec.nodeName", "operator": "In", "values": ["n"]}]}}})
+        );
+        assert!(spec_of(&user, &info, "v1beta1")["group"].is_array());
+        let info = RequestInfo::new(&http::Method::GET, "/metrics", "").unwrap();
+        let wanted = json!({"path": "/metrics", "verb": "get"});
+        assert_eq!(spec_of(&user, &info, "v1")["nonResourceAttributes"], wanted);
+    }
+
+    #[test]
+    fn who_denies_and_allows_denies() {
+        assert!(decision_of(&json!({"allowed": true})).is_allowed());
+        let denied = decision_of(&json!({"allowed": true, "denied": true, "reason": "no"}));
+        assert_eq!(denied, Decision::Deny("no".into()));
+        assert_eq!(decision_of(&json!({})), Decision::SILENT);
+    }
+}

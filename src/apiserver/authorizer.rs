@@ -1,0 +1,112 @@
+//! What an authorizer is, for those who ask one (`k8s.io/apiserver/pkg/authorization/authorizer`): interfaces
+//! and no rule.
+//!
+//! In come a user and what is asked for, out goes a [`Decision`]. Filters, admission plugins and reviews hold
+//! an `Arc<dyn Authorizer>`; who decides, and how, is in `authorization`.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use crate::apimachinery::user::UserInfo;
+use crate::apis::rbac::policy_rule::PolicyRule;
+use crate::apiserver::request::RequestInfo;
+
+/// What an authorizer says (`authorizer.Decision`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Yes.
+    Allow(Allowed),
+    /// No, whatever others say; with the reason.
+    Deny(String),
+    /// Let others say; with a word on why, where there is one.
+    NoOpinion(String),
+}
+
+/// Who allowed it and why. In a request's extensions: for those who tell the story of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allowed {
+    /// As in `--authorization-mode`: `RBAC`.
+    pub by: &'static str,
+    /// As `RBAC: allowed by ClusterRoleBinding "a" of ClusterRole "b" to User "c"`; nothing where that is all
+    /// there is to say.
+    pub reason: Option<Arc<str>>,
+}
+
+/// A request that the authorizers refused. In the extensions of the answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// What they said, a line each; may be empty.
+    pub reason: Arc<str>,
+}
+
+/// A decision, now or later: only what asks somebody else has to wait.
+pub enum Answer<'a> {
+    /// It is known.
+    Now(Decision),
+    /// It has to be found out.
+    Later(BoxFuture<'a, Decision>),
+}
+
+/// One source of permissions (`authorizer.Authorizer`). Called for every request.
+pub trait Authorizer: Send + Sync {
+    /// Whether `user` may do what `info` says.
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a>;
+
+    /// What `user` may do in `namespace` as far as it can be listed (`authorizer.RuleResolver`).
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules;
+}
+
+/// What a user may do, as far as it can be listed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rules {
+    /// Resources and paths that are no resources.
+    pub rules: Vec<PolicyRule>,
+    /// Whether there may be more.
+    pub incomplete: bool,
+    /// Why it is incomplete.
+    pub errors: Vec<String>,
+}
+
+impl Answer<'_> {
+    /// Waits for it.
+    pub async fn wait(self) -> Decision {
+        match self {
+            Answer::Now(decision) => decision,
+            Answer::Later(decision) => decision.await,
+        }
+    }
+}
+
+impl Decision {
+    /// Nothing to say.
+    pub const SILENT: Decision = Decision::NoOpinion(String::new());
+
+    /// A yes that needs no words.
+    pub fn allowed_by(by: &'static str) -> Decision {
+        Decision::Allow(Allowed { by, reason: None })
+    }
+
+    /// Whether it is a yes.
+    pub fn is_allowed(&self) -> bool {
+        matches!(self, Decision::Allow(_))
+    }
+
+    /// The words beside it; may be empty.
+    pub fn reason(&self) -> &str {
+        match self {
+            Decision::Allow(allowed) => allowed.reason.as_deref().unwrap_or_default(),
+            Decision::Deny(reason) | Decision::NoOpinion(reason) => reason,
+        }
+    }
+}
+
+impl<A: Authorizer + ?Sized> Authorizer for Arc<A> {
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a> {
+        (**self).authorize(user, info)
+    }
+
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
+        (**self).rules_for(user, namespace)
+    }
+}

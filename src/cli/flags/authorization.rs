@@ -1,0 +1,79 @@
+//! Flags of authorization.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::apiserver::authorization::config::{AuthorizationConfig, Mode};
+use crate::cli::Failure;
+
+/// Who may do what.
+#[derive(Args)]
+#[command(next_help_heading = "Authorization")]
+pub struct AuthorizationFlags {
+    /// Who is asked whether a request is allowed, in this order: AlwaysAllow, AlwaysDeny, ABAC, Webhook, RBAC,
+    /// Node. The first who allows it decides. [default: Node,RBAC]
+    #[arg(long, value_delimiter = ',', value_name = "MODE", env = "KUBARIUM_AUTHORIZATION_MODE")]
+    pub authorization_mode: Option<Vec<String>>,
+    /// A file of policies for ABAC, one JSON object a line.
+    #[arg(long, value_name = "FILE", env = "KUBARIUM_AUTHORIZATION_POLICY_FILE")]
+    pub authorization_policy_file: Option<PathBuf>,
+    /// A kubeconfig that says where the webhook is.
+    #[arg(long, value_name = "FILE", env = "KUBARIUM_AUTHORIZATION_WEBHOOK_CONFIG_FILE")]
+    pub authorization_webhook_config_file: Option<PathBuf>,
+    /// The version of the SubjectAccessReview that is sent to the webhook.
+    #[arg(
+        long,
+        default_value = "v1beta1",
+        value_name = "VERSION",
+        env = "KUBARIUM_AUTHORIZATION_WEBHOOK_VERSION"
+    )]
+    pub authorization_webhook_version: String,
+    /// How long what the webhook allows is remembered.
+    #[arg(
+        long,
+        default_value_t = 300,
+        value_name = "SECONDS",
+        env = "KUBARIUM_AUTHORIZATION_WEBHOOK_CACHE_AUTHORIZED_TTL"
+    )]
+    pub authorization_webhook_cache_authorized_ttl: u64,
+    /// How long what the webhook refuses is remembered.
+    #[arg(
+        long,
+        default_value_t = 30,
+        value_name = "SECONDS",
+        env = "KUBARIUM_AUTHORIZATION_WEBHOOK_CACHE_UNAUTHORIZED_TTL"
+    )]
+    pub authorization_webhook_cache_unauthorized_ttl: u64,
+}
+
+impl AuthorizationFlags {
+    /// What the flags say.
+    ///
+    /// # Errors
+    /// What is wrong with them, in upstream's words.
+    pub fn authorization(&self) -> Result<AuthorizationConfig, Failure> {
+        let default = AuthorizationConfig::default();
+        let modes = match &self.authorization_mode {
+            Some(names) => names.iter().map(|name| name.parse()).collect::<Result<Vec<Mode>, String>>(),
+            None => Ok(default.modes),
+        };
+        let config = AuthorizationConfig {
+            modes: modes.map_err(Failure)?,
+            policy_file: self.authorization_policy_file.clone(),
+            webhook_config_file: self.authorization_webhook_config_file.clone(),
+            webhook_version: self.authorization_webhook_version.clone(),
+            webhook_cache_authorized_ttl: Duration::from_secs(
+                self.authorization_webhook_cache_authorized_ttl,
+            ),
+            webhook_cache_unauthorized_ttl: Duration::from_secs(
+                self.authorization_webhook_cache_unauthorized_ttl,
+            ),
+        };
+        match &*config.problems() {
+            [] => Ok(config),
+            problems => Err(Failure(problems.join("; "))),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! ClusterRole aggregation: a ClusterRole with an `aggregationRule` has the rules of all that bear the labels
+//! (`pkg/controller/clusterroleaggregation`).
+//!
+//! So the author of a custom resource adds to `view`, `edit` and `admin` by labelling a role of their own.
+
+use serde_json::json;
+
+use super::controller::{Action, Controller, Key, Reconcile, Watches};
+use crate::apimachinery::labels::Selector;
+use crate::apimachinery::object::Object;
+use crate::apimachinery::options::PatchType;
+use crate::apimachinery::status::Status;
+use crate::apis::rbac::policy_rule::PolicyRule;
+use crate::apis::rbac::role::CLUSTER_ROLES;
+use crate::apis::views::rbac::Role;
+use crate::client_go::component::ComponentContext;
+use crate::client_go::lister::Lister;
+
+/// The roles that gather rules: found by their bytes, so that nobody parses all the others.
+const AGGREGATED_INDEX: &str = "aggregated";
+const YES: &str = "true";
+
+/// Gathers rules.
+pub struct ClusterRoleAggregationController {
+    roles: Lister,
+}
+
+impl ClusterRoleAggregationController {
+    /// With its informer.
+    pub fn new(ctx: &ComponentContext) -> ClusterRoleAggregationController {
+        let roles = ctx.informers.informer(&CLUSTER_ROLES);
+        roles.add_index(AGGREGATED_INDEX, |role| match may_aggregate(role) {
+            true => vec![YES.into()],
+            false => vec![],
+        });
+        ClusterRoleAggregationController { roles: roles.lister() }
+    }
+
+    /// The rules of every role that one of the selectors matches, by name, each once.
+    fn gathered(&self, name: &str, selectors: &[Selector]) -> Vec<PolicyRule> {
+        let mut rules: Vec<PolicyRule> = Vec::new();
+        for selector in selectors {
+            let mut parts = self.roles.list("", selector);
+            parts.retain(|part| part.metadata.name != name);
+            parts.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+            for part in parts {
+                for rule in &part.view::<Role>().rules {
+                    if !rules.contains(rule) {
+                        rules.push(rule.clone());
+                    }
+                }
+            }
+        }
+        rules
+    }
+}
+
+impl Controller for ClusterRoleAggregationController {
+    const NAME: &'static str = "clusterrole-aggregation";
+    const EVENT_SOURCE: &'static str = "clusterrole-aggregation-controller";
+    const SERVICE_ACCOUNT: &'static str = "clusterrole-aggregation-controller";
+
+    fn watches(&self) -> Watches {
+        let roles = self.roles.clone();
+        Watches::none().maps(&CLUSTER_ROLES, move |_, enqueue| {
+            let aggregated = roles.by_index(AGGREGATED_INDEX, YES);
+            aggregated.iter().for_each(|role| enqueue.now(role.key()));
+        })
+    }
+
+    async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
+        let Some(object) = self.roles.get("", key) else { return Ok(Action::Done) };
+        let role = object.view::<Role>();
+        let Some(aggregation) = &role.aggregation_rule else { return Ok(Action::Done) };
+        let selectors = aggregation.cluster_role_selectors.iter().map(|selector| selector.selector());
+        let selectors: Vec<Selector> = selectors.collect::<Result<_, _>>().map_err(Status::internal)?;
+        let rules = self.gathered(key, &selectors);
+        if rules == role.rules {
+            return Ok(Action::Done);
+        }
+        let patch = json!({"rules": rules});
+        match ctx.client.patch(&CLUSTER_ROLES, "", key, PatchType::Merge, &patch).await {
+            Err(status) if !status.is_not_found() => Err(status),
+            _ => Ok(Action::Done),
+        }
+    }
+}
+
+fn may_aggregate(role: &Object) -> bool {
+    const FIELD: &[u8] = b"\"aggregationRule\":{";
+    role.body().windows(FIELD.len()).any(|window| window == FIELD)
+}

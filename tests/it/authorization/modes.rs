@@ -1,0 +1,40 @@
+//! `--authorization-mode`.
+
+use kubarium::apis::core::pod::PODS;
+use kubarium::apiserver::authorization::config::{AuthorizationConfig, Mode};
+
+use super::*;
+
+async fn with(modes: &[Mode], policy: Option<&str>) -> (Cluster, Option<tempfile::TempDir>) {
+    let folder = policy.map(|text| {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("policy"), text).unwrap();
+        folder
+    });
+    let policy_file = folder.as_ref().map(|folder| folder.path().join("policy"));
+    let authorization =
+        AuthorizationConfig { modes: modes.to_vec(), policy_file, ..AuthorizationConfig::default() };
+    (start_with(Config { authorization, ..Config::default() }).await, folder)
+}
+
+async fn list_pods(cluster: &Cluster, user: &str) -> String {
+    let client = cluster.client().acting_as(UserInfo::authenticated(user, &[]));
+    message(client.list(&PODS, "team", &Default::default()).await)
+}
+
+#[tokio::test]
+async fn the_first_that_allows_decides() {
+    let refused = "pods is forbidden: User \"jane\" cannot list resource \"pods\" in API group \"\" in the \
+        namespace \"team\"";
+    let (cluster, _) = with(&[Mode::AlwaysDeny, Mode::Rbac], None).await;
+    assert_eq!(list_pods(&cluster, "jane").await, format!("{refused}: Everything is forbidden."));
+    let (cluster, _) = with(&[Mode::AlwaysDeny, Mode::AlwaysAllow], None).await;
+    assert_eq!(list_pods(&cluster, "jane").await, "");
+    let policy = r#"{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"user": "bob", "namespace": "team", "resource": "pods", "readonly": true}}"#;
+    let (cluster, _folder) = with(&[Mode::Abac, Mode::Rbac], Some(policy)).await;
+    assert_eq!(list_pods(&cluster, "bob").await, "");
+    assert_eq!(list_pods(&cluster, "jane").await, format!("{refused}: No policy matched."));
+    let authorization = AuthorizationConfig { modes: vec![Mode::Abac], ..AuthorizationConfig::default() };
+    let failed = Cluster::start(Config { authorization, ..Config::default() }).await.err().unwrap();
+    assert!(failed.to_string().contains("authorization policy file not passed"), "{failed}");
+}
