@@ -7,6 +7,7 @@ mod tidy;
 
 mod apiserver;
 mod authorization;
+mod cases;
 mod controllers;
 mod nodes;
 

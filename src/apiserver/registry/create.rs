@@ -114,6 +114,7 @@ impl Registry {
 fn validate(ctx: &RequestContext, stored: &Kind, kind: &Kind, new: &Value) -> Result<(), Status> {
     let strategy = &stored.strategy;
     let mut errors = validation::object_meta(new, stored.namespaced, &|name| strategy.validate_name(name));
+    validation::standard_finalizers(new, stored, &mut errors);
     errors.extend(strategy.validate(new));
     if !errors.is_empty() {
         return Err(Status::invalid(&kind.gvk(), text(new, "name"), &errors));

@@ -193,6 +193,7 @@ fn validate(update: &Update<'_>, stored: &Kind, new: &Value, old: &Value) -> Res
     let strategy = &stored.strategy;
     let mut errors = validation::object_meta(new, stored.namespaced, &names::path_segment_name);
     errors.extend(validation::object_meta_update(new, old));
+    validation::standard_finalizers(new, stored, &mut errors);
     errors.extend(match update.part {
         // Nobody has seen it yet: initializers may change what is fixed later (`isUpdatingUninitializedPod`).
         Part::Main if !old["metadata"]["initializers"].is_null() => strategy.validate(new),

@@ -7,12 +7,17 @@ use serde_json::{Map, Value, json};
 use super::metadata::{number, text, texts};
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names;
+use crate::apis::kind::Kind;
 
 const IMMUTABLE: &str = "field is immutable";
 /// All annotations together.
 const MAX_ANNOTATIONS_BYTES: usize = 256 << 10;
 const ORPHAN: &str = super::deletion::ORPHAN_FINALIZER;
 const FOREGROUND: &str = super::deletion::FOREGROUND_FINALIZER;
+/// Finalizers without a domain.
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", ORPHAN, FOREGROUND];
+/// Their kinds are validated by the libraries that bring them.
+const LIBRARY_GROUPS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
 /// `ValidateObjectMeta`: of a new object, or of the new state of one.
 pub fn object_meta(tree: &Value, namespaced: bool, name_errors: &dyn Fn(&str) -> Vec<String>) -> FieldErrors {
@@ -48,6 +53,20 @@ pub fn object_meta(tree: &Value, namespaced: bool, name_errors: &dyn Fn(&str) ->
     owner_references(tree, &mut errors);
     finalizers(tree, &mut errors);
     errors
+}
+
+/// What built-in kinds ask of finalizers beside (`core.ValidateObjectMeta`): a domain, or a standard name.
+/// Custom kinds, and those of the libraries below core, take any.
+pub fn standard_finalizers(tree: &Value, kind: &Kind, errors: &mut FieldErrors) {
+    if kind.is_custom || LIBRARY_GROUPS.contains(&&*kind.group_version.group) {
+        return;
+    }
+    for (index, name) in texts(tree, "finalizers").iter().enumerate() {
+        if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name.as_str()) {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.invalid(&format!("metadata.finalizers[{index}]"), &json!(name), detail);
+        }
+    }
 }
 
 /// `ValidateObjectMetaUpdate`: what may not change.
