@@ -27,8 +27,10 @@ use crate::client_go::reflector::{Reflector, ReflectorStore};
 use crate::entropy::Entropy;
 use crate::etcd::Revision;
 
-/// How long a read waits for the cache to reach a revision; a consistent read is then answered from etcd.
+/// How long a read waits for the cache to reach a revision; one that names none is then answered from etcd.
 const FRESH_WITHIN: Duration = Duration::from_secs(3);
+/// How long a read waits for the cache to be filled for the first time.
+const FILLED_WITHIN: Duration = Duration::from_secs(30);
 /// A watcher that is behind and takes nothing for so long is cut.
 const STALLED_AFTER: Duration = Duration::from_secs(30);
 /// Bookmarks and ends of watches are up to this late, so that many of them cost one look.
@@ -146,7 +148,9 @@ impl Cacher {
             },
             at => match shared.state(at).await {
                 Ok(state) => state,
-                Err(_) if at == At::Newest => return shared.store.list(&shared.kind, request),
+                Err(_) if matches!(at, At::Newest | At::Any) => {
+                    return shared.store.list(&shared.kind, request);
+                }
                 Err(status) => return Err(status),
             },
         };
@@ -277,7 +281,8 @@ impl Shared {
                 progressed.await;
             }
         };
-        match self.store.clock().timeout(FRESH_WITHIN, reached).await {
+        let within = if self.has_reached(1) { FRESH_WITHIN } else { FILLED_WITHIN };
+        match self.store.clock().timeout(within, reached).await {
             Ok(()) => Ok(()),
             Err(_) => Err(too_large(revision, self.store.kv().revision())),
         }
