@@ -1,11 +1,13 @@
 # make run     a cluster in this shell, with the examples; Ctrl-C ends it
 # make test    everything: format, lints, every test, with the real kubectl
 # make bench   the budgets, in a table
+# make fuzz    broken input for every decoder, FUZZ_SECONDS each
 
 CARGO ?= cargo
 NODES ?= 3
+FUZZ_SECONDS ?= 30
 
-.PHONY: run test fmt clippy unit kubectl bench clean
+.PHONY: run test fmt clippy kubectl bench fuzz clean
 
 run:
 	$(CARGO) build --release --quiet
@@ -26,6 +28,9 @@ kubectl:
 
 bench:
 	$(CARGO) bench --bench budgets
+
+fuzz:
+	KUBARIUM_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --release --test it fuzz::
 
 clean:
 	$(CARGO) clean

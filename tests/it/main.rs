@@ -15,6 +15,7 @@ mod cli;
 
 mod cluster;
 mod crash;
+mod fuzz;
 mod garbage;
 mod hammer;
 
