@@ -183,6 +183,7 @@ fn holds(handle: &Handle, service: &ApiService, request: http::Request<Body>) ->
 const EXPECTED: &[&str] = &[
     "resourceVersion should not be set on objects to be created",
     "does not contain declared merge key",
+    "unknown patch type",
     "unable to parse the patch",
     "unable to find api field",
     "failed to create manager for existing fields",
