@@ -9,7 +9,6 @@ use tower::{ServiceBuilder, service_fn};
 use super::admission::{self, Admission};
 use super::aggregator::Aggregator;
 use super::audit;
-use super::authorization::config::AuthorizationConfig;
 use super::authorization::rbac::Rbac;
 use super::authorization::{self, Authorizers};
 use super::authorizer::Authorizer;
@@ -27,14 +26,10 @@ use super::filters::request_info::resolve_request_info;
 use super::filters::timeout::limit_time;
 use super::flow_record::{record_authenticated, record_authorized, record_request};
 use super::metrics::Metrics;
-use super::registry::Registry;
 use super::webhook::ServiceResolver;
 use crate::apimachinery::feature_gates::INITIALIZERS;
 use crate::apimachinery::wire::{ApiRequest, ApiService};
 use crate::apis::historical::INITIALIZER_CONFIGURATIONS;
-use crate::apis::scheme::Scheme;
-use crate::clock::Clock;
-use crate::entropy::Entropy;
 
 /// The apiserver of one cluster.
 pub struct Apiserver;
@@ -47,27 +42,18 @@ impl Apiserver {
     /// # Errors
     /// Flags or files that make no server.
     pub fn new(config: ApiserverConfig) -> Result<ApiService, ConfigError> {
+        let rbac = Rbac::start(&config.registry, &config.scheme, &config.clock);
+        let authorizer = authorizer(&config, &rbac)?;
+        let initializers = config.feature_gates.enabled(INITIALIZERS);
+        if initializers {
+            config.scheme.register(Arc::clone(&INITIALIZER_CONFIGURATIONS));
+        }
+        let admission = admission(&config, &authorizer, &rbac)?;
         let ApiserverConfig { scheme, registry, clock, entropy, .. } = config;
         let authenticators = config.authentication.authenticators.clone();
-        let rbac = Rbac::start(&registry, &scheme, &clock);
-        let authorizer = authorizer(&config.authorization, &rbac, &registry, &scheme, &clock, &entropy)?;
         let audit = config.audit.start(&registry, &clock, &entropy).map(Arc::new);
         let in_flight = Arc::new(InFlight::new(MAX_REQUESTS, MAX_MUTATING_REQUESTS));
         let metrics = Arc::new(Metrics::new(clock.clone()));
-        let initializers = config.feature_gates.enabled(INITIALIZERS);
-        if initializers {
-            scheme.register(Arc::clone(&INITIALIZER_CONFIGURATIONS));
-        }
-        let admission = Admission::new(&admission::Initializer {
-            registry: &registry,
-            scheme: &scheme,
-            clock: &clock,
-            entropy: &entropy,
-            authorizer: authorizer.clone(),
-            rbac: rbac.clone(),
-            config: &config.admission,
-            gates: &config.feature_gates,
-        });
         let endpoints = Arc::new(Endpoints {
             aggregator: Aggregator::new(
                 &registry,
@@ -75,7 +61,7 @@ impl Apiserver {
                 ServiceResolver::new(&registry, &entropy),
                 &clock,
             ),
-            admission: admission.map_err(ConfigError)?,
+            admission,
             scheme,
             registry,
             reviews: authorization::reviews::all(&authorizer),
@@ -127,18 +113,31 @@ impl Apiserver {
 }
 
 /// All authorizers behind one face: filters, admission and reviews ask it.
-fn authorizer(
-    config: &AuthorizationConfig,
-    rbac: &Arc<Rbac>,
-    registry: &Registry,
-    scheme: &Scheme,
-    clock: &Clock,
-    entropy: &Entropy,
-) -> Result<Arc<dyn Authorizer>, ConfigError> {
+fn authorizer(config: &ApiserverConfig, rbac: &Arc<Rbac>) -> Result<Arc<dyn Authorizer>, ConfigError> {
+    let ApiserverConfig { registry, scheme, clock, entropy, .. } = config;
     let resolver = ServiceResolver::new(registry, entropy);
     let initializer = authorization::Initializer { registry, scheme, resolver: &resolver, clock };
-    let authorizers = Authorizers::new(config, rbac, initializer);
+    let authorizers = Authorizers::new(&config.authorization, rbac, initializer);
     Ok(Arc::new(authorizers.map_err(ConfigError)?))
+}
+
+/// The plugins that are enabled.
+fn admission(
+    config: &ApiserverConfig,
+    authorizer: &Arc<dyn Authorizer>,
+    rbac: &Arc<Rbac>,
+) -> Result<Admission, ConfigError> {
+    let admission = Admission::new(&admission::Initializer {
+        registry: &config.registry,
+        scheme: &config.scheme,
+        clock: &config.clock,
+        entropy: &config.entropy,
+        authorizer: authorizer.clone(),
+        rbac: rbac.clone(),
+        config: &config.admission,
+        gates: &config.feature_gates,
+    });
+    admission.map_err(ConfigError)
 }
 
 /// Ready is who may say what its own components may do.

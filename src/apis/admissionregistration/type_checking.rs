@@ -107,3 +107,38 @@ fn declared(schema: &Schema, depth: usize) -> Type {
         Shape::Number => Type::Double,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_are_not_there_are_told_for_each_kind() {
+        let spec = json!({
+            "matchConstraints": {"resourceRules": [
+                {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments", "replicasets/*"]},
+                {"apiGroups": ["*"], "apiVersions": ["v1"], "resources": ["pods"]},
+            ]},
+            "variables": [{"name": "wanted", "expression": "object.spec.replicas"}],
+            "validations": [
+                {"expression": "object.replicas > 1"},
+                {"expression": "variables.wanted > 1", "messageExpression": "'of ' + object.spec.paused"},
+                {"expression": "object.spec.template.spec.containers.all(c, c.image != '')"},
+                {"expression": "object.metadata.labels['a'] == 'b' && object.kind == 'Deployment'"},
+            ],
+        });
+        let warnings = check(&spec, &Scheme::builtin(), &Schemas::builtin());
+        let texts: Vec<(&str, &str)> = warnings
+            .iter()
+            .map(|warning| (text(warning, "fieldRef"), text(warning, "warning").lines().next().unwrap_or("")))
+            .collect();
+        let undefined = "apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field 'replicas'";
+        assert_eq!(texts[0], ("spec.validations[0].expression", undefined));
+        assert_eq!(texts[1].0, "spec.validations[1].messageExpression");
+        assert!(
+            texts[1].1.contains("found no matching overload for '_+_' applied to '(string, bool)'"),
+            "{texts:?}"
+        );
+        assert_eq!(texts.len(), 2, "{texts:?}");
+    }
+}

@@ -237,8 +237,10 @@ fn refuse(failures: &[Failure], attributes: &Attributes, object: &Value) -> Resu
     if !first.reason.is_empty() {
         status.reason = first.reason.into();
     }
-    let cause =
-        |failure: &Failure| StatusCause { reason: String::new(), message: failure.text(), field: String::new() };
+    let cause = |failure: &Failure| {
+        let message = failure.text();
+        StatusCause { reason: String::new(), message, field: String::new() }
+    };
     status.details.get_or_insert_default().causes.extend(failures.iter().map(cause));
     Err(status)
 }

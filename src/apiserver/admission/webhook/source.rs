@@ -69,8 +69,9 @@ impl<C> Source<C> {
         if !self.is_used.load(Ordering::Acquire) {
             return Ok(vec![]);
         }
-        // The newest state: who has made a webhook may expect it to be asked.
-        let objects = self.registry.list(self.kind, "", &ListOptions::default()).await?.items;
+        // What a writer was answered is in it: who has made a webhook may expect it to be asked.
+        let options = ListOptions { resource_version: Some("0".into()), ..ListOptions::default() };
+        let objects = self.registry.list(self.kind, "", &options).await?.items;
         let mut compiled = self.compiled.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let known = std::mem::take(&mut *compiled);
         let make = |object: &Arc<Object>| {
