@@ -2,12 +2,13 @@
 # make test    everything: format, lints, every test, with the real kubectl
 # make bench   the budgets, in a table
 # make fuzz    broken input for every decoder, FUZZ_SECONDS each
+# make bench-hot  the hot paths, each by itself
 
 CARGO ?= cargo
 NODES ?= 3
 FUZZ_SECONDS ?= 30
 
-.PHONY: run test fmt clippy kubectl bench fuzz clean
+.PHONY: run test fmt clippy kubectl bench bench-hot fuzz clean
 
 run:
 	$(CARGO) build --release --quiet
@@ -28,6 +29,9 @@ kubectl:
 
 bench:
 	$(CARGO) bench --bench budgets
+
+bench-hot:
+	$(CARGO) bench --bench create --bench object --bench patch --bench schedule --bench store --bench watch
 
 fuzz:
 	KUBARIUM_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --release --test it fuzz::

@@ -75,13 +75,16 @@ impl Clock {
     pub async fn sleep(&self, duration: Duration) {
         match &self.source {
             Source::Real(_) => tokio::time::sleep(duration).await,
-            Source::Stepped(stepped) => stepped.sleep(duration).await,
+            Source::Stepped(stepped) => stepped.sleep_until(|now| now + duration).await,
         }
     }
 
     /// Waits until [`Clock::elapsed`] has reached `deadline`.
     pub async fn sleep_until(&self, deadline: Duration) {
-        self.sleep(deadline.saturating_sub(self.elapsed())).await;
+        match &self.source {
+            Source::Real(_) => self.sleep(deadline.saturating_sub(self.elapsed())).await,
+            Source::Stepped(stepped) => stepped.sleep_until(|_| deadline).await,
+        }
     }
 
     /// Blocks the calling thread, in real time whatever the clock: for what only the operating system can say
@@ -132,18 +135,28 @@ impl Stepped {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    async fn sleep(&self, duration: Duration) {
-        if duration.is_zero() {
-            return tokio::task::yield_now().await;
+    /// The deadline is read off the same time that it is set against: a step in between cannot be slept
+    /// through.
+    async fn sleep_until(&self, deadline: impl FnOnce(Duration) -> Duration) {
+        let woken = self.set_sleeper(deadline);
+        match woken {
+            Some(woken) => drop(woken.await),
+            None => tokio::task::yield_now().await,
+        }
+    }
+
+    /// None when the deadline has been reached.
+    fn set_sleeper(&self, deadline: impl FnOnce(Duration) -> Duration) -> Option<oneshot::Receiver<()>> {
+        let mut state = self.lock();
+        let deadline = deadline(state.elapsed);
+        if deadline <= state.elapsed {
+            return None;
         }
         let (wake, woken) = oneshot::channel();
-        {
-            let mut state = self.lock();
-            let key = (state.elapsed + duration, state.next_id);
-            state.next_id += 1;
-            state.sleepers.insert(key, wake);
-        }
-        let _ = woken.await;
+        let key = (deadline, state.next_id);
+        state.next_id += 1;
+        state.sleepers.insert(key, wake);
+        Some(woken)
     }
 }
 
@@ -171,5 +184,19 @@ mod tests {
         clock.advance(Duration::from_secs(1));
         sleeper.await.unwrap();
         assert_eq!(clock.now().timestamp(), 10);
+    }
+
+    #[tokio::test]
+    async fn a_deadline_is_absolute() {
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        let deadline = clock.elapsed() + Duration::from_secs(10);
+        let waiting = clock.sleep_until(deadline);
+        clock.advance(Duration::from_secs(9));
+        let mut waiting = std::pin::pin!(waiting);
+        assert!(futures::poll!(&mut waiting).is_pending());
+        assert_eq!(clock.next_wake(), Some(Duration::from_secs(1)));
+        clock.advance(Duration::from_secs(1));
+        waiting.await;
+        clock.sleep_until(Duration::from_secs(3)).await;
     }
 }

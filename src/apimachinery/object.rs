@@ -1,11 +1,11 @@
 //! `Object`: one API object as it is stored, cached and sent: its bytes, and the metadata read from them
 //! once.
 //!
-//! The bytes are JSON without `apiVersion` and `kind` (those belong to the version a client asked for, and
-//! are written in front by whoever sends), `metadata` first and `resourceVersion` first in it, so that a
-//! revision is put in by splicing and never by parsing:
-//! `{"metadata":{"resourceVersion":"7","name":...},"spec":...}`. A tree (`serde_json::Value`) exists only
-//! while a write is being worked on; readers use views.
+//! The bytes are those that the store holds: JSON without `apiVersion` and `kind` (those belong to the version
+//! a client asked for), `metadata` first, and without `metadata.resourceVersion`, which is the store's number
+//! of the write: `{"metadata":{"name":...},"spec":...}`. Whoever sends an object writes type and revision in
+//! front by splicing, never by parsing; so store, caches and answers share one piece of memory. A tree
+//! (`serde_json::Value`) exists only while a write is being worked on; readers use views.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -17,8 +17,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::pick;
 use super::time::Time;
 
+/// Enough for most objects, so that writing one does not move what is written already.
+const ENCODED_BYTES: usize = 4096;
 const HEAD: &[u8] = b"{\"metadata\":{";
 
 /// One API object at one resource version. Never changed: a change is a new object.
@@ -27,7 +30,8 @@ pub struct Object {
     pub metadata: ObjectMeta,
     /// The values of its kind's selectable fields, in the order in which the kind declares them.
     pub fields: Vec<String>,
-    body: Bytes,
+    key: Arc<str>,
+    stored: Bytes,
     /// The first view that was asked for: in practice the one its controllers share.
     view: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
@@ -63,6 +67,9 @@ pub struct ObjectMeta {
     /// Who must agree before it is removed.
     #[serde(deserialize_with = "nullable")]
     pub finalizers: Vec<String>,
+    /// Whether there are any: somebody must look at it before it is there for others.
+    #[serde(deserialize_with = "is_there")]
+    pub initializers: bool,
 }
 
 /// `metav1.OwnerReference`.
@@ -90,56 +97,91 @@ pub struct OwnerReference {
 #[error("not an API object: {0}")]
 pub struct Malformed(String);
 
-#[derive(Deserialize)]
-struct Head {
-    metadata: ObjectMeta,
-}
-
 impl Object {
-    /// Reads an object from its canonical bytes (see the module's text); `fields` are its selectable fields.
-    pub fn from_bytes(body: Bytes, fields: Vec<String>) -> Result<Object, Malformed> {
-        let head: Head = serde_json::from_slice(&body).map_err(|error| Malformed(error.to_string()))?;
-        Ok(Object { metadata: head.metadata, fields, body, view: OnceLock::new() })
+    /// Reads an object from its stored bytes (see the module's text), as the write at `revision` left it; 0:
+    /// it was never stored. `paths` are those of its selectable fields.
+    pub fn from_stored(stored: Bytes, revision: u64, paths: &[&str]) -> Result<Object, Malformed> {
+        let read = pick::metadata_and_fields(&stored, paths);
+        let (metadata, fields) = read.map_err(|error| Malformed(error.to_string()))?;
+        Ok(Object::new(metadata, fields, stored, revision))
+    }
+
+    /// The same from the tree whose bytes these are: nothing has to be parsed.
+    pub fn of_tree(tree: &Value, stored: Bytes, revision: u64, paths: &[&str]) -> Result<Object, Malformed> {
+        let metadata = ObjectMeta::deserialize(&tree["metadata"]);
+        let metadata = metadata.map_err(|error| Malformed(error.to_string()))?;
+        let fields = paths.iter().map(|path| pick::text_at(tree, path)).collect();
+        Ok(Object::new(metadata, fields, stored, revision))
     }
 
     /// Makes an object of a tree; `apiVersion` and `kind` are left out.
     pub fn from_value(value: &Value, fields: Vec<String>) -> Result<Object, Malformed> {
         let revision = value["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
-        let stored = encode_for_storage(value)?;
-        Object::from_bytes(with_revision(&stored, revision.unwrap_or(0)), fields)
+        let object = Object::of_tree(value, encode_for_storage(value)?, revision.unwrap_or(0), &[])?;
+        Ok(Object { fields, ..object })
     }
 
-    /// The same state under another revision: what a deletion, or leaving a selector, shows of an object.
+    fn new(mut metadata: ObjectMeta, fields: Vec<String>, stored: Bytes, revision: u64) -> Object {
+        metadata.resource_version = revision;
+        let key = object_key(&metadata.namespace, &metadata.name).into();
+        Object { metadata, fields, key, stored, view: OnceLock::new() }
+    }
+
+    /// The same state under another revision: what a deletion, or leaving a selector, shows of an object. It
+    /// shares the bytes.
     pub fn at_revision(&self, revision: u64) -> Object {
         let metadata = ObjectMeta { resource_version: revision, ..self.metadata.clone() };
-        let body = replace_revision(&self.body, revision);
-        Object { metadata, fields: self.fields.clone(), body, view: OnceLock::new() }
+        let (fields, key, stored) = (self.fields.clone(), self.key.clone(), self.stored.clone());
+        Object { metadata, fields, key, stored, view: OnceLock::new() }
     }
 
-    /// Whether it waits for initializers. Looked for in the bytes: hardly any cluster has them.
+    /// Whether it waits for initializers.
     pub fn is_uninitialized(&self) -> bool {
-        const NAME: &[u8] = b"\"initializers\":";
-        #[derive(Deserialize)]
-        struct Head {
-            metadata: Metadata,
-        }
-        #[derive(Deserialize)]
-        struct Metadata {
-            initializers: Option<serde::de::IgnoredAny>,
-        }
-        let head = || serde_json::from_slice::<Head>(&self.body);
-        self.body.windows(NAME.len()).any(|window| window == NAME)
-            && head().is_ok_and(|head| head.metadata.initializers.is_some())
+        self.metadata.initializers
     }
 
-    /// The canonical bytes: an object without `apiVersion` and `kind`.
-    pub fn body(&self) -> &Bytes {
-        &self.body
+    /// The same object, as the write at `revision` left it: for a writer that made it before it knew.
+    pub fn written_at(mut self, revision: u64) -> Object {
+        self.metadata.resource_version = revision;
+        self
+    }
+
+    /// The bytes that are stored: without type and revision.
+    pub fn stored(&self) -> &Bytes {
+        &self.stored
+    }
+
+    /// Writes the object as JSON without `apiVersion` and `kind`.
+    pub fn write(&self, out: &mut BytesMut) {
+        out.put_u8(b'{');
+        self.write_members(out);
+    }
+
+    /// Writes the rest of the object behind an opening brace and the type: all members, and the closing brace.
+    pub fn write_members(&self, out: &mut BytesMut) {
+        out.put_slice(&HEAD[1..]);
+        let rest = &self.stored[HEAD.len()..];
+        if self.metadata.resource_version != 0 {
+            out.put_slice(b"\"resourceVersion\":\"");
+            let mut digits = [0; 20];
+            out.put_slice(decimal(self.metadata.resource_version, &mut digits));
+            out.put_slice(if rest.first() == Some(&b'}') { b"\"" } else { b"\"," });
+        }
+        out.put_slice(rest);
+    }
+
+    /// About how many bytes [`Object::write`] writes; never fewer than it does.
+    pub fn written_bytes(&self) -> usize {
+        self.stored.len() + 48
     }
 
     /// The object as a tree, without `apiVersion` and `kind`.
     pub fn to_value(&self) -> Value {
-        serde_json::from_slice(&self.body).expect("the bytes were read as JSON when the object was made")
+        let mut tree = self.parse::<Value>();
+        if self.metadata.resource_version != 0 {
+            tree["metadata"]["resourceVersion"] = self.metadata.resource_version.to_string().into();
+        }
+        tree
     }
 
     /// Reads the fields that `T` names. The first type asked for is kept, so controllers that share one view
@@ -159,8 +201,8 @@ impl Object {
     }
 
     fn parse<T: DeserializeOwned>(&self) -> T {
-        let text = || String::from_utf8_lossy(&self.body).into_owned();
-        serde_json::from_slice(&self.body)
+        let text = || String::from_utf8_lossy(&self.stored).into_owned();
+        serde_json::from_slice(&self.stored)
             .unwrap_or_else(|error| panic!("{}: {error}: {}", std::any::type_name::<T>(), text()))
     }
 
@@ -171,7 +213,12 @@ impl Object {
 
     /// `namespace/name`, or `name` for a cluster-scoped object: the key of client-go's stores and queues.
     pub fn key(&self) -> String {
-        object_key(&self.metadata.namespace, &self.metadata.name)
+        self.key.as_ref().to_owned()
+    }
+
+    /// The same, shared by all who keep the object under it.
+    pub fn shared_key(&self) -> &Arc<str> {
+        &self.key
     }
 
     /// The owner that manages this object (`metav1.GetControllerOf`).
@@ -181,7 +228,7 @@ impl Object {
 
     /// Bytes that this object holds, for accounting.
     pub fn size_bytes(&self) -> usize {
-        self.body.len()
+        self.stored.len()
     }
 }
 
@@ -207,41 +254,25 @@ pub fn encode_for_storage(value: &Value) -> Result<Bytes, Malformed> {
     let Some(Value::Object(metadata)) = object.get("metadata") else {
         return Err(Malformed("metadata is missing".into()));
     };
-    let mut out = BytesMut::with_capacity(1024).writer();
-    out.get_mut().put_slice(HEAD);
+    let mut out = Vec::with_capacity(ENCODED_BYTES);
+    out.extend_from_slice(HEAD);
     write_members(&mut out, metadata, |name| name != "resourceVersion", false);
-    out.get_mut().put_u8(b'}');
+    out.push(b'}');
     write_members(&mut out, object, |name| !matches!(name, "metadata" | "apiVersion" | "kind"), true);
-    out.get_mut().put_u8(b'}');
-    Ok(out.into_inner().freeze())
+    out.push(b'}');
+    // Kept for as long as the object lives: without the room that is left over.
+    Ok(Bytes::copy_from_slice(&out))
 }
 
-/// Canonical bytes: what was stored, with the revision that stored it.
-pub fn with_revision(stored: &[u8], revision: u64) -> Bytes {
-    let rest = stored.strip_prefix(HEAD).unwrap_or(b"}}");
-    let separator: &[u8] = if rest.first() == Some(&b'}') { b"" } else { b"," };
-    let text = revision.to_string();
-    let mut out = BytesMut::with_capacity(stored.len() + text.len() + 24);
-    out.put_slice(HEAD);
-    out.put_slice(b"\"resourceVersion\":\"");
-    out.put_slice(text.as_bytes());
-    out.put_slice(b"\"");
-    out.put_slice(separator);
-    out.put_slice(rest);
-    out.freeze()
-}
-
-/// `body` is canonical: its revision stands in front.
-fn replace_revision(body: &[u8], revision: u64) -> Bytes {
-    const REVISION: &[u8] = b"\"resourceVersion\":\"";
-    let rest = body.strip_prefix(HEAD).and_then(|rest| rest.strip_prefix(REVISION)).unwrap_or_default();
-    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let text = revision.to_string();
-    let mut out = BytesMut::with_capacity(body.len() + text.len());
-    for part in [HEAD, REVISION, text.as_bytes(), &rest[digits..]] {
-        out.put_slice(part);
+/// The digits of a number, without an allocation.
+fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
+    let mut at = digits.len();
+    while at == digits.len() || number > 0 {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
     }
-    out.freeze()
+    &digits[at..]
 }
 
 fn write_members(
@@ -267,6 +298,10 @@ fn revision<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D:
     Ok(text.parse().unwrap_or(0))
 }
 
+fn is_there<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(Option::<serde::de::IgnoredAny>::deserialize(deserializer)?.is_some())
+}
+
 /// `null` reads as the default, as it does in Go.
 pub fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
@@ -281,27 +316,44 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn written(object: &Object) -> String {
+        let mut out = BytesMut::new();
+        object.write(&mut out);
+        assert!(out.len() <= object.written_bytes());
+        String::from_utf8(out.to_vec()).unwrap()
+    }
+
     #[test]
     fn a_revision_is_spliced_in_front() {
         let tree = json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "a", "resourceVersion": "3"}, "data": {"k": "v"}});
         let stored = encode_for_storage(&tree).unwrap();
         assert_eq!(&stored[..], br#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#);
-        let body = with_revision(&stored, 12);
-        assert_eq!(&body[..], br#"{"metadata":{"resourceVersion":"12","name":"a"},"data":{"k":"v"}}"#);
-        let object = Object::from_bytes(body, vec![]).unwrap();
-        assert_eq!((object.metadata.resource_version, object.key()), (12, "a".to_owned()));
-        let later = object.at_revision(345);
-        assert_eq!(
-            &later.body()[..],
-            br#"{"metadata":{"resourceVersion":"345","name":"a"},"data":{"k":"v"}}"#
-        );
+        let read = Object::from_stored(stored.clone(), 12, &["data.k", "data.none"]).unwrap();
+        let of_tree = Object::of_tree(&tree, stored, 12, &["data.k", "data.none"]).unwrap();
+        for object in [&read, &of_tree] {
+            let text = r#"{"metadata":{"resourceVersion":"12","name":"a"},"data":{"k":"v"}}"#;
+            assert_eq!((written(object).as_str(), &*object.key()), (text, "a"));
+            assert_eq!(
+                (object.metadata.resource_version, &object.fields[..]),
+                (12, &["v".into(), "".into()][..])
+            );
+            assert_eq!(object.to_value(), serde_json::from_str::<Value>(text).unwrap());
+        }
+        assert_eq!(read.metadata, of_tree.metadata);
+        let later = read.at_revision(345);
+        assert_eq!(written(&later), r#"{"metadata":{"resourceVersion":"345","name":"a"},"data":{"k":"v"}}"#);
         assert_eq!(later.metadata.resource_version, 345);
+        let nameless = Object::from_stored(Bytes::from_static(b"{\"metadata\":{}}"), 0, &[]).unwrap();
+        assert_eq!(written(&nameless), "{\"metadata\":{}}");
+        assert_eq!(written(&nameless.written_at(7)), r#"{"metadata":{"resourceVersion":"7"}}"#);
     }
 
     #[test]
     fn an_object_without_metadata_is_malformed() {
         assert!(encode_for_storage(&json!({"data": {}})).is_err());
-        assert!(Object::from_bytes(Bytes::from_static(b"[]"), vec![]).is_err());
+        for text in ["[]", "{}", r#"{"data":{}}"#, r#"{"data":{},"metadata":{}}"#, r#"{"metadata":{}"#] {
+            assert!(Object::from_stored(text.into(), 1, &[]).is_err(), "{text}");
+        }
     }
 }

@@ -1,8 +1,12 @@
 //! Reads a few fields out of JSON bytes without building a tree: the values that field selectors compare.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+use super::object::ObjectMeta;
 
 /// The values at `paths` (segments joined by dots) as text; empty where there is none. Booleans and numbers
 /// are written as in JSON; objects and lists have no text.
@@ -13,6 +17,58 @@ pub fn pick(json: &[u8], paths: &[&str]) -> Vec<String> {
     // Bytes that are no JSON have no fields; whoever reads the object itself says so.
     let _ = Level { wanted, values: &mut values }.deserialize(&mut deserializer);
     values
+}
+
+/// The same out of a tree, of one path.
+pub fn text_at(tree: &Value, path: &str) -> String {
+    match path.split('.').fold(tree, |tree, name| &tree[name]) {
+        Value::String(text) => text.clone(),
+        value @ (Value::Bool(_) | Value::Number(_)) => value.to_string(),
+        _ => String::new(),
+    }
+}
+
+/// The metadata of an object's stored bytes, in which it stands first, and the values at `paths`, as [`pick`]
+/// reads them: both in one pass. No path leads into the metadata.
+pub(super) fn metadata_and_fields(
+    stored: &[u8],
+    paths: &[&str],
+) -> Result<(ObjectMeta, Vec<String>), serde_json::Error> {
+    let mut values = vec![String::new(); paths.len()];
+    let mut deserializer = serde_json::Deserializer::from_slice(stored);
+    let wanted = paths.iter().copied().enumerate().collect();
+    let metadata = Stored(Level { wanted, values: &mut values }).deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok((metadata, values))
+}
+
+/// A whole object: its metadata, then the rest as a [`Level`].
+struct Stored<'a, 'p>(Level<'a, 'p>);
+
+impl<'de> DeserializeSeed<'de> for Stored<'_, '_> {
+    type Value = ObjectMeta;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<ObjectMeta, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Stored<'_, '_> {
+    type Value = ObjectMeta;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an API object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ObjectMeta, A::Error> {
+        let first = map.next_key::<Cow<'_, str>>()?;
+        if first.as_deref() != Some("metadata") {
+            return Err(A::Error::custom("metadata does not stand first"));
+        }
+        let metadata = map.next_value()?;
+        self.0.visit_map(map)?;
+        Ok(metadata)
+    }
 }
 
 /// One level of the document, with the paths that lead below it.
@@ -45,7 +101,7 @@ impl<'de> Visitor<'de> for Level<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key::<std::borrow::Cow<'_, str>>()? {
+        while let Some(key) = map.next_key::<Cow<'_, str>>()? {
             let wanted: Vec<(usize, &str)> =
                 self.wanted.iter().filter_map(|(at, path)| Some((*at, below(path, &key)?))).collect();
             if wanted.is_empty() {
@@ -108,6 +164,8 @@ mod tests {
             br#"{"metadata":{"name":"a"},"spec":{"nodeName":"n\"1","hostNetwork":true,"x":[1,{"y":2}]}}"#;
         let paths = ["spec.nodeName", "spec.hostNetwork", "status.phase", "spec", "specx"];
         assert_eq!(pick(json, &paths), ["n\"1", "true", "", "", ""]);
+        let tree: Value = serde_json::from_slice(json).unwrap();
+        assert_eq!(paths.map(|path| text_at(&tree, path)), ["n\"1", "true", "", "", ""]);
         assert_eq!(pick(b"{", &["a"]), [""]);
     }
 }

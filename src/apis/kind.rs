@@ -1,6 +1,6 @@
 //! `Kind`: the declaration of one kind in one version, read by every part of the server.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,7 +10,6 @@ use super::strategy::{DefaultStrategy, Strategy};
 use super::table::{CellsFn, CellsSource, Column, name_and_created_at};
 use crate::apimachinery::gvk::{GroupResource, GroupVersion, GroupVersionKind};
 use crate::apimachinery::object::{Malformed, Object};
-use crate::apimachinery::pick::pick;
 use crate::apimachinery::time::Time;
 
 /// A kind that is declared in the source; made when it is first asked for.
@@ -70,6 +69,14 @@ pub struct Kind {
     /// Whether it was declared by a CustomResourceDefinition: lists then carry `apiVersion` and `kind` per
     /// item.
     pub is_custom: bool,
+    /// What is put together of the others when it is first asked for.
+    pub texts: OnceLock<Texts>,
+}
+
+/// Texts that every request needs.
+pub struct Texts {
+    storage_prefix: Arc<str>,
+    resource: Arc<str>,
 }
 
 /// The storage version of a kind, and the way there and back (upstream's conversion to the hub and from it).
@@ -208,6 +215,7 @@ impl Kind {
             deprecated: None,
             stored: None,
             is_custom: false,
+            texts: OnceLock::new(),
         }
     }
 
@@ -336,14 +344,26 @@ impl Kind {
         self.group_version.to_string()
     }
 
+    /// As `deployments.apps`: the text of [`Kind::group_resource`].
+    pub fn resource(&self) -> &Arc<str> {
+        &self.texts().resource
+    }
+
     /// The kind whose form and place in the store its objects have.
     pub fn storage_kind(&self) -> &Kind {
         self.stored.as_ref().map_or(self, |stored| stored.kind)
     }
 
     /// Where its objects are kept: `/registry/pods/`, `/registry/deployments.apps/`.
-    pub fn storage_prefix(&self) -> String {
-        format!("/registry/{}/", self.storage_kind().group_resource())
+    pub fn storage_prefix(&self) -> &Arc<str> {
+        &self.texts().storage_prefix
+    }
+
+    fn texts(&self) -> &Texts {
+        self.texts.get_or_init(|| Texts {
+            storage_prefix: format!("/registry/{}/", self.storage_kind().group_resource()).into(),
+            resource: self.group_resource().to_string().into(),
+        })
     }
 
     /// The path of a collection: `/apis/apps/v1/namespaces/NS/deployments`; an empty namespace means all.
@@ -374,23 +394,46 @@ impl Kind {
         self.subresources.contains(&subresource)
     }
 
-    /// Reads an object of this kind from its canonical bytes.
-    pub fn object(&self, body: Bytes) -> Result<Object, Malformed> {
-        let fields = selected(&self.selectable, &body);
-        Object::from_bytes(body, fields)
+    /// Reads an object of this kind from its stored bytes, as the write at `revision` left it; 0: it was never
+    /// stored.
+    ///
+    /// # Errors
+    /// Bytes that are no object.
+    pub fn object(&self, stored: Bytes, revision: u64) -> Result<Object, Malformed> {
+        read_object(&self.selectable, stored, revision)
+    }
+
+    /// The same from the tree whose bytes these are, which saves the reading.
+    ///
+    /// # Errors
+    /// A tree that is no object.
+    pub fn object_of_tree(&self, tree: &Value, stored: Bytes, revision: u64) -> Result<Object, Malformed> {
+        let mut object = Object::of_tree(tree, stored, revision, &paths(&self.selectable))?;
+        fill_in_defaults(&mut object, &self.selectable);
+        Ok(object)
     }
 }
 
-/// The values of selectable fields in an object's bytes, in their order.
-pub fn selected(selectable: &[Selectable], body: &[u8]) -> Vec<String> {
-    let paths: Vec<&str> = selectable.iter().map(|field| &*field.path).collect();
-    let mut values = if paths.is_empty() { vec![] } else { pick(body, &paths) };
-    for (value, field) in values.iter_mut().zip(selectable) {
+/// Reads an object whose kind has these selectable fields; see [`Kind::object`].
+///
+/// # Errors
+/// Bytes that are no object.
+pub fn read_object(selectable: &[Selectable], stored: Bytes, revision: u64) -> Result<Object, Malformed> {
+    let mut object = Object::from_stored(stored, revision, &paths(selectable))?;
+    fill_in_defaults(&mut object, selectable);
+    Ok(object)
+}
+
+fn paths(selectable: &[Selectable]) -> Vec<&str> {
+    selectable.iter().map(|field| &*field.path).collect()
+}
+
+fn fill_in_defaults(object: &mut Object, selectable: &[Selectable]) {
+    for (value, field) in object.fields.iter_mut().zip(selectable) {
         if value.is_empty() {
             *value = field.default.to_string();
         }
     }
-    values
 }
 
 impl std::fmt::Debug for Kind {

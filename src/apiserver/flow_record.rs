@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::middleware::Next;
 
+use super::filters::Next;
 use crate::apimachinery::gvk::GroupResource;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse, CausedBy, InProcessUser, StatusAnswer};
 use crate::apiserver::authentication::{Authenticated, Refused, Said};
@@ -105,10 +105,10 @@ fn is_write(info: &RequestInfo) -> bool {
 #[cfg(test)]
 mod tests {
     use axum::body::Body;
-    use axum::middleware::from_fn_with_state as with;
     use chrono::DateTime;
-    use tower::{ServiceBuilder, ServiceExt, service_fn};
+    use tower::{ServiceBuilder, ServiceExt};
 
+    use super::super::filters::chain::{endpoint, from_fn_with_state as with};
     use super::*;
     use crate::apimachinery::user::UserInfo;
     use crate::clock::Clock;
@@ -127,14 +127,14 @@ mod tests {
             .layer(with(flow.clone(), record_request))
             .layer(with(flow.clone(), record_authenticated))
             .layer(with(flow.clone(), record_authorized))
-            .service(service_fn(move |request: ApiRequest| {
+            .service(endpoint(move |request: ApiRequest| {
                 let cause = request.extensions().get::<CausedBy>().map(|cause| StepId(cause.0));
                 let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
                 let operation = Operation::Create;
                 store.record(cause, Step::Stored { resource, namespace, name, revision: 2, operation });
-                async { Ok::<_, std::convert::Infallible>(http::Response::new(Body::empty())) }
+                async { http::Response::new(Body::empty()) }
             }));
-        service.oneshot(request).await.unwrap();
+        Next::from(service).oneshot(request).await.unwrap();
     }
 
     #[tokio::test]

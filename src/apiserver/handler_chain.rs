@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use axum::middleware::{from_fn, from_fn_with_state as with};
-use tower::{ServiceBuilder, service_fn};
+use tower::ServiceBuilder;
 
 use super::admission::{self, Admission};
 use super::aggregator::Aggregator;
@@ -15,9 +14,11 @@ use super::authorizer::Authorizer;
 use super::config::{ApiserverConfig, ConfigError};
 use super::endpoints::healthz::Check;
 use super::endpoints::{Endpoints, installer};
+use super::filters::Next;
 use super::filters::audit::audit as tell;
 use super::filters::authentication::authenticate;
 use super::filters::authorization::authorize;
+use super::filters::chain::{endpoint, from_fn, from_fn_with_state as with};
 use super::filters::impersonation::impersonate;
 use super::filters::max_in_flight::{InFlight, MAX_MUTATING_REQUESTS, MAX_REQUESTS, limit_in_flight};
 use super::filters::metrics::measure;
@@ -104,11 +105,11 @@ impl Apiserver {
             // Last: everything below may rely on the request being allowed.
             .layer(with(authorizer, authorize))
             .layer(with(config.flow.clone(), record_authorized))
-            .service(service_fn(move |request: ApiRequest| {
+            .service(endpoint(move |request: ApiRequest| {
                 let endpoints = endpoints.clone();
-                async move { Ok(installer::serve(endpoints, request).await) }
+                async move { installer::serve(endpoints, request).await }
             }));
-        Ok(ApiService::new(chain))
+        Ok(ApiService::new(Next::from(chain)))
     }
 }
 

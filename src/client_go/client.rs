@@ -311,7 +311,7 @@ mod tests {
             let tree = json!({ "metadata": { "name": "a", "namespace": "ns" }, "data": { "k": "v" } });
             let created = client.create(&CONFIG_MAPS, "ns", tree).await.unwrap();
             let read = client.get(&CONFIG_MAPS, "ns", "a").await.unwrap();
-            assert_eq!((created.body(), read.metadata.resource_version), (read.body(), 1));
+            assert_eq!((created.stored(), read.metadata.resource_version), (read.stored(), 1));
             let patch = json!({ "data": { "k": "w" } });
             client.patch(&CONFIG_MAPS, "ns", "a", PatchType::Merge, &patch).await.unwrap();
             let list = client.list(&CONFIG_MAPS, "", &ListOptions::default()).await.unwrap();

@@ -131,7 +131,7 @@ impl DeltaFifo {
     pub fn resync(&self) {
         let mut state = self.lock();
         for object in self.known.list() {
-            let key: Arc<str> = object.key().into();
+            let key = object.shared_key().clone();
             if !state.items.contains_key(&key) {
                 state.put(key, Delta::Sync(object));
             }
@@ -155,7 +155,7 @@ impl DeltaFifo {
     }
 
     fn put(&self, delta: Delta) {
-        let key = delta.object().key().into();
+        let key = delta.object().shared_key().clone();
         let mut state = self.lock();
         state.populated = true;
         state.put(key, delta);
@@ -173,7 +173,7 @@ impl ReflectorStore for DeltaFifo {
         let mut state = self.lock();
         let mut listed = HashSet::with_capacity(items.len());
         for object in items {
-            let key: Arc<str> = object.key().into();
+            let key = object.shared_key().clone();
             listed.insert(key.clone());
             state.put(key, Delta::Replaced(object));
         }
@@ -200,12 +200,12 @@ impl ReflectorStore for DeltaFifo {
     }
 
     fn delete(&self, object: Arc<Object>) {
-        let key = object.key();
+        let key = object.shared_key().clone();
         let mut state = self.lock();
         state.populated = true;
         // Nobody ever heard of it: there is nothing to tell.
-        if state.items.contains_key(key.as_str()) || self.known.get_by_key(&key).is_some() {
-            state.put(key.into(), Delta::Deleted(Deleted::Object(object)));
+        if state.items.contains_key(&key) || self.known.get_by_key(&key).is_some() {
+            state.put(key, Delta::Deleted(Deleted::Object(object)));
         }
         drop(state);
         self.filled.notify_one();

@@ -4,8 +4,11 @@
 //! the tenth on, if less than ten minutes lie between any two; an event that was told before is counted up
 //! instead of told again; a component may tell 25 things about an object, and then one more every five
 //! minutes.
+//!
+//! What was told is remembered by fingerprints: a component tells of thousands of objects, and nobody asks
+//! which they were.
 
-use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use super::event_recorder::Event;
@@ -31,21 +34,25 @@ pub(super) struct Correlated {
     /// With its count, its first time and the name it was first told under.
     pub(super) event: Event,
     /// Under which it is remembered.
-    pub(super) key: String,
+    pub(super) key: Fingerprint,
     /// Whether it was told before.
     pub(super) is_update: bool,
 }
 
+/// Of a source, an object and more; the same for the same.
+pub(super) type Fingerprint = u64;
+
 /// What was told before, and how often.
 pub(super) struct EventCorrelator {
     clock: Clock,
-    aggregates: Lru<String, Aggregate>,
-    told: Lru<String, Told>,
-    spam: Lru<String, TokenBucket>,
+    aggregates: Lru<Fingerprint, Aggregate>,
+    told: Lru<Fingerprint, Told>,
+    spam: Lru<Fingerprint, TokenBucket>,
 }
 
 struct Aggregate {
-    texts: BTreeSet<String>,
+    /// The different ones, oldest first. Bound: [`AGGREGATE_MAX_EVENTS`].
+    texts: Vec<Fingerprint>,
     last: Duration,
 }
 
@@ -63,40 +70,44 @@ impl EventCorrelator {
 
     /// None if the source tells too much about the object.
     pub(super) fn correlate(&mut self, event: Event) -> Option<Correlated> {
-        let (event, key) = self.aggregate(event);
+        let about = source_and_object(&event);
+        let (event, key) = self.aggregate(event, &about);
         let correlated = self.observe(event, key);
-        self.accepts(&correlated.event).then_some(correlated)
+        self.accepts(about.finish()).then_some(correlated)
     }
 
     /// The server took it under `name`.
-    pub(super) fn update_state(&mut self, key: String, event: &Event, name: String) {
+    pub(super) fn update_state(&mut self, key: Fingerprint, event: &Event, name: String) {
         self.told.put(key, Told { name, first_timestamp: event.first_timestamp, count: event.count });
     }
 
     /// `EventAggregator.EventAggregate`: the event to tell, and the key that equal ones share.
-    fn aggregate(&mut self, mut event: Event) -> (Event, String) {
+    fn aggregate(&mut self, mut event: Event, about: &DefaultHasher) -> (Event, Fingerprint) {
         let now = self.clock.elapsed();
-        let shared_key = aggregate_key(&event);
-        let aggregate = self
-            .aggregates
-            .get_or_put(shared_key.clone(), || Aggregate { texts: BTreeSet::new(), last: now });
+        let mut shared = about.clone();
+        (&event.event_type, &event.reason).hash(&mut shared);
+        let shared_key = shared.finish();
+        let text = fingerprint(&event.message);
+        let aggregate = self.aggregates.get_or_put(shared_key, || Aggregate { texts: Vec::new(), last: now });
         if now.saturating_sub(aggregate.last) > AGGREGATE_INTERVAL {
             aggregate.texts.clear();
         }
         aggregate.last = now;
-        aggregate.texts.insert(event.message.clone());
+        if !aggregate.texts.contains(&text) {
+            aggregate.texts.push(text);
+        }
         if aggregate.texts.len() < AGGREGATE_MAX_EVENTS {
-            let own_key = format!("{shared_key}\0{}\0{}", event.involved_object.field_path, event.message);
-            return (event, own_key);
+            (&event.involved_object.field_path, text).hash(&mut shared);
+            return (event, shared.finish());
         }
         // Enough to know that there are many.
-        aggregate.texts.pop_first();
+        aggregate.texts.remove(0);
         event.message.insert_str(0, "(combined from similar events): ");
         (event, shared_key)
     }
 
     /// `eventLogger.eventObserve`: counts what was told before.
-    fn observe(&mut self, mut event: Event, key: String) -> Correlated {
+    fn observe(&mut self, mut event: Event, key: Fingerprint) -> Correlated {
         let told = self.told.get(&key);
         let is_update = told.is_some();
         if let Some(told) = told {
@@ -104,36 +115,31 @@ impl EventCorrelator {
             event.first_timestamp = told.first_timestamp;
             event.count = told.count + 1;
         }
-        self.update_state(key.clone(), &event, event.name.clone());
+        self.update_state(key, &event, event.name.clone());
         Correlated { event, key, is_update }
     }
 
     /// `EventSourceObjectSpamFilter.Filter`
-    fn accepts(&mut self, event: &Event) -> bool {
+    fn accepts(&mut self, about: Fingerprint) -> bool {
         let now = self.clock.elapsed();
         let full = || TokenBucket::new(SPAM_PER_SECOND, SPAM_BURST, now);
-        self.spam.get_or_put(spam_key(event), full).try_accept(now)
+        self.spam.get_or_put(about, full).try_accept(now)
     }
 }
 
-/// Source and object.
-fn spam_key(event: &Event) -> String {
+/// What the fingerprints of an event begin with.
+fn source_and_object(event: &Event) -> DefaultHasher {
     let object = &event.involved_object;
-    [
-        &event.component,
-        &event.host,
-        &*object.kind,
-        &object.namespace,
-        &object.name,
-        &object.uid,
-        &object.api_version,
-    ]
-    .join("\0")
+    let mut hasher = DefaultHasher::new();
+    (&event.component, &event.host, &object.kind, &object.namespace).hash(&mut hasher);
+    (&object.name, &object.uid, &object.api_version).hash(&mut hasher);
+    hasher
 }
 
-/// Source, object, type and reason.
-fn aggregate_key(event: &Event) -> String {
-    format!("{}\0{}\0{}", spam_key(event), event.event_type, event.reason)
+fn fingerprint(text: &str) -> Fingerprint {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 #[cfg(test)]

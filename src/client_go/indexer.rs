@@ -34,6 +34,8 @@ struct State {
 
 struct Index {
     values_of: IndexFunc,
+    /// The values of a key never change: its namespace is part of it.
+    is_fixed: bool,
     keys: BTreeMap<String, BTreeSet<Arc<str>>>,
 }
 
@@ -54,7 +56,7 @@ impl Indexer {
     /// Adds an index; what is held already is indexed at once. An index of the same name is replaced.
     pub fn add_index(&self, name: &str, values_of: IndexFunc) {
         let mut state = self.write();
-        let mut index = Index { values_of, keys: BTreeMap::new() };
+        let mut index = Index { values_of, is_fixed: name == NAMESPACE_INDEX, keys: BTreeMap::new() };
         for (key, object) in &state.items {
             index.insert(key, (values_of)(object));
         }
@@ -138,7 +140,8 @@ impl Indexer {
 impl State {
     fn put(&mut self, key: Arc<str>, object: Arc<Object>) -> Option<Arc<Object>> {
         let old = self.items.insert(key.clone(), object.clone());
-        for index in self.indices.values_mut() {
+        let is_new = old.is_none();
+        for index in self.indices.values_mut().filter(|index| is_new || !index.is_fixed) {
             let new_values = (index.values_of)(&object);
             let old_values = old.as_ref().map(|old| (index.values_of)(old)).unwrap_or_default();
             if new_values != old_values {

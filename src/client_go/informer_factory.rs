@@ -54,8 +54,7 @@ impl SharedInformerFactory {
     ) -> Arc<SharedInformer> {
         let key = (kind.api_version(), kind.plural.clone(), namespace.to_owned(), fields.to_string());
         let new = || {
-            let informer =
-                Arc::new(SharedInformer::new(self.owner.clone(), &kind.group_resource().to_string()));
+            let informer = Arc::new(SharedInformer::new(self.owner.clone(), kind.resource()));
             Entry { kind: kind.clone(), fields, informer, started: false }
         };
         self.informers().entry(key).or_insert_with(new).informer.clone()
@@ -79,15 +78,15 @@ impl SharedInformerFactory {
 
     /// Waits until every informer that was started has its first list (`WaitForCacheSync`).
     pub async fn wait_for_cache_sync(&self) {
-        let started: Vec<Arc<SharedInformer>> = self
-            .informers()
-            .values()
-            .filter(|entry| entry.started)
-            .map(|entry| entry.informer.clone())
-            .collect();
-        for informer in started {
+        for informer in self.started() {
             informer.wait_for_sync().await;
         }
+    }
+
+    /// The informers that were started until now.
+    pub fn started(&self) -> Vec<Arc<SharedInformer>> {
+        let informers = self.informers();
+        informers.values().filter(|entry| entry.started).map(|entry| entry.informer.clone()).collect()
     }
 
     /// Forgets the informers and their handlers (`Shutdown`), when the tasks that they ran in were stopped.

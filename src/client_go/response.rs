@@ -14,11 +14,11 @@ use tokio::sync::mpsc;
 
 use super::watch;
 use crate::apimachinery::list::List;
-use crate::apimachinery::object::{Object, encode_for_storage, with_revision};
+use crate::apimachinery::object::{Object, encode_for_storage};
 use crate::apimachinery::status::Status;
 use crate::apimachinery::watch::WatchEvent;
 use crate::apimachinery::wire::{ApiResponse, ListAnswer, ObjectAnswer, StatusAnswer, WatchAnswer};
-use crate::apis::kind::{Kind, Selectable, selected};
+use crate::apis::kind::{Kind, Selectable, read_object};
 
 /// How long to wait before asking again, if the answer says so: 429 or 5xx with `Retry-After` in whole
 /// seconds.
@@ -102,9 +102,7 @@ pub(super) async fn value(mut response: ApiResponse) -> Result<Value, Status> {
 pub(super) fn object_of(selectable: &[Selectable], tree: &Value) -> Result<Object, Status> {
     let revision = tree["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
     let stored = encode_for_storage(tree).map_err(Status::internal)?;
-    let body = with_revision(&stored, revision.unwrap_or(0));
-    let fields = selected(selectable, &body);
-    Object::from_bytes(body, fields).map_err(Status::internal)
+    read_object(selectable, stored, revision.unwrap_or(0)).map_err(Status::internal)
 }
 
 /// The failure that an answer tells of.

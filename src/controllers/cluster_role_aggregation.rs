@@ -88,5 +88,5 @@ impl Controller for ClusterRoleAggregationController {
 
 fn may_aggregate(role: &Object) -> bool {
     const FIELD: &[u8] = b"\"aggregationRule\":{";
-    role.body().windows(FIELD.len()).any(|window| window == FIELD)
+    role.stored().windows(FIELD.len()).any(|window| window == FIELD)
 }

@@ -17,6 +17,7 @@ use crate::apimachinery::object::{Object, object_key};
 use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
 use crate::apis::kind::{Builtin, Kind};
+use crate::client_go::shared_informer::SharedInformer;
 use crate::client_go::{Client, ComponentContext, Deleted, EventRecorder, ResourceEventHandler, WorkQueue};
 use crate::clock::Clock;
 use crate::entropy::Entropy;
@@ -299,6 +300,8 @@ pub fn spawn<C: Controller>(ctx: &ComponentContext, controller: C) -> Running {
         ctx.informers.informer(&kind).add_handler(Mapped { mapping, shared: shared.clone() });
     }
     ctx.informers.start(&ctx.tasks);
+    // Those that it has asked for are among them. Others may come later, and are not waited for.
+    let informers: Arc<[Arc<SharedInformer>]> = ctx.informers.started().into();
     at_start.into_iter().for_each(|key| shared.queue.add(key));
     let recorder = ctx.recorder.named(C::EVENT_SOURCE);
     let client = match C::SERVICE_ACCOUNT {
@@ -308,11 +311,13 @@ pub fn spawn<C: Controller>(ctx: &ComponentContext, controller: C) -> Running {
     let ctx = &ComponentContext { client, ..ctx.clone() };
     let worker = Arc::new(Worker { name: C::NAME.into(), controller, shared, recorder, ctx: ctx.clone() });
     for _ in 0..C::WORKERS {
-        let worker = worker.clone();
+        let (worker, informers) = (worker.clone(), informers.clone());
         let run = move || {
-            let worker = worker.clone();
+            let (worker, informers) = (worker.clone(), informers.clone());
             async move {
-                worker.ctx.informers.wait_for_cache_sync().await;
+                for informer in informers.iter() {
+                    informer.wait_for_sync().await;
+                }
                 worker.run().await;
             }
         };

@@ -109,5 +109,10 @@ pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
     spawn(ctx, pv_protection::PvProtectionController::new(ctx));
     resource_quota::spawn(ctx, config.scheme.clone());
     spawn(ctx, cluster_role_aggregation::ClusterRoleAggregationController::new(ctx));
-    garbage_collector::spawn(ctx, config.scheme.clone());
+    // It watches every kind: behind the others, so that they do not wait for that.
+    let (collected, scheme) = (ctx.clone(), config.scheme.clone());
+    ctx.tasks.spawn("garbage collector: start", async move {
+        collected.informers.wait_for_cache_sync().await;
+        garbage_collector::spawn(&collected, scheme);
+    });
 }

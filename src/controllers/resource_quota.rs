@@ -188,7 +188,7 @@ async fn update(ctx: &Reconcile, quota: &Value, hard: &Amounts, used: &Amounts) 
 struct Monitors {
     quotas: Lister,
     /// By where they are stored. Bound: one entry for each kind.
-    watched: Mutex<BTreeSet<String>>,
+    watched: Mutex<BTreeSet<Arc<str>>>,
     running: OnceLock<Running>,
 }
 
@@ -198,7 +198,7 @@ impl Monitors {
     fn watch(&self, kind: &Arc<Kind>) -> bool {
         let Some(running) = self.running.get() else { return false };
         let mut watched = self.watched.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if watched.insert(kind.storage_prefix()) {
+        if watched.insert(kind.storage_prefix().clone()) {
             let (quotas, resource) = (self.quotas.clone(), kind.group_resource());
             running.watch(kind, move |change, enqueue| replenish(&quotas, &resource, change, enqueue));
         }

@@ -40,6 +40,12 @@ impl Index {
         Some((key, live_at(changes, at)?))
     }
 
+    /// Whether the key's change at a revision is still known: not forgotten by a compaction.
+    pub(super) fn knows(&self, key: &str, revision: Revision) -> bool {
+        let changes = self.keys.get(key).map(Vec::as_slice).unwrap_or_default();
+        changes.binary_search_by_key(&revision, |change| change.revision).is_ok()
+    }
+
     /// The keys with a prefix that existed at a revision, in order, from the key `from` on (inclusive).
     pub(super) fn range<'a>(
         &'a self,
@@ -141,6 +147,8 @@ mod tests {
             let mut index = index();
             let seen: Vec<_> = (before..=8).map(|at| live(&index, at)).collect();
             assert_eq!(index.compact(before), expected, "before {before}");
+            assert_eq!(index.knows("a", 2), !expected.contains(&2), "before {before}");
+            assert!(index.knows("c", 8) && !index.knows("c", 5) && !index.knows("d", 8));
             assert_eq!((before..=8).map(|at| live(&index, at)).collect::<Vec<_>>(), seen, "before {before}");
         }
     }

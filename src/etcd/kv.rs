@@ -13,6 +13,7 @@ use tokio::task::AbortHandle;
 
 use super::lease::{self, Leases};
 use super::log::Log;
+use super::overflow::Overflow;
 use super::recent::Recent;
 use super::recovery::{self, DirLock};
 use super::state::{self, Shared, State};
@@ -120,6 +121,16 @@ impl Kv {
     /// [`Error::Compacted`], [`Error::FutureRevision`], [`Error::Io`], [`Error::Closed`].
     pub fn get(&self, key: &str, at: Option<Revision>) -> Result<(Option<KeyValue>, Revision), Error> {
         self.0.shared.get(key, at)
+    }
+
+    /// The revision of the key's last put; None if it does not exist. Costs no reading of the value.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn mod_revision(&self, key: &str) -> Result<Option<Revision>, Error> {
+        let state = self.0.shared.read();
+        state.log()?;
+        Ok(state.index.find(key, state.revision).map(|(_, revision)| revision))
     }
 
     /// The keys that start with `prefix`, as they all were at one revision (None: now), in order, from the
@@ -356,12 +367,22 @@ fn record_key(revision: Revision) -> [u8; 9] {
 /// Opens the log and reads what it holds; sled's known start-up faults are recovered from on the way.
 fn open(options: &Options, clock: &Clock) -> Result<(State, u64), Error> {
     let Some(data_dir) = &options.data_dir else {
-        let dir = recovery::temporary_dir()?;
-        return open_sled(&dir, None, options, clock);
+        let of_overflow = options.clone();
+        let overflow = Overflow::new(move || {
+            let log = open_sled(&recovery::temporary_dir()?, None, &of_overflow)?;
+            Ok(Arc::new(log) as Arc<dyn Log>)
+        });
+        return read_state(Arc::new(overflow), options.recent_bytes, clock.elapsed());
     };
     let lock = recovery::while_locked(clock, || DirLock::acquire(data_dir))?;
     recovery::remove_unfinished_snapshots(data_dir)?;
-    let open = || open_sled(data_dir, Some(lock.try_clone()?), options, clock);
+    let open = || {
+        let lock = Some(lock.try_clone()?);
+        unasserted(|| {
+            let log = Arc::new(open_sled(data_dir, lock, options)?);
+            read_state(log, options.recent_bytes, clock.elapsed())
+        })
+    };
     match recovery::while_locked(clock, open) {
         Err(Error::Corrupt(damage)) => {
             let copy = recovery::back_up(data_dir)?;
@@ -374,30 +395,26 @@ fn open(options: &Options, clock: &Clock) -> Result<(State, u64), Error> {
     }
 }
 
-fn open_sled(
-    dir: &Path,
-    lock: Option<DirLock>,
-    options: &Options,
-    clock: &Clock,
-) -> Result<(State, u64), Error> {
+fn open_sled(dir: &Path, lock: Option<DirLock>, options: &Options) -> Result<SledLog, Error> {
     let config = sled::Config::new()
         .path(dir)
         .temporary(options.data_dir.is_none())
         .cache_capacity(options.page_cache_bytes.max(256))
         // The writer flushes when it has to.
         .flush_every_ms(None);
-    let open = || {
-        let db = config.open().map_err(|error| match error {
-            sled::Error::Io(error) if error.to_string().contains("could not acquire lock") => {
-                Error::Locked { data_dir: dir.to_owned(), process: None }
-            }
-            error => failure(error),
-        })?;
-        read_state(Arc::new(SledLog { db, _lock: lock }), options.recent_bytes, clock.elapsed())
-    };
-    // sled asserts where it should answer, when what it reads makes no sense. Nothing of the attempt is kept.
-    let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(open));
-    opened.unwrap_or_else(|_| Err(Error::Corrupt("sled cannot make sense of it".into())))
+    let db = config.open().map_err(|error| match error {
+        sled::Error::Io(error) if error.to_string().contains("could not acquire lock") => {
+            Error::Locked { data_dir: dir.to_owned(), process: None }
+        }
+        error => failure(error),
+    })?;
+    Ok(SledLog { db, _lock: lock })
+}
+
+/// sled asserts where it should answer, when what it reads makes no sense. Nothing of the attempt is kept.
+fn unasserted<T>(attempt: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let attempted = std::panic::catch_unwind(std::panic::AssertUnwindSafe(attempt));
+    attempted.unwrap_or_else(|_| Err(Error::Corrupt("sled cannot make sense of it".into())))
 }
 
 /// What a log holds, and the number of the newest lease ever granted.

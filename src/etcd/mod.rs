@@ -18,6 +18,7 @@ mod index;
 mod kv;
 mod lease;
 mod log;
+mod overflow;
 mod recent;
 mod record;
 mod recovery;
@@ -147,11 +148,12 @@ pub struct Range {
 /// How to open a store.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where the store lives: a folder of its own. None: in memory (sled's files are then temporary, in
-    /// `/dev/shm` where there is one).
+    /// Where the store lives: a folder of its own. None: in memory (what memory has no room for is then in
+    /// temporary files of sled's, in `/dev/shm` where there is one).
     pub data_dir: Option<PathBuf>,
     /// How many bytes of recent changes are kept in memory, previous values counted too. The oldest are let
-    /// go of at the bound; reads and watches that need them then go to sled.
+    /// go of at the bound; reads and watches that need them then go to sled, where they are from the start
+    /// with a data dir and from then on without.
     pub recent_bytes: usize,
     /// sled's page cache, in bytes. Pages over the bound are read again from the files.
     pub page_cache_bytes: u64,

@@ -10,7 +10,7 @@ use super::{Event, KeyValue, Revision};
 const EVENT_BYTES: usize = 256;
 
 /// The newest events, without a gap. Bounded by `bound` bytes, what was there before the change counted as
-/// well; at the bound the oldest are let go of, for they are in the log. The newest one always stays.
+/// well; at the bound the oldest are let go of, when they are in the log. The newest one always stays.
 #[derive(Debug)]
 pub(super) struct Recent {
     events: VecDeque<Event>,
@@ -25,21 +25,48 @@ impl Recent {
         Recent { events: VecDeque::new(), first: next, bytes: 0, bound }
     }
 
+    /// Takes the next event. [`Recent::excess`] says what has to go for it.
     pub(super) fn push(&mut self, event: Event) {
         assert_eq!(event.revision(), self.first + self.events.len() as u64, "revisions have no gaps");
         self.bytes += cost(&event);
         self.events.push_back(event);
-        while self.bytes > self.bound && self.events.len() > 1 {
-            let oldest = self.events.pop_front().expect("more than one");
-            self.bytes -= cost(&oldest);
+    }
+
+    /// The oldest events that have to go: none until the bound is passed, and then an eighth of it beyond, so
+    /// that this is seldom.
+    pub(super) fn excess(&self) -> impl Iterator<Item = &Event> {
+        let mut bytes = self.bytes;
+        let is_over = bytes > self.bound;
+        let target = self.bound - self.bound / 8;
+        let old = self.events.len().saturating_sub(1);
+        self.events.iter().take(old).take_while(move |event| {
+            let goes = is_over && bytes > target;
+            bytes -= cost(event);
+            goes
+        })
+    }
+
+    /// Lets go of the oldest `count` events.
+    pub(super) fn drop_oldest(&mut self, count: usize) {
+        for event in self.events.drain(..count) {
+            self.bytes -= cost(&event);
             self.first += 1;
+        }
+        // What a burst needed is given back.
+        if self.events.capacity() / 4 > self.events.len() {
+            self.events.shrink_to(self.events.len() * 2);
         }
     }
 
     /// What the change at a revision wrote, if it is still here.
     pub(super) fn get(&self, revision: Revision) -> Option<&KeyValue> {
+        self.event(revision).map(|event| &event.kv)
+    }
+
+    /// The change at a revision, if it is still here.
+    pub(super) fn event(&self, revision: Revision) -> Option<&Event> {
         let at = revision.checked_sub(self.first)?;
-        self.events.get(usize::try_from(at).ok()?).map(|event| &event.kv)
+        self.events.get(usize::try_from(at).ok()?)
     }
 
     /// The events from a revision on; None if some of them are no longer here.
@@ -68,21 +95,27 @@ mod tests {
         Event { kind: EventKind::Put, kv, previous: None }
     }
 
+    fn push(recent: &mut Recent, revision: Revision, len: usize) {
+        recent.push(event(revision, len));
+        let excess = recent.excess().count();
+        recent.drop_oldest(excess);
+    }
+
     #[test]
     fn it_keeps_the_newest_within_its_bound() {
-        let mut recent = Recent::new(2, 4 * (EVENT_BYTES + 1 + 100));
+        let mut recent = Recent::new(2, 8 * (EVENT_BYTES + 1 + 100));
         assert_eq!(recent.since(2).map(Iterator::count), Some(0));
-        for revision in 2..=10 {
-            recent.push(event(revision, 100));
-        }
-        assert!(recent.since(6).is_none());
-        let kept: Vec<_> = recent.since(7).unwrap().map(Event::revision).collect();
-        assert_eq!(kept, [7, 8, 9, 10]);
+        (2..=9).for_each(|revision| push(&mut recent, revision, 100));
+        assert_eq!(recent.since(2).unwrap().count(), 8);
+        push(&mut recent, 10, 100);
+        assert!(recent.since(3).is_none());
+        let kept: Vec<_> = recent.since(4).unwrap().map(Event::revision).collect();
+        assert_eq!(kept, [4, 5, 6, 7, 8, 9, 10]);
         assert_eq!(recent.since(11).map(Iterator::count), Some(0));
-        assert!(recent.get(6).is_none() && recent.get(11).is_none());
+        assert!(recent.get(3).is_none() && recent.get(11).is_none());
         assert_eq!(recent.get(8).unwrap().mod_revision, 8);
 
-        recent.push(event(11, 1 << 20));
+        push(&mut recent, 11, 1 << 20);
         assert_eq!(recent.since(11).unwrap().count(), 1);
         assert!(recent.since(10).is_none());
     }

@@ -47,6 +47,12 @@ enum Found {
     Logged(Arc<str>, Revision),
 }
 
+/// The same of an event.
+enum FoundEvent {
+    Here(Event),
+    Logged(Arc<str>, Revision),
+}
+
 /// The beginning of what a watch has not delivered yet.
 pub(super) struct Unread {
     pub events: Vec<Event>,
@@ -140,6 +146,7 @@ impl Shared {
             return Ok(Unread::new(events, all, state.revision));
         }
         let changes = state.index.changes(prefix, from, BATCH_EVENTS);
+        let changes = changes.into_iter().map(|(revision, key)| state.locate_event(key, revision)).collect();
         let (compact_revision, revision) = (state.compact_revision, state.revision);
         drop(state);
         match read_events(&*log, changes, revision)? {
@@ -182,6 +189,13 @@ impl State {
         }
     }
 
+    fn locate_event(&self, key: Arc<str>, revision: Revision) -> FoundEvent {
+        match self.recent.event(revision) {
+            Some(event) => FoundEvent::Here(event.clone()),
+            None => FoundEvent::Logged(key, revision),
+        }
+    }
+
     /// A record that the index knows can be gone for one reason only.
     fn expect_compaction_since(&self, compact_revision: Revision) -> Result<(), Error> {
         if self.compact_revision == compact_revision {
@@ -221,19 +235,19 @@ fn read_all(log: &dyn Log, found: Vec<Found>) -> Result<Option<Vec<KeyValue>>, E
 }
 
 /// The events of changes; None if one is gone.
-fn read_events(
-    log: &dyn Log,
-    changes: Vec<(Revision, Arc<str>)>,
-    current: Revision,
-) -> Result<Option<Unread>, Error> {
+fn read_events(log: &dyn Log, changes: Vec<FoundEvent>, current: Revision) -> Result<Option<Unread>, Error> {
     let mut all = changes.len() < BATCH_EVENTS;
     let (mut events, mut bytes) = (Vec::with_capacity(changes.len()), 0);
-    for (revision, key) in changes {
+    for change in changes {
         if bytes > BATCH_BYTES {
             all = false;
             break;
         }
-        let Some(event) = read_event(log, key, revision)? else { return Ok(None) };
+        let event = match change {
+            FoundEvent::Here(event) => Some(event),
+            FoundEvent::Logged(key, revision) => read_event(log, key, revision)?,
+        };
+        let Some(event) = event else { return Ok(None) };
         bytes += event.kv.value.len() + event.previous.as_ref().map_or(0, |previous| previous.value.len());
         events.push(event);
     }

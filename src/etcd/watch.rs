@@ -1,6 +1,7 @@
 //! The watch: reads the log from a revision on (etcd's `WatchableKV`).
 //! Next: src/apiserver/storage/cacher.rs
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -114,8 +115,14 @@ impl Watcher {
 }
 
 /// All watches of a store. As many as there are callers: the apiserver keeps one per resource.
+///
+/// Invariant: a watch is in `folders` if its prefix ends in a slash, else in `others`.
 #[derive(Debug, Default)]
-pub(super) struct Watchers(Vec<Arc<Watcher>>);
+pub(super) struct Watchers {
+    /// By prefix: a change finds those that it concerns by the slashes of its key, however many there are.
+    folders: HashMap<String, Vec<Arc<Watcher>>>,
+    others: Vec<Arc<Watcher>>,
+}
 
 impl Watchers {
     pub(super) fn add(&mut self, shared: &Arc<Shared>, prefix: &str, after: Revision) -> Watch {
@@ -125,36 +132,51 @@ impl Watchers {
             progress_wanted: AtomicBool::new(false),
             notify: Notify::new(),
         });
-        self.0.push(watcher.clone());
+        match prefix.ends_with('/') {
+            true => self.folders.entry(prefix.to_owned()).or_default().push(watcher.clone()),
+            false => self.others.push(watcher.clone()),
+        }
         Watch { shared: shared.clone(), watcher, upto: after }
     }
 
     fn remove(&mut self, watcher: &Arc<Watcher>) {
-        self.0.retain(|other| !Arc::ptr_eq(other, watcher));
+        self.others.retain(|other| !Arc::ptr_eq(other, watcher));
+        let Some(same_prefix) = self.folders.get_mut(&watcher.prefix) else { return };
+        same_prefix.retain(|other| !Arc::ptr_eq(other, watcher));
+        if same_prefix.is_empty() {
+            self.folders.remove(&watcher.prefix);
+        }
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Watcher>> {
-        self.0.clone()
+        self.folders.values().flatten().chain(&self.others).cloned().collect()
     }
 
     /// Marks whom these changes concern, and returns who of them has to be woken. A watch of another prefix
     /// is not woken, and stays caught up without doing anything.
     pub(super) fn mark(&self, events: &[Event]) -> Vec<Arc<Watcher>> {
-        let concerned = |watcher: &&Arc<Watcher>| {
-            // What is marked already has been woken for something older.
-            if watcher.first_unread.load(Ordering::Acquire) != 0 {
-                return false;
+        let mut woken = Vec::new();
+        for event in events {
+            let key = &*event.kv.key;
+            let slashes = key.bytes().enumerate().filter(|(_, byte)| *byte == b'/');
+            let of_folders = slashes.filter_map(|(at, _)| self.folders.get(&key[..=at])).flatten();
+            let of_others = self.others.iter().filter(|watcher| key.starts_with(&watcher.prefix));
+            for watcher in of_folders.chain(of_others) {
+                // What is marked already has been woken for something older.
+                if watcher.first_unread.load(Ordering::Acquire) == 0 {
+                    watcher.first_unread.store(event.revision(), Ordering::Release);
+                    woken.push(watcher.clone());
+                }
             }
-            let first = events.iter().find(|event| event.kv.key.starts_with(&watcher.prefix));
-            watcher.first_unread.store(first.map_or(0, Event::revision), Ordering::Release);
-            first.is_some()
-        };
-        self.0.iter().filter(concerned).cloned().collect()
+        }
+        woken
     }
 
     /// The watches of exactly this prefix are to tell how far they are.
     pub(super) fn request_progress(&self, prefix: &str) {
-        for watcher in self.0.iter().filter(|watcher| watcher.prefix == prefix) {
+        let of_folder = self.folders.get(prefix).into_iter().flatten();
+        let others = self.others.iter().filter(|watcher| watcher.prefix == prefix);
+        for watcher in of_folder.chain(others) {
             watcher.progress_wanted.store(true, Ordering::Release);
             watcher.wake();
         }

@@ -2,7 +2,8 @@
 //! Next: src/etcd/watch.rs
 //!
 //! It takes what waits, checks each write against the state that the ones before it leave, writes all of them
-//! to the log, makes the log durable once, and only then shows them to readers and watches and answers.
+//! to the log, makes the log durable once, and only then shows them to readers and watches and answers. In
+//! memory there is nothing to make durable: changes are logged when they leave the recent ones.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -83,7 +84,8 @@ pub(super) struct Writer {
 
 /// Writes that are in the log, but that nobody has been shown yet.
 struct Staged {
-    log: Arc<dyn Log>,
+    /// None in memory, where only what memory has no room for is logged.
+    log: Option<Arc<dyn Log>>,
     next: Revision,
     events: Vec<Event>,
     /// The newest of them for each key.
@@ -120,12 +122,14 @@ impl Writer {
                 other => {
                     // Whatever is not a write comes after the writes before it.
                     self.commit(std::mem::take(&mut txns));
-                    return self.serve_other(other);
+                    self.serve_other(other);
+                    break;
                 }
             }
             next = if txns.len() < BATCH_TXNS { self.queue.try_recv().ok() } else { None };
         }
         self.commit(txns);
+        self.make_room();
     }
 
     fn serve_other(&mut self, request: Request) {
@@ -157,7 +161,8 @@ impl Writer {
     fn write(&mut self, writes: Vec<Write>) -> Result<Vec<Result<Txn, Error>>, Error> {
         let log = self.log()?;
         let next = self.shared.read().revision + 1;
-        let mut staged = Staged { log, next, events: Vec::new(), newest: HashMap::new() };
+        let log_now = self.durable.then_some(log);
+        let mut staged = Staged { log: log_now, next, events: Vec::new(), newest: HashMap::new() };
         let mut answers = Vec::with_capacity(writes.len());
         for write in writes {
             answers.push(match staged.check(&self.shared, write) {
@@ -171,7 +176,9 @@ impl Writer {
             });
         }
         if !staged.events.is_empty() {
-            self.flush(&*staged.log)?;
+            if let Some(log) = &staged.log {
+                self.flush(&**log)?;
+            }
             self.publish(staged.events);
         }
         Ok(answers)
@@ -184,11 +191,36 @@ impl Writer {
         for event in events {
             state.revision = event.revision();
             state.index.record(&event.kv.key, event.revision(), event.kind == EventKind::Delete);
-            state.leases.attach(&event.kv.key, event.kv.lease);
+            let before = event.previous.as_ref().and_then(|previous| previous.lease);
+            if event.kv.lease.is_some() || before.is_some() {
+                state.leases.attach(&event.kv.key, event.kv.lease);
+            }
             state.recent.push(event);
         }
         drop(state);
         woken.iter().for_each(|watcher| watcher.wake());
+    }
+
+    /// Lets go of the oldest changes when memory is full. In memory they go to the log first, so that whoever
+    /// looks for one finds it in one of the two; but not what compaction has made superfluous.
+    fn make_room(&mut self) {
+        let state = self.shared.read();
+        let excess: Vec<Event> = state.recent.excess().cloned().collect();
+        let is_needed = |event: &&Event| state.index.knows(&event.kv.key, event.revision());
+        let overflowing: Vec<&Event> =
+            if self.durable { Vec::new() } else { excess.iter().filter(is_needed).collect() };
+        drop(state);
+        for event in overflowing {
+            let written = self.log().and_then(|log| log.append(event.revision(), record::encode(event)));
+            if let Err(error) = written {
+                // It stays in memory, and nothing more comes in.
+                self.fail(error);
+                return;
+            }
+        }
+        if !excess.is_empty() {
+            self.shared.write().recent.drop_oldest(excess.len());
+        }
     }
 
     fn compact(&mut self, before: Revision) -> Result<(), Error> {
@@ -332,8 +364,10 @@ impl Staged {
     /// Writes to the log. A failure leaves it torn.
     fn append(&mut self, mut event: Event) -> Result<Revision, Error> {
         let revision = event.revision();
-        let record = self.log.append(revision, record::encode(&event))?;
-        event.kv.value = record::value_of(&record, event.kv.key.len());
+        if let Some(log) = &self.log {
+            let record = log.append(revision, record::encode(&event))?;
+            event.kv.value = record::value_of(&record, event.kv.key.len());
+        }
         self.newest.insert(event.kv.key.clone(), self.events.len());
         self.events.push(event);
         self.next += 1;

@@ -243,7 +243,7 @@ impl Kubelet {
         let cause = flow.informed(&self.shared.context.component, object.metadata.resource_version);
         flow.record_with(cause, || Step::PodWorkerSync {
             node: flow.name(self.node_name()),
-            pod: object.key().into(),
+            pod: object.shared_key().clone(),
             state: flow.name(worker.state().name()),
         })
     }
@@ -261,7 +261,7 @@ impl Kubelet {
         if !flow.is_on() {
             return cause;
         }
-        let (node, pod) = (flow.name(self.node_name()), Arc::<str>::from(worker.object.key()));
+        let (node, pod) = (flow.name(self.node_name()), worker.object.shared_key().clone());
         let container = Arc::<str>::from(happening.container.as_str());
         let image = || worker.container(&container).map_or("", |(spec, _)| spec.image.as_str()).into();
         let step = match happening.reason {

@@ -85,11 +85,10 @@ impl Scheduler {
         }
         let mut state = CycleState::default();
         let node = self.schedule_pod(pod, &snapshot, &mut state, cursor, step)?;
-        self.shared
-            .context
-            .client
-            .flow()
-            .record_with(step.cause(), || Step::Assumed { pod: pod.object.key().into(), node: node.clone() });
+        self.shared.context.client.flow().record_with(step.cause(), || Step::Assumed {
+            pod: pod.object.shared_key().clone(),
+            node: node.clone(),
+        });
         if !self.shared.cache.assume(pod.clone(), &node) {
             return Err(Failure::error("pod is in the cache, so can't be assumed"));
         }
@@ -125,7 +124,7 @@ impl Scheduler {
             Err(status) => return Err(Failure::error(&status.message())),
         };
         let asked = flow.record_with(step.cause(), || Step::Filtered {
-            pod: pod.object.key().into(),
+            pod: pod.object.shared_key().clone(),
             feasible: feasible.len() as u32,
             nodes: snapshot.len() as u32,
         });
@@ -138,7 +137,7 @@ impl Scheduler {
         let scores = framework.run_score(state, pod, &feasible);
         let best = self.select_host(&scores);
         let (node, score) = (feasible[best].name.clone(), scores[best]);
-        let key = || pod.object.key().into();
+        let key = || pod.object.shared_key().clone();
         flow.record_with(asked.cause(), || Step::Scored { pod: key(), node: node.clone(), score });
         Ok(node)
     }
@@ -256,12 +255,15 @@ impl Scheduler {
         let (context, object) = (&self.shared.context, &pod.object);
         let flow = context.client.flow();
         let cause = flow.informed(&context.component, object.metadata.resource_version);
-        flow.record_with(cause, || Step::SchedulingAttempt { pod: object.key().into() })
+        flow.record_with(cause, || Step::SchedulingAttempt { pod: object.shared_key().clone() })
     }
 
     fn record_bound(&self, pod: &PodInfo, node: &Arc<str>, step: StepId) -> StepId {
         let flow = self.shared.context.client.flow();
-        flow.record_with(step.cause(), || Step::Bound { pod: pod.object.key().into(), node: node.clone() })
+        flow.record_with(step.cause(), || Step::Bound {
+            pod: pod.object.shared_key().clone(),
+            node: node.clone(),
+        })
     }
 }
 

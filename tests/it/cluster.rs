@@ -257,8 +257,7 @@ async fn story(seed: u64) -> Vec<String> {
 /// The objects of a kind as text. Certificates are drawn by TLS, not by the cluster's entropy.
 async fn all(cluster: &Cluster, kind: &Arc<Kind>) -> Vec<String> {
     let Ok(list) = cluster.client().list(kind, "", &ListOptions::default()).await else { return vec![] };
-    let text = |body: &[u8]| String::from_utf8_lossy(body).into_owned();
-    let mut texts: Vec<String> = list.items.iter().map(|object| text(object.body())).collect();
+    let mut texts: Vec<String> = list.items.iter().map(|object| object.to_value().to_string()).collect();
     for text in &mut texts {
         if let Some(at) = text.find("-----BEGIN CERTIFICATE-----") {
             text.truncate(at);

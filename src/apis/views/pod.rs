@@ -120,12 +120,6 @@ pub struct Container {
     pub stdin: bool,
     /// `Always` makes an init container a sidecar.
     pub restart_policy: Option<String>,
-    /// As they stand.
-    pub readiness_probe: Option<Box<Value>>,
-    /// As they stand.
-    pub liveness_probe: Option<Box<Value>>,
-    /// As they stand.
-    pub startup_probe: Option<Box<Value>>,
 }
 
 /// `v1.VolumeMount`

@@ -111,7 +111,7 @@ fn is_namespace(attributes: &Attributes) -> bool {
 }
 
 fn is_terminating(namespace: &Object) -> bool {
-    namespace.is_deleting() || pick(namespace.body(), &["status.phase"])[0] == "Terminating"
+    namespace.is_deleting() || pick(namespace.stored(), &["status.phase"])[0] == "Terminating"
 }
 
 fn terminating(attributes: &Attributes<'_>) -> Status {

@@ -8,8 +8,12 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{Attributes, Operation, Plugin, forbidden};
+use crate::apimachinery::fields::FieldSelector;
 use crate::apimachinery::object::Object;
+use crate::apimachinery::options::ListOptions;
+use crate::apimachinery::selectable::Predicate;
 use crate::apimachinery::status::Status;
+use crate::apimachinery::watch::WatchEvent;
 use crate::apis::kind::Kind;
 use crate::apis::scheme::Scheme;
 use crate::apiserver::registry::Registry;
@@ -23,9 +27,8 @@ const VOLUME_PREFIX: &str = "kube-api-access-";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// Upstream's token lifetime: an hour and the seconds by which they are recognised.
 const TOKEN_SECONDS: i64 = 3607;
-/// The controller makes a namespace's default account a moment after the namespace.
-const DEFAULT_ACCOUNT_ATTEMPTS: u32 = 10;
-const RETRY: Duration = Duration::from_millis(150);
+/// The controller makes a namespace's default account a moment after the namespace: so long it is waited for.
+const DEFAULT_ACCOUNT_WAIT: Duration = Duration::from_millis(1500);
 
 /// Gives new pods an account, its token and its pull secrets.
 pub struct ServiceAccount {
@@ -83,14 +86,28 @@ impl ServiceAccount {
         if let Ok(account) = self.registry.get(kind, namespace, name, Some("0")).await {
             return Ok(account);
         }
-        let attempts = if name == DEFAULT { DEFAULT_ACCOUNT_ATTEMPTS } else { 1 };
-        for _ in 1..attempts {
-            match self.registry.get(kind, namespace, name, None).await {
-                Err(error) if error.is_not_found() => self.clock.sleep(RETRY).await,
-                other => return other,
+        match self.registry.get(kind, namespace, name, None).await {
+            Err(error) if error.is_not_found() && name == DEFAULT => {
+                self.wait_for(kind, namespace, name).await.ok_or(error)
             }
+            found => found,
         }
-        self.registry.get(kind, namespace, name, None).await
+    }
+
+    /// Waits by a watch, so that the wait ends with the account's creation and not at some tick after it.
+    async fn wait_for(&self, kind: &Arc<Kind>, namespace: &str, name: &str) -> Option<Arc<Object>> {
+        let fields = FieldSelector::equal("metadata.name", name);
+        let predicate = Predicate { fields, ..Predicate::default() };
+        let options = ListOptions { predicate, ..ListOptions::default() };
+        let appears = async {
+            let mut events = self.registry.watch(kind, namespace, &options).await.ok()?;
+            loop {
+                if let WatchEvent::Added(account) | WatchEvent::Modified(account) = events.recv().await? {
+                    return Some(account);
+                }
+            }
+        };
+        self.clock.timeout(DEFAULT_ACCOUNT_WAIT, appears).await.ok().flatten()
     }
 
     fn mount_token(&self, pod: &mut Value) {

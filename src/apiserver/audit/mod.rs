@@ -16,10 +16,10 @@ mod log;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::middleware::Next;
 use http::HeaderValue;
 use http::header::CACHE_CONTROL;
 
+use super::filters::Next;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse, InProcessUser};

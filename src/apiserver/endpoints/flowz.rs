@@ -26,7 +26,7 @@ pub(super) fn respond(scheme: &Scheme, flow: &Flow, query: &Query, headers: &Hea
     };
     let kind = kind.storage_kind();
     let namespace = if kind.namespaced { text("namespace") } else { "" };
-    let trace = flow.trace(&kind.group_resource().to_string(), namespace, text("name"));
+    let trace = flow.trace(kind.resource(), namespace, text("name"));
     if text("format") == "text" {
         return text_response(StatusCode::OK, trace.render());
     }

@@ -42,7 +42,7 @@ pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
         ["flowz"] => return flowz::respond(scheme, &server.flow, &query, headers),
         [".well-known", "openid-configuration"] => return openid::configuration(server, host(request)),
         ["openid", "v1", "jwks"] => return openid::jwks(server),
-        ["metrics"] => return metrics::respond(server).await,
+        ["metrics"] => return metrics::respond(server),
         ["openapi", ref rest @ ..] => return openapi::respond(server, rest, &query, headers),
         [root @ ("healthz" | "livez" | "readyz"), ref rest @ ..] => {
             let check = if rest.is_empty() { None } else { Some(rest.join("/")) };

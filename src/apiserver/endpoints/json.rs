@@ -8,7 +8,7 @@ use crate::apimachinery::object::Object;
 pub(super) fn write_typed(out: &mut BytesMut, api_version: &str, kind: &str, object: &Object) {
     write_head(out, api_version, kind);
     out.put_u8(b',');
-    out.put_slice(&object.body()[1..]);
+    object.write_members(out);
 }
 
 /// `{"kind":"Pod","apiVersion":"v1"`, to be gone on with.
@@ -21,30 +21,31 @@ pub(super) fn write_head(out: &mut BytesMut, api_version: &str, kind: &str) {
 /// Only the metadata of an object: `metav1.PartialObjectMetadata`, in a version of `meta.k8s.io`.
 pub(super) fn write_partial(out: &mut BytesMut, version: &str, object: &Object) {
     write_head(out, &format!("meta.k8s.io/{version}"), "PartialObjectMetadata");
-    out.put_slice(b",\"metadata\":");
-    out.put_slice(metadata(object));
+    out.put_u8(b',');
+    let start = out.len();
+    object.write_members(out);
+    // What follows the metadata, which stands first, is taken off again.
+    let end = br#""metadata":"#.len();
+    out.truncate(start + end + object_len(&out[start + end..]));
     out.put_u8(b'}');
 }
 
-/// The value of `metadata`, which stands first in every object.
-fn metadata(object: &Object) -> &[u8] {
-    let body = object.body();
-    let start = br#"{"metadata":"#.len();
-    let rest = body.get(start..).unwrap_or(b"{}");
+/// How long the JSON object is that stands first in `json`.
+fn object_len(json: &[u8]) -> usize {
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
-    for (at, byte) in rest.iter().enumerate() {
+    for (at, byte) in json.iter().enumerate() {
         match byte {
             _ if escaped => escaped = false,
             b'\\' if in_string => escaped = true,
             b'"' => in_string = !in_string,
             _ if in_string => {}
             b'{' => depth += 1,
-            b'}' if depth <= 1 => return &rest[..=at],
+            b'}' if depth <= 1 => return at + 1,
             b'}' => depth -= 1,
             _ => {}
         }
     }
-    b"{}"
+    json.len()
 }
 
 /// A text as a JSON string.

@@ -7,7 +7,6 @@ use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 
 use super::Endpoints;
-use crate::apimachinery::options::ListOptions;
 use crate::apimachinery::wire::{ApiResponse, text_response};
 use crate::apiserver::metrics::heading;
 
@@ -16,10 +15,10 @@ const TICKS_PER_SECOND: f64 = 100.0;
 const PAGE_BYTES: u64 = 4096;
 
 /// The whole text.
-pub(super) async fn respond(server: &Endpoints) -> ApiResponse {
+pub(super) fn respond(server: &Endpoints) -> ApiResponse {
     let mut out = String::new();
     server.metrics.render(&mut out);
-    storage_objects(server, &mut out).await;
+    storage_objects(server, &mut out);
     process(&mut out);
     let mut response = text_response(http::StatusCode::OK, out);
     let plain = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -27,14 +26,13 @@ pub(super) async fn respond(server: &Endpoints) -> ApiResponse {
     response
 }
 
-async fn storage_objects(server: &Endpoints, out: &mut String) {
+fn storage_objects(server: &Endpoints, out: &mut String) {
     let name = "apiserver_storage_objects";
     heading(out, name, "gauge", "Number of stored objects at the time of last check split by kind.");
-    let options = ListOptions { resource_version: Some("0".into()), ..ListOptions::default() };
     for kind in server.scheme.storage_kinds() {
-        if let Ok(list) = server.registry.list(&kind, "", &options).await {
-            let resource = kind.group_resource().to_string();
-            let _ = writeln!(out, "{name}{{resource=\"{resource}\"}} {}", list.items.len());
+        if let Ok(count) = server.registry.count(&kind) {
+            let resource = kind.resource();
+            let _ = writeln!(out, "{name}{{resource=\"{resource}\"}} {count}");
         }
     }
 }

@@ -74,7 +74,7 @@ impl Printer {
                         write_typed(out, &api_version, kind, object);
                     });
                 } else {
-                    write_items(out, &metadata, list, |out, object| out.put_slice(object.body()));
+                    write_items(out, &metadata, list, |out, object| object.write(out));
                 }
             }
         }

@@ -111,12 +111,12 @@ fn write(scope: &Scope, answer: Answer) -> Result<ApiResponse, Status> {
     let (code, out) = match answer {
         Answer::Watch(events) => return Ok(watch_response(printer, events)),
         Answer::Object(code, object) => {
-            let mut out = BytesMut::with_capacity(object.size_bytes() + 128);
+            let mut out = BytesMut::with_capacity(object.written_bytes() + 128);
             printer.object(&mut out, &object);
             (code, out)
         }
         Answer::List(list) => {
-            let size: usize = list.items.iter().map(|object| object.size_bytes() + 1).sum();
+            let size: usize = list.items.iter().map(|object| object.written_bytes() + 1).sum();
             let mut out = BytesMut::with_capacity(size + 512);
             printer.list(&mut out, &list);
             (200, out)

@@ -34,5 +34,5 @@ pub(super) async fn review(scope: &mut Scope, which: usize, input: Input) -> Res
     let mut answer = reviewer.review(&scope.ctx, scope.namespace(), question).await?;
     form.complete(&mut answer);
     let body = encode_for_storage(&answer).map_err(Status::internal)?;
-    Ok(Answer::Object(201, scope.kind.object(body).map(Arc::new).map_err(Status::internal)?))
+    Ok(Answer::Object(201, scope.kind.object(body, 0).map(Arc::new).map_err(Status::internal)?))
 }

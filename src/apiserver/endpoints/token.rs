@@ -49,7 +49,7 @@ pub(super) async fn create_token(scope: &mut Scope, input: Input) -> Result<Answ
     issue(scope, &issuer, &mut request, &account, bound)?;
     let body = encode_for_storage(&request).map_err(Status::internal)?;
     scope.kind = TOKEN_REQUESTS.clone();
-    Ok(Answer::Object(201, scope.kind.object(body).map(Arc::new).map_err(Status::internal)?))
+    Ok(Answer::Object(201, scope.kind.object(body, 0).map(Arc::new).map_err(Status::internal)?))
 }
 
 /// What the token lives and dies with.

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
-use axum::middleware::Next;
 use bytes::Bytes;
 use http_body::Frame;
 
-use super::{info_of, user_of};
+use super::{Next, info_of, user_of};
 use crate::apimachinery::wire::{ApiRequest, ApiResponse};
 use crate::apiserver::audit::policy::Stage;
 use crate::apiserver::audit::{Audit, Telling};

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::middleware::Next;
 use http::HeaderValue;
 use http::header::WWW_AUTHENTICATE;
 
-use super::{info_of, refuse};
+use super::{Next, info_of, refuse};
 use crate::apimachinery::status::Status;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse};
 use crate::apiserver::audit::Audit;
@@ -57,9 +56,10 @@ mod tests {
     use crate::apiserver::authentication::union::Authenticators;
     use crate::clock::Clock;
     use axum::body::Body;
-    use axum::middleware::from_fn_with_state;
     use http_body_util::BodyExt;
-    use tower::{ServiceBuilder, ServiceExt, service_fn};
+    use tower::{ServiceBuilder, ServiceExt};
+
+    use super::super::chain::{endpoint, from_fn_with_state};
 
     /// What the rest of the chain sees of a request with these headers.
     async fn seen(headers: &[(&str, &str)]) -> (u16, String) {
@@ -67,18 +67,18 @@ mod tests {
         let tokens = StaticTokens::new([("t0ken".to_owned(), jane)], &[]);
         let authenticators = Arc::new(Authenticators::in_process(&Clock::real()).knowing(tokens));
         let service = ServiceBuilder::new().layer(from_fn_with_state(authenticators, authenticate)).service(
-            service_fn(|request: ApiRequest| async move {
+            endpoint(|request: ApiRequest| async move {
                 let user = request.extensions().get::<Arc<UserInfo>>().unwrap().name.clone();
                 let headers: Vec<&str> = request.headers().keys().map(http::HeaderName::as_str).collect();
                 let text = format!("{user} {}", headers.join(" "));
-                Ok::<_, std::convert::Infallible>(ApiResponse::new(Body::from(text)))
+                ApiResponse::new(Body::from(text))
             }),
         );
         let mut request = http::Request::builder();
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let response = service.oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let response = Next::from(service).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
         let code = response.status().as_u16();
         let body = response.into_body().collect().await.unwrap().to_bytes();
         (code, String::from_utf8(body.to_vec()).unwrap())

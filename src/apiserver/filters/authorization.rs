@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::middleware::Next;
 
-use super::{info_of, refuse, user_of};
+use super::{Next, info_of, refuse, user_of};
 use crate::apimachinery::gvk::GroupResource;
 use crate::apimachinery::status::{Status, StatusDetails};
 use crate::apimachinery::user::UserInfo;

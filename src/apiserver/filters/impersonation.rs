@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::middleware::Next;
 use http::HeaderMap;
 
 use super::authorization::forbidden;
-use super::{refuse, user_of};
+use super::{Next, refuse, user_of};
 use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse};

@@ -4,11 +4,10 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::middleware::Next;
 use http::header::RETRY_AFTER;
 use tokio::sync::Semaphore;
 
-use super::{info_of, is_in_process, user_of};
+use super::{Next, info_of, is_in_process, user_of};
 use crate::apimachinery::wire::{ApiRequest, ApiResponse, text_response};
 
 /// Upstream's `--max-requests-inflight`.

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::middleware::Next;
 
-use super::info_of;
+use super::{Next, info_of};
 use crate::apimachinery::wire::{ApiRequest, ApiResponse};
 use crate::apiserver::metrics::Metrics;
 

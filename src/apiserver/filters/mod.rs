@@ -7,6 +7,8 @@
 //! a filter finds out travels on in the request's extensions: `Arc<RequestInfo>`, `AuditId`,
 //! `Arc<UserInfo>`. A filter must not know what a verb does or which kinds there are.
 
+pub mod chain;
+
 pub mod panic_recovery;
 
 pub mod metrics;
@@ -28,6 +30,8 @@ use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse, WantsObjects, status_response};
 use crate::apiserver::audit::{AuditContext, status_tree};
 use crate::apiserver::request::RequestInfo;
+
+pub use chain::Next;
 
 /// What an earlier filter read from the path.
 fn info_of(request: &ApiRequest) -> Arc<RequestInfo> {

@@ -3,9 +3,9 @@
 
 use std::panic::AssertUnwindSafe;
 
-use axum::middleware::Next;
 use futures::FutureExt;
 
+use super::Next;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse, WantsObjects, status_response, text_response};
 

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::middleware::Next;
-
+use super::Next;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse, text_response};
 use crate::apiserver::request::RequestInfo;
 

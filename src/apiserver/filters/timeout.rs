@@ -4,9 +4,8 @@
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::middleware::Next;
 
-use super::{info_of, refuse};
+use super::{Next, info_of, refuse};
 use crate::apimachinery::duration;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse, WantsObjects, status_response};

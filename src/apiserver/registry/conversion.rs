@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::apimachinery::list::List;
-use crate::apimachinery::object::{Object, encode_for_storage, with_revision};
+use crate::apimachinery::object::{Object, encode_for_storage};
 use crate::apimachinery::options::ListOptions;
 use crate::apimachinery::schema::{Schemas, complete};
 use crate::apimachinery::status::Status;
@@ -75,9 +75,8 @@ pub fn present_list(kind: &Kind, mut list: List) -> Result<List, Status> {
 /// An object that is not stored as it is, as a dry run answers. One that was never stored (0) has no
 /// revision.
 pub fn object_of(kind: &Kind, tree: &Value, revision: u64) -> Result<Arc<Object>, Status> {
-    let body = encode_for_storage(tree).map_err(Status::internal)?;
-    let body = if revision == 0 { body } else { with_revision(&body, revision) };
-    kind.object(body).map(Arc::new).map_err(Status::internal)
+    let stored = encode_for_storage(tree).map_err(Status::internal)?;
+    kind.object_of_tree(tree, stored, revision).map(Arc::new).map_err(Status::internal)
 }
 
 /// Options whose field selectors are in the form of `kind`, as its storage kind understands them. The

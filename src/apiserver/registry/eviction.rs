@@ -20,6 +20,9 @@ const MAX_DISRUPTED_PODS: usize = 2000;
 const VIOLATION: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 /// Seconds after which a budget that is behind may have caught up.
 const RETRY_SECONDS: u32 = 10;
+/// How often a pod that keeps changing is looked at anew; the last conflict is then the answer
+/// (`EvictionsRetry`).
+const ATTEMPTS: usize = 20;
 
 /// Whether a budget stands in the way.
 enum Verdict {
@@ -53,6 +56,7 @@ impl Registry {
         validating.validate(Some(eviction), None).await?;
         let pods = self.kind("", "v1", "pods")?;
         let given = options.preconditions.as_ref().and_then(|given| given.resource_version.clone());
+        let mut attempt = 1;
         loop {
             let pod = self.get(&pods, namespace, name, None).await?;
             let (verdict, budget) = self.judge(ctx, &pod, !options.dry_run.is_empty()).await?;
@@ -64,7 +68,8 @@ impl Registry {
                 Err(status) if status.is_conflict() && given.is_none() => match (verdict, budget) {
                     // It has become healthy: the budget has to be asked again, by the client.
                     (Verdict::GrantedAsItIs, Some(budget)) => return Err(still_processed(&budget)),
-                    (Verdict::GrantedAsItIs, None) => (),
+                    (Verdict::GrantedAsItIs, None) if attempt < ATTEMPTS => attempt += 1,
+                    (Verdict::GrantedAsItIs, None) => return Err(status),
                     (Verdict::Granted, _) => return Err(status),
                 },
                 result => return result.map(|_| ()),

@@ -30,7 +30,7 @@ fn empty_status(kind: &Kind) -> Value {
 pub fn for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value, now: Time) {
     match part {
         Part::Main => {
-            if kind.has(Subresource::Status) {
+            if kind.has(Subresource::Status) && new.get("status") != old.get("status") {
                 put(new, "status", old.get("status").cloned());
             }
             kind.strategy.prepare_for_update(new, old);
@@ -77,13 +77,16 @@ fn stamp_conditions(new: &mut Value, old: &Value, now: Time) {
 
 /// Everything but metadata and status as it was; of a custom resource the metadata, too.
 fn status_only(kind: &Kind, new: &mut Value, old: &Value) {
-    let status = new.get("status").cloned();
-    let metadata = new["metadata"].take();
-    *new = old.clone();
-    if !kind.is_custom {
-        new["metadata"] = metadata;
+    let is_written = |name: &str| name == "status" || (name == "metadata" && !kind.is_custom);
+    if let (Some(new), Some(old)) = (new.as_object_mut(), old.as_object()) {
+        new.retain(|name, _| is_written(name) || old.contains_key(name));
+        for (name, value) in old.iter().filter(|(name, _)| !is_written(name)) {
+            // Seldom another: who writes a status rarely touches the rest.
+            if new.get(name) != Some(value) {
+                new.insert(name.clone(), value.clone());
+            }
+        }
     }
-    put(new, "status", status);
     kind.strategy.prepare_for_status_update(new, old);
 }
 
@@ -116,11 +119,9 @@ fn put(tree: &mut Value, member: &str, value: Option<Value>) {
 
 /// Whether anything but metadata and status differs: what a generation counts.
 fn differs(new: &Value, old: &Value) -> bool {
-    let rest = |tree: &Value| -> Vec<(String, Value)> {
+    fn counted(tree: &Value) -> impl Iterator<Item = (&String, &Value)> {
         let members = tree.as_object().into_iter().flatten();
-        let counted = members
-            .filter(|(name, value)| !matches!(name.as_str(), "metadata" | "status") && !value.is_null());
-        counted.map(|(name, value)| (name.clone(), value.clone())).collect()
-    };
-    rest(new) != rest(old)
+        members.filter(|(name, value)| !matches!(name.as_str(), "metadata" | "status") && !value.is_null())
+    }
+    !counted(new).eq(counted(old))
 }

@@ -140,6 +140,14 @@ impl Registry {
         Ok(present_watch(kind, events))
     }
 
+    /// How many objects there are; no cache is made for the answer.
+    ///
+    /// # Errors
+    /// 500 when the store fails.
+    pub fn count(&self, kind: &Kind) -> Result<usize, Status> {
+        self.0.storage.count(kind.storage_kind())
+    }
+
     /// The revision that the store stands at.
     pub fn revision(&self) -> u64 {
         self.0.storage.revision()

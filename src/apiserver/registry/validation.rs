@@ -26,21 +26,16 @@ pub fn object_meta(tree: &Value, namespaced: bool, name_errors: &dyn Fn(&str) ->
     // The random part that follows makes a dash at the end legal.
     let base = generate_name.strip_suffix('-').map(|base| format!("{base}a"));
     if !generate_name.is_empty() {
-        let shown = json!(generate_name);
-        each(
-            &mut errors,
-            "metadata.generateName",
-            &shown,
-            name_errors(base.as_deref().unwrap_or(generate_name)),
-        );
+        let wrong = name_errors(base.as_deref().unwrap_or(generate_name));
+        each(&mut errors, "metadata.generateName", generate_name, wrong);
     }
     match name {
         "" => errors.required("metadata.name", "name or generateName is required"),
-        name => each(&mut errors, "metadata.name", &json!(name), name_errors(name)),
+        name => each(&mut errors, "metadata.name", name, name_errors(name)),
     }
     match (namespaced, text(tree, "namespace")) {
         (true, "") => errors.required("metadata.namespace", ""),
-        (true, name) => each(&mut errors, "metadata.namespace", &json!(name), names::dns1123_label(name)),
+        (true, name) => each(&mut errors, "metadata.namespace", name, names::dns1123_label(name)),
         (false, "") => (),
         (false, _) => errors.forbidden("metadata.namespace", "not allowed on this type"),
     }
@@ -95,8 +90,8 @@ pub fn object_meta_update(new: &Value, old: &Value) -> FieldErrors {
     errors
 }
 
-fn each(errors: &mut FieldErrors, path: &str, value: &Value, found: Vec<String>) {
-    found.iter().for_each(|detail| errors.invalid(path, value, detail));
+fn each(errors: &mut FieldErrors, path: &str, text: &str, found: Vec<String>) {
+    found.iter().for_each(|detail| errors.invalid(path, &json!(text), detail));
 }
 
 fn members<'a>(tree: &'a Value, field: &str) -> impl Iterator<Item = (&'a String, &'a str)> {
@@ -106,15 +101,15 @@ fn members<'a>(tree: &'a Value, field: &str) -> impl Iterator<Item = (&'a String
 
 fn labels(tree: &Value, errors: &mut FieldErrors) {
     for (key, value) in members(tree, "labels") {
-        each(errors, "metadata.labels", &json!(key), names::qualified_name(key));
-        each(errors, "metadata.labels", &json!(value), names::label_value(value));
+        each(errors, "metadata.labels", key, names::qualified_name(key));
+        each(errors, "metadata.labels", value, names::label_value(value));
     }
 }
 
 fn annotations(tree: &Value, errors: &mut FieldErrors) {
     let mut size = 0;
     for (key, value) in members(tree, "annotations") {
-        each(errors, "metadata.annotations", &json!(key), names::qualified_name(&key.to_lowercase()));
+        each(errors, "metadata.annotations", key, names::qualified_name(&key.to_lowercase()));
         size += key.len() + value.len();
     }
     if size > MAX_ANNOTATIONS_BYTES {
@@ -158,7 +153,7 @@ fn owner_references(tree: &Value, errors: &mut FieldErrors) {
 fn finalizers(tree: &Value, errors: &mut FieldErrors) {
     let finalizers = texts(tree, "finalizers");
     for name in &finalizers {
-        each(errors, "metadata.finalizers", &json!(name), names::qualified_name(name));
+        each(errors, "metadata.finalizers", name, names::qualified_name(name));
     }
     let has = |wanted: &str| finalizers.iter().any(|name| name == wanted);
     if has(ORPHAN) && has(FOREGROUND) {

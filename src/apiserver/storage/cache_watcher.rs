@@ -89,6 +89,10 @@ impl Watcher {
     }
 }
 
+fn field(object: &Object, at: usize) -> &str {
+    object.fields.get(at).map_or("", String::as_str)
+}
+
 impl Watchers {
     /// Takes a watcher that has been sent everything up to its position; `field_names` are its kind's.
     pub fn add(&mut self, watcher: Watcher, field_names: &[&str]) {
@@ -134,14 +138,13 @@ impl Watchers {
         visit(Some(&mut self.all));
         visit(self.namespaces.get_mut(&event.object.metadata.namespace));
         if !self.objects.is_empty() {
-            visit(self.objects.get_mut(&event.object.key()));
+            visit(self.objects.get_mut(&**event.object.shared_key()));
         }
         for (at, by_value) in &mut self.fields {
-            let value = |object: &Object| object.fields.get(*at).cloned().unwrap_or_default();
-            let now = value(&event.object);
-            let before = event.previous.as_deref().map(value).filter(|before| *before != now);
-            visit(by_value.get_mut(&now));
-            visit(before.and_then(|before| by_value.get_mut(&before)));
+            let now = field(&event.object, *at);
+            let before = event.previous.as_ref().map(|object| field(object, *at));
+            visit(by_value.get_mut(now));
+            visit(before.filter(|before| *before != now).and_then(|before| by_value.get_mut(before)));
         }
         self.dispatched = event.revision();
         done

@@ -120,16 +120,17 @@ impl Cacher {
     pub async fn get(&self, key: &str, at: At) -> Result<Option<Arc<Object>>, Status> {
         let shared = &self.shared;
         match at {
-            // Waiting for the cache would cost more than reading one object.
-            At::Newest if shared.read().revision() < shared.store.kv().revision() => {
-                return shared.store.get(&shared.kind, key);
+            // Waiting for the cache would cost more than looking up how new the object is.
+            At::Newest => {
+                let cached = shared.read().objects().get(key).cloned();
+                return shared.store.get_newest(&shared.kind, key, cached);
             }
             At::Any if shared.read().revision() == 0 => return shared.store.get(&shared.kind, key),
             // A writer that was answered may ask for what it wrote.
             At::Any if !shared.has_reached(shared.acknowledged.load(Ordering::Acquire)) => {
                 return shared.store.get(&shared.kind, key);
             }
-            At::Newest | At::Any => (),
+            At::Any => (),
             At::NotOlderThan(revision) | At::Exact(revision) => shared.wait_until_fresh(revision).await?,
         }
         Ok(shared.read().objects().get(key).cloned())
@@ -270,7 +271,7 @@ impl Shared {
         if self.has_reached(revision) {
             return Ok(());
         }
-        self.store.kv().request_progress(&self.kind.storage_prefix());
+        self.store.kv().request_progress(self.kind.storage_prefix());
         let reached = async {
             loop {
                 // Asked for before looking, so that progress in between is not missed.

@@ -28,7 +28,7 @@ struct Inner {
     store: Store,
     entropy: Entropy,
     /// One for each kind that was ever read; as many as there are kinds.
-    cachers: Mutex<HashMap<String, Arc<Cacher>>>,
+    cachers: Mutex<HashMap<Arc<str>, Arc<Cacher>>>,
 }
 
 impl Storage {
@@ -88,6 +88,14 @@ impl Storage {
         self.cacher(kind).list(&request).await
     }
 
+    /// How many objects of a kind there are.
+    ///
+    /// # Errors
+    /// 500 when the store fails.
+    pub fn count(&self, kind: &Kind) -> Result<usize, Status> {
+        self.0.store.count(kind)
+    }
+
     /// What happens to the objects of a namespace, or of all when it is empty.
     ///
     /// # Errors
@@ -139,7 +147,7 @@ impl Storage {
     /// From here on a read of any state has seen this write: who has an answer may act on it.
     fn acknowledge(&self, kind: &Kind, written: &Written) {
         if let Written::Committed(object) = written
-            && let Some(cacher) = self.lock().get(&kind.storage_prefix())
+            && let Some(cacher) = self.lock().get(kind.storage_prefix())
         {
             cacher.acknowledge(object.metadata.resource_version);
         }
@@ -163,25 +171,25 @@ impl Storage {
 
     /// Drops the watch cache of a kind that is no longer served; its watches end.
     pub fn forget(&self, kind: &Kind) {
-        self.lock().remove(&kind.storage_prefix());
+        self.lock().remove(kind.storage_prefix());
     }
 
     /// A custom kind that was declared anew gets a new cache: its selectable fields may be others.
     fn cacher(&self, kind: &Arc<Kind>) -> Arc<Cacher> {
         let mut cachers = self.lock();
         let prefix = kind.storage_prefix();
-        match cachers.get(&prefix) {
+        match cachers.get(prefix) {
             Some(cacher) if Arc::ptr_eq(cacher.kind(), kind) && cacher.is_running() => cacher.clone(),
             _ => {
                 let cacher = Cacher::new(self.0.store.clone(), kind.clone(), self.0.entropy.clone());
                 let cacher = Arc::new(cacher);
-                cachers.insert(prefix, cacher.clone());
+                cachers.insert(prefix.clone(), cacher.clone());
                 cacher
             }
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Cacher>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, Arc<Cacher>>> {
         self.0.cachers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

@@ -44,9 +44,9 @@ impl ListerWatcher for EtcdListerWatcher {
     async fn watch(&self, options: &ListOptions) -> Result<EtcdEvents, Status> {
         let after = options.resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or(0);
         let prefix = self.kind.storage_prefix();
-        let log = self.store.kv().watch(&prefix, after).map_err(super::errors::interpret)?;
+        let log = self.store.kv().watch(prefix, after).map_err(super::errors::interpret)?;
         // Whoever asked for progress before there was a watch is answered by this.
-        self.store.kv().request_progress(&prefix);
+        self.store.kv().request_progress(prefix);
         let (store, kind) = (self.store.clone(), self.kind.clone());
         Ok(EtcdEvents { store, log, kind, batch: VecDeque::new(), progress: None })
     }
@@ -79,16 +79,18 @@ impl EtcdEvents {
     /// Bytes that are no object have been complained of and are left out.
     fn event(&self, event: &Event) -> Option<WatchEvent> {
         self.note(event);
-        match (event.kind, &event.previous) {
-            (EventKind::Put, None) => self.store.decode(&self.kind, &event.kv).ok().map(WatchEvent::Added),
-            (EventKind::Put, Some(_)) => {
-                self.store.decode(&self.kind, &event.kv).ok().map(WatchEvent::Modified)
-            }
-            (EventKind::Delete, Some(previous)) => {
-                self.store.decode_at(&self.kind, previous, event.revision()).ok().map(WatchEvent::Deleted)
-            }
-            (EventKind::Delete, None) => None,
-        }
+        let (last, told) = match (event.kind, &event.previous) {
+            (EventKind::Put, None) => (&event.kv, WatchEvent::Added as fn(_) -> _),
+            (EventKind::Put, Some(_)) => (&event.kv, WatchEvent::Modified as fn(_) -> _),
+            (EventKind::Delete, Some(previous)) => (previous, WatchEvent::Deleted as fn(_) -> _),
+            (EventKind::Delete, None) => return None,
+        };
+        let revision = event.revision();
+        self.store
+            .fresh()
+            .object(revision, || self.store.decode_at(&self.kind, last, revision))
+            .ok()
+            .map(told)
     }
 
     /// Before anybody hears of it.
@@ -97,7 +99,7 @@ impl EtcdEvents {
         if !recorder.is_on() {
             return;
         }
-        let key = event.kv.key.strip_prefix(&self.kind.storage_prefix()).unwrap_or_default();
+        let key = event.kv.key.strip_prefix(&**self.kind.storage_prefix()).unwrap_or_default();
         let replaced = event.previous.as_ref().map_or(0, |previous| previous.mod_revision);
         let deleted = event.kind == EventKind::Delete;
         recorder.stored(&self.kind, Change { key, replaced, revision: event.revision(), deleted });

@@ -15,6 +15,7 @@ pub mod request;
 pub mod encryption;
 
 mod errors;
+mod fresh;
 
 mod lease_manager;
 mod recorder;

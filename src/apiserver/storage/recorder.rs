@@ -78,7 +78,7 @@ impl Recorder {
         self.flow.record(
             cause,
             Step::Stored {
-                resource: self.flow.name(&kind.group_resource().to_string()),
+                resource: self.flow.name(kind.resource()),
                 namespace: self.flow.name(namespace),
                 name: name.into(),
                 revision: change.revision,
@@ -96,8 +96,8 @@ impl Recorder {
         self.flow.record(
             self.flow.stored(revision),
             Step::WatchDelivered {
-                resource: self.flow.name(&kind.group_resource().to_string()),
-                key: object.key().into(),
+                resource: self.flow.name(kind.resource()),
+                key: object.shared_key().clone(),
                 revision,
                 watchers: u32::try_from(watchers).unwrap_or(u32::MAX),
             },

@@ -9,13 +9,14 @@ use tokio::sync::mpsc;
 use super::continue_token::ContinueToken;
 use super::encryption::Encryption;
 use super::errors::{continue_expired, corrupt, interpret};
+use super::fresh::Fresh;
 use super::lease_manager::LeaseManager;
 use super::page::Page;
 use super::recorder::{Change, Recorder};
 use super::request::{At, ListRequest, WatchRequest};
 use super::watcher;
 use crate::apimachinery::list::List;
-use crate::apimachinery::object::{Object, encode_for_storage, with_revision};
+use crate::apimachinery::object::{Object, encode_for_storage};
 use crate::apimachinery::status::Status;
 use crate::apimachinery::watch::WatchEvent;
 use crate::apis::kind::Kind;
@@ -34,6 +35,7 @@ pub struct Store {
     leases: Arc<LeaseManager>,
     recorder: Arc<Recorder>,
     encryption: Encryption,
+    fresh: Arc<Fresh>,
 }
 
 /// What became of a write.
@@ -50,7 +52,7 @@ impl Store {
     pub fn new(kv: Kv, clock: Clock) -> Store {
         let leases = Arc::new(LeaseManager::new(kv.clone(), clock.clone()));
         let recorder = Arc::new(Recorder::new(Flow::off()));
-        Store { kv, clock, leases, recorder, encryption: Encryption::default() }
+        Store { kv, clock, leases, recorder, encryption: Encryption::default(), fresh: Arc::default() }
     }
 
     /// The same, and what is stored and delivered is noted in `flow`.
@@ -66,6 +68,11 @@ impl Store {
     /// What notes it.
     pub(super) fn recorder(&self) -> &Recorder {
         &self.recorder
+    }
+
+    /// The objects of the last writes.
+    pub(super) fn fresh(&self) -> &Fresh {
+        &self.fresh
     }
 
     /// The bytes underneath.
@@ -92,8 +99,35 @@ impl Store {
     /// # Errors
     /// 500 when the store fails.
     pub fn is_empty(&self, kind: &Kind) -> Result<bool, Status> {
-        let range = self.kv.range(&kind.storage_prefix(), None, Some(1), None).map_err(interpret)?;
+        let range = self.kv.range(kind.storage_prefix(), None, Some(1), None).map_err(interpret)?;
         Ok(range.kvs.is_empty())
+    }
+
+    /// The same; `cached` is what a cache has of it, which is taken if it is the newest: a cache that lags
+    /// behind lags mostly because of other objects.
+    ///
+    /// # Errors
+    /// 500 when the store fails.
+    pub fn get_newest(
+        &self,
+        kind: &Kind,
+        key: &str,
+        cached: Option<Arc<Object>>,
+    ) -> Result<Option<Arc<Object>>, Status> {
+        let newest = self.kv.mod_revision(&full_key(kind, key)).map_err(interpret)?;
+        match cached.filter(|cached| Some(cached.metadata.resource_version) == newest) {
+            None if newest.is_some() => self.get(kind, key),
+            cached => Ok(cached),
+        }
+    }
+
+    /// How many objects there are now.
+    ///
+    /// # Errors
+    /// 500 when the store fails.
+    pub fn count(&self, kind: &Kind) -> Result<usize, Status> {
+        let range = self.kv.range(kind.storage_prefix(), None, Some(0), None).map_err(interpret)?;
+        Ok(range.count)
     }
 
     /// Objects at one revision. Read from etcd, every state is the newest: `Any` and `NotOlderThan` are met
@@ -176,16 +210,17 @@ impl Store {
         cause: Option<u64>,
     ) -> Result<Written, Status> {
         let value = encode_for_storage(new).map_err(Status::internal)?;
+        let object = kind.object_of_tree(new, value.clone(), 0).map_err(Status::internal)?;
         let lease = match kind.time_to_live {
             Some(time) => Some(self.leases.lease(time).await.map_err(interpret)?),
             None => None,
         };
-        let kept = self.encryption.to_storage(kind, &full_key(kind, key), value.clone());
+        let kept = self.encryption.to_storage(kind, &full_key(kind, key), value);
         let op = Op::Put { value: kept.map_err(Status::internal)?, lease };
         match self.write(kind, key, expected, op, cause).await? {
             Txn::Committed { revision, .. } => {
-                let object = kind.object(with_revision(&value, revision)).map_err(Status::internal)?;
-                Ok(Written::Committed(Arc::new(object)))
+                let made = || Ok(Arc::new(object.written_at(revision)));
+                Ok(Written::Committed(self.fresh.object(revision, made)?))
             }
             Txn::Conflict { current } => self.conflict(kind, current),
         }
@@ -204,7 +239,8 @@ impl Store {
     ) -> Result<Written, Status> {
         match self.write(kind, key, expected, Op::Delete, cause).await? {
             Txn::Committed { revision, previous: Some(previous) } => {
-                Ok(Written::Committed(self.decode_at(kind, &previous, revision)?))
+                let last = self.fresh.object(revision, || self.decode_at(kind, &previous, revision))?;
+                Ok(Written::Committed(last))
             }
             Txn::Committed { previous: None, .. } => {
                 Err(Status::internal(format!("{key} was deleted twice")))
@@ -249,7 +285,7 @@ impl Store {
                 Status::internal(format!("unable to transform key {:?}: {error}", found.key))
             })?,
         };
-        let object = kind.object(with_revision(&plain, revision));
+        let object = kind.object(plain, revision);
         object.map(Arc::new).map_err(|error| corrupt(&found.key, error))
     }
 

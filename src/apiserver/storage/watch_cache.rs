@@ -67,14 +67,14 @@ impl WatchCache {
 
     /// Starts anew from a list. History before it is gone.
     pub fn replace(&mut self, items: Vec<Arc<Object>>, revision: Revision) {
-        let entry = |object: Arc<Object>| (Arc::from(object.key()), object);
+        let entry = |object: Arc<Object>| (object.shared_key().clone(), object);
         let objects = items.into_iter().map(entry).collect();
         *self = WatchCache { objects, revision, ring_start: revision, ..WatchCache::default() };
     }
 
     /// Takes a put, or a deletion whose last state is `object`.
     pub fn apply(&mut self, object: Arc<Object>, deleted: bool, now: Duration) -> Arc<StoreEvent> {
-        let key: Arc<str> = object.key().into();
+        let key = object.shared_key().clone();
         self.revision = object.metadata.resource_version;
         let previous = match deleted {
             true => self.objects.remove(&key),

@@ -35,7 +35,7 @@ pub fn spawn(ctx: &ComponentContext, scheme: Arc<Scheme>) {
     let orphan = controller::spawn(ctx, AttemptToOrphan::new(graph.clone()));
     let generation = scheme.generation();
     let kinds = collected(&scheme);
-    let seen: BTreeSet<String> = kinds.iter().map(|kind| kind.storage_prefix()).collect();
+    let seen: BTreeSet<Arc<str>> = kinds.iter().map(|kind| kind.storage_prefix().clone()).collect();
     let controller = AttemptToDelete::new(graph.clone(), scheme.clone(), orphan.clone(), kinds);
     let delete = controller::spawn(ctx, controller);
     let follow = Follow { graph, scheme, orphan, delete };
@@ -83,7 +83,7 @@ struct Follow {
 }
 
 impl Follow {
-    async fn run(&self, clock: crate::clock::Clock, mut generation: u64, mut seen: BTreeSet<String>) {
+    async fn run(&self, clock: crate::clock::Clock, mut generation: u64, mut seen: BTreeSet<Arc<str>>) {
         loop {
             clock.sleep(SYNC_PERIOD).await;
             let current = self.scheme.generation();
@@ -92,7 +92,7 @@ impl Follow {
             }
             generation = current;
             for kind in collected(&self.scheme) {
-                if seen.insert(kind.storage_prefix()) {
+                if seen.insert(kind.storage_prefix().clone()) {
                     let mapping =
                         mapping(self.graph.clone(), self.scheme.clone(), kind.clone(), self.orphan.clone());
                     self.delete.watch(&kind, mapping);

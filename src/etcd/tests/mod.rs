@@ -32,10 +32,16 @@ fn try_on_disk(dir: &Path) -> Result<Kv, Error> {
     Kv::open(options, stepped_clock())
 }
 
-/// Both kinds of store; the folder is removed with the last value.
-fn both() -> (Vec<Kv>, tempfile::TempDir) {
+/// In memory, which is full soon: most is in temporary files.
+fn overflowing() -> Kv {
+    let options = Options { recent_bytes: 2000, ..Options::default() };
+    Kv::open(options, stepped_clock()).unwrap()
+}
+
+/// All kinds of store; the folder is removed with the last value.
+fn each() -> (Vec<Kv>, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    (vec![in_memory(), on_disk(dir.path())], dir)
+    (vec![in_memory(), overflowing(), on_disk(dir.path())], dir)
 }
 
 fn stepped_clock() -> Clock {

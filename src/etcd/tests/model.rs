@@ -101,7 +101,7 @@ async fn write(kv: &Kv, model: &mut Model, numbers: &mut Numbers) {
 async fn run(seed: u64, dir: &Path) {
     let mut numbers = Numbers(seed);
     let on_disk = seed.is_multiple_of(2);
-    let open = || if on_disk { super::on_disk(dir) } else { in_memory() };
+    let open = || if on_disk { super::on_disk(dir) } else { overflowing() };
     let mut kv = open();
     let mut model = Model(vec![Keys::new()]);
     let mut followers = Vec::new();

@@ -98,8 +98,11 @@ async fn a_store_without_a_data_dir_takes_away_what_a_killed_one_left() {
     let left = std::env::temp_dir().join("kubarium-etcd.4294967295.0");
     fs::create_dir_all(&left).unwrap();
     fs::write(left.join("db"), "left").unwrap();
-    let kv = in_memory();
-    put(&kv, "/a", "1").await;
+    let kv = overflowing();
+    for number in 0..20 {
+        put(&kv, &format!("/{number}"), "1").await;
+    }
+    assert_eq!(kv.range("/", None, None, None).unwrap().kvs.len(), 20);
     drop(kv);
     assert!(!Path::new("/proc/self").exists() || !left.exists());
 }

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn revisions_count_by_one_and_tell_a_keys_life() {
-    for kv in both().0 {
+    for kv in each().0 {
         assert_eq!((kv.revision(), kv.compact_revision()), (1, 0));
         assert_eq!(put(&kv, "/a", "1").await, 2);
         assert_eq!(put(&kv, "/b", "1").await, 3);
@@ -45,7 +45,7 @@ async fn a_write_happens_only_if_what_is_there_is_what_was_expected() {
         ("/gone", Expect::Any, Op::Delete, Err(None)),
     ];
     for (key, expect, op, outcome) in table {
-        for kv in both().0 {
+        for kv in each().0 {
             put(&kv, "/there", "old").await;
             put(&kv, "/gone", "old").await;
             delete(&kv, "/gone").await;
@@ -67,7 +67,7 @@ async fn a_write_happens_only_if_what_is_there_is_what_was_expected() {
 
 #[tokio::test]
 async fn a_range_is_ordered_bounded_and_of_one_revision() {
-    for kv in both().0 {
+    for kv in each().0 {
         for key in ["/b/2", "/a/1", "/b/1", "/b/3", "/c/1", "/b"] {
             put(&kv, key, key).await;
         }
@@ -125,7 +125,7 @@ async fn values_of_any_size_survive_a_restart() {
 
 #[tokio::test]
 async fn compaction_keeps_what_is_live_and_refuses_what_is_gone() {
-    for kv in both().0 {
+    for kv in each().0 {
         put(&kv, "/a", "1").await;
         put(&kv, "/b", "1").await;
         put(&kv, "/a", "2").await;
@@ -155,7 +155,7 @@ async fn compaction_keeps_what_is_live_and_refuses_what_is_gone() {
 
 #[tokio::test]
 async fn a_store_that_was_closed_answers_so() {
-    for kv in both().0 {
+    for kv in each().0 {
         put(&kv, "/a", "1").await;
         let mut watch = kv.watch("/", 1).unwrap();
         kv.close().await;
@@ -206,7 +206,7 @@ async fn many_writers_at_once_are_one_after_the_other() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn reads_stand_while_compaction_takes_records_away() {
-    let (stores, _dir) = both();
+    let (stores, _dir) = each();
     for kv in stores {
         for number in 0..50 {
             put(&kv, &format!("/{number:02}"), "old").await;

@@ -27,7 +27,7 @@ async fn read_to(watch: &mut Watch, revision: Revision) -> Vec<Event> {
 
 #[tokio::test]
 async fn a_watch_delivers_its_prefix_from_its_revision_on() {
-    for kv in both().0 {
+    for kv in each().0 {
         put(&kv, "/pods/a", "1").await;
         let mut from_start = kv.watch("/pods/", 1).unwrap();
         put(&kv, "/nodes/n", "1").await;
@@ -49,7 +49,7 @@ async fn a_watch_delivers_its_prefix_from_its_revision_on() {
 
 #[tokio::test]
 async fn a_deletion_tells_what_was_deleted_and_when() {
-    for kv in both().0 {
+    for kv in each().0 {
         put(&kv, "/a", "1").await;
         let mut watch = kv.watch("/", 2).unwrap();
         delete(&kv, "/a").await;
@@ -63,7 +63,7 @@ async fn a_deletion_tells_what_was_deleted_and_when() {
 
 #[tokio::test]
 async fn an_idle_watch_tells_its_progress_when_asked_and_compaction_leaves_it_alone() {
-    for kv in both().0 {
+    for kv in each().0 {
         let mut idle = kv.watch("/idle/", 1).unwrap();
         let mut other = kv.watch("/busy/", 1).unwrap();
         assert_eq!(idle.try_next().unwrap(), None);
@@ -87,7 +87,7 @@ async fn an_idle_watch_tells_its_progress_when_asked_and_compaction_leaves_it_al
 
 #[tokio::test]
 async fn a_watch_that_is_behind_what_memory_keeps_reads_the_log_in_pieces() {
-    for kv in both().0 {
+    for kv in each().0 {
         for number in 0..2500 {
             put(&kv, &format!("/a/{}", number % 7), &number.to_string()).await;
             put(&kv, "/b", "x").await;
@@ -110,7 +110,7 @@ async fn a_watch_that_is_behind_what_memory_keeps_reads_the_log_in_pieces() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn watches_that_wait_while_others_write_miss_nothing() {
-    for kv in both().0 {
+    for kv in each().0 {
         let watcher = |kv: &Kv, prefix: String| {
             let mut watch = kv.watch(&prefix, 1).unwrap();
             tokio::spawn(async move {
@@ -149,7 +149,7 @@ async fn watches_that_wait_while_others_write_miss_nothing() {
 
 #[tokio::test]
 async fn a_watch_ends_with_the_last_handle() {
-    for kv in both().0 {
+    for kv in each().0 {
         let mut watch = kv.watch("/", 1).unwrap();
         let waiting = tokio::spawn(async move { watch.next().await });
         tokio::task::yield_now().await;

@@ -1,0 +1,80 @@
+//! The log of a store in memory: what memory has no room for.
+//!
+//! Such a store writes nothing down as long as its recent changes fit into memory. What leaves them goes to
+//! a log of temporary files, which is made when it is first needed: most clusters of a test never need it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bytes::Bytes;
+
+use super::log::Log;
+use super::{Error, Revision};
+
+/// Makes the log that things overflow into.
+type Open = Box<dyn Fn() -> Result<Arc<dyn Log>, Error> + Send + Sync>;
+
+/// An overflow. Facts are for those who open a store again, which nobody can: they are not kept.
+pub(super) struct Overflow {
+    open: Open,
+    /// None until something overflows.
+    log: Mutex<Option<Arc<dyn Log>>>,
+}
+
+impl Overflow {
+    pub(super) fn new(open: impl Fn() -> Result<Arc<dyn Log>, Error> + Send + Sync + 'static) -> Overflow {
+        Overflow { open: Box::new(open), log: Mutex::default() }
+    }
+
+    fn opened(&self) -> Result<Arc<dyn Log>, Error> {
+        let mut log = self.lock();
+        if let Some(log) = &*log {
+            return Ok(log.clone());
+        }
+        Ok(log.insert((self.open)()?).clone())
+    }
+
+    fn log(&self) -> Option<Arc<dyn Log>> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<dyn Log>>> {
+        self.log.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Log for Overflow {
+    fn append(&self, revision: Revision, record: Vec<u8>) -> Result<Bytes, Error> {
+        self.opened()?.append(revision, record)
+    }
+
+    fn read(&self, revision: Revision) -> Result<Option<Bytes>, Error> {
+        self.log().map_or(Ok(None), |log| log.read(revision))
+    }
+
+    fn remove(&self, revision: Revision) -> Result<(), Error> {
+        self.log().map_or(Ok(()), |log| log.remove(revision))
+    }
+
+    fn set_fact(&self, _name: &str, _value: Option<u64>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn facts(&self, _prefix: &str) -> Result<Vec<(String, u64)>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn flush(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn replay(&self, _visit: &mut dyn FnMut(Revision, Bytes) -> Result<(), Error>) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Overflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Overflow").field("log", &self.log()).finish_non_exhaustive()
+    }
+}
