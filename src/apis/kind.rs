@@ -131,6 +131,8 @@ pub enum Subresource {
     Token,
     /// `certificatesigningrequests/approval`
     Approval,
+    /// `deployments/rollback`, in versions of old
+    Rollback,
 }
 
 impl Subresource {
@@ -151,6 +153,7 @@ impl Subresource {
             Subresource::Finalize => "finalize",
             Subresource::Token => "token",
             Subresource::Approval => "approval",
+            Subresource::Rollback => "rollback",
         }
     }
 
@@ -163,7 +166,9 @@ impl Subresource {
             | Subresource::Resize
             | Subresource::Approval => &["get", "patch", "update"],
             Subresource::Log => &["get"],
-            Subresource::Binding | Subresource::Eviction | Subresource::Token => &["create"],
+            Subresource::Binding | Subresource::Eviction | Subresource::Token | Subresource::Rollback => {
+                &["create"]
+            }
             Subresource::Exec | Subresource::Attach | Subresource::PortForward => &["create", "get"],
             Subresource::Proxy => &["create", "delete", "get", "patch", "update"],
             Subresource::Finalize => &["update"],

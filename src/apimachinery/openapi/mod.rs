@@ -6,14 +6,15 @@
 //! everything, and as OpenAPI 3.0 ([`v3`]) with one for each group and version. Who asks, in which media
 //! type, and when a document is made anew is the endpoint's.
 //!
-//! Upstream also publishes the deprecated `/watch/` paths and the paths of discovery, logs and version; these
-//! documents hold the resources and the list of them.
+//! Upstream also publishes the paths of groups, logs and version; these documents hold the resources and the
+//! list of them.
 
 mod definitions;
 mod names;
 mod operations;
 mod parameters;
 mod protobuf;
+mod routes;
 mod v2;
 mod v3;
 

@@ -5,6 +5,7 @@
 
 use super::names::{camel, group_path, group_version_id, tag};
 use super::parameters::{DELETE, DELETE_COLLECTION, LIST, LOG, PATCH, Parameter, WRITE};
+use super::routes::{connections, is_connection, item, watches};
 use super::{ServedResource, ServedSubresource};
 
 /// The definition of an answer that is no object.
@@ -109,21 +110,20 @@ impl<'a> Routes<'a> {
             let operations = vec![Operation { id, ..self.list() }];
             paths.push(PathItem { path, placeholders: Vec::new(), operations });
         }
-        paths.push(self.item(self.collection.clone(), false, self.collection_operations()));
-        paths.push(self.item(format!("{}/{{name}}", self.collection), true, self.object_operations()));
+        paths.push(item(self.resource, self.collection.clone(), false, self.collection_operations()));
+        let path = format!("{}/{{name}}", self.collection);
+        paths.push(item(self.resource, path, true, self.object_operations()));
         for subresource in &self.resource.subresources {
+            if is_connection(subresource) {
+                paths.extend(connections(self.resource, subresource, &self.collection));
+                continue;
+            }
             let path = format!("{}/{{name}}/{}", self.collection, subresource.name);
-            paths.push(self.item(path, true, self.subresource_operations(subresource)));
+            paths.push(item(self.resource, path, true, self.subresource_operations(subresource)));
         }
+        paths.extend(watches(self.resource));
         paths.retain(|path| !path.operations.is_empty());
         paths
-    }
-
-    fn item(&self, path: String, named: bool, operations: Vec<Operation>) -> PathItem {
-        let name = named.then(|| ("name", format!("name of the {}", self.resource.kind)));
-        let namespace = "object name and auth scope, such as for teams and projects";
-        let namespace = self.resource.namespaced.then(|| ("namespace", namespace.to_owned()));
-        PathItem { path, placeholders: name.into_iter().chain(namespace).collect(), operations }
     }
 
     fn has(&self, verb: &str) -> bool {

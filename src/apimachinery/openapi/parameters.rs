@@ -29,6 +29,34 @@ pub(super) const LIST: &[Parameter] = &[
     flag("watch", "Answers with a stream of changes instead of a list."),
 ];
 
+/// Of exec.
+pub(super) const EXEC: &[Parameter] = &[
+    text("command", "The command and its arguments, one a parameter. It is not run in a shell."),
+    CONTAINER,
+    flag("stderr", "Passes the standard error stream on."),
+    flag("stdin", "Passes the standard input stream on."),
+    flag("stdout", "Passes the standard output stream on."),
+    flag("tty", "Gives the command a terminal."),
+];
+
+/// Of attach.
+pub(super) const ATTACH: &[Parameter] = &[
+    CONTAINER,
+    flag("stderr", "Passes the standard error stream on."),
+    flag("stdin", "Passes the standard input stream on."),
+    flag("stdout", "Passes the standard output stream on."),
+    flag("tty", "Says that the container has a terminal."),
+];
+
+/// Of port forwarding.
+pub(super) const PORT_FORWARD: &[Parameter] =
+    &[integer("ports", "The ports to forward; needed when web sockets are used.")];
+
+/// Of proxies.
+pub(super) const PROXY: &[Parameter] = &[text("path", "What is asked for behind the proxy.")];
+
+const CONTAINER: Parameter = text("container", "The container; may be left out where the pod has only one.");
+
 /// Of create and update.
 pub(super) const WRITE: &[Parameter] = &[DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION];
 

@@ -3,10 +3,15 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::time::parse;
 use crate::apis::core::event::{self as core, EVENTS as CORE_EVENTS};
 use crate::apis::kind::{Builtin, Kind, StoredAs};
+use crate::apis::rules::{RULES, Rules};
+use crate::apis::tree::{at, is_zero, text};
+use crate::apis::validation::Field;
 
 /// What the same field is called in this form and in the core form.
 const NAMES: &[(&str, &str)] = &[
@@ -36,9 +41,62 @@ pub static EVENTS: Builtin = LazyLock::new(|| {
         .selectable_as("reportingController", "reportingComponent", "")
         .selectable_by(&["type"])
         .printed(core::columns(), |object, now| core::cells(object, &to_core(object.to_value()), now))
+        .governed_by(Rules { validate_create, validate_update, ..RULES })
         .stored_as(StoredAs { kind: &CORE_EVENTS, encode: to_core, decode: from_core })
         .into()
 });
+
+/// What the core group tolerates and this one does not (`ValidateEventCreate`); the tree is of the core form.
+fn validate_create(event: &Value, errors: &mut FieldErrors) {
+    const UNSET: &str = "needs to be unset";
+    if parse(text(event, "eventTime")).is_none() {
+        errors.required("eventTime", "");
+    }
+    let kind = text(event, "type");
+    if !matches!(kind, "Normal" | "Warning") {
+        errors.invalid("type", &json!(""), format!("has invalid value: {kind}"));
+    }
+    for field in ["firstTimestamp", "lastTimestamp", "count"] {
+        if !is_zero(at(event, field)) {
+            errors.invalid(field, &json!(""), UNSET);
+        }
+    }
+    if !text(event, "source.component").is_empty() || !text(event, "source.host").is_empty() {
+        errors.invalid("source", &json!(""), UNSET);
+    }
+}
+
+/// Only the series goes on (`ValidateEventUpdate`).
+fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    const FIELDS: [&str; 13] = [
+        "involvedObject",
+        "reason",
+        "message",
+        "source",
+        "firstTimestamp",
+        "lastTimestamp",
+        "count",
+        "type",
+        "eventTime",
+        "action",
+        "related",
+        "reportingComponent",
+        "reportingInstance",
+    ];
+    for field in FIELDS {
+        let shown = NAMES.iter().find(|(_, core)| *core == field).map_or(field, |(ours, _)| ours);
+        let shown = shown.trim_start_matches("deprecated");
+        // Upstream speaks of the fields by the names that its own form has.
+        let shown = if field == "message" || field == "involvedObject" { field } else { shown };
+        let (now, before) = (Field::of(new, field), Field::of(old, field));
+        now.shown_as(lower_first(shown)).immutable(&before, errors);
+    }
+}
+
+fn lower_first(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
+}
 
 /// To the core form.
 pub fn to_core(event: Value) -> Value {
@@ -62,7 +120,6 @@ fn renamed(event: Value, new_name: impl Fn(&str) -> Option<&'static str>) -> Val
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn an_event_goes_to_the_core_form_and_back() {

@@ -5,14 +5,14 @@ use std::sync::LazyLock;
 
 use crate::apis::apps::deployment::DEPLOYMENTS;
 use crate::apis::core::pod::defaults::pod_spec;
-use crate::apis::kind::{Builtin, Kind, StoredAs};
+use crate::apis::kind::{Builtin, Kind, StoredAs, Subresource};
 use crate::apis::tree::*;
 use serde_json::{Value, json};
 
 /// `deployments.v1beta1.apps`
 pub static APPS_V1BETA1: Builtin = LazyLock::new(|| {
     let why = "apps/v1beta1 Deployment is deprecated in v1.8+, unavailable in v1.16+; use apps/v1 Deployment";
-    let kind = deployment("apps", "v1beta1", "io.k8s.api.apps.v1beta1").deprecated(why);
+    let kind = deployment("apps", "v1beta1", "io.k8s.api.apps.v1beta1").deprecated(why).with(ROLLING_BACK);
     kind.defaulted(|deployment| {
         default_from_template(deployment);
         defaults(deployment, json!("25%"), 2, 600);
@@ -31,7 +31,9 @@ pub static APPS_V1BETA2: Builtin = LazyLock::new(|| {
 pub static EXTENSIONS_V1BETA1: Builtin = LazyLock::new(|| {
     let why =
         "extensions/v1beta1 Deployment is deprecated in v1.8+, unavailable in v1.16+; use apps/v1 Deployment";
-    let kind = deployment("extensions", "v1beta1", "io.k8s.api.extensions.v1beta1").deprecated(why);
+    let kind = deployment("extensions", "v1beta1", "io.k8s.api.extensions.v1beta1")
+        .deprecated(why)
+        .with(ROLLING_BACK);
     kind.defaulted(|deployment| {
         default_from_template(deployment);
         defaults(deployment, json!(1), i32::MAX, i32::MAX);
@@ -39,6 +41,7 @@ pub static EXTENSIONS_V1BETA1: Builtin = LazyLock::new(|| {
     .into()
 });
 
+const ROLLING_BACK: &[Subresource] = &[Subresource::Rollback, Subresource::Scale, Subresource::Status];
 /// In which today's Deployment keeps `spec.rollbackTo.revision`.
 const ROLLBACK: &str = "deprecated.deployment.rollback.to";
 

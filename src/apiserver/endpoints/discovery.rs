@@ -61,6 +61,7 @@ pub(super) fn response_kind(kind: &Kind, subresource: Subresource) -> (String, S
     let version = &kind.group_version;
     let proxied = match (subresource, &*kind.kind) {
         (Subresource::Proxy, name) => format!("{name}ProxyOptions"),
+        (Subresource::Rollback, name) => format!("{name}Rollback"),
         (_, name) => name.to_owned(),
     };
     (version.group.to_string(), version.version.to_string(), proxied)

@@ -43,7 +43,11 @@ pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
         [".well-known", "openid-configuration"] => return openid::configuration(server, host(request)),
         ["openid", "v1", "jwks"] => return openid::jwks(server),
         ["metrics"] => return metrics::respond(server),
-        ["openapi", ref rest @ ..] => return openapi::respond(server, rest, &query, headers),
+        ["openapi", "v3", "apis", group, version] if is_remote(server, group, version).await => None,
+        ["openapi", ref rest @ ..] => {
+            let remotes = if rest == ["v3"] { server.aggregator.all().await } else { vec![] };
+            return openapi::respond(server, rest, &remotes, &query, headers);
+        }
         [root @ ("healthz" | "livez" | "readyz"), ref rest @ ..] => {
             let check = if rest.is_empty() { None } else { Some(rest.join("/")) };
             let response = server.health.respond(root, check.as_deref(), &query);
@@ -53,7 +57,7 @@ pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
     };
     // Another server may have it.
     if document.is_none()
-        && let ["apis", group, version] = segments[..]
+        && let ["apis", group, version] | ["openapi", "v3", "apis", group, version] = segments[..]
         && let Some(remote) = server.aggregator.remote(group, version).await
     {
         let user = request.extensions.get::<Arc<UserInfo>>().cloned();
@@ -67,6 +71,15 @@ pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
         (Some(_), Err(status)) => status_response(status, wants_objects),
         (None, _) => not_found(wants_objects),
     }
+}
+
+async fn is_remote(server: &Endpoints, group: &str, version: &str) -> bool {
+    let is_local = server
+        .scheme
+        .all()
+        .iter()
+        .any(|kind| (&*kind.group_version.group, &*kind.group_version.version) == (group, version));
+    !is_local && server.aggregator.remote(group, version).await.is_some()
 }
 
 fn not_found(wants_objects: bool) -> ApiResponse {

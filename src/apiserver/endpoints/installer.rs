@@ -16,7 +16,7 @@ use super::request_scope::Scope;
 use super::response::{Answer, respond};
 use super::{
     Endpoints, binding, connect, create, delete, deletecollection, eviction, get, index, list, log, patch,
-    review, token, update, watch,
+    review, rollback, token, update, watch,
 };
 use crate::apimachinery::gvk::GroupVersion;
 use crate::apimachinery::status::{Status, StatusDetails};
@@ -108,6 +108,7 @@ async fn handle(scope: &mut Scope, input: Input, method: Method) -> Result<Answe
         (Some(Subresource::Binding), _) => binding::bind(scope, input).await,
         (None, "create") if binding::is_binding(&scope.kind) => binding::bind(scope, input).await,
         (Some(Subresource::Eviction), _) => eviction::evict(scope, input).await,
+        (Some(Subresource::Rollback), _) => rollback::roll_back(scope, input).await,
         (_, "get") => get::get(scope).await,
         (_, "list") => list::list(scope).await,
         (_, "watch") => watch::watch(scope).await,

@@ -35,6 +35,7 @@ mod binding;
 mod connect;
 mod eviction;
 pub mod log;
+mod rollback;
 mod token;
 
 mod aggregated_discovery;

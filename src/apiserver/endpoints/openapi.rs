@@ -18,6 +18,7 @@ use crate::apimachinery::openapi::{self, ServedResource, ServedSubresource};
 use crate::apimachinery::schema::Schemas;
 use crate::apimachinery::wire::{ApiResponse, text_response};
 use crate::apis::kind::{Kind, Subresource};
+use crate::apiserver::aggregator::Remote;
 
 const JSON: &str = "application/json";
 /// gnostic's protobuf, as clients ask for it of old and of late, and as it is answered.
@@ -42,17 +43,19 @@ struct Documents {
     v3: BTreeMap<String, (String, OnceLock<Bytes>)>,
 }
 
-/// Answers at `/openapi/...`; `segments` are what stands behind it.
+/// Answers at `/openapi/...`; `segments` are what stands behind it. The documents of remote groups are in the
+/// index, and are those servers' to give.
 pub(super) fn respond(
     server: &Endpoints,
     segments: &[&str],
+    remotes: &[Arc<Remote>],
     query: &Query,
     headers: &HeaderMap,
 ) -> ApiResponse {
     let documents = server.openapi.current(server);
     match segments {
         ["v2"] => respond_v2(&documents, headers),
-        ["v3"] => respond_index(&documents, headers),
+        ["v3"] => respond_index(&documents, headers, remotes),
         ["v3", path @ ..] => respond_v3(server, &documents, &path.join("/"), query, headers),
         _ => text_response(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
@@ -68,9 +71,15 @@ fn respond_v2(documents: &Documents, headers: &HeaderMap) -> ApiResponse {
     }
 }
 
-fn respond_index(documents: &Documents, headers: &HeaderMap) -> ApiResponse {
-    let hashes = documents.v3.iter().map(|(path, (hash, _))| (path.as_str(), hash.as_str()));
-    let index = openapi::v3_index(hashes).to_string();
+fn respond_index(documents: &Documents, headers: &HeaderMap, remotes: &[Arc<Remote>]) -> ApiResponse {
+    let of_remote = |remote: &Arc<Remote>| {
+        let resources = remote.resources()?.to_string();
+        Some((openapi::v3_path(&remote.group, &remote.version), openapi::hash(resources.as_bytes())))
+    };
+    let remotes: Vec<(String, String)> = remotes.iter().filter_map(of_remote).collect();
+    let own = documents.v3.iter().map(|(path, (hash, _))| (path.as_str(), hash.as_str()));
+    let all = own.chain(remotes.iter().map(|(path, hash)| (path.as_str(), hash.as_str())));
+    let index = openapi::v3_index(all).to_string();
     let hash = openapi::hash(index.as_bytes());
     write(headers, JSON, index.into(), &hash)
 }
@@ -214,6 +223,7 @@ fn served_below(kind: &Kind, subresource: Subresource) -> ServedSubresource {
         Subresource::Token => "io.k8s.api.authentication.v1.TokenRequest".into(),
         Subresource::Log | Subresource::Exec | Subresource::Attach => String::new(),
         Subresource::PortForward | Subresource::Proxy => String::new(),
+        Subresource::Rollback => format!("{}Rollback", kind.definition),
         _ => kind.definition.to_string(),
     };
     let verbs = subresource.verbs().iter().map(ToString::to_string).collect();

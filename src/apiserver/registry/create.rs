@@ -69,6 +69,7 @@ impl Registry {
         let allocation = self.allocate_on_create(&stored, &mut new, ctx.dry_run).await?;
         stored.strategy.claim(&mut new, &ctx.user);
         prepare::for_create(&stored, &mut new);
+        self.note_dangling(&stored, &mut new).await;
         validate(ctx, &stored, kind, &new)?;
         self.admit(kind, validating, Some(&new), None).await?;
         if ctx.dry_run {
@@ -116,6 +117,10 @@ fn validate(ctx: &RequestContext, stored: &Kind, kind: &Kind, new: &Value) -> Re
     let mut errors = validation::object_meta(new, stored.namespaced, &|name| strategy.validate_name(name));
     validation::standard_finalizers(new, stored, &mut errors);
     errors.extend(strategy.validate(new));
+    if kind.stored.is_some() {
+        // A version may be stricter than the one that is stored; it sees the stored form.
+        errors.extend(kind.strategy.validate(new));
+    }
     if !errors.is_empty() {
         return Err(Status::invalid(&kind.gvk(), text(new, "name"), &errors));
     }

@@ -21,6 +21,7 @@ mod validation;
 mod bootstrap;
 mod conversion;
 mod derived;
+mod flow_schema;
 
 mod binding;
 mod eviction;

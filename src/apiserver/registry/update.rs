@@ -113,6 +113,9 @@ impl Registry {
         let allocation =
             self.allocate_on_update(stored, update.part, &mut new, &old, update.ctx.dry_run).await?;
         prepare::for_update(stored, update.part, &mut new, &old, self.0.clock.now());
+        if update.part == Part::Main {
+            self.note_dangling(stored, &mut new).await;
+        }
         validate(update, stored, &new, &old)?;
         self.admit(kind, update.validating, Some(&new), Some(&old)).await?;
         if is_finalized(stored, &new, &old) {
@@ -203,6 +206,9 @@ fn validate(update: &Update<'_>, stored: &Kind, new: &Value, old: &Value) -> Res
         Part::EphemeralContainers => strategy.validate_part_update("ephemeralcontainers", new, old),
         Part::Resize => strategy.validate_part_update("resize", new, old),
     });
+    if update.kind.stored.is_some() && update.part == Part::Main {
+        errors.extend(update.kind.strategy.validate_update(new, old));
+    }
     if !errors.is_empty() {
         return Err(Status::invalid(&update.kind.gvk(), text(new, "name"), &errors));
     }

@@ -7,6 +7,7 @@
 
 mod math;
 mod revision;
+mod rollback;
 mod sets;
 
 mod new_set;
@@ -121,6 +122,10 @@ impl Controller for DeploymentController {
         // Before anything else, so that a rollout that was paused for long is not taken for one that is
         // stuck.
         progress::check_paused_conditions(ctx, &mut work).await?;
+        if let Some(revision) = rollback::wanted(&work) {
+            rollback::roll_back(ctx, &work, &sets, revision).await?;
+            return Ok(Action::Done);
+        }
         if work.view.spec.paused || scale::is_scaling_event(&work, &sets) {
             return self.sync(ctx, work, sets).await;
         }

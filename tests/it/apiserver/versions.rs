@@ -50,6 +50,14 @@ async fn a_deployment_can_be_read_and_written_through_each_version() {
     let today = server.get(&format!("{DEPLOYMENTS}/old")).await;
     assert_eq!(today["metadata"]["annotations"]["deprecated.deployment.rollback.to"], "2");
     assert!(today["spec"].get("rollbackTo").is_none());
+    let wish = json!({"name": "old", "rollbackTo": {"revision": 1}});
+    let answer = server.call(&format!("POST {path}/rollback"), &wish).await;
+    assert_eq!(
+        answer.json()["message"],
+        "rollback request for deployment \"old\" succeeded",
+        "{}",
+        answer.text
+    );
 }
 
 #[tokio::test]

@@ -160,3 +160,18 @@ async fn history_is_kept_to_its_limit() {
     };
     fixture.eventually("one old set is kept", cleaned).await;
 }
+
+#[tokio::test]
+async fn a_deployment_rolls_back_when_it_says_so_itself() {
+    let fixture = Fixture::start().await;
+    fixture.create(&DEPLOYMENTS, NAMESPACE, deployment("web", 1, "nginx:1", json!({}))).await;
+    fixture.rolled_out("web").await;
+    fixture.patch(&DEPLOYMENTS, "web", image("nginx:2")).await;
+    fixture.rolled_out("web").await;
+    let wish = json!({"metadata": {"annotations": {"deprecated.deployment.rollback.to": "0"}}});
+    fixture.patch(&DEPLOYMENTS, "web", wish).await;
+    fixture.told("DeploymentRollback", "Rolled back deployment \"web\" to revision 1").await;
+    let back = fixture.rolled_out("web").await;
+    assert_eq!(back["spec"]["template"]["spec"]["containers"][0]["image"], "nginx:1");
+    assert!(back["metadata"]["annotations"].get("deprecated.deployment.rollback.to").is_none());
+}

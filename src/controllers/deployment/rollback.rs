@@ -1,0 +1,67 @@
+//! Rollbacks that are asked for in the deployment itself: `spec.rollbackTo` of the versions of old, which is
+//! an annotation today (`pkg/controller/deployment/rollback.go`).
+
+use serde_json::{Map, Value};
+
+use super::sets::{POD_TEMPLATE_HASH, Set, Sets, Work, is_same_template};
+use crate::apimachinery::status::Status;
+use crate::apis::apps::deployment::DEPLOYMENTS;
+use crate::controllers::controller::Reconcile;
+
+/// In which the wish is kept: a revision, or 0 for the one before.
+const ROLLBACK: &str = "deprecated.deployment.rollback.to";
+const NOT_FOUND: &str = "DeploymentRollbackRevisionNotFound";
+
+/// The revision that is wished for, if one is.
+pub fn wanted(work: &Work) -> Option<i64> {
+    work.view.metadata.annotations.get(ROLLBACK)?.parse().ok()
+}
+
+/// Puts the template of a former revision in the place of the present one, and takes the wish away; what
+/// follows is an ordinary rollout.
+pub async fn roll_back(ctx: &Reconcile, work: &Work, sets: &Sets, wanted: i64) -> Result<(), Status> {
+    let name = &work.object.metadata.name;
+    let revision = if wanted == 0 { last_revision(sets) } else { wanted };
+    if revision == 0 {
+        work.event(ctx, "Warning", NOT_FOUND, "Unable to find last revision.");
+        return write(ctx, work, None).await;
+    }
+    let Some(set) = sets.all().find(|set| set.revision() == revision) else {
+        work.event(ctx, "Warning", NOT_FOUND, "Unable to find the revision to rollback to.");
+        return write(ctx, work, None).await;
+    };
+    if is_same_template(&set.view.spec.template, &work.view.spec.template) {
+        let why = format!("The rollback revision contains the same template as current deployment {name:?}");
+        work.event(ctx, "Warning", "DeploymentRollbackTemplateUnchanged", &why);
+        return write(ctx, work, None).await;
+    }
+    let done = format!("Rolled back deployment {name:?} to revision {revision}");
+    work.event(ctx, "Normal", "DeploymentRollback", &done);
+    write(ctx, work, Some(set)).await
+}
+
+/// The one before the newest; 0 when there is none.
+fn last_revision(sets: &Sets) -> i64 {
+    let mut revisions: Vec<i64> = sets.all().map(Set::revision).collect();
+    revisions.sort_unstable();
+    revisions.iter().rev().nth(1).copied().unwrap_or(0)
+}
+
+async fn write(ctx: &Reconcile, work: &Work, set: Option<&Set>) -> Result<(), Status> {
+    let mut tree = work.object.to_value();
+    if let Some(annotations) = tree["metadata"]["annotations"].as_object_mut() {
+        annotations.remove(ROLLBACK);
+    }
+    if let Some(set) = set {
+        let mut template = Value::clone(&set.view.spec.template);
+        if let Some(labels) = template["metadata"]["labels"].as_object_mut() {
+            labels.remove(POD_TEMPLATE_HASH);
+        }
+        if template["metadata"]["labels"].as_object().is_some_and(Map::is_empty) {
+            template["metadata"]["labels"].take();
+        }
+        tree["spec"]["template"] = template;
+    }
+    let metadata = &work.object.metadata;
+    ctx.client.update(&DEPLOYMENTS, &metadata.namespace, &metadata.name, tree).await.map(drop)
+}
