@@ -28,6 +28,7 @@ use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiService, InProcessUser};
 use crate::apis::scheme::Scheme;
 use crate::apiserver::authentication::{self, Authentication};
+use crate::apiserver::authorization::config::Mode;
 use crate::apiserver::config::{ApiserverConfig, ConfigError};
 use crate::apiserver::handler_chain::Apiserver;
 use crate::apiserver::registry::Registry;
@@ -98,7 +99,7 @@ impl Cluster {
         let Config { clock, entropy, .. } = &config;
         let flow = if config.flow { Flow::new(clock.clone()) } else { Flow::off() };
         let kv = Kv::open(store_options(&config), clock.clone())?;
-        let authority = authority(&config)?;
+        let authority = Arc::new(authority(&config)?);
         let scheme = Arc::new(Scheme::of(&config.runtime_config.served()));
         let store = Store::new(kv.clone(), clock.clone())
             .recording(flow.clone())
@@ -119,7 +120,7 @@ impl Cluster {
         let parts = Parts {
             service: service.clone(),
             scheme: scheme.clone(),
-            authority_pem: authority.certificate_pem().to_owned(),
+            authority: authority.clone(),
             token_issuer,
             clock: clock.clone(),
             entropy: entropy.clone(),
@@ -308,7 +309,13 @@ fn authentication(
         authority_pem: authority.certificate_pem(),
         signing_key_pem: &signing_key_pem,
     };
-    Ok(Authentication::new(&config.authentication, &parts)?)
+    let mut flags = config.authentication.clone();
+    // Upstream's ApplyAuthorization: nobody in particular may not do everything.
+    if flags.anonymous && config.authorization.modes.contains(&Mode::AlwaysAllow) {
+        tracing::warn!("AnonymousAuth is not allowed with the AlwaysAllow authorizer: it is off");
+        flags.anonymous = false;
+    }
+    Ok(Authentication::new(&flags, &parts)?)
 }
 
 fn pki_folder(data_dir: &Path) -> PathBuf {

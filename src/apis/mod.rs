@@ -61,6 +61,7 @@ pub fn all() -> Vec<&'static Builtin> {
         coordination::KINDS,
         node::KINDS,
         scheduling::KINDS,
+        authentication::KINDS,
         authorization::KINDS,
         rbac::KINDS,
         storage::KINDS,

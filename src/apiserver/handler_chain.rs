@@ -55,6 +55,7 @@ impl Apiserver {
         let audit = config.audit.start(&registry, &clock, &entropy).map(Arc::new);
         let in_flight = Arc::new(InFlight::new(MAX_REQUESTS, MAX_MUTATING_REQUESTS));
         let metrics = Arc::new(Metrics::new(clock.clone()));
+        let reviews = config.authentication.reviews(&clock);
         let endpoints = Arc::new(Endpoints {
             aggregator: Aggregator::new(
                 &registry,
@@ -65,7 +66,7 @@ impl Apiserver {
             admission,
             scheme,
             registry,
-            reviews: authorization::reviews::all(&authorizer),
+            reviews: reviews.into_iter().chain(authorization::reviews::all(&authorizer)).collect(),
             schemas: config.schemas,
             clock: clock.clone(),
             entropy: entropy.clone(),

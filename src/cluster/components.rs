@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::kubelet_lookup::Kubelets;
-use super::signers::SecretTokens;
+use super::signers::{ClusterAuthority, SecretTokens};
 use super::{Config, StartError, stages};
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::ApiService;
@@ -18,6 +18,7 @@ use crate::entropy::Entropy;
 use crate::flow::Flow;
 use crate::kubelet::kubelet::Kubelet;
 use crate::kubelet::node_config::NodeConfig;
+use crate::pki::Authority;
 use crate::scheduler::scheduler::Scheduler;
 
 /// The components that a cluster has once; the kubelets are `kubelet/node-1` and on.
@@ -35,7 +36,7 @@ pub struct UnknownComponent(pub String);
 pub(super) struct Parts {
     pub(super) service: ApiService,
     pub(super) scheme: Arc<Scheme>,
-    pub(super) authority_pem: String,
+    pub(super) authority: Arc<Authority>,
     pub(super) token_issuer: Option<Arc<TokenIssuer>>,
     pub(super) clock: Clock,
     pub(super) entropy: Entropy,
@@ -120,7 +121,10 @@ impl Running {
     fn start_controllers(&self) -> ComponentContext {
         let user = UserInfo::authenticated("system:kube-controller-manager", &[]);
         let context = self.context(CONTROLLER_MANAGER, (CONTROLLER_MANAGER, ""), user);
-        let mut config = controllers::Config::new(self.parts.scheme.clone(), &self.parts.authority_pem);
+        let Parts { scheme, authority, clock, entropy, .. } = &self.parts;
+        let mut config = controllers::Config::new(scheme.clone(), authority.certificate_pem());
+        let (authority, clock, entropy) = (authority.clone(), clock.clone(), entropy.clone());
+        config.authority = Some(Arc::new(ClusterAuthority { authority, clock, entropy }));
         let issuer = self.parts.token_issuer.clone();
         config.tokens = issuer.map(|issuer| Arc::new(SecretTokens(issuer)) as Arc<dyn TokenGenerator>);
         controllers::spawn_all(&context, &config);

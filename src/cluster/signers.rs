@@ -1,9 +1,32 @@
 //! What the controllers sign with. They know neither keys nor the apiserver: they are handed these.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::apiserver::authentication::service_account::issuer::{Reference, TokenIssuer};
-use crate::controllers::TokenGenerator;
+use crate::clock::Clock;
+use crate::controllers::{CertificateAuthority, TokenGenerator};
+use crate::entropy::Entropy;
+use crate::pki::Authority;
+
+/// Signs certificates with the cluster's authority (`--cluster-signing-cert-file`).
+pub struct ClusterAuthority {
+    /// The authority.
+    pub authority: Arc<Authority>,
+    /// From when certificates are valid.
+    pub clock: Clock,
+    /// Draws serial numbers.
+    pub entropy: Entropy,
+}
+
+impl CertificateAuthority for ClusterAuthority {
+    fn sign(&self, request: &[u8], usages: &[&str], lifetime: Duration) -> Result<String, String> {
+        let digits = u128::from_str_radix(&self.entropy.hex(32), 16).unwrap_or_default();
+        let serial = digits.to_be_bytes();
+        let signed = self.authority.sign_request(request, usages, lifetime, self.clock.now(), serial);
+        signed.map_err(|error| error.to_string())
+    }
+}
 
 /// Makes tokens for Secrets (`--service-account-private-key-file`).
 pub struct SecretTokens(pub Arc<TokenIssuer>);

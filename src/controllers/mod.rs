@@ -21,6 +21,8 @@ mod pod_template_hash;
 mod deployment;
 mod replica_set;
 
+mod certificates;
+
 mod disruption;
 
 mod endpoint_slice;
@@ -49,6 +51,7 @@ mod taint_eviction;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use certificates::signer::CertificateAuthority;
 use controller::spawn;
 pub use service_account_tokens::TokenGenerator;
 
@@ -65,6 +68,10 @@ pub struct Config {
     pub root_ca: String,
     /// What makes tokens for Secrets (`--service-account-private-key-file`); without, none are made.
     pub tokens: Option<Arc<dyn TokenGenerator>>,
+    /// What signs certificates (`--cluster-signing-cert-file`); without, none are signed.
+    pub authority: Option<Arc<dyn CertificateAuthority>>,
+    /// The longest life of a certificate (`--cluster-signing-duration`).
+    pub signing_duration: Duration,
     /// How long a node may be silent (`--node-monitor-grace-period`).
     pub node_monitor_grace_period: Duration,
     /// So many ended pods are kept before the oldest go (`--terminated-pod-gc-threshold`).
@@ -78,6 +85,8 @@ impl Config {
             scheme,
             root_ca: root_ca.into(),
             tokens: None,
+            authority: None,
+            signing_duration: certificates::signer::DEFAULT_SIGNING_DURATION,
             node_monitor_grace_period: Duration::from_secs(50),
             terminated_pod_threshold: 12_500,
         }
@@ -92,6 +101,12 @@ pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
         spawn(ctx, controller);
     }
     spawn(ctx, root_ca_publisher::RootCaPublisher::new(ctx, &config.root_ca));
+    if let Some(authority) = &config.authority {
+        let (authority, longest) = (authority.clone(), config.signing_duration);
+        spawn(ctx, certificates::signer::CsrSigningController::new(ctx, authority, longest));
+    }
+    spawn(ctx, certificates::approver::CsrApprovingController::new(ctx));
+    spawn(ctx, certificates::cleaner::CsrCleanerController::new(ctx));
     spawn(ctx, deployment::DeploymentController::new(ctx));
     spawn(ctx, replica_set::ReplicaSetController::new(ctx));
     spawn(ctx, replica_set::ReplicationManager::new(ctx));

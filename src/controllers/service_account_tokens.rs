@@ -76,6 +76,7 @@ impl TokensController {
 impl Controller for TokensController {
     const NAME: &'static str = "serviceaccount-token";
     const EVENT_SOURCE: &'static str = "serviceaccount-token-controller";
+    // None: it is what makes accounts able to ask, so it asks in the controller manager's own name.
     const SERVICE_ACCOUNT: &'static str = "";
 
     fn watches(&self) -> Watches {

@@ -55,7 +55,13 @@ fn write_line(out: &mut String, step: &TraceStep, component: &str) {
 
 /// Whether it says why: then nothing of it is cut off.
 fn is_reason(step: &Step) -> bool {
-    matches!(step, Step::Authorized { .. } | Step::Admitted { .. } | Step::Refused { .. })
+    matches!(
+        step,
+        Step::NotAuthenticated { .. }
+            | Step::Authorized { .. }
+            | Step::Admitted { .. }
+            | Step::Refused { .. }
+    )
 }
 
 /// Lines of at most `width` characters, broken between words; all but the first are two shorter.
@@ -116,7 +122,10 @@ fn describe(step: &Step) -> String {
             format!("authenticated as {user}")
         }
         Authenticated { user, by, .. } => format!("authenticated as {user} by {by}"),
-        NotAuthenticated { .. } => "not authenticated".into(),
+        NotAuthenticated { said } => {
+            let said: Vec<String> = said.iter().map(|(who, words)| format!("{who}: {words}")).collect();
+            format!("not authenticated ({})", said.join("; "))
+        }
         Authorized { by, .. } if by.is_empty() => "authorized".into(),
         Authorized { by, reason } if reason.is_empty() => format!("authorized by {by}"),
         // It names the authorizer itself.

@@ -12,4 +12,4 @@ pub const KINDS: &[&Builtin] = &[
     &review::SUBJECT_ACCESS_REVIEWS,
 ];
 
-pub use review::{validate_attributes, validate_subject};
+pub use review::{SUBJECT_ACCESS_REVIEWS, validate_attributes, validate_subject};

@@ -1,11 +1,9 @@
 //! CertificateSigningRequest: who wants which certificate, and what became of it.
 
+use std::cmp::Ordering;
 use std::sync::LazyLock;
 
-use x509_parser::certification_request::X509CertificationRequest;
-use x509_parser::pem::parse_x509_pem;
-use x509_parser::prelude::FromDer;
-
+use super::request::CertificateRequest;
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names::{dns1123_subdomain, qualified_name};
 use crate::apimachinery::object::Object;
@@ -17,8 +15,6 @@ use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
 use crate::apis::validation::{Field, equal};
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
 
 /// `certificatesigningrequests`
@@ -40,7 +36,11 @@ pub static CERTIFICATE_SIGNING_REQUESTS: Builtin = LazyLock::new(|| {
         prepare_for_update: |new, old| set(new, "spec", at(old, "spec").clone()),
         validate_name: |_| vec![],
         validate_create: |request, errors| validate(&Field::of(request, "spec"), errors),
-        validate_status_update,
+        validate_status_update: |new, old, errors| {
+            validate_conditions(new, old, errors);
+            validate_approval_unchanged(new, old, errors);
+        },
+        validate_part_update: |_, new, old, errors| validate_conditions(new, old, errors),
         allow_unconditional_update: false,
         ..RULES
     })
@@ -135,7 +135,7 @@ fn claim(request: &mut Value, user: &UserInfo) {
 
 fn validate(spec: &Field, errors: &mut FieldErrors) {
     let request = spec.child("request");
-    if let Err(why) = parse(request.text()) {
+    if let Err(why) = CertificateRequest::parse(request.text()) {
         request.invalid(why, errors);
     }
     let usages = spec.each("usages");
@@ -155,19 +155,6 @@ fn validate(spec: &Field, errors: &mut FieldErrors) {
     if expiration.is_set() && expiration.number() < 600 {
         expiration.invalid("may not specify a duration less than 600 seconds (10 minutes)", errors);
     }
-}
-
-/// `ParseCSR`: base64 of PEM of a request.
-fn parse(request: &str) -> Result<(), &'static str> {
-    const NOT_PEM: &str = "PEM block type must be CERTIFICATE REQUEST";
-    let bytes = BASE64_STANDARD.decode(request).map_err(|_| NOT_PEM)?;
-    let (_, pem) = parse_x509_pem(&bytes).map_err(|_| NOT_PEM)?;
-    if pem.label != "CERTIFICATE REQUEST" {
-        return Err(NOT_PEM);
-    }
-    X509CertificationRequest::from_der(&pem.contents)
-        .map(drop)
-        .map_err(|_| "asn1: structure error: malformed certificate request")
 }
 
 /// `ValidateSignerName`
@@ -199,7 +186,28 @@ fn validate_signer(signer: &Field, errors: &mut FieldErrors) {
     }
 }
 
-fn validate_status_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+/// Who issues does not decide: approvals have a path of their own.
+fn validate_approval_unchanged(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    for decided in ["Approved", "Denied"] {
+        let (was, is) = (conditions_of(old, decided), conditions_of(new, decided));
+        let verb = match is.len().cmp(&was.len()) {
+            Ordering::Greater => "add",
+            Ordering::Equal if is != was => "modify",
+            _ => continue,
+        };
+        errors.forbidden(
+            "status.conditions",
+            format!("updates may not {verb} a condition of type {decided:?}"),
+        );
+    }
+}
+
+fn conditions_of(request: &Value, condition_type: &str) -> Vec<Value> {
+    let all = items(request, "status.conditions").iter();
+    all.filter(|condition| text(condition, "type") == condition_type).cloned().collect()
+}
+
+fn validate_conditions(new: &Value, old: &Value, errors: &mut FieldErrors) {
     let conditions = Field::of(new, "status.conditions");
     let given = conditions.items();
     let has = |wanted: &str| given.iter().any(|condition| condition.child("type").text() == wanted);
@@ -232,11 +240,7 @@ fn validate_status_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
 /// What was decided stays decided, and an issued certificate stays what it is.
 fn settled(new: &Value, old: &Value, errors: &mut FieldErrors) {
     for decided in ["Approved", "Denied", "Failed"] {
-        let of = |tree| -> Vec<Value> {
-            let all = items(tree, "status.conditions").iter();
-            all.filter(|condition| text(condition, "type") == decided).cloned().collect()
-        };
-        let (was, is) = (of(old), of(new));
+        let (was, is) = (conditions_of(old, decided), conditions_of(new, decided));
         if !was.is_empty() && is.is_empty() {
             let path = "status.conditions";
             errors.forbidden(path, format!("updates may not remove a condition of type {decided:?}"));

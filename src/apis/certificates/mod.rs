@@ -1,6 +1,7 @@
 //! The group `certificates.k8s.io/v1`.
 
 pub mod certificate_signing_request;
+pub mod request;
 
 use super::kind::Builtin;
 

@@ -25,6 +25,9 @@ mod pod_security;
 mod resource_quota;
 mod service_account;
 
+mod certificate_approval;
+mod certificate_signing;
+mod certificate_subject_restriction;
 mod default_toleration_seconds;
 mod extended_resource_toleration;
 mod initial_resources;

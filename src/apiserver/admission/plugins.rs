@@ -3,6 +3,9 @@
 
 use super::always::{AlwaysAdmit, AlwaysDeny};
 use super::always_pull_images::AlwaysPullImages;
+use super::certificate_approval::CertificateApproval;
+use super::certificate_signing::CertificateSigning;
+use super::certificate_subject_restriction::CertificateSubjectRestriction;
 use super::default_ingress_class::DefaultIngressClass;
 use super::default_storage_class::DefaultStorageClass;
 use super::default_toleration_seconds::DefaultTolerationSeconds;
@@ -109,10 +112,10 @@ pub const PLUGINS: &[Entry] = &[
     }),
     on("PersistentVolumeClaimResize", |with| Ok(Box::new(PersistentVolumeClaimResize::new(with)))),
     on("RuntimeClass", |with| Ok(Box::new(RuntimeClass::new(with)))),
-    named("CertificateApproval", true),
-    named("CertificateSigning", true),
+    on("CertificateApproval", |with| Ok(Box::new(CertificateApproval::new(with.authorizer.clone())))),
+    on("CertificateSigning", |with| Ok(Box::new(CertificateSigning::new(with.authorizer.clone())))),
     gated("ClusterTrustBundleAttest"),
-    named("CertificateSubjectRestriction", true),
+    on("CertificateSubjectRestriction", |_| Ok(Box::new(CertificateSubjectRestriction))),
     on("DefaultIngressClass", |with| Ok(Box::new(DefaultIngressClass::new(with)))),
     off("DenyServiceExternalIPs", |_| Ok(Box::new(DenyServiceExternalIps))),
     on("PodTopologyLabels", |with| Ok(Box::new(PodTopologyLabels::new(with)))),

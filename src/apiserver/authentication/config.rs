@@ -12,6 +12,7 @@ use super::bootstrap_token::BootstrapTokens;
 use super::csv_file;
 use super::oidc::{KeySet, Oidc, OidcConfig};
 use super::request_header::RequestHeader;
+use super::reviews::{SelfSubjectReview, TokenReview};
 use super::service_account::authenticator::ServiceAccountTokens;
 use super::service_account::issuer::TokenIssuer;
 use super::service_account::keys::{SigningKey, public_keys};
@@ -23,6 +24,7 @@ use super::webhook::{TokenWebhook, WebhookConfig};
 use super::x509::{ClientAuthorities, ClientCertificate};
 use crate::apimachinery::user::UserInfo;
 use crate::apiserver::registry::Registry;
+use crate::apiserver::review::Review;
 use crate::apiserver::webhook::{ClientConfig, ServiceResolver, Target, Transport, WebhookClient};
 use crate::clock::Clock;
 use crate::entropy::Entropy;
@@ -37,7 +39,7 @@ pub struct AuthenticationConfig {
     /// Whether a request without credentials is `system:anonymous` (`--anonymous-auth`).
     pub anonymous: bool,
     /// Bearer tokens and whose they are, beside those of a file; the users carry `system:authenticated`.
-    pub static_tokens: Vec<(String, Arc<UserInfo>)>,
+    pub static_tokens: TokenList,
     /// `--token-auth-file`
     pub token_auth_file: Option<PathBuf>,
     /// `--basic-auth-file`
@@ -56,6 +58,16 @@ pub struct AuthenticationConfig {
     pub webhook: Option<WebhookConfig>,
     /// Whom tokens for this server name (`--api-audiences`); the first issuer when there are none.
     pub api_audiences: Vec<String>,
+}
+
+/// Tokens and whose they are. Printed it tells how many, and none of them.
+#[derive(Clone, Default)]
+pub struct TokenList(pub Vec<(String, Arc<UserInfo>)>);
+
+impl fmt::Debug for TokenList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} tokens", self.0.len())
+    }
 }
 
 /// The flags `--requestheader-*`.
@@ -97,7 +109,7 @@ impl Default for AuthenticationConfig {
     fn default() -> AuthenticationConfig {
         AuthenticationConfig {
             anonymous: true,
-            static_tokens: vec![],
+            static_tokens: TokenList::default(),
             token_auth_file: None,
             basic_auth_file: None,
             client_ca_file: None,
@@ -229,6 +241,14 @@ impl Authentication {
     }
 }
 
+impl Authentication {
+    /// What answers TokenReviews and SelfSubjectReviews.
+    pub fn reviews(&self, clock: &Clock) -> [Box<dyn Review>; 2] {
+        let tokens = TokenReview::new(self.authenticators.clone(), self.audiences.clone());
+        [Box::new(tokens), Box::new(SelfSubjectReview(clock.clone()))]
+    }
+}
+
 impl AuthenticationConfig {
     /// All authorities, in PEM, that a client's certificate may lead to: what TLS tells clients.
     ///
@@ -306,7 +326,7 @@ fn add_remote_authenticators(
 }
 
 fn static_tokens(config: &AuthenticationConfig) -> Result<Vec<csv_file::Row>, ConfigError> {
-    let mut tokens = config.static_tokens.clone();
+    let mut tokens = config.static_tokens.0.clone();
     if let Some(path) = &config.token_auth_file {
         tokens.extend(csv_file::read(path, "token")?);
     }

@@ -9,6 +9,7 @@
 //! they are in the request's extensions, which nothing on a socket can fill, and carry no credentials.
 
 pub mod config;
+pub mod reviews;
 pub mod union;
 
 pub mod in_process;

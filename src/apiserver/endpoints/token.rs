@@ -104,13 +104,12 @@ fn validate(request: &Value) -> Result<(), Status> {
     let mut errors = FieldErrors::default();
     let path = "spec.expirationSeconds";
     let seconds = &request["spec"]["expirationSeconds"];
-    match number(request, path) {
-        ..MIN_EXPIRATION_SECONDS => {
-            errors.invalid(path, seconds, "may not specify a duration less than 10 minutes");
-        }
-        ..=MAX_EXPIRATION_SECONDS => return Ok(()),
-        _ => errors.invalid(path, seconds, "may not specify a duration larger than 2^32 seconds"),
-    }
+    let words = match number(request, path) {
+        MIN_EXPIRATION_SECONDS..=MAX_EXPIRATION_SECONDS => return Ok(()),
+        i64::MIN..MIN_EXPIRATION_SECONDS => "may not specify a duration less than 10 minutes",
+        _ => "may not specify a duration larger than 2^32 seconds",
+    };
+    errors.invalid(path, seconds, words);
     Err(Status::invalid(&TOKEN_REQUESTS.gvk(), "", &errors))
 }
 

@@ -201,7 +201,8 @@ fn validate(update: &Update<'_>, stored: &Kind, new: &Value, old: &Value) -> Res
         // Nobody has seen it yet: initializers may change what is fixed later (`isUpdatingUninitializedPod`).
         Part::Main if !old["metadata"]["initializers"].is_null() => strategy.validate(new),
         Part::Main => strategy.validate_update(new, old),
-        Part::Status | Part::Approval => strategy.validate_status_update(new, old),
+        Part::Status => strategy.validate_status_update(new, old),
+        Part::Approval => strategy.validate_part_update("approval", new, old),
         Part::Finalize => FieldErrors::default(),
         Part::EphemeralContainers => strategy.validate_part_update("ephemeralcontainers", new, old),
         Part::Resize => strategy.validate_part_update("resize", new, old),

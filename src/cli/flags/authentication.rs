@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 
 use crate::apiserver::authentication::config::{
-    AuthenticationConfig, DEFAULT_ISSUER, RequestHeaderConfig, ServiceAccountConfig,
+    AuthenticationConfig, DEFAULT_ISSUER, RequestHeaderConfig, ServiceAccountConfig, TokenList,
 };
 use crate::apiserver::authentication::oidc::OidcConfig;
 use crate::apiserver::authentication::webhook::WebhookConfig;
@@ -169,7 +169,7 @@ impl AuthenticationFlags {
     pub fn config(&self) -> AuthenticationConfig {
         AuthenticationConfig {
             anonymous: self.anonymous_auth,
-            static_tokens: vec![],
+            static_tokens: TokenList::default(),
             token_auth_file: self.token_auth_file.clone(),
             basic_auth_file: self.basic_auth_file.clone(),
             client_ca_file: self.client_ca_file.clone(),

@@ -25,6 +25,7 @@ use http_body_util::BodyExt;
 use kubarium::apimachinery::user::UserInfo;
 use kubarium::apimachinery::wire::{ApiRequest, ApiResponse, ApiService, InProcessUser};
 use kubarium::apis::scheme::Scheme;
+use kubarium::apiserver::authentication::config::TokenList;
 use kubarium::apiserver::authentication::{Authentication, AuthenticationConfig, Parts};
 use kubarium::apiserver::config::ApiserverConfig;
 use kubarium::apiserver::handler_chain::Apiserver;
@@ -83,7 +84,7 @@ impl Server {
         let registry = Registry::new(storage, scheme.clone(), clock.clone(), Entropy::seeded(2));
         let mut config = ApiserverConfig::new(scheme, registry, clock, Entropy::seeded(3));
         let token_user = Arc::new(UserInfo::authenticated("jane", &["developers"]));
-        let static_tokens = vec![("secret".into(), token_user)];
+        let static_tokens = TokenList(vec![("secret".into(), token_user)]);
         let authentication = AuthenticationConfig { static_tokens, ..AuthenticationConfig::default() };
         let signing_key_pem = kubarium::pki::generate_signing_key().unwrap();
         let parts = Parts {

@@ -2,6 +2,7 @@
 
 mod declarative;
 mod deleting;
+mod identity;
 mod imperative;
 mod looking;
 mod nodes;

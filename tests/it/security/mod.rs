@@ -3,6 +3,7 @@
 mod certificates;
 mod leaks;
 mod remote;
+mod requests;
 mod smuggling;
 mod tokens;
 mod wire;

@@ -3,10 +3,10 @@
 use super::*;
 
 /// Jane may read ConfigMaps of `default`, and impersonate whom `may` names.
-async fn with_jane(rules: Value) -> Guarded {
+pub async fn with_jane(rules: Value) -> Guarded {
     let guarded = Guarded::start(|_, flags| {
         let jane = Arc::new(UserInfo::authenticated("jane", &["dev"]));
-        flags.static_tokens = vec![("t0ken".into(), jane)];
+        flags.static_tokens.0.push(("t0ken".into(), jane));
     })
     .await;
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
@@ -34,7 +34,7 @@ async fn with_jane(rules: Value) -> Guarded {
     panic!("the authorizer never heard of jane's role");
 }
 
-const JANE: &[(&str, &str)] = &[("authorization", "Bearer t0ken")];
+pub const JANE: &[(&str, &str)] = &[("authorization", "Bearer t0ken")];
 
 #[tokio::test]
 async fn nobody_acts_as_another_without_permission() {
