@@ -7,7 +7,10 @@ pub fn running() -> Value {
     let variable =
         |at: usize| json!({"name": format!("SETTING_{at}"), "value": format!("the value of setting {at}")});
     let since = "2026-11-20T12:00:00Z";
-    let condition = |name: &str| json!({"type": name, "status": "True", "lastProbeTime": null, "lastTransitionTime": since});
+    let condition = |name: &str| {
+        json!({"type": name, "status": "True", "lastProbeTime": null,
+            "lastTransitionTime": since})
+    };
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {

@@ -1,11 +1,11 @@
 //! `Object`: one API object as it is stored, cached and sent: its bytes, and the metadata read from them
 //! once.
 //!
-//! The bytes are those that the store holds: JSON without `apiVersion` and `kind` (those belong to the version
-//! a client asked for), `metadata` first, and without `metadata.resourceVersion`, which is the store's number
-//! of the write: `{"metadata":{"name":...},"spec":...}`. Whoever sends an object writes type and revision in
-//! front by splicing, never by parsing; so store, caches and answers share one piece of memory. A tree
-//! (`serde_json::Value`) exists only while a write is being worked on; readers use views.
+//! The bytes are those that the store holds: JSON without `apiVersion` and `kind` (those belong to the
+//! version a client asked for), `metadata` first, and without `metadata.resourceVersion`, which is the
+//! store's number of the write: `{"metadata":{"name":...},"spec":...}`. Whoever sends an object writes type
+//! and revision in front by splicing, never by parsing; so store, caches and answers share one piece of
+//! memory. A tree (`serde_json::Value`) exists only while a write is being worked on; readers use views.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -157,7 +157,8 @@ impl Object {
         self.write_members(out);
     }
 
-    /// Writes the rest of the object behind an opening brace and the type: all members, and the closing brace.
+    /// Writes the rest of the object behind an opening brace and the type: all members and the closing
+    /// brace.
     pub fn write_members(&self, out: &mut BytesMut) {
         out.put_slice(&HEAD[1..]);
         let rest = &self.stored[HEAD.len()..];

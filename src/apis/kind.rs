@@ -399,8 +399,8 @@ impl Kind {
         self.subresources.contains(&subresource)
     }
 
-    /// Reads an object of this kind from its stored bytes, as the write at `revision` left it; 0: it was never
-    /// stored.
+    /// Reads an object of this kind from its stored bytes, as the write at `revision` left it; 0: it was
+    /// never stored.
     ///
     /// # Errors
     /// Bytes that are no object.

@@ -21,7 +21,8 @@ impl Default for Fresh {
 }
 
 impl Fresh {
-    /// The object of a write: what the other has left here, or what `read` makes, which is left for the other.
+    /// The object of a write: what the other has left here, or what `read` makes, which is left for the
+    /// other.
     ///
     /// # Errors
     /// That of `read`.
