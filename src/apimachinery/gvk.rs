@@ -84,3 +84,21 @@ impl fmt::Display for GroupResource {
         write!(f, "{}.{}", self.resource, self.group)
     }
 }
+
+/// The rank of a version (`version.CompareKubeAwareVersionStrings`): GA before beta before alpha, each with
+/// the higher number first; what is no such version comes last.
+pub fn kube_aware_rank(version: &str) -> (u8, u32, u32) {
+    let parse = || {
+        let rest = version.strip_prefix('v')?;
+        let (major, stage) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()));
+        let major = major.parse().ok()?;
+        match stage {
+            "" => Some((3, major, 0)),
+            stage => match stage.strip_prefix("beta") {
+                Some(minor) => Some((2, major, minor.parse().ok()?)),
+                None => Some((1, major, stage.strip_prefix("alpha")?.parse().ok()?)),
+            },
+        }
+    };
+    parse().unwrap_or_default()
+}

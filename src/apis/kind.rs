@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::apiextensions::custom_resource::CustomResource;
 use super::strategy::{DefaultStrategy, Strategy};
 use super::table::{CellsFn, CellsSource, Column, name_and_created_at};
 use crate::apimachinery::gvk::{GroupResource, GroupVersion, GroupVersionKind};
@@ -71,6 +72,8 @@ pub struct Kind {
     pub is_custom: bool,
     /// What is put together of the others when it is first asked for.
     pub texts: OnceLock<Texts>,
+    /// What only a custom kind has: its schema, its conversion.
+    pub custom: Option<Arc<CustomResource>>,
 }
 
 /// Texts that every request needs.
@@ -221,6 +224,7 @@ impl Kind {
             stored: None,
             is_custom: false,
             texts: OnceLock::new(),
+            custom: None,
         }
     }
 
@@ -356,6 +360,9 @@ impl Kind {
 
     /// The kind whose form and place in the store its objects have.
     pub fn storage_kind(&self) -> &Kind {
+        if let Some(storage) = self.custom.as_ref().and_then(|custom| custom.storage.as_deref()) {
+            return storage;
+        }
         self.stored.as_ref().map_or(self, |stored| stored.kind)
     }
 
@@ -405,6 +412,10 @@ impl Kind {
     /// # Errors
     /// Bytes that are no object.
     pub fn object(&self, stored: Bytes, revision: u64) -> Result<Object, Malformed> {
+        let stored = match &self.custom {
+            Some(custom) => custom.defaulted(stored)?,
+            None => stored,
+        };
         read_object(&self.selectable, stored, revision)
     }
 

@@ -22,6 +22,7 @@ pub mod validation;
 pub mod views;
 
 pub mod admissionregistration;
+pub mod apiextensions;
 pub mod apiregistration;
 pub mod apps;
 pub mod authentication;
@@ -70,6 +71,7 @@ pub fn all() -> Vec<&'static Builtin> {
         admissionregistration::KINDS,
         apiregistration::KINDS,
         resource::KINDS,
+        apiextensions::KINDS,
     ]
     .concat()
 }

@@ -65,7 +65,20 @@ impl Scheme {
 
     /// One kind for each place in the store: what garbage collection and namespace deletion walk.
     pub fn storage_kinds(&self) -> Vec<Arc<Kind>> {
-        self.all().into_iter().filter(|kind| kind.stored.is_none() && kind.derived.is_none()).collect()
+        let all = self.all();
+        let is_first = |at: usize, kind: &Kind| {
+            let same = |other: &Kind| other.group_resource() == kind.group_resource();
+            let stored = all.iter().find(|other| same(other) && std::ptr::eq(&***other, kind.storage_kind()));
+            match stored {
+                Some(stored) => std::ptr::eq(&**stored, kind),
+                // The storage version of a custom kind need not be served.
+                None => !all[..at].iter().any(|other| same(other)),
+            }
+        };
+        let is_kept = |(at, kind): &(usize, &Arc<Kind>)| {
+            kind.stored.is_none() && kind.derived.is_none() && (!kind.is_custom || is_first(*at, kind))
+        };
+        all.iter().enumerate().filter(is_kept).map(|(_, kind)| kind.clone()).collect()
     }
 
     /// Adds or replaces a kind.

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names;
+use crate::apimachinery::time::Time;
 use crate::apimachinery::user::UserInfo;
 
 /// What becomes of an object's dependents when a delete does not say.
@@ -86,6 +87,10 @@ pub trait Strategy: Send + Sync {
     fn grace_period_seconds(&self, _object: &Value, _requested: Option<i64>) -> Option<i64> {
         None
     }
+
+    /// Changes the object when its deletion is first asked for: finalizers that hold it, conditions that
+    /// say so.
+    fn begin_deletion(&self, _object: &mut Value, _now: Time) {}
 
     /// What becomes of dependents by default.
     fn default_garbage_collection(&self) -> GarbageCollectionPolicy {

@@ -12,6 +12,7 @@ use super::authorization::rbac::Rbac;
 use super::authorization::{self, Authorizers};
 use super::authorizer::Authorizer;
 use super::config::{ApiserverConfig, ConfigError};
+use super::crd_handler::CrdHandler;
 use super::endpoints::healthz::Check;
 use super::endpoints::{Endpoints, installer};
 use super::filters::Next;
@@ -28,9 +29,10 @@ use super::filters::timeout::limit_time;
 use super::flow_record::{record_authenticated, record_authorized, record_request};
 use super::metrics::Metrics;
 use super::webhook::ServiceResolver;
-use crate::apimachinery::feature_gates::INITIALIZERS;
+use crate::apimachinery::feature_gates::{FeatureGates, INITIALIZERS};
 use crate::apimachinery::wire::{ApiRequest, ApiService};
 use crate::apis::historical::INITIALIZER_CONFIGURATIONS;
+use crate::apis::scheme::Scheme;
 
 /// The apiserver of one cluster.
 pub struct Apiserver;
@@ -45,15 +47,11 @@ impl Apiserver {
     pub fn new(config: ApiserverConfig) -> Result<ApiService, ConfigError> {
         let rbac = Rbac::start(&config.registry, &config.scheme, &config.clock);
         let authorizer = authorizer(&config, &rbac)?;
-        let initializers = config.feature_gates.enabled(INITIALIZERS);
-        if initializers {
-            config.scheme.register(Arc::clone(&INITIALIZER_CONFIGURATIONS));
-        }
+        let initializers = serve_initializers(&config.feature_gates, &config.scheme);
         let admission = admission(&config, &authorizer, &rbac)?;
         let ApiserverConfig { scheme, registry, clock, entropy, .. } = config;
         let authenticators = config.authentication.authenticators.clone();
         let audit = config.audit.start(&registry, &clock, &entropy).map(Arc::new);
-        let in_flight = Arc::new(InFlight::new(MAX_REQUESTS, MAX_MUTATING_REQUESTS));
         let metrics = Arc::new(Metrics::new(clock.clone()));
         let reviews = config.authentication.reviews(&clock);
         let endpoints = Arc::new(Endpoints {
@@ -63,6 +61,7 @@ impl Apiserver {
                 ServiceResolver::new(&registry, &entropy),
                 &clock,
             ),
+            crds: CrdHandler::start(&registry, &scheme, &clock, &entropy),
             admission,
             scheme,
             registry,
@@ -102,7 +101,7 @@ impl Apiserver {
             // other.
             .layer(with(authorizer.clone(), impersonate))
             // Before authorization, which costs something; behind authentication, because some are exempt.
-            .layer(with(in_flight, limit_in_flight))
+            .layer(with(Arc::new(InFlight::new(MAX_REQUESTS, MAX_MUTATING_REQUESTS)), limit_in_flight))
             // Last: everything below may rely on the request being allowed.
             .layer(with(authorizer, authorize))
             .layer(with(config.flow.clone(), record_authorized))
@@ -112,6 +111,15 @@ impl Apiserver {
             }));
         Ok(ApiService::new(Next::from(chain)))
     }
+}
+
+/// The kind of the initializers is there only with their feature; says whether it is.
+fn serve_initializers(gates: &FeatureGates, scheme: &Scheme) -> bool {
+    let enabled = gates.enabled(INITIALIZERS);
+    if enabled {
+        scheme.register(Arc::clone(&INITIALIZER_CONFIGURATIONS));
+    }
+    enabled
 }
 
 /// All authorizers behind one face: filters, admission and reviews ask it.

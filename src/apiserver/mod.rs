@@ -26,6 +26,8 @@ pub mod filters;
 
 pub mod endpoints;
 
+pub mod crd_handler;
+
 pub mod admission;
 pub mod aggregator;
 pub mod registry;

@@ -9,6 +9,7 @@ mod apiserver;
 mod authorization;
 mod cases;
 mod controllers;
+mod custom_resources;
 mod nodes;
 
 mod cli;

@@ -100,6 +100,8 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::request",
             "apiserver::review",
             "apiserver::audit",
+            // A request for a kind that is not known waits for the definitions of a restarted server.
+            "apiserver::crd_handler",
             "apiserver::metrics",
             // Aggregation proxies through the one client to the outside.
             "apiserver::webhook",
@@ -108,6 +110,19 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "entropy",
             // `flowz` alone, which the list below says.
             "flow",
+        ],
+    ),
+    (
+        "apiserver::crd_handler",
+        // Entropy draws the uids of conversion reviews, which go to webhooks.
+        &[
+            "apimachinery",
+            "apis",
+            "apiserver::registry",
+            "apiserver::request",
+            "apiserver::webhook",
+            "clock",
+            "entropy",
         ],
     ),
     ("apiserver", &["apimachinery", "apis", "clock", "entropy", "flow", "pki"]),

@@ -1,4 +1,5 @@
-//! The variable `authorizer`: expressions ask what the user may do (`k8s.io/apiserver/pkg/cel/library/authz.go`).
+//! The variable `authorizer`: expressions ask what the user may do
+//! (`k8s.io/apiserver/pkg/cel/library/authz.go`).
 
 use std::sync::Arc;
 
@@ -9,12 +10,6 @@ use super::value::{HostValue, Value};
 
 /// What one check costs: a rule may make a few, not hundreds.
 const CHECK_COST: u64 = 350_000;
-
-/// Who decides.
-pub trait Authorize: Send + Sync {
-    /// Decides about one action.
-    fn authorize(&self, check: &Check) -> Verdict;
-}
 
 /// What is asked. A path or a resource; texts that were not given are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,6 +75,12 @@ const DECISION: &str = "kubernetes.authorization.Decision";
 
 fn host(name: &'static str, by: Arc<dyn Authorize>, check: Check) -> Value {
     Value::Host(Arc::new(Asking { name, by, check }))
+}
+
+/// Who decides.
+pub trait Authorize: Send + Sync {
+    /// Decides about one action.
+    fn authorize(&self, check: &Check) -> Verdict;
 }
 
 /// A check that is being put together.

@@ -1,4 +1,5 @@
-//! Which functions there are, and for which types: the table `declarations.txt`, read when it is first needed.
+//! Which functions there are, and for which types: the table `declarations.txt`, read when it is first
+//! needed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};

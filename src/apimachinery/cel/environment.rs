@@ -7,6 +7,7 @@ use super::ast::Expr;
 use super::checker;
 use super::cost::Budget;
 use super::error::{CompileError, EvaluationError};
+use super::estimate::{Estimator, Size};
 use super::evaluate::Evaluator;
 use super::functions::Patterns;
 use super::parser::parse;
@@ -71,6 +72,12 @@ impl Program {
     /// The type of its value.
     pub fn result_type(&self) -> &Type {
         &self.result
+    }
+
+    /// What it costs at most, when the variables are of these sizes.
+    pub fn estimate(&self, variables: &[(&str, Size)]) -> u64 {
+        let scopes = variables.iter().map(|(name, size)| ((*name).to_owned(), size.clone())).collect();
+        Estimator { scopes }.estimate(&self.expr).0
     }
 
     /// Whether it asks for a variable.

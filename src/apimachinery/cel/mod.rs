@@ -29,6 +29,8 @@ mod operators;
 mod time_functions;
 
 mod cost;
+mod estimate;
+
 mod environment;
 mod error;
 
@@ -41,5 +43,6 @@ mod tests;
 pub use cost::Budget;
 pub use environment::{Activation, Environment, Program};
 pub use error::{CompileError, EvaluationError, Issue};
+pub use estimate::Size;
 pub use types::{ObjectType, Type};
 pub use value::{HostValue, Key, List, ListKind, Map, Value};

@@ -18,12 +18,13 @@ pub(super) fn collect<'a>(
     resources: impl Iterator<Item = &'a ServedResource>,
     served: &[ServedResource],
     schemas: &Schemas,
+    is_v3: bool,
 ) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     let mut wanted: Vec<String> =
         [STATUS, DELETE_OPTIONS, PATCH_BODY, API_RESOURCE_LIST, WATCH_EVENT].map(str::to_owned).into();
     for resource in resources {
-        if let Some(schema) = &resource.schema {
+        if let Some(schema) = if is_v3 { &resource.schema_v3 } else { &resource.schema } {
             custom(resource, schema, &mut found);
         }
         wanted.push(resource.definition.clone());
@@ -67,8 +68,11 @@ fn custom(resource: &ServedResource, schema: &Value, found: &mut BTreeMap<String
         _ => Map::new(),
     };
     definition.insert("type".into(), "object".into());
-    let properties = definition.entry("properties").or_insert_with(|| json!({}));
-    identity(properties, kind, OBJECT_META);
+    // Known properties would make kubectl believe that there are no others.
+    if definition.get("x-kubernetes-preserve-unknown-fields") != Some(&Value::Bool(true)) {
+        let properties = definition.entry("properties").or_insert_with(|| json!({}));
+        identity(properties, kind, OBJECT_META);
+    }
     definition
         .insert("x-kubernetes-group-version-kind".into(), json!([group_version_kind(group, version, kind)]));
     found.insert(resource.definition.clone(), Value::Object(definition));

@@ -55,6 +55,8 @@ pub struct ServedResource {
     /// The OpenAPI v2 schema of a custom resource; None for a built-in kind, whose definition [`Schemas`]
     /// holds.
     pub schema: Option<Value>,
+    /// The same for OpenAPI v3, which tells more.
+    pub schema_v3: Option<Value>,
 }
 
 /// A subresource of a served resource.

@@ -32,6 +32,7 @@ fn resource(group: &str, package: &str, kind: &str, plural: &str, namespaced: bo
         list_definition: Some(format!("{definition}List")),
         definition,
         schema: None,
+        schema_v3: None,
     }
 }
 

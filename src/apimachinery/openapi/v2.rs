@@ -20,7 +20,7 @@ pub(super) fn document(served: &[ServedResource], schemas: &Schemas, release: &s
         .flat_map(|(group, version)| paths(group, version, served))
         .map(|item| (item.path.clone(), path_item(&item)))
         .collect();
-    let mut definitions = definitions::collect(served.iter(), served, schemas);
+    let mut definitions = definitions::collect(served.iter(), served, schemas, false);
     definitions.values_mut().for_each(without_defaults);
     json!({
         "swagger": "2.0",

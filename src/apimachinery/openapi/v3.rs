@@ -21,7 +21,7 @@ pub(super) fn document(
     let paths: Map<String, Value> =
         paths(group, version, served).into_iter().map(|item| (item.path.clone(), path_item(&item))).collect();
     let own = served.iter().filter(|resource| resource.group == group && resource.version == version);
-    let components: Map<String, Value> = definitions::collect(own, served, schemas)
+    let components: Map<String, Value> = definitions::collect(own, served, schemas, true)
         .into_iter()
         .map(|(name, definition)| {
             let schema = schemas.get(&name);

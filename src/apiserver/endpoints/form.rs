@@ -14,6 +14,7 @@ use crate::apimachinery::decode::{self, DecodeError, Decoded, Format, Target};
 use crate::apimachinery::gvk::GroupVersion;
 use crate::apimachinery::schema::{self, Schema};
 use crate::apimachinery::status::Status;
+use crate::apis::apiextensions::custom_resource::CustomResource;
 use crate::apis::kind::Kind;
 use crate::apis::scheme::Scheme;
 use crate::apiserver::request::RequestContext;
@@ -25,6 +26,8 @@ pub(super) struct Form {
     /// None for a custom kind: its objects are taken as they are.
     schema: Option<Arc<Schema>>,
     defaults: fn(&mut Value),
+    /// Of a custom kind: what prunes and defaults it.
+    custom: Option<Arc<CustomResource>>,
     scheme: Arc<Scheme>,
     /// Whether `metadata.initializers` is a field.
     initializers: bool,
@@ -47,6 +50,7 @@ impl Form {
             kind: kind.kind.clone(),
             schema,
             defaults: kind.defaults,
+            custom: kind.custom.clone(),
             scheme: server.scheme.clone(),
             initializers: server.initializers,
         }
@@ -59,6 +63,7 @@ impl Form {
             kind: kind.into(),
             schema: server.schemas.get(definition),
             defaults: |_| (),
+            custom: None,
             scheme: server.scheme.clone(),
             initializers: false,
         }
@@ -76,7 +81,10 @@ impl Form {
         validation: FieldValidation,
     ) -> Result<Value, Status> {
         let mut value = match raw {
-            Raw::Tree(value) => value,
+            Raw::Tree(mut value) => {
+                self.prune(&mut value);
+                value
+            }
             Raw::Bytes(_, Format::Protobuf) if self.schema.is_none() => {
                 return Err(unsupported_media_type("application/json, application/yaml"));
             }
@@ -87,6 +95,7 @@ impl Form {
                     let given = initializers::of_body(&body, format);
                     initializers::put_back(&mut decoded.value, given, &mut decoded.strict_errors);
                 }
+                decoded.strict_errors.extend(self.prune(&mut decoded.value));
                 let errors = &decoded.strict_errors;
                 if validation == FieldValidation::Strict && !errors.is_empty() {
                     return Err(Status::bad_request(DecodeError::strict(target, errors).to_string()));
@@ -110,6 +119,7 @@ impl Form {
         let given = initializers::of_tree(&tree).filter(|_| self.initializers);
         let mut decoded = self.with_target(|target| decode::decode_value(target, tree))?;
         initializers::put_back(&mut decoded.value, given, &mut decoded.strict_errors);
+        decoded.strict_errors.extend(self.prune(&mut decoded.value));
         strip_type(&mut decoded.value);
         Ok(decoded)
     }
@@ -120,6 +130,15 @@ impl Form {
             schema::apply_defaults(schema, object);
         }
         (self.defaults)(object);
+        if let Some(custom) = &self.custom {
+            custom.apply_defaults(object);
+        }
+    }
+
+    /// Drops what the schema of a custom kind does not know; says so as decoding says it of built-in kinds.
+    fn prune(&self, object: &mut Value) -> Vec<String> {
+        let dropped = self.custom.as_ref().map(|custom| custom.prune(object)).unwrap_or_default();
+        dropped.into_iter().map(|path| format!("unknown field {path:?}")).collect()
     }
 
     /// Fills in what upstream always writes, as the last step before the registry.

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::apimachinery::gvk::kube_aware_rank as rank;
 use crate::apis::kind::Kind;
 use crate::apis::scheme::Scheme;
 use crate::apiserver::aggregator::Remote;
@@ -71,23 +72,6 @@ impl Group {
         all.dedup();
         all
     }
-}
-
-/// GA before beta before alpha, each with the higher number first; what is no such version comes last.
-fn rank(version: &str) -> (u8, u32, u32) {
-    let parse = || {
-        let rest = version.strip_prefix('v')?;
-        let (major, stage) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()));
-        let major = major.parse().ok()?;
-        match stage {
-            "" => Some((3, major, 0)),
-            stage => match stage.strip_prefix("beta") {
-                Some(minor) => Some((2, major, minor.parse().ok()?)),
-                None => Some((1, major, stage.strip_prefix("alpha")?.parse().ok()?)),
-            },
-        }
-    };
-    parse().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -25,6 +25,9 @@ pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
     }
     let segments: Vec<&str> = info.path.trim_matches('/').split('/').collect();
     let scheme = &server.scheme;
+    if matches!(segments[0], "apis" | "openapi") {
+        server.crds.wait_until_synced().await;
+    }
     let aggregated = aggregated_discovery::wanted_version(headers);
     let all_groups = || async { groups::with_remotes(scheme, server.aggregator.all().await) };
     let document = match segments[..] {

@@ -4,6 +4,7 @@
 //! Upstream installs handlers once for every kind; here each request is looked up, because kinds come and go.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use axum::body::Body;
 use http::header::ALLOW;
@@ -49,7 +50,7 @@ async fn serve_method(server: Arc<Endpoints>, request: ApiRequest) -> ApiRespons
         return index::serve(&server, &info, &parts).await;
     }
     let wants_objects = request.extensions().get::<WantsObjects>().is_some();
-    let Some(kind) = server.scheme.resource(&info.group, &info.version, &info.resource) else {
+    let Some(kind) = find_kind(&server, &info).await else {
         return match server.aggregator.remote(&info.group, &info.version).await {
             Some(remote) => pass_on(&server, &remote, request).await,
             None => not_found(&server, &info, wants_objects),
@@ -96,8 +97,38 @@ fn is_component(request: &ApiRequest) -> bool {
         && user.is_some_and(|user| user.name.starts_with("system:"))
 }
 
+/// After a restart, a kind that is not known may be one of a definition that has not been read yet.
+async fn find_kind(server: &Endpoints, info: &RequestInfo) -> Option<Arc<Kind>> {
+    let find = || server.scheme.resource(&info.group, &info.version, &info.resource);
+    if let Some(kind) = find() {
+        return Some(kind);
+    }
+    server.crds.wait_until_synced().await;
+    find()
+}
+
+/// What holds for custom kinds alone, before any verb.
+fn check_custom(scope: &Scope) -> Result<(), Status> {
+    let Some(custom) = &scope.kind.custom else { return Ok(()) };
+    if let Some(warning) = &custom.deprecation_warning {
+        scope.ctx.warn(warning.as_str());
+    }
+    if scope.ctx.info.verb == "create" && custom.terminating.load(Ordering::Relaxed) {
+        let resource = scope.kind.group_resource();
+        let details = StatusDetails {
+            group: resource.group.to_string(),
+            kind: resource.resource.to_string(),
+            ..StatusDetails::default()
+        };
+        let text = "create not allowed while custom resource definition is terminating";
+        return Err(Status::failure(405, "MethodNotAllowed", text).with_details(details));
+    }
+    Ok(())
+}
+
 /// One line per verb and subresource.
 async fn handle(scope: &mut Scope, input: Input, method: Method) -> Result<Answer, Status> {
+    check_custom(scope)?;
     match (scope.subresource, scope.ctx.info.verb.as_str()) {
         (
             Some(Subresource::Exec | Subresource::Attach | Subresource::PortForward | Subresource::Proxy),

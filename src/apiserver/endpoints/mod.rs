@@ -57,6 +57,7 @@ use crate::apiserver::admission::Admission;
 use crate::apiserver::aggregator::Aggregator;
 use crate::apiserver::authentication::config::Discovery;
 use crate::apiserver::authentication::service_account::issuer::TokenIssuer;
+use crate::apiserver::crd_handler::CrdHandler;
 use crate::apiserver::metrics::Metrics;
 use crate::apiserver::registry::Registry;
 use crate::apiserver::review::Review;
@@ -102,6 +103,8 @@ pub struct Endpoints {
     pub health: HealthChecks,
     /// Whether objects may wait for initializers.
     pub initializers: bool,
+    /// Serves custom kinds.
+    pub crds: CrdHandler,
     /// The OpenAPI documents, made when they are asked for.
     pub(crate) openapi: OpenApi,
 }

@@ -17,6 +17,7 @@ use super::response::compress;
 use crate::apimachinery::openapi::{self, ServedResource, ServedSubresource};
 use crate::apimachinery::schema::Schemas;
 use crate::apimachinery::wire::{ApiResponse, text_response};
+use crate::apis::apiextensions::published;
 use crate::apis::kind::{Kind, Subresource};
 use crate::apiserver::aggregator::Remote;
 
@@ -210,7 +211,8 @@ fn served(kind: &Kind) -> ServedResource {
         subresources: kind.subresources.iter().map(|subresource| served_below(kind, *subresource)).collect(),
         definition: kind.definition.to_string(),
         list_definition: can_list.then(|| format!("{}List", kind.definition)),
-        schema: None,
+        schema: kind.custom.as_ref().map(|custom| published::v2(&custom.openapi())),
+        schema_v3: kind.custom.as_ref().map(|custom| published::v3(&custom.openapi())),
     }
 }
 

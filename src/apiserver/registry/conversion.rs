@@ -5,22 +5,19 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
-use tokio::sync::mpsc;
 
 use crate::apimachinery::list::List;
 use crate::apimachinery::object::{Object, encode_for_storage};
 use crate::apimachinery::options::ListOptions;
 use crate::apimachinery::schema::{Schemas, complete};
 use crate::apimachinery::status::Status;
-use crate::apimachinery::watch::WatchEvent;
 use crate::apis::kind::Kind;
-
-/// Events that may wait between the storage and whoever watches another version; at the bound the storage's
-/// own bound counts.
-const CHANNEL: usize = 100;
 
 /// The kind that is stored.
 pub fn storage_kind(kind: &Arc<Kind>) -> Arc<Kind> {
+    if let Some(storage) = kind.custom.as_ref().and_then(|custom| custom.storage.clone()) {
+        return storage;
+    }
     match &kind.stored {
         Some(stored) => Arc::clone(stored.kind),
         None => kind.clone(),
@@ -91,32 +88,4 @@ pub fn encode_options<'a>(kind: &Kind, options: &'a ListOptions) -> Cow<'a, List
         }
     }
     Cow::Owned(options)
-}
-
-/// A watch of stored objects in the form of `kind`.
-pub fn present_watch(kind: &Arc<Kind>, mut events: mpsc::Receiver<WatchEvent>) -> mpsc::Receiver<WatchEvent> {
-    if kind.stored.is_none() {
-        return events;
-    }
-    let kind = kind.clone();
-    let (sender, receiver) = mpsc::channel(CHANNEL);
-    tokio::spawn(async move {
-        while let Some(event) = events.recv().await {
-            let event = convert(&kind, event).unwrap_or_else(WatchEvent::error);
-            let is_last = matches!(event, WatchEvent::Error(_));
-            if sender.send(event).await.is_err() || is_last {
-                return;
-            }
-        }
-    });
-    receiver
-}
-
-fn convert(kind: &Kind, event: WatchEvent) -> Result<WatchEvent, Status> {
-    Ok(match event {
-        WatchEvent::Added(object) => WatchEvent::Added(present(kind, object)?),
-        WatchEvent::Modified(object) => WatchEvent::Modified(present(kind, object)?),
-        WatchEvent::Deleted(object) => WatchEvent::Deleted(present(kind, object)?),
-        other => other,
-    })
 }

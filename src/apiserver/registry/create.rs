@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::conversion::{decode, encode, object_of, present, storage_kind};
+use super::conversion::{decode, encode, object_of, storage_kind};
+use super::custom_versions::governing;
 use super::metadata::{
     ensure_namespace, fill_system_fields, generate_name, needs_name, resource_version, set, text,
 };
@@ -65,23 +66,25 @@ impl Registry {
             let name = generate_name(text(&new, "generateName"), &self.0.entropy);
             set(&mut new, "name", name);
         }
+        let governing = governing(kind, &stored);
         ensure_namespace(&stored, &mut new, namespace)?;
         let allocation = self.allocate_on_create(&stored, &mut new, ctx.dry_run).await?;
         stored.strategy.claim(&mut new, &ctx.user);
-        prepare::for_create(&stored, &mut new);
+        prepare::for_create(&governing, &mut new);
         self.note_dangling(&stored, &mut new).await;
-        validate(ctx, &stored, kind, &new)?;
+        validate(ctx, &governing, kind, &new)?;
         self.admit(kind, validating, Some(&new), None).await?;
         if ctx.dry_run {
             self.expect_free_name(&stored, kind, &new).await?;
             return object_of(kind, &decode(kind, new), 0);
         }
         let key = object_key(text(&new, "namespace"), text(&new, "name"));
-        match self.0.storage.put(&stored, &key, 0, &new, ctx.cause()).await? {
+        let written = self.to_storage(kind, &new).await?;
+        match self.0.storage.put(&stored, &key, 0, &written, ctx.cause()).await? {
             Written::Committed(object) => {
                 allocation.commit();
                 self.record_addresses(&stored, None, Some(&object)).await;
-                present(kind, object)
+                self.present(kind, object).await
             }
             Written::Conflict(current) => Err(name_taken(kind, &new, current.as_deref())),
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use super::conversion::{object_of, present, storage_kind};
+use super::conversion::{object_of, storage_kind};
 use super::metadata::{number, set, text, texts, unset};
 use super::store::Deleted;
 use super::{Registry, Validating};
@@ -67,20 +67,22 @@ impl Registry {
                 // Between the end of its grace and its removal, somebody else removed it: that is what was
                 // wanted.
                 let Some(last) = last else { return Err(Status::not_found(&kind.group_resource(), name)) };
-                return Ok(Deleted::Gone(present(kind, last)?));
+                return Ok(Deleted::Gone(self.present(kind, last).await?));
             };
             let old = current.to_value();
             let plan = plan(&stored, &old, &options, self.0.clock.now())?;
             if last.is_none() {
-                self.admit(kind, validating, None, Some(&old)).await?;
+                let shown = self.from_storage(kind, vec![old.clone()]).await?;
+                self.admit(kind, validating, None, shown.first()).await?;
             }
             let written = match plan {
-                Plan::Pending => return Ok(Deleted::Pending(present(kind, current)?)),
+                Plan::Pending => return Ok(Deleted::Pending(self.present(kind, current).await?)),
                 Plan::Update { new, then_remove } if dry_run => {
-                    let object = present(kind, object_of(&stored, &new, current.metadata.resource_version)?)?;
+                    let object = object_of(&stored, &new, current.metadata.resource_version)?;
+                    let object = self.present(kind, object).await?;
                     return Ok(if then_remove { Deleted::Gone(object) } else { Deleted::Pending(object) });
                 }
-                Plan::Remove if dry_run => return Ok(Deleted::Gone(present(kind, current)?)),
+                Plan::Remove if dry_run => return Ok(Deleted::Gone(self.present(kind, current).await?)),
                 Plan::Update { new, then_remove } => {
                     let revision = current.metadata.resource_version;
                     match self.0.storage.put(&stored, &key, revision, &new, ctx.cause()).await? {
@@ -89,14 +91,16 @@ impl Registry {
                             last = Some(object.clone());
                             Written::Conflict(Some(object))
                         }
-                        Written::Committed(object) => return Ok(Deleted::Pending(present(kind, object)?)),
+                        Written::Committed(object) => {
+                            return Ok(Deleted::Pending(self.present(kind, object).await?));
+                        }
                         conflict => conflict,
                     }
                 }
                 Plan::Remove => self.remove(ctx, &stored, &current).await?,
             };
             match written {
-                Written::Committed(object) => return Ok(Deleted::Gone(present(kind, object)?)),
+                Written::Committed(object) => return Ok(Deleted::Gone(self.present(kind, object).await?)),
                 Written::Conflict(current) => found = current,
             }
         }
@@ -135,6 +139,9 @@ fn plan(kind: &Kind, old: &Value, options: &DeleteOptions, now: Time) -> Result<
     }
     let requested = options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
     let mut new = old.clone();
+    if old["metadata"]["deletionTimestamp"].is_null() {
+        kind.strategy.begin_deletion(&mut new, now);
+    }
     let Some(grace_period_seconds) = begin_grace(kind, &mut new, requested, now) else {
         return Ok(Plan::Pending);
     };

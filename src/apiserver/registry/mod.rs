@@ -20,6 +20,7 @@ mod validation;
 
 mod bootstrap;
 mod conversion;
+mod custom_versions;
 mod derived;
 mod flow_schema;
 
@@ -37,6 +38,7 @@ use serde_json::Value;
 
 use crate::apimachinery::status::Status;
 
+pub use custom_versions::Converter;
 pub use store::{Deleted, Part, Registry};
 
 /// Validating admission, called last, when the object is as it will be written (`rest.ValidateObjectFunc`).

@@ -52,7 +52,7 @@ pub fn for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value, now: Ti
     if matches!(part, Part::Status | Part::Approval) && kind.has(Subresource::Approval) {
         stamp_conditions(new, old, now);
     }
-    if kind.counts_generation && part != Part::Status && differs(new, old) {
+    if kind.counts_generation && part != Part::Status && differs(kind, new, old) {
         set(new, "generation", number(old, "generation") + 1);
     }
 }
@@ -118,10 +118,13 @@ fn put(tree: &mut Value, member: &str, value: Option<Value>) {
 }
 
 /// Whether anything but metadata and status differs: what a generation counts.
-fn differs(new: &Value, old: &Value) -> bool {
-    fn counted(tree: &Value) -> impl Iterator<Item = (&String, &Value)> {
+fn differs(kind: &Kind, new: &Value, old: &Value) -> bool {
+    fn counted(tree: &Value, skips_status: bool) -> impl Iterator<Item = (&String, &Value)> {
         let members = tree.as_object().into_iter().flatten();
-        members.filter(|(name, value)| !matches!(name.as_str(), "metadata" | "status") && !value.is_null())
+        let is_counted = move |name: &str| name != "metadata" && !(name == "status" && skips_status);
+        members.filter(move |(name, value)| is_counted(name) && !value.is_null())
     }
-    !counted(new).eq(counted(old))
+    // Of a custom kind without the subresource, status is a field like any other.
+    let skips_status = !kind.is_custom || kind.has(Subresource::Status);
+    !counted(new, skips_status).eq(counted(old, skips_status))
 }

@@ -14,6 +14,8 @@ use crate::apimachinery::gvk::{GroupResource, GroupVersion};
 use crate::apimachinery::labels::{LabelSelector, Selector};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::status::Status;
+use crate::apis::apiextensions::custom_resource::{at_path, set_at_path};
+use crate::apis::apiextensions::view::Scale;
 use crate::apis::kind::Kind;
 use crate::apiserver::request::RequestContext;
 
@@ -29,7 +31,7 @@ impl Registry {
         name: &str,
     ) -> Result<Arc<Object>, Status> {
         let object = self.get(kind, namespace, name, None).await?;
-        as_object(&object.to_value(), object.metadata.resource_version)
+        as_object(kind, &object.to_value(), object.metadata.resource_version)
     }
 
     /// Changes the replicas of a workload; `change` gets and returns a Scale, and so does `validating`.
@@ -46,10 +48,10 @@ impl Registry {
         validating: &dyn Validating,
     ) -> Result<Arc<Object>, Status> {
         let change = ScaleChange { kind, name, change };
-        let validating = ScaleValidating(validating);
+        let validating = ScaleValidating(kind, validating);
         let updated = self.update(ctx, kind, namespace, name, Part::Main, &change, &validating, false).await;
         let (object, _) = updated?;
-        as_object(&object.to_value(), object.metadata.resource_version)
+        as_object(kind, &object.to_value(), object.metadata.resource_version)
     }
 }
 
@@ -66,7 +68,7 @@ impl Change for ScaleChange<'_> {
             let resource = self.kind.group_resource();
             let resource = GroupResource::new(&resource.group, &format!("{}/scale", resource.resource));
             let Some(workload) = current else { return Err(Status::not_found(&resource, self.name)) };
-            let scale = self.change.change(Some(&from_workload(workload)?)).await?;
+            let scale = self.change.change(Some(&from_workload(self.kind, workload)?)).await?;
             validate(&scale, self.name)?;
             let (wanted, uid) = (text(&scale, "uid"), text(workload, "uid"));
             if !wanted.is_empty() && wanted != uid {
@@ -76,7 +78,10 @@ impl Change for ScaleChange<'_> {
             }
             let mut new = workload.clone();
             let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
-            member_mut(&mut new, "spec").insert("replicas".into(), replicas.into());
+            match scale_paths(self.kind) {
+                Some(paths) => set_at_path(&mut new, &paths.spec_replicas_path, replicas.into()),
+                None => drop(member_mut(&mut new, "spec").insert("replicas".into(), replicas.into())),
+            }
             match resource_version(&scale)? {
                 0 => unset(&mut new, "resourceVersion"),
                 revision => set(&mut new, "resourceVersion", revision.to_string()),
@@ -86,7 +91,7 @@ impl Change for ScaleChange<'_> {
     }
 }
 
-struct ScaleValidating<'a>(&'a dyn Validating);
+struct ScaleValidating<'a>(&'a Kind, &'a dyn Validating);
 
 impl Validating for ScaleValidating<'_> {
     fn validate<'a>(
@@ -95,14 +100,15 @@ impl Validating for ScaleValidating<'_> {
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async move {
-            let (new, old) = (new.map(from_workload).transpose()?, old.map(from_workload).transpose()?);
-            self.0.validate(new.as_ref(), old.as_ref()).await
+            let of = |workload| from_workload(self.0, workload);
+            let (new, old) = (new.map(of).transpose()?, old.map(of).transpose()?);
+            self.1.validate(new.as_ref(), old.as_ref()).await
         })
     }
 }
 
 /// `scaleFromDeployment` and its siblings.
-fn from_workload(workload: &Value) -> Result<Value, Status> {
+fn from_workload(kind: &Kind, workload: &Value) -> Result<Value, Status> {
     let mut scale = json!({"metadata": {}});
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         let value = &workload["metadata"][field];
@@ -110,11 +116,35 @@ fn from_workload(workload: &Value) -> Result<Value, Status> {
             set(&mut scale, field, value.clone());
         }
     }
+    if let Some(paths) = scale_paths(kind) {
+        return from_custom(paths, workload, scale);
+    }
     let replicas = |part: &str| workload[part]["replicas"].as_i64().unwrap_or_default();
     scale["spec"] = if replicas("spec") == 0 { json!({}) } else { json!({"replicas": replicas("spec")}) };
     scale["status"] = json!({"replicas": replicas("status")});
     let selector = selector_text(&workload["spec"]["selector"]).map_err(Status::bad_request)?;
     if !selector.is_empty() {
+        scale["status"]["selector"] = json!(selector);
+    }
+    Ok(scale)
+}
+
+/// Where a custom kind has its replicas.
+fn scale_paths(kind: &Kind) -> Option<&Scale> {
+    kind.custom.as_ref()?.scale.as_ref()
+}
+
+/// `scaleFromCustomResource`
+fn from_custom(paths: &Scale, object: &Value, mut scale: Value) -> Result<Value, Status> {
+    let number = |path: &str| at_path(object, path).and_then(Value::as_i64);
+    let path = &paths.spec_replicas_path;
+    let Some(replicas) = number(path) else {
+        return Err(Status::internal(format!("the spec replicas field {path:?} does not exist")));
+    };
+    scale["spec"] = if replicas == 0 { json!({}) } else { json!({ "replicas": replicas }) };
+    scale["status"] = json!({"replicas": number(&paths.status_replicas_path).unwrap_or_default()});
+    let selector = paths.label_selector_path.as_deref().and_then(|path| at_path(object, path));
+    if let Some(selector) = selector.and_then(Value::as_str).filter(|text| !text.is_empty()) {
         scale["status"]["selector"] = json!(selector);
     }
     Ok(scale)
@@ -131,9 +161,9 @@ fn selector_text(selector: &Value) -> Result<String, String> {
     Ok(selector.selector()?.to_string())
 }
 
-fn as_object(workload: &Value, revision: u64) -> Result<Arc<Object>, Status> {
+fn as_object(of: &Kind, workload: &Value, revision: u64) -> Result<Arc<Object>, Status> {
     let kind = Kind::builtin("autoscaling", "v1", "Scale", "scales", "io.k8s.api.autoscaling.v1");
-    object_of(&kind, &from_workload(workload)?, revision)
+    object_of(&kind, &from_workload(of, workload)?, revision)
 }
 
 /// `ValidateScale`.

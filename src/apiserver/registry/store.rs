@@ -3,12 +3,13 @@
 //!
 //! Reads are here; writes are in `create`, `update` and `deletion`.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use tokio::sync::mpsc;
 
 use super::bootstrap::Bootstrapped;
-use super::conversion::{encode_options, present, present_list, present_watch, storage_kind};
+use super::conversion::{encode_options, storage_kind};
+use super::custom_versions::Converter;
 use super::derived;
 use super::service::Allocators;
 use crate::apimachinery::list::List;
@@ -33,6 +34,8 @@ pub(super) struct Inner {
     pub(super) entropy: Entropy,
     pub(super) services: Allocators,
     pub(super) bootstrapped: Bootstrapped,
+    /// Set by the apiserver, which knows webhooks. Weak: it reads Services through this registry.
+    pub(super) converter: OnceLock<Weak<dyn Converter>>,
 }
 
 /// Which part of an object an update is about; everything else stays as it is.
@@ -74,8 +77,8 @@ impl Registry {
     /// Over a storage; `entropy` draws uids and name suffixes.
     pub fn new(storage: Storage, scheme: Arc<Scheme>, clock: Clock, entropy: Entropy) -> Registry {
         let services = Allocators::new(entropy.clone());
-        let bootstrapped = Bootstrapped::default();
-        Registry(Arc::new(Inner { storage, scheme, clock, entropy, services, bootstrapped }))
+        let (bootstrapped, converter) = (Bootstrapped::default(), OnceLock::new());
+        Registry(Arc::new(Inner { storage, scheme, clock, entropy, services, bootstrapped, converter }))
     }
 
     /// One object. `resource_version`: unset is the newest, `0` is any, else at least this.
@@ -94,7 +97,8 @@ impl Registry {
         }
         let key = object_key(if kind.namespaced { namespace } else { "" }, name);
         let found = self.0.storage.get(&storage_kind(kind), &key, resource_version).await?;
-        present(kind, found.ok_or_else(|| Status::not_found(&kind.group_resource(), name))?)
+        let found = found.ok_or_else(|| Status::not_found(&kind.group_resource(), name))?;
+        self.present(kind, found).await
     }
 
     /// Objects of a namespace, or of all when it is empty.
@@ -113,7 +117,7 @@ impl Registry {
         }
         let options = encode_options(kind, options);
         let list = self.0.storage.list(&storage_kind(kind), namespace, &options).await?;
-        present_list(kind, list)
+        self.present_list(kind, list).await
     }
 
     /// Whether there is no object of a kind: a look into the store that makes no cache.
@@ -137,7 +141,7 @@ impl Registry {
     ) -> Result<mpsc::Receiver<WatchEvent>, Status> {
         let options = encode_options(kind, options);
         let events = self.0.storage.watch(&storage_kind(kind), namespace, &options).await?;
-        Ok(present_watch(kind, events))
+        Ok(self.present_watch(kind, events))
     }
 
     /// How many objects there are; no cache is made for the answer.

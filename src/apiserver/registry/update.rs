@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::conversion::{decode, encode, object_of, present, storage_kind};
+use super::conversion::{decode, encode, object_of, storage_kind};
+use super::custom_versions::{as_asked, governing};
 use super::metadata::{carry_over, ensure_namespace, resource_version, set, text, texts};
 use super::store::Part;
 use super::{Change, Registry, Validating, prepare, validation};
@@ -77,7 +78,7 @@ impl Registry {
                 None => return Err(Status::not_found(&kind.group_resource(), name)),
             };
             match attempt {
-                Attempt::Done(object) => return Ok((present(kind, object)?, false)),
+                Attempt::Done(object) => return Ok((self.present(kind, object).await?, false)),
                 Attempt::Again(found) => current = found,
             }
         }
@@ -102,21 +103,23 @@ impl Registry {
         current: &Arc<Object>,
     ) -> Result<Attempt, Status> {
         let kind = update.kind;
-        let old = current.to_value();
+        let governing = governing(kind, stored);
+        let old = self.from_storage(kind, vec![current.to_value()]).await?;
+        let old = old.into_iter().next().unwrap_or_default();
         let mut new = match kind.stored {
             None => update.change.change(Some(&old)).await?,
             Some(_) => encode(kind, update.change.change(Some(&decode(kind, old.clone()))).await?),
         };
-        check_preconditions(update, stored, &mut new, current)?;
+        check_preconditions(update, &governing, &mut new, current)?;
         ensure_namespace(stored, &mut new, update.namespace)?;
         carry_over(&mut new, &old);
         let allocation =
             self.allocate_on_update(stored, update.part, &mut new, &old, update.ctx.dry_run).await?;
-        prepare::for_update(stored, update.part, &mut new, &old, self.0.clock.now());
+        prepare::for_update(&governing, update.part, &mut new, &old, self.0.clock.now());
         if update.part == Part::Main {
             self.note_dangling(stored, &mut new).await;
         }
-        validate(update, stored, &new, &old)?;
+        validate(update, &governing, &new, &old)?;
         self.admit(kind, update.validating, Some(&new), Some(&old)).await?;
         if is_finalized(stored, &new, &old) {
             return self.delete_finalized(update, stored, current, &new).await;
@@ -126,9 +129,10 @@ impl Registry {
         }
         let revision = current.metadata.resource_version;
         if update.ctx.dry_run {
-            return Ok(Attempt::Done(object_of(stored, &new, revision)?));
+            return Ok(Attempt::Done(object_of(stored, &as_asked(kind, &new), revision)?));
         }
-        match self.0.storage.put(stored, &current.key(), revision, &new, update.ctx.cause()).await? {
+        let written = self.to_storage(kind, &new).await?;
+        match self.0.storage.put(stored, &current.key(), revision, &written, update.ctx.cause()).await? {
             Written::Committed(object) => {
                 allocation.commit();
                 self.record_addresses(stored, Some(current), Some(&object)).await;
@@ -147,7 +151,7 @@ impl Registry {
         new: &Value,
     ) -> Result<Attempt, Status> {
         let revision = current.metadata.resource_version;
-        let answer = object_of(stored, new, revision)?;
+        let answer = object_of(stored, &as_asked(update.kind, new), revision)?;
         if update.ctx.dry_run {
             return Ok(Attempt::Done(answer));
         }

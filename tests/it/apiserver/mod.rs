@@ -100,6 +100,12 @@ impl Server {
         Server { service: Apiserver::new(config).unwrap(), user }
     }
 
+    /// The apiserver of a whole cluster.
+    pub fn of(cluster: &kubarium::Cluster) -> Server {
+        let user = Arc::new(UserInfo::authenticated("admin", &["system:masters"]));
+        Server { service: cluster.service(), user }
+    }
+
     /// Sends a request as it is, in nobody's name.
     pub async fn send(&self, request: ApiRequest) -> ApiResponse {
         self.service.clone().oneshot(request).await.expect("answers are infallible")

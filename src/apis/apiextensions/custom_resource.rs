@@ -1,0 +1,191 @@
+//! `CustomResource`: what the server knows of one version of a custom kind beyond its `Kind`, and the
+//! strategy of its objects (`registry/customresource/strategy.go`).
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::structural::Structural;
+use super::view::Scale;
+use crate::apimachinery::field_error::{ErrorType, FieldErrors};
+use crate::apimachinery::gvk::GroupVersionKind;
+use crate::apimachinery::labels::Selector;
+use crate::apimachinery::object::{Malformed, encode_for_storage};
+use crate::apimachinery::schema::Schema;
+use crate::apis::kind::Kind;
+use crate::apis::strategy::Strategy;
+
+/// One version of a custom kind. What is made of the schema is made when it is first needed.
+pub struct CustomResource {
+    /// As `stable.example.com/v1, Kind=CronTab`.
+    pub gvk: GroupVersionKind,
+    /// The name and uid of its definition.
+    pub definition: (String, String),
+    /// `openAPIV3Schema`, as JSON text: a tree would be ten times as large.
+    pub schema: Arc<str>,
+    /// Where a Scale is found.
+    pub scale: Option<Scale>,
+    /// Whether its definition is being deleted: nothing new may be created. Not a reason for another kind,
+    /// because watches end with theirs.
+    pub terminating: AtomicBool,
+    /// The kind of the storage version, where that is another one.
+    pub storage: Option<Arc<Kind>>,
+    /// `spec.conversion.webhook`; None where versions differ in nothing but their name.
+    pub webhook: Option<Arc<Value>>,
+    /// The version of objects that do not say theirs: of the time before there was a webhook.
+    pub oldest_version: String,
+    /// What clients of a deprecated version are warned with.
+    pub deprecation_warning: Option<String>,
+    pub(super) structural: OnceLock<Structural>,
+    pub(super) typed: OnceLock<Arc<Schema>>,
+}
+
+impl CustomResource {
+    /// The schema as validation walks it.
+    pub fn structural(&self) -> &Structural {
+        self.structural.get_or_init(|| Structural::read(&self.openapi(), true))
+    }
+
+    /// The schema as server-side apply merges by it.
+    pub fn typed(&self) -> Arc<Schema> {
+        self.typed.get_or_init(|| Arc::new(Schema::from_openapi(&self.openapi()))).clone()
+    }
+
+    /// The schema as it was declared.
+    pub fn openapi(&self) -> Value {
+        serde_json::from_str(&self.schema).unwrap_or_default()
+    }
+
+    /// Drops what the schema does not know, apart from type and metadata; returns what was dropped.
+    pub fn prune(&self, object: &mut Value) -> Vec<String> {
+        let structural = self.structural();
+        let dropped = structural.prune(object);
+        structural.coerce_embedded(object);
+        dropped
+    }
+
+    /// Fills in defaults; those of metadata are the server's own.
+    pub fn apply_defaults(&self, object: &mut Value) {
+        let metadata = object.get_mut("metadata").map(Value::take);
+        self.structural().apply_defaults(object);
+        if let (Some(metadata), Some(map)) = (metadata, object.as_object_mut()) {
+            map.insert("metadata".into(), metadata);
+        }
+    }
+
+    /// A stored object with the defaults that came after it was stored.
+    ///
+    /// # Errors
+    /// Bytes that are no object.
+    pub fn defaulted(&self, stored: Bytes) -> Result<Bytes, Malformed> {
+        if !self.structural().has_defaults() {
+            return Ok(stored);
+        }
+        let Ok(before) = serde_json::from_slice::<Value>(&stored) else { return Ok(stored) };
+        let mut object = before.clone();
+        self.apply_defaults(&mut object);
+        if object == before { Ok(stored) } else { encode_for_storage(&object) }
+    }
+
+    /// The object with its type, as schemas see it.
+    fn with_type(&self, object: &Value) -> Value {
+        let mut object = object.clone();
+        let version = &self.gvk.group_version;
+        object["apiVersion"] = json!(version.to_string());
+        object["kind"] = json!(&*self.gvk.kind);
+        object
+    }
+
+    fn validate_object(&self, new: &Value, old: Option<&Value>) -> FieldErrors {
+        let mut errors = FieldErrors::default();
+        let structural = self.structural();
+        let new = self.with_type(new);
+        let old = old.map(|old| self.with_type(old));
+        structural.validate_value("", &new, old.as_ref(), &mut errors);
+        self.validate_scale(&new, &mut errors);
+        structural.validate_embedded("", &new, &mut errors);
+        let mut before = FieldErrors::default();
+        if let Some(old) = &old {
+            structural.validate_lists("", old, &mut before);
+        }
+        if before.is_empty() {
+            structural.validate_lists("", &new, &mut errors);
+        }
+        if !structural.has_rules() {
+            return errors;
+        }
+        if errors.0.iter().any(|error| blocks(error.error_type)) {
+            let detail = "some validation rules were not checked because the object was invalid; correct the \
+                          existing errors to complete validation";
+            errors.invalid("<nil>", &json!("null"), detail);
+        } else {
+            structural.validate_rules(&new, old.as_ref(), &mut errors);
+        }
+        errors
+    }
+
+    fn validate_scale(&self, object: &Value, errors: &mut FieldErrors) {
+        let Some(scale) = &self.scale else { return };
+        for path in [&scale.spec_replicas_path, &scale.status_replicas_path] {
+            let value = at_path(object, path);
+            let negative = value.and_then(Value::as_i64).filter(|replicas| *replicas < 0);
+            if let Some(replicas) = negative {
+                errors.invalid(path.as_str(), &json!(replicas), "should be a non-negative integer");
+            }
+        }
+        let selector = scale.label_selector_path.as_deref().filter(|path| !path.is_empty());
+        if let Some(path) = selector
+            && let Some(text) = at_path(object, path).and_then(Value::as_str)
+            && let Err(error) = Selector::parse(text)
+        {
+            errors.invalid(path, &json!(text), error);
+        }
+    }
+}
+
+/// Errors behind which rules would only say the same again.
+fn blocks(error: ErrorType) -> bool {
+    use ErrorType::{Duplicate, NotSupported, Required, TooLong, TooMany, TypeInvalid};
+    matches!(error, NotSupported | Required | Duplicate | TooLong | TooMany | TypeInvalid)
+}
+
+/// The value at a simple path, as `.spec.replicas`.
+pub fn at_path<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    let mut names = path.trim_start_matches('.').split('.');
+    names.try_fold(object, |value, name| value.get(name))
+}
+
+/// Sets the value at a simple path, making objects on the way.
+pub fn set_at_path(object: &mut Value, path: &str, value: Value) {
+    let mut place = object;
+    for name in path.trim_start_matches('.').split('.') {
+        if !place.is_object() {
+            *place = json!({});
+        }
+        place = &mut place[name];
+    }
+    *place = value;
+}
+
+/// The strategy of the objects of one version.
+pub(super) struct CustomStrategy(pub(super) Arc<CustomResource>);
+
+impl Strategy for CustomStrategy {
+    fn validate(&self, new: &Value) -> FieldErrors {
+        self.0.validate_object(new, None)
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> FieldErrors {
+        self.0.validate_object(new, Some(old))
+    }
+
+    fn validate_status_update(&self, new: &Value, old: &Value) -> FieldErrors {
+        self.0.validate_object(new, Some(old))
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        false
+    }
+}

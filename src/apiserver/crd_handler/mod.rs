@@ -1,0 +1,64 @@
+//! The CRD handler (`apiextensions-apiserver/pkg/apiserver/customresource_handler.go` and the controllers
+//! that upstream runs beside it in the same process: naming, establishing, finalizing).
+//!
+//! In comes the watch of CustomResourceDefinitions; out go kinds in the [`Scheme`], conditions on the
+//! definitions, and, when one is deleted, the end of its instances. It lives in the apiserver because a kind
+//! must be served before its definition says `Established`, which only who serves can know. It must not know
+//! HTTP or a client; it reads and writes through the registry. As long as there is no definition it only
+//! waits.
+
+mod conditions;
+mod conversion;
+mod finalizer;
+mod naming;
+mod sync;
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use crate::apis::scheme::Scheme;
+use crate::apiserver::registry::{Converter, Registry};
+use crate::apiserver::webhook::ServiceResolver;
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+
+use conversion::WebhookConverter;
+
+/// Serves custom kinds. Dropping it ends its work.
+pub struct CrdHandler {
+    synced: watch::Receiver<bool>,
+    task: AbortHandle,
+    /// The registry knows it only as long as it is here.
+    _converter: Arc<dyn Converter>,
+}
+
+impl CrdHandler {
+    /// Begins to follow the definitions. Needs a tokio runtime.
+    pub fn start(registry: &Registry, scheme: &Arc<Scheme>, clock: &Clock, entropy: &Entropy) -> CrdHandler {
+        let resolver = ServiceResolver::new(registry, entropy);
+        let converter: Arc<dyn Converter> = WebhookConverter::new(resolver, clock, entropy);
+        registry.set_converter(Arc::downgrade(&converter));
+        let (sender, synced) = watch::channel(false);
+        let sync = sync::Sync::new(registry.clone(), scheme.clone(), clock.clone(), sender);
+        CrdHandler { synced, task: tokio::spawn(sync.run()).abort_handle(), _converter: converter }
+    }
+
+    /// Waits until the definitions that there were at the start are served: after a restart, what is not
+    /// known yet may still be.
+    pub async fn wait_until_synced(&self) {
+        if *self.synced.borrow() {
+            return;
+        }
+        let mut synced = self.synced.clone();
+        // An error means that the handler is gone, and with it the server.
+        let _ = synced.wait_for(|synced| *synced).await;
+    }
+}
+
+impl Drop for CrdHandler {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

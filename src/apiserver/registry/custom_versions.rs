@@ -1,0 +1,192 @@
+//! Custom kinds whose versions a webhook turns into one another. What is stored says which version it was
+//! written in, because the storage version changes and what is stored does not (upstream's objects bear their
+//! `apiVersion`); whatever goes out is in the version that was asked for.
+//!
+//! Kinds without a webhook pass through here untouched.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Weak};
+
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::Registry;
+use super::conversion::{object_of, present};
+use crate::apimachinery::list::List;
+use crate::apimachinery::object::Object;
+use crate::apimachinery::status::Status;
+use crate::apimachinery::watch::WatchEvent;
+use crate::apis::apiextensions::custom_resource::CustomResource;
+use crate::apis::kind::Kind;
+
+/// The member of a stored object that says its version; no field of a schema has such a name.
+const VERSION: &str = "\u{1}version";
+
+/// Events that may wait between the storage and whoever watches another version; at the bound the storage's
+/// own bound counts.
+const CHANNEL: usize = 100;
+
+/// Turns objects of a custom kind into another version (`conversion.crConverter`).
+pub trait Converter: Send + Sync {
+    /// The objects, whose versions may differ from one another, in `api_version`, in the same order.
+    fn convert<'a>(
+        &'a self,
+        custom: &'a CustomResource,
+        objects: Vec<Value>,
+        api_version: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
+}
+
+fn webhook(kind: &Kind) -> Option<&CustomResource> {
+    kind.custom.as_deref().filter(|custom| custom.webhook.is_some())
+}
+
+/// The kind whose rules a write keeps to: of a custom kind the version that was asked for, of a built-in kind
+/// the one that is stored.
+pub(super) fn governing(kind: &Arc<Kind>, stored: &Arc<Kind>) -> Arc<Kind> {
+    if kind.is_custom { kind.clone() } else { stored.clone() }
+}
+
+/// A tree in the version that was asked for, as an answer that was never stored.
+pub(super) fn as_asked(kind: &Kind, tree: &Value) -> Value {
+    let mut tree = tree.clone();
+    if webhook(kind).is_some() {
+        tree[VERSION] = json!(&*kind.group_version.version);
+    }
+    tree
+}
+
+impl Registry {
+    /// Whoever turns versions into one another; the first that is given stays, as long as its owner keeps it.
+    pub fn set_converter(&self, converter: Weak<dyn Converter>) {
+        // A second one would be of another apiserver over the same registry, which there is none.
+        let _ = self.0.converter.set(converter);
+    }
+
+    /// A stored object in the form of `kind`.
+    pub(super) async fn present(&self, kind: &Kind, object: Arc<Object>) -> Result<Arc<Object>, Status> {
+        if webhook(kind).is_none() {
+            return present(kind, object);
+        }
+        let mut presented = self.present_all(kind, &[object]).await?;
+        presented.pop().ok_or_else(|| Status::internal("a conversion lost its object"))
+    }
+
+    /// A list of stored objects in the form of `kind`: one question to the webhook for all of them.
+    pub(super) async fn present_list(&self, kind: &Kind, mut list: List) -> Result<List, Status> {
+        if webhook(kind).is_none() {
+            return super::conversion::present_list(kind, list);
+        }
+        list.items = self.present_all(kind, &list.items).await?.into();
+        Ok(list)
+    }
+
+    /// A watch of stored objects in the form of `kind`.
+    pub(super) fn present_watch(
+        &self,
+        kind: &Arc<Kind>,
+        mut events: mpsc::Receiver<WatchEvent>,
+    ) -> mpsc::Receiver<WatchEvent> {
+        if kind.stored.is_none() && webhook(kind).is_none() {
+            return events;
+        }
+        let (kind, registry) = (kind.clone(), self.clone());
+        let (sender, receiver) = mpsc::channel(CHANNEL);
+        tokio::spawn(async move {
+            while let Some(event) = events.recv().await {
+                let event = registry.present_event(&kind, event).await.unwrap_or_else(WatchEvent::error);
+                let is_last = matches!(event, WatchEvent::Error(_));
+                if sender.send(event).await.is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        receiver
+    }
+
+    async fn present_event(&self, kind: &Kind, event: WatchEvent) -> Result<WatchEvent, Status> {
+        Ok(match event {
+            WatchEvent::Added(object) => WatchEvent::Added(self.present(kind, object).await?),
+            WatchEvent::Modified(object) => WatchEvent::Modified(self.present(kind, object).await?),
+            WatchEvent::Deleted(object) => WatchEvent::Deleted(self.present(kind, object).await?),
+            other => other,
+        })
+    }
+
+    async fn present_all(&self, kind: &Kind, objects: &[Arc<Object>]) -> Result<Vec<Arc<Object>>, Status> {
+        let trees = objects.iter().map(|object| object.to_value()).collect();
+        let trees = self.from_storage(kind, trees).await?;
+        let pairs = objects.iter().zip(&trees);
+        pairs.map(|(object, tree)| object_of(kind, tree, object.metadata.resource_version)).collect()
+    }
+
+    /// Stored trees in the form of `kind`.
+    pub(super) async fn from_storage(
+        &self,
+        kind: &Kind,
+        mut trees: Vec<Value>,
+    ) -> Result<Vec<Value>, Status> {
+        let Some(custom) = webhook(kind) else { return Ok(trees) };
+        let (group, wanted) = (&kind.group_version.group, &*kind.group_version.version);
+        let mut asked: Vec<usize> = vec![];
+        let mut objects = vec![];
+        for (at, tree) in trees.iter_mut().enumerate() {
+            let marked = tree.as_object_mut().and_then(|map| map.remove(VERSION));
+            let version = marked.as_ref().and_then(Value::as_str).unwrap_or(&custom.oldest_version);
+            if version != wanted {
+                let mut object = tree.take();
+                object["apiVersion"] = json!(format!("{group}/{version}"));
+                object["kind"] = json!(&*kind.kind);
+                asked.push(at);
+                objects.push(object);
+            }
+        }
+        if !asked.is_empty() {
+            let converted = self.convert(custom, objects, &kind.api_version()).await?;
+            for (at, object) in asked.into_iter().zip(converted) {
+                trees[at] = without_type(object);
+            }
+        }
+        Ok(trees)
+    }
+
+    /// A tree in the form of `kind` as it is stored.
+    pub(super) async fn to_storage<'a>(
+        &self,
+        kind: &Kind,
+        tree: &'a Value,
+    ) -> Result<Cow<'a, Value>, Status> {
+        let Some(custom) = webhook(kind) else { return Ok(Cow::Borrowed(tree)) };
+        let stored = kind.storage_kind();
+        let mut tree = tree.clone();
+        if stored.group_version != kind.group_version {
+            tree["apiVersion"] = json!(kind.api_version());
+            tree["kind"] = json!(&*kind.kind);
+            let converted = self.convert(custom, vec![tree], &stored.api_version()).await?;
+            tree = converted.into_iter().next().map(without_type).unwrap_or_default();
+        }
+        tree[VERSION] = json!(&*stored.group_version.version);
+        Ok(Cow::Owned(tree))
+    }
+
+    async fn convert(
+        &self,
+        custom: &CustomResource,
+        objects: Vec<Value>,
+        api_version: &str,
+    ) -> Result<Vec<Value>, Status> {
+        let Some(converter) = self.0.converter.get().and_then(Weak::upgrade) else {
+            return Err(Status::internal("there is nobody to convert custom objects"));
+        };
+        converter.convert(custom, objects, api_version).await
+    }
+}
+
+fn without_type(mut object: Value) -> Value {
+    if let Some(map) = object.as_object_mut() {
+        map.remove("apiVersion");
+        map.remove("kind");
+    }
+    object
+}
