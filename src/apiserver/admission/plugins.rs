@@ -35,6 +35,7 @@ use super::taint_nodes_by_condition::TaintNodesByCondition;
 use super::{Initializer, Plugin};
 use crate::apimachinery::feature_gates::INITIALIZERS;
 
+use super::policy::mutating::MutatingAdmissionPolicy;
 use super::policy::validating::ValidatingAdmissionPolicy;
 use super::webhook::mutating::MutatingAdmissionWebhook;
 use super::webhook::validating::ValidatingAdmissionWebhook;
@@ -124,7 +125,7 @@ pub const PLUGINS: &[Entry] = &[
     gated("JobValidation"),
     named("PodResizeValidator", true),
     // What people add themselves sees what the built-in ones have made of the object.
-    named("MutatingAdmissionPolicy", true),
+    on("MutatingAdmissionPolicy", |with| Ok(Box::new(MutatingAdmissionPolicy::new(with)))),
     on("MutatingAdmissionWebhook", |with| Ok(Box::new(MutatingAdmissionWebhook::new(with)))),
     // As in the releases that had it: what it makes wait is complete.
     Entry {

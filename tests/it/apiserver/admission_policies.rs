@@ -1,7 +1,12 @@
 //! ValidatingAdmissionPolicies: policies in as YAML, the Status of a request out.
 
+use std::time::Duration;
+
+use kubarium::apis::admissionregistration::validating_admission_policy::VALIDATING_ADMISSION_POLICIES;
+use kubarium::cluster::Components;
+use kubarium::{Cluster, Config};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Server;
 
@@ -40,7 +45,16 @@ fn created() -> u16 {
 
 #[tokio::test]
 async fn policies_say_what_upstreams_would() {
-    let stories: Vec<Story> = serde_yaml::from_str(include_str!("admission_policies.yaml")).unwrap();
+    tell(include_str!("admission_policies.yaml")).await;
+}
+
+#[tokio::test]
+async fn mutating_policies_change_what_upstreams_would() {
+    tell(include_str!("mutating_policies.yaml")).await;
+}
+
+async fn tell(stories: &str) {
+    let stories: Vec<Story> = serde_yaml::from_str(stories).unwrap();
     for story in stories {
         let server = Server::start().await;
         for mut object in story.given {
@@ -66,6 +80,28 @@ async fn policies_say_what_upstreams_would() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn expressions_are_checked_against_the_kinds_they_are_about() {
+    let components = Components { controllers: true, ..Components::NONE };
+    let cluster = Cluster::start(Config { nodes: 0, components, ..Config::default() }).await.unwrap();
+    let policy = json!({"metadata": {"name": "p"}, "spec": {
+        "matchConstraints": {"resourceRules": [{"apiGroups": ["apps"], "apiVersions": ["v1"],
+            "operations": ["CREATE"], "resources": ["deployments"]}]},
+        "validations": [{"expression": "object.replicas > 1"}]}});
+    cluster.client().create(&VALIDATING_ADMISSION_POLICIES, "", policy).await.unwrap();
+    let status = loop {
+        let policy = cluster.client().get(&VALIDATING_ADMISSION_POLICIES, "", "p").await.unwrap().to_value();
+        if policy["status"]["observedGeneration"] == 1 {
+            break policy["status"].clone();
+        }
+        cluster.clock().sleep(Duration::from_millis(5)).await;
+    };
+    let warning = "apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field 'replicas'\n | object.replicas > 1\n \
+        | ......^";
+    let wanted = json!([{"fieldRef": "spec.validations[0].expression", "warning": warning}]);
+    assert_eq!(status["typeChecking"]["expressionWarnings"], wanted);
 }
 
 fn plural(kind: &str) -> String {

@@ -6,6 +6,8 @@
 mod binding;
 mod params;
 
+pub mod mutating;
 pub mod validating;
 
 mod evaluation;
+mod mutation;

@@ -6,7 +6,6 @@ use serde_json::Value as Json;
 
 use super::params::ParamKind;
 use crate::apimachinery::cel::{Activation, Budget, Value};
-use crate::apimachinery::managed_fields::{self, Type};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::patch::{PatchType, apply};
 use crate::apimachinery::schema::Schema;
@@ -48,7 +47,8 @@ impl Policy {
         let spec = at(&tree, "spec");
         let param_kind = ParamKind::of(spec);
         let has_params = param_kind.is_some();
-        let (declared, variables) = with_variables(mutating_environment(has_params), items(spec, "variables"));
+        let (declared, variables) =
+            with_variables(mutating_environment(has_params), items(spec, "variables"));
         let mutation = |mutation: &Json| match text(mutation, "patchType") {
             "JSONPatch" => {
                 let expression = text(mutation, "jsonPatch.expression");
@@ -109,16 +109,27 @@ impl Policy {
             }
             Mutation::ApplyConfiguration((expression, program)) => {
                 let configuration = run(program, expression, &activation, budget)?;
-                let kind = schema.map_or(Type::Deduced, Type::Known);
                 let configuration = to_json(&configuration)?;
                 if let Some(path) = names_the_object(&configuration) {
-                    return Err(format!("error applying patch: {path} may not be changed by an ApplyConfiguration"));
+                    return Err(format!(
+                        "error applying patch: {path} may not be changed by an ApplyConfiguration"
+                    ));
                 }
-                managed_fields::merge(kind, object, &configuration)
-                    .map_err(|error| format!("error applying patch: {error}"))
+                lay_over(object, &configuration, schema)
             }
         }
     }
+}
+
+/// What the configuration says counts, everything else stays; keyed lists of built-in kinds are merged by
+/// their keys.
+fn lay_over(object: &Json, configuration: &Json, schema: Option<&Schema>) -> Result<Json, String> {
+    let patch = configuration.to_string();
+    let patched = match schema {
+        Some(schema) => apply(schema, PatchType::StrategicMerge, object, patch.as_bytes()),
+        None => apply(&Schema::default(), PatchType::Merge, object, patch.as_bytes()),
+    };
+    patched.map(|patched| patched.value).map_err(|error| format!("error applying patch: {error}"))
 }
 
 /// What says which object it is stays.
