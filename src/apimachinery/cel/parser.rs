@@ -269,8 +269,10 @@ impl Parser {
     }
 
     fn back(&mut self) -> Issue {
-        if !matches!(self.peek(), Token::End) || self.at() > self.tokens[self.next - 1].0 {
-            self.next = self.next.saturating_sub(1);
+        // Nothing was taken of an empty text.
+        let Some(last) = self.next.checked_sub(1) else { return self.unexpected() };
+        if !matches!(self.peek(), Token::End) || self.at() > self.tokens[last].0 {
+            self.next = last;
         }
         self.unexpected()
     }

@@ -36,8 +36,11 @@ pub fn check(spec: &Value, scheme: &Scheme, schemas: &Schemas) -> Vec<Value> {
                 let error = environment.compile(expression).err()?;
                 Some(format!("{name}: {error}"))
             };
+            if expression.is_empty() {
+                continue;
+            }
             let found: Vec<String> = environments.iter().filter_map(warn).collect();
-            if !expression.is_empty() && !found.is_empty() {
+            if !found.is_empty() {
                 let field_ref = format!("spec.validations[{index}].{field}");
                 warnings.push(json!({"fieldRef": field_ref, "warning": found.join("\n")}));
             }
