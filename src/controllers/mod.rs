@@ -44,6 +44,7 @@ mod resource_quota;
 
 mod pv_protection;
 mod pvc_protection;
+mod volume_binder;
 
 mod node_lifecycle;
 mod taint_eviction;
@@ -122,6 +123,7 @@ pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
     spawn(ctx, pod_garbage_collector::PodGarbageCollector::new(ctx, config.terminated_pod_threshold));
     spawn(ctx, pvc_protection::PvcProtectionController::new(ctx));
     spawn(ctx, pv_protection::PvProtectionController::new(ctx));
+    spawn(ctx, volume_binder::VolumeBinder::new(ctx));
     resource_quota::spawn(ctx, config.scheme.clone());
     spawn(ctx, cluster_role_aggregation::ClusterRoleAggregationController::new(ctx));
     // It watches every kind: behind the others, so that they do not wait for that.

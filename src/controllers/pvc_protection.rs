@@ -68,7 +68,7 @@ impl Controller for PvcProtectionController {
 }
 
 /// The claims that a pod names, and those that were made for it.
-fn claims_of(pod: &Value) -> impl Iterator<Item = String> + '_ {
+pub fn claims_of(pod: &Value) -> impl Iterator<Item = String> + '_ {
     let name = text(pod, "metadata.name");
     items(pod, "spec.volumes").iter().filter_map(move |volume| {
         if is_set(volume, "ephemeral") {

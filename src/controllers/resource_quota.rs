@@ -78,13 +78,10 @@ impl Controller for ResourceQuotaController {
 
     async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
         let (namespace, name) = split_key(key);
-        if self.quotas.get(namespace, name).is_none() {
+        // From the cache: a write on an older state is refused, and tried again.
+        let Some(quota) = self.quotas.get(namespace, name) else {
             self.seen().remove(key);
             return Ok(Action::Done);
-        }
-        let quota = match ctx.client.get(&RESOURCE_QUOTAS, namespace, name).await {
-            Err(status) if status.is_not_found() => return Ok(Action::Done),
-            other => other?,
         };
         let tree = quota.to_value();
         let hard = amounts(&tree, "spec.hard");

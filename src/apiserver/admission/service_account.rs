@@ -16,6 +16,7 @@ use crate::apimachinery::status::Status;
 use crate::apimachinery::watch::WatchEvent;
 use crate::apis::kind::Kind;
 use crate::apis::scheme::Scheme;
+use crate::apis::tree::{annotation, is_set, items, text};
 use crate::apiserver::registry::Registry;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
@@ -155,14 +156,30 @@ impl Plugin for ServiceAccount {
 
 fn refuse_mirror(attributes: &Attributes<'_>, pod: &Value) -> Result<(), Status> {
     let refuse = |why: &str| Err(forbidden(attributes, Some(pod), why));
-    if pod["spec"]["serviceAccountName"].as_str().is_some_and(|name| !name.is_empty()) {
+    if !text(pod, "spec.serviceAccountName").is_empty() {
         return refuse("a mirror pod may not reference service accounts");
     }
-    let volumes = pod["spec"]["volumes"].as_array();
-    if volumes.is_some_and(|volumes| volumes.iter().any(|volume| !volume["secret"].is_null())) {
+    if uses_secrets(pod) {
         return refuse("a mirror pod may not reference secrets");
     }
+    let sources = items(pod, "spec.volumes").iter().flat_map(|volume| items(volume, "projected.sources"));
+    if sources.into_iter().any(|source| is_set(source, "serviceAccountToken")) {
+        return refuse("a mirror pod may not use ServiceAccountToken volume projections");
+    }
     Ok(())
+}
+
+fn uses_secrets(pod: &Value) -> bool {
+    let in_volume = |volume: &Value| {
+        is_set(volume, "secret") || items(volume, "projected.sources").iter().any(|it| is_set(it, "secret"))
+    };
+    let in_container = |container: &Value| {
+        items(container, "env").iter().any(|variable| is_set(variable, "valueFrom.secretKeyRef"))
+            || items(container, "envFrom").iter().any(|source| is_set(source, "secretRef"))
+    };
+    !items(pod, "spec.imagePullSecrets").is_empty()
+        || items(pod, "spec.volumes").iter().any(in_volume)
+        || CONTAINERS.iter().flat_map(|(list, _)| items(pod, list)).any(in_container)
 }
 
 /// The pod decides, then the account; otherwise yes.
@@ -201,31 +218,60 @@ fn token_volume(name: &str) -> Value {
 
 /// An account with the annotation lets its pods use only the secrets that it lists.
 fn limit_secret_references(account: &Value, account_name: &str, pod: &Value) -> Result<(), String> {
-    if account["metadata"]["annotations"][ENFORCE_MOUNTABLE_SECRETS] != "true" {
+    if annotation(account, ENFORCE_MOUNTABLE_SECRETS) != "true" {
         return Ok(());
     }
-    let names = |list: &Value| -> Vec<String> {
-        let items = list.as_array().into_iter().flatten();
-        items.filter_map(|item| Some(item["name"].as_str()?.to_owned())).collect()
-    };
-    let (mountable, pullable) = (names(&account["secrets"]), names(&account["imagePullSecrets"]));
-    for volume in pod["spec"]["volumes"].as_array().into_iter().flatten() {
-        if let Some(secret) =
-            volume["secret"]["secretName"].as_str().filter(|name| !mountable.contains(&(*name).into()))
-        {
+    let names =
+        |list: &str| -> Vec<&str> { items(account, list).iter().map(|it| text(it, "name")).collect() };
+    let (mountable, pullable) = (names("secrets"), names("imagePullSecrets"));
+    let volumes = items(pod, "spec.volumes").iter().filter(|volume| is_set(volume, "secret"));
+    for secret in volumes.map(|volume| text(volume, "secret.secretName")) {
+        if !mountable.contains(&secret) {
             return Err(format!(
                 "volume with secret.secretName={secret:?} is not allowed because service account \
-                {account_name} \
-                 does not reference that secret"
+                 {account_name} does not reference that secret"
             ));
         }
     }
-    for (at, secret) in names(&pod["spec"]["imagePullSecrets"]).iter().enumerate() {
-        if !pullable.contains(secret) {
+    for (list, what) in CONTAINERS {
+        for container in items(pod, list) {
+            limit_environment(container, what, account_name, &mountable)?;
+        }
+    }
+    for (at, secret) in items(pod, "spec.imagePullSecrets").iter().map(|it| text(it, "name")).enumerate() {
+        if !pullable.contains(&secret) {
             return Err(format!(
                 "imagePullSecrets[{at}].name={secret:?} is not allowed because service account \
-                {account_name} does \
-                 not reference that imagePullSecret"
+                 {account_name} does not reference that imagePullSecret"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The lists of containers, and what upstream calls one of each.
+const CONTAINERS: [(&str, &str); 3] = [
+    ("spec.initContainers", "init container"),
+    ("spec.containers", "container"),
+    ("spec.ephemeralContainers", "ephemeral container"),
+];
+
+fn limit_environment(
+    container: &Value,
+    what: &str,
+    account_name: &str,
+    mountable: &[&str],
+) -> Result<(), String> {
+    let name = text(container, "name");
+    let references =
+        items(container, "env").iter().filter(|variable| is_set(variable, "valueFrom.secretKeyRef"));
+    for variable in references {
+        let secret = text(variable, "valueFrom.secretKeyRef.name");
+        if !mountable.contains(&secret) {
+            let variable = text(variable, "name");
+            return Err(format!(
+                "{what} {name} with envVar {variable} referencing secret.secretName={secret:?} is not allowed \
+                 because service account {account_name} does not reference that secret"
             ));
         }
     }
@@ -266,5 +312,11 @@ mod tests {
         assert!(limit_secret_references(&json!({}), "a", &pod).is_ok());
         let account = json!({"metadata": {"annotations": {ENFORCE_MOUNTABLE_SECRETS: "true"}}});
         assert!(limit_secret_references(&account, "a", &pod).unwrap_err().starts_with("volume with secret"));
+        let variable = json!({"name": "V", "valueFrom": {"secretKeyRef": {"name": "s"}}});
+        let pod = json!({"spec": {"initContainers": [{"name": "i", "env": [variable]}]}});
+        let why = "init container i with envVar V referencing secret.secretName=\"s\" is not allowed because \
+                   service account a does not reference that secret";
+        assert_eq!(limit_secret_references(&account, "a", &pod).unwrap_err(), why);
+        assert!(uses_secrets(&pod) && !uses_secrets(&json!({})));
     }
 }

@@ -4,7 +4,8 @@ use kubarium::apimachinery::options::{DeleteOptions, PatchType};
 use kubarium::apis::core::persistent_volume::PERSISTENT_VOLUMES;
 use kubarium::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use kubarium::apis::core::pod::PODS;
-use serde_json::json;
+use kubarium::apis::storage::storage_class::STORAGE_CLASSES;
+use serde_json::{Value, json};
 
 use super::support::{Fixture, NAMESPACE};
 
@@ -44,4 +45,77 @@ async fn a_volume_stays_as_long_as_it_is_bound() {
     fixture.client.patch_status(kind, "", "v", merge, &released).await.unwrap();
     let gone = || async { fixture.get(&PERSISTENT_VOLUMES, "v").await.is_none().then_some(()) };
     fixture.eventually("the volume goes", gone).await;
+}
+
+fn volume(name: &str, storage: &str, class: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"capacity": {"storage": storage}, "storageClassName": class,
+        "accessModes": ["ReadWriteOnce", "ReadOnlyMany"], "hostPath": {"path": "/data"}}})
+}
+
+fn claim(name: &str, storage: &str, class: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": class,
+        "resources": {"requests": {"storage": storage}}}})
+}
+
+async fn has_phase(fixture: &Fixture, name: &str, phase: &str) -> Value {
+    let as_expected = || async {
+        let claim = fixture.get(&PERSISTENT_VOLUME_CLAIMS, name).await?;
+        (claim["status"]["phase"] == phase).then_some(claim)
+    };
+    fixture.eventually(&format!("claim {name} is {phase}"), as_expected).await
+}
+
+#[tokio::test]
+async fn a_claim_gets_the_smallest_volume_that_does() {
+    let fixture = Fixture::start().await;
+    for (name, storage, class) in
+        [("small", "1Gi", ""), ("large", "10Gi", ""), ("middle", "5Gi", ""), ("fast", "5Gi", "ssd")]
+    {
+        fixture.create(&PERSISTENT_VOLUMES, "", volume(name, storage, class)).await;
+    }
+    fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, claim("data", "3Gi", "")).await;
+    let bound = has_phase(&fixture, "data", "Bound").await;
+    assert_eq!(bound["spec"]["volumeName"], "middle");
+    assert_eq!(bound["status"]["capacity"], json!({"storage": "5Gi"}));
+    let volume = fixture.get(&PERSISTENT_VOLUMES, "middle").await.unwrap();
+    assert_eq!(
+        (&volume["status"]["phase"], &volume["spec"]["claimRef"]["name"]),
+        (&json!("Bound"), &json!("data"))
+    );
+    fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, claim("huge", "1Ti", "")).await;
+    let told = || async {
+        let message = "no persistent volumes available for this claim and no storage class is set";
+        fixture.events("FailedBinding").await.contains_key(message).then_some(())
+    };
+    fixture.eventually("people are told", told).await;
+    fixture.delete(&PERSISTENT_VOLUME_CLAIMS, "data", "Background").await;
+    let released = || async {
+        let volume = fixture.get(&PERSISTENT_VOLUMES, "middle").await?;
+        (volume["status"]["phase"] == "Released").then_some(())
+    };
+    fixture.eventually("the volume is released", released).await;
+}
+
+#[tokio::test]
+async fn a_claim_may_wait_for_its_first_consumer() {
+    let fixture = Fixture::start().await;
+    let class = json!({"metadata": {"name": "ssd"}, "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer"});
+    fixture.create(&STORAGE_CLASSES, "", class).await;
+    fixture.create(&PERSISTENT_VOLUMES, "", volume("v", "1Gi", "ssd")).await;
+    fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, claim("data", "1Gi", "ssd")).await;
+    let told = || async {
+        let message = "waiting for first consumer to be created before binding";
+        fixture.events("WaitForFirstConsumer").await.contains_key(message).then_some(())
+    };
+    fixture.eventually("people are told", told).await;
+    let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"volumes": volumes,
+        "containers": [{"name": "c", "image": "i"}]}});
+    fixture.create(&PODS, NAMESPACE, pod).await;
+    fixture.settle(5).await;
+    has_phase(&fixture, "data", "Pending").await;
+    let binding = json!({"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}});
+    fixture.client.create_subresource(&PODS, NAMESPACE, "p", "binding", binding).await.unwrap();
+    has_phase(&fixture, "data", "Bound").await;
 }

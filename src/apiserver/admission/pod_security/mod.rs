@@ -79,6 +79,8 @@ impl PodSecurity {
             return Ok(());
         }
         let found = evaluate(policy.enforce, pod);
+        attributes.ctx.annotate(ENFORCED, &policy.enforce.to_string());
+        note(attributes, &policy, pod);
         if !found.is_empty() {
             let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, details(&found));
             return Err(forbidden(attributes, Some(pod), &why));
@@ -92,10 +94,24 @@ impl PodSecurity {
             return Ok(());
         }
         let Some(policy) = self.policy(attributes).await? else { return Ok(()) };
-        if policy.warn.level != Level::Privileged && !self.is_exempt_pod(template) {
+        let is_judged = [policy.warn, policy.audit].iter().any(|mode| mode.level != Level::Privileged);
+        if is_judged && !self.is_exempt_pod(template) {
+            note(attributes, &policy, template);
             warn(attributes, &policy, template);
         }
         Ok(())
+    }
+}
+
+/// Under these keys the audit event tells of it.
+const ENFORCED: &str = "pod-security.kubernetes.io/enforce-policy";
+const VIOLATIONS: &str = "pod-security.kubernetes.io/audit-violations";
+
+fn note(attributes: &Attributes<'_>, policy: &Policy, pod: &Value) {
+    let found = evaluate(policy.audit, pod);
+    if !found.is_empty() {
+        let text = format!("would violate PodSecurity \"{}\": {}", policy.audit, details(&found));
+        attributes.ctx.annotate(VIOLATIONS, &text);
     }
 }
 

@@ -56,7 +56,7 @@ fn expected_code(request: &str, step: &Value) -> u64 {
 
 async fn answer_to(server: &Server, request: &str, step: &Value) -> Answer {
     let is_patch = request.starts_with("PATCH");
-    let media_type = if is_patch { "application/merge-patch+json" } else { "application/json" };
+    let media_type = if is_patch { "application/strategic-merge-patch+json" } else { "application/json" };
     let mut headers = vec![("content-type", media_type)];
     if let Some(user) = step["as"].as_str() {
         headers.push(("impersonate-user", user));
