@@ -68,7 +68,10 @@ async fn who_may_write_a_request_may_not_decide_it() {
         assert!(answer.status().2.starts_with(&message), "{}", answer.text);
     }
     let made = guarded.ask(&format!("POST {REQUESTS}"), JANE, &of("jane", "dev")).await.json();
-    assert_eq!((&made["spec"]["username"], &made["spec"]["groups"]), (&json!("jane"), &json!(["dev"])));
+    assert_eq!(
+        (&made["spec"]["username"], &made["spec"]["groups"]),
+        (&json!("jane"), &json!(["dev", "system:authenticated"]))
+    );
     let mut approved = made.clone();
     approved["status"]["conditions"] = json!([{"type": "Approved", "status": "True", "reason": "mine"}]);
     let mut signed = made.clone();
