@@ -34,6 +34,7 @@ pub mod fingerprint;
 pub mod schema;
 
 pub mod decode;
+pub mod managed_fields;
 pub mod openapi;
 pub mod patch;
 pub mod protobuf;

@@ -17,8 +17,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::pick;
 use super::time::Time;
+use super::{managed_fields, pick};
 
 /// Enough for most objects, so that writing one does not move what is written already.
 const ENCODED_BYTES: usize = 4096;
@@ -176,9 +176,11 @@ impl Object {
         self.stored.len() + 48
     }
 
-    /// The object as a tree, without `apiVersion` and `kind`.
+    /// The object as a tree, without `apiVersion` and `kind`; `metadata.managedFields` as
+    /// [`managed_fields::Managed`] has it.
     pub fn to_value(&self) -> Value {
-        let mut tree = self.parse::<Value>();
+        let mut tree = managed_fields::read_tree(&self.stored)
+            .expect("the bytes were read as JSON when the object was made");
         if self.metadata.resource_version != 0 {
             tree["metadata"]["resourceVersion"] = self.metadata.resource_version.to_string().into();
         }
@@ -290,7 +292,11 @@ fn write_members(
         separator = true;
         serde_json::to_writer(&mut *out, name).expect("a string is JSON");
         out.write_all(b":").expect("memory does not refuse");
-        serde_json::to_writer(&mut *out, value).expect("a tree is JSON");
+        match name.as_str() {
+            "managedFields" if !after => managed_fields::write_entries(out, value),
+            _ => serde_json::to_writer(&mut *out, value).map_err(Into::into),
+        }
+        .expect("memory does not refuse");
     }
 }
 

@@ -15,6 +15,7 @@ pub mod table;
 pub mod historical;
 pub mod print;
 pub mod quota;
+mod reset_fields;
 pub mod resources;
 pub mod tree;
 pub mod validation;

@@ -122,6 +122,19 @@ pub(crate) fn decode_plain(schema: &Schema, body: &[u8]) -> Result<(Value, Vec<S
     }
 }
 
+/// Reads YAML or JSON that is no object of a kind, as upstream's `yaml.Unmarshal`: the tree, and one text
+/// about its duplicate keys. The error is Go's.
+pub(crate) fn decode_yaml(body: &[u8]) -> Result<(Value, Option<String>), String> {
+    if first_byte(body) == Some(b'{')
+        && let Ok((value, errors)) = decode_plain(&Schema::FREE, body)
+        && errors.is_empty()
+    {
+        return Ok((value, None));
+    }
+    let document = yaml::parse(body)?;
+    Ok((document.value, document.duplicates))
+}
+
 /// The name on the envelope decides whether the message in it is read at all.
 fn decode_protobuf(target: &Target, body: &[u8]) -> Result<Decoded, DecodeError> {
     let envelope =

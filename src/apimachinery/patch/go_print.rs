@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// `map[a:1 b:[x y]]`.
-pub(super) fn go_print(value: &Value) -> String {
+pub(crate) fn go_print(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".into(),
         Value::Bool(flag) => flag.to_string(),
@@ -15,5 +15,35 @@ pub(super) fn go_print(value: &Value) -> String {
                 map.iter().map(|(key, value)| format!("{key}:{}", go_print(value))).collect();
             format!("map[{}]", fields.join(" "))
         }
+    }
+}
+
+/// `%#v`: `map[string]interface {}{"a":1}`.
+pub(crate) fn go_syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".into(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::String(text) => format!("{text:?}"),
+        Value::Array(list) => {
+            format!("[]interface {{}}{{{}}}", list.iter().map(go_syntax).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(map) => {
+            let fields: Vec<String> =
+                map.iter().map(|(key, value)| format!("{key:?}:{}", go_syntax(value))).collect();
+            format!("map[string]interface {{}}{{{}}}", fields.join(", "))
+        }
+    }
+}
+
+/// `%T`: `map[string]interface {}`.
+pub(crate) fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
     }
 }

@@ -13,7 +13,7 @@ use crate::apimachinery::schema::Schema;
 const MAX_OPERATIONS: usize = 10_000;
 
 /// Applies every operation or none.
-pub(super) fn apply(original: &Value, patch: &[u8]) -> Result<Patched, PatchError> {
+pub(super) fn apply(original: Value, patch: &[u8]) -> Result<Patched, PatchError> {
     let (operations, strict_errors) = decode_plain(&operations_schema(), patch)
         .map_err(|error| PatchError::BadRequest(format!("error decoding patch: {error}")))?;
     let operations = operations.as_array().map_or(&[][..], Vec::as_slice);
@@ -23,12 +23,12 @@ pub(super) fn apply(original: &Value, patch: &[u8]) -> Result<Patched, PatchErro
             operations.len()
         )));
     }
-    let mut value = original.clone();
+    let mut value = original;
     for operation in operations {
         perform(&mut value, operation).map_err(PatchError::Unprocessable)?;
     }
     let strict_errors = strict_errors.into_iter().map(|error| format!("json patch {error}")).collect();
-    Ok(Patched { shown: value.to_string(), strict_errors, value })
+    Ok(Patched { strict_errors, value })
 }
 
 fn operations_schema() -> Schema {

@@ -5,12 +5,12 @@ use serde_json::{Map, Value};
 use super::{PatchError, Patched, decode_object};
 
 /// Lays the patch over the object; null removes.
-pub(super) fn apply(original: &Value, patch: &[u8]) -> Result<Patched, PatchError> {
+pub(super) fn apply(original: Value, patch: &[u8]) -> Result<Patched, PatchError> {
     let (patch, strict_errors) = decode_object(patch)
         .map_err(|error| PatchError::BadRequest(format!("error decoding patch: {error}")))?;
-    let mut value = original.clone();
+    let mut value = original;
     merge(&mut value, patch);
-    Ok(Patched { shown: value.to_string(), strict_errors, value })
+    Ok(Patched { strict_errors, value })
 }
 
 fn merge(target: &mut Value, patch: Map<String, Value>) {

@@ -5,7 +5,7 @@
 //! by the keys that the kind's schema names. What may be patched, and what happens afterwards (decoding,
 //! defaulting, validation), is the endpoint's.
 
-mod go_print;
+pub(crate) mod go_print;
 mod json;
 mod merge;
 mod strategic;
@@ -67,22 +67,31 @@ pub struct Patched {
     pub value: Value,
     /// Duplicate fields in the patch itself, for `fieldValidation`; before those that decoding `value` finds.
     pub strict_errors: Vec<String>,
-    /// What upstream shows as the bad value of the field `patch` when `value` does not decode: the patched
-    /// JSON, or the strategic merge patch as Go prints a map.
-    pub shown: String,
 }
 
 /// Applies a patch. `schema` is the kind's; only a strategic merge patch reads it.
 pub fn apply(
     schema: &Schema,
     patch_type: PatchType,
-    original: &Value,
+    original: Value,
     patch: &[u8],
 ) -> Result<Patched, PatchError> {
     match patch_type {
         PatchType::Json => json::apply(original, patch),
         PatchType::Merge => merge::apply(original, patch),
         PatchType::StrategicMerge => strategic::apply(schema, original, patch),
+    }
+}
+
+/// What upstream shows as the bad value of the field `patch` when what came of it does not decode: the
+/// patched JSON, or the strategic merge patch as Go prints a map.
+pub fn show(patch_type: PatchType, patched: &Value, patch: &[u8]) -> String {
+    match patch_type {
+        PatchType::Json | PatchType::Merge => patched.to_string(),
+        PatchType::StrategicMerge => {
+            let (patch, _) = decode_object(patch).unwrap_or_default();
+            go_print::go_print(&Value::Object(patch))
+        }
     }
 }
 

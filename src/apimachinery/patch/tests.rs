@@ -13,7 +13,7 @@ fn schema(name: &str) -> Arc<Schema> {
 
 fn patched(patch_type: PatchType, original: Value, patch: Value) -> Result<Value, PatchError> {
     let schema = schema("io.k8s.api.core.v1.Pod");
-    apply(&schema, patch_type, &original, patch.to_string().as_bytes()).map(|patched| patched.value)
+    apply(&schema, patch_type, original, patch.to_string().as_bytes()).map(|patched| patched.value)
 }
 
 fn strategic(original: Value, patch: Value) -> Value {
@@ -55,7 +55,7 @@ fn a_patch_that_is_none_is_refused() {
             "error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.op of type string",
         ),
     ] {
-        let refused = apply(&schema, patch_type, &json!({}), body.as_bytes()).expect_err(body);
+        let refused = apply(&schema, patch_type, json!({}), body.as_bytes()).expect_err(body);
         assert_eq!(refused, PatchError::BadRequest(error.into()));
     }
 }
@@ -72,7 +72,7 @@ fn duplicate_and_unknown_fields_of_a_patch_are_strict_errors() {
             vec![r#"json patch duplicate field "[0].value.b""#, r#"json patch unknown field "[0].foo""#],
         ),
     ] {
-        let patched = apply(&schema, patch_type, &json!({}), body.as_bytes()).expect(body);
+        let patched = apply(&schema, patch_type, json!({}), body.as_bytes()).expect(body);
         assert_eq!(patched.strict_errors, errors);
     }
 }

@@ -75,6 +75,11 @@ impl Schemas {
         Some(serde_json::from_slice(&text).expect("build.rs wrote JSON"))
     }
 
+    /// The schema of a definition, for as long as the program runs.
+    pub(crate) fn lookup(name: &str) -> Option<&'static Schema> {
+        DefinitionId::of(name).map(Self::definition)
+    }
+
     /// The schema of a definition that must exist, for code that names it.
     pub(crate) fn reference(name: &str) -> &'static Schema {
         Self::definition(DefinitionId::of(name).unwrap_or_else(|| panic!("{name} is no definition")))

@@ -169,6 +169,16 @@ impl Schema {
         facts: None,
     };
 
+    /// The schema of a text.
+    pub const TEXT: Schema = Schema {
+        shape: Shape::String,
+        presence: Presence::Kept,
+        nullable: false,
+        preserve_unknown_fields: false,
+        embedded_resource: false,
+        facts: None,
+    };
+
     /// The schema of a custom resource (or a part of it) from its `openAPIV3Schema`. Never fails: what it
     /// cannot read is free of form; whether a schema is structural is the validation's to say.
     pub fn from_openapi(schema: &Value) -> Schema {

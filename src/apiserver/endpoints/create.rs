@@ -2,6 +2,7 @@
 //! Next: src/apiserver/admission/mod.rs
 
 use super::body::Input;
+use super::field_manager::FieldManagement;
 use super::initializers::await_initialized;
 use super::request_scope::{Scope, ensure_namespace};
 use super::response::Answer;
@@ -17,6 +18,8 @@ pub(super) async fn create(scope: &mut Scope, input: Input) -> Result<Answer, St
     ensure_namespace(&mut object, scope.namespace())?;
     form.apply_defaults(&mut object);
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    form.complete(&mut object);
+    FieldManagement::new(scope, &form).update(None, &mut object);
     let attributes = scope.attributes(Operation::Create, &name);
     scope.server.admission.admit(&attributes, Some(&mut object), None).await?;
     form.complete(&mut object);

@@ -111,13 +111,16 @@ impl Form {
         Ok(value)
     }
 
-    /// A tree that a patch made, read as the kind.
+    /// A tree that a patch made, read as the kind; by conversion where that is how upstream reads it.
     ///
     /// # Errors
     /// As decoding; the caller says it in a patch's words.
-    pub fn decode_tree(&self, tree: Value) -> Result<Decoded, DecodeError> {
+    pub fn decode_tree(&self, tree: Value, is_converted: bool) -> Result<Decoded, DecodeError> {
         let given = initializers::of_tree(&tree).filter(|_| self.initializers);
-        let mut decoded = self.with_target(|target| decode::decode_value(target, tree))?;
+        let mut decoded = self.with_target(|target| match is_converted {
+            true => decode::decode_merged(target, tree),
+            false => decode::decode_value(target, tree),
+        })?;
         initializers::put_back(&mut decoded.value, given, &mut decoded.strict_errors);
         decoded.strict_errors.extend(self.prune(&mut decoded.value));
         strip_type(&mut decoded.value);
@@ -155,6 +158,12 @@ impl Form {
         map.insert("apiVersion".into(), self.group_version.to_string().into());
         map.insert("kind".into(), Value::from(&*self.kind));
         Value::Object(map)
+    }
+
+    /// `apps/v1`, and `apps/v1, Kind=Deployment` as upstream prints it.
+    pub fn names(&self) -> (String, String) {
+        let GroupVersion { group, version } = &self.group_version;
+        (self.group_version.to_string(), format!("{group}/{version}, Kind={}", self.kind))
     }
 
     /// The schema; of a custom kind one that knows nothing.

@@ -19,10 +19,13 @@ mod request_scope;
 mod response;
 mod table;
 
+mod field_manager;
+
 mod create;
 mod review;
 mod update;
 
+mod apply;
 mod delete;
 mod deletecollection;
 mod patch;

@@ -1,9 +1,10 @@
 //! patch: a change to the current object (`handlers/patch.go`): JSON patch, merge patch, strategic merge
-//! patch.
+//! patch. Server-side apply is `apply`.
 
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::apply::{self, APPLY_YAML};
 use super::body::{Input, media_type};
 use super::form::{Form, warn};
 use super::negotiation::unsupported_media_type;
@@ -13,15 +14,20 @@ use super::response::Answer;
 use super::update::{Edit, write};
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
 use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::patch::{PatchError, PatchType, apply};
+use crate::apimachinery::managed_fields;
+use crate::apimachinery::patch::{PatchError, PatchType, Patched, apply as apply_patch, show};
 use crate::apimachinery::status::{Status, StatusDetails};
 
-const APPLY: [&str; 2] = ["application/apply-patch+yaml", "application/apply-patch+cbor"];
-const CUSTOM: &str = "application/json-patch+json, application/merge-patch+json";
+const MANAGED_FIELDS: &[u8] = b"managedFields";
+const CUSTOM: &str =
+    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 
 /// Applies the patch to the object as it is when it is written, so that two patches of different fields do
 /// not disturb each other.
 pub(super) async fn patch(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
+    if media_type(&scope.headers) == APPLY_YAML {
+        return apply::apply(scope, input).await;
+    }
     let patch_type = patch_type(scope)?;
     let patch = input.bytes(&scope.headers).await?;
     if let Some(audit) = &scope.ctx.audit {
@@ -29,19 +35,15 @@ pub(super) async fn patch(scope: &mut Scope, input: Input) -> Result<Answer, Sta
     }
     let options = scope.write_options("PatchOptions")?;
     let form = scope.form();
-    let edit = Patch { scope, form: &form, patch_type, patch, validation: options.field_validation };
-    write(scope, &form, &edit).await
+    let reads_managed_fields = patch.windows(MANAGED_FIELDS.len()).any(|text| text == MANAGED_FIELDS);
+    let validation = options.field_validation;
+    let edit = Patch { scope, form: &form, patch_type, patch, validation, reads_managed_fields };
+    write(scope, &form, &edit, false).await
 }
 
 /// Upstream refuses an unknown type of patch in different words for built-in and for custom kinds.
 fn patch_type(scope: &Scope) -> Result<PatchType, Status> {
     let media_type = media_type(&scope.headers);
-    if APPLY.contains(&media_type.as_str()) {
-        let text = "server-side apply is not supported by this server yet: use client-side apply, \
-            or a JSON, merge or \
-            strategic merge patch";
-        return Err(Status::failure(415, "UnsupportedMediaType", text));
-    }
     match PatchType::from_media_type(&media_type) {
         Some(PatchType::StrategicMerge) | None if scope.kind.is_custom => Err(unsupported_media_type(CUSTOM)),
         Some(patch_type) => Ok(patch_type),
@@ -56,6 +58,8 @@ struct Patch<'s> {
     patch_type: PatchType,
     patch: Bytes,
     validation: FieldValidation,
+    /// It may name the owners of fields, which are texts in a tree.
+    reads_managed_fields: bool,
 }
 
 impl Edit for Patch<'_> {
@@ -63,14 +67,14 @@ impl Edit for Patch<'_> {
         let Some(current) = current else {
             return Err(Status::not_found(&self.scope.kind.group_resource(), self.scope.name()));
         };
-        let current = self.form.with_type(current);
-        let patched = apply(&self.form.schema(), self.patch_type, &current, &self.patch).map_err(refused)?;
-        let decoded = self.form.decode_tree(patched.value);
-        let mut decoded = decoded.map_err(|error| invalid(&patched.shown, error.cause()))?;
+        let patched = self.patched(current)?;
+        let is_converted = self.patch_type == PatchType::StrategicMerge;
+        let decoded = self.form.decode_tree(patched.value, is_converted);
+        let mut decoded = decoded.map_err(|error| self.invalid(current, error.cause()))?;
         let mut errors = patched.strict_errors;
         errors.append(&mut decoded.strict_errors);
         if self.validation == FieldValidation::Strict && !errors.is_empty() {
-            return Err(invalid(&patched.shown, &format!("strict decoding error: {}", errors.join(", "))));
+            return Err(self.invalid(current, &format!("strict decoding error: {}", errors.join(", "))));
         }
         warn(&self.scope.ctx, &errors, self.validation);
         let mut object = decoded.value;
@@ -78,6 +82,26 @@ impl Edit for Patch<'_> {
         ensure_namespace(&mut object, self.scope.namespace())?;
         ensure_name(&object, self.scope.name())?;
         Ok(object)
+    }
+}
+
+impl Patch<'_> {
+    fn patched(&self, current: &Value) -> Result<Patched, Status> {
+        let mut current = self.form.with_type(current);
+        if self.reads_managed_fields {
+            managed_fields::expand(&mut current);
+        }
+        apply_patch(&self.form.schema(), self.patch_type, current, &self.patch).map_err(refused)
+    }
+
+    /// The patched object is not one of the kind: upstream says so of a field `patch` of nothing.
+    fn invalid(&self, current: &Value, why: &str) -> Status {
+        let mut patched = self.patched(current).map(|patched| patched.value).unwrap_or_default();
+        managed_fields::expand(&mut patched);
+        let shown = show(self.patch_type, &patched, &self.patch);
+        let mut errors = FieldErrors::default();
+        errors.push("patch", ErrorType::Invalid, format!("{shown:?}"), why);
+        Status::invalid(&GroupVersion::new("", "").kind(""), "", &errors)
     }
 }
 
@@ -93,11 +117,4 @@ fn refused(error: PatchError) -> Status {
         }
         PatchError::Internal(text) => Status::failure(500, "", text),
     }
-}
-
-/// The patched object is not one of the kind: upstream says so of a field `patch` of nothing.
-fn invalid(shown: &str, why: &str) -> Status {
-    let mut errors = FieldErrors::default();
-    errors.push("patch", ErrorType::Invalid, format!("{shown:?}"), why);
-    Status::invalid(&GroupVersion::new("", "").kind(""), "", &errors)
 }

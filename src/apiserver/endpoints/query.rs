@@ -87,7 +87,7 @@ impl Query {
     }
 
     /// The options of a write; `options_kind` is for the refusal: `CreateOptions`, `UpdateOptions`,
-    /// `PatchOptions`.
+    /// `PatchOptions`; `ApplyOptions` are those of a patch that is an apply.
     ///
     /// # Errors
     /// 422 for values that upstream does not know.
@@ -95,6 +95,10 @@ impl Query {
         let mut errors = FieldErrors::default();
         let dry_run = check_dry_run(&self.all("dryRun"), &mut errors);
         let field_manager = self.get("fieldManager").unwrap_or_default().to_owned();
+        let is_apply = options_kind == "ApplyOptions";
+        if is_apply && field_manager.is_empty() {
+            errors.required("fieldManager", "is required for apply patch");
+        }
         check_field_manager(&field_manager, &mut errors);
         let field_validation = match self.get("fieldValidation").unwrap_or_default() {
             "Ignore" => FieldValidation::Ignore,
@@ -110,7 +114,7 @@ impl Query {
         if options_kind == "PatchOptions" && force.is_some() {
             errors.forbidden("force", "may not be specified for non-apply patch");
         }
-        refuse(options_kind, errors)?;
+        refuse(if is_apply { "PatchOptions" } else { options_kind }, errors)?;
         Ok(WriteOptions { dry_run, field_manager, field_validation, force })
     }
 

@@ -5,6 +5,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::body::Input;
+use super::field_manager::FieldManagement;
 use super::form::Form;
 use super::initializers::delete_failed;
 use super::request_scope::{Scope, ensure_name, ensure_namespace};
@@ -23,13 +24,18 @@ pub(super) async fn update(scope: &mut Scope, input: Input) -> Result<Answer, St
     ensure_namespace(&mut object, scope.namespace())?;
     ensure_name(&object, scope.name())?;
     form.apply_defaults(&mut object);
-    write(scope, &form, &Replace(object)).await
+    write(scope, &form, &Replace(object), false).await
 }
 
 /// What an update makes of the current object, before admission.
 pub(super) trait Edit: Send + Sync {
     /// The new object; `current` is missing when it does not exist yet.
     fn edit(&self, current: Option<&Value>) -> Result<Value, Status>;
+
+    /// Whether the owners of fields are already set in what it makes.
+    fn tracks_fields(&self) -> bool {
+        false
+    }
 }
 
 /// PUT: the new object whatever the current one is.
@@ -41,8 +47,14 @@ impl Edit for Replace {
     }
 }
 
-/// Hands an edit to the registry, with admission around it: the common end of PUT and PATCH.
-pub(super) async fn write(scope: &Scope, form: &Form, edit: &dyn Edit) -> Result<Answer, Status> {
+/// Hands an edit to the registry, with admission around it: the common end of PUT and PATCH. An apply creates
+/// what is missing.
+pub(super) async fn write(
+    scope: &Scope,
+    form: &Form,
+    edit: &dyn Edit,
+    create_if_missing: bool,
+) -> Result<Answer, Status> {
     let attributes = scope.attributes(Operation::Update, scope.name());
     let validating = scope.server.admission.validating(&attributes);
     let change = Admitted { scope, form, edit };
@@ -54,7 +66,7 @@ pub(super) async fn write(scope: &Scope, form: &Form, edit: &dyn Edit) -> Result
     }
     let part = scope.part();
     let (object, is_new) =
-        registry.update(ctx, kind, namespace, name, part, &change, &validating, false).await?;
+        registry.update(ctx, kind, namespace, name, part, &change, &validating, create_if_missing).await?;
     delete_failed(scope, &object).await?;
     Ok(Answer::Object(if is_new { 201 } else { 200 }, object))
 }
@@ -70,6 +82,10 @@ impl Change for Admitted<'_> {
     fn change<'a>(&'a self, current: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
         async move {
             let mut object = self.edit.edit(current)?;
+            if !self.edit.tracks_fields() {
+                self.form.complete(&mut object);
+                FieldManagement::new(self.scope, self.form).update(current, &mut object);
+            }
             let operation = if current.is_some() { Operation::Update } else { Operation::Create };
             let attributes = self.scope.attributes(operation, self.scope.name());
             self.scope.server.admission.admit(&attributes, Some(&mut object), current).await?;

@@ -62,9 +62,7 @@ pub fn member_mut<'a>(tree: &'a mut Value, name: &str) -> &'a mut Map<String, Va
 
 /// What a new object gets (`WipeObjectMetaSystemFields`, `FillObjectMetaSystemFields`).
 pub fn fill_system_fields(new: &mut Value, now: Time, entropy: &Entropy) {
-    for field in
-        ["selfLink", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"]
-    {
+    for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"] {
         unset(new, field);
     }
     set(new, "uid", entropy.uid());
@@ -108,9 +106,7 @@ pub fn ensure_namespace(kind: &Kind, tree: &mut Value, namespace: &str) -> Resul
 
 /// What an update can neither change nor leave out.
 pub fn carry_over(new: &mut Value, old: &Value) {
-    for field in ["selfLink", "managedFields"] {
-        unset(new, field);
-    }
+    unset(new, "selfLink");
     for field in ["uid", "deletionGracePeriodSeconds"] {
         let given = &new["metadata"][field];
         if given.is_null() || given == "" {
@@ -171,7 +167,7 @@ mod tests {
             "deletionTimestamp": "d", "deletionGracePeriodSeconds": 30}});
         let mut new = json!({"metadata": {"name": "a", "generation": 9, "creationTimestamp": null,
             "labels": {},
-            "selfLink": "x", "managedFields": []}});
+            "selfLink": "x"}});
         carry_over(&mut new, &old);
         let expected = json!({"metadata": {"name": "a", "uid": "u", "creationTimestamp": "t", "generation": 4,
             "deletionTimestamp": "d", "deletionGracePeriodSeconds": 30}});

@@ -39,13 +39,13 @@ pub fn for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value, now: Ti
         Part::Finalize => put(new, "status", old.get("status").cloned()),
         Part::EphemeralContainers => {
             let containers = new["spec"]["ephemeralContainers"].take();
-            *new = old.clone();
+            put_back(new, old);
             put(&mut new["spec"], "ephemeralContainers", Some(containers).filter(|list| !list.is_null()));
         }
         Part::Resize => resources_only(new, old),
         Part::Approval => {
             let conditions = new["status"]["conditions"].take();
-            *new = old.clone();
+            put_back(new, old);
             put(&mut new["status"], "conditions", Some(conditions).filter(|list| !list.is_null()));
         }
     }
@@ -77,6 +77,7 @@ fn stamp_conditions(new: &mut Value, old: &Value, now: Time) {
 
 /// Everything but metadata and status as it was; of a custom resource the metadata, too.
 fn status_only(kind: &Kind, new: &mut Value, old: &Value) {
+    let owners = kind.is_custom.then(|| new["metadata"].get_mut("managedFields").map(Value::take));
     let is_written = |name: &str| name == "status" || (name == "metadata" && !kind.is_custom);
     if let (Some(new), Some(old)) = (new.as_object_mut(), old.as_object()) {
         new.retain(|name, _| is_written(name) || old.contains_key(name));
@@ -87,13 +88,16 @@ fn status_only(kind: &Kind, new: &mut Value, old: &Value) {
             }
         }
     }
+    if let Some(owners) = owners {
+        put(&mut new["metadata"], "managedFields", owners);
+    }
     kind.strategy.prepare_for_status_update(new, old);
 }
 
 /// Resources of the containers of the same names.
 fn resources_only(new: &mut Value, old: &Value) {
     let wanted = new["spec"].take();
-    *new = old.clone();
+    put_back(new, old);
     for list in ["containers", "initContainers"] {
         let Some(containers) = new["spec"][list].as_array_mut() else { continue };
         for container in containers {
@@ -104,6 +108,13 @@ fn resources_only(new: &mut Value, old: &Value) {
             put(container, "resources", wanted.get("resources").cloned());
         }
     }
+}
+
+/// The object as it was; but whoever tried owns what it then did change.
+fn put_back(new: &mut Value, old: &Value) {
+    let owners = new["metadata"].get_mut("managedFields").map(Value::take);
+    *new = old.clone();
+    put(&mut new["metadata"], "managedFields", owners);
 }
 
 fn put(tree: &mut Value, member: &str, value: Option<Value>) {

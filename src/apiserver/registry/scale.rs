@@ -12,6 +12,7 @@ use super::{Change, Registry, Validating};
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::gvk::{GroupResource, GroupVersion};
 use crate::apimachinery::labels::{LabelSelector, Selector};
+use crate::apimachinery::managed_fields::ScaleHandler;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::status::Status;
 use crate::apis::apiextensions::custom_resource::{at_path, set_at_path};
@@ -68,7 +69,19 @@ impl Change for ScaleChange<'_> {
             let resource = self.kind.group_resource();
             let resource = GroupResource::new(&resource.group, &format!("{}/scale", resource.resource));
             let Some(workload) = current else { return Err(Status::not_found(&resource, self.name)) };
-            let scale = self.change.change(Some(&from_workload(self.kind, workload)?)).await?;
+            let version = self.kind.api_version();
+            let path = scale_paths(self.kind).map_or("spec.replicas", |paths| &*paths.spec_replicas_path);
+            let path = path.trim_start_matches('.').to_owned();
+            let owners = ScaleHandler {
+                parent: workload["metadata"].get("managedFields"),
+                api_version: &version,
+                replicas_path: &|_| Some(path.clone()),
+            };
+            let mut current = from_workload(self.kind, workload)?;
+            if let Some(owners) = owners.to_subresource() {
+                set(&mut current, "managedFields", owners);
+            }
+            let scale = self.change.change(Some(&current)).await?;
             validate(&scale, self.name)?;
             let (wanted, uid) = (text(&scale, "uid"), text(workload, "uid"));
             if !wanted.is_empty() && wanted != uid {
@@ -81,6 +94,10 @@ impl Change for ScaleChange<'_> {
             match scale_paths(self.kind) {
                 Some(paths) => set_at_path(&mut new, &paths.spec_replicas_path, replicas.into()),
                 None => drop(member_mut(&mut new, "spec").insert("replicas".into(), replicas.into())),
+            }
+            match owners.to_parent(scale["metadata"].get("managedFields")) {
+                Some(owners) => set(&mut new, "managedFields", owners),
+                None => unset(&mut new, "managedFields"),
             }
             match resource_version(&scale)? {
                 0 => unset(&mut new, "resourceVersion"),

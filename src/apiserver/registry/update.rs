@@ -119,6 +119,7 @@ impl Registry {
         if update.part == Part::Main {
             self.note_dangling(stored, &mut new).await;
         }
+        ignore_managed_fields_times(&mut new, &old);
         validate(update, &governing, &new, &old)?;
         self.admit(kind, update.validating, Some(&new), Some(&old)).await?;
         if is_finalized(stored, &new, &old) {
@@ -160,6 +161,32 @@ impl Registry {
             Written::Conflict(current) => Ok(Attempt::Again(current)),
         }
     }
+}
+
+/// When nothing changed but the times at which managers wrote, nothing changed
+/// (`IgnoreManagedFieldsTimestampsTransformer`).
+fn ignore_managed_fields_times(new: &mut Value, old: &Value) {
+    let before = &old["metadata"]["managedFields"];
+    let Some(owners) =
+        before.as_array().filter(|_| differ_in_times(&new["metadata"]["managedFields"], before))
+    else {
+        return;
+    };
+    let given = new["metadata"]["managedFields"].take();
+    set(new, "managedFields", owners.clone());
+    if new != old {
+        set(new, "managedFields", given);
+    }
+}
+
+/// Whether two lists of managers are the same, but for some times.
+fn differ_in_times(new: &Value, old: &Value) -> bool {
+    let (Some(new), Some(old)) = (new.as_array(), old.as_array()) else { return false };
+    const COMPARED: [&str; 6] =
+        ["manager", "operation", "subresource", "apiVersion", "fieldsType", "fieldsV1"];
+    new.len() == old.len()
+        && new.iter().zip(old).any(|(new, old)| new["time"] != old["time"])
+        && new.iter().zip(old).all(|(new, old)| COMPARED.iter().all(|field| new[field] == old[field]))
 }
 
 /// The uid and the revision that the client named, if it named any.

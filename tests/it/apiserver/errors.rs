@@ -76,8 +76,7 @@ PATCH /apis/apps/v1/namespaces/default/deployments/d @application/json {}
 415 UnsupportedMediaType 415: Unsupported Media Type
 
 PATCH /apis/apps/v1/namespaces/default/deployments/d @application/apply-patch+yaml {}
-415 UnsupportedMediaType server-side apply is not supported by this server yet: use client-side apply,
-or a JSON, merge or strategic merge patch
+422 Invalid PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch
 
 PATCH /apis/apps/v1/namespaces/default/deployments/x @application/merge-patch+json {}
 404 NotFound deployments.apps "x" not found

@@ -44,11 +44,55 @@ fn apply_merges_containers_by_name_and_takes_away_what_it_gave() {
 }
 
 #[test]
-fn server_side_apply_is_refused_clearly() {
+fn apply_runs_on_the_servers_side() {
     with_each_kubectl(|up, kubectl| {
         let file = up.file("nginx.yaml", NGINX);
-        let said = kubectl.fails(&format!("apply --server-side -f {file}"));
-        assert!(said.contains("server-side apply"), "{said}");
+        let apply = format!("apply --server-side -f {file}");
+        assert_eq!(kubectl.ok(&apply), "deployment.apps/nginx serverside-applied\n");
+        kubectl.ok(&apply);
+        let owners =
+            "get deployment nginx --show-managed-fields -o jsonpath={.metadata.managedFields[*].manager}";
+        kubectl.until(owners, |named| named.starts_with("kubectl kube-controller-manager"));
+        kubectl.ok("scale deployment nginx --replicas 5");
+        let said = kubectl.fails(&apply);
+        assert!(said.contains("Apply failed with 1 conflict: conflict with \"kubectl"), "{said}");
+        assert!(said.contains(".spec.replicas"), "{said}");
+        kubectl.ok(&format!("{apply} --force-conflicts"));
+        assert_eq!(kubectl.ok("get deployment nginx -o jsonpath={.spec.replicas}"), "2");
+        up.file("nginx.yaml", &NGINX.replace("replicas: 2", "replicas: 3"));
+        let diff = kubectl.run(&format!("diff --server-side -f {file}"));
+        let (shown, said) = texts(&diff);
+        assert!(shown.contains("+  replicas: 3") && diff.status.code() == Some(1), "{shown}{said}");
+        let said = kubectl.fails(&format!("{apply} --field-manager another"));
+        assert!(said.contains("conflict with \"kubectl\": .spec.replicas"), "{said}");
+        kubectl.ok(&apply);
+        up.file("nginx.yaml", &NGINX.replace("replicas: 2", "replicas: 2\n  colour: red"));
+        let said = kubectl.fails(&apply);
+        assert!(said.contains(".spec.colour: field not declared in schema"), "{said}");
+    });
+}
+
+#[test]
+fn a_client_side_apply_is_taken_over_by_the_server() {
+    with_each_kubectl(|up, kubectl| {
+        let file = up.file("nginx.yaml", NGINX);
+        kubectl.ok(&format!("apply -f {file}"));
+        let last = kubectl.ok(&format!("apply view-last-applied -f {file}"));
+        assert!(last.contains("replicas: 2"), "{last}");
+        up.file("nginx.yaml", &NGINX.replace("nginx:1.25", "nginx:1.26"));
+        let said = kubectl.ok(&format!("apply --server-side -f {file}"));
+        assert_eq!(said, "deployment.apps/nginx serverside-applied\n");
+        let last = kubectl.ok("apply view-last-applied deployment nginx");
+        assert!(last.contains("nginx:1.26"), "{last}");
+        kubectl.ok(&format!("apply -f {file}"));
+        let labelled = NGINX.replace("  name: nginx\nspec", "  name: nginx\n  labels: {prune: me}\nspec");
+        up.file("nginx.yaml", &labelled);
+        kubectl.ok(&format!("apply -f {file}"));
+        let other =
+            up.file("other.yaml", &labelled.replace("name: nginx\n  labels", "name: other\n  labels"));
+        let pruned =
+            kubectl.ok(&format!("apply --prune -l prune=me --prune-allowlist apps/v1/Deployment -f {other}"));
+        assert!(pruned.contains("deployment.apps/nginx pruned"), "{pruned}");
     });
 }
 

@@ -10,6 +10,9 @@
 mod list;
 mod order;
 
+#[cfg(test)]
+mod tests;
+
 use serde_json::{Map, Value};
 
 use super::go_print::go_print;
@@ -24,12 +27,14 @@ const SET_ELEMENT_ORDER: &str = "$setElementOrder";
 type Object = Map<String, Value>;
 
 /// Lays the patch over the object, list by list as the schema says.
-pub(super) fn apply(schema: &Schema, original: &Value, patch: &[u8]) -> Result<Patched, PatchError> {
+pub(super) fn apply(schema: &Schema, original: Value, patch: &[u8]) -> Result<Patched, PatchError> {
     let (patch, strict_errors) = decode_object(patch).map_err(PatchError::BadRequest)?;
-    let shown = go_print(&Value::Object(patch.clone()));
-    let original = original.as_object().cloned().unwrap_or_default();
+    let original = match original {
+        Value::Object(members) => members,
+        _ => Object::new(),
+    };
     let value = Value::Object(merge_map(original, patch, Some(schema))?);
-    Ok(Patched { value, strict_errors, shown })
+    Ok(Patched { value, strict_errors })
 }
 
 /// Merges two objects. `schema` is None below a map of no known values.

@@ -104,7 +104,8 @@ impl Policy {
             Mutation::JsonPatch((expression, program)) => {
                 let operations = run(program, expression, &activation, budget)?;
                 let operations = to_json(&operations)?.to_string();
-                let patched = apply(&Schema::default(), PatchType::Json, object, operations.as_bytes());
+                let patched =
+                    apply(&Schema::default(), PatchType::Json, object.clone(), operations.as_bytes());
                 patched.map(|patched| patched.value).map_err(|error| format!("JSON Patch: {error}"))
             }
             Mutation::ApplyConfiguration((expression, program)) => {
@@ -126,8 +127,8 @@ impl Policy {
 fn lay_over(object: &Json, configuration: &Json, schema: Option<&Schema>) -> Result<Json, String> {
     let patch = configuration.to_string();
     let patched = match schema {
-        Some(schema) => apply(schema, PatchType::StrategicMerge, object, patch.as_bytes()),
-        None => apply(&Schema::default(), PatchType::Merge, object, patch.as_bytes()),
+        Some(schema) => apply(schema, PatchType::StrategicMerge, object.clone(), patch.as_bytes()),
+        None => apply(&Schema::default(), PatchType::Merge, object.clone(), patch.as_bytes()),
     };
     patched.map(|patched| patched.value).map_err(|error| format!("error applying patch: {error}"))
 }

@@ -142,7 +142,7 @@ impl MutatingAdmissionWebhook {
             let why = format!("failed calling webhook {name:?}: unsupported patch type {patch_type:?}");
             return Err(Status::internal(why));
         }
-        let patched = apply(&Default::default(), PatchType::Json, &objects.object, &answer.patch);
+        let patched = apply(&Default::default(), PatchType::Json, objects.object.clone(), &answer.patch);
         let patched = patched.map_err(Status::internal)?.value;
         self.codec.read(attributes, &matched.kind, patched).map_err(Status::internal)
     }

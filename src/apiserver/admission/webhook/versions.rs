@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::apimachinery::decode::{Target, decode_value};
 use crate::apimachinery::gvk::GroupVersion;
+use crate::apimachinery::managed_fields;
 use crate::apimachinery::schema::{self, Schema, Schemas};
 use crate::apis::kind::{Kind, Subresource};
 use crate::apis::scheme::Scheme;
@@ -38,7 +39,11 @@ impl Versions {
     ) -> Versions {
         let show = |tree: Option<&Value>| match tree {
             None => Value::Null,
-            Some(tree) => with_type(convert(attributes, kind, tree), kind, attributes.subresource),
+            Some(tree) => {
+                let mut tree = convert(attributes, kind, tree);
+                managed_fields::expand(&mut tree);
+                with_type(tree, kind, attributes.subresource)
+            }
         };
         Versions { object: show(object), old_object: show(old) }
     }

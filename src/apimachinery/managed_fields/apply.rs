@@ -1,0 +1,152 @@
+//! Server-side apply: a configuration, its manager, and the object that comes of it
+//! (`managedfields/internal`: version check, last-applied annotation, skip of what was never applied).
+
+use serde_json::Value;
+
+use super::compare::compare;
+use super::field_set::field_set;
+use super::managed::{Entry, Managed, Operation};
+use super::manager::{BEFORE_FIRST_APPLY, FieldManager, put_managed_fields, strip, take_managed_fields};
+use super::set::Set;
+use super::updater::Refusal;
+use super::validate::validate;
+use crate::apimachinery::status::Status;
+
+/// What client-side apply keeps its configuration in.
+pub const LAST_APPLIED_CONFIG: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// All annotations together.
+const MAX_ANNOTATIONS_BYTES: usize = 256 * 1024;
+/// Only this manager takes over from client-side apply.
+const KUBECTL: &str = "kubectl";
+
+/// Why an apply was refused: the Status that the client gets.
+pub type ApplyError = Status;
+
+/// See [`FieldManager::apply`].
+pub(super) fn apply(
+    fields: &FieldManager,
+    live: Option<&Value>,
+    empty: &Value,
+    config: &Value,
+    force: bool,
+) -> Result<Value, ApplyError> {
+    check_config(fields, config)?;
+    let mut live = live.unwrap_or(empty).clone();
+    let managed = Managed::decode(take_managed_fields(&mut live))
+        .map_err(|error| unclassified(format!("failed to decode managed fields: {error}")))?;
+    let managed = match managed.0.is_empty() {
+        true => fields.updated(empty, &live, managed, BEFORE_FIRST_APPLY),
+        false => managed,
+    };
+    validate(fields.updater.kind, config).map_err(|error| {
+        unclassified(format!("failed to create typed patch object ({}): {error}", name_of(fields, config)))
+    })?;
+    let (object, managed) = with_last_applied(fields, &live, config, managed, force)?;
+    let mut object = object.unwrap_or(live);
+    sync_last_applied(fields, &mut object, config);
+    put_managed_fields(&mut object, managed);
+    Ok(object)
+}
+
+/// The kind of the configuration is the path's, and it says nothing of owners.
+fn check_config(fields: &FieldManager, config: &Value) -> Result<(), Status> {
+    let text = |field: &str| config[field].as_str().unwrap_or_default();
+    let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+    let given = format!("{group}/{version}, Kind={}", text("kind"));
+    if given != fields.gvk {
+        return Err(Status::bad_request(format!("invalid object type: {given}")));
+    }
+    if !config["metadata"]["managedFields"].is_null() {
+        return Err(Status::bad_request("metadata.managedFields must be nil"));
+    }
+    Ok(())
+}
+
+/// One attempt; and where the only conflicts are with what kubectl itself applied from the client's side,
+/// another that is forced.
+fn with_last_applied(
+    fields: &FieldManager,
+    live: &Value,
+    config: &Value,
+    managed: Managed,
+    force: bool,
+) -> Result<(Option<Value>, Managed), Status> {
+    let first = once(fields, live, config, managed.clone(), force);
+    let conflicts = match first {
+        Ok(done) => return Ok(done),
+        Err(Refusal::Other(text)) => return Err(unclassified(text)),
+        Err(Refusal::Conflicts(conflicts)) => conflicts,
+    };
+    let allowed = (fields.manager == KUBECTL).then(|| allowed_conflicts(fields, live)).flatten();
+    let Some(allowed) = allowed else { return Err(conflicts.to_status()) };
+    if !conflicts.to_set().difference(&allowed).is_empty() {
+        return Err(conflicts.without(&allowed).to_status());
+    }
+    once(fields, live, config, managed, true).map_err(|refusal| match refusal {
+        Refusal::Conflicts(conflicts) => conflicts.to_status(),
+        Refusal::Other(text) => unclassified(text),
+    })
+}
+
+fn once(
+    fields: &FieldManager,
+    live: &Value,
+    config: &Value,
+    mut managed: Managed,
+    force: bool,
+) -> Result<(Option<Value>, Managed), Refusal> {
+    let id = fields.id(fields.manager, Operation::Apply);
+    let applied = fields.updater.apply(live, config, &mut managed, &id, force)?;
+    strip(&mut managed, &id);
+    if applied.is_some()
+        && let Some(at) = managed.position(&id)
+    {
+        let set = managed.0[at].set().into_owned();
+        managed.0[at] = Entry::new(id, Some(fields.now.to_owned()), set);
+    }
+    Ok((applied, managed))
+}
+
+/// What the last-applied annotation says and is still so: client-side apply owned it.
+fn allowed_conflicts(fields: &FieldManager, live: &Value) -> Option<Set> {
+    let annotation = live["metadata"]["annotations"][LAST_APPLIED_CONFIG].as_str()?;
+    let last: Value = serde_json::from_str(annotation).ok()?;
+    if last["apiVersion"].as_str() != Some(fields.updater.api_version) {
+        return None;
+    }
+    let kind = fields.updater.kind;
+    validate(kind, &last).ok()?;
+    let comparison = compare(kind, &last, live);
+    let set = field_set(kind, &last).difference(&comparison.modified);
+    Some(set.difference(&comparison.added).difference(&comparison.removed))
+}
+
+/// Keeps the annotation in step, so that a return to client-side apply works.
+fn sync_last_applied(fields: &FieldManager, object: &mut Value, config: &Value) {
+    let has_annotation =
+        object["metadata"]["annotations"][LAST_APPLIED_CONFIG].as_str().is_some_and(|text| !text.is_empty());
+    if fields.manager != KUBECTL || !has_annotation {
+        return;
+    }
+    let mut config = config.clone();
+    let annotations = config.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        annotations.remove(LAST_APPLIED_CONFIG);
+    }
+    let mut text = format!("{config}\n");
+    if text.len() > MAX_ANNOTATIONS_BYTES {
+        text.clear();
+    }
+    object["metadata"]["annotations"][LAST_APPLIED_CONFIG] = text.into();
+}
+
+/// `default/web; apps/v1, Kind=Deployment`.
+fn name_of(fields: &FieldManager, config: &Value) -> String {
+    let text = |field: &str| config["metadata"][field].as_str().unwrap_or_default();
+    format!("{}/{}; {}", text("namespace"), text("name"), fields.gvk)
+}
+
+/// 500 without a reason: what upstream's handler does not classify.
+fn unclassified(text: String) -> Status {
+    Status::failure(500, "", text)
+}

@@ -1,0 +1,43 @@
+//! Sets that were written under another schema (`typed.ReconcileFieldSetWithSchema`): a list or map that has
+//! become atomic is owned whole.
+
+use super::atom::{Form, Type};
+use super::path::PathElement;
+use super::set::{Node, Set};
+
+/// The set as it is under this schema; None where it is that already.
+pub(super) fn reconcile(kind: Type, set: &Set) -> Option<Set> {
+    let reconciled = visit(kind, set);
+    (reconciled != *set).then_some(reconciled)
+}
+
+fn visit(kind: Type, set: &Set) -> Set {
+    let atom = kind.atom();
+    let mut reconciled = Set::default();
+    for node in &set.nodes {
+        let below = match (atom.form(None), &node.element) {
+            (Form::Map(map), _) if map.is_deduced() => None,
+            (Form::Map(map), PathElement::Field(name)) => map.child(name),
+            (Form::List(list), _) => Some(list.element),
+            _ => None,
+        };
+        let Some(below) = below.filter(|_| !node.children.is_empty()) else {
+            reconciled.push(node.clone());
+            continue;
+        };
+        reconciled.push(match becomes_whole(below) {
+            true => Node::leaf(node.element.clone()),
+            false => Node { children: visit(below, &node.children), ..node.clone() },
+        });
+    }
+    reconciled
+}
+
+/// Nobody can own what is below it any more. What is open may always be of another form.
+fn becomes_whole(kind: Type) -> bool {
+    match kind.atom().form(None) {
+        Form::Map(map) => map.is_atomic && !map.is_deduced(),
+        Form::List(list) => list.is_atomic,
+        Form::Scalar(_) => false,
+    }
+}
