@@ -38,8 +38,8 @@ pub trait Controller: Send + Sync + 'static {
     /// The `source.component` of its events.
     const EVENT_SOURCE: &'static str;
     /// In whose name it asks: a service account of `kube-system`, which the ClusterRole
-    /// `system:controller:NAME` is for (`--use-service-account-credentials`); empty for the few that ask as the
-    /// controller manager itself, as all informers do.
+    /// `system:controller:NAME` is for (`--use-service-account-credentials`); empty for the few that ask as
+    /// the controller manager itself, as all informers do.
     const SERVICE_ACCOUNT: &'static str;
     /// How many keys are reconciled at once; a single key never is. Upstream's `--concurrent-*-syncs`.
     const WORKERS: usize = 5;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::config_file::{Conditions, WebhookSettings};
+
 /// One entry of `--authorization-mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -30,6 +32,8 @@ pub struct AuthorizationConfig {
     pub policy_file: Option<PathBuf>,
     /// `--authorization-webhook-config-file`: a kubeconfig that says where the webhook is.
     pub webhook_config_file: Option<PathBuf>,
+    /// `--authorization-config`: all of this as a file, and more.
+    pub config_file: Option<PathBuf>,
     /// `--authorization-webhook-version`: of the SubjectAccessReview that is sent.
     pub webhook_version: String,
     /// `--authorization-webhook-cache-authorized-ttl`
@@ -44,6 +48,7 @@ impl Default for AuthorizationConfig {
             modes: vec![Mode::Node, Mode::Rbac],
             policy_file: None,
             webhook_config_file: None,
+            config_file: None,
             webhook_version: "v1".into(),
             webhook_cache_authorized_ttl: Duration::from_secs(300),
             webhook_cache_unauthorized_ttl: Duration::from_secs(30),
@@ -52,6 +57,19 @@ impl Default for AuthorizationConfig {
 }
 
 impl AuthorizationConfig {
+    /// The webhook that the flags name.
+    pub(super) fn webhook(&self) -> WebhookSettings {
+        WebhookSettings {
+            kube_config_file: self.webhook_config_file.clone().unwrap_or_default(),
+            version: self.webhook_version.clone(),
+            authorized_ttl: self.webhook_cache_authorized_ttl,
+            unauthorized_ttl: self.webhook_cache_unauthorized_ttl,
+            timeout: Duration::from_secs(30),
+            fails_closed: false,
+            conditions: Conditions::default(),
+        }
+    }
+
     /// What is wrong with it, as upstream words it.
     pub fn problems(&self) -> Vec<String> {
         let has = |mode: Mode| self.modes.contains(&mode);

@@ -6,6 +6,7 @@
 //! admission's.
 
 pub mod config;
+mod config_file;
 
 mod privileged;
 
@@ -28,6 +29,7 @@ use crate::apiserver::request::RequestInfo;
 use crate::apiserver::webhook::ServiceResolver;
 use crate::clock::Clock;
 use config::{AuthorizationConfig, Mode};
+use config_file::Entry;
 use rbac::Rbac;
 
 /// What authorizers are made from.
@@ -62,16 +64,23 @@ impl Authorizers {
         }
         // Before all: somebody must be able to repair the rest, and to apply the first roles.
         let mut authorizers: Vec<Box<dyn Authorizer>> = vec![Box::new(privileged::PrivilegedGroups)];
-        for mode in &config.modes {
-            authorizers.push(match mode {
-                Mode::AlwaysAllow => Box::new(always::AlwaysAllow),
-                Mode::AlwaysDeny => Box::new(always::AlwaysDeny),
-                Mode::Webhook => Box::new(webhook::Webhook::new(config, resolver, clock)?),
-                Mode::Abac => {
+        let entries = match &config.config_file {
+            Some(file) => config_file::read(file)?,
+            None => config.modes.iter().copied().map(Entry::Mode).collect(),
+        };
+        for entry in entries {
+            authorizers.push(match entry {
+                Entry::Webhook(settings) => Box::new(webhook::Webhook::new(*settings, resolver, clock)?),
+                Entry::Mode(Mode::Webhook) => {
+                    Box::new(webhook::Webhook::new(config.webhook(), resolver, clock)?)
+                }
+                Entry::Mode(Mode::AlwaysAllow) => Box::new(always::AlwaysAllow),
+                Entry::Mode(Mode::AlwaysDeny) => Box::new(always::AlwaysDeny),
+                Entry::Mode(Mode::Abac) => {
                     Box::new(abac::Abac::read(config.policy_file.as_deref().unwrap_or(Path::new("")))?)
                 }
-                Mode::Rbac => Box::new(rbac.clone()),
-                Mode::Node => Box::new(node::NodeAuthorizer::new(registry, scheme)),
+                Entry::Mode(Mode::Rbac) => Box::new(rbac.clone()),
+                Entry::Mode(Mode::Node) => Box::new(node::NodeAuthorizer::new(registry, scheme)),
             });
         }
         Ok(Authorizers(authorizers))

@@ -2,13 +2,12 @@
 //! SubjectAccessReview, and what they say is remembered for a while.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::config::AuthorizationConfig;
+use super::config_file::WebhookSettings;
 use crate::apimachinery::fields::FieldSelector;
 use crate::apimachinery::labels::{Operator, Selector};
 use crate::apimachinery::user::UserInfo;
@@ -20,8 +19,7 @@ use crate::clock::Clock;
 
 /// As in `--authorization-mode`.
 const MODE: &str = "Webhook";
-/// For one call, and between calls that failed (upstream's `DefaultRetryBackoff`).
-const TIMEOUT: Duration = Duration::from_secs(30);
+/// How often a call that failed is tried, and how soon (upstream's `DefaultRetryBackoff`).
 const ATTEMPTS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// So many answers are remembered; at the bound those that are over are forgotten, or else all.
@@ -33,9 +31,7 @@ const MAX_KEY_BYTES: usize = 10_000;
 pub struct Webhook {
     client: WebhookClient,
     clock: Clock,
-    version: String,
-    authorized_ttl: Duration,
-    unauthorized_ttl: Duration,
+    settings: WebhookSettings,
     remembered: Mutex<HashMap<String, Remembered>>,
 }
 
@@ -51,25 +47,18 @@ impl Webhook {
     /// # Errors
     /// A file that cannot be read; a version that does not exist.
     pub fn new(
-        config: &AuthorizationConfig,
+        settings: WebhookSettings,
         resolver: &ServiceResolver,
         clock: &Clock,
     ) -> Result<Webhook, String> {
-        let file = config.webhook_config_file.as_deref().unwrap_or(Path::new(""));
-        let client = ClientConfig::from_kubeconfig(file)?;
-        let version = config.webhook_version.clone();
+        let client = ClientConfig::from_kubeconfig(&settings.kube_config_file)?;
+        let version = &settings.version;
         if !matches!(version.as_str(), "v1" | "v1beta1") {
             let known = "should be v1beta1 or v1";
             return Err(format!("unsupported webhook authorizer version {version:?}, {known}"));
         }
-        Ok(Webhook {
-            client: WebhookClient::new(client, resolver, clock),
-            clock: clock.clone(),
-            version,
-            authorized_ttl: config.webhook_cache_authorized_ttl,
-            unauthorized_ttl: config.webhook_cache_unauthorized_ttl,
-            remembered: Mutex::default(),
-        })
+        let client = WebhookClient::new(client, resolver, clock);
+        Ok(Webhook { client, clock: clock.clone(), settings, remembered: Mutex::default() })
     }
 
     fn remembered(&self, key: &str) -> Option<Decision> {
@@ -79,7 +68,10 @@ impl Webhook {
     }
 
     fn remember(&self, key: String, decision: &Decision) {
-        let ttl = if decision.is_allowed() { self.authorized_ttl } else { self.unauthorized_ttl };
+        let ttl = match decision.is_allowed() {
+            true => self.settings.authorized_ttl,
+            false => self.settings.unauthorized_ttl,
+        };
         if key.len() > MAX_KEY_BYTES || ttl.is_zero() {
             return;
         }
@@ -96,7 +88,7 @@ impl Webhook {
 
     async fn ask(&self, key: String, spec: Value) -> Decision {
         let review = json!({
-            "apiVersion": format!("authorization.k8s.io/{}", self.version),
+            "apiVersion": format!("authorization.k8s.io/{}", self.settings.version),
             "kind": "SubjectAccessReview",
             "metadata": {},
             "spec": spec,
@@ -109,9 +101,13 @@ impl Webhook {
             }
             Err(error) => {
                 tracing::warn!(%error, "Failed to make webhook authorizer request");
-                Decision::NoOpinion(error.to_string())
+                self.on_failure(error.to_string())
             }
         }
+    }
+
+    fn on_failure(&self, why: String) -> Decision {
+        if self.settings.fails_closed { Decision::Deny(why) } else { Decision::NoOpinion(why) }
     }
 
     /// Again after a while, as long as it may help.
@@ -119,7 +115,7 @@ impl Webhook {
         let mut pause = FIRST_PAUSE;
         let mut attempt = 1;
         loop {
-            match self.client.call(review, TIMEOUT).await {
+            match self.client.call(review, self.settings.timeout).await {
                 Err(error) if attempt < ATTEMPTS && may_pass(&error) => {
                     self.clock.sleep(pause).await;
                     (pause, attempt) = (pause.mul_f64(1.5), attempt + 1);
@@ -132,7 +128,13 @@ impl Webhook {
 
 impl Authorizer for Webhook {
     fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a> {
-        let spec = spec_of(user, info, &self.version);
+        let spec = spec_of(user, info, &self.settings.version);
+        match self.settings.conditions.hold_for(&spec) {
+            Ok(true) => {}
+            Ok(false) => return Answer::Now(Decision::SILENT),
+            Err(_) if !self.settings.fails_closed => return Answer::Now(Decision::SILENT),
+            Err(error) => return Answer::Now(Decision::Deny(error.to_string())),
+        }
         let key = spec.to_string();
         match self.remembered(&key) {
             Some(decision) => Answer::Now(decision),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::apimachinery::duration;
 use crate::apiserver::authorization::config::{AuthorizationConfig, Mode};
 use crate::cli::Failure;
 
@@ -12,10 +13,14 @@ use crate::cli::Failure;
 #[derive(Args)]
 #[command(next_help_heading = "Authorization")]
 pub struct AuthorizationFlags {
-    /// Who is asked whether a request is allowed, in this order: AlwaysAllow, AlwaysDeny, ABAC, Webhook, RBAC,
-    /// Node. The first who allows it decides. [default: Node,RBAC]
+    /// Who is asked whether a request is allowed, in this order: AlwaysAllow, AlwaysDeny, ABAC, Webhook,
+    /// RBAC, Node. The first who allows it decides. [default: Node,RBAC]
     #[arg(long, value_delimiter = ',', value_name = "MODE", env = "KUBARIUM_AUTHORIZATION_MODE")]
     pub authorization_mode: Option<Vec<String>>,
+    /// A file with an AuthorizationConfiguration: the list of authorizers, with several webhooks. Instead of
+    /// the flags beside it.
+    #[arg(long, value_name = "FILE", env = "KUBARIUM_AUTHORIZATION_CONFIG")]
+    pub authorization_config: Option<PathBuf>,
     /// A file of policies for ABAC, one JSON object a line.
     #[arg(long, value_name = "FILE", env = "KUBARIUM_AUTHORIZATION_POLICY_FILE")]
     pub authorization_policy_file: Option<PathBuf>,
@@ -33,19 +38,21 @@ pub struct AuthorizationFlags {
     /// How long what the webhook allows is remembered.
     #[arg(
         long,
-        default_value_t = 300,
-        value_name = "SECONDS",
+        default_value = "5m0s",
+        value_parser = go_duration,
+        value_name = "DURATION",
         env = "KUBARIUM_AUTHORIZATION_WEBHOOK_CACHE_AUTHORIZED_TTL"
     )]
-    pub authorization_webhook_cache_authorized_ttl: u64,
+    pub authorization_webhook_cache_authorized_ttl: Duration,
     /// How long what the webhook refuses is remembered.
     #[arg(
         long,
-        default_value_t = 30,
-        value_name = "SECONDS",
+        default_value = "30s",
+        value_parser = go_duration,
+        value_name = "DURATION",
         env = "KUBARIUM_AUTHORIZATION_WEBHOOK_CACHE_UNAUTHORIZED_TTL"
     )]
-    pub authorization_webhook_cache_unauthorized_ttl: u64,
+    pub authorization_webhook_cache_unauthorized_ttl: Duration,
 }
 
 impl AuthorizationFlags {
@@ -55,6 +62,14 @@ impl AuthorizationFlags {
     /// What is wrong with them, in upstream's words.
     pub fn authorization(&self) -> Result<AuthorizationConfig, Failure> {
         let default = AuthorizationConfig::default();
+        let others = self.authorization_mode.is_some() || self.authorization_webhook_config_file.is_some();
+        if self.authorization_config.is_some() && others {
+            return Err(Failure(
+                "authorization-config can not be specified when --authorization-mode or \
+                 --authorization-webhook-* flags are defined"
+                    .into(),
+            ));
+        }
         let modes = match &self.authorization_mode {
             Some(names) => names.iter().map(|name| name.parse()).collect::<Result<Vec<Mode>, String>>(),
             None => Ok(default.modes),
@@ -63,17 +78,18 @@ impl AuthorizationFlags {
             modes: modes.map_err(Failure)?,
             policy_file: self.authorization_policy_file.clone(),
             webhook_config_file: self.authorization_webhook_config_file.clone(),
+            config_file: self.authorization_config.clone(),
             webhook_version: self.authorization_webhook_version.clone(),
-            webhook_cache_authorized_ttl: Duration::from_secs(
-                self.authorization_webhook_cache_authorized_ttl,
-            ),
-            webhook_cache_unauthorized_ttl: Duration::from_secs(
-                self.authorization_webhook_cache_unauthorized_ttl,
-            ),
+            webhook_cache_authorized_ttl: self.authorization_webhook_cache_authorized_ttl,
+            webhook_cache_unauthorized_ttl: self.authorization_webhook_cache_unauthorized_ttl,
         };
         match &*config.problems() {
             [] => Ok(config),
             problems => Err(Failure(problems.join("; "))),
         }
     }
+}
+
+fn go_duration(text: &str) -> Result<Duration, String> {
+    duration::parse(text).ok_or_else(|| format!("time: invalid duration {text:?}"))
 }

@@ -1,5 +1,5 @@
-//! The Node authorizer (`plugin/pkg/auth/authorizer/node`): a kubelet may read what the pods of its node need,
-//! and write what is its own.
+//! The Node authorizer (`plugin/pkg/auth/authorizer/node`): a kubelet may read what the pods of its node
+//! need, and write what is its own.
 //!
 //! Nodes are not bound to any role. What makes no difference between nodes is in static rules, the rest is a
 //! question of [`relations`]: is there a way from this object to that node. Which fields of its own objects a

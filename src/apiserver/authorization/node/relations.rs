@@ -1,5 +1,5 @@
-//! What leads to a node: secret, config map, claim, service account -> pod -> node, and the rest of upstream's
-//! graph (`plugin/pkg/auth/authorizer/node/graph.go`).
+//! What leads to a node: secret, config map, claim, service account -> pod -> node, and the rest of
+//! upstream's graph (`plugin/pkg/auth/authorizer/node/graph.go`).
 //!
 //! Upstream keeps the graph of all pods; here the way is searched when somebody asks, among the pods of that
 //! one node: kubelets ask seldom, and pods come and go all the time.
