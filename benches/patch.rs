@@ -19,7 +19,7 @@ fn patches(criterion: &mut Criterion) {
         ("JSON patch of a label", PatchType::Json, &label),
     ] {
         criterion.bench_function(name, |bencher| {
-            bencher.iter(|| apply(&schema, patch_type, &tree, patch.as_bytes()).unwrap());
+            bencher.iter(|| apply(&schema, patch_type, tree.clone(), patch.as_bytes()).unwrap());
         });
     }
 }
