@@ -31,6 +31,7 @@ pub fn creates() -> Vec<Row> {
     runtime.block_on(async { namespace(&mut server.target.http1().await.unwrap(), "bench").await });
     let (create, creates) = measured(&|wire, first| Box::pin(create_each(wire, first)));
     let (get, gets) = measured(&|wire, first| Box::pin(get_each(wire, first)));
+    let (update, updates) = measured(&|wire, first| Box::pin(update_each(wire, first)));
     vec![
         Row::new("32 TLS connections creating ConfigMaps of 1 KB, CPU each", create, "ms")
             .budget(0.1)
@@ -38,6 +39,8 @@ pub fn creates() -> Vec<Row> {
         Row::new("the same, a second", creates, "").real("3000"),
         Row::new("32 TLS connections getting them, CPU each", get, "ms").real("0.24"),
         Row::new("the same, a second", gets, "").real("7200"),
+        Row::new("32 TLS connections updating them, CPU each", update, "ms").real("0.65"),
+        Row::new("the same, a second", updates, "").real("2700"),
     ]
 }
 
@@ -61,6 +64,16 @@ async fn create_each(mut wire: Wire, first: usize) {
 async fn get_each(mut wire: Wire, first: usize) {
     for number in (first..CREATES).step_by(CONNECTIONS) {
         expect(200, wire.get(&format!("{PATH}/c{number}")).await.unwrap());
+    }
+}
+
+async fn update_each(mut wire: Wire, first: usize) {
+    for number in (first..CREATES).step_by(CONNECTIONS) {
+        let name = format!("c{number}");
+        let mut changed = config_map(&name);
+        changed["data"]["changed"] = "yes".into();
+        let path = format!("{PATH}/{name}");
+        expect(200, wire.send(Method::PUT, &path, &changed).await.unwrap());
     }
 }
 
