@@ -8,13 +8,13 @@ CARGO ?= cargo
 NODES ?= 3
 FUZZ_SECONDS ?= 30
 
-.PHONY: run test fmt clippy kubectl bench bench-hot fuzz clean
+.PHONY: run test fmt clippy kubectl python-client bench bench-hot fuzz clean
 
 run:
 	$(CARGO) build --release --quiet
 	./target/release/kubarium up --nodes $(NODES) --filename manifests/examples
 
-test: fmt clippy kubectl
+test: fmt clippy kubectl python-client
 	$(CARGO) test --all-features --no-fail-fast
 
 fmt:
@@ -26,6 +26,10 @@ clippy:
 # The tests drive a real kubectl. Where there is none on PATH, Debian's is installed.
 kubectl:
 	@sh tests/install-kubectl.sh
+
+# The tests drive the Python client of PyPI, too, in a virtual environment below target.
+python-client:
+	@sh tests/install-python-client.sh
 
 bench:
 	$(CARGO) bench --bench budgets

@@ -23,3 +23,4 @@ mod hammer;
 mod security;
 
 mod kubectl;
+mod python;
