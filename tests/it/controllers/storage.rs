@@ -1,6 +1,6 @@
 //! Volumes and claims that are used stay.
 
-use kubarium::apimachinery::options::{DeleteOptions, PatchType};
+use kubarium::apimachinery::options::DeleteOptions;
 use kubarium::apis::core::persistent_volume::PERSISTENT_VOLUMES;
 use kubarium::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use kubarium::apis::core::pod::PODS;
@@ -33,16 +33,13 @@ async fn a_claim_stays_as_long_as_a_pod_uses_it() {
 #[tokio::test]
 async fn a_volume_stays_as_long_as_it_is_bound() {
     let fixture = Fixture::start().await;
-    let volume = json!({"metadata": {"name": "v"}, "spec": {"capacity": {"storage": "1Gi"},
-        "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/data"}}});
-    fixture.create(&PERSISTENT_VOLUMES, "", volume).await;
-    let (bound, released) = (json!({"status": {"phase": "Bound"}}), json!({"status": {"phase": "Released"}}));
-    let (kind, merge) = (&PERSISTENT_VOLUMES, PatchType::Merge);
-    fixture.client.patch_status(kind, "", "v", merge, &bound).await.unwrap();
+    fixture.create(&PERSISTENT_VOLUMES, "", volume("v", "1Gi", "")).await;
+    fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, claim("data", "1Gi", "")).await;
+    has_phase(&fixture, "data", "Bound").await;
     fixture.delete(&PERSISTENT_VOLUMES, "v", "Background").await;
     fixture.settle(20).await;
     assert!(fixture.get(&PERSISTENT_VOLUMES, "v").await.is_some(), "it is bound");
-    fixture.client.patch_status(kind, "", "v", merge, &released).await.unwrap();
+    fixture.delete(&PERSISTENT_VOLUME_CLAIMS, "data", "Background").await;
     let gone = || async { fixture.get(&PERSISTENT_VOLUMES, "v").await.is_none().then_some(()) };
     fixture.eventually("the volume goes", gone).await;
 }
