@@ -8,6 +8,7 @@ pub fn running() -> Value {
         |at: usize| json!({"name": format!("SETTING_{at}"), "value": format!("the value of setting {at}")});
     let since = "2026-11-20T12:00:00Z";
     let condition = |name: &str| {
+        let conditions = ["PodScheduled", "Initialized", "ContainersReady", "Ready"].map(condition);
         json!({"type": name, "status": "True", "lastProbeTime": null,
             "lastTransitionTime": since})
     };
@@ -34,7 +35,7 @@ pub fn running() -> Value {
         },
         "status": {
             "phase": "Running", "podIP": "10.244.0.7", "hostIP": "192.168.0.11", "startTime": since,
-            "conditions": ["PodScheduled", "Initialized", "ContainersReady", "Ready"].map(condition),
+            "conditions": conditions,
             "containerStatuses": [{"name": "web", "ready": true, "restartCount": 0,
                 "state": {"running": {"startedAt": since}}}],
         },

@@ -130,7 +130,7 @@ fn int(of: &Value) -> Outcome {
     Ok(Value::Int(match of {
         Value::Int(number) => *number,
         Value::Uint(number) => i64::try_from(*number).map_err(|_| overflow)?,
-        Value::Double(number) if number.abs() < 9.223_372_036_854_775_8e18 => *number as i64,
+        Value::Double(number) if number.abs() < 9.223_372_036_854_776e18 => *number as i64,
         Value::Double(_) => return Err(overflow),
         Value::String(text) => text.parse().map_err(|_| conversion("int", text))?,
         Value::Timestamp(time) => time.timestamp(),

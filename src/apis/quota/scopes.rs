@@ -75,7 +75,7 @@ impl Scope {
         let is_listed = |value: &&str| self.values.iter().any(|listed| listed == value);
         match self.operator.as_str() {
             "In" => has.iter().any(is_listed),
-            "NotIn" => has.is_empty() || has.iter().any(|value| !is_listed(&value)),
+            "NotIn" => has.is_empty() || has.iter().any(|value| !is_listed(value)),
             "Exists" => !has.is_empty(),
             "DoesNotExist" => has.is_empty(),
             _ => false,

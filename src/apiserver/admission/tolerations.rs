@@ -82,7 +82,8 @@ mod tests {
         ] {
             assert_eq!(merge(&first, &second), merged);
         }
-        assert!(all_covered(&[key.clone()], &[any.clone()]) && !all_covered(&[other], &[any]));
+        use std::slice::from_ref;
+        assert!(all_covered(from_ref(&key), from_ref(&any)) && !all_covered(&[other], &[any]));
         assert!(all_covered(&[key], &[]));
     }
 }

@@ -37,7 +37,7 @@ pub enum Sink {
     /// A file.
     Log(Log),
     /// A server, which is sent an EventList; and how long to wait after a failure.
-    Webhook(WebhookClient, Duration),
+    Webhook(Box<WebhookClient>, Duration),
 }
 
 /// A sink, and how it is reached.

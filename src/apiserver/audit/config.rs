@@ -52,7 +52,7 @@ impl AuditConfig {
         let webhook = self.webhook.iter().map(|webhook| {
             let resolver = ServiceResolver::new(registry, entropy);
             let client = WebhookClient::new(webhook.client.clone(), &resolver, clock);
-            with(Sink::Webhook(client, webhook.initial_backoff), webhook.batch)
+            with(Sink::Webhook(Box::new(client), webhook.initial_backoff), webhook.batch)
         });
         let backends: Vec<Backend> = log.chain(webhook).collect();
         Some(Audit::new(policy, backends, clock, entropy)).filter(|audit| !audit.is_idle())

@@ -116,17 +116,13 @@ impl Registry {
 
     async fn present_all(&self, kind: &Kind, objects: &[Arc<Object>]) -> Result<Vec<Arc<Object>>, Status> {
         let trees = objects.iter().map(|object| object.to_value()).collect();
-        let trees = self.from_storage(kind, trees).await?;
+        let trees = self.read_stored(kind, trees).await?;
         let pairs = objects.iter().zip(&trees);
         pairs.map(|(object, tree)| object_of(kind, tree, object.metadata.resource_version)).collect()
     }
 
     /// Stored trees in the form of `kind`.
-    pub(super) async fn from_storage(
-        &self,
-        kind: &Kind,
-        mut trees: Vec<Value>,
-    ) -> Result<Vec<Value>, Status> {
+    pub(super) async fn read_stored(&self, kind: &Kind, mut trees: Vec<Value>) -> Result<Vec<Value>, Status> {
         let Some(custom) = webhook(kind) else { return Ok(trees) };
         let (group, wanted) = (&kind.group_version.group, &*kind.group_version.version);
         let mut asked: Vec<usize> = vec![];

@@ -72,7 +72,7 @@ impl Registry {
             let old = current.to_value();
             let plan = plan(&stored, &old, &options, self.0.clock.now())?;
             if last.is_none() {
-                let shown = self.from_storage(kind, vec![old.clone()]).await?;
+                let shown = self.read_stored(kind, vec![old.clone()]).await?;
                 self.admit(kind, validating, None, shown.first()).await?;
             }
             let written = match plan {

@@ -104,7 +104,7 @@ impl Registry {
     ) -> Result<Attempt, Status> {
         let kind = update.kind;
         let governing = governing(kind, stored);
-        let old = self.from_storage(kind, vec![current.to_value()]).await?;
+        let old = self.read_stored(kind, vec![current.to_value()]).await?;
         let old = old.into_iter().next().unwrap_or_default();
         let mut new = match kind.stored {
             None => update.change.change(Some(&old)).await?,

@@ -59,7 +59,7 @@ pub fn standard_finalizers(tree: &Value, kind: &Kind, errors: &mut FieldErrors) 
     for (index, name) in texts(tree, "finalizers").iter().enumerate() {
         if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name.as_str()) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.invalid(&format!("metadata.finalizers[{index}]"), &json!(name), detail);
+            errors.invalid(format!("metadata.finalizers[{index}]"), &json!(name), detail);
         }
     }
 }

@@ -12,7 +12,10 @@ const SLOTS: usize = 256;
 
 /// The objects of the last writes that one of the two has not asked for yet.
 #[derive(Debug)]
-pub struct Fresh(Mutex<Box<[Option<(Revision, Arc<Object>)>]>>);
+pub struct Fresh(Mutex<Slots>);
+
+/// By revision, modulo their number.
+type Slots = Box<[Option<(Revision, Arc<Object>)>]>;
 
 impl Default for Fresh {
     fn default() -> Fresh {
@@ -44,7 +47,7 @@ impl Fresh {
         taken.map(|(_, object)| object)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Box<[Option<(Revision, Arc<Object>)>]>> {
+    fn lock(&self) -> MutexGuard<'_, Slots> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

@@ -167,7 +167,7 @@ impl Store {
         loop {
             let range = self.kv.range(&prefix, from.as_deref(), chunk, Some(at))?;
             let mut left = range.count;
-            for found in range.kvs.iter().filter(|found| is_wanted(request, &root, found)) {
+            for found in range.kvs.iter().filter(|found| is_wanted(request, root, found)) {
                 if page.is_full() {
                     break;
                 }

@@ -27,7 +27,8 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "hostname" => is_host(text),
         "uri" => is_uri(text),
         "hexcolor" => {
-            text.strip_prefix('#').unwrap_or(text).len() % 3 == 0 && is_hex(text.trim_start_matches('#'))
+            text.strip_prefix('#').unwrap_or(text).len().is_multiple_of(3)
+                && is_hex(text.trim_start_matches('#'))
         }
         "bsonobjectid" => text.len() == 24 && is_hex(text),
         _ => true,

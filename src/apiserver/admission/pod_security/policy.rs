@@ -170,7 +170,8 @@ mod tests {
     #[test]
     fn labels_make_a_policy() {
         // labels, enforce audit warn, errors
-        let cases: [(&[(&str, &str)], &str, &str); 6] = [
+        type Labels<'a> = &'a [(&'a str, &'a str)];
+        let cases: [(Labels, &str, &str); 6] = [
             (&[], "privileged:latest privileged:latest privileged:latest", ""),
             (
                 &[("enforce", "baseline"), ("enforce-version", "v1.20")],

@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 
 use super::params::ParamKind;
 use crate::apimachinery::cel::{Activation, Budget, Value};
+use crate::apimachinery::managed_fields::{Type, merge};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::patch::{PatchType, apply};
 use crate::apimachinery::schema::Schema;
@@ -122,15 +123,11 @@ impl Policy {
     }
 }
 
-/// What the configuration says counts, everything else stays; keyed lists of built-in kinds are merged by
-/// their keys.
+/// What the configuration says counts, everything else stays, as an apply does it; of a kind without a schema
+/// every list is one value.
 fn lay_over(object: &Json, configuration: &Json, schema: Option<&Schema>) -> Result<Json, String> {
-    let patch = configuration.to_string();
-    let patched = match schema {
-        Some(schema) => apply(schema, PatchType::StrategicMerge, object.clone(), patch.as_bytes()),
-        None => apply(&Schema::default(), PatchType::Merge, object.clone(), patch.as_bytes()),
-    };
-    patched.map(|patched| patched.value).map_err(|error| format!("error applying patch: {error}"))
+    let kind = schema.map_or(Type::Custom(&Schema::FREE), Type::Known);
+    merge(kind, object, configuration).map_err(|error| format!("error applying patch: {error}"))
 }
 
 /// What says which object it is stays.
