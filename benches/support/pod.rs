@@ -8,10 +8,10 @@ pub fn running() -> Value {
         |at: usize| json!({"name": format!("SETTING_{at}"), "value": format!("the value of setting {at}")});
     let since = "2026-11-20T12:00:00Z";
     let condition = |name: &str| {
-        let conditions = ["PodScheduled", "Initialized", "ContainersReady", "Ready"].map(condition);
         json!({"type": name, "status": "True", "lastProbeTime": null,
             "lastTransitionTime": since})
     };
+    let conditions = ["PodScheduled", "Initialized", "ContainersReady", "Ready"].map(condition);
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {

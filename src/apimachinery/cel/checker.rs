@@ -39,6 +39,10 @@ impl Checker<'_> {
     }
 
     pub(super) fn check(&mut self, expr: &mut Expr) -> Type {
+        super::on_enough_stack(|| self.check_node(expr))
+    }
+
+    fn check_node(&mut self, expr: &mut Expr) -> Type {
         if let Some(of) = self.qualified(expr) {
             return of;
         }

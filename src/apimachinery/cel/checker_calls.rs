@@ -105,7 +105,13 @@ fn logical(checker: &mut Checker, args: &mut [Expr]) -> Type {
 
 fn conditional(checker: &mut Checker, at: usize, args: &mut [Expr]) -> Type {
     let types: Vec<Type> = args.iter_mut().map(|arg| checker.check(arg)).collect();
-    let joined = types[1].join(&types[2]).or_else(|| types[2].join(&types[1]));
+    let is_empty = |arg: &Expr| matches!(&arg.node, Node::List(items) if items.is_empty());
+    // A list without items is one of whatever the other has.
+    let joined = match &types[..] {
+        [_, yes @ Type::List(_), Type::List(_)] if is_empty(&args[2]) => Some(yes.clone()),
+        [_, Type::List(_), no @ Type::List(_)] if is_empty(&args[1]) => Some(no.clone()),
+        _ => types[1].join(&types[2]).or_else(|| types[2].join(&types[1])),
+    };
     match joined {
         Some(joined) if matches!(types[0], Type::Bool | Type::Dyn) => joined,
         _ => no_overload(checker, at, "_?_:_", None, &types),

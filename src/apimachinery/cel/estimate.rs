@@ -53,6 +53,10 @@ pub(super) struct Estimator {
 impl Estimator {
     /// The cost of an expression and the size of its value.
     pub(super) fn estimate(&mut self, expr: &Expr) -> (u64, Size) {
+        super::on_enough_stack(|| self.estimate_node(expr))
+    }
+
+    fn estimate_node(&mut self, expr: &Expr) -> (u64, Size) {
         match &expr.node {
             Node::Literal(value) => {
                 (0, value.as_str().map_or(Size::Scalar, |text| Size::Text(text.len() as u64)))

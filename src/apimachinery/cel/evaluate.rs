@@ -24,6 +24,10 @@ pub(super) struct Evaluator<'a> {
 
 impl<'a> Evaluator<'a> {
     pub(super) fn evaluate(&mut self, expr: &'a Expr) -> Outcome {
+        super::on_enough_stack(|| self.evaluate_node(expr))
+    }
+
+    fn evaluate_node(&mut self, expr: &'a Expr) -> Outcome {
         match &expr.node {
             Node::Literal(value) => Ok(value.clone()),
             Node::Ident(name) => self.variable(name),

@@ -8,6 +8,8 @@ use super::value::Value;
 
 /// How deep an expression may nest: cel-go's limit is 250, and our stack must bear it in every build.
 const MAX_DEPTH: usize = 100;
+/// In bytes; a level takes the generated parser up to 130 KiB.
+const GENERATED_STACK: usize = 32 << 20;
 
 /// Operators from loosest to tightest.
 const LEVELS: [&[(&str, &str)]; 5] = [
@@ -49,13 +51,23 @@ const RESERVED: [&str; 17] = [
 /// Reads an expression. What is no expression is told in the words of the grammar's generated parser.
 pub(super) fn parse(source: &str) -> Result<Expr, CompileError> {
     read(source).map_err(|issue| {
-        let parser = kube_cel::cel::parser::Parser::new().enable_optional_syntax(true);
         let is_ours = !issue.message.starts_with("Syntax error");
-        // Deep nesting is not for a recursive parser.
-        let text = if is_ours { None } else { parser.parse(source).err().map(|errors| errors.to_string()) };
-        let text = text.map(|text| text.replace("\n| ", "\n | "));
+        let text = if is_ours { None } else { generated_text(source) };
         CompileError::syntax(source, issue, text)
     })
+}
+
+/// What the generated parser says. It goes on after a mistake and nests as deep as the rest of the text does,
+/// which our own has not looked at: so a stack of its own, and none for what could outgrow that.
+fn generated_text(source: &str) -> Option<String> {
+    let nests = |c: &char| matches!(c, '(' | '[' | '{' | '?' | '!' | '-' | '.');
+    if source.chars().filter(nests).count() > MAX_DEPTH {
+        return None;
+    }
+    let parser = kube_cel::cel::parser::Parser::new().enable_optional_syntax(true);
+    let errors =
+        stacker::grow(GENERATED_STACK, || parser.parse(source).err().map(|errors| errors.to_string()));
+    errors.map(|text| text.replace("\n| ", "\n | "))
 }
 
 fn read(source: &str) -> Result<Expr, Issue> {
@@ -106,6 +118,10 @@ impl Parser {
     }
 
     fn expression(&mut self) -> Result<Expr, Issue> {
+        super::on_enough_stack(|| self.nested_expression())
+    }
+
+    fn nested_expression(&mut self) -> Result<Expr, Issue> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             let message = format!("expression recursion limit exceeded: {MAX_DEPTH}");

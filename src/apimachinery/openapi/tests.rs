@@ -63,6 +63,7 @@ fn served() -> Vec<ServedResource> {
         "description": "A widget.",
         "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}},
     }));
+    widgets.schema_v3 = widgets.schema.clone();
     vec![
         pods,
         resource("", "io.k8s.api.core", "Node", "nodes", false),

@@ -317,7 +317,7 @@ authorizers:
         assert!(
             refused("failurePolicy: Deny", "failurePolicy: Maybe").contains("failurePolicy: Unsupported")
         );
-        assert!(refused("has(request.resourceAttributes)", "'text'").contains("must evaluate to bool"));
+        assert!(refused("has(request.resourceAttributes)", "\"'text'\"").contains("must evaluate to bool"));
         assert!(refused("kind: Auth", "kind: X").contains("is registered for version"));
     }
 }

@@ -55,7 +55,7 @@ type Edit = (u8, Index, Index, &'static [u8]);
 pub fn mutated(samples: &'static [&'static [u8]]) -> impl Strategy<Value = Vec<u8>> {
     let edit = (0_u8..7, any::<Index>(), any::<Index>(), select(FEARED));
     (select(samples), prop::collection::vec(edit, 0..6))
-        .prop_map(|(sample, edits)| edits.into_iter().fold(sample.to_vec(), |bytes, edit| apply(bytes, edit)))
+        .prop_map(|(sample, edits)| edits.into_iter().fold(sample.to_vec(), apply))
 }
 
 fn apply(mut bytes: Vec<u8>, (what, at, other, feared): Edit) -> Vec<u8> {
