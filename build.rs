@@ -29,6 +29,10 @@ mod legacy;
 /// The numbers of the fields in protobuf: no part of the overlay.
 const PROTOBUF: &str = "protobuf.tsv";
 
+/// The kinds that upstream publishes with required metadata.
+const METADATA_REQUIRED: [&str; 2] =
+    ["io.k8s.api.core.v1.Event", "io.k8s.api.resource.v1alpha3.ResourcePoolStatusRequest"];
+
 /// Facts with this prefix are for our own decoder and are not published.
 const PRIVATE: &str = "x-kubarium-";
 
@@ -95,8 +99,26 @@ impl Definitions {
         for (name, gvk) in self.kinds {
             let schema = all.get_mut(&name).unwrap_or_else(|| panic!("{name} has no schema"));
             schema["x-kubernetes-group-version-kind"] = json!([gvk]);
+            if !METADATA_REQUIRED.contains(&&*name) {
+                release_metadata(schema);
+            }
         }
         all
+    }
+}
+
+/// The types hold the metadata of every kind by value, which reads as required; upstream publishes so only of
+/// [`METADATA_REQUIRED`]. It is written all the same.
+fn release_metadata(schema: &mut Value) {
+    let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) else { return };
+    let before = required.len();
+    required.retain(|field| field != "metadata");
+    let (is_released, is_empty) = (required.len() < before, required.is_empty());
+    if is_released {
+        schema["properties"]["metadata"]["x-kubarium-presence"] = "always".into();
+    }
+    if is_empty && let Some(schema) = schema.as_object_mut() {
+        schema.remove("required");
     }
 }
 
@@ -107,7 +129,7 @@ fn group_version_kind(group: &str, version: &str, kind: &str) -> Value {
 fn list_schema(kind: &str, list_kind: &str, item: &str) -> Value {
     let more = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
     json!({
-        "description": format!("{list_kind} is a list of {kind} objects."),
+        "description": format!("{list_kind} is a list of {kind}."),
         "type": "object",
         "required": ["items"],
         "properties": {
@@ -190,12 +212,26 @@ fn apply_fact(definitions: &mut BTreeMap<String, Value>, line: &str) -> Result<(
     };
     let target: &mut Map<String, Value> = target.as_object_mut().ok_or("not a schema")?;
     if fact == "required" {
-        return Err("required belongs to the types".into());
+        return set_required(target, value);
     }
     if let (true, Some(values)) = (fact == "enum", value.as_array()) {
         describe_values(target, values);
     }
     target.insert(fact.to_owned(), value);
+    Ok(())
+}
+
+/// Where the types ask for more than upstream publishes.
+fn set_required(target: &mut Map<String, Value>, value: Value) -> Result<(), String> {
+    let fields = |value: &Value| value.as_array().cloned().ok_or("required is a list of fields");
+    let (left, known) = (fields(&value)?, target.get("required").map(fields).transpose()?.unwrap_or_default());
+    if left.len() >= known.len() || left.iter().any(|field| !known.contains(field)) {
+        return Err("the types do not ask for more".into());
+    }
+    match left.is_empty() {
+        true => target.remove("required"),
+        false => target.insert("required".into(), value),
+    };
     Ok(())
 }
 
