@@ -224,7 +224,8 @@ fn apply_fact(definitions: &mut BTreeMap<String, Value>, line: &str) -> Result<(
 /// Where the types ask for more than upstream publishes.
 fn set_required(target: &mut Map<String, Value>, value: Value) -> Result<(), String> {
     let fields = |value: &Value| value.as_array().cloned().ok_or("required is a list of fields");
-    let (left, known) = (fields(&value)?, target.get("required").map(fields).transpose()?.unwrap_or_default());
+    let (left, known) =
+        (fields(&value)?, target.get("required").map(fields).transpose()?.unwrap_or_default());
     if left.len() >= known.len() || left.iter().any(|field| !known.contains(field)) {
         return Err("the types do not ask for more".into());
     }

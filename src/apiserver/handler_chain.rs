@@ -21,11 +21,12 @@ use super::filters::authentication::authenticate;
 use super::filters::authorization::authorize;
 use super::filters::chain::{endpoint, from_fn, from_fn_with_state as with};
 use super::filters::impersonation::impersonate;
-use super::filters::max_in_flight::{InFlight, MAX_MUTATING_REQUESTS, MAX_REQUESTS, limit_in_flight};
 use super::filters::metrics::measure;
 use super::filters::panic_recovery::recover_from_panic;
+use super::filters::priority_and_fairness::prioritize;
 use super::filters::request_info::resolve_request_info;
 use super::filters::timeout::limit_time;
+use super::flow_control::FlowControl;
 use super::flow_record::{record_authenticated, record_authorized, record_request};
 use super::metrics::Metrics;
 use super::webhook::ServiceResolver;
@@ -54,6 +55,7 @@ impl Apiserver {
         let audit = config.audit.start(&registry, &clock, &entropy).map(Arc::new);
         let metrics = Arc::new(Metrics::new(clock.clone()));
         let reviews = config.authentication.reviews(&clock);
+        let flow_control = Arc::new(FlowControl::new(&registry, &scheme, &clock));
         let endpoints = Arc::new(Endpoints {
             aggregator: Aggregator::new(
                 &registry,
@@ -74,6 +76,7 @@ impl Apiserver {
             token_discovery: config.authentication.discovery,
             version: config.version,
             flow: config.flow.clone(),
+            flow_control: flow_control.clone(),
             metrics: metrics.clone(),
             health: config.health.with("poststarthook/rbac/bootstrap-roles", roles_are_known(rbac), false),
             initializers,
@@ -101,7 +104,7 @@ impl Apiserver {
             // other.
             .layer(with(authorizer.clone(), impersonate))
             // Before authorization, which costs something; behind authentication, because some are exempt.
-            .layer(with(Arc::new(InFlight::new(MAX_REQUESTS, MAX_MUTATING_REQUESTS)), limit_in_flight))
+            .layer(with(flow_control, prioritize))
             // Last: everything below may rely on the request being allowed.
             .layer(with(authorizer, authorize))
             .layer(with(config.flow.clone(), record_authorized))

@@ -23,6 +23,7 @@ pub mod review;
 pub mod authentication;
 pub mod authorization;
 pub mod filters;
+pub mod flow_control;
 
 pub mod endpoints;
 

@@ -73,6 +73,11 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ),
     ("apiserver::authentication", SECURITY),
     ("apiserver::authorization", SECURITY),
+    // Reads FlowSchemas and priority levels; a request's turn depends on nothing else.
+    (
+        "apiserver::flow_control",
+        &["apimachinery", "apis", "apiserver::registry", "apiserver::request", "clock"],
+    ),
     (
         "apiserver::filters",
         &[
@@ -81,6 +86,8 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::authorization",
             "apiserver::authorizer",
             "apiserver::audit",
+            // Who decides whose turn it is.
+            "apiserver::flow_control",
             "apiserver::metrics",
             "apiserver::request",
             "clock",
@@ -102,6 +109,8 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::audit",
             // A request for a kind that is not known waits for the definitions of a restarted server.
             "apiserver::crd_handler",
+            // How priority levels are just now.
+            "apiserver::flow_control",
             "apiserver::metrics",
             // Aggregation proxies through the one client to the outside.
             "apiserver::webhook",

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use super::negotiation::negotiate;
 use super::query::Query;
 use super::response::write_bytes;
-use super::{Endpoints, aggregated_discovery, discovery, flowz, groups, metrics, openapi, openid};
+use super::{
+    Endpoints, aggregated_discovery, discovery, flow_control, flowz, groups, metrics, openapi, openid,
+};
 use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse, WantsObjects, status_response, text_response};
@@ -31,6 +33,9 @@ pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
     let aggregated = aggregated_discovery::wanted_version(headers);
     let all_groups = || async { groups::with_remotes(scheme, server.aggregator.all().await) };
     let document = match segments[..] {
+        ["debug", "api_priority_and_fairness", flow_control::DUMP_PRIORITY_LEVELS] => {
+            return flow_control::respond(server).await;
+        }
         [""] => Some(json!({"paths": paths(server)})),
         ["api"] | ["apis"] if aggregated.is_some() => {
             let version = aggregated.unwrap_or_default();

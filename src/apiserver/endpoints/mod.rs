@@ -43,6 +43,7 @@ mod token;
 
 mod aggregated_discovery;
 mod discovery;
+mod flow_control;
 mod flowz;
 mod groups;
 pub mod healthz;
@@ -61,6 +62,7 @@ use crate::apiserver::aggregator::Aggregator;
 use crate::apiserver::authentication::config::Discovery;
 use crate::apiserver::authentication::service_account::issuer::TokenIssuer;
 use crate::apiserver::crd_handler::CrdHandler;
+use crate::apiserver::flow_control::FlowControl;
 use crate::apiserver::metrics::Metrics;
 use crate::apiserver::registry::Registry;
 use crate::apiserver::review::Review;
@@ -102,6 +104,8 @@ pub struct Endpoints {
     pub metrics: Arc<Metrics>,
     /// What `/flowz` tells.
     pub flow: Flow,
+    /// Which requests go first.
+    pub flow_control: Arc<FlowControl>,
     /// What `/readyz` asks.
     pub health: HealthChecks,
     /// Whether objects may wait for initializers.

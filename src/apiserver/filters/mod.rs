@@ -19,7 +19,7 @@ pub mod authentication;
 
 pub mod audit;
 pub mod impersonation;
-pub mod max_in_flight;
+pub mod priority_and_fairness;
 
 pub mod authorization;
 
@@ -44,9 +44,9 @@ fn user_of(request: &ApiRequest) -> Arc<UserInfo> {
     user.unwrap_or_else(|| Arc::new(UserInfo::anonymous()))
 }
 
-/// Whether a component of this process asks, and not a socket.
-fn is_in_process(request: &ApiRequest) -> bool {
-    request.extensions().get::<crate::apimachinery::wire::InProcessUser>().is_some()
+/// Whether a component of this process asks, and no client: it takes objects, not bytes.
+fn is_component(request: &ApiRequest) -> bool {
+    request.extensions().get::<WantsObjects>().is_some()
 }
 
 /// The answer to a request that goes no further.

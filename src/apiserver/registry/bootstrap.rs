@@ -36,6 +36,17 @@ impl Registry {
         cell.get_or_try_init(|| self.create_all(kind, text)).await.copied()
     }
 
+    /// Makes those again that somebody took away.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn restore(&self, kind: &Arc<Kind>) -> Result<(), Status> {
+        match kind.bootstrap {
+            Some(text) => self.create_all(kind, text).await,
+            None => Ok(()),
+        }
+    }
+
     async fn create_all(&self, kind: &Arc<Kind>, text: &str) -> Result<(), Status> {
         let objects: Vec<Value> = serde_yaml::from_str(text).map_err(Status::internal)?;
         for mut object in objects {

@@ -27,6 +27,25 @@ async fn every_kind_goes_through_every_verb() {
     assert!(missing.is_empty(), "tests/fixtures/kinds.yaml has no object for {missing:#?}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_custom_kind_goes_the_same_way() {
+    let scheme = Arc::new(Scheme::builtin());
+    let server = Server::serving(scheme.clone()).await;
+    let schema = json!({"type": "object", "properties": {
+        "spec": {"type": "object", "properties": {"replicas": {"type": "integer"}}},
+        "status": {"type": "object", "properties": {"replicas": {"type": "integer"}}}}});
+    let subresources = json!({"status": {},
+        "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}});
+    let version = json!({"name": "v1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": schema}, "subresources": subresources});
+    let definition =
+        crate::custom_resources::definition("walk.example.com", &json!({"spec": {"versions": [version]}}));
+    server.create(crate::custom_resources::DEFINITIONS, definition).await;
+    crate::custom_resources::established(&server, "foos.walk.example.com").await;
+    let kind = scheme.resource("walk.example.com", "v1", "foos").expect("it is established");
+    Walk::new(&server, &kind, &json!({"spec": {"replicas": 2}})).run().await;
+}
+
 #[tokio::test]
 async fn every_kind_can_be_explained() {
     let config = RuntimeConfig::parse(["api/legacy=true"]).unwrap();
@@ -72,6 +91,7 @@ impl<'a> Walk<'a> {
         self.read(&created).await;
         self.watch(&before).await;
         self.write(&created).await;
+        self.apply().await;
         self.look().await;
         self.remove().await;
     }
@@ -134,7 +154,11 @@ impl<'a> Walk<'a> {
             changed = self.ok(&format!("GET {}", self.path()), &Value::Null, &[200]).await;
         };
         assert_eq!(put["metadata"]["labels"]["put"], "yes", "{:?}", self.kind);
-        for (at, media_type) in ["merge-patch+json", "strategic-merge-patch+json"].iter().enumerate() {
+        let strategic = "strategic-merge-patch+json";
+        for (at, media_type) in ["merge-patch+json", strategic].iter().enumerate() {
+            if self.kind.is_custom && *media_type == strategic {
+                continue;
+            }
             let body = json!({"metadata": {"labels": {"patched": at.to_string()}}}).to_string();
             let answer = self.server.patch(&self.path(), &format!("application/{media_type}"), &body).await;
             assert_eq!(answer.code, 200, "{:?}: {}", self.kind, answer.text);
@@ -147,6 +171,8 @@ impl<'a> Walk<'a> {
             let path = format!("{}/status", self.path());
             let read = self.ok(&format!("GET {path}"), &Value::Null, &[200]).await;
             self.ok(&format!("PUT {path}"), &read, &[200, 409]).await;
+            let answer = self.server.patch(&path, "application/merge-patch+json", r#"{"status":{}}"#).await;
+            assert_eq!(answer.code, 200, "{:?}: {}", self.kind, answer.text);
         }
         if self.kind.has(Subresource::Scale) {
             let path = format!("{}/scale", self.path());
@@ -154,6 +180,44 @@ impl<'a> Walk<'a> {
             assert_eq!(scale["kind"], "Scale");
             self.ok(&format!("PUT {path}"), &scale, &[200]).await;
         }
+    }
+
+    /// What is applied is owned, twice is once, and others' fields are theirs until they are taken.
+    async fn apply(&self) {
+        let mut config = self.object.clone();
+        config["metadata"]["annotations"]["applied"] = "1".into();
+        let first = self.applied("", "walker&force=true", &config, 200).await;
+        let owner = |object: &Value, manager: &str| {
+            let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+            entries.into_iter().find(|entry| entry["manager"] == manager && entry["operation"] == "Apply")
+        };
+        let own = owner(&first, "walker").unwrap_or_else(|| panic!("{:?}: {first}", self.kind));
+        assert_eq!(own["apiVersion"], self.kind.api_version());
+        assert_eq!(own["fieldsV1"]["f:metadata"]["f:annotations"]["f:applied"], json!({}), "{:?}", self.kind);
+        let again = self.applied("", "walker", &config, 200).await;
+        assert_eq!(owner(&again, "walker"), Some(own), "{:?}: twice is not once", self.kind);
+        let mut other = json!({"apiVersion": config["apiVersion"], "kind": config["kind"]});
+        other["metadata"] = json!({"name": self.name, "annotations": {"applied": "2"}});
+        let refused = self.applied("", "other", &other, 409).await;
+        let text = "Apply failed with 1 conflict: conflict with \"walker\"";
+        let message = refused["message"].as_str().unwrap_or_default();
+        assert!(
+            message.starts_with(text) && message.ends_with(": .metadata.annotations.applied"),
+            "{refused}"
+        );
+        let taken = self.applied("", "other&force=true", &other, 200).await;
+        assert_eq!(taken["metadata"]["annotations"]["applied"], "2", "{:?}", self.kind);
+        if self.kind.has(Subresource::Status) {
+            let status = json!({"apiVersion": config["apiVersion"], "kind": config["kind"], "status": {}});
+            self.applied("/status", "observer", &status, 200).await;
+        }
+    }
+
+    async fn applied(&self, subresource: &str, query: &str, config: &Value, code: u16) -> Value {
+        let path = format!("{}{subresource}?fieldManager={query}", self.path());
+        let answer = self.server.patch(&path, "application/apply-patch+yaml", &config.to_string()).await;
+        assert_eq!(answer.code, code, "{:?}: {path} {}", self.kind, answer.text);
+        answer.json()
     }
 
     /// As rows, and as metadata alone.
@@ -179,8 +243,7 @@ impl<'a> Walk<'a> {
         self.ok(&delete, &Value::Null, &[200, 202]).await;
         self.release().await;
         if self.has("deletecollection") {
-            let create = format!("POST {}", self.collection);
-            self.ok(&create, &self.object, &[201]).await;
+            self.applied("", "walker", &self.object, 201).await;
             let selector = format!("fieldSelector=metadata.name%3D{}", self.name);
             let line = format!("DELETE {}?{immediately}&{selector}", self.collection);
             self.ok(&line, &Value::Null, &[200]).await;

@@ -54,7 +54,9 @@ fn facts_of(schema: &Schema) -> String {
 /// Versions that are served no more and published no more.
 fn is_historical(definition: &str) -> bool {
     let of = |version: &str| definition.starts_with(&format!("io.k8s.api.{version}."));
-    ["apps.v1beta1", "apps.v1beta2", "extensions.v1beta1", "batch.v1beta1", "batch.v2alpha1"].into_iter().any(of)
+    ["apps.v1beta1", "apps.v1beta2", "extensions.v1beta1", "batch.v1beta1", "batch.v2alpha1"]
+        .into_iter()
+        .any(of)
 }
 
 /// Only what is said of the field or type itself.

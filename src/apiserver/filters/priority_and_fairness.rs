@@ -1,0 +1,55 @@
+//! Each request waits for its turn at its priority level (`filters.WithPriorityAndFairness`), and is told
+//! which that is. Watches hold a seat until they have begun; other long streams take none.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use http::header::{HeaderName, RETRY_AFTER};
+
+use super::{Next, info_of, is_component, user_of};
+use crate::apimachinery::wire::{ApiRequest, ApiResponse, text_response};
+use crate::apiserver::flow_control::{Classification, FlowControl, GROUP};
+
+const FLOW_SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
+const PRIORITY_LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
+
+/// Holds a seat while the rest of the chain runs; where there is none the request is refused with 429 and told
+/// to come again in a second. Components of this process always go on: the cluster must be able to work its
+/// way out.
+pub async fn prioritize(
+    State(control): State<Arc<FlowControl>>,
+    request: ApiRequest,
+    next: Next,
+) -> ApiResponse {
+    let info = info_of(&request);
+    let takes_no_seat = info.is_long_running() && info.verb != "watch";
+    // Who changes the configuration sees it followed.
+    if takes_no_seat || is_component(&request) && (info.group != GROUP || info.is_read_only()) {
+        return next.run(request).await;
+    }
+    let Some(class) = control.classify(&user_of(&request), &info).await else {
+        return next.run(request).await;
+    };
+    let seat = control.admit(&class).await;
+    let mut response = match &seat {
+        Some(_) => next.run(request).await,
+        None => refusal(),
+    };
+    drop(seat);
+    say(&class, &mut response);
+    response
+}
+
+fn refusal() -> ApiResponse {
+    let text = "Too many requests, please try again later.\n";
+    let mut response = text_response(http::StatusCode::TOO_MANY_REQUESTS, text);
+    response.headers_mut().insert(RETRY_AFTER, 1.into());
+    response
+}
+
+/// By uid and not by name: names are the administrator's affair.
+fn say(class: &Classification, response: &mut ApiResponse) {
+    let headers = response.headers_mut();
+    headers.insert(FLOW_SCHEMA_UID, class.flow_schema.clone());
+    headers.insert(PRIORITY_LEVEL_UID, class.level.header.clone());
+}
