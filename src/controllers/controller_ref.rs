@@ -62,7 +62,7 @@ impl ControllerRefManager<'_> {
     pub async fn claim(
         &self,
         lister: &Lister,
-        adoptable: fn(&Object) -> bool,
+        adoptable: impl Fn(&Object) -> bool,
     ) -> Result<Vec<Arc<Object>>, Status> {
         let mut claimed = Vec::new();
         for object in lister.by_index(CONTROLLER_INDEX, &self.owner.metadata.uid) {

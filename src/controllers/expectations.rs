@@ -22,6 +22,7 @@ pub struct Expectations {
     entries: Arc<Mutex<HashMap<String, Expected>>>,
 }
 
+#[derive(Default)]
 struct Expected {
     creations: usize,
     /// Keys of the objects, so that a deletion seen twice (first as a timestamp, then as an event) counts
@@ -38,12 +39,32 @@ impl Expectations {
 
     /// So many creations are about to be asked for.
     pub fn expect_creations(&self, uid: &str, count: usize) {
-        self.expect(uid, count, BTreeSet::new());
+        self.expect(uid, count, []);
     }
 
     /// The deletions of these keys are about to be asked for.
     pub fn expect_deletions(&self, uid: &str, keys: impl IntoIterator<Item = String>) {
-        self.expect(uid, 0, keys.into_iter().collect());
+        self.expect(uid, 0, keys);
+    }
+
+    /// Both are about to be asked for (`SetExpectations`).
+    pub fn expect(&self, uid: &str, creations: usize, deletions: impl IntoIterator<Item = String>) {
+        let deletions: BTreeSet<String> = deletions.into_iter().collect();
+        if creations == 0 && deletions.is_empty() {
+            return self.forget(uid);
+        }
+        let expected = Expected { creations, deletions, since: self.clock.elapsed() };
+        self.lock().insert(uid.to_owned(), expected);
+    }
+
+    /// One more creation is about to be asked for (`RaiseExpectations`).
+    pub fn expect_another_creation(&self, uid: &str) {
+        self.raise(uid, |expected| expected.creations += 1);
+    }
+
+    /// The deletion of one more key is about to be asked for (`RaiseExpectations`).
+    pub fn expect_another_deletion(&self, uid: &str, key: &str) {
+        self.raise(uid, |expected| expected.deletions.extend([key.to_owned()]));
     }
 
     /// A creation was seen, or failed. True when nothing more is expected because of it.
@@ -71,9 +92,11 @@ impl Expectations {
         self.lock().remove(uid);
     }
 
-    fn expect(&self, uid: &str, creations: usize, deletions: BTreeSet<String>) {
-        let expected = Expected { creations, deletions, since: self.clock.elapsed() };
-        self.lock().insert(uid.to_owned(), expected);
+    fn raise(&self, uid: &str, change: impl FnOnce(&mut Expected)) {
+        let mut entries = self.lock();
+        let expected = entries.entry(uid.to_owned()).or_default();
+        expected.since = self.clock.elapsed();
+        change(expected);
     }
 
     fn observe(&self, uid: &str, change: impl FnOnce(&mut Expected) -> bool) -> bool {
@@ -115,6 +138,22 @@ mod tests {
         expectations.deletion_observed("a", "x");
         assert!(!expectations.satisfied("a"));
         assert!(expectations.deletion_observed("a", "y") && expectations.satisfied("a"));
+    }
+
+    #[test]
+    fn one_by_one_or_both_at_once() {
+        let expectations = Expectations::new(&Clock::stepped(DateTime::UNIX_EPOCH));
+        expectations.expect("a", 0, []);
+        assert!(expectations.satisfied("a"));
+        expectations.expect("a", 1, ["x".into()]);
+        assert!(!expectations.creation_observed("a") && expectations.deletion_observed("a", "x"));
+        expectations.expect_another_creation("a");
+        expectations.expect_another_deletion("a", "y");
+        expectations.expect_another_creation("a");
+        expectations.creation_observed("a");
+        expectations.deletion_observed("a", "y");
+        assert!(!expectations.satisfied("a"));
+        assert!(expectations.creation_observed("a") && expectations.satisfied("a"));
     }
 
     #[test]

@@ -14,12 +14,17 @@ mod conditions;
 mod status;
 
 mod controller_ref;
+mod dependents;
 mod expectations;
+mod history;
 mod pod_control;
+mod pod_state;
 mod pod_template_hash;
 
+mod daemon_set;
 mod deployment;
 mod replica_set;
+mod stateful_set;
 
 mod certificates;
 
@@ -111,6 +116,8 @@ pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
     spawn(ctx, deployment::DeploymentController::new(ctx));
     spawn(ctx, replica_set::ReplicaSetController::new(ctx));
     spawn(ctx, replica_set::ReplicationManager::new(ctx));
+    spawn(ctx, daemon_set::DaemonSetController::new(ctx));
+    spawn(ctx, stateful_set::StatefulSetController::new(ctx));
     spawn(ctx, endpoints::EndpointsController::new(ctx));
     spawn(ctx, endpoint_slice::EndpointSliceController::new(ctx));
     spawn(ctx, endpoint_slice_mirroring::EndpointSliceMirroringController::new(ctx));

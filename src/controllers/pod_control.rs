@@ -67,17 +67,17 @@ pub fn pod_from_template(template: &Value, owner: &Object, kind: &Kind) -> Resul
     Ok(json!({"metadata": metadata, "spec": template["spec"]}))
 }
 
-/// Calls `create` up to `count` times, in batches of 1, 2, 4, ... each at once, and stops after the first
+/// Calls `create` for 0 to `count`, in batches of 1, 2, 4, ... each at once, and stops after the first
 /// batch with a failure: what fails once, for want of quota say, would fail for all. Gives the number that
 /// succeeded and the first failure.
 pub async fn slow_start_batch<F, Created>(count: usize, create: F) -> (usize, Result<(), Status>)
 where
-    F: Fn() -> Created,
+    F: Fn(usize) -> Created,
     Created: Future<Output = Result<(), Status>>,
 {
     let (mut successes, mut batch) = (0, SLOW_START_INITIAL_BATCH_SIZE.min(count));
     while batch > 0 {
-        let results = join_all((0..batch).map(|_| create())).await;
+        let results = join_all((successes..successes + batch).map(&create)).await;
         successes += results.iter().filter(|result| result.is_ok()).count();
         if let Some(failure) = results.into_iter().find(Result::is_err) {
             return (successes, failure);
@@ -111,7 +111,7 @@ mod tests {
         let calls = RefCell::new(0);
         let create = |fails_at: usize| {
             let calls = &calls;
-            move || {
+            move |_| {
                 *calls.borrow_mut() += 1;
                 let failed = *calls.borrow() == fails_at;
                 async move { if failed { Err(Status::bad_request("no")) } else { Ok(()) } }

@@ -137,7 +137,7 @@ fn evicting_taints(node: &Object) -> Vec<Taint> {
 fn verdict(taints: &[Taint], tolerations: &[Toleration], now: Time) -> Verdict {
     let mut leave_at: Option<Time> = None;
     for taint in taints {
-        let matching: Vec<&Toleration> = tolerations.iter().filter(|it| tolerates(it, taint)).collect();
+        let matching: Vec<&Toleration> = tolerations.iter().filter(|it| it.tolerates(taint)).collect();
         if matching.is_empty() {
             return Verdict::Leave;
         }
@@ -151,17 +151,6 @@ fn verdict(taints: &[Taint], tolerations: &[Toleration], now: Time) -> Verdict {
         Some(time) if time <= now => Verdict::Leave,
         Some(time) => Verdict::LeaveAt(time),
     }
-}
-
-/// `v1.Toleration.ToleratesTaint`
-fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
-    let fits = |wanted: &str, has: &str| wanted.is_empty() || wanted == has;
-    let by_value = match toleration.operator.as_str() {
-        "Exists" => true,
-        "" | "Equal" => toleration.value == taint.value,
-        _ => false,
-    };
-    fits(&toleration.effect, &taint.effect) && fits(&toleration.key, &taint.key) && by_value
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod cases;
 mod controllers;
 mod custom_resources;
 mod nodes;
+mod sets;
 
 mod cli;
 

@@ -6,13 +6,17 @@
 
 pub mod meta;
 
+pub mod controller_revision;
+pub mod daemon_set;
 pub mod deployment;
 pub mod endpoints;
 pub mod lease;
 pub mod namespace;
 pub mod node;
+pub mod node_affinity;
 pub mod pod;
 pub mod pod_disruption_budget;
 pub mod rbac;
 pub mod replica_set;
 pub mod service;
+pub mod stateful_set;

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::meta::{Condition, Metadata};
+use super::node::Taint;
 use crate::apimachinery::object::nullable;
 use crate::apimachinery::time::Time;
 
@@ -302,5 +303,56 @@ impl Pod {
     /// Whether its `Ready` condition is true (`podutil.IsPodReady`).
     pub fn is_ready(&self) -> bool {
         super::meta::is_true(&self.status.conditions, "Ready")
+    }
+}
+
+impl Toleration {
+    /// `Toleration.ToleratesTaint`
+    pub fn tolerates(&self, taint: &Taint) -> bool {
+        let fits = |wanted: &str, has: &str| wanted.is_empty() || wanted == has;
+        let by_value = match self.operator.as_str() {
+            "" | "Equal" => self.value == taint.value,
+            "Exists" => true,
+            _ => false,
+        };
+        fits(&self.effect, &taint.effect) && fits(&self.key, &taint.key) && by_value
+    }
+}
+
+/// The first taint with one of `effects` that is not tolerated (`FindMatchingUntoleratedTaint`).
+pub fn untolerated<'a>(
+    taints: &'a [Taint],
+    tolerations: &[Toleration],
+    effects: &[&str],
+) -> Option<&'a Taint> {
+    let repels = |taint: &&Taint| {
+        effects.contains(&taint.effect.as_str()) && !tolerations.iter().any(|it| it.tolerates(taint))
+    };
+    taints.iter().find(repels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn tolerations_tolerate_as_upstream() {
+        let taint =
+            Taint { key: "a".into(), value: "1".into(), effect: "NoSchedule".into(), time_added: None };
+        let cases: [(Value, bool); 8] = [
+            (json!({"key": "a", "operator": "Equal", "value": "1", "effect": "NoSchedule"}), true),
+            (json!({"key": "a", "value": "1"}), true),
+            (json!({"key": "a", "value": "2"}), false),
+            (json!({"key": "a", "operator": "Exists"}), true),
+            (json!({"operator": "Exists"}), true),
+            (json!({"operator": "Exists", "effect": "NoExecute"}), false),
+            (json!({"key": "b", "operator": "Exists"}), false),
+            (json!({"key": "a", "operator": "Perhaps", "value": "1"}), false),
+        ];
+        for (toleration, expected) in cases {
+            let parsed: Toleration = serde_json::from_value(toleration.clone()).unwrap();
+            assert_eq!(parsed.tolerates(&taint), expected, "{toleration}");
+        }
     }
 }

@@ -21,6 +21,7 @@ use sets::{Set, Sets, Work};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches, controller_key};
 use super::controller_ref::{CONTROLLER_INDEX, ControllerRefManager, controller_index};
+use super::dependents;
 use crate::apimachinery::labels::Selector;
 use crate::apimachinery::object::{Object, split_key};
 use crate::apimachinery::status::Status;
@@ -92,6 +93,9 @@ impl Controller for DeploymentController {
 
     fn watches(&self) -> Watches {
         let deployments = self.deployments.clone();
+        let adopters = move |set: &Object| {
+            dependents::adopters(&deployments, set, |deployment: &Deployment| &deployment.spec.selector)
+        };
         let (sets, owners) = (self.sets.clone(), self.deployments.clone());
         // The last pod of an old revision is gone: a Recreate rollout may go on.
         let pods = move |change: &Change<'_>, enqueue: &Enqueue| {
@@ -101,9 +105,7 @@ impl Controller for DeploymentController {
                     .for_each(|key| enqueue.now(key));
             }
         };
-        Watches::of(&DEPLOYMENTS)
-            .owns(&REPLICA_SETS, &DEPLOYMENTS, move |set| matching(&deployments, set))
-            .maps(&PODS, pods)
+        Watches::of(&DEPLOYMENTS).owns(&REPLICA_SETS, &DEPLOYMENTS, adopters).maps(&PODS, pods)
     }
 
     async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
@@ -145,20 +147,6 @@ async fn select_all(ctx: &Reconcile, mut work: Work) -> Result<Action, Status> {
         work.write(ctx).await?;
     }
     Ok(Action::Done)
-}
-
-/// The keys of the deployments that could adopt an orphaned ReplicaSet.
-fn matching(deployments: &Lister, set: &Object) -> Vec<Key> {
-    let candidates = deployments.list(&set.metadata.namespace, &Selector::everything());
-    let selects = |deployment: &Object| {
-        let selector = deployment.view::<Deployment>().spec.selector.selector();
-        selector.is_ok_and(|selector| !selector.is_everything() && selector.matches(&set.metadata.labels))
-    };
-    candidates
-        .into_iter()
-        .filter(|deployment| selects(deployment))
-        .map(|deployment| deployment.key())
-        .collect()
 }
 
 fn recreating_owner(sets: &Lister, deployments: &Lister, pod: &Object) -> Option<Key> {

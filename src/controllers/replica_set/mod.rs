@@ -9,16 +9,15 @@ mod ranking;
 mod status;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::future::join_all;
 
-use super::controller::{
-    Action, Change, Controller, Enqueue, Key, Reconcile, Watches, controller_key, owner_keys,
-};
+use super::controller::{Action, Controller, Key, Reconcile, Watches};
 use super::controller_ref::{CONTROLLER_INDEX, ControllerRefManager, controller_index};
+use super::dependents;
 use super::expectations::Expectations;
 use super::pod_control::{create_pod, delete_pod, is_namespace_terminating, slow_start_batch};
+use super::pod_state::{is_active, is_terminating, next_availability_check};
 use crate::apimachinery::labels::Selector;
 use crate::apimachinery::object::{Object, split_key};
 use crate::apimachinery::status::Status;
@@ -26,7 +25,6 @@ use crate::apis::apps::replica_set::REPLICA_SETS;
 use crate::apis::core::pod::PODS;
 use crate::apis::core::replication_controller::REPLICATION_CONTROLLERS;
 use crate::apis::kind::Builtin;
-use crate::apis::views::pod::Pod;
 use crate::apis::views::replica_set::ReplicaSet;
 use crate::client_go::component::ComponentContext;
 use crate::client_go::lister::Lister;
@@ -100,23 +98,12 @@ impl Replication {
     }
 
     fn watches(&self) -> Watches {
-        let (expectations, kind) = (self.expectations.clone(), self.kind);
-        let own = move |change: &Change<'_>, enqueue: &Enqueue| {
-            if let Change::Deleted(set) = change {
-                expectations.forget(&set.metadata.uid);
-            }
-            enqueue.now(change.object().key());
-        };
-        let (expectations, sets) = (self.expectations.clone(), self.sets.clone());
-        let pods = move |change: &Change<'_>, enqueue: &Enqueue| {
-            if observe(&expectations, change) {
-                controller_key(change.object(), kind).into_iter().for_each(|key| enqueue.now(key));
-            } else {
-                let keys = owner_keys(change, kind, |pod| matching(&sets, pod));
-                keys.into_iter().for_each(|key| enqueue.batched(key));
-            }
-        };
-        Watches::none().maps(self.kind, own).maps(&PODS, pods)
+        let sets = self.sets.clone();
+        let adopters =
+            move |pod: &Object| dependents::adopters(&sets, pod, |set: &ReplicaSet| &set.spec.selector);
+        Watches::none()
+            .maps(self.kind, dependents::of_owner(&self.expectations))
+            .maps(&PODS, dependents::of_pods(&self.expectations, self.kind, adopters))
     }
 
     async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
@@ -135,7 +122,7 @@ impl Replication {
         let new = status::calculate(&set, &active, terminating, failure, now);
         status::write(ctx, self.kind, &object, &set, new).await?;
         managed?;
-        let next = status::next_availability_check(&active, set.spec.min_ready_seconds, now);
+        let next = next_availability_check(&active, set.spec.min_ready_seconds, now);
         Ok(next.map_or(Action::Done, Action::RequeueAfter))
     }
 
@@ -182,7 +169,7 @@ impl Replication {
     ) -> Result<(), Status> {
         let uid = &owner.metadata.uid;
         self.expectations.expect_creations(uid, count);
-        let create = || async {
+        let create = |_| async {
             match create_pod(ctx, &set.spec.template, owner, self.kind).await {
                 // Every creation will fail from now on, and all is being deleted anyway.
                 Err(error) if is_namespace_terminating(&error) => Ok(()),
@@ -233,38 +220,4 @@ impl Replication {
         }
         uids.into_iter().flat_map(|uid| self.pods.by_index(CONTROLLER_INDEX, uid)).collect()
     }
-}
-
-/// Tells the expectations what a change of a pod shows. True when a round that waited may begin now.
-fn observe(expectations: &Expectations, change: &Change<'_>) -> bool {
-    let pod = change.object();
-    let Some(owner) = pod.controller() else { return false };
-    if change.is_removal() {
-        return expectations.deletion_observed(&owner.uid, &pod.metadata.uid);
-    }
-    matches!(change, Change::Added(_)) && expectations.creation_observed(&owner.uid)
-}
-
-/// The keys of the sets that could adopt an orphan.
-fn matching(sets: &Lister, pod: &Object) -> Vec<Key> {
-    let candidates = sets.list(&pod.metadata.namespace, &Selector::everything());
-    let selects = |set: &Arc<Object>| {
-        let selector = set.view::<ReplicaSet>().spec.selector.selector();
-        selector.is_ok_and(|selector| !selector.is_everything() && selector.matches(&pod.metadata.labels))
-    };
-    candidates.into_iter().filter(selects).map(|set| set.key()).collect()
-}
-
-/// `controller.IsPodActive`
-fn is_active(pod: &Object) -> bool {
-    !pod.is_deleting() && !pod.view::<Pod>().is_terminal()
-}
-
-/// `controller.IsPodTerminating`
-fn is_terminating(pod: &Object) -> bool {
-    pod.is_deleting() && !pod.view::<Pod>().is_terminal()
-}
-
-fn seconds(count: i64) -> Duration {
-    Duration::from_secs(u64::try_from(count).unwrap_or(0))
 }

@@ -8,6 +8,7 @@ use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::views::meta::condition;
 use crate::apis::views::pod::{Container, Pod};
+use crate::controllers::pod_state::is_active;
 
 /// An integer; pods with a lower one go first (`core.PodDeletionCost`).
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -74,7 +75,7 @@ impl Rank {
 /// How many active pods each node has.
 fn crowds(pods: &[Arc<Object>]) -> HashMap<String, usize> {
     let mut crowds = HashMap::new();
-    for pod in pods.iter().filter(|pod| super::is_active(pod)) {
+    for pod in pods.iter().filter(|pod| is_active(pod)) {
         *crowds.entry(pod.view::<Pod>().spec.node_name.clone()).or_default() += 1;
     }
     crowds

@@ -1,9 +1,7 @@
 //! The status of a ReplicaSet: counted from its pods, written when it differs.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use chrono::TimeDelta;
 use serde_json::{Map, Value};
 
 use crate::apimachinery::object::Object;
@@ -15,6 +13,7 @@ use crate::apis::views::pod::Pod;
 use crate::apis::views::replica_set::{ReplicaSet, ReplicaSetStatus};
 use crate::controllers::conditions::{conditions_value, new_condition, remove_condition, set_condition};
 use crate::controllers::controller::Reconcile;
+use crate::controllers::pod_state::is_available;
 use crate::controllers::status::{put_count, update_status};
 
 const REPLICA_FAILURE: &str = "ReplicaFailure";
@@ -45,7 +44,7 @@ pub fn calculate(
 ) -> ReplicaSetStatus {
     let mut status = set.status.clone();
     let labels = template_labels(&set.spec.template);
-    let min_ready = TimeDelta::seconds(set.spec.min_ready_seconds);
+    let min_ready_seconds = set.spec.min_ready_seconds;
     let has =
         |pod: &Object, key: &str, value: &str| pod.metadata.labels.get(key).is_some_and(|it| it == value);
     let has_all = |pod: &Object| labels.iter().all(|(key, value)| has(pod, key, value));
@@ -54,7 +53,7 @@ pub fn calculate(
     status.terminating_replicas = Some(terminating as i64);
     status.fully_labeled_replicas = count(&has_all);
     status.ready_replicas = count(&|pod| pod.view::<Pod>().is_ready());
-    status.available_replicas = count(&|pod| is_available(pod, min_ready, now));
+    status.available_replicas = count(&|pod| is_available(pod, min_ready_seconds, now));
     match failure {
         Some(failure) if condition(&status.conditions, REPLICA_FAILURE).is_none() => {
             let new = new_condition(REPLICA_FAILURE, "True", failure.reason, &failure.message, now);
@@ -81,38 +80,6 @@ pub async fn write(
     update_status(&ctx.client, kind, object, |status| put(status, &new)).await.map(drop)
 }
 
-/// How long until the first of the ready pods becomes available.
-pub fn next_availability_check(
-    active: &[Arc<Object>],
-    min_ready_seconds: i64,
-    now: Time,
-) -> Option<Duration> {
-    if min_ready_seconds <= 0 {
-        return None;
-    }
-    let min_ready = TimeDelta::seconds(min_ready_seconds);
-    let remaining = |pod: &Arc<Object>| {
-        let left = ready_since(pod)? + min_ready - now;
-        left.to_std().ok().filter(|left| !left.is_zero())
-    };
-    let next = active.iter().filter_map(remaining).min()?;
-    // Times in objects are cut to whole seconds, so this errs on the early side by up to one.
-    Some(next.max(Duration::from_millis(10)).min(super::seconds(min_ready_seconds)))
-}
-
-/// `podutil.IsPodAvailable`
-fn is_available(pod: &Object, min_ready: TimeDelta, now: Time) -> bool {
-    if min_ready <= TimeDelta::zero() {
-        return pod.view::<Pod>().is_ready();
-    }
-    ready_since(pod).is_some_and(|since| since + min_ready <= now)
-}
-
-fn ready_since(pod: &Object) -> Option<Time> {
-    let pod = pod.view::<Pod>();
-    condition(&pod.status.conditions, "Ready").filter(|ready| ready.status == "True")?.last_transition_time
-}
-
 fn template_labels(template: &Value) -> Vec<(&str, &str)> {
     let labels = template["metadata"]["labels"].as_object();
     labels.into_iter().flatten().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?))).collect()
@@ -135,9 +102,11 @@ fn put(status: &mut Map<String, Value>, new: &ReplicaSetStatus) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controllers::pod_state::next_availability_check;
     use chrono::DateTime;
     use serde::Deserialize;
     use serde_json::json;
+    use std::time::Duration;
 
     fn pod(ready_at: Option<i64>, labels: Value) -> Arc<Object> {
         let at = |seconds| crate::apimachinery::time::rfc3339(DateTime::from_timestamp(seconds, 0).unwrap());

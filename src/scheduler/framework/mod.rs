@@ -22,8 +22,6 @@ pub mod pod_info;
 
 pub mod resource;
 
-pub mod node_affinity;
-
 pub mod pod_affinity;
 
 pub mod topology_spread;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::apimachinery::object::{Object, ObjectMeta};
+use crate::apis::views::node_affinity::has_labels;
 use crate::scheduler::framework::cluster_event::{
     ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint,
 };
-use crate::scheduler::framework::node_affinity::has_labels;
 use crate::scheduler::framework::node_info::NodeInfo;
 use crate::scheduler::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot, default_normalize};
 use crate::scheduler::framework::pod_info::PodInfo;

@@ -9,8 +9,6 @@ use crate::scheduler::framework::plugin::{CycleState, Plugin};
 use crate::scheduler::framework::pod_info::PodInfo;
 use crate::scheduler::framework::status::Status;
 
-use super::taint_toleration::tolerates;
-
 /// The plugin.
 pub struct NodeUnschedulable;
 
@@ -45,5 +43,5 @@ impl Plugin for NodeUnschedulable {
 fn tolerates_cordon(pod: &PodInfo) -> bool {
     let key = "node.kubernetes.io/unschedulable".into();
     let taint = Taint { key, effect: "NoSchedule".into(), ..Taint::default() };
-    pod.pod.spec.tolerations.iter().any(|toleration| tolerates(toleration, &taint))
+    pod.pod.spec.tolerations.iter().any(|toleration| toleration.tolerates(&taint))
 }

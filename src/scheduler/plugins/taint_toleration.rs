@@ -1,7 +1,7 @@
 //! TaintToleration: nodes push away the pods that do not tolerate their taints.
 
 use crate::apis::views::node::{Node, Taint};
-use crate::apis::views::pod::{Pod, Toleration};
+use crate::apis::views::pod::{self, Pod};
 use crate::scheduler::framework::cluster_event::{
     ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint,
 };
@@ -49,7 +49,7 @@ impl Plugin for TaintToleration {
         let tolerations = &pod.pod.spec.tolerations;
         let repels = |taint: &&Taint| {
             taint.effect == "PreferNoSchedule"
-                && !tolerations.iter().any(|toleration| tolerates(toleration, taint))
+                && !tolerations.iter().any(|toleration| toleration.tolerates(taint))
         };
         node.node.spec.taints.iter().filter(repels).count() as i64
     }
@@ -61,47 +61,5 @@ impl Plugin for TaintToleration {
 
 /// The first taint that keeps the pod away.
 pub fn untolerated<'a>(taints: &'a [Taint], pod: &Pod) -> Option<&'a Taint> {
-    let repels = |taint: &&Taint| {
-        matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
-            && !pod.spec.tolerations.iter().any(|toleration| tolerates(toleration, taint))
-    };
-    taints.iter().find(repels)
-}
-
-/// `Toleration.ToleratesTaint`
-pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
-    let effect = toleration.effect.is_empty() || toleration.effect == taint.effect;
-    let key = toleration.key.is_empty() || toleration.key == taint.key;
-    let value = match toleration.operator.as_str() {
-        "" | "Equal" => toleration.value == taint.value,
-        "Exists" => true,
-        _ => false,
-    };
-    effect && key && value
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::{Value, json};
-
-    #[test]
-    fn tolerations_tolerate_as_upstream() {
-        let taint =
-            Taint { key: "a".into(), value: "1".into(), effect: "NoSchedule".into(), time_added: None };
-        let cases: [(Value, bool); 8] = [
-            (json!({"key": "a", "operator": "Equal", "value": "1", "effect": "NoSchedule"}), true),
-            (json!({"key": "a", "value": "1"}), true),
-            (json!({"key": "a", "value": "2"}), false),
-            (json!({"key": "a", "operator": "Exists"}), true),
-            (json!({"operator": "Exists"}), true),
-            (json!({"operator": "Exists", "effect": "NoExecute"}), false),
-            (json!({"key": "b", "operator": "Exists"}), false),
-            (json!({"key": "a", "operator": "Perhaps", "value": "1"}), false),
-        ];
-        for (toleration, expected) in cases {
-            let parsed: Toleration = serde_json::from_value(toleration.clone()).unwrap();
-            assert_eq!(tolerates(&parsed, &taint), expected, "{toleration}");
-        }
-    }
+    pod::untolerated(taints, &pod.spec.tolerations, &["NoSchedule", "NoExecute"])
 }

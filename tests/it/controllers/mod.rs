@@ -9,4 +9,4 @@ mod quotas;
 mod replicas;
 mod rollout;
 mod storage;
-mod support;
+pub mod support;

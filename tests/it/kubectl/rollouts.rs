@@ -52,6 +52,86 @@ fn a_rollout_restarts_pauses_and_resumes() {
     });
 }
 
+const SETS: &str = "apiVersion: apps/v1
+kind: StatefulSet
+metadata:
+  name: web
+spec:
+  replicas: 3
+  serviceName: web
+  selector:
+    matchLabels:
+      app: web
+  template:
+    metadata:
+      labels:
+        app: web
+    spec:
+      containers:
+      - name: nginx
+        image: nginx:1.25
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata:
+  name: agent
+spec:
+  selector:
+    matchLabels:
+      app: agent
+  template:
+    metadata:
+      labels:
+        app: agent
+    spec:
+      containers:
+      - name: agent
+        image: agent:1
+";
+
+#[test]
+fn sets_roll_out_and_back() {
+    with_each_kubectl(|up, kubectl| {
+        kubectl.ok(&format!("apply -f {}", up.file("sets.yaml", SETS)));
+        let sets = [
+            ("statefulset/web", "nginx", "partitioned roll out complete: 3 new pods have been updated..."),
+            ("daemonset/agent", "agent", "successfully rolled out"),
+        ];
+        let arrived = |set: &str, said: &str| {
+            let done = kubectl.ok(&format!("rollout status {set} --timeout=60s"));
+            assert!(done.contains(said), "{done}");
+        };
+        for (set, container, said) in sets {
+            let image =
+                || kubectl.ok(&format!("get {set} -o jsonpath={{.spec.template.spec.containers[0].image}}"));
+            arrived(set, said);
+            let first = image();
+            kubectl.ok(&format!("set image {set} {container}={container}:9"));
+            arrived(set, said);
+            let history = kubectl.ok(&format!("rollout history {set}"));
+            assert!(history.contains("\n1 ") && history.contains("\n2 "), "{history}");
+            let kept = kubectl.ok(&format!("rollout history {set} --revision=1"));
+            assert!(kept.contains(&first), "{kept}");
+            let undone = kubectl.ok(&format!("rollout undo {set}"));
+            assert!(undone.ends_with("rolled back\n"), "{undone}");
+            arrived(set, said);
+            assert_eq!(image(), first);
+            let history = kubectl.ok(&format!("rollout history {set}"));
+            assert!(!history.contains("\n1 ") && history.contains("\n3 "), "{history}");
+            kubectl.ok(&format!("rollout undo {set} --to-revision=2"));
+            kubectl.ok(&format!("rollout restart {set}"));
+            arrived(set, said);
+        }
+        let refused = kubectl.fails("drain node-1");
+        assert!(refused.contains("cannot delete DaemonSet-managed Pods"), "{refused}");
+        let drained = kubectl.ok("drain node-1 --ignore-daemonsets --timeout=60s");
+        assert!(drained.ends_with("node/node-1 drained\n"), "{drained}");
+        let left = kubectl.ok("get pods --field-selector=spec.nodeName=node-1 -o name");
+        assert!(left.starts_with("pod/agent-") && left.lines().count() == 1, "{left}");
+        arrived("daemonset/agent", "successfully rolled out");
+    });
+}
+
 #[test]
 fn a_trace_tells_the_story_from_kubectl_to_the_kubelet() {
     with_each_kubectl(|up, kubectl| {

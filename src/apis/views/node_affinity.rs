@@ -1,11 +1,12 @@
-//! Node selectors and node affinity, read once per pod (`component-helpers/scheduling/corev1/nodeaffinity`).
+//! Node selectors and node affinity, as scheduler and controllers read them
+//! (`component-helpers/scheduling/corev1/nodeaffinity`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
+use super::pod::Pod;
 use crate::apimachinery::object::{ObjectMeta, nullable};
-use crate::apis::views::pod::Pod;
 
 /// `v1.NodeAffinity`
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

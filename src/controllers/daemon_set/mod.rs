@@ -1,0 +1,233 @@
+//! DaemonSet: one pod of a template on every node that wants it (`pkg/controller/daemon`).
+//!
+//! In: a DaemonSet, the nodes, the pods and revisions that it controls or may adopt. Out: pods that say for
+//! which node they are (the scheduler binds them), revisions, and the status. It must not know what else runs
+//! on a node, nor whether there is room.
+
+mod eligibility;
+mod failed_pods;
+mod manage;
+mod revisions;
+mod rolling_update;
+mod status;
+mod template;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use eligibility::{Eligibility, Placement};
+use failed_pods::FailedPodsBackoff;
+
+use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches, owner_keys};
+use super::controller_ref::{CONTROLLER_INDEX, ControllerRefManager, controller_index};
+use super::dependents;
+use super::expectations::Expectations;
+use super::history::History;
+use super::pod_state::next_availability_check;
+use crate::apimachinery::labels::Selector;
+use crate::apimachinery::object::{Object, split_key};
+use crate::apimachinery::status::Status;
+use crate::apimachinery::time::Time;
+use crate::apis::apps::controller_revision::CONTROLLER_REVISIONS;
+use crate::apis::apps::daemon_set::DAEMON_SETS;
+use crate::apis::core::node::NODES;
+use crate::apis::core::pod::PODS;
+use crate::apis::views::daemon_set::DaemonSet;
+use crate::apis::views::pod::Pod;
+use crate::client_go::component::ComponentContext;
+use crate::client_go::lister::Lister;
+
+/// The controller of DaemonSets.
+pub struct DaemonSetController {
+    sets: Lister,
+    pods: Lister,
+    nodes: Lister,
+    revisions: Lister,
+    expectations: Expectations,
+    failed_pods: Arc<FailedPodsBackoff>,
+}
+
+/// The pods of a set by the node that they are on, or for.
+type PodsByNode = BTreeMap<String, Vec<Arc<Object>>>;
+
+/// A set that is being synced.
+struct Work {
+    object: Arc<Object>,
+    view: Arc<DaemonSet>,
+    selector: Selector,
+    /// Every node, and what the set wants there.
+    placements: Vec<(Arc<Object>, Placement)>,
+    now: Time,
+}
+
+impl Work {
+    fn event(&self, ctx: &Reconcile, event_type: &str, reason: &str, message: impl Into<String>) {
+        ctx.event(&DAEMON_SETS, &self.object, event_type, reason, message);
+    }
+
+    fn uid(&self) -> &str {
+        &self.object.metadata.uid
+    }
+
+    fn should_run(&self, node: &str) -> bool {
+        let placement = self.placements.iter().find(|(object, _)| object.metadata.name == node);
+        placement.is_some_and(|(_, placement)| placement.should_run)
+    }
+
+    /// The nodes that should run a pod.
+    fn desired(&self) -> impl Iterator<Item = &str> {
+        let desired = self.placements.iter().filter(|(_, placement)| placement.should_run);
+        desired.map(|(node, _)| node.metadata.name.as_str())
+    }
+}
+
+impl DaemonSetController {
+    /// With its informers.
+    pub fn new(ctx: &ComponentContext) -> DaemonSetController {
+        let pods = ctx.informers.informer(&PODS);
+        pods.add_index(CONTROLLER_INDEX, controller_index);
+        let revisions = ctx.informers.informer(&CONTROLLER_REVISIONS);
+        revisions.add_index(CONTROLLER_INDEX, controller_index);
+        DaemonSetController {
+            sets: ctx.informers.informer(&DAEMON_SETS).lister(),
+            pods: pods.lister(),
+            nodes: ctx.informers.informer(&NODES).lister(),
+            revisions: revisions.lister(),
+            expectations: Expectations::new(&ctx.clock),
+            failed_pods: Arc::new(FailedPodsBackoff::new(&ctx.clock)),
+        }
+    }
+
+    fn history<'a>(&'a self, ctx: &'a Reconcile, work: &'a Work) -> History<'a> {
+        History { ctx, revisions: &self.revisions, owner: &work.object, kind: &DAEMON_SETS }
+    }
+
+    /// Adopts and releases.
+    async fn claim_pods(&self, ctx: &Reconcile, work: &Work) -> Result<(), Status> {
+        let manager = ControllerRefManager {
+            client: &ctx.client,
+            owner: &work.object,
+            owner_kind: &DAEMON_SETS,
+            kind: &PODS,
+            selector: &work.selector,
+        };
+        manager.claim(&self.pods, |_| true).await.map(drop)
+    }
+
+    /// The pods of a set, as the cache has them now.
+    fn pods_of(&self, work: &Work) -> Vec<Arc<Object>> {
+        let mut pods = self.pods.by_index(CONTROLLER_INDEX, work.uid());
+        pods.retain(|pod| work.selector.matches(&pod.metadata.labels));
+        pods
+    }
+
+    /// The same by node (`getNodesToDaemonPods`); pods that ended and are being deleted count no more.
+    fn pods_by_node(&self, work: &Work) -> PodsByNode {
+        let mut by_node = PodsByNode::new();
+        for pod in self.pods_of(work) {
+            let view = pod.view::<Pod>();
+            if view.is_terminal() && pod.is_deleting() {
+                continue;
+            }
+            if let Some(node) = template::target_node(&view) {
+                by_node.entry(node).or_default().push(pod);
+            }
+        }
+        by_node
+    }
+
+    /// Pods where they are wanted, of the revision that is wanted (`updateDaemonSet`).
+    async fn update(
+        &self,
+        ctx: &Reconcile,
+        work: &Work,
+        revisions: &revisions::Revisions,
+    ) -> Result<(), Status> {
+        self.manage(ctx, work, revisions.hash()).await?;
+        let is_rolling = work.view.spec.update_strategy.strategy_type == "RollingUpdate";
+        if is_rolling && self.expectations.satisfied(work.uid()) {
+            self.rolling_update(ctx, work, revisions.hash()).await?;
+        }
+        self.clean_up_history(ctx, work, revisions).await
+    }
+
+    async fn sync(&self, ctx: &Reconcile, work: &Work) -> Result<Action, Status> {
+        self.claim_pods(ctx, work).await?;
+        let revisions = self.construct_history(ctx, work).await?;
+        let may_act = self.expectations.satisfied(work.uid());
+        let updated = if may_act { self.update(ctx, work, &revisions).await } else { Ok(()) };
+        let pods = self.pods_by_node(work);
+        let mut status = status::calculate(work, &pods, revisions.hash());
+        if may_act {
+            status.observed_generation = work.object.metadata.generation;
+        }
+        let written = status::write(ctx, work, status).await;
+        updated.and(written)?;
+        let min_ready_seconds = work.view.spec.min_ready_seconds;
+        let next = next_availability_check(&self.pods_of(work), min_ready_seconds, work.now);
+        Ok(next.map_or(Action::Done, Action::RequeueAfter))
+    }
+}
+
+impl Controller for DaemonSetController {
+    const NAME: &'static str = "daemonset";
+    const EVENT_SOURCE: &'static str = "daemonset-controller";
+    const SERVICE_ACCOUNT: &'static str = "daemon-set-controller";
+    /// Upstream's `ConcurrentDaemonSetSyncs`.
+    const WORKERS: usize = 2;
+
+    fn watches(&self) -> Watches {
+        let (sets, failed_pods) = (self.sets.clone(), self.failed_pods.clone());
+        let own = dependents::of_owner(&self.expectations);
+        let own = move |change: &Change<'_>, enqueue: &Enqueue| {
+            if let Change::Deleted(set) = change {
+                failed_pods.forget(&set.metadata.uid);
+            }
+            own(change, enqueue);
+        };
+        let may_adopt = |sets: &Lister, orphan: &Object| {
+            dependents::adopters(sets, orphan, |set: &DaemonSet| &set.spec.selector)
+        };
+        let (of_pods, of_revisions) = (sets.clone(), sets.clone());
+        let adopters = move |pod: &Object| may_adopt(&of_pods, pod);
+        let revisions = move |change: &Change<'_>, enqueue: &Enqueue| {
+            // One that came and is owned was made by the sync itself.
+            if !matches!(change, Change::Added(revision) if revision.controller().is_some()) {
+                let keys = owner_keys(change, &DAEMON_SETS, |orphan| may_adopt(&of_revisions, orphan));
+                keys.into_iter().for_each(|key| enqueue.now(key));
+            }
+        };
+        let nodes = move |change: &Change<'_>, enqueue: &Enqueue| {
+            for set in eligibility::concerned(&sets, change) {
+                enqueue.batched(set.key());
+            }
+        };
+        Watches::none()
+            .maps(&DAEMON_SETS, own)
+            .maps(&PODS, dependents::of_pods(&self.expectations, &DAEMON_SETS, adopters))
+            .maps(&CONTROLLER_REVISIONS, revisions)
+            .maps(&NODES, nodes)
+    }
+
+    async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
+        let (namespace, name) = split_key(key);
+        let Some(object) = self.sets.get(namespace, name) else { return Ok(Action::Done) };
+        let view = object.view::<DaemonSet>();
+        // Cannot be mended by trying again; validation refuses it.
+        let Ok(selector) = view.spec.selector.selector() else { return Ok(Action::Done) };
+        if selector.is_everything() {
+            let message = "This daemon set is selecting all pods. A non-empty selector is required.";
+            ctx.event(&DAEMON_SETS, &object, "Warning", "SelectingAll", message);
+            return Ok(Action::Done);
+        }
+        // Its revisions may be gone before its pods: what is counted then would be wrong.
+        if object.is_deleting() {
+            return Ok(Action::Done);
+        }
+        let eligibility = Eligibility::of(&view);
+        let place = |node: Arc<Object>| (node.clone(), eligibility.on(&node));
+        let placements = self.nodes.all().into_iter().map(place).collect();
+        let work = Work { object, view, selector, placements, now: ctx.clock.now() };
+        self.sync(ctx, &work).await
+    }
+}

@@ -1,0 +1,224 @@
+//! The history of a workload as ControllerRevisions: each keeps one template, so that pods can be made of it
+//! and people can go back to it (`pkg/controller/history`).
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::controller::Reconcile;
+use super::controller_ref::{ControllerRefManager, controller_reference};
+use crate::apimachinery::labels::Selector;
+use crate::apimachinery::object::Object;
+use crate::apimachinery::options::DeleteOptions;
+use crate::apimachinery::status::Status;
+use crate::apis::apps::controller_revision::CONTROLLER_REVISIONS;
+use crate::apis::kind::Builtin;
+use crate::apis::views::controller_revision::ControllerRevision;
+use crate::client_go::lister::Lister;
+
+/// The label of pods that says which revision they are of: its hash for a DaemonSet, its name for a
+/// StatefulSet (`ControllerRevisionHashLabelKey`).
+pub const REVISION_HASH: &str = "controller-revision-hash";
+/// Longer names of owners are cut, so that a hash has room behind them.
+const LONGEST_PREFIX: usize = 223;
+
+/// One past state of an owner.
+#[derive(Clone)]
+pub struct Revision {
+    /// As it is stored.
+    pub object: Arc<Object>,
+    view: Arc<ControllerRevision>,
+}
+
+impl Revision {
+    /// Of a ControllerRevision.
+    pub fn of(object: Arc<Object>) -> Revision {
+        let view = object.view::<ControllerRevision>();
+        Revision { object, view }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.object.metadata.name
+    }
+
+    /// Its place in the history: the newest has the highest.
+    pub fn number(&self) -> i64 {
+        self.view.revision
+    }
+
+    /// The patch that brings its state back.
+    pub fn data(&self) -> &Value {
+        &self.view.data
+    }
+
+    /// The template that it keeps.
+    pub fn template(&self) -> Value {
+        let mut template = self.data()["spec"]["template"].clone();
+        if let Some(members) = template.as_object_mut() {
+            members.remove("$patch");
+        }
+        template
+    }
+
+    /// A label; empty when it is not there.
+    pub fn label(&self, key: &str) -> &str {
+        self.object.metadata.labels.get(key).map_or("", String::as_str)
+    }
+
+    /// By number, then by age, then by name (`byRevision`).
+    fn order(&self, other: &Revision) -> Ordering {
+        let rank = |it: &Revision| (it.number(), it.object.metadata.creation_timestamp);
+        rank(self).cmp(&rank(other)).then_with(|| self.name().cmp(other.name()))
+    }
+}
+
+/// What revisions an owner has: reads through a lister, writes through the API.
+pub struct History<'a> {
+    /// Of the sync.
+    pub ctx: &'a Reconcile,
+    /// Of ControllerRevisions, with [`super::controller_ref::CONTROLLER_INDEX`].
+    pub revisions: &'a Lister,
+    /// Whose history.
+    pub owner: &'a Object,
+    /// What the owner is.
+    pub kind: &'static Builtin,
+}
+
+impl History<'_> {
+    /// All that are, or become, the owner's, from the oldest to the newest.
+    pub async fn claim(&self, selector: &Selector) -> Result<Vec<Revision>, Status> {
+        let manager = ControllerRefManager {
+            client: &self.ctx.client,
+            owner: self.owner,
+            owner_kind: self.kind,
+            kind: &CONTROLLER_REVISIONS,
+            selector,
+        };
+        let claimed = manager.claim(self.revisions, |_| true).await?;
+        let mut claimed: Vec<Revision> = claimed.into_iter().map(Revision::of).collect();
+        claimed.sort_by(Revision::order);
+        Ok(claimed)
+    }
+
+    /// Keeps `data` under a hash that no other state has.
+    pub async fn create(&self, revision: NewRevision<'_>) -> Result<Revision, Status> {
+        let NewRevision { hash, .. } = revision;
+        let name = revision_name(&self.owner.metadata.name, hash);
+        let mut labels = revision.labels.clone();
+        labels.insert(revision.hash_label.into(), hash.into());
+        let mut metadata = json!({"name": name, "labels": labels,
+            "ownerReferences": [controller_reference(self.owner, self.kind)]});
+        if !revision.annotations.is_empty() {
+            metadata["annotations"] = json!(revision.annotations);
+        }
+        let tree = json!({"metadata": metadata, "data": revision.data, "revision": revision.number});
+        let namespace = &self.owner.metadata.namespace;
+        self.ctx.client.create(&CONTROLLER_REVISIONS, namespace, tree).await.map(Revision::of)
+    }
+
+    /// The revision that has the name already, if it keeps the same.
+    pub async fn existing(&self, hash: &str, data: &Value) -> Result<Option<Revision>, Status> {
+        let metadata = &self.owner.metadata;
+        let name = revision_name(&metadata.name, hash);
+        let found = self.ctx.client.get(&CONTROLLER_REVISIONS, &metadata.namespace, &name).await?;
+        Ok(Some(Revision::of(found)).filter(|found| found.data() == data))
+    }
+
+    /// Gives a revision another number: its state is the newest again.
+    pub async fn renumber(&self, revision: &Revision, number: i64) -> Result<Revision, Status> {
+        if revision.number() == number {
+            return Ok(revision.clone());
+        }
+        self.update(revision, |tree| tree["revision"] = number.into()).await
+    }
+
+    /// Labels a revision.
+    pub async fn label(&self, revision: &Revision, key: &str, value: &str) -> Result<Revision, Status> {
+        self.update(revision, |tree| tree["metadata"]["labels"][key] = value.into()).await
+    }
+
+    /// Forgets a state.
+    pub async fn delete(&self, revision: &Revision) -> Result<(), Status> {
+        let (namespace, options) = (&self.owner.metadata.namespace, DeleteOptions::default());
+        self.ctx.client.delete(&CONTROLLER_REVISIONS, namespace, revision.name(), &options).await
+    }
+
+    async fn update(&self, revision: &Revision, change: impl FnOnce(&mut Value)) -> Result<Revision, Status> {
+        let mut tree = revision.object.to_value();
+        change(&mut tree);
+        let namespace = &self.owner.metadata.namespace;
+        let updated = self.ctx.client.update(&CONTROLLER_REVISIONS, namespace, revision.name(), tree).await?;
+        Ok(Revision::of(updated))
+    }
+}
+
+/// A state to be kept.
+pub struct NewRevision<'a> {
+    /// The labels of the template.
+    pub labels: &'a BTreeMap<String, String>,
+    /// The label that the hash is told in.
+    pub hash_label: &'a str,
+    /// Of the state.
+    pub hash: &'a str,
+    /// Those of the owner: the cause of the change is among them.
+    pub annotations: &'a BTreeMap<String, String>,
+    /// The state, as [`template_patch`] has it.
+    pub data: &'a Value,
+    /// Its place in the history.
+    pub number: i64,
+}
+
+/// A strategic merge patch that puts `template` in the place of an owner's: what revisions keep, and what
+/// `kubectl rollout undo` sends.
+pub fn template_patch(template: &Value) -> Value {
+    let mut template = template.clone();
+    if let Some(members) = template.as_object_mut() {
+        members.insert("$patch".into(), "replace".into());
+    }
+    json!({"spec": {"template": template}})
+}
+
+fn revision_name(owner: &str, hash: &str) -> String {
+    let end = (0..=LONGEST_PREFIX.min(owner.len())).rev().find(|end| owner.is_char_boundary(*end));
+    format!("{}-{hash}", &owner[..end.unwrap_or(0)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn revision(name: &str, number: i64, created: &str) -> Revision {
+        let metadata = json!({"name": name, "creationTimestamp": created});
+        let data = template_patch(&json!({"spec": {"x": number}}));
+        let tree = json!({"metadata": metadata, "revision": number, "data": data});
+        Revision::of(Arc::new(Object::from_value(&tree, vec![]).unwrap()))
+    }
+
+    #[test]
+    fn the_newest_is_last() {
+        let mut revisions = [
+            revision("d", 3, "2026-01-01T00:00:00Z"),
+            revision("c", 2, "2026-01-02T00:00:00Z"),
+            revision("b", 2, "2026-01-01T00:00:00Z"),
+            revision("a", 2, "2026-01-02T00:00:00Z"),
+        ];
+        revisions.sort_by(Revision::order);
+        assert_eq!(revisions.each_ref().map(Revision::name), ["b", "a", "c", "d"]);
+    }
+
+    #[test]
+    fn a_template_comes_back_as_it_was() {
+        let kept = revision("a", 7, "2026-01-01T00:00:00Z");
+        assert_eq!(kept.data()["spec"]["template"]["$patch"], "replace");
+        assert_eq!(kept.template(), json!({"spec": {"x": 7}}));
+    }
+
+    #[test]
+    fn a_hash_has_room_behind_every_name() {
+        assert_eq!(revision_name("web", "abc"), "web-abc");
+        assert_eq!(revision_name(&"w".repeat(253), "abc").len(), 223 + 1 + 3);
+    }
+}

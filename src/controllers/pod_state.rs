@@ -1,0 +1,50 @@
+//! What a workload's controller asks of a pod: whether it counts, and since when (`podutil`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::Time;
+use crate::apis::views::meta::condition;
+use crate::apis::views::pod::Pod;
+
+/// `controller.IsPodActive`
+pub fn is_active(pod: &Object) -> bool {
+    !pod.is_deleting() && !pod.view::<Pod>().is_terminal()
+}
+
+/// `controller.IsPodTerminating`
+pub fn is_terminating(pod: &Object) -> bool {
+    pod.is_deleting() && !pod.view::<Pod>().is_terminal()
+}
+
+/// `podutil.IsPodAvailable`: ready for so long.
+pub fn is_available(pod: &Object, min_ready_seconds: i64, now: Time) -> bool {
+    if min_ready_seconds <= 0 {
+        return pod.view::<Pod>().is_ready();
+    }
+    ready_since(pod).is_some_and(|since| since + TimeDelta::seconds(min_ready_seconds) <= now)
+}
+
+/// How long until the first of the ready pods becomes available.
+pub fn next_availability_check(pods: &[Arc<Object>], min_ready_seconds: i64, now: Time) -> Option<Duration> {
+    if min_ready_seconds <= 0 {
+        return None;
+    }
+    let min_ready = TimeDelta::seconds(min_ready_seconds);
+    let remaining = |pod: &Arc<Object>| {
+        let left = ready_since(pod)? + min_ready - now;
+        left.to_std().ok().filter(|left| !left.is_zero())
+    };
+    let next = pods.iter().filter_map(remaining).min()?;
+    // Times in objects are cut to whole seconds, so this errs on the early side by up to one.
+    let longest = Duration::from_secs(u64::try_from(min_ready_seconds).unwrap_or(0));
+    Some(next.max(Duration::from_millis(10)).min(longest))
+}
+
+fn ready_since(pod: &Object) -> Option<Time> {
+    let pod = pod.view::<Pod>();
+    condition(&pod.status.conditions, "Ready").filter(|ready| ready.status == "True")?.last_transition_time
+}

@@ -1,0 +1,104 @@
+//! The claims of a StatefulSet's pods: one per template and pod, named after both, which outlive the pod.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{StatefulSetController, Work};
+use crate::apimachinery::object::Object;
+use crate::apimachinery::status::Status;
+use crate::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
+use crate::apis::tree::{items, object_mut, set, text};
+use crate::controllers::controller::Reconcile;
+
+/// The name of the claim of a template for a pod (`getPersistentVolumeClaimName`).
+pub fn claim_name(work: &Work, template: &Value, ordinal: i64) -> String {
+    format!("{}-{}-{ordinal}", text(template, "metadata.name"), work.name())
+}
+
+/// The volumes of a pod: its claims, and those of its template that no claim takes the name of
+/// (`updateStorage`).
+pub fn claim_volumes(work: &Work, pod: &Value, ordinal: i64) -> Vec<Value> {
+    let templates = &work.view.spec.volume_claim_templates;
+    let of_claim = |template: &Value| {
+        let claim = json!({"claimName": claim_name(work, template, ordinal)});
+        json!({"name": text(template, "metadata.name"), "persistentVolumeClaim": claim})
+    };
+    let is_claim = |volume: &Value| {
+        templates.iter().any(|template| text(template, "metadata.name") == text(volume, "name"))
+    };
+    let own = items(pod, "spec.volumes").iter().filter(|volume| !is_claim(volume));
+    templates.iter().map(of_claim).chain(own.cloned()).collect()
+}
+
+impl StatefulSetController {
+    /// The claim of a template for a pod, if it is there.
+    pub(super) fn claim(&self, work: &Work, template: &Value, ordinal: i64) -> Option<Arc<Object>> {
+        self.claims.get(work.namespace(), &claim_name(work, template, ordinal))
+    }
+
+    /// Creates the claims of a pod that are missing. One that is on its way out is an error: the pod would
+    /// wait for it for ever.
+    pub(super) async fn create_claims(
+        &self,
+        ctx: &Reconcile,
+        work: &Work,
+        pod: &str,
+        ordinal: i64,
+    ) -> Result<(), Status> {
+        let mut failures = vec![];
+        for template in &work.view.spec.volume_claim_templates {
+            let name = claim_name(work, template, ordinal);
+            match self.claim(work, template, ordinal) {
+                Some(claim) if claim.is_deleting() => failures.push(format!("pvc {name} is being deleted")),
+                Some(_) => {}
+                None => {
+                    let created = create_claim(ctx, work, new_claim(work, template, &name), &name, pod).await;
+                    failures
+                        .extend(created.err().map(|error| format!("failed to create PVC {name}: {error}")));
+                }
+            }
+        }
+        match failures.as_slice() {
+            [] => Ok(()),
+            [only] => Err(Status::internal(only)),
+            many => Err(Status::internal(format!("[{}]", many.join(", ")))),
+        }
+    }
+}
+
+fn new_claim(work: &Work, template: &Value, name: &str) -> Value {
+    let mut claim = template.clone();
+    set(&mut claim, "metadata.name", name);
+    set(&mut claim, "metadata.namespace", work.namespace());
+    let labels = object_mut(&mut claim, "metadata.labels");
+    for (key, value) in &work.view.spec.selector.match_labels {
+        labels.insert(key.clone(), value.as_str().into());
+    }
+    claim
+}
+
+async fn create_claim(
+    ctx: &Reconcile,
+    work: &Work,
+    claim: Value,
+    name: &str,
+    pod: &str,
+) -> Result<(), Status> {
+    let set = work.name();
+    match ctx.client.create(&PERSISTENT_VOLUME_CLAIMS, work.namespace(), claim).await {
+        Ok(_) => {
+            let message = format!("create Claim {name} Pod {pod} in StatefulSet {set} success");
+            work.event(ctx, "Normal", "SuccessfulCreate", message);
+            Ok(())
+        }
+        // The cache does not have it yet.
+        Err(error) if error.is_already_exists() => Err(error),
+        Err(error) => {
+            let message =
+                format!("create Claim {name} for Pod {pod} in StatefulSet {set} failed error: {error}");
+            work.event(ctx, "Warning", "FailedCreate", message);
+            Err(error)
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! StatefulSet: pods with names and claims of their own, in order (`pkg/controller/statefulset`).
+//!
+//! In: a StatefulSet, the pods and revisions that it controls or may adopt, the claims of its pods. Out:
+//! claims, pods, revisions and the status. It must not know what a claim is bound to, nor where a pod runs.
+//!
+//! A sync does as much as the order allows: pods come from the first to the last, each when those before it
+//! are available; then too many go, and then old ones, from the last to the first.
+
+mod claims;
+mod identity;
+mod pods;
+mod replicas;
+mod retention;
+mod revisions;
+mod rolling_update;
+mod scale;
+mod status;
+
+use std::sync::Arc;
+
+use replicas::Replicas;
+use revisions::Revisions;
+
+use super::controller::{Action, Controller, Key, Reconcile, Watches};
+use super::controller_ref::{CONTROLLER_INDEX, ControllerRefManager, controller_index};
+use super::dependents;
+use super::expectations::Expectations;
+use super::history::History;
+use super::pod_state::next_availability_check;
+use crate::apimachinery::labels::Selector;
+use crate::apimachinery::object::{Object, split_key};
+use crate::apimachinery::status::Status;
+use crate::apimachinery::time::Time;
+use crate::apis::apps::controller_revision::CONTROLLER_REVISIONS;
+use crate::apis::apps::stateful_set::STATEFUL_SETS;
+use crate::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
+use crate::apis::core::pod::PODS;
+use crate::apis::views::stateful_set::StatefulSet;
+use crate::client_go::component::ComponentContext;
+use crate::client_go::lister::Lister;
+
+/// The controller of StatefulSets.
+pub struct StatefulSetController {
+    sets: Lister,
+    pods: Lister,
+    claims: Lister,
+    revisions: Lister,
+    /// Upstream relies on the names, which nobody can take twice, and lives with the errors; here a sync
+    /// waits until it sees what the one before has done.
+    expectations: Expectations,
+}
+
+/// A set that is being synced.
+struct Work {
+    object: Arc<Object>,
+    view: Arc<StatefulSet>,
+    selector: Selector,
+    now: Time,
+}
+
+impl Work {
+    fn name(&self) -> &str {
+        &self.object.metadata.name
+    }
+
+    fn namespace(&self) -> &str {
+        &self.object.metadata.namespace
+    }
+
+    fn uid(&self) -> &str {
+        &self.object.metadata.uid
+    }
+
+    fn event(&self, ctx: &Reconcile, event_type: &str, reason: &str, message: impl Into<String>) {
+        ctx.event(&STATEFUL_SETS, &self.object, event_type, reason, message);
+    }
+}
+
+/// Everything that a sync decides on.
+struct Round<'a> {
+    work: &'a Work,
+    revisions: &'a Revisions,
+    replicas: &'a Replicas,
+}
+
+/// Whether what comes next in the order may go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Go,
+    Wait,
+}
+
+impl StatefulSetController {
+    /// With its informers.
+    pub fn new(ctx: &ComponentContext) -> StatefulSetController {
+        let pods = ctx.informers.informer(&PODS);
+        pods.add_index(CONTROLLER_INDEX, controller_index);
+        let revisions = ctx.informers.informer(&CONTROLLER_REVISIONS);
+        revisions.add_index(CONTROLLER_INDEX, controller_index);
+        StatefulSetController {
+            sets: ctx.informers.informer(&STATEFUL_SETS).lister(),
+            pods: pods.lister(),
+            claims: ctx.informers.informer(&PERSISTENT_VOLUME_CLAIMS).lister(),
+            revisions: revisions.lister(),
+            expectations: Expectations::new(&ctx.clock),
+        }
+    }
+
+    fn history<'a>(&'a self, ctx: &'a Reconcile, work: &'a Work) -> History<'a> {
+        History { ctx, revisions: &self.revisions, owner: &work.object, kind: &STATEFUL_SETS }
+    }
+
+    /// Adopts and releases. A pod whose name is none of the set's is nothing to it.
+    async fn claim_pods(&self, ctx: &Reconcile, work: &Work) -> Result<Vec<Arc<Object>>, Status> {
+        let manager = ControllerRefManager {
+            client: &ctx.client,
+            owner: &work.object,
+            owner_kind: &STATEFUL_SETS,
+            kind: &PODS,
+            selector: &work.selector,
+        };
+        let is_member = |pod: &Object| identity::is_member(work.name(), &pod.metadata.name);
+        let mut pods = manager.claim(&self.pods, is_member).await?;
+        pods.retain(|pod| is_member(pod));
+        Ok(pods)
+    }
+
+    async fn sync(&self, ctx: &Reconcile, work: &Work) -> Result<Action, Status> {
+        let history = self.history(ctx, work);
+        let all = history.claim(&work.selector).await?;
+        let pods = self.claim_pods(ctx, work).await?;
+        let revisions = revisions::find(work, &history, &all).await?;
+        let updated = self.update(ctx, work, &revisions, &pods).await;
+        let truncated = revisions::truncate(work, &history, &all, &revisions, &pods).await;
+        updated.and(truncated)?;
+        let next = next_availability_check(&pods, work.view.spec.min_ready_seconds, work.now);
+        Ok(next.map_or(Action::Done, Action::RequeueAfter))
+    }
+
+    /// Brings pods nearer to what they should be, and writes what was found (`performUpdate`).
+    async fn update(
+        &self,
+        ctx: &Reconcile,
+        work: &Work,
+        revisions: &Revisions,
+        pods: &[Arc<Object>],
+    ) -> Result<(), Status> {
+        let mut status = status::calculate(work, revisions, pods);
+        let replicas = Replicas::of(work, pods);
+        let round = Round { work, revisions, replicas: &replicas };
+        let may_act = !work.object.is_deleting() && self.expectations.satisfied(work.uid());
+        let acted = match may_act {
+            true => self.act(ctx, &round, &mut status.current_replicas).await,
+            false => Ok(()),
+        };
+        acted.and(status::write(ctx, work, status).await)
+    }
+
+    /// Scaling goes before updating.
+    async fn act(
+        &self,
+        ctx: &Reconcile,
+        round: &Round<'_>,
+        current_replicas: &mut i64,
+    ) -> Result<(), Status> {
+        let scaled = self.scale(ctx, round).await?;
+        if scaled == Next::Go && round.work.view.is_rolling_update() {
+            self.rolling_update(ctx, round, current_replicas).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Controller for StatefulSetController {
+    const NAME: &'static str = "statefulset";
+    const EVENT_SOURCE: &'static str = "statefulset-controller";
+    const SERVICE_ACCOUNT: &'static str = "statefulset-controller";
+
+    fn watches(&self) -> Watches {
+        let sets = self.sets.clone();
+        let adopters = move |pod: &Object| {
+            let mut keys = dependents::adopters(&sets, pod, |set: &StatefulSet| &set.spec.selector);
+            keys.retain(|key| identity::is_member(split_key(key).1, &pod.metadata.name));
+            keys
+        };
+        Watches::none()
+            .maps(&STATEFUL_SETS, dependents::of_owner(&self.expectations))
+            .maps(&PODS, dependents::of_pods(&self.expectations, &STATEFUL_SETS, adopters))
+    }
+
+    async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
+        let (namespace, name) = split_key(key);
+        let Some(object) = self.sets.get(namespace, name) else { return Ok(Action::Done) };
+        let view = object.view::<StatefulSet>();
+        // Cannot be mended by trying again; validation refuses it.
+        let Ok(selector) = view.spec.selector.selector() else { return Ok(Action::Done) };
+        let work = Work { object, view, selector, now: ctx.clock.now() };
+        self.sync(ctx, &work).await
+    }
+}

@@ -1,0 +1,1 @@
+//! Claims and volumes of whole clusters.
