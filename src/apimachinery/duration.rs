@@ -1,46 +1,62 @@
-//! Go's durations as text (`time.ParseDuration`, `time.Duration.String`).
+//! Go's durations as text (`time.ParseDuration`, `time.Duration.String`): `1m20s`, `250ms`, `5m0s`.
 
 use std::time::Duration;
 
-/// Go's `time.ParseDuration`, without negative durations: `30s`, `1m30s`, `1.5h`, `250ms`, `0`.
+const UNITS: &[(&str, f64)] =
+    &[("ms", 1e-3), ("us", 1e-6), ("µs", 1e-6), ("ns", 1e-9), ("h", 3600.0), ("m", 60.0), ("s", 1.0)];
+
+/// Go's `time.ParseDuration`: `30s`, `1m30s`, `1.5h`, `250ms`, `0`. Nothing for what is none, or is negative
+/// or too long.
 pub fn parse(text: &str) -> Option<Duration> {
     if text == "0" {
         return Some(Duration::ZERO);
     }
-    let mut rest = text;
-    let mut seconds = 0.0;
+    let (mut rest, mut seconds) = (text, 0.0);
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
         let number: f64 = rest[..digits].parse().ok()?;
-        rest = &rest[digits..];
-        let unit_end = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
-        seconds += number
-            * match &rest[..unit_end] {
-                "h" => 3600.0,
-                "m" => 60.0,
-                "s" => 1.0,
-                "ms" => 1e-3,
-                "us" | "µs" => 1e-6,
-                "ns" => 1e-9,
-                _ => return None,
-            };
-        rest = &rest[unit_end..];
+        let (unit, factor) = UNITS.iter().find(|(unit, _)| rest[digits..].starts_with(unit))?;
+        seconds += number * factor;
+        rest = &rest[digits + unit.len()..];
     }
     Duration::try_from_secs_f64(seconds).ok().filter(|_| !text.is_empty())
 }
 
-/// Go's `time.Duration.String` of at least a millisecond: `10s`, `1m30s`, `500ms`, `1.5s`.
+/// The same for the value of a flag.
+///
+/// # Errors
+/// Go's words.
+pub fn parse_flag(text: &str) -> Result<Duration, String> {
+    parse(text).ok_or_else(|| format!("time: invalid duration {text:?}"))
+}
+
+/// Go's `time.Duration.String`: `10s`, `1m30s`, `500ms`, `1.5s`, `0s`.
 pub fn format(duration: Duration) -> String {
-    if duration < Duration::from_secs(1) {
-        return format!("{}ms", duration.as_millis());
+    let nanoseconds = duration.as_nanos();
+    if nanoseconds == 0 {
+        return "0s".into();
     }
-    let (minutes, rest) = (duration.as_secs() / 60, duration.as_secs_f64() % 60.0);
-    let (hours, minutes) = (minutes / 60, minutes % 60);
-    match (hours, minutes) {
-        (0, 0) => format!("{rest}s"),
-        (0, minutes) => format!("{minutes}m{rest}s"),
-        (hours, minutes) => format!("{hours}h{minutes}m{rest}s"),
+    for (unit, below, scale) in [("ns", 1_000, 1), ("µs", 1_000_000, 1_000), ("ms", 1_000_000_000, 1_000_000)] {
+        if nanoseconds < below {
+            return format!("{}{unit}", decimal(nanoseconds, scale));
+        }
     }
+    let seconds = decimal(nanoseconds % 60_000_000_000, 1_000_000_000);
+    match (duration.as_secs() / 3600, duration.as_secs() / 60 % 60) {
+        (0, 0) => format!("{seconds}s"),
+        (0, minutes) => format!("{minutes}m{seconds}s"),
+        (hours, minutes) => format!("{hours}h{minutes}m{seconds}s"),
+    }
+}
+
+/// `amount / scale`, without zeros at its end.
+fn decimal(amount: u128, scale: u128) -> String {
+    let (whole, rest) = (amount / scale, amount % scale);
+    if rest == 0 {
+        return whole.to_string();
+    }
+    let width = scale.ilog10() as usize;
+    format!("{whole}.{rest:0width$}").trim_end_matches('0').to_owned()
 }
 
 #[cfg(test)]
@@ -55,6 +71,7 @@ mod tests {
             ("1.5h", Some(5400.0)),
             ("250ms", Some(0.25)),
             ("0", Some(0.0)),
+            ("", None),
             ("5", None),
             ("s", None),
             ("-1s", None),
@@ -64,10 +81,17 @@ mod tests {
         for (text, seconds) in cases {
             assert_eq!(parse(text), seconds.map(Duration::from_secs_f64), "{text}");
         }
-        for (milliseconds, text) in
-            [(10_000, "10s"), (500, "500ms"), (1500, "1.5s"), (60_000, "1m0s"), (3_661_000, "1h1m1s")]
-        {
-            assert_eq!(format(Duration::from_millis(milliseconds)), text);
+        for (microseconds, text) in [
+            (0, "0s"),
+            (15, "15µs"),
+            (1_100, "1.1ms"),
+            (500_000, "500ms"),
+            (1_500_000, "1.5s"),
+            (60_000_000, "1m0s"),
+            (61_100_000, "1m1.1s"),
+            (3_661_000_000, "1h1m1s"),
+        ] {
+            assert_eq!(format(Duration::from_micros(microseconds)), text);
         }
     }
 }

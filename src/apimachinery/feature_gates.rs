@@ -6,14 +6,30 @@ use std::collections::BTreeMap;
 /// time, and gone since.
 pub const INITIALIZERS: &str = "Initializers";
 
-/// A gate: its name, whether it is on by default, and whether it can be changed at all.
+/// PodTopologyLabels
+pub const POD_TOPOLOGY_LABELS: &str = "PodTopologyLabelsAdmission";
+
+/// All that switch something here. What is behind the others is there or not, whatever they say.
+const EFFECTIVE: &[&str] = &[INITIALIZERS, POD_TOPOLOGY_LABELS];
+
+/// A gate, whether it is on by default, and whether that can be changed: one a line. Read when somebody asks.
+const KNOWN: &str = include_str!("feature_gates.txt");
+
+#[derive(Clone, Copy)]
 struct Known {
     name: &'static str,
     default: bool,
     locked: bool,
 }
 
-const KNOWN: &[Known] = &[Known { name: INITIALIZERS, default: false, locked: false }];
+fn find(name: &str) -> Option<Known> {
+    let gate = |line: &'static str| {
+        let (name, state) = line.split_once(' ')?;
+        Some(Known { name, default: state.starts_with("on"), locked: state.ends_with(" locked") })
+    };
+    let mut gates = KNOWN.lines().filter(|line| !line.starts_with('#')).filter_map(gate);
+    gates.find(|known| known.name == name)
+}
 
 /// Which gates differ from their defaults. Bound: one entry for each known gate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,8 +55,7 @@ impl FeatureGates {
     /// # Errors
     /// One that nobody knows, or that is locked to the other value.
     pub fn set(&mut self, name: &str, value: bool) -> Result<(), String> {
-        let known = KNOWN.iter().find(|known| known.name == name);
-        let known = known.ok_or_else(|| format!("unrecognized feature gate: {name}"))?;
+        let known = find(name).ok_or_else(|| format!("unrecognized feature gate: {name}"))?;
         if known.locked && known.default != value {
             let locked = known.default;
             return Err(format!("cannot set feature gate {name} to {value}, feature is locked to {locked}"));
@@ -51,8 +66,14 @@ impl FeatureGates {
 
     /// Whether it is on. A gate that nobody knows is off.
     pub fn enabled(&self, name: &str) -> bool {
-        let default = || KNOWN.iter().find(|known| known.name == name).is_some_and(|known| known.default);
-        self.0.get(name).copied().unwrap_or_else(default)
+        self.0.get(name).copied().unwrap_or_else(|| find(name).is_some_and(|known| known.default))
+    }
+
+    /// Those that were set to something else than their default, and change nothing here.
+    pub fn without_effect(&self) -> impl Iterator<Item = &'static str> {
+        let is_changed = |name: &str, value: bool| find(name).is_none_or(|known| known.default != value);
+        let changed = self.0.iter().filter(move |(name, value)| is_changed(name, **value));
+        changed.map(|(name, _)| *name).filter(|name| !EFFECTIVE.contains(name))
     }
 }
 
@@ -83,9 +104,21 @@ mod tests {
                 "invalid value of Initializers=maybe, err: strconv.ParseBool: parsing \"maybe\": invalid \
                  syntax",
             ),
+            (
+                "SidecarContainers=false",
+                "cannot set feature gate SidecarContainers to false, feature is locked to true",
+            ),
         ];
         for (given, expected) in refused {
             assert_eq!(FeatureGates::parse(given).unwrap_err(), expected);
+        }
+        let gates = "ImageVolume=true,EventedPLEG=true,WatchList=false,Initializers=true,SidecarContainers=true";
+        let gates = FeatureGates::parse(gates).unwrap();
+        assert_eq!(gates.without_effect().collect::<Vec<_>>(), ["EventedPLEG", "WatchList"]);
+        assert!(gates.enabled("EventedPLEG") && !gates.enabled("WatchList") && gates.enabled("KubeletPSI"));
+        let states = KNOWN.lines().filter_map(|line| line.split_once(' ')).filter(|(name, _)| *name != "#");
+        for (name, state) in states {
+            assert!(matches!(state, "on" | "off" | "on locked"), "{name} {state}");
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 /// An authenticated identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserInfo {
@@ -41,6 +43,21 @@ impl UserInfo {
     pub fn node_identity(&self) -> Option<&str> {
         let node = self.name.strip_prefix("system:node:")?;
         self.is_member_of("system:nodes").then_some(node)
+    }
+
+    /// `authenticationv1.UserInfo`, as reviews, webhooks and the audit log show it: what is empty is left out.
+    pub fn to_value(&self) -> Value {
+        let mut tree = json!({"username": &*self.name});
+        if !self.uid.is_empty() {
+            tree["uid"] = json!(self.uid);
+        }
+        if !self.groups.is_empty() {
+            tree["groups"] = self.groups.iter().map(|group| Value::from(&**group)).collect();
+        }
+        if !self.extra.is_empty() {
+            tree["extra"] = json!(self.extra);
+        }
+        tree
     }
 
     /// Whether it is in `group`.

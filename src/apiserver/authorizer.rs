@@ -21,6 +21,15 @@ pub enum Decision {
     Deny(String),
     /// Let others say; with a word on why, where there is one.
     NoOpinion(String),
+    /// It could not be found out: a request that nobody else allows fails, and is not refused.
+    Failed {
+        /// What went wrong; for the client.
+        error: String,
+        /// What others had to say, a line each; may be empty.
+        reason: String,
+        /// Whether nobody else is to be asked: failing is as good as a no.
+        is_final: bool,
+    },
 }
 
 /// Who allowed it and why. In a request's extensions: for those who tell the story of a request.
@@ -87,6 +96,19 @@ impl Decision {
         Decision::Allow(Allowed { by, reason: None })
     }
 
+    /// It could not be found out.
+    pub fn failed(error: impl Into<String>, is_final: bool) -> Decision {
+        Decision::Failed { error: error.into(), reason: String::new(), is_final }
+    }
+
+    /// What went wrong, if something did.
+    pub fn error(&self) -> Option<&str> {
+        match self {
+            Decision::Failed { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+
     /// Whether it is a yes.
     pub fn is_allowed(&self) -> bool {
         matches!(self, Decision::Allow(_))
@@ -96,7 +118,7 @@ impl Decision {
     pub fn reason(&self) -> &str {
         match self {
             Decision::Allow(allowed) => allowed.reason.as_deref().unwrap_or_default(),
-            Decision::Deny(reason) | Decision::NoOpinion(reason) => reason,
+            Decision::Deny(reason) | Decision::NoOpinion(reason) | Decision::Failed { reason, .. } => reason,
         }
     }
 }

@@ -41,7 +41,6 @@ pub mod logs;
 pub mod server;
 
 mod adopt;
-mod durations;
 mod pod_conditions;
 #[cfg(test)]
 mod stories;

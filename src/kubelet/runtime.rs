@@ -9,7 +9,8 @@ use std::time::Duration;
 use super::backoff::Backoff;
 use super::stages::{Exit, Failure, Next, Step};
 use super::world::World;
-use super::{durations, images, process};
+use super::{images, process};
+use crate::apimachinery::duration;
 use crate::apimachinery::time::Time;
 use crate::apis::views::pod::{Container as Spec, Pod};
 
@@ -296,7 +297,7 @@ impl Container {
         let image = &spec.image;
         world.images.add(image);
         let took = (world.now - began).to_std().unwrap_or_default().max(Duration::from_millis(1));
-        let (took, size) = (durations::format(took), images::size_bytes(image));
+        let (took, size) = (duration::format(whole_milliseconds(took)), images::size_bytes(image));
         let took = format!("Successfully pulled image {image:?} in {took} ({took} including waiting).");
         world.note(spec, "Normal", "Pulled", format!("{took} Image size: {size} bytes."));
         self.create(spec, world);
@@ -389,7 +390,7 @@ impl Container {
 
     fn crash_loop(&mut self, spec: &Spec, until: Time, world: &mut World<'_>) {
         let (name, pod) = (&spec.name, world.pod_name());
-        let pause = durations::format(self.restarts.current());
+        let pause = duration::format(self.restarts.current());
         let text = format!("Back-off restarting failed container {name} in pod {pod}");
         self.remember_end();
         self.state = waiting(
@@ -419,6 +420,11 @@ impl Container {
 }
 
 /// When a step ends; one that stays never does.
+/// As pulls are told of.
+fn whole_milliseconds(duration: Duration) -> Duration {
+    duration - Duration::from_nanos(u64::from(duration.subsec_nanos() % 1_000_000))
+}
+
 fn until(now: Time, delay: Duration, next: &Next) -> Time {
     if *next == Next::Stay { Time::MAX_UTC } else { after(now, delay) }
 }

@@ -261,7 +261,8 @@ fn stage(manifest: Manifest) -> Result<Stage, String> {
 /// Reads Go's form of a duration, as `1m30s` or `250ms`.
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
-    super::durations::parse(&text).ok_or_else(|| serde::de::Error::custom(format!("{text:?} is no duration")))
+    let parsed = crate::apimachinery::duration::parse(&text);
+    parsed.ok_or_else(|| serde::de::Error::custom(format!("{text:?} is no duration")))
 }
 
 #[cfg(test)]

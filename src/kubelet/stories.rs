@@ -11,11 +11,11 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::durations;
 use super::images::ImageStore;
 use super::pod_addresses::PodAddresses;
 use super::pod_workers::{NodeRuntime, PodWorker, WorkerState};
 use super::stages::StageSet;
+use crate::apimachinery::duration;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::{self, Time};
 use crate::entropy::Entropy;
@@ -70,7 +70,7 @@ fn tell(mut pod: Value, delete_at: Option<Duration>, until: Duration) -> Vec<Val
         let event = |h: super::world::Happening| format!("{} {} {}", h.event_type, h.reason, h.message);
         let events: Vec<String> = happenings.into_iter().map(event).collect();
         let status = symbolic(worker.status("10.0.0.1", now));
-        let at = format!("T+{}", durations::format((now - Time::UNIX_EPOCH).to_std().unwrap()));
+        let at = format!("T+{}", duration::format((now - Time::UNIX_EPOCH).to_std().unwrap()));
         if status != last {
             story.push(json!({"at": at, "events": events, "status": status.clone()}));
             last = status;
@@ -93,7 +93,7 @@ fn check(path: &Path) -> Result<(), String> {
     let (given, settings) = (documents.next().unwrap(), documents.next().unwrap_or("{}"));
     let value = |text: &str| Value::deserialize(serde_yaml::Deserializer::from_str(text)).unwrap();
     let times = value(settings);
-    let duration = |name: &str| times[name].as_str().and_then(durations::parse);
+    let duration = |name: &str| times[name].as_str().and_then(duration::parse);
     let until = duration("until").unwrap_or(Duration::from_secs(600));
     let story = serde_yaml::to_string(&tell(value(given), duration("deleteAt"), until)).unwrap();
     let told = format!("{given}\n---\n{settings}\n---\n{story}");

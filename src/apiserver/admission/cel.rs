@@ -252,7 +252,8 @@ impl Authorize for Asking {
         // Expressions do not wait: an authorizer that has to ask somebody else has no answer for them.
         match self.authorizer.authorize(&user, &info) {
             Answer::Now(decision) => {
-                Verdict { allowed: decision.is_allowed(), reason: decision.reason().into(), error: None }
+                let error = decision.error().map(str::to_owned);
+                Verdict { allowed: decision.is_allowed(), reason: decision.reason().into(), error }
             }
             Answer::Later(_) => Verdict {
                 error: Some("the authorizer would have to wait for somebody else's answer".into()),

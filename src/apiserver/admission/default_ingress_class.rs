@@ -4,25 +4,20 @@
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::default_storage_class::newest;
-use super::lister::Lister;
+use super::default_class::DefaultClass;
 use super::{Attributes, Initializer, Operation, Plugin};
-use crate::apimachinery::object::Object;
 use crate::apimachinery::status::Status;
-use crate::apis::tree::{annotation, at, is_set, set};
 
-const CLASS: &str = "kubernetes.io/ingress.class";
-const IS_DEFAULT: &str = "ingressclass.kubernetes.io/is-default-class";
+const MARKS: &[&str] = &["ingressclass.kubernetes.io/is-default-class"];
 
 /// Fills in `ingressClassName`.
-pub struct DefaultIngressClass {
-    classes: Lister,
-}
+pub struct DefaultIngressClass(DefaultClass);
 
 impl DefaultIngressClass {
     /// Reads ingress classes.
     pub fn new(with: &Initializer) -> DefaultIngressClass {
-        DefaultIngressClass { classes: Lister::new(with, "networking.k8s.io", "v1", "ingressclasses") }
+        let names = ("spec.ingressClassName", "kubernetes.io/ingress.class");
+        DefaultIngressClass(DefaultClass::new(with, ("networking.k8s.io", "ingressclasses"), MARKS, names))
     }
 }
 
@@ -38,21 +33,10 @@ impl Plugin for DefaultIngressClass {
         _old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async move {
-            let Some(ingress) = object else { return Ok(()) };
-            let has_class = is_set(ingress, "spec.ingressClassName")
-                || at(ingress, "metadata.annotations").get(CLASS).is_some();
-            if has_class {
-                return Ok(());
+            match object {
+                Some(object) => self.0.fill_in(object).await,
+                None => Ok(()),
             }
-            let classes = self.classes.list("").await?;
-            if let Some(class) = newest(classes.iter().filter(|class| is_default(class))) {
-                set(ingress, "spec.ingressClassName", class.metadata.name.as_str());
-            }
-            Ok(())
         })
     }
-}
-
-fn is_default(class: &Object) -> bool {
-    annotation(&class.to_value(), IS_DEFAULT) == "true"
 }

@@ -4,25 +4,23 @@
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::lister::Lister;
+use super::default_class::DefaultClass;
 use super::{Attributes, Initializer, Operation, Plugin};
-use crate::apimachinery::object::Object;
 use crate::apimachinery::status::Status;
-use crate::apis::tree::{annotation, at, is_set, set};
 
-const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
-const IS_DEFAULT: [&str; 2] =
-    ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+const MARKS: &[&str] = &[
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+];
 
 /// Fills in `storageClassName`.
-pub struct DefaultStorageClass {
-    classes: Lister,
-}
+pub struct DefaultStorageClass(DefaultClass);
 
 impl DefaultStorageClass {
     /// Reads storage classes.
     pub fn new(with: &Initializer) -> DefaultStorageClass {
-        DefaultStorageClass { classes: Lister::new(with, "storage.k8s.io", "v1", "storageclasses") }
+        let names = ("spec.storageClassName", "volume.beta.kubernetes.io/storage-class");
+        DefaultStorageClass(DefaultClass::new(with, ("storage.k8s.io", "storageclasses"), MARKS, names))
     }
 }
 
@@ -38,31 +36,10 @@ impl Plugin for DefaultStorageClass {
         _old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async move {
-            let Some(claim) = object else { return Ok(()) };
-            // An empty name is a name: no class at all.
-            let has_class = is_set(claim, "spec.storageClassName")
-                || at(claim, "metadata.annotations").get(BETA_CLASS).is_some();
-            if has_class {
-                return Ok(());
+            match object {
+                Some(object) => self.0.fill_in(object).await,
+                None => Ok(()),
             }
-            let classes = self.classes.list("").await?;
-            if let Some(class) = newest(classes.iter().filter(|class| is_default(class))) {
-                set(claim, "spec.storageClassName", class.metadata.name.as_str());
-            }
-            Ok(())
         })
     }
-}
-
-fn is_default(class: &Object) -> bool {
-    let class = class.to_value();
-    IS_DEFAULT.iter().any(|name| annotation(&class, name) == "true")
-}
-
-/// Of several defaults the one that was made last; of those the first by name.
-pub fn newest<'a, O: AsRef<Object> + 'a>(objects: impl Iterator<Item = &'a O>) -> Option<&'a Object> {
-    let rank = |object: &&Object| {
-        (std::cmp::Reverse(object.metadata.creation_timestamp), object.metadata.name.clone())
-    };
-    objects.map(AsRef::as_ref).min_by_key(rank)
 }

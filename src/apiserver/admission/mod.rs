@@ -44,6 +44,7 @@ mod initializers;
 mod owner_references_permission_enforcement;
 mod taint_nodes_by_condition;
 
+mod default_class;
 mod default_storage_class;
 mod persistent_volume_claim_resize;
 mod storage_object_in_use_protection;

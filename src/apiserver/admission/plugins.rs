@@ -33,7 +33,7 @@ use super::service_account::ServiceAccount;
 use super::storage_object_in_use_protection::StorageObjectInUseProtection;
 use super::taint_nodes_by_condition::TaintNodesByCondition;
 use super::{Initializer, Plugin};
-use crate::apimachinery::feature_gates::INITIALIZERS;
+use crate::apimachinery::feature_gates::{INITIALIZERS, POD_TOPOLOGY_LABELS};
 
 use super::policy::mutating::MutatingAdmissionPolicy;
 use super::policy::validating::ValidatingAdmissionPolicy;
@@ -119,7 +119,12 @@ pub const PLUGINS: &[Entry] = &[
     on("CertificateSubjectRestriction", |_| Ok(Box::new(CertificateSubjectRestriction))),
     on("DefaultIngressClass", |with| Ok(Box::new(DefaultIngressClass::new(with)))),
     off("DenyServiceExternalIPs", |_| Ok(Box::new(DenyServiceExternalIps))),
-    on("PodTopologyLabels", |with| Ok(Box::new(PodTopologyLabels::new(with)))),
+    Entry {
+        name: "PodTopologyLabels",
+        on_by_default: true,
+        gate: Some(POD_TOPOLOGY_LABELS),
+        make: Some(|with| Ok(Box::new(PodTopologyLabels::new(with)))),
+    },
     gated("PodGroupWorkloadExists"),
     gated("NodeDeclaredFeatureValidator"),
     gated("JobValidation"),

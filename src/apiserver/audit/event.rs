@@ -76,7 +76,7 @@ impl Event {
             stage: Stage::RequestReceived,
             request_uri: uri.path_and_query().map_or(uri.path(), |all| all.as_str()).to_owned(),
             verb: info.verb.clone(),
-            user: user_tree(user),
+            user: user.to_value(),
             impersonated_user: Value::Null,
             source_ips: source_ips(request),
             user_agent,
@@ -95,7 +95,7 @@ impl Event {
         let Gathered { annotations, impersonated, request_object, response_object, response_status } =
             context.gathered();
         let mut event = Event { stage, stage_timestamp: micro_time(now), ..self.clone() };
-        event.impersonated_user = impersonated.map_or(Value::Null, |user| user_tree(&user));
+        event.impersonated_user = impersonated.map_or(Value::Null, |user| user.to_value());
         event.annotations = annotations.into_iter().map(|(key, value)| (key, value.into())).collect();
         event.response_status = response_status.unwrap_or_else(|| json!({"metadata": {}}));
         event.response_status["code"] = code.into();
@@ -163,20 +163,6 @@ fn source_ips(request: &ApiRequest) -> Vec<String> {
         addresses.push(peer);
     }
     addresses.iter().map(ToString::to_string).collect()
-}
-
-fn user_tree(user: &UserInfo) -> Value {
-    let mut tree = json!({"username": &*user.name});
-    if !user.uid.is_empty() {
-        tree["uid"] = json!(user.uid);
-    }
-    if !user.groups.is_empty() {
-        tree["groups"] = user.groups.iter().map(|group| json!(&**group)).collect();
-    }
-    if !user.extra.is_empty() {
-        tree["extra"] = json!(user.extra);
-    }
-    tree
 }
 
 fn object_ref(info: &RequestInfo) -> Value {

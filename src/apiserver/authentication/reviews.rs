@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::union::Authenticators;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::time::rfc3339;
-use crate::apimachinery::user::UserInfo;
 use crate::apis::tree::{set, text, texts};
 use crate::apiserver::request::RequestContext;
 use crate::apiserver::review::Review;
@@ -41,7 +40,7 @@ impl TokenReview {
         let status = match &outcome.response {
             Some(response) => json!({
                 "authenticated": true,
-                "user": user_info(&response.user),
+                "user": response.user.to_value(),
                 "audiences": response.audiences,
             }),
             None => json!({"user": {}, "error": outcome.error()}),
@@ -81,23 +80,7 @@ impl Review for SelfSubjectReview {
         mut question: Value,
     ) -> BoxFuture<'a, Result<Value, Status>> {
         set(&mut question, "metadata.creationTimestamp", rfc3339(self.0.now()));
-        set(&mut question, "status", json!({"userInfo": user_info(&ctx.user)}));
+        set(&mut question, "status", json!({"userInfo": ctx.user.to_value()}));
         std::future::ready(Ok(question)).boxed()
     }
-}
-
-/// `authenticationv1.UserInfo`: what is empty is left out.
-fn user_info(user: &UserInfo) -> Value {
-    let mut info = Map::new();
-    info.insert("username".into(), json!(user.name));
-    if !user.uid.is_empty() {
-        info.insert("uid".into(), json!(user.uid));
-    }
-    if !user.groups.is_empty() {
-        info.insert("groups".into(), json!(user.groups));
-    }
-    if !user.extra.is_empty() {
-        info.insert("extra".into(), json!(user.extra));
-    }
-    Value::Object(info)
 }

@@ -100,7 +100,7 @@ impl TokenWebhook {
         });
         for pause in BACKOFF_MILLISECONDS {
             match self.client.call(&review, TIMEOUT).await {
-                Err(error) if matches!(error.code, Some(429 | 500 | 504)) => {
+                Err(error) if error.may_pass() => {
                     self.clock.sleep(Duration::from_millis(pause)).await;
                 }
                 answer => return answer,

@@ -86,40 +86,72 @@ impl Authorizers {
         Ok(Authorizers(authorizers))
     }
 
-    /// Asks from the `first` on; `reasons` is what those before said.
+    /// Asks from the `first` on.
     fn ask<'a>(
         &'a self,
         first: usize,
-        mut reasons: Vec<String>,
+        mut said: Said,
         user: &'a UserInfo,
         info: &'a RequestInfo,
     ) -> Answer<'a> {
         for (at, authorizer) in self.0.iter().enumerate().skip(first) {
             match authorizer.authorize(user, info) {
-                Answer::Now(Decision::NoOpinion(reason)) if reason.is_empty() => {}
-                Answer::Now(Decision::NoOpinion(reason)) => reasons.push(reason),
-                Answer::Now(decided) => return Answer::Now(decided),
+                Answer::Now(decision) => {
+                    if let Some(decided) = said.hear(decision) {
+                        return Answer::Now(decided);
+                    }
+                }
                 Answer::Later(later) => {
                     return Answer::Later(Box::pin(async move {
-                        match later.await {
-                            Decision::NoOpinion(reason) => {
-                                reasons.extend(Some(reason).filter(|reason| !reason.is_empty()));
-                                self.ask(at + 1, reasons, user, info).wait().await
-                            }
-                            decided => decided,
+                        match said.hear(later.await) {
+                            Some(decided) => decided,
+                            None => self.ask(at + 1, said, user, info).wait().await,
                         }
                     }));
                 }
             }
         }
-        Answer::Now(Decision::NoOpinion(reasons.join("\n")))
+        Answer::Now(said.conclude())
+    }
+}
+
+/// What those said who have not decided.
+#[derive(Default)]
+struct Said {
+    reasons: Vec<String>,
+    errors: Vec<String>,
+}
+
+impl Said {
+    /// Keeps what was said, or gives it back when it decides.
+    fn hear(&mut self, decision: Decision) -> Option<Decision> {
+        match decision {
+            Decision::NoOpinion(reason) => {
+                self.reasons.extend(Some(reason).filter(|reason| !reason.is_empty()));
+                None
+            }
+            Decision::Failed { error, is_final: false, .. } => {
+                self.errors.push(error);
+                None
+            }
+            decided => Some(decided),
+        }
+    }
+
+    fn conclude(self) -> Decision {
+        let reason = self.reasons.join("\n");
+        match &*self.errors {
+            [] => Decision::NoOpinion(reason),
+            [one] => Decision::Failed { error: one.clone(), reason, is_final: false },
+            many => Decision::Failed { error: format!("[{}]", many.join(", ")), reason, is_final: false },
+        }
     }
 }
 
 impl Authorizer for Authorizers {
     /// The first that allows or denies it, or the words of those that do not.
     fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a> {
-        self.ask(0, Vec::new(), user, info)
+        self.ask(0, Said::default(), user, info)
     }
 
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {

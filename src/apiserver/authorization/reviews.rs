@@ -157,8 +157,11 @@ impl Review for AccessReview {
             let info = attributes(&spec);
             let decision = self.authorizer.authorize(&user, &info).wait().await;
             let mut status = json!({"allowed": decision.is_allowed()});
-            if matches!(decision, Decision::Deny(_)) {
+            if matches!(decision, Decision::Deny(_) | Decision::Failed { is_final: true, .. }) {
                 status["denied"] = true.into();
+            }
+            if let Some(error) = decision.error() {
+                status["evaluationError"] = error.into();
             }
             if !decision.reason().is_empty() {
                 status["reason"] = decision.reason().into();

@@ -101,13 +101,9 @@ impl Webhook {
             }
             Err(error) => {
                 tracing::warn!(%error, "Failed to make webhook authorizer request");
-                self.on_failure(error.to_string())
+                Decision::failed(error.to_string(), self.settings.fails_closed)
             }
         }
-    }
-
-    fn on_failure(&self, why: String) -> Decision {
-        if self.settings.fails_closed { Decision::Deny(why) } else { Decision::NoOpinion(why) }
     }
 
     /// Again after a while, as long as it may help.
@@ -116,7 +112,7 @@ impl Webhook {
         let mut attempt = 1;
         loop {
             match self.client.call(review, self.settings.timeout).await {
-                Err(error) if attempt < ATTEMPTS && may_pass(&error) => {
+                Err(error) if attempt < ATTEMPTS && error.may_pass() => {
                     self.clock.sleep(pause).await;
                     (pause, attempt) = (pause.mul_f64(1.5), attempt + 1);
                 }
@@ -133,7 +129,7 @@ impl Authorizer for Webhook {
             Ok(true) => {}
             Ok(false) => return Answer::Now(Decision::SILENT),
             Err(_) if !self.settings.fails_closed => return Answer::Now(Decision::SILENT),
-            Err(error) => return Answer::Now(Decision::Deny(error.to_string())),
+            Err(error) => return Answer::Now(Decision::failed(error.to_string(), true)),
         }
         let key = spec.to_string();
         match self.remembered(&key) {
@@ -148,15 +144,15 @@ impl Authorizer for Webhook {
     }
 }
 
-/// Whether asking again may help (`webhook.DefaultShouldRetry`): 429, and failures of the server or the way.
-fn may_pass(error: &CallError) -> bool {
-    error.code.is_none_or(|code| code == 429 || code >= 500)
-}
-
 fn decision_of(status: &Value) -> Decision {
     let reason = text(status, "reason");
     match (flag(status, "allowed"), flag(status, "denied")) {
-        (_, true) => Decision::Deny(reason.to_owned()),
+        (true, true) => Decision::Failed {
+            error: "webhook subject access review returned both allow and deny response".into(),
+            reason: reason.to_owned(),
+            is_final: true,
+        },
+        (false, true) => Decision::Deny(reason.to_owned()),
         (true, false) => {
             let reason: Option<Arc<str>> = (!reason.is_empty()).then(|| reason.into());
             Decision::Allow(Allowed { by: MODE, reason })
@@ -261,7 +257,8 @@ mod tests {
     fn who_denies_and_allows_denies() {
         assert!(decision_of(&json!({"allowed": true})).is_allowed());
         let denied = decision_of(&json!({"allowed": true, "denied": true, "reason": "no"}));
-        assert_eq!(denied, Decision::Deny("no".into()));
+        assert_eq!((denied.is_allowed(), denied.reason(), denied.error().is_some()), (false, "no", true));
+        assert_eq!(decision_of(&json!({"denied": true})), Decision::Deny(String::new()));
         assert_eq!(decision_of(&json!({})), Decision::SILENT);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 
-use super::{Next, info_of, refuse, user_of};
+use super::{Next, fail, info_of, refuse, user_of};
 use crate::apimachinery::gvk::GroupResource;
 use crate::apimachinery::status::{Status, StatusDetails};
 use crate::apimachinery::user::UserInfo;
@@ -25,6 +25,12 @@ pub async fn authorize(
             annotate(&request, "allow", allowed.reason.as_deref().unwrap_or_default());
             request.extensions_mut().insert(allowed);
             next.run(request).await
+        }
+        Decision::Failed { error, .. } => {
+            if let Some(audit) = request.extensions().get::<Arc<AuditContext>>() {
+                audit.annotate("authorization.k8s.io/reason", "internal error");
+            }
+            fail(&request, &error)
         }
         Decision::Deny(reason) | Decision::NoOpinion(reason) => {
             annotate(&request, "forbid", &reason);

@@ -27,7 +27,9 @@ use std::sync::Arc;
 
 use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::{ApiRequest, ApiResponse, WantsObjects, status_response};
+use crate::apimachinery::wire::{
+    ApiRequest, ApiResponse, StatusAnswer, WantsObjects, status_response, text_response,
+};
 use crate::apiserver::audit::{AuditContext, status_tree};
 use crate::apiserver::request::RequestInfo;
 
@@ -47,6 +49,20 @@ fn user_of(request: &ApiRequest) -> Arc<UserInfo> {
 /// Whether a component of this process asks, and no client: it takes objects, not bytes.
 fn is_component(request: &ApiRequest) -> bool {
     request.extensions().get::<WantsObjects>().is_some()
+}
+
+/// The answer to a request that nobody can say yes or no to (`responsewriters.InternalError`).
+fn fail(request: &ApiRequest, error: &str) -> ApiResponse {
+    let uri = request.uri();
+    let uri = uri.path_and_query().map_or(uri.path(), |all| all.as_str());
+    let text = format!("Internal Server Error: {uri:?}: {error}");
+    if request.extensions().get::<WantsObjects>().is_some() {
+        return refuse(request, Status::internal(text));
+    }
+    let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let mut response = text_response(http::StatusCode::INTERNAL_SERVER_ERROR, format!("{escaped}\n"));
+    response.extensions_mut().insert(StatusAnswer(Status::internal(text)));
+    response
 }
 
 /// The answer to a request that goes no further.

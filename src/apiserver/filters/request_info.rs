@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Next;
-use crate::apimachinery::wire::{ApiRequest, ApiResponse, text_response};
+use super::{Next, fail};
+use crate::apimachinery::wire::{ApiRequest, ApiResponse};
 use crate::apiserver::request::RequestInfo;
 
 /// Puts an `Arc<RequestInfo>` into the extensions. A path that begins as a resource's and names none is a
@@ -15,10 +15,6 @@ pub async fn resolve_request_info(mut request: ApiRequest, next: Next) -> ApiRes
             request.extensions_mut().insert(Arc::new(info));
             next.run(request).await
         }
-        Err(error) => {
-            let path = uri.path();
-            let text = format!("Internal Server Error: {path:?}: failed to create RequestInfo: {error}");
-            text_response(http::StatusCode::INTERNAL_SERVER_ERROR, text)
-        }
+        Err(error) => fail(&request, &format!("failed to create RequestInfo: {error}")),
     }
 }

@@ -42,7 +42,7 @@ fn requested(query: &str) -> Result<Duration, String> {
     let Some(text) = query_value(query, "timeout").filter(|text| !text.is_empty()) else {
         return Ok(REQUEST_TIMEOUT);
     };
-    let limit = duration::parse(&text).ok_or(format!("time: invalid duration {text:?}"))?;
+    let limit = duration::parse_flag(&text)?;
     Ok(if limit.is_zero() { REQUEST_TIMEOUT } else { limit.min(REQUEST_TIMEOUT) })
 }
 

@@ -38,6 +38,15 @@ impl CallError {
         CallError { message, code: None, timed_out: false, is_unreadable: true }
     }
 
+    /// Whether asking again may help (`webhook.DefaultShouldRetry`): the connection was lost, or the server
+    /// says that it could not answer now.
+    pub fn may_pass(&self) -> bool {
+        match self.code {
+            Some(code) => matches!(code, 429 | 500 | 504),
+            None => self.message.ends_with("connection reset by peer"),
+        }
+    }
+
     /// Whether the server took the request and answered something that is no JSON, or nothing.
     pub fn is_unreadable(&self) -> bool {
         self.is_unreadable

@@ -76,7 +76,11 @@ impl AdmissionFlags {
         let failed = |why| {
             Failure(format!("invalid argument {:?} for \"--feature-gates\" flag: {why}", self.feature_gates))
         };
-        FeatureGates::parse(&self.feature_gates).map_err(failed)
+        let gates = FeatureGates::parse(&self.feature_gates).map_err(failed)?;
+        for name in gates.without_effect() {
+            tracing::warn!(feature = name, "the feature gate is known and changes nothing here");
+        }
+        Ok(gates)
     }
 }
 

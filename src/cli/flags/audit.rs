@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::apimachinery::duration;
+use crate::apimachinery::duration::parse_flag;
 use crate::apiserver::audit::policy::Policy;
 use crate::apiserver::audit::{AuditConfig, BatchConfig, LogConfig, WebhookConfig};
 use crate::apiserver::webhook::ClientConfig;
@@ -68,7 +68,7 @@ pub struct AuditFlags {
     #[arg(long, default_value_t = 400, value_name = "N", env = "KUBARIUM_AUDIT_WEBHOOK_BATCH_MAX_SIZE")]
     pub audit_webhook_batch_max_size: usize,
     /// The first event of a batch waits so long at most.
-    #[arg(long, default_value = "30s", value_parser = go_duration, env = "KUBARIUM_AUDIT_WEBHOOK_BATCH_MAX_WAIT")]
+    #[arg(long, default_value = "30s", value_parser = parse_flag, env = "KUBARIUM_AUDIT_WEBHOOK_BATCH_MAX_WAIT")]
     pub audit_webhook_batch_max_wait: Duration,
     /// Whether batches are held back.
     #[arg(
@@ -85,7 +85,7 @@ pub struct AuditFlags {
     #[arg(long, default_value_t = 15, env = "KUBARIUM_AUDIT_WEBHOOK_BATCH_THROTTLE_BURST")]
     pub audit_webhook_batch_throttle_burst: u32,
     /// How long to wait after the first failure to send a batch.
-    #[arg(long, default_value = "10s", value_parser = go_duration, env = "KUBARIUM_AUDIT_WEBHOOK_INITIAL_BACKOFF")]
+    #[arg(long, default_value = "10s", value_parser = parse_flag, env = "KUBARIUM_AUDIT_WEBHOOK_INITIAL_BACKOFF")]
     pub audit_webhook_initial_backoff: Duration,
 }
 
@@ -145,8 +145,4 @@ impl AuditFlags {
             throttle_burst: self.audit_webhook_batch_throttle_burst,
         }
     }
-}
-
-fn go_duration(text: &str) -> Result<Duration, String> {
-    duration::parse(text).ok_or_else(|| format!("time: invalid duration {text:?}"))
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
+use crate::apimachinery::duration::parse_flag;
 use crate::apiserver::authentication::config::{
     AuthenticationConfig, DEFAULT_ISSUER, RequestHeaderConfig, ServiceAccountConfig, TokenList,
 };
@@ -97,7 +98,7 @@ pub struct TokenWebhookFlags {
     pub authentication_token_webhook_version: String,
     /// How long its answers count.
     #[arg(long, env = "KUBARIUM_AUTHENTICATION_TOKEN_WEBHOOK_CACHE_TTL", default_value = "2m",
-        value_parser = duration, value_name = "DURATION")]
+        value_parser = parse_flag, value_name = "DURATION")]
     pub authentication_token_webhook_cache_ttl: Duration,
 }
 
@@ -153,7 +154,7 @@ pub struct ServiceAccountFlags {
     pub service_account_signing_key_file: Option<PathBuf>,
     /// The longest life of a service account token, as 1h30m; 0 is no limit.
     #[arg(long, env = "KUBARIUM_SERVICE_ACCOUNT_MAX_TOKEN_EXPIRATION", value_name = "DURATION",
-        value_parser = duration)]
+        value_parser = parse_flag)]
     pub service_account_max_token_expiration: Option<Duration>,
     /// Let a pod's own token outlive what its volume asks for, and note its use.
     #[arg(long, env = "KUBARIUM_SERVICE_ACCOUNT_EXTEND_TOKEN_EXPIRATION", default_value_t = true,
@@ -241,26 +242,6 @@ fn pair(text: &str) -> Result<(String, String), String> {
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// Go's durations, as far as whole units: `10s`, `1h30m`, `0`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("invalid duration {text:?}: write it as 10s, 5m or 1h30m");
-    if text == "0" {
-        return Ok(Duration::ZERO);
-    }
-    let (mut rest, mut whole) = (text, Duration::ZERO);
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).filter(|end| *end > 0).ok_or_else(wrong)?;
-        let number: u64 = rest[..digits].parse().map_err(|_| wrong())?;
-        rest = &rest[digits..];
-        let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
-        let (unit, milliseconds) =
-            units.into_iter().find(|(unit, _)| rest.starts_with(unit)).ok_or_else(wrong)?;
-        whole += Duration::from_millis(number.checked_mul(milliseconds).ok_or_else(wrong)?);
-        rest = &rest[unit.len()..];
-    }
-    if text.is_empty() { Err(wrong()) } else { Ok(whole) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,8 +276,5 @@ mod tests {
         assert!(!config.anonymous);
         assert_eq!(config.api_audiences, ["x", "y"]);
         assert_eq!(config.service_accounts.max_token_expiration, Some(Duration::from_secs(5400)));
-        for wrong in ["", "1", "h", "1d", "1h-1m"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::apimachinery::duration;
+use crate::apimachinery::duration::parse_flag;
 use crate::apiserver::authorization::config::{AuthorizationConfig, Mode};
 use crate::cli::Failure;
 
@@ -39,7 +39,7 @@ pub struct AuthorizationFlags {
     #[arg(
         long,
         default_value = "5m0s",
-        value_parser = go_duration,
+        value_parser = parse_flag,
         value_name = "DURATION",
         env = "KUBARIUM_AUTHORIZATION_WEBHOOK_CACHE_AUTHORIZED_TTL"
     )]
@@ -48,7 +48,7 @@ pub struct AuthorizationFlags {
     #[arg(
         long,
         default_value = "30s",
-        value_parser = go_duration,
+        value_parser = parse_flag,
         value_name = "DURATION",
         env = "KUBARIUM_AUTHORIZATION_WEBHOOK_CACHE_UNAUTHORIZED_TTL"
     )]
@@ -88,8 +88,4 @@ impl AuthorizationFlags {
             problems => Err(Failure(problems.join("; "))),
         }
     }
-}
-
-fn go_duration(text: &str) -> Result<Duration, String> {
-    duration::parse(text).ok_or_else(|| format!("time: invalid duration {text:?}"))
 }

@@ -5,6 +5,7 @@ mod modes;
 mod nodes;
 mod reviews;
 mod story;
+mod webhook;
 
 use kubarium::apimachinery::status::Status;
 use kubarium::apimachinery::user::UserInfo;

@@ -9,17 +9,6 @@ use crate::apiserver::admission::{Attributes, Operation};
 
 /// The request without uid and objects; `kind` is the version in which the object is wanted.
 pub fn admission_request(attributes: &Attributes, kind: &Kind, object: Option<&Value>) -> Map<String, Value> {
-    let user = &attributes.ctx.user;
-    let mut user_info = json!({"username": &*user.name});
-    if !user.uid.is_empty() {
-        user_info["uid"] = json!(user.uid);
-    }
-    if !user.groups.is_empty() {
-        user_info["groups"] = user.groups.iter().map(|group| json!(&**group)).collect();
-    }
-    if !user.extra.is_empty() {
-        user_info["extra"] = json!(user.extra);
-    }
     let name = match attributes.name {
         "" => object.and_then(|object| object["metadata"]["name"].as_str()).unwrap_or_default(),
         name => name,
@@ -37,7 +26,7 @@ pub fn admission_request(attributes: &Attributes, kind: &Kind, object: Option<&V
         ("name", json!(name)),
         ("namespace", json!(namespace)),
         ("operation", json!(attributes.operation.name())),
-        ("userInfo", user_info),
+        ("userInfo", attributes.ctx.user.to_value()),
         ("dryRun", json!(attributes.ctx.dry_run)),
         ("options", options(attributes)),
     ];
