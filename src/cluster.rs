@@ -9,6 +9,7 @@ pub mod config;
 pub mod manifests;
 
 mod api_endpoints;
+mod authentication_trust;
 mod bootstrap;
 mod bootstrap_roles;
 mod components;
@@ -130,6 +131,7 @@ impl Cluster {
         let clock = clock.clone();
         let mut background = JoinSet::new();
         background.spawn(etcd::compactor(&kv, etcd::COMPACTION_INTERVAL));
+        config.encryption.follow(&clock).map(|following| background.spawn(following));
         let (server, access, _background) = (None, None, background);
         let mut cluster = Cluster { running, server, access, service, scheme, clock, flow, kv, _background };
         bootstrap::apply(&cluster.client(), &cluster.scheme).await?;
@@ -138,6 +140,8 @@ impl Cluster {
         if let Some(listen) = config.listen {
             let client_authorities = config.authentication.client_authorities(authority.certificate_pem())?;
             cluster.listen(listen, &authority, client_authorities).await?;
+            let trust = authentication_trust::data(&config.authentication, authority.certificate_pem())?;
+            authentication_trust::publish(&cluster.client(), trust).await?;
             if let Some(address) = cluster.address().and_then(server::advertised) {
                 api_endpoints::publish(&cluster.client(), address).await?;
             }

@@ -36,7 +36,8 @@ pub fn format(duration: Duration) -> String {
     if nanoseconds == 0 {
         return "0s".into();
     }
-    for (unit, below, scale) in [("ns", 1_000, 1), ("µs", 1_000_000, 1_000), ("ms", 1_000_000_000, 1_000_000)] {
+    for (unit, below, scale) in [("ns", 1_000, 1), ("µs", 1_000_000, 1_000), ("ms", 1_000_000_000, 1_000_000)]
+    {
         if nanoseconds < below {
             return format!("{}{unit}", decimal(nanoseconds, scale));
         }

@@ -112,7 +112,8 @@ mod tests {
         for (given, expected) in refused {
             assert_eq!(FeatureGates::parse(given).unwrap_err(), expected);
         }
-        let gates = "ImageVolume=true,EventedPLEG=true,WatchList=false,Initializers=true,SidecarContainers=true";
+        let gates =
+            "ImageVolume=true,EventedPLEG=true,WatchList=false,Initializers=true,SidecarContainers=true";
         let gates = FeatureGates::parse(gates).unwrap();
         assert_eq!(gates.without_effect().collect::<Vec<_>>(), ["EventedPLEG", "WatchList"]);
         assert!(gates.enabled("EventedPLEG") && !gates.enabled("WatchList") && gates.enabled("KubeletPSI"));

@@ -53,7 +53,9 @@ impl Apiserver {
         let ApiserverConfig { scheme, registry, clock, entropy, .. } = config;
         let authenticators = config.authentication.authenticators.clone();
         let audit = config.audit.start(&registry, &clock, &entropy).map(Arc::new);
-        let metrics = Arc::new(Metrics::new(clock.clone()));
+        let counted = authenticators.clone();
+        let metrics = Metrics::new(clock.clone()).and(move |out| counted.metrics().render(out));
+        let metrics = Arc::new(metrics);
         let reviews = config.authentication.reviews(&clock);
         let flow_control = Arc::new(FlowControl::new(&registry, &scheme, &clock));
         let endpoints = Arc::new(Endpoints {

@@ -20,6 +20,8 @@ const BUCKETS: [f64; 23] = [
 /// Counts requests.
 pub struct Metrics {
     clock: Clock,
+    /// Writes what others count.
+    others: Vec<Box<dyn Fn(&mut String) + Send + Sync>>,
     series: Mutex<HashMap<u64, Series>>,
 }
 
@@ -35,7 +37,13 @@ struct Series {
 impl Metrics {
     /// With nothing counted yet.
     pub fn new(clock: Clock) -> Metrics {
-        Metrics { clock, series: Mutex::default() }
+        Metrics { clock, others: vec![], series: Mutex::default() }
+    }
+
+    /// The same, and what somebody else counts.
+    pub fn and(mut self, render: impl Fn(&mut String) + Send + Sync + 'static) -> Metrics {
+        self.others.push(Box::new(render));
+        self
     }
 
     /// What durations are measured with.
@@ -66,6 +74,7 @@ impl Metrics {
 
     /// In Prometheus' text format.
     pub fn render(&self, out: &mut String) {
+        self.others.iter().for_each(|render| render(out));
         let series = self.lock();
         let mut sorted: Vec<&Series> = series.values().collect();
         sorted.sort_by(|a, b| (&a.labels, a.code).cmp(&(&b.labels, b.code)));

@@ -84,6 +84,8 @@ impl Up {
             return detach::start(&self.name);
         }
         raise_file_limit();
+        // Whatever is written is for its owner alone: keys, secrets, who did what.
+        rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         runtime.map_err(|error| Failure::new("cannot start", error))?.block_on(self.serve())
     }

@@ -35,7 +35,9 @@ mod endpoint_slice_mirroring;
 mod endpoints;
 mod service_pods;
 
+mod bootstrap;
 mod cluster_role_aggregation;
+mod controller_accounts;
 mod namespace;
 mod root_ca_publisher;
 mod service_account;
@@ -102,6 +104,9 @@ impl Config {
 /// Starts every controller. What is in this list runs; the order means nothing to them.
 pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
     spawn(ctx, service_account::ServiceAccountsController::new(ctx));
+    spawn(ctx, controller_accounts::ControllerAccounts::new(ctx));
+    spawn(ctx, bootstrap::cleaner::TokenCleaner::new(ctx));
+    spawn(ctx, bootstrap::signer::BootstrapSigner::new(ctx));
     if let Some(tokens) = &config.tokens {
         let controller = service_account_tokens::TokensController::new(ctx, tokens.clone(), &config.root_ca);
         spawn(ctx, controller);

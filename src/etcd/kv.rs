@@ -380,6 +380,7 @@ fn open(options: &Options, clock: &Clock) -> Result<(State, u64), Error> {
         let lock = Some(lock.try_clone()?);
         unasserted(|| {
             let log = Arc::new(open_sled(data_dir, lock, options)?);
+            recovery::make_private(data_dir);
             read_state(log, options.recent_bytes, clock.elapsed())
         })
     };

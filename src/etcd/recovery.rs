@@ -46,7 +46,8 @@ pub(super) struct DirLock(File);
 impl DirLock {
     /// Makes the folder if need be, and takes it.
     pub(super) fn acquire(data_dir: &Path) -> Result<DirLock, Error> {
-        fs::create_dir_all(data_dir).map_err(io(data_dir))?;
+        private_dir().recursive(true).create(data_dir).map_err(io(data_dir))?;
+        make_private(data_dir);
         let path = data_dir.join(LOCK_FILE);
         let open = File::options().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = open.map_err(io(&path))?;
@@ -89,7 +90,7 @@ pub(super) fn back_up(data_dir: &Path) -> Result<PathBuf, Error> {
     let name = data_dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for number in 1_u32.. {
         let copy = data_dir.with_file_name(format!("{name}.damaged-{number}"));
-        match fs::create_dir(&copy) {
+        match private_dir().create(&copy) {
             Ok(()) => return copy_files(data_dir, &copy).map(|()| copy),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(io(&copy)(error)),
@@ -115,7 +116,7 @@ pub(super) fn temporary_dir() -> Result<PathBuf, Error> {
     let parent = if free_bytes(&memory) < MEMORY_BYTES { std::env::temp_dir() } else { memory };
     for number in 0_u32.. {
         let dir = parent.join(format!("{TEMPORARY}.{}.{number}", std::process::id()));
-        match fs::create_dir(&dir) {
+        match private_dir().create(&dir) {
             Ok(()) => return Ok(dir),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(io(&dir)(error)),
@@ -160,6 +161,31 @@ fn remove(data_dir: &Path, which: impl Fn(&str) -> bool) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Makes folders that nobody else may look into: what is in them is everybody's Secrets.
+fn private_dir() -> fs::DirBuilder {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+}
+
+/// Closes a folder and its files to others, as far as it is ours to do so. What sled makes later is behind
+/// the folder's own mode.
+pub(super) fn make_private(dir: &Path) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let close = |path: &Path, mode| drop(fs::set_permissions(path, fs::Permissions::from_mode(mode)));
+        close(dir, 0o700);
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() { make_private(&path) } else { close(&path, 0o600) }
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = dir;
 }
 
 fn copy_files(from: &Path, to: &Path) -> Result<(), Error> {

@@ -146,6 +146,8 @@ const SECURITY: &[&str] = &[
     "apimachinery",
     "apis",
     "apiserver::authorizer",
+    // How a metric is headed.
+    "apiserver::metrics",
     "apiserver::registry",
     "apiserver::request",
     "apiserver::review",

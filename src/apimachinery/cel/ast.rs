@@ -102,28 +102,44 @@ impl Expr {
     }
 }
 
-/// Whether a name is used anywhere, as a variable.
+/// Whether an expression names a variable.
 pub(super) fn mentions(expr: &Expr, name: &str) -> bool {
-    let any = |exprs: &[Expr]| exprs.iter().any(|expr| mentions(expr, name));
-    match &expr.node {
-        Node::Literal(_) => false,
+    any(expr, &|node| match node {
         Node::Ident(found) => found == name || found.split('.').next() == Some(name),
+        _ => false,
+    })
+}
+
+/// Whether an expression asks for a field of a variable: `name.field`, `name.?field`, `has(name.field)`.
+pub(super) fn selects(expr: &Expr, name: &str, wanted: &str) -> bool {
+    any(expr, &|node| match node {
+        Node::Select { operand, field }
+        | Node::Has { operand, field }
+        | Node::OptionalSelect { operand, field } => {
+            field == wanted && matches!(&operand.node, Node::Ident(found) if found == name)
+        }
+        _ => false,
+    })
+}
+
+/// Whether one of the nodes of an expression is what is looked for.
+fn any(expr: &Expr, wanted: &dyn Fn(&Node) -> bool) -> bool {
+    let inside = |expr: &Expr| any(expr, wanted);
+    if wanted(&expr.node) {
+        return true;
+    }
+    match &expr.node {
+        Node::Literal(_) | Node::Ident(_) => false,
         Node::Select { operand, .. } | Node::Has { operand, .. } | Node::OptionalSelect { operand, .. } => {
-            mentions(operand, name)
+            inside(operand)
         }
-        Node::Call { target, args, .. } => {
-            target.as_ref().is_some_and(|target| mentions(target, name)) || any(args)
-        }
-        Node::List(items) => items.iter().any(|item| mentions(&item.value, name)),
-        Node::Map(entries) => {
-            entries.iter().any(|entry| mentions(&entry.value.0, name) || mentions(&entry.value.1, name))
-        }
-        Node::Struct { fields, .. } => fields.iter().any(|field| mentions(&field.value.1, name)),
+        Node::Call { target, args, .. } => target.as_deref().is_some_and(inside) || args.iter().any(inside),
+        Node::List(items) => items.iter().any(|item| inside(&item.value)),
+        Node::Map(entries) => entries.iter().any(|entry| inside(&entry.value.0) || inside(&entry.value.1)),
+        Node::Struct { fields, .. } => fields.iter().any(|field| inside(&field.value.1)),
         Node::Macro(comprehension) => {
             let Macro { range, filter, step, .. } = &**comprehension;
-            mentions(range, name)
-                || filter.as_ref().is_some_and(|filter| mentions(filter, name))
-                || mentions(step, name)
+            inside(range) || filter.as_ref().is_some_and(inside) || inside(step)
         }
     }
 }

@@ -85,6 +85,11 @@ impl Program {
         super::ast::mentions(&self.expr, variable)
     }
 
+    /// Whether it asks for a field of a variable.
+    pub fn selects(&self, variable: &str, field: &str) -> bool {
+        super::ast::selects(&self.expr, variable, field)
+    }
+
     /// Runs it.
     ///
     /// # Errors

@@ -35,6 +35,7 @@ mod environment;
 mod error;
 
 pub mod authorizer;
+pub mod conditions;
 pub mod schema;
 
 #[cfg(test)]

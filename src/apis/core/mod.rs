@@ -1,6 +1,7 @@
 //! The core group, `v1`.
 
 pub mod binding;
+pub mod bootstrap_token;
 pub mod component_status;
 pub mod config_map;
 pub mod endpoints;

@@ -1,6 +1,7 @@
 //! Quota: what an object uses, and which quotas it uses it of (`k8s.io/apiserver/pkg/quota/v1` and
 //! `pkg/quota/v1/evaluator`). Shared by admission, which charges, and the controller, which counts again.
 
+mod devices;
 mod pods;
 mod scopes;
 
@@ -20,6 +21,7 @@ enum Kind {
     Pods,
     Services,
     Claims,
+    ResourceClaims,
     /// By number alone.
     Others,
 }
@@ -44,6 +46,7 @@ impl Evaluator {
             ("", "pods") => Kind::Pods,
             ("", "services") => Kind::Services,
             ("", "persistentvolumeclaims") => Kind::Claims,
+            ("resource.k8s.io", "resourceclaims") => Kind::ResourceClaims,
             _ => Kind::Others,
         };
         Evaluator { resource, kind }
@@ -53,7 +56,7 @@ impl Evaluator {
     pub fn handles(&self, is_create: bool, subresource: &str) -> bool {
         match self.kind {
             Kind::Pods => is_create && subresource.is_empty() || !is_create && subresource == "resize",
-            Kind::Services => subresource.is_empty(),
+            Kind::Services | Kind::ResourceClaims => subresource.is_empty(),
             Kind::Claims => matches!(subresource, "" | "status"),
             Kind::Others => is_create && subresource.is_empty(),
         }
@@ -73,6 +76,7 @@ impl Evaluator {
                 let of_class = name.split_once(BY_STORAGE_CLASS).map(|(_, of_class)| of_class);
                 CLAIM_RESOURCES.contains(&of_class.unwrap_or(name))
             }
+            Kind::ResourceClaims => devices::measures(name),
             Kind::Others => name == &*self.resource.resource && self.has_bare_name(),
         }
     }
@@ -84,6 +88,7 @@ impl Evaluator {
             Kind::Pods => usage.extend(pods::usage(object, now)),
             Kind::Services => usage.extend(service_usage(object)),
             Kind::Claims => usage.extend(claim_usage(object)),
+            Kind::ResourceClaims => usage.extend(devices::usage(object)),
             Kind::Others if self.has_bare_name() => {
                 usage.insert(self.resource.resource.to_string(), one());
             }
@@ -106,7 +111,7 @@ impl Evaluator {
         match self.kind {
             Kind::Pods => scope.holds_pod(object),
             Kind::Claims => scope.holds_claim(object),
-            Kind::Services | Kind::Others => false,
+            Kind::Services | Kind::ResourceClaims | Kind::Others => false,
         }
     }
 
@@ -130,6 +135,9 @@ pub fn measured_resource(name: &str) -> GroupResource {
     if let Some(counted) = name.strip_prefix("count/") {
         let (resource, group) = counted.split_once('.').unwrap_or((counted, ""));
         return GroupResource::new(group, resource);
+    }
+    if devices::measures(name) {
+        return GroupResource::new("resource.k8s.io", "resourceclaims");
     }
     let resource = match name {
         name if name.starts_with("services") => "services",
@@ -221,6 +229,7 @@ pub fn frees(resource: &GroupResource, old: &Value, new: &Value) -> bool {
                 || changed("spec.resources")
                 || changed("status.currentVolumeAttributesClassName")
         }
+        ("resource.k8s.io", "resourceclaims") => changed("spec.devices"),
         _ => false,
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value as Json, json};
 use super::webhook::{Versions, admission_request};
 use super::{Attributes, Authorizer};
 use crate::apimachinery::cel::authorizer::{Authorize, Check, Verdict, authorizer, resource_check};
+use crate::apimachinery::cel::conditions::all_hold;
 use crate::apimachinery::cel::{Activation, Budget, EvaluationError, HostValue, Program, Type, Value};
 use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
@@ -138,19 +139,13 @@ impl MatchConditions {
     /// The same, over an activation; the error is what went wrong.
     pub fn evaluate(&self, activation: &Activation) -> Result<bool, String> {
         let mut budget = Budget::new(MATCH_CONDITIONS_BUDGET);
-        let mut errors: Vec<String> = Vec::new();
-        for (expression, program) in &self.conditions {
-            match run(program, expression, activation, &mut budget) {
-                Ok(Value::Bool(false)) => return Ok(false),
-                Ok(_) => {}
-                Err(error) => errors.push(error),
-            }
-        }
-        match errors.as_slice() {
-            [] => Ok(true),
-            _ if self.fails_open => Ok(false),
-            [one] => Err(one.clone()),
-            many => Err(format!("[{}]", many.join(", "))),
+        let outcomes = self.conditions.iter().map(|(expression, program)| {
+            let outcome = run(program, expression, activation, &mut budget);
+            outcome.map(|value| !matches!(value, Value::Bool(false)))
+        });
+        match all_hold(outcomes) {
+            Err(_) if self.fails_open => Ok(false),
+            outcome => outcome,
         }
     }
 }

@@ -36,8 +36,8 @@ impl DefaultClass {
     /// # Errors
     /// The store's.
     pub async fn fill_in(&self, object: &mut Value) -> Result<(), Status> {
-        let has_class = is_set(object, self.field)
-            || at(object, "metadata.annotations").get(self.annotation).is_some();
+        let has_class =
+            is_set(object, self.field) || at(object, "metadata.annotations").get(self.annotation).is_some();
         if has_class {
             return Ok(());
         }

@@ -8,10 +8,8 @@ use super::default_class::DefaultClass;
 use super::{Attributes, Initializer, Operation, Plugin};
 use crate::apimachinery::status::Status;
 
-const MARKS: &[&str] = &[
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class",
-];
+const MARKS: &[&str] =
+    &["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
 
 /// Fills in `storageClassName`.
 pub struct DefaultStorageClass(DefaultClass);

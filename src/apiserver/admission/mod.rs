@@ -18,6 +18,7 @@ mod namespace_exists;
 mod namespace_lifecycle;
 
 mod node_restriction;
+mod policy_params;
 mod rbac_escalation;
 
 mod limit_ranger;
@@ -30,9 +31,11 @@ mod certificate_signing;
 mod certificate_subject_restriction;
 mod default_toleration_seconds;
 mod extended_resource_toleration;
+mod image_policy_webhook;
 mod initial_resources;
 mod limit_pod_hard_anti_affinity_topology;
 mod pod_node_selector;
+mod pod_resize_validator;
 mod pod_toleration_restriction;
 mod pod_topology_labels;
 mod priority;
@@ -211,6 +214,7 @@ impl Admission {
         // Behind everything that may still put rules into a role.
         let escalation = Box::new(rbac_escalation::RbacEscalation::new(with));
         plugins.push(("RBAC", escalation));
+        plugins.push(("PolicyParams", Box::new(policy_params::PolicyParams::new(with))));
         Ok(Admission { plugins })
     }
 

@@ -12,6 +12,7 @@ use super::default_toleration_seconds::DefaultTolerationSeconds;
 use super::deny_service_external_ips::DenyServiceExternalIps;
 use super::event_rate_limit::EventRateLimit;
 use super::extended_resource_toleration::ExtendedResourceToleration;
+use super::image_policy_webhook::ImagePolicyWebhook;
 use super::initial_resources::InitialResources;
 use super::initializers::Initializers;
 use super::limit_pod_hard_anti_affinity_topology::LimitPodHardAntiAffinityTopology;
@@ -23,6 +24,7 @@ use super::node_restriction::NodeRestriction;
 use super::owner_references_permission_enforcement::OwnerReferencesPermissionEnforcement;
 use super::persistent_volume_claim_resize::PersistentVolumeClaimResize;
 use super::pod_node_selector::PodNodeSelector;
+use super::pod_resize_validator::PodResizeValidator;
 use super::pod_security::PodSecurity;
 use super::pod_toleration_restriction::PodTolerationRestriction;
 use super::pod_topology_labels::PodTopologyLabels;
@@ -51,7 +53,8 @@ pub struct Entry {
     pub on_by_default: bool,
     /// The feature without which there is no such plugin.
     pub gate: Option<&'static str>,
-    /// None: the name is known, so that upstream's flags are understood, and nothing is behind it.
+    /// None: the name is known, so that upstream's flags are understood, and nothing is behind it, as upstream
+    /// as long as its feature is off.
     pub make: Option<Make>,
 }
 
@@ -66,11 +69,6 @@ const fn off(name: &'static str, make: Make) -> Entry {
 /// Behind a feature gate that is off upstream, of kinds that are not served here.
 const fn gated(name: &'static str) -> Entry {
     Entry { name, on_by_default: true, gate: None, make: None }
-}
-
-/// A name of upstream's with nothing behind it yet.
-const fn named(name: &'static str, on_by_default: bool) -> Entry {
-    Entry { name, on_by_default, gate: None, make: None }
 }
 
 /// Both phases go through the list in this order.
@@ -95,7 +93,7 @@ pub const PLUGINS: &[Entry] = &[
     on("NodeRestriction", |with| Ok(Box::new(NodeRestriction::new(with)))),
     on("TaintNodesByCondition", |_| Ok(Box::new(TaintNodesByCondition))),
     off("AlwaysPullImages", |_| Ok(Box::new(AlwaysPullImages))),
-    named("ImagePolicyWebhook", false),
+    off("ImagePolicyWebhook", |with| Ok(Box::new(ImagePolicyWebhook::new(with)?))),
     on("PodSecurity", |with| Ok(Box::new(PodSecurity::new(with)?))),
     off("PodNodeSelector", |with| Ok(Box::new(PodNodeSelector::new(with)?))),
     // Before the tolerations: a class may come with a preemption policy.
@@ -128,7 +126,7 @@ pub const PLUGINS: &[Entry] = &[
     gated("PodGroupWorkloadExists"),
     gated("NodeDeclaredFeatureValidator"),
     gated("JobValidation"),
-    named("PodResizeValidator", true),
+    on("PodResizeValidator", |with| Ok(Box::new(PodResizeValidator::new(with)))),
     // What people add themselves sees what the built-in ones have made of the object.
     on("MutatingAdmissionPolicy", |with| Ok(Box::new(MutatingAdmissionPolicy::new(with)))),
     on("MutatingAdmissionWebhook", |with| Ok(Box::new(MutatingAdmissionWebhook::new(with)))),

@@ -1,5 +1,6 @@
 //! Backends: where events go, at once or in batches (`audit.Backend`, `plugin/pkg/audit/buffered`).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -40,10 +41,27 @@ pub enum Sink {
     Webhook(Box<WebhookClient>, Duration),
 }
 
+/// Whether requests wait (`--audit-log-mode`, `--audit-webhook-mode`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mode {
+    /// The request goes on.
+    Batch(BatchConfig),
+    /// It waits until the event is written, and goes on if that fails.
+    Blocking,
+    /// It waits, and fails when the event that it has come cannot be written.
+    BlockingStrict,
+}
+
 /// A sink, and how it is reached.
-pub enum Backend {
-    /// The request waits until it is written.
-    Blocking(Sink),
+pub struct Backend {
+    way: Way,
+    /// Larger events are sent without bodies, and not at all if that is not enough (`plugin/audit/truncate`).
+    max_event_bytes: Option<usize>,
+}
+
+enum Way {
+    /// The request waits; whether it depends on the outcome.
+    Blocking(Sink, bool),
     /// The request goes on.
     Batch(Batch),
 }
@@ -55,40 +73,67 @@ pub struct Batch {
 }
 
 impl Backend {
-    /// With a buffer. Needs a tokio runtime.
-    pub fn batched(sink: Sink, config: BatchConfig, clock: &Clock) -> Backend {
-        let (events, receiver) = channel(config.buffer_size.max(1));
-        tokio::spawn(deliver(sink, config, clock.clone(), receiver));
-        Backend::Batch(Batch { events, dropped: Arc::default() })
+    /// Of a sink. Needs a tokio runtime.
+    pub fn new(sink: Sink, mode: Mode, max_event_bytes: Option<usize>, clock: &Clock) -> Backend {
+        let way = match mode {
+            Mode::Blocking => Way::Blocking(sink, false),
+            Mode::BlockingStrict => Way::Blocking(sink, true),
+            Mode::Batch(config) => {
+                let (events, receiver) = channel(config.buffer_size.max(1));
+                tokio::spawn(deliver(sink, config, clock.clone(), receiver));
+                Way::Batch(Batch { events, dropped: Arc::default() })
+            }
+        };
+        Backend { way, max_event_bytes }
     }
 
-    /// Hands an event over. Whether it arrives is not the request's concern.
-    pub async fn process(&self, event: &Event, clock: &Clock) {
-        match self {
-            Backend::Blocking(sink) => sink.send(std::slice::from_ref(event), clock).await,
-            Backend::Batch(batch) => {
-                if batch.events.try_send(event.clone()).is_err() {
+    /// Hands an event over; says whether the request may go on.
+    pub async fn process(&self, event: &Event, clock: &Clock) -> bool {
+        let Some(event) = self.fitting(event) else { return true };
+        match &self.way {
+            Way::Blocking(sink, is_strict) => {
+                let is_written = sink.send(std::slice::from_ref(&*event), clock).await;
+                is_written || !is_strict
+            }
+            Way::Batch(batch) => {
+                if batch.events.try_send(event.into_owned()).is_err() {
                     let dropped = batch.dropped.fetch_add(1, Ordering::Relaxed) + 1;
                     tracing::error!(dropped, "audit backend's buffer is full: an event was dropped");
                 }
+                true
             }
         }
     }
 
     /// The same from where nothing can be waited for.
     pub fn process_now(&self, event: &Event) {
-        match self {
-            Backend::Blocking(Sink::Log(log)) => say(log.write(event)),
-            Backend::Blocking(Sink::Webhook(..)) => {}
-            Backend::Batch(batch) => drop(batch.events.try_send(event.clone())),
+        let Some(event) = self.fitting(event) else { return };
+        match &self.way {
+            Way::Blocking(Sink::Log(log), _) => drop(say(log.write(&event))),
+            Way::Blocking(Sink::Webhook(..), _) => {}
+            Way::Batch(batch) => drop(batch.events.try_send(event.into_owned())),
         }
+    }
+
+    /// The event as it may be sent.
+    fn fitting<'a>(&self, event: &'a Event) -> Option<Cow<'a, Event>> {
+        let Some(most) = self.max_event_bytes.filter(|most| event.size() > *most) else {
+            return Some(Cow::Borrowed(event));
+        };
+        let truncated = Some(event).filter(|event| event.has_bodies()).map(Event::truncated);
+        let fitting = truncated.filter(|event| event.size() <= most);
+        if fitting.is_none() {
+            tracing::error!("an audit event was dropped: event is too large even after truncating");
+        }
+        fitting.map(Cow::Owned)
     }
 }
 
 impl Sink {
-    async fn send(&self, events: &[Event], clock: &Clock) {
+    /// Whether all were taken.
+    async fn send(&self, events: &[Event], clock: &Clock) -> bool {
         match self {
-            Sink::Log(log) => events.iter().for_each(|event| say(log.write(event))),
+            Sink::Log(log) => events.iter().fold(true, |all, event| say(log.write(event)) && all),
             Sink::Webhook(client, initial_backoff) => {
                 let list = json!({"kind": "EventList", "apiVersion": "audit.k8s.io/v1", "metadata": {},
                     "items": events});
@@ -96,8 +141,8 @@ impl Sink {
                 for attempt in 1..=WEBHOOK_ATTEMPTS {
                     match client.call(&list, WEBHOOK_TIMEOUT).await {
                         // Nobody has to answer with anything.
-                        Ok(_) => return,
-                        Err(error) if error.is_unreadable() => return,
+                        Ok(_) => return true,
+                        Err(error) if error.is_unreadable() => return true,
                         Err(error) if attempt == WEBHOOK_ATTEMPTS => {
                             tracing::error!(%error, events = events.len(), "unable to deliver audit events");
                         }
@@ -107,14 +152,20 @@ impl Sink {
                         }
                     }
                 }
+                false
             }
         }
     }
 }
 
-fn say(written: std::io::Result<()>) {
-    if let Err(error) = written {
-        tracing::error!(%error, "unable to write to the audit log");
+/// Whether it was written; else the log says why not.
+fn say(written: std::io::Result<()>) -> bool {
+    match written {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::error!(%error, "unable to write to the audit log");
+            false
+        }
     }
 }
 

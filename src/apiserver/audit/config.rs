@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Audit;
-use super::backend::{Backend, BatchConfig, Sink};
+use super::backend::{Backend, Mode, Sink};
 use super::log::{Log, LogConfig};
 use super::policy::Policy;
 use crate::apiserver::registry::Registry;
@@ -16,10 +16,21 @@ use crate::entropy::Entropy;
 pub struct AuditConfig {
     /// Without one nothing is told.
     pub policy: Option<Policy>,
-    /// The log, and its buffer; without one every request waits for its line.
-    pub log: Option<(LogConfig, Option<BatchConfig>)>,
+    /// The log.
+    pub log: Option<LogBackend>,
     /// The webhook.
     pub webhook: Option<WebhookConfig>,
+}
+
+/// A file that events are written to.
+#[derive(Clone, Debug)]
+pub struct LogBackend {
+    /// Which, and how.
+    pub config: LogConfig,
+    /// Whether requests wait.
+    pub mode: Mode,
+    /// Larger events lose their bodies (`--audit-log-truncate-*`).
+    pub max_event_bytes: Option<usize>,
 }
 
 /// A server that events are sent to.
@@ -27,15 +38,17 @@ pub struct AuditConfig {
 pub struct WebhookConfig {
     /// How it is reached.
     pub client: ClientConfig,
-    /// Its buffer; without one every request waits for its answer.
-    pub batch: Option<BatchConfig>,
+    /// Whether requests wait for its answer.
+    pub mode: Mode,
+    /// Larger events lose their bodies (`--audit-webhook-truncate-*`).
+    pub max_event_bytes: Option<usize>,
     /// How long to wait after the first failure.
     pub initial_backoff: Duration,
 }
 
 impl std::fmt::Debug for AuditConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (log, webhook) = (self.log.as_ref().map(|log| &log.0.path), self.webhook.is_some());
+        let (log, webhook) = (self.log.as_ref().map(|log| &log.config.path), self.webhook.is_some());
         f.debug_struct("AuditConfig").field("log", &log).field("webhook", &webhook).finish_non_exhaustive()
     }
 }
@@ -44,15 +57,14 @@ impl AuditConfig {
     /// The audit log; none when nothing is to be told. Needs a tokio runtime.
     pub fn start(&self, registry: &Registry, clock: &Clock, entropy: &Entropy) -> Option<Audit> {
         let policy = self.policy.clone()?;
-        let with = |sink: Sink, batch: Option<BatchConfig>| match batch {
-            Some(batch) => Backend::batched(sink, batch, clock),
-            None => Backend::Blocking(sink),
-        };
-        let log = self.log.iter().map(|(log, batch)| with(Sink::Log(Log::new(log.clone(), clock)), *batch));
+        let log = self.log.iter().map(|LogBackend { config, mode, max_event_bytes }| {
+            Backend::new(Sink::Log(Log::new(config.clone(), clock)), *mode, *max_event_bytes, clock)
+        });
         let webhook = self.webhook.iter().map(|webhook| {
             let resolver = ServiceResolver::new(registry, entropy);
             let client = WebhookClient::new(webhook.client.clone(), &resolver, clock);
-            with(Sink::Webhook(Box::new(client), webhook.initial_backoff), webhook.batch)
+            let sink = Sink::Webhook(Box::new(client), webhook.initial_backoff);
+            Backend::new(sink, webhook.mode, webhook.max_event_bytes, clock)
         });
         let backends: Vec<Backend> = log.chain(webhook).collect();
         Some(Audit::new(policy, backends, clock, entropy)).filter(|audit| !audit.is_idle())

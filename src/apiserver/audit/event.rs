@@ -113,6 +113,23 @@ impl Event {
         event
     }
 
+    /// How many bytes it has on the wire.
+    pub fn size(&self) -> usize {
+        serde_json::to_vec(self).map_or(0, |bytes| bytes.len())
+    }
+
+    /// The same, without what is large (`plugin/audit/truncate`).
+    pub fn truncated(&self) -> Event {
+        let mut event = Event { request_object: Value::Null, response_object: Value::Null, ..self.clone() };
+        event.annotations.insert("audit.k8s.io/truncated".into(), "true".into());
+        event
+    }
+
+    /// Whether bodies are told.
+    pub fn has_bodies(&self) -> bool {
+        self.level >= Level::Request
+    }
+
     /// The line of `--audit-log-format=legacy`.
     pub fn legacy(&self) -> String {
         let text = |tree: &Value, field: &str| tree[field].as_str().unwrap_or("<none>").to_owned();

@@ -7,11 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use chrono::{NaiveDateTime, TimeDelta};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use super::event::Event;
 use crate::clock::Clock;
 
 const TIMESTAMP: &str = "%Y-%m-%dT%H-%M-%S%.3f";
+const COMPRESSED: &str = ".gz";
 
 /// Where and how the log is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +29,8 @@ pub struct LogConfig {
     pub max_backups: usize,
     /// They are kept so many days; 0 is for ever.
     pub max_age_days: i64,
+    /// Full files are compressed.
+    pub compresses: bool,
 }
 
 /// An open log.
@@ -97,12 +102,18 @@ impl Log {
         fs::rename(&self.config.path, self.config.path.with_file_name(backup))?;
         let mut backups = self.backups()?;
         backups.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
-        let LogConfig { max_backups, max_age_days, .. } = self.config;
-        for (at, (time, path)) in backups.iter().enumerate() {
+        let LogConfig { max_backups, max_age_days, compresses, .. } = self.config;
+        for (at, (time, path)) in backups.into_iter().enumerate() {
             let too_many = max_backups > 0 && at >= max_backups;
-            let too_old = max_age_days > 0 && now - *time > TimeDelta::days(max_age_days);
+            let too_old = max_age_days > 0 && now - time > TimeDelta::days(max_age_days);
             if too_many || too_old {
                 fs::remove_file(path)?;
+            } else if compresses && !path.to_string_lossy().ends_with(COMPRESSED) {
+                in_background(move || {
+                    if let Err(error) = compress(&path) {
+                        tracing::error!(%error, file = %path.display(), "unable to compress an audit log");
+                    }
+                });
             }
         }
         Ok(())
@@ -113,6 +124,7 @@ impl Log {
         let (stem, extension) = self.name();
         let time = |path: &Path| {
             let name = path.file_name()?.to_string_lossy().into_owned();
+            let name = name.strip_suffix(COMPRESSED).unwrap_or(&name);
             let stamp = name.strip_prefix(&format!("{stem}-"))?.strip_suffix(&extension)?;
             NaiveDateTime::parse_from_str(stamp, TIMESTAMP).ok()
         };
@@ -127,5 +139,35 @@ impl Log {
         let extension = text(self.config.path.extension());
         let extension = if extension.is_empty() { extension } else { format!(".{extension}") };
         (text(self.config.path.file_stem()), extension)
+    }
+}
+
+/// The file is replaced by a compressed one. What is half done goes, and is tried again when the log is full
+/// the next time.
+fn compress(path: &Path) -> io::Result<()> {
+    let target = PathBuf::from(format!("{}{COMPRESSED}", path.display()));
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = (|| {
+        let mut encoder = GzEncoder::new(options.open(&target)?, Compression::default());
+        io::copy(&mut File::open(path)?, &mut encoder)?;
+        encoder.finish()?.sync_all()
+    })();
+    match written {
+        Ok(()) => fs::remove_file(path),
+        Err(error) => {
+            let _ = fs::remove_file(&target);
+            Err(error)
+        }
+    }
+}
+
+/// Not on the way of a request, where there is another.
+fn in_background(work: impl FnOnce() + Send + 'static) {
+    match tokio::runtime::Handle::try_current() {
+        Ok(runtime) => drop(runtime.spawn_blocking(work)),
+        Err(_) => work(),
     }
 }

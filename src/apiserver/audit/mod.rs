@@ -30,8 +30,8 @@ use backend::Backend;
 use event::Event;
 use policy::{Level, Policy, Stage};
 
-pub use backend::BatchConfig;
-pub use config::{AuditConfig, WebhookConfig};
+pub use backend::{BatchConfig, Mode};
+pub use config::{AuditConfig, LogBackend, WebhookConfig};
 pub use context::AuditContext;
 pub use log::LogConfig;
 
@@ -105,11 +105,9 @@ impl Telling {
         &self.context
     }
 
-    /// Tells that it has come.
-    pub async fn received(&self) {
-        if !self.omit_stages.contains(&Stage::RequestReceived) {
-            self.send(&self.event).await;
-        }
+    /// Tells that it has come; says whether it may go on.
+    pub async fn received(&self) -> bool {
+        self.omit_stages.contains(&Stage::RequestReceived) || self.send(&self.event).await
     }
 
     /// The answer is there, whole.
@@ -130,10 +128,12 @@ impl Telling {
         }
     }
 
-    async fn send(&self, event: &Event) {
+    async fn send(&self, event: &Event) -> bool {
+        let mut may_go_on = true;
         for backend in self.backends.iter() {
-            backend.process(event, &self.clock).await;
+            may_go_on &= backend.process(event, &self.clock).await;
         }
+        may_go_on
     }
 }
 

@@ -3,22 +3,18 @@
 
 use std::sync::{Arc, LazyLock};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use regex::Regex;
 use serde_json::Value;
 
 use super::{Response, TokenAuthenticator, audience_agnostic, secrets};
-use crate::apimachinery::time;
 use crate::apimachinery::user::UserInfo;
+use crate::apis::core::bootstrap_token::{self, NAME_PREFIX, NAMESPACE, TYPE};
 use crate::apis::core::secret::SECRETS;
 use crate::apiserver::registry::Registry;
 use crate::clock::Clock;
 
-const NAMESPACE: &str = "kube-system";
-const TYPE: &str = "bootstrap.kubernetes.io/token";
 const GROUP: &str = "system:bootstrappers";
 
 static TOKEN: LazyLock<Regex> =
@@ -44,7 +40,7 @@ impl BootstrapTokens {
         let Some(parts) = TOKEN.captures(token) else { return Ok(None) };
         let Some(audiences) = audience_agnostic(&self.audiences, asked) else { return Ok(None) };
         let (id, secret) = (&parts[1], &parts[2]);
-        let name = format!("bootstrap-token-{id}");
+        let name = format!("{NAME_PREFIX}{id}");
         let Ok(object) = self.registry.get(&SECRETS, NAMESPACE, &name, None).await else { return Ok(None) };
         if object.is_deleting() {
             return Ok(None);
@@ -59,10 +55,7 @@ impl BootstrapTokens {
     }
 
     fn user(&self, secret: &Value, id: &str, given: &str) -> Result<UserInfo, &'static str> {
-        let data = |key: &str| {
-            let bytes = STANDARD.decode(secret["data"][key].as_str().unwrap_or_default()).unwrap_or_default();
-            String::from_utf8(bytes).unwrap_or_default()
-        };
+        let data = |key: &str| bootstrap_token::data(secret, key);
         if secret["type"] != TYPE || secret["data"].as_object().is_none_or(serde_json::Map::is_empty) {
             return Err("has invalid type");
         }
@@ -72,9 +65,7 @@ impl BootstrapTokens {
         if data("token-id") != id {
             return Err("has invalid value for key token-id");
         }
-        let expiration = data("expiration");
-        let is_over = |end: &str| time::parse(end).is_none_or(|end| end < self.clock.now());
-        if !expiration.is_empty() && is_over(&expiration) {
+        if bootstrap_token::is_expired(secret, self.clock.now()) {
             return Err("has expired");
         }
         if data("usage-bootstrap-authentication") != "true" {

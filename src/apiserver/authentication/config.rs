@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::anonymous::Anonymous;
 use super::basic_auth::BasicAuth;
 use super::bootstrap_token::BootstrapTokens;
 use super::csv_file;
+use super::oidc::structured::{self, Structured};
 use super::oidc::{KeySet, Oidc, OidcConfig};
 use super::request_header::RequestHeader;
 use super::reviews::{SelfSubjectReview, TokenReview};
@@ -54,6 +56,8 @@ pub struct AuthenticationConfig {
     pub service_accounts: ServiceAccountConfig,
     /// `--oidc-*`
     pub oidc: Option<OidcConfig>,
+    /// Issuers of tokens, and who is anonymous, as a file (`--authentication-config`).
+    pub config_file: Option<PathBuf>,
     /// `--authentication-token-webhook-*`
     pub webhook: Option<WebhookConfig>,
     /// Whom tokens for this server name (`--api-audiences`); the first issuer when there are none.
@@ -117,6 +121,7 @@ impl Default for AuthenticationConfig {
             bootstrap_tokens: true,
             service_accounts: ServiceAccountConfig::default(),
             oidc: None,
+            config_file: None,
             webhook: None,
             api_audiences: vec![],
         }
@@ -213,7 +218,7 @@ impl Authentication {
             audiences => audiences.to_vec(),
         };
         let mut all = Authenticators::in_process(parts.clock);
-        all.anonymous = config.anonymous;
+        all.anonymous = Anonymous::everywhere(config.anonymous);
         add_request_authenticators(&mut all, config, parts)?;
         let tokens = static_tokens(config)?;
         if !tokens.is_empty() {
@@ -255,12 +260,26 @@ impl AuthenticationConfig {
     /// # Errors
     /// A file that cannot be read.
     pub fn client_authorities(&self, own: &str) -> Result<Vec<String>, ConfigError> {
-        let proxies = self.request_header.as_ref().map(|config| &config.client_ca_file);
-        let mut all = vec![own.to_owned()];
-        for path in self.client_ca_file.iter().chain(proxies) {
-            all.push(read(path)?);
-        }
-        Ok(all)
+        let proxy = self.proxy_authority()?.map(|(pem, _)| pem);
+        Ok([self.client_authority(own)?].into_iter().chain(proxy).collect())
+    }
+
+    /// The authorities of clients, in PEM: the cluster's own, and those of `--client-ca-file`.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn client_authority(&self, own: &str) -> Result<String, ConfigError> {
+        let others = self.client_ca_file.as_deref().map(read).transpose()?.unwrap_or_default();
+        Ok(format!("{own}{others}"))
+    }
+
+    /// The authorities of front proxies, in PEM, and what else is said of them.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn proxy_authority(&self) -> Result<Option<(String, &RequestHeaderConfig)>, ConfigError> {
+        let proxy = self.request_header.as_ref();
+        proxy.map(|proxy| Ok((read(&proxy.client_ca_file)?, proxy))).transpose()
     }
 }
 
@@ -312,10 +331,25 @@ fn add_remote_authenticators(
                     provider.ca_bundle = read(path)?.into_bytes();
                 }
                 let transport = Transport::new(&provider, &resolver);
-                KeySet::of_issuer(&oidc.issuer_url, transport, algorithms, parts.clock)
+                KeySet::of_issuer(&oidc.issuer_url, None, transport, algorithms, parts.clock)
             }
         };
-        all.tokens.push(Box::new(Oidc::new(oidc.clone(), keys, audiences, parts.clock)));
+        all.tokens.push(Box::new(Oidc::new(oidc.authenticator(), keys, audiences, parts.clock)));
+    }
+    if let Some(path) = &config.config_file {
+        if config.oidc.is_some() {
+            let why = "authentication-config file and oidc-* flags are mutually exclusive";
+            return Err(ConfigError(why.into()));
+        }
+        let parts = structured::Parts {
+            resolver: resolver.clone(),
+            audiences: audiences.to_vec(),
+            own_issuers: config.service_accounts.issuers.clone(),
+            clock: parts.clock.clone(),
+        };
+        let structured = Arc::new(Structured::new(path, parts)?);
+        all.tokens.push(Box::new(structured.clone()));
+        all.structured = Some(structured);
     }
     if let Some(webhook) = &config.webhook {
         let target = ClientConfig::from_kubeconfig(&webhook.config_file).map_err(ConfigError)?;

@@ -12,6 +12,7 @@ pub mod config;
 pub mod reviews;
 pub mod union;
 
+pub mod anonymous;
 pub mod in_process;
 
 pub mod basic_auth;
@@ -27,6 +28,8 @@ pub mod token_file;
 
 pub mod oidc;
 pub mod webhook;
+
+pub mod metrics;
 
 mod csv_file;
 pub mod extra;

@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::anonymous::Anonymous;
+use super::metrics::{Attempt, AuthenticationMetrics};
+use super::oidc::structured::Structured;
 use super::request_header::remove_headers;
 use super::token_cache::{self, TokenCache};
 use super::{RequestAuthenticator, Response, TokenAuthenticator, bearer_token, config::RequestHeaderConfig};
@@ -34,6 +37,11 @@ pub struct Authenticated {
 pub struct Refused(pub Arc<[Said]>);
 
 impl Refused {
+    /// Whether there were credentials, and they were wrong.
+    fn is_wrong(&self) -> bool {
+        self.0.iter().any(|(_, words)| *words != SILENT)
+    }
+
     /// `utilerrors.Aggregate`: what is wrong, without those who had no opinion.
     pub fn aggregate(&self) -> String {
         aggregate(self.0.iter())
@@ -56,9 +64,12 @@ pub struct Authenticators {
     pub(super) requests: Vec<Box<dyn RequestAuthenticator>>,
     pub(super) tokens: Vec<Box<dyn TokenAuthenticator>>,
     pub(super) cache: TokenCache,
-    pub(super) anonymous: bool,
+    pub(super) anonymous: Anonymous,
+    /// The file that may say something else of anonymous.
+    pub(super) structured: Option<Arc<Structured>>,
     pub(super) request_header: Option<RequestHeaderConfig>,
     pub(super) asks_for_password: bool,
+    metrics: AuthenticationMetrics,
 }
 
 impl Authenticators {
@@ -69,10 +80,17 @@ impl Authenticators {
             requests: vec![Box::new(super::in_process::InProcess)],
             tokens: vec![],
             cache: TokenCache::new(clock),
-            anonymous: true,
+            anonymous: Anonymous::everywhere(true),
+            structured: None,
             request_header: None,
             asks_for_password: false,
+            metrics: AuthenticationMetrics::default(),
         }
+    }
+
+    /// What came of all attempts.
+    pub fn metrics(&self) -> &AuthenticationMetrics {
+        &self.metrics
     }
 
     /// The same with one sort of bearer tokens more.
@@ -93,12 +111,19 @@ impl Authenticators {
     ) -> impl Future<Output = Result<Authenticated, Refused>> + Send + use<> {
         let (known, said) = self.by_connection(request);
         let token = if known.is_none() { bearer_token::of(request.headers()) } else { None };
+        let may_be_anonymous = known.is_none() && self.is_anonymous_allowed(request.uri().path());
         let all = self.clone();
         async move {
-            match known {
+            let outcome = match known {
                 Some((user, by)) => Ok(Authenticated { user, by, said }),
-                None => all.by_token(token, said).await,
+                None => all.by_token(token, said, may_be_anonymous).await,
+            };
+            match &outcome {
+                Ok(known) => all.metrics.succeeded(&known.user.name),
+                Err(refused) if refused.is_wrong() => all.metrics.failed(Attempt::Error),
+                Err(_) => all.metrics.failed(Attempt::Failure),
             }
+            outcome
         }
     }
 
@@ -131,6 +156,13 @@ impl Authenticators {
         TokenOutcome { response: None, by: "", said }
     }
 
+    fn is_anonymous_allowed(&self, path: &str) -> bool {
+        match self.structured.as_ref().and_then(|structured| structured.anonymous()) {
+            Some(anonymous) => anonymous.is_allowed(path),
+            None => self.anonymous.is_allowed(path),
+        }
+    }
+
     fn by_connection(&self, request: &ApiRequest) -> (Option<(Arc<UserInfo>, &'static str)>, Vec<Said>) {
         let mut said = Vec::new();
         for authenticator in &self.requests {
@@ -147,7 +179,12 @@ impl Authenticators {
 
     /// With wrong credentials of one sort and right ones of another the right ones count; wrong ones alone
     /// are never anonymous.
-    async fn by_token(&self, token: Option<String>, mut said: Vec<Said>) -> Result<Authenticated, Refused> {
+    async fn by_token(
+        &self,
+        token: Option<String>,
+        mut said: Vec<Said>,
+        may_be_anonymous: bool,
+    ) -> Result<Authenticated, Refused> {
         if let Some(token) = token {
             let TokenOutcome { response, by, said: of_tokens } = self.authenticate_token(&token, None).await;
             if response.is_none() {
@@ -159,7 +196,7 @@ impl Authenticators {
             }
         }
         let is_wrong = said.iter().any(|(_, words)| *words != SILENT);
-        if is_wrong || !self.anonymous {
+        if is_wrong || !may_be_anonymous {
             return Err(Refused(said.into()));
         }
         Ok(Authenticated { user: Arc::new(UserInfo::anonymous()), by: "Anonymous", said })

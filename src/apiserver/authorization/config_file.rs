@@ -8,9 +8,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::config::Mode;
-use crate::apimachinery::cel::{
-    Activation, Budget, Environment, EvaluationError, Program, Type, Value as CelValue,
-};
+use crate::apimachinery::cel::conditions::all_hold;
+use crate::apimachinery::cel::{Activation, Budget, Environment, Program, Type, Value as CelValue};
 use crate::apimachinery::duration;
 
 const API_VERSIONS: [&str; 3] =
@@ -46,7 +45,7 @@ pub struct WebhookSettings {
 
 /// `matchConditions`, compiled.
 #[derive(Default)]
-pub struct Conditions(Vec<Program>);
+pub struct Conditions(Vec<(String, Program)>);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -216,30 +215,27 @@ impl Conditions {
                     "{path}: Invalid value: {expression:?}: must evaluate to bool or unknown"
                 ));
             }
-            programs.push(program);
+            programs.push((expression.clone(), program));
         }
         Ok(Conditions(programs))
     }
 
-    /// Whether the webhook is to be asked: all hold. One that does not hold weighs more than one that fails.
+    /// Whether the webhook is to be asked: all hold.
     ///
     /// # Errors
-    /// The first condition that could not be evaluated.
-    pub fn hold_for(&self, spec: &Value) -> Result<bool, EvaluationError> {
+    /// What went wrong with those that could not be evaluated.
+    pub fn hold_for(&self, spec: &Value) -> Result<bool, String> {
         if self.0.is_empty() {
             return Ok(true);
         }
         let activation = Activation::new().with("request", CelValue::from_json(&seen(spec)));
         let mut budget = Budget::new(BUDGET);
-        let mut failed = None;
-        for program in &self.0 {
-            match program.evaluate(&activation, &mut budget) {
-                Ok(CelValue::Bool(true)) => {}
-                Ok(_) => return Ok(false),
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        failed.map_or(Ok(true), Err)
+        all_hold(self.0.iter().map(|(expression, program)| {
+            let failed =
+                |error| format!("cel evaluation error: expression '{expression}' resulted in error: {error}");
+            let value = program.evaluate(&activation, &mut budget).map_err(failed)?;
+            Ok(matches!(value, CelValue::Bool(true)))
+        }))
     }
 }
 

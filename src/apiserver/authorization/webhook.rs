@@ -129,7 +129,7 @@ impl Authorizer for Webhook {
             Ok(true) => {}
             Ok(false) => return Answer::Now(Decision::SILENT),
             Err(_) if !self.settings.fails_closed => return Answer::Now(Decision::SILENT),
-            Err(error) => return Answer::Now(Decision::failed(error.to_string(), true)),
+            Err(error) => return Answer::Now(Decision::failed(error, true)),
         }
         let key = spec.to_string();
         match self.remembered(&key) {

@@ -193,7 +193,7 @@ fn issue(
 ) -> Result<(), Status> {
     let expiration_seconds = number(request, "spec.expirationSeconds");
     let now = scope.server.clock.now();
-    let (token, _) = issuer
+    let (token, id) = issuer
         .issue(&TokenRequest {
             namespace: account.metadata.namespace.clone(),
             account: reference_to(account),
@@ -204,6 +204,7 @@ fn issue(
             expiration_seconds,
         })
         .map_err(|error| Status::internal(format!("failed to generate token: {error}")))?;
+    scope.ctx.annotate("authentication.kubernetes.io/issued-credential-id", &format!("JTI={id}"));
     let end = now + chrono::TimeDelta::seconds(expiration_seconds);
     set(request, "status", json!({"token": token, "expirationTimestamp": rfc3339(end)}));
     Ok(())

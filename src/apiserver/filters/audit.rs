@@ -8,7 +8,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http_body::Frame;
 
-use super::{Next, info_of, user_of};
+use super::{Next, fail, info_of, user_of};
 use crate::apimachinery::wire::{ApiRequest, ApiResponse};
 use crate::apiserver::audit::policy::Stage;
 use crate::apiserver::audit::{Audit, Telling};
@@ -20,7 +20,11 @@ pub async fn audit(mut request: ApiRequest, next: Next) -> ApiResponse {
     };
     let (info, user) = (info_of(&request), user_of(&request));
     let Some(mut telling) = audit.begin(&request, &user, &info) else { return next.run(request).await };
-    telling.received().await;
+    if !telling.received().await {
+        let response = fail(&request, "failed to store audit event");
+        telling.tell(Stage::ResponseComplete, response.status().as_u16()).await;
+        return response;
+    }
     request.extensions_mut().insert(telling.context().clone());
     let response = next.run(request).await;
     let code = response.status().as_u16();

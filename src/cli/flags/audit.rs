@@ -4,13 +4,16 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgAction, Args};
 
 use crate::apimachinery::duration::parse_flag;
 use crate::apiserver::audit::policy::Policy;
-use crate::apiserver::audit::{AuditConfig, BatchConfig, LogConfig, WebhookConfig};
+use crate::apiserver::audit::{AuditConfig, BatchConfig, LogBackend, LogConfig, Mode, WebhookConfig};
 use crate::apiserver::webhook::ClientConfig;
 use crate::cli::Failure;
+
+/// The only version of events that there still is.
+const VERSION: &str = "audit.k8s.io/v1";
 
 /// Who did what.
 #[derive(Args)]
@@ -42,9 +45,42 @@ pub struct AuditFlags {
         env = "KUBARIUM_AUDIT_LOG_MODE"
     )]
     pub audit_log_mode: String,
+    /// Whether full files are compressed.
+    #[arg(long, env = "KUBARIUM_AUDIT_LOG_COMPRESS", default_value_t = false, action = ArgAction::Set,
+        num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub audit_log_compress: bool,
+    /// The version in which events are written.
+    #[arg(long, env = "KUBARIUM_AUDIT_LOG_VERSION", default_value = VERSION, value_parser = [VERSION])]
+    pub audit_log_version: String,
     /// Events that wait for the log in batch mode; further ones are dropped.
     #[arg(long, default_value_t = 10_000, value_name = "N", env = "KUBARIUM_AUDIT_LOG_BATCH_BUFFER_SIZE")]
     pub audit_log_batch_buffer_size: usize,
+    /// So many events are written together in batch mode.
+    #[arg(long, default_value_t = 1, value_name = "N", env = "KUBARIUM_AUDIT_LOG_BATCH_MAX_SIZE")]
+    pub audit_log_batch_max_size: usize,
+    /// The first event of a batch waits so long at most.
+    #[arg(long, default_value = "0s", value_parser = parse_flag, env = "KUBARIUM_AUDIT_LOG_BATCH_MAX_WAIT")]
+    pub audit_log_batch_max_wait: Duration,
+    /// Whether batches are held back.
+    #[arg(long, env = "KUBARIUM_AUDIT_LOG_BATCH_THROTTLE_ENABLE", default_value_t = false,
+        action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub audit_log_batch_throttle_enable: bool,
+    /// So many batches a second.
+    #[arg(long, default_value_t = 0.0, env = "KUBARIUM_AUDIT_LOG_BATCH_THROTTLE_QPS")]
+    pub audit_log_batch_throttle_qps: f64,
+    /// So many batches at once before they are held back.
+    #[arg(long, default_value_t = 0, env = "KUBARIUM_AUDIT_LOG_BATCH_THROTTLE_BURST")]
+    pub audit_log_batch_throttle_burst: u32,
+    /// Whether events that are too large lose their bodies.
+    #[arg(long, env = "KUBARIUM_AUDIT_LOG_TRUNCATE_ENABLED", default_value_t = false, action = ArgAction::Set,
+        num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub audit_log_truncate_enabled: bool,
+    /// From how many bytes on an event is too large.
+    #[arg(long, default_value_t = 100 << 10, env = "KUBARIUM_AUDIT_LOG_TRUNCATE_MAX_EVENT_SIZE")]
+    pub audit_log_truncate_max_event_size: usize,
+    /// So many bytes are handed over together.
+    #[arg(long, default_value_t = 10 << 20, env = "KUBARIUM_AUDIT_LOG_TRUNCATE_MAX_BATCH_SIZE")]
+    pub audit_log_truncate_max_batch_size: usize,
     /// A kubeconfig that names the webhook that events are sent to.
     #[arg(long, value_name = "FILE", env = "KUBARIUM_AUDIT_WEBHOOK_CONFIG_FILE")]
     pub audit_webhook_config_file: Option<PathBuf>,
@@ -74,7 +110,7 @@ pub struct AuditFlags {
     #[arg(
         long,
         default_value_t = true,
-        action = clap::ArgAction::Set,
+        action = ArgAction::Set,
         env = "KUBARIUM_AUDIT_WEBHOOK_BATCH_THROTTLE_ENABLE"
     )]
     pub audit_webhook_batch_throttle_enable: bool,
@@ -84,6 +120,19 @@ pub struct AuditFlags {
     /// So many batches at once before they are held back.
     #[arg(long, default_value_t = 15, env = "KUBARIUM_AUDIT_WEBHOOK_BATCH_THROTTLE_BURST")]
     pub audit_webhook_batch_throttle_burst: u32,
+    /// Whether events that are too large lose their bodies.
+    #[arg(long, env = "KUBARIUM_AUDIT_WEBHOOK_TRUNCATE_ENABLED", default_value_t = false,
+        action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub audit_webhook_truncate_enabled: bool,
+    /// From how many bytes on an event is too large.
+    #[arg(long, default_value_t = 100 << 10, env = "KUBARIUM_AUDIT_WEBHOOK_TRUNCATE_MAX_EVENT_SIZE")]
+    pub audit_webhook_truncate_max_event_size: usize,
+    /// So many bytes are handed over together.
+    #[arg(long, default_value_t = 10 << 20, env = "KUBARIUM_AUDIT_WEBHOOK_TRUNCATE_MAX_BATCH_SIZE")]
+    pub audit_webhook_truncate_max_batch_size: usize,
+    /// The version in which events are sent.
+    #[arg(long, env = "KUBARIUM_AUDIT_WEBHOOK_VERSION", default_value = VERSION, value_parser = [VERSION])]
+    pub audit_webhook_version: String,
     /// How long to wait after the first failure to send a batch.
     #[arg(long, default_value = "10s", value_parser = parse_flag, env = "KUBARIUM_AUDIT_WEBHOOK_INITIAL_BACKOFF")]
     pub audit_webhook_initial_backoff: Duration,
@@ -98,9 +147,13 @@ impl AuditFlags {
         });
         let webhook = webhook.transpose()?.map(|client| WebhookConfig {
             client,
-            batch: (self.audit_webhook_mode == "batch").then(|| self.webhook_batch()),
+            mode: mode(&self.audit_webhook_mode, self.webhook_batch()),
+            max_event_bytes: self
+                .audit_webhook_truncate_enabled
+                .then_some(self.audit_webhook_truncate_max_event_size),
             initial_backoff: self.audit_webhook_initial_backoff,
         });
+        self.check(webhook.is_some())?;
         let config = AuditConfig { policy: self.policy()?, log: self.log(), webhook };
         if config.policy.is_none() && (config.log.is_some() || config.webhook.is_some()) {
             tracing::warn!("no audit policy file provided, no events will be recorded");
@@ -116,22 +169,28 @@ impl AuditFlags {
         Policy::parse(&text).map(Some).map_err(failed)
     }
 
-    fn log(&self) -> Option<(LogConfig, Option<BatchConfig>)> {
+    fn log(&self) -> Option<LogBackend> {
         let config = LogConfig {
             path: self.audit_log_path.clone()?,
             is_legacy: self.audit_log_format == "legacy",
             max_size_bytes: self.audit_log_maxsize << 20,
             max_backups: self.audit_log_maxbackup,
             max_age_days: self.audit_log_maxage,
+            compresses: self.audit_log_compress,
         };
-        let batch = BatchConfig {
+        let max_event_bytes =
+            self.audit_log_truncate_enabled.then_some(self.audit_log_truncate_max_event_size);
+        Some(LogBackend { config, mode: mode(&self.audit_log_mode, self.log_batch()), max_event_bytes })
+    }
+
+    fn log_batch(&self) -> BatchConfig {
+        BatchConfig {
             buffer_size: self.audit_log_batch_buffer_size,
-            max_batch_size: 1,
-            max_batch_wait: Duration::ZERO,
-            throttle_qps: None,
-            throttle_burst: 0,
-        };
-        Some((config, (self.audit_log_mode == "batch").then_some(batch)))
+            max_batch_size: self.audit_log_batch_max_size,
+            max_batch_wait: self.audit_log_batch_max_wait,
+            throttle_qps: self.audit_log_batch_throttle_enable.then_some(self.audit_log_batch_throttle_qps),
+            throttle_burst: self.audit_log_batch_throttle_burst,
+        }
     }
 
     fn webhook_batch(&self) -> BatchConfig {
@@ -144,5 +203,56 @@ impl AuditFlags {
                 .then_some(self.audit_webhook_batch_throttle_qps),
             throttle_burst: self.audit_webhook_batch_throttle_burst,
         }
+    }
+
+    /// What is wrong with the numbers of those that are used, in upstream's words.
+    fn check(&self, has_webhook: bool) -> Result<(), Failure> {
+        let log = (self.audit_log_truncate_max_event_size, self.audit_log_truncate_max_batch_size);
+        let webhook =
+            (self.audit_webhook_truncate_max_event_size, self.audit_webhook_truncate_max_batch_size);
+        let used = [
+            ("log", self.audit_log_path.is_some(), &self.audit_log_mode, self.log_batch(), log),
+            ("webhook", has_webhook, &self.audit_webhook_mode, self.webhook_batch(), webhook),
+        ];
+        for (name, _, mode, batch, (event, all)) in used.into_iter().filter(|(_, is_used, ..)| *is_used) {
+            let problem = match mode.as_str() {
+                "batch" => wrong_batch(name, &batch),
+                _ => None,
+            };
+            let problem = problem.or_else(|| {
+                let head = format!("invalid audit truncate {name} max");
+                (event == 0).then(|| format!("{head} event size {event}, must be a positive number")).or_else(
+                    || {
+                        let why = format!("must be greater than max event size ({event})");
+                        (all < event).then(|| format!("{head} batch size {all}, {why}"))
+                    },
+                )
+            });
+            if let Some(problem) = problem {
+                return Err(Failure(problem));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn mode(name: &str, batch: BatchConfig) -> Mode {
+    match name {
+        "batch" => Mode::Batch(batch),
+        "blocking-strict" => Mode::BlockingStrict,
+        _ => Mode::Blocking,
+    }
+}
+
+fn wrong_batch(name: &str, batch: &BatchConfig) -> Option<String> {
+    let wrong = |what: &str, value: &dyn std::fmt::Display| {
+        Some(format!("invalid audit batch {name} {what} {value}, must be a positive number"))
+    };
+    match batch {
+        BatchConfig { buffer_size: 0, .. } => wrong("buffer size", &0),
+        BatchConfig { max_batch_size: 0, .. } => wrong("max batch size", &0),
+        BatchConfig { throttle_qps: Some(qps), .. } if *qps <= 0.0 => wrong("throttle QPS", qps),
+        BatchConfig { throttle_qps: Some(_), throttle_burst: 0, .. } => wrong("throttle burst", &0),
+        _ => None,
     }
 }

@@ -21,6 +21,10 @@ pub struct AuthenticationFlags {
     #[arg(long, env = "KUBARIUM_ANONYMOUS_AUTH", default_value_t = true, action = ArgAction::Set,
         num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub anonymous_auth: bool,
+    /// A file with an AuthenticationConfiguration: issuers of tokens, how users are made of them, and where
+    /// requests without credentials are let in. Instead of --oidc-*; read again when it changes.
+    #[arg(long, env = "KUBARIUM_AUTHENTICATION_CONFIG", value_name = "FILE")]
+    pub authentication_config: Option<PathBuf>,
     /// Believe client certificates of these authorities too, beside the cluster's own.
     #[arg(long, env = "KUBARIUM_CLIENT_CA_FILE", value_name = "FILE")]
     pub client_ca_file: Option<PathBuf>,
@@ -178,6 +182,7 @@ impl AuthenticationFlags {
             bootstrap_tokens: self.enable_bootstrap_token_auth,
             service_accounts: self.service_accounts.config(),
             oidc: self.oidc.config(),
+            config_file: self.authentication_config.clone(),
             webhook: self.webhook.config(),
             api_audiences: self.api_audiences.clone(),
         }

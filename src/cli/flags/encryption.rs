@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgAction, Args};
 
 use crate::apiserver::storage::encryption::Encryption;
 use crate::cli::Failure;
@@ -15,18 +15,35 @@ pub struct EncryptionFlags {
     /// A file with an EncryptionConfiguration: which resources are encrypted in the data dir, and how.
     #[arg(long, value_name = "FILE", env = "KUBARIUM_ENCRYPTION_PROVIDER_CONFIG")]
     pub encryption_provider_config: Option<PathBuf>,
+    /// Look at that file again once a minute, and follow it when it has changed.
+    #[arg(long, env = "KUBARIUM_ENCRYPTION_PROVIDER_CONFIG_AUTOMATIC_RELOAD", default_value_t = false,
+        action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub encryption_provider_config_automatic_reload: bool,
 }
 
 impl EncryptionFlags {
     /// What the flag says.
     pub fn encryption(&self) -> Result<Encryption, Failure> {
-        let Some(path) = &self.encryption_provider_config else { return Ok(Encryption::default()) };
+        let Some(path) = &self.encryption_provider_config else {
+            if self.encryption_provider_config_automatic_reload {
+                return Err(Failure(
+                    "--encryption-provider-config-automatic-reload must be set with \
+                     --encryption-provider-config"
+                        .into(),
+                ));
+            }
+            return Ok(Encryption::default());
+        };
         let shown = format!("{:?}", path.display().to_string());
         let text = fs::read_to_string(path);
         let text = text.map_err(|error| {
             Failure::new(format!("error opening encryption provider configuration file {shown}"), error)
         })?;
-        Encryption::parse(&text)
-            .map_err(|error| Failure::new(format!("error while parsing file: {shown}"), error))
+        let encryption = Encryption::parse(&text)
+            .map_err(|error| Failure::new(format!("error while parsing file: {shown}"), error))?;
+        Ok(match self.encryption_provider_config_automatic_reload {
+            true => encryption.following(path, &text),
+            false => encryption,
+        })
     }
 }

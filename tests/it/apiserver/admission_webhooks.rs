@@ -324,6 +324,25 @@ async fn mutating_webhooks_change_objects_in_order_and_are_asked_again() {
 }
 
 #[tokio::test]
+async fn a_patch_may_reach_below_the_owners_of_fields() {
+    let webhook = Webhook::start(|asked| {
+        let owned = "/metadata/managedFields/0/fieldsV1/f:data";
+        patch(
+            asked,
+            json!([{"op": "test", "path": owned, "value": {".": {}, "f:k": {}}},
+            {"op": "remove", "path": owned}]),
+        )
+    })
+    .await;
+    let server = Server::start().await;
+    configure(&server, MUTATING, "1", json!([entry(&webhook, "/", json!({}))])).await;
+    let made = server.create(CONFIG_MAPS, config_map("x")).await;
+    assert_eq!(made["data"]["k"], "v");
+    let entries = made["metadata"]["managedFields"].as_array().unwrap();
+    assert!(entries.iter().all(|entry| entry["fieldsV1"]["f:data"].is_null()), "{entries:?}");
+}
+
+#[tokio::test]
 async fn dry_runs_are_kept_from_side_effects() {
     let webhook = Webhook::start(judge).await;
     let server = Server::start().await;

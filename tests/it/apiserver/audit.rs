@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use kubarium::apiserver::audit::policy::Policy;
-use kubarium::apiserver::audit::{AuditConfig, BatchConfig, LogConfig, WebhookConfig};
+use kubarium::apiserver::audit::{AuditConfig, BatchConfig, LogBackend, LogConfig, Mode, WebhookConfig};
 use kubarium::apiserver::webhook::{ClientConfig, Target};
 use kubarium::cluster::Components;
 use kubarium::{Cluster, Config};
@@ -29,7 +29,18 @@ rules:
 ";
 
 fn log_config(path: PathBuf) -> LogConfig {
-    LogConfig { path, is_legacy: false, max_size_bytes: 0, max_backups: 0, max_age_days: 0 }
+    LogConfig {
+        path,
+        is_legacy: false,
+        max_size_bytes: 0,
+        max_backups: 0,
+        max_age_days: 0,
+        compresses: false,
+    }
+}
+
+fn blocking(config: LogConfig) -> LogBackend {
+    LogBackend { config, mode: Mode::Blocking, max_event_bytes: None }
 }
 
 async fn cluster(audit: AuditConfig) -> Cluster {
@@ -56,7 +67,7 @@ async fn events_tell_what_the_policy_wants() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("logs/audit.log");
     let policy = Some(Policy::parse(POLICY).unwrap());
-    let log = Some((log_config(path.clone()), None));
+    let log = Some(blocking(log_config(path.clone())));
     let cluster = cluster(AuditConfig { policy, log, webhook: None }).await;
     let secrets = CONFIG_MAPS.replace("configmaps", "secrets");
     let secret = json!({"metadata": {"name": "s"}, "stringData": {"password": "hunter2"}});
@@ -116,7 +127,7 @@ async fn a_full_log_is_renamed_and_old_ones_go() {
         resources: [{group: '', resources: [configmaps]}]}]}";
     let log = LogConfig { max_size_bytes: 2000, max_backups: 2, ..log_config(path.clone()) };
     let policy = Some(Policy::parse(policy).unwrap());
-    let cluster = cluster(AuditConfig { policy, log: Some((log, None)), webhook: None }).await;
+    let cluster = cluster(AuditConfig { policy, log: Some(blocking(log)), webhook: None }).await;
     for number in 0..12 {
         call(&cluster, &format!("POST {CONFIG_MAPS}"), &[], &config_map(&format!("c-{number}"))).await;
     }
@@ -143,7 +154,7 @@ async fn a_webhook_gets_lists_of_events() {
         throttle_burst: 0,
     };
     let initial_backoff = Duration::from_millis(10);
-    let hook = WebhookConfig { client, batch: Some(batch), initial_backoff };
+    let hook = WebhookConfig { client, mode: Mode::Batch(batch), max_event_bytes: None, initial_backoff };
     let policy = "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [{level: \
         Metadata, resources: [{group: '', resources: [configmaps]}]}]}";
     let policy = Some(Policy::parse(policy).unwrap());
@@ -159,4 +170,64 @@ async fn a_webhook_gets_lists_of_events() {
     let names: Vec<&Value> =
         list["items"].as_array().unwrap().iter().map(|event| &event["objectRef"]["name"]).collect();
     assert_eq!(names, ["c-0", "c-1", "c-2"]);
+}
+
+#[tokio::test]
+async fn large_events_lose_their_bodies_and_full_logs_are_compressed() {
+    use std::io::Read;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.log");
+    let policy = "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [{level: \
+        RequestResponse, resources: [{group: '', resources: [configmaps]}]}]}";
+    let config = LogConfig { max_size_bytes: 6000, compresses: true, ..log_config(path.clone()) };
+    let log = LogBackend { config, mode: Mode::Blocking, max_event_bytes: Some(3000) };
+    let policy = Some(Policy::parse(policy).unwrap());
+    let cluster = cluster(AuditConfig { policy, log: Some(log), webhook: None }).await;
+    let large = json!({"metadata": {"name": "large"}, "data": {"k": "v".repeat(4000)}});
+    call(&cluster, &format!("POST {CONFIG_MAPS}"), &[], &config_map("small")).await;
+    call(&cluster, &format!("POST {CONFIG_MAPS}"), &[], &large).await;
+    let written = events(&path);
+    assert!(written[0]["requestObject"].is_object() && written[0]["responseObject"].is_object());
+    assert!(written[1].get("requestObject").is_none() && written[1].get("responseObject").is_none());
+    assert_eq!(written[1]["annotations"]["audit.k8s.io/truncated"], "true");
+    assert_eq!(written[1]["objectRef"]["name"], "large");
+    for number in 0..6 {
+        call(&cluster, &format!("POST {CONFIG_MAPS}"), &[], &config_map(&format!("c-{number}"))).await;
+    }
+    let compressed = loop {
+        let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let (full, other): (Vec<PathBuf>, Vec<PathBuf>) =
+            names.filter(|name| *name != path).partition(|name| name.extension().unwrap() == "gz");
+        if !full.is_empty() && other.is_empty() {
+            break full;
+        }
+        tokio::task::yield_now().await;
+    };
+    let mut text = String::new();
+    for file in &compressed {
+        flate2::read::GzDecoder::new(fs::File::open(file).unwrap()).read_to_string(&mut text).unwrap();
+    }
+    let told = text.lines().count() + events(&path).len();
+    assert_eq!(told, 8, "nothing is lost");
+}
+
+#[tokio::test]
+async fn a_strict_log_that_cannot_be_written_fails_requests() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
+    let config = log_config(folder.path().join("file/audit.log"));
+    let policy = "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata, \
+        resources: [{group: '', resources: [configmaps]}]}]}";
+    for (mode, wanted) in [(Mode::Blocking, 201), (Mode::BlockingStrict, 500)] {
+        let log = LogBackend { config: config.clone(), mode, max_event_bytes: None };
+        let policy = Some(Policy::parse(policy).unwrap());
+        let cluster = cluster(AuditConfig { policy, log: Some(log), webhook: None }).await;
+        let headers = [("content-type", "application/json")];
+        let asked = request(&format!("POST {CONFIG_MAPS}"), &headers, config_map("c").to_string());
+        let response = cluster.service().oneshot(asked).await.unwrap();
+        assert_eq!(response.status(), wanted);
+        let text = response.into_body().collect().await.unwrap().to_bytes();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        assert!(wanted == 201 || text.ends_with(": failed to store audit event\n"), "{text}");
+    }
 }

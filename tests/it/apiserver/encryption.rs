@@ -5,6 +5,7 @@ use std::path::Path;
 
 use kubarium::apis::core::secret::SECRETS;
 use kubarium::apiserver::storage::encryption::Encryption;
+use kubarium::clock::Clock;
 use kubarium::cluster::Components;
 use kubarium::{Cluster, Config};
 use serde_json::json;
@@ -101,4 +102,48 @@ async fn keys_are_changed_over_restarts() {
 async fn rewrite(cluster: &Cluster, name: &str) {
     let secret = cluster.client().get(&SECRETS, "default", name).await.unwrap().to_value();
     cluster.client().update(&SECRETS, "default", name, secret).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_file_that_changes_is_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, data) = (folder.path().join("encryption"), folder.path().join("data"));
+    let config = |keys: &str| {
+        format!(
+            "{{apiVersion: apiserver.config.k8s.io/v1, kind: EncryptionConfiguration, resources: \
+             [{{resources: [secrets], providers: [{{aesgcm: {{keys: [{keys}]}}}}]}}]}}"
+        )
+    };
+    let first = config(KEY_1);
+    let clock = Clock::stepped(chrono::DateTime::UNIX_EPOCH + chrono::TimeDelta::days(20_000));
+    let config_of_cluster = Config {
+        nodes: 0,
+        components: Components::NONE,
+        data_dir: Some(data.clone()),
+        encryption: Encryption::parse(&first).unwrap().following(&file, &first),
+        clock: clock.clone(),
+        ..Config::default()
+    };
+    let cluster = Cluster::start(config_of_cluster).await.unwrap();
+    let secret = "aGlkZGVucGFzc3dvcmRvZm91cnM=";
+    create(&cluster, "s", secret).await;
+    // A wrong file changes nothing.
+    for text in ["nonsense".to_owned(), config(&format!("{KEY_2}, {KEY_1}"))] {
+        fs::write(&file, text).unwrap();
+        for _ in 0..50 {
+            tokio::task::yield_now().await;
+        }
+        clock.advance(std::time::Duration::from_secs(61));
+        for _ in 0..50 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(password(&cluster, "s").await.unwrap(), secret);
+    }
+    let mut number = 0;
+    while !holds(&data, b"k8s:enc:aesgcm:v1:key2:") {
+        create(&cluster, &format!("s-{number}"), secret).await;
+        assert!(number < 100, "the second key is never used");
+        number += 1;
+    }
+    cluster.stop().await;
 }

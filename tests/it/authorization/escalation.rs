@@ -80,3 +80,47 @@ async fn who_may_escalate_or_bind_may() {
     granter.create(&ROLE_BINDINGS, "team", binding("edit")).await.unwrap();
     assert!(message(granter.create(&ROLE_BINDINGS, "team", binding("admin")).await).contains(MISSING));
 }
+
+#[tokio::test]
+async fn who_may_not_read_parameters_names_none_in_policies() {
+    use kubarium::apis::admissionregistration::validating_admission_policy::{
+        VALIDATING_ADMISSION_POLICIES, VALIDATING_ADMISSION_POLICY_BINDINGS,
+    };
+    let cluster = start().await;
+    let client = cluster.client();
+    let group = "admissionregistration.k8s.io";
+    let rules = json!([{"verbs": ["*"], "apiGroups": [group], "resources": ["*"]},
+        {"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["limits"]}]);
+    let role = json!({"metadata": {"name": "author"}, "rules": rules});
+    client.create(&CLUSTER_ROLES, "", role).await.unwrap();
+    let binding = json!({"metadata": {"name": "author"}, "roleRef": {"kind": "ClusterRole", "name": "author"},
+        "subjects": [{"kind": "User", "name": "author"}]});
+    client.create(&CLUSTER_ROLE_BINDINGS, "", binding).await.unwrap();
+    until_allowed(&client, "author", &[], "get configmaps team limits").await;
+    let author = client.acting_as(UserInfo::authenticated("author", &[]));
+    let policy = |name: &str| {
+        let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]});
+        json!({"metadata": {"name": name}, "spec": {"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "true"}]}})
+    };
+    let who = "user &{author  [system:authenticated] map[]}";
+    let refused = message(author.create(&VALIDATING_ADMISSION_POLICIES, "", policy("mine")).await);
+    let wanted = format!(
+        "ValidatingAdmissionPolicy.{group} \"mine\" is invalid: spec.paramKind: Forbidden: {who} must have \
+         \"get\" permission on all objects of the referenced paramKind (kind=ConfigMap, apiVersion=v1)"
+    );
+    assert_eq!(refused, wanted);
+    client.create(&VALIDATING_ADMISSION_POLICIES, "", policy("given")).await.unwrap();
+    let binding = |name: &str, namespace: &str| {
+        json!({"metadata": {"name": name}, "spec": {"policyName": "given", "validationActions": ["Deny"],
+            "paramRef": {"name": name, "namespace": namespace, "parameterNotFoundAction": "Deny"}}})
+    };
+    let bindings = &VALIDATING_ADMISSION_POLICY_BINDINGS;
+    author.create(bindings, "", binding("limits", "team")).await.unwrap();
+    let refused = message(author.create(bindings, "", binding("secret", "team")).await);
+    let wanted = format!(
+        "ValidatingAdmissionPolicyBinding.{group} \"secret\" is invalid: spec.paramRef: Forbidden: {who} does \
+         not have \"get\" permission on the object referenced by paramRef"
+    );
+    assert_eq!(refused, wanted);
+}

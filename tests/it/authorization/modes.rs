@@ -38,3 +38,45 @@ async fn the_first_that_allows_decides() {
     let failed = Cluster::start(Config { authorization, ..Config::default() }).await.err().unwrap();
     assert!(failed.to_string().contains("authorization policy file not passed"), "{failed}");
 }
+
+/// One policy a line, as in the teaching texts.
+const POLICIES: &str = r#"
+{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"user": "alice", "namespace": "*", "resource": "*", "apiGroup": "*"}}
+{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"user": "bob", "namespace": "team", "resource": "pods", "readonly": true}}
+{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"group": "system:authenticated", "nonResourcePath": "*", "readonly": true}}
+{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"group": "system:serviceaccounts:team", "namespace": "team", "resource": "configmaps"}}
+"#;
+
+#[tokio::test]
+async fn each_mode_decides_as_upstreams() {
+    let modes: [&[Mode]; 6] = [
+        &[Mode::AlwaysAllow],
+        &[Mode::AlwaysDeny],
+        &[Mode::Rbac],
+        &[Mode::Node, Mode::Rbac],
+        &[Mode::Abac],
+        &[Mode::Abac, Mode::Rbac],
+    ];
+    let mut wrong = Vec::new();
+    for (column, modes) in modes.into_iter().enumerate() {
+        let policies = modes.contains(&Mode::Abac).then_some(POLICIES);
+        let (cluster, _folder) = with(modes, policies).await;
+        let client = cluster.client();
+        for (user, role) in [("viewer", "view"), ("owner", "admin")] {
+            bind(&client, user, role).await;
+        }
+        if modes.contains(&Mode::Rbac) {
+            until_allowed(&client, "owner", &[], "list pods team").await;
+        }
+        for row in include_str!("modes.tsv").lines().filter(|line| !line.starts_with('#')) {
+            let [user, groups, what, decisions] = row.split('\t').collect::<Vec<_>>().try_into().unwrap();
+            let groups: Vec<&str> = groups.split(',').filter(|group| !group.is_empty()).collect();
+            let status = review(&client, user, &groups, what).await;
+            let allowed = decisions.split(' ').nth(column).unwrap() == "y";
+            if status["allowed"] != allowed {
+                wrong.push(format!("{modes:?}: {user}: {what}: {status}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

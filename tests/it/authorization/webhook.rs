@@ -17,12 +17,15 @@ fn decide(asked: &Asked) -> Reply {
         "eve" | "eve-bound" => return Reply::Raw(418, "broken".into()),
         _ => json!({"allowed": false, "reason": "never heard of"}),
     };
-    Reply::Json(json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "status": status}))
+    Reply::Json(
+        json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "status": status}),
+    )
 }
 
 /// A kubeconfig that names the webhook.
 fn kubeconfig(folder: &tempfile::TempDir, webhook: &Webhook) -> PathBuf {
-    let cluster = json!({"server": webhook.url("/decide"), "certificate-authority-data": webhook.ca_bundle()});
+    let cluster =
+        json!({"server": webhook.url("/decide"), "certificate-authority-data": webhook.ca_bundle()});
     let config = json!({"current-context": "c", "clusters": [{"name": "c", "cluster": cluster}],
         "users": [{"name": "u", "user": {"token": "ours"}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]});

@@ -20,6 +20,11 @@ fn an_account_gets_a_token_and_is_known_by_it() {
     let kubectl = Kubectl::new(&kubectls().pop().unwrap(), &up);
     let me = kubectl.ok("auth whoami");
     assert!(me.contains("kubernetes-admin") && me.contains("system:masters"), "{me}");
+    let trust = kubectl.ok("get configmap extension-apiserver-authentication -n kube-system -o yaml");
+    assert!(trust.contains("client-ca-file: |\n    -----BEGIN CERTIFICATE-----"), "{trust}");
+    kubectl.until("get serviceaccounts -n kube-system -o name", |names| {
+        names.contains("serviceaccount/replicaset-controller\n")
+    });
     kubectl.ok("create serviceaccount builder");
     let token = kubectl.ok("create token builder --duration=1h");
     let config = config_for(&up, &kubectl, json!({"token": token.trim()}));

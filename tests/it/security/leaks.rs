@@ -52,6 +52,16 @@ fn no_credential_is_logged_or_told_and_keys_are_for_their_owner_alone() {
         let mode = fs::metadata(path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{}", path.display());
     }
+    for_owner_alone(&data);
+}
+
+/// Nothing in the data dir is for others: Secrets stand in its files.
+fn for_owner_alone(path: &Path) {
+    let metadata = fs::metadata(path).unwrap();
+    assert_eq!(metadata.permissions().mode() & 0o077, 0, "{}", path.display());
+    if metadata.is_dir() {
+        fs::read_dir(path).unwrap().for_each(|entry| for_owner_alone(&entry.unwrap().path()));
+    }
 }
 
 /// Uses every sort of credential; returns their texts, and what the flow record tells.

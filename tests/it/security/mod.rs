@@ -5,6 +5,7 @@ mod leaks;
 mod remote;
 mod requests;
 mod smuggling;
+mod structured;
 mod tokens;
 mod wire;
 

@@ -13,15 +13,16 @@ use super::*;
 use http_body_util::BodyExt;
 
 /// A server of somebody else's, over TLS.
-struct Outside {
+pub struct Outside {
     server: Server,
-    authority: Authority,
+    /// Who signed its certificate.
+    pub authority: Authority,
     asked: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
 impl Outside {
     /// Answers with what `answer` makes of the server's own URL, the path and the body.
-    async fn start(answer: fn(&str, &str, &Value) -> Value) -> Outside {
+    pub async fn start(answer: fn(&str, &str, &Value) -> Value) -> Outside {
         let now = Clock::real().now();
         let authority = Authority::generate(now).unwrap();
         let identity = authority.server(&["localhost"], &["127.0.0.1".parse().unwrap()], now).unwrap();
@@ -43,7 +44,8 @@ impl Outside {
         Outside { server: Server::start(listener, Some(&tls), service).unwrap(), authority, asked }
     }
 
-    fn url(&self) -> String {
+    /// As `https://127.0.0.1:1234`.
+    pub fn url(&self) -> String {
         format!("https://{}", self.server.address())
     }
 
@@ -53,10 +55,11 @@ impl Outside {
 }
 
 /// The provider's key; the same in every run.
-const KEY: &str =
+pub const KEY: &str =
     include_str!("../../../src/apiserver/authentication/service_account/testdata/rsa-private.pem");
 
-fn provider(url: &str, path: &str, _body: &Value) -> Value {
+/// An OpenID Connect provider.
+pub fn provider(url: &str, path: &str, _body: &Value) -> Value {
     match path {
         "/.well-known/openid-configuration" => json!({"issuer": url, "jwks_uri": format!("{url}/keys")}),
         "/keys" => {

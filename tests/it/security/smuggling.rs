@@ -187,3 +187,46 @@ async fn nobody_makes_credentials_for_others() {
         assert_eq!(answer.code, 403, "{line}: {}", answer.text);
     }
 }
+
+#[tokio::test]
+async fn who_may_do_all_to_an_object_may_do_nothing_to_its_parts() {
+    let guarded = with_jane(json!([
+        {"verbs": ["*"], "apiGroups": [""], "resources": ["pods", "nodes", "services", "serviceaccounts"]},
+        {"verbs": ["get"], "apiGroups": [""], "resources": ["nodes/proxy"]},
+    ]))
+    .await;
+    let in_system = "/api/v1/namespaces/kube-system";
+    let eviction = json!({"metadata": {"name": "x"}});
+    for (line, body, code) in [
+        (format!("POST {in_system}/pods/x/eviction"), &eviction, 403),
+        (format!("POST {in_system}/pods/x/exec?command=sh"), &Value::Null, 403),
+        (format!("GET {in_system}/pods/x/exec?command=sh"), &Value::Null, 403),
+        (format!("GET {in_system}/pods/x/log"), &Value::Null, 403),
+        (format!("GET {in_system}/pods/x/proxy/"), &Value::Null, 403),
+        (format!("POST {in_system}/pods/x/binding"), &eviction, 403),
+        (format!("PUT {in_system}/pods/x/ephemeralcontainers"), &eviction, 403),
+        (format!("GET {in_system}/services/x/proxy/"), &Value::Null, 403),
+        (format!("POST {in_system}/serviceaccounts/x/token"), &json!({}), 403),
+        // Reading through a kubelet is no running of commands in its pods.
+        ("POST /api/v1/nodes/x/proxy/run/kube-system/x/c?cmd=sh".into(), &Value::Null, 403),
+        ("DELETE /api/v1/nodes/x/proxy/".into(), &Value::Null, 403),
+        ("GET /api/v1/nodes/x".into(), &Value::Null, 404),
+    ] {
+        let answer = guarded.ask(&line, JANE, body).await;
+        assert_eq!(answer.code, code, "{line}: {}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn what_came_of_credentials_is_counted() {
+    let guarded = with_jane(json!([{"verbs": ["get"], "nonResourceURLs": ["/metrics"]}])).await;
+    for token in ["wrong", "t0ken"] {
+        guarded.whose(token).await;
+    }
+    let text = guarded.ask("GET /metrics", JANE, &Value::Null).await.text;
+    for line in
+        ["authentication_attempts{result=\"error\"} 1", "authenticated_user_requests{username=\"other\"} "]
+    {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+}

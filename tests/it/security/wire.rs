@@ -113,3 +113,26 @@ async fn broken_requests_end_only_their_own_connection() {
     assert_eq!(admin(&access).http1().await.unwrap().get("/api/v1/nodes").await.unwrap().code, 200);
     cluster.stop().await;
 }
+
+#[tokio::test]
+async fn the_story_of_a_refusal_tells_what_each_authenticator_said() {
+    let (cluster, access) = listening().await;
+    let mut stream = target(&access, None).connect().await.unwrap();
+    let line = "DELETE /api/v1/namespaces/default/configmaps/c HTTP/1.1";
+    let request = format!("{line}\r\nhost: a\r\nauthorization: Bearer wr0ng\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 401") && !answer.contains("invalid bearer token"), "{answer}");
+    let trace = cluster.flow().trace("configmaps", "default", "c").render();
+    let told = trace.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "not authenticated (X509: no opinion; BearerToken: invalid bearer token; ",
+        "refused with 401: Unauthorized",
+    ] {
+        assert!(told.contains(words), "{words:?} is not in\n{trace}");
+    }
+    assert!(!trace.contains("wr0ng"), "{trace}");
+    cluster.stop().await;
+}

@@ -6,7 +6,6 @@ use super::hook::Hook;
 use super::request::{admission_request, review};
 use super::response::{Answer, refusal};
 use super::versions::Versions;
-use crate::apimachinery::managed_fields;
 use crate::apimachinery::status::Status;
 use crate::apis::kind::Kind;
 use crate::apiserver::admission::Attributes;
@@ -37,10 +36,7 @@ pub async fn call(
     let client = hook.client.as_ref().map_err(|why| failed(why.clone()))?;
     let uid = entropy.uid();
     let request = admission_request(attributes, kind, Some(&objects.object).filter(|tree| !tree.is_null()));
-    let mut body = review(hook.review_version, &uid, request, objects);
-    for object in ["object", "oldObject"] {
-        managed_fields::expand(&mut body["request"][object]);
-    }
+    let body = review(hook.review_version, &uid, request, objects);
     let answer = client.call(&body, hook.timeout).await;
     let answer = answer.map_err(|error| failed(format!("failed to call webhook: {error}")))?;
     let answer = Answer::read(&answer, hook.review_version, &uid, is_mutating);

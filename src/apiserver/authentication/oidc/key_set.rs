@@ -32,6 +32,8 @@ pub struct KeySet {
 
 struct Remote {
     issuer: String,
+    /// Where its discovery document is.
+    discovery: String,
     transport: Transport,
     clock: Clock,
 }
@@ -58,11 +60,14 @@ impl KeySet {
     /// known.
     pub fn of_issuer(
         issuer: &str,
+        discovery_url: Option<&str>,
         transport: Transport,
         algorithms: Vec<Algorithm>,
         clock: &Clock,
     ) -> KeySet {
-        let remote = Remote { issuer: issuer.into(), transport, clock: clock.clone() };
+        let well_known = || format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
+        let discovery = discovery_url.map_or_else(well_known, str::to_owned);
+        let remote = Remote { issuer: issuer.into(), discovery, transport, clock: clock.clone() };
         KeySet { algorithms, remote: Some(remote), known: RwLock::default() }
     }
 
@@ -95,8 +100,7 @@ impl KeySet {
 
 impl Remote {
     async fn fetch(&self, algorithms: &[Algorithm]) -> Result<Arc<[VerifyingKey]>, String> {
-        let base = self.issuer.trim_end_matches('/');
-        let document = self.get(&format!("{base}/.well-known/openid-configuration")).await?;
+        let document = self.get(&self.discovery).await?;
         let document: Value = serde_json::from_slice(&document)
             .map_err(|error| format!("oidc: failed to decode provider discovery object: {error}"))?;
         let issuer = document["issuer"].as_str().unwrap_or_default();

@@ -39,7 +39,7 @@ impl Encryption {
             return Err(errors.to_string());
         }
         let rules: Vec<Rule> = items(&tree, "resources").iter().map(rule).collect();
-        Ok(Encryption { rules: Arc::from(rules) })
+        Ok(Encryption { rules: Arc::from(rules), followed: None })
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod cipher;
 mod config;
+mod reload;
 
 use std::sync::Arc;
 
@@ -22,6 +23,8 @@ const ENCRYPTED: &[u8] = b"k8s:enc:";
 #[derive(Clone, Default)]
 pub struct Encryption {
     rules: Arc<[Rule]>,
+    /// Instead of them what the file says now, when it is looked at again.
+    followed: Option<Arc<reload::Followed>>,
 }
 
 /// One entry of `resources`; the first that names a resource counts.
@@ -53,7 +56,7 @@ pub struct TransformError(String);
 impl Encryption {
     /// Whether nothing is encrypted.
     pub fn is_off(&self) -> bool {
-        self.rules.is_empty()
+        self.rules.is_empty() && self.followed.is_none()
     }
 
     /// The bytes to keep under `key`, which is bound to them where the cipher can do that.
@@ -61,7 +64,10 @@ impl Encryption {
     /// # Errors
     /// The system has no random numbers.
     pub fn to_storage(&self, kind: &Kind, key: &str, plain: Bytes) -> Result<Bytes, TransformError> {
-        match self.rule(kind).and_then(|rule| rule.providers.first()) {
+        if self.is_off() {
+            return Ok(plain);
+        }
+        match rule(&self.rules(), kind).and_then(|rule| rule.providers.first()) {
             Some(Provider::Keys(keys)) => match keys.first() {
                 Some(first) => first.write(key, &plain),
                 None => Ok(plain),
@@ -75,7 +81,8 @@ impl Encryption {
     /// # Errors
     /// No provider has a key for them, or they were tampered with.
     pub fn from_storage(&self, kind: &Kind, key: &str, kept: &Bytes) -> Result<Bytes, TransformError> {
-        let Some(rule) = self.rule(kind) else { return Ok(kept.clone()) };
+        let rules = self.rules();
+        let Some(rule) = rule(&rules, kind) else { return Ok(kept.clone()) };
         let mut failure = None;
         for provider in &rule.providers {
             match provider.read(key, kept) {
@@ -90,7 +97,7 @@ impl Encryption {
     /// Whether [`Encryption::to_storage`] would keep it under another key now: an update that changes
     /// nothing writes it all the same.
     pub fn is_stale(&self, kind: &Kind, kept: &[u8]) -> bool {
-        match self.rule(kind).and_then(|rule| rule.providers.first()) {
+        match rule(&self.rules(), kind).and_then(|rule| rule.providers.first()) {
             Some(Provider::Keys(keys)) => {
                 !keys.iter().take(1).any(|key| kept.starts_with(key.prefix.as_bytes()))
             }
@@ -99,18 +106,25 @@ impl Encryption {
         }
     }
 
-    fn rule(&self, kind: &Kind) -> Option<&Rule> {
-        if self.rules.is_empty() {
-            return None;
+    fn rules(&self) -> Arc<[Rule]> {
+        match &self.followed {
+            Some(followed) => followed.rules(),
+            None => self.rules.clone(),
         }
-        let resource = kind.storage_kind().group_resource();
-        self.rules.iter().find(|rule| rule.names(&resource.group, &resource.resource))
     }
+}
+
+fn rule<'a>(rules: &'a [Rule], kind: &Kind) -> Option<&'a Rule> {
+    if rules.is_empty() {
+        return None;
+    }
+    let resource = kind.storage_kind().group_resource();
+    rules.iter().find(|rule| rule.names(&resource.group, &resource.resource))
 }
 
 impl std::fmt::Debug for Encryption {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Encryption of {} resource lists", self.rules.len())
+        write!(f, "Encryption of {} resource lists", self.rules().len())
     }
 }
 
@@ -246,7 +260,7 @@ mod tests {
             ("[deployments]", [false, false]),
         ] {
             let ours = encryption(resources, &providers);
-            let found = [&SECRETS, &DEPLOYMENTS].map(|kind| ours.rule(kind).is_some());
+            let found = [&SECRETS, &DEPLOYMENTS].map(|kind| rule(&ours.rules, kind).is_some());
             assert_eq!(found, expected, "{resources}");
         }
     }

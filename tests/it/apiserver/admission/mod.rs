@@ -3,6 +3,7 @@
 use kubarium::apiserver::admission::AdmissionConfig;
 
 use super::*;
+use crate::support::webhook::{Reply, Webhook};
 
 /// Plays the steps of a file on one server. A step is `namespace`, a name with labels and annotations, made
 /// with its service account; or `request`, with `as` (a user without rights), `body`, and what is expected:
@@ -124,6 +125,71 @@ async fn a_plugin_that_is_disabled_says_nothing() {
     let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let pod = server.create("/api/v1/namespaces/default/pods", pod).await;
     assert_eq!(pod["spec"]["tolerations"], Value::Null);
+}
+
+/// The configuration of ImagePolicyWebhook, which names a kubeconfig for `url`.
+fn image_policy(folder: &std::path::Path, url: &str, bundle: &str, default_allow: bool) -> AdmissionConfig {
+    let kubeconfig = folder.join("kubeconfig");
+    let config = json!({"current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": url, "certificate-authority-data": bundle}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c"}}]});
+    std::fs::write(&kubeconfig, config.to_string()).unwrap();
+    let policy = json!({"imagePolicy": {"kubeConfigFile": kubeconfig, "defaultAllow": default_allow}});
+    let plugins = json!([{"name": "ImagePolicyWebhook", "configuration": policy}]);
+    let file = json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": plugins});
+    let mut admission = AdmissionConfig { enable: vec!["ImagePolicyWebhook".into()], ..Default::default() };
+    admission.read_plugins(&file.to_string(), |path| Err(path.into())).unwrap();
+    admission
+}
+
+#[tokio::test]
+async fn a_webhook_says_which_images_may_run() {
+    let webhook = Webhook::start(|asked| {
+        let spec = &asked.body["spec"];
+        let is_bad = spec["containers"].as_array().unwrap().iter().any(|it| it["image"] == "bad");
+        let may = spec["annotations"]["team.image-policy.k8s.io/break-glass"] == "true";
+        let status = match is_bad && !may {
+            true => json!({"allowed": false, "reason": "bad is not signed"}),
+            false => json!({"allowed": true}),
+        };
+        Reply::Json(
+            json!({"apiVersion": "imagepolicy.k8s.io/v1alpha1", "kind": "ImageReview", "status": status}),
+        )
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let admission = image_policy(folder.path(), &webhook.url("/images"), &webhook.ca_bundle(), false);
+    let server = Server::start_with(|config| config.admission = admission).await;
+    let pods = "POST /api/v1/namespaces/default/pods";
+    let pod = |name: &str, image: &str, annotations: Value| {
+        json!({"metadata": {"name": name, "annotations": annotations},
+            "spec": {"containers": [{"name": "c", "image": image}]}})
+    };
+    assert_eq!(server.call(pods, &pod("a", "good", json!({}))).await.code, 201);
+    let refused = server.call(pods, &pod("b", "bad", json!({}))).await;
+    let text =
+        "pods \"b\" is forbidden: image policy webhook backend denied one or more images: bad is not signed";
+    assert_eq!(refused.status(), (403, "Forbidden".into(), text.into()));
+    let glass = json!({"team.image-policy.k8s.io/break-glass": "true", "other": "x"});
+    assert_eq!(server.call(pods, &pod("c", "bad", glass)).await.code, 201);
+    let asked = webhook.asked();
+    assert_eq!(asked.len(), 3);
+    assert_eq!(
+        asked[2].body["spec"],
+        json!({"containers": [{"image": "bad"}], "namespace": "default",
+            "annotations": {"team.image-policy.k8s.io/break-glass": "true"}})
+    );
+    assert_eq!(server.call(pods, &pod("d", "good", json!({}))).await.code, 201);
+    assert_eq!(webhook.asked().len(), 3, "the answer is remembered");
+    for (default_allow, code) in [(false, 403), (true, 201)] {
+        let admission = image_policy(folder.path(), "https://127.0.0.1:1/", "", default_allow);
+        let server = Server::start_with(|config| config.admission = admission).await;
+        assert_eq!(server.call(pods, &pod("a", "good", json!({}))).await.code, code);
+    }
+    let admission = AdmissionConfig { enable: vec!["ImagePolicyWebhook".into()], ..Default::default() };
+    let config = kubarium::Config { admission, ..kubarium::Config::default() };
+    let failed = kubarium::Cluster::start(config).await.err().unwrap().to_string();
+    assert_eq!(failed, "couldn't init admission plugin \"ImagePolicyWebhook\": no config specified");
 }
 
 #[tokio::test]

@@ -1,0 +1,52 @@
+//! What ResourceClaims use: devices, by device class (`evaluator/core.claimEvaluator`).
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::apimachinery::quantity::{Format, Quantity};
+use crate::apis::resources::Amounts;
+use crate::apis::tree::{count, items, number, text};
+
+/// Between a device class and what is limited of it: nothing but the number.
+const BY_DEVICE_CLASS: &str = ".deviceclass.resource.k8s.io/devices";
+/// More than a claim can ever get (`AllocationResultsMaxSize`): what one that wants all is charged for.
+const MAX_DEVICES: i64 = 32;
+
+/// Whether it counts devices of a class.
+pub fn measures(name: &str) -> bool {
+    name.ends_with(BY_DEVICE_CLASS)
+}
+
+/// What a claim may get at most. Of alternatives the worst case of each class is charged.
+pub fn usage(claim: &Value) -> Amounts {
+    let mut devices: BTreeMap<&str, i64> = BTreeMap::new();
+    for request in items(claim, "spec.devices.requests") {
+        if count(request, "firstAvailable") == 0 {
+            let (class, number) = wanted(&request["exactly"]);
+            *devices.entry(class).or_default() += number;
+            continue;
+        }
+        let mut most: BTreeMap<&str, i64> = BTreeMap::new();
+        for (class, number) in items(request, "firstAvailable").iter().map(wanted) {
+            let own = most.entry(class).or_default();
+            *own = number.max(*own);
+        }
+        most.into_iter().for_each(|(class, number)| *devices.entry(class).or_default() += number);
+    }
+    let named = devices.into_iter().filter(|(class, _)| !class.is_empty());
+    named
+        .map(|(class, number)| {
+            (format!("{class}{BY_DEVICE_CLASS}"), Quantity::new(number, Format::DecimalSi))
+        })
+        .collect()
+}
+
+/// The class, and how many of it.
+fn wanted(request: &Value) -> (&str, i64) {
+    let devices = match text(request, "allocationMode") {
+        "All" => MAX_DEVICES,
+        _ => number(request, "count").max(1),
+    };
+    (text(request, "deviceClassName"), devices)
+}

@@ -1,0 +1,211 @@
+//! ImagePolicyWebhook: somebody outside says which images may run (`plugin/pkg/admission/imagepolicy`).
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Attributes, Initializer, Operation, Plugin, forbidden};
+use crate::apimachinery::duration;
+use crate::apimachinery::status::Status;
+use crate::apis::tree::{at, flag, items, string_map, text};
+use crate::apiserver::webhook::{CallError, ClientConfig, ServiceResolver, WebhookClient};
+use crate::clock::Clock;
+
+/// Of the pod's annotations the webhook sees those that have this in their names.
+const ANNOTATIONS: &str = ".image-policy.k8s.io/";
+const AUDIT_PREFIX: &str = "imagepolicywebhook.image-policy.k8s.io/";
+const TIMEOUT: Duration = Duration::from_secs(30);
+const ATTEMPTS: u32 = 5;
+/// Answers that are remembered; at the bound those that are over go, or else all.
+const MAX_REMEMBERED: usize = 1024;
+
+/// Asks about the images of pods.
+pub struct ImagePolicyWebhook {
+    client: WebhookClient,
+    clock: Clock,
+    settings: Settings,
+    remembered: Mutex<HashMap<String, (Duration, Value)>>,
+}
+
+/// `imagePolicy` of the configuration; numbers are as they are written: seconds, and milliseconds of the
+/// backoff.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Given {
+    kube_config_file: String,
+    #[serde(rename = "allowTTL")]
+    allow_ttl: i64,
+    #[serde(rename = "denyTTL")]
+    deny_ttl: i64,
+    retry_backoff: i64,
+    default_allow: bool,
+}
+
+struct Settings {
+    allow_ttl: Duration,
+    deny_ttl: Duration,
+    retry_backoff: Duration,
+    default_allow: bool,
+}
+
+impl ImagePolicyWebhook {
+    /// With its configuration.
+    ///
+    /// # Errors
+    /// None, numbers that are too small or too large, a kubeconfig that cannot be used.
+    pub fn new(with: &Initializer) -> Result<ImagePolicyWebhook, String> {
+        let configuration = with.configuration("ImagePolicyWebhook");
+        if configuration.is_null() {
+            return Err("no config specified".into());
+        }
+        let given: Option<Given> = serde_json::from_value(configuration["imagePolicy"].clone())
+            .map_err(|error| error.to_string())?;
+        let given = given.unwrap_or_default();
+        let settings = Settings::of(&given)?;
+        let config = ClientConfig::from_kubeconfig(Path::new(&given.kube_config_file))?;
+        let resolver = ServiceResolver::new(with.registry, with.entropy);
+        let client = WebhookClient::new(config, &resolver, with.clock);
+        Ok(ImagePolicyWebhook { client, clock: with.clock.clone(), settings, remembered: Mutex::default() })
+    }
+
+    async fn check(&self, attributes: &Attributes<'_>, pod: &Value) -> Result<(), String> {
+        let lists: &[&str] = match attributes.subresource {
+            "" => &["spec.containers", "spec.initContainers"],
+            _ => &["spec.ephemeralContainers"],
+        };
+        let containers = lists.iter().flat_map(|list| items(pod, list));
+        let images: Vec<Value> =
+            containers.map(|container| json!({"image": text(container, "image")})).collect();
+        let annotations = string_map(pod, "metadata.annotations");
+        let annotations: serde_json::Map<String, Value> = annotations
+            .into_iter()
+            .filter(|(name, _)| name.contains(ANNOTATIONS))
+            .map(|(name, value)| (name, value.into()))
+            .collect();
+        let spec =
+            json!({"containers": images, "annotations": annotations, "namespace": attributes.namespace});
+        let status = match self.status(&spec).await {
+            Ok(status) => status,
+            Err(_) if self.settings.default_allow => {
+                attributes.ctx.annotate(&format!("{AUDIT_PREFIX}failed-open"), "true");
+                return Ok(());
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        for (key, value) in string_map(&status, "auditAnnotations") {
+            attributes.ctx.annotate(&format!("{AUDIT_PREFIX}{key}"), &value);
+        }
+        match (flag(&status, "allowed"), text(&status, "reason")) {
+            (true, _) => Ok(()),
+            (false, "") => Err("one or more images rejected by webhook backend".into()),
+            (false, reason) => {
+                Err(format!("image policy webhook backend denied one or more images: {reason}"))
+            }
+        }
+    }
+
+    /// What was said of the same not long ago, or what is said now.
+    async fn status(&self, spec: &Value) -> Result<Value, CallError> {
+        let key = spec.to_string();
+        let now = self.clock.elapsed();
+        let lock = || self.remembered.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let found = lock().get(&key).filter(|(until, _)| now < *until).map(|(_, status)| status.clone());
+        if let Some(status) = found {
+            return Ok(status);
+        }
+        let review = json!({"apiVersion": "imagepolicy.k8s.io/v1alpha1", "kind": "ImageReview",
+            "metadata": {"creationTimestamp": null}, "spec": spec, "status": {"allowed": false}});
+        let answer = self.call(&review).await?;
+        let status = at(&answer, "status").clone();
+        let Settings { allow_ttl, deny_ttl, .. } = self.settings;
+        let time_to_live = if flag(&status, "allowed") { allow_ttl } else { deny_ttl };
+        let now = self.clock.elapsed();
+        let mut remembered = lock();
+        if remembered.len() >= MAX_REMEMBERED {
+            remembered.retain(|_, (until, _)| now < *until);
+        }
+        if remembered.len() >= MAX_REMEMBERED {
+            remembered.clear();
+        }
+        remembered.insert(key, (now + time_to_live, status.clone()));
+        Ok(status)
+    }
+
+    async fn call(&self, review: &Value) -> Result<Value, CallError> {
+        let (mut pause, mut attempt) = (self.settings.retry_backoff, 1);
+        loop {
+            match self.client.call(review, TIMEOUT).await {
+                Err(error) if attempt < ATTEMPTS && error.may_pass() => {
+                    self.clock.sleep(pause).await;
+                    (pause, attempt) = (pause.mul_f64(1.5), attempt + 1);
+                }
+                done => return done,
+            }
+        }
+    }
+}
+
+impl Settings {
+    fn of(given: &Given) -> Result<Settings, String> {
+        const HALF_AN_HOUR: Duration = Duration::from_secs(30 * 60);
+        let (seconds, milliseconds) = (Duration::from_secs(1), Duration::from_millis(1));
+        let five_minutes = Duration::from_secs(300);
+        Ok(Settings {
+            allow_ttl: within(given.allow_ttl, seconds, five_minutes, (seconds, HALF_AN_HOUR))?,
+            deny_ttl: within(given.deny_ttl, seconds, Duration::from_secs(30), (seconds, HALF_AN_HOUR))?,
+            retry_backoff: within(
+                given.retry_backoff,
+                milliseconds,
+                Duration::from_millis(500),
+                (Duration::from_nanos(1), five_minutes),
+            )?,
+            default_allow: given.default_allow,
+        })
+    }
+}
+
+/// `normalizeConfigDuration`: -1 is none, 0 the default.
+fn within(
+    given: i64,
+    unit: Duration,
+    default: Duration,
+    (least, most): (Duration, Duration),
+) -> Result<Duration, String> {
+    match given {
+        -1 => return Ok(Duration::ZERO),
+        0 => return Ok(default),
+        _ => {}
+    }
+    let value = u32::try_from(given).ok().and_then(|given| unit.checked_mul(given));
+    value.filter(|value| *value > least && *value <= most).ok_or_else(|| {
+        let [least, most] = [least, most].map(duration::format);
+        let unit = duration::format(unit);
+        format!("valid value is between {least} and {most}, got {given} times {unit}")
+    })
+}
+
+impl Plugin for ImagePolicyWebhook {
+    fn handles(&self, attributes: &Attributes) -> bool {
+        matches!(attributes.operation, Operation::Create | Operation::Update)
+            && matches!(attributes.subresource, "" | "ephemeralcontainers")
+            && &*attributes.kind.plural == "pods"
+            && attributes.kind.group_version.group.is_empty()
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes,
+        object: Option<&'a Value>,
+        _old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            let Some(pod) = object else { return Ok(()) };
+            self.check(attributes, pod).await.map_err(|why| forbidden(attributes, object, &why))
+        })
+    }
+}

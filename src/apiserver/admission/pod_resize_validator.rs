@@ -1,0 +1,83 @@
+//! PodResizeValidator: a pod that runs may not ask for more than its node has
+//! (`plugin/pkg/admission/podresize`).
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use super::lister::Lister;
+use super::{Attributes, Initializer, Operation, Plugin, forbidden};
+use crate::apimachinery::quantity::Quantity;
+use crate::apimachinery::status::Status;
+use crate::apis::resources::{Amounts, amounts, pod_requests};
+use crate::apis::tree::{at, string_map, text};
+
+const OS: &str = "kubernetes.io/os";
+
+/// Looks at `pods/resize`.
+pub struct PodResizeValidator {
+    nodes: Lister,
+}
+
+impl PodResizeValidator {
+    /// Reads nodes.
+    pub fn new(with: &Initializer) -> PodResizeValidator {
+        PodResizeValidator { nodes: Lister::new(with, "", "v1", "nodes") }
+    }
+
+    async fn check(&self, pod: &Value) -> Result<(), String> {
+        let name = text(pod, "spec.nodeName");
+        let node = match self.nodes.get("", name).await {
+            Ok(Some(node)) => node.to_value(),
+            Ok(None) => return Err(format!("node {name:?} not found")),
+            Err(status) => return Err(format!("failed to get node {name:?}: {}", status.message)),
+        };
+        fits(&pod_requests(pod), &amounts(&node, "status.allocatable"))?;
+        match string_map(&node, "metadata.labels").get(OS).map(String::as_str) {
+            Some("linux") => Ok(()),
+            os => {
+                let os = os.unwrap_or_default();
+                Err(format!("pod resize is only supported on linux nodes, node {name:?} is {os:?}"))
+            }
+        }
+    }
+}
+
+impl Plugin for PodResizeValidator {
+    fn handles(&self, attributes: &Attributes) -> bool {
+        attributes.operation == Operation::Update
+            && attributes.subresource == "resize"
+            && &*attributes.kind.plural == "pods"
+            && attributes.kind.group_version.group.is_empty()
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes,
+        object: Option<&'a Value>,
+        old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            let (Some(pod), Some(old)) = (object, old) else { return Ok(()) };
+            if text(pod, "spec.nodeName").is_empty() || at(pod, "spec") == at(old, "spec") {
+                return Ok(());
+            }
+            self.check(pod).await.map_err(|why| forbidden(attributes, object, &why))
+        })
+    }
+}
+
+fn fits(requests: &Amounts, allocatable: &Amounts) -> Result<(), String> {
+    let mut missing = Vec::new();
+    let units: [(&str, fn(&Quantity) -> i64); 2] =
+        [("cpu", Quantity::milli_value), ("memory", Quantity::value)];
+    for (name, unit) in units {
+        let [requested, available] = [requests, allocatable].map(|of| of.get(name).map_or(0, unit));
+        if requested > available {
+            missing.push(format!("{name}, requested: {requested}, allocatable: {available}"));
+        }
+    }
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(format!("Node didn't have enough allocatable resources: {}", missing.join("; "))),
+    }
+}

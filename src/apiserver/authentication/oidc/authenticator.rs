@@ -1,0 +1,286 @@
+//! `Oidc`: knows the tokens of one provider.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::{Map, Value};
+
+use super::super::extra::CREDENTIAL_ID;
+use super::super::service_account::authenticator::has_issuer;
+use super::super::{Response, TokenAuthenticator, audience_agnostic, jwt};
+use super::expression::{Expression, texts};
+use super::key_set::KeySet;
+use crate::apimachinery::cel::Value as CelValue;
+use crate::apimachinery::user::UserInfo;
+use crate::clock::Clock;
+
+/// What a token of one issuer must say, and what is made of that (`apiserver.JWTAuthenticator`).
+#[derive(Debug)]
+pub struct JwtAuthenticator {
+    /// `iss`
+    pub issuer: String,
+    /// Of these a token must name one.
+    pub audiences: Vec<String>,
+    /// The user's name.
+    pub username: Mapping,
+    /// Its groups.
+    pub groups: Option<Mapping>,
+    /// Its uid.
+    pub uid: Option<Mapping>,
+    /// What else is said of it, by key.
+    pub extra: Vec<(String, Expression)>,
+    /// Claims that must have these values.
+    pub required_claims: BTreeMap<String, String>,
+    /// What must hold for the claims.
+    pub claim_rules: Vec<Rule>,
+    /// What must hold for the user.
+    pub user_rules: Vec<Rule>,
+}
+
+/// Where a part of the user comes from.
+#[derive(Debug)]
+pub enum Mapping {
+    /// A claim, with something in front.
+    Claim {
+        /// Its name.
+        claim: String,
+        /// May be empty.
+        prefix: String,
+    },
+    /// An expression over all claims.
+    Expression(Expression),
+}
+
+/// A condition, and what is said when it does not hold.
+#[derive(Debug)]
+pub struct Rule {
+    /// The condition.
+    pub expression: Expression,
+    /// May be empty.
+    pub message: String,
+}
+
+/// Knows the tokens of one provider.
+pub struct Oidc {
+    settings: JwtAuthenticator,
+    issuers: [String; 1],
+    audiences: Vec<String>,
+    keys: KeySet,
+    clock: Clock,
+}
+
+type Claims = Map<String, Value>;
+
+impl Oidc {
+    /// Tokens that one of the keys signed; `audiences` are those of this server.
+    pub fn new(settings: JwtAuthenticator, keys: KeySet, audiences: &[String], clock: &Clock) -> Oidc {
+        let issuers = [settings.issuer.clone()];
+        Oidc { settings, issuers, audiences: audiences.to_vec(), keys, clock: clock.clone() }
+    }
+
+    /// The same future that the trait gives, for those who hold it by its type.
+    pub(super) async fn known(
+        &self,
+        token: &str,
+        asked: Option<&[String]>,
+    ) -> Result<Option<Response>, String> {
+        if !has_issuer(token, &self.issuers) {
+            return Ok(None);
+        }
+        let Some(audiences) = audience_agnostic(&self.audiences, asked) else { return Ok(None) };
+        let claims = self.verified(token).await.map_err(|error| format!("oidc: verify token: {error}"))?;
+        self.check(&claims).map_err(|error| format!("oidc: verify token: {error}"))?;
+        Ok(Some(Response { user: Arc::new(self.settings.user(&claims)?), audiences }))
+    }
+
+    async fn verified(&self, token: &str) -> Result<Claims, String> {
+        let id = jwt::key_id(token).ok_or("malformed jwt")?;
+        let keys = self.keys.find(&id).await?;
+        jwt::verified(token, &keys.iter().collect::<Vec<_>>())
+    }
+
+    /// Audience and time. The leeway is for clocks that differ.
+    fn check(&self, claims: &Claims) -> Result<(), String> {
+        let (wanted, now) = (&self.settings.audiences, self.clock.now().timestamp());
+        let named: Vec<&str> = match claims.get("aud") {
+            Some(Value::String(one)) => vec![one],
+            Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
+            _ => vec![],
+        };
+        if !named.iter().any(|named| wanted.iter().any(|wanted| wanted == named)) {
+            let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
+            let (wanted, named) = (quoted(&wanted), quoted(&named));
+            return Err(format!("oidc: expected audience in {wanted} got {named}"));
+        }
+        let seconds = |claim: &str| claims.get(claim).and_then(Value::as_f64);
+        #[expect(clippy::cast_precision_loss, reason = "seconds fit for millions of years")]
+        let now = now as f64;
+        if seconds("exp").is_none_or(|end| end < now) {
+            return Err("oidc: token is expired".into());
+        }
+        match seconds("nbf").is_some_and(|start| start > now + 300.0) {
+            true => Err("oidc: current time is before the nbf (not before) time".into()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl TokenAuthenticator for Oidc {
+    fn name(&self) -> &'static str {
+        "OIDC"
+    }
+
+    fn authenticate_token<'a>(
+        &'a self,
+        token: &'a str,
+        audiences: Option<&'a [String]>,
+    ) -> BoxFuture<'a, Result<Option<Response>, String>> {
+        self.known(token, audiences).boxed()
+    }
+}
+
+impl JwtAuthenticator {
+    /// The user that claims name, in upstream's order of what is looked at.
+    fn user(&self, claims: &Claims) -> Result<UserInfo, String> {
+        let seen = CelValue::from_json(&Value::Object(claims.clone()));
+        let name = self.name(claims, &seen)?;
+        let groups = self.groups(claims, &seen)?;
+        let uid = self.uid(claims, &seen)?;
+        let mut extra = BTreeMap::new();
+        let id = claims.get("jti").and_then(Value::as_str).filter(|id| !id.is_empty());
+        extra.extend(id.map(|id| (CREDENTIAL_ID.to_owned(), vec![format!("JTI={id}")])));
+        for (key, expression) in &self.extra {
+            let values = texts(&expression.evaluate(&seen)?).map_err(|error| {
+                let text = expression.text();
+                format!("oidc: error evaluating extra claim expression: {text}: {error}")
+            })?;
+            if !values.is_empty() {
+                extra.insert(key.clone(), values);
+            }
+        }
+        self.check_required(claims)?;
+        hold(&self.claim_rules, &seen)
+            .map_err(|error| format!("oidc: error evaluating claim validation expression: {error}"))?;
+        let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
+        let known = UserInfo::authenticated("", &groups);
+        let user = UserInfo { name: name.as_str().into(), uid, extra, ..known };
+        hold(&self.user_rules, &user_value(&user, groups.len()))
+            .map_err(|error| format!("oidc: error evaluating user info validation rule: {error}"))?;
+        Ok(user)
+    }
+
+    fn name(&self, claims: &Claims, seen: &CelValue) -> Result<String, String> {
+        match &self.username {
+            Mapping::Claim { claim, prefix } => {
+                let name = text_claim(claims, claim)
+                    .map_err(|error| format!("oidc: parse username claims {claim:?}: {error}"))?;
+                if claim == "email" {
+                    check_email(claims)?;
+                }
+                Ok(format!("{prefix}{name}"))
+            }
+            Mapping::Expression(expression) => one_text(expression, seen, "username"),
+        }
+    }
+
+    fn groups(&self, claims: &Claims, seen: &CelValue) -> Result<Vec<String>, String> {
+        match &self.groups {
+            None => Ok(vec![]),
+            Some(Mapping::Expression(expression)) => {
+                let groups = expression.evaluate(seen).and_then(|value| texts(&value));
+                groups.map_err(|error| format!("oidc: error evaluating group claim expression: {error}"))
+            }
+            Some(Mapping::Claim { claim, prefix }) => groups_of_claim(claims, claim, prefix),
+        }
+    }
+
+    fn uid(&self, claims: &Claims, seen: &CelValue) -> Result<String, String> {
+        match &self.uid {
+            None => Ok(String::new()),
+            Some(Mapping::Claim { claim, .. }) => text_claim(claims, claim)
+                .map(str::to_owned)
+                .map_err(|error| format!("oidc: parse uid claim {claim:?}: {error}")),
+            Some(Mapping::Expression(expression)) => one_text(expression, seen, "uid"),
+        }
+    }
+
+    fn check_required(&self, claims: &Claims) -> Result<(), String> {
+        for (claim, wanted) in &self.required_claims {
+            let value = claims
+                .get(claim)
+                .ok_or_else(|| format!("oidc: required claim {claim} not present in ID token"))?;
+            let value =
+                value.as_str().ok_or_else(|| format!("oidc: parse claim {claim}: it is no string"))?;
+            if value != wanted {
+                return Err(format!(
+                    "oidc: required claim {claim} value does not match. Got = {value}, want = {wanted}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether all rules hold.
+fn hold(rules: &[Rule], value: &CelValue) -> Result<(), String> {
+    for Rule { expression, message } in rules {
+        match expression.evaluate(value)? {
+            CelValue::Bool(true) => {}
+            CelValue::Bool(false) => {
+                let text = expression.text();
+                return Err(format!("validation expression '{text}' failed: {message}"));
+            }
+            _ => return Err("validation expression must return a boolean".into()),
+        }
+    }
+    Ok(())
+}
+
+fn one_text(expression: &Expression, claims: &CelValue, what: &str) -> Result<String, String> {
+    let failed = |error| format!("oidc: error evaluating {what} claim expression: {error}");
+    match expression.evaluate(claims).map_err(failed)? {
+        CelValue::String(text) => Ok(text.to_string()),
+        _ => Err(failed(format!("{what} claim expression must return a string"))),
+    }
+}
+
+/// The user as its rules see it: with every field, and with the `own` groups that the token names.
+fn user_value(user: &UserInfo, own: usize) -> CelValue {
+    let groups: Vec<&str> = user.groups.iter().take(own).map(|group| &**group).collect();
+    let (name, uid, extra) = (&*user.name, &user.uid, &user.extra);
+    CelValue::from_json(&serde_json::json!({"username": name, "uid": uid, "groups": groups, "extra": extra}))
+}
+
+fn groups_of_claim(claims: &Claims, claim: &str, prefix: &str) -> Result<Vec<String>, String> {
+    let Some(value) = claims.get(claim).filter(|value| !value.is_null()) else { return Ok(vec![]) };
+    let names: Option<Vec<&str>> = match value {
+        Value::String(one) => Some(vec![one]),
+        Value::Array(many) => many.iter().map(Value::as_str).collect(),
+        _ => None,
+    };
+    let names = names.ok_or_else(|| {
+        format!("oidc: parse groups claim {claim:?}: it is no string and no list of strings")
+    })?;
+    Ok(names.into_iter().map(|name| format!("{prefix}{name}")).collect())
+}
+
+fn text_claim<'a>(claims: &'a Claims, claim: &str) -> Result<&'a str, &'static str> {
+    claims.get(claim).ok_or("claim not present")?.as_str().ok_or("it is no string")
+}
+
+/// An address that says of itself that nobody checked it is no name.
+fn check_email(claims: &Claims) -> Result<(), String> {
+    match claims.get("email_verified") {
+        None | Some(Value::Bool(true)) => Ok(()),
+        Some(Value::Bool(false)) => Err("oidc: email not verified".into()),
+        Some(_) => Err("oidc: parse 'email_verified' claim: it is no boolean".into()),
+    }
+}
+
+/// As Go's `%q` shows a list.
+fn quoted(list: &[&str]) -> String {
+    let quoted: Vec<String> = list.iter().map(|item| format!("{item:?}")).collect();
+    format!("[{}]", quoted.join(" "))
+}

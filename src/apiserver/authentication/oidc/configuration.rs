@@ -1,0 +1,197 @@
+//! `apiserver.config.k8s.io` AuthenticationConfiguration, as `--authentication-config` gives it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::authenticator::{JwtAuthenticator, Mapping, Rule};
+use super::expression::Expression;
+use super::validation::validate;
+use crate::apiserver::authentication::anonymous::Anonymous;
+
+const API_VERSIONS: [&str; 3] =
+    ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1", "apiserver.config.k8s.io/v1alpha1"];
+
+/// One issuer: where its keys are, and what is made of its tokens.
+pub struct Provider {
+    /// Where its discovery document is, if not where the issuer says.
+    pub discovery_url: Option<String>,
+    /// Who signs its certificate, PEM; empty: those of the system.
+    pub certificate_authority: String,
+    /// The rest.
+    pub settings: JwtAuthenticator,
+}
+
+/// What the file says.
+pub struct Configuration {
+    /// The issuers.
+    pub providers: Vec<Provider>,
+    /// Instead of `--anonymous-auth`.
+    pub anonymous: Option<Anonymous>,
+}
+
+impl Configuration {
+    /// Reads the file's text. No issuer may be one of `disallowed`: those are the server's own.
+    ///
+    /// # Errors
+    /// All that is wrong with it, in upstream's words.
+    pub fn parse(text: &str, disallowed: &[String]) -> Result<Configuration, String> {
+        let file: File = serde_yaml::from_str(text).map_err(|error| error.to_string())?;
+        if file.kind != "AuthenticationConfiguration" || !API_VERSIONS.contains(&&*file.api_version) {
+            let (kind, version) = (file.kind, file.api_version);
+            return Err(format!("no kind {kind:?} is registered for version {version:?}"));
+        }
+        let errors = validate(&file, disallowed);
+        if !errors.is_empty() {
+            return Err(errors.to_string());
+        }
+        let anonymous = file.anonymous.map(|anonymous| Anonymous {
+            enabled: anonymous.enabled,
+            paths: anonymous.conditions.into_iter().map(|condition| condition.path).collect(),
+        });
+        let providers = file.jwt.into_iter().map(Jwt::provider).collect::<Result<_, _>>()?;
+        Ok(Configuration { providers, anonymous })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct File {
+    api_version: String,
+    kind: String,
+    #[serde(default)]
+    pub jwt: Vec<Jwt>,
+    pub anonymous: Option<AnonymousAuthConfig>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AnonymousAuthConfig {
+    #[serde(default)]
+    pub enabled: bool,
+    #[serde(default)]
+    pub conditions: Vec<AnonymousAuthCondition>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AnonymousAuthCondition {
+    path: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Jwt {
+    pub issuer: Issuer,
+    #[serde(default)]
+    pub claim_validation_rules: Vec<ClaimValidationRule>,
+    #[serde(default)]
+    pub claim_mappings: ClaimMappings,
+    #[serde(default)]
+    pub user_validation_rules: Vec<UserValidationRule>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Issuer {
+    pub url: String,
+    #[serde(rename = "discoveryURL")]
+    pub discovery_url: String,
+    pub certificate_authority: String,
+    pub audiences: Vec<String>,
+    pub audience_match_policy: String,
+    pub egress_selector_type: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct ClaimValidationRule {
+    pub claim: String,
+    pub required_value: String,
+    pub expression: String,
+    pub message: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ClaimMappings {
+    pub username: PrefixedClaimOrExpression,
+    pub groups: PrefixedClaimOrExpression,
+    pub uid: ClaimOrExpression,
+    pub extra: Vec<ExtraMapping>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct PrefixedClaimOrExpression {
+    pub claim: String,
+    pub prefix: Option<String>,
+    pub expression: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ClaimOrExpression {
+    pub claim: String,
+    pub expression: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct ExtraMapping {
+    pub key: String,
+    pub value_expression: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct UserValidationRule {
+    pub expression: String,
+    pub message: String,
+}
+
+impl Jwt {
+    fn provider(self) -> Result<Provider, String> {
+        let Issuer { url, discovery_url, certificate_authority, audiences, .. } = self.issuer;
+        let ClaimMappings { username, groups, uid, extra } = self.claim_mappings;
+        let (by_expression, by_claim): (Vec<_>, Vec<_>) =
+            self.claim_validation_rules.into_iter().partition(|rule| !rule.expression.is_empty());
+        let claim_rule = |rule: ClaimValidationRule| {
+            let expression = Expression::claims_condition(&rule.expression)?;
+            Ok::<_, String>(Rule { expression, message: rule.message })
+        };
+        let user_rule = |rule: UserValidationRule| {
+            let expression = Expression::user_condition(&rule.expression)?;
+            Ok::<_, String>(Rule { expression, message: rule.message })
+        };
+        let extra_value = |mapping: ExtraMapping| {
+            Ok::<_, String>((mapping.key, Expression::of_claims(&mapping.value_expression)?))
+        };
+        let uid = PrefixedClaimOrExpression { claim: uid.claim, prefix: None, expression: uid.expression };
+        let required: BTreeMap<String, String> =
+            by_claim.into_iter().map(|rule| (rule.claim, rule.required_value)).collect();
+        let settings = JwtAuthenticator {
+            issuer: url,
+            audiences,
+            username: username.mapping()?.ok_or("username is missing")?,
+            groups: groups.mapping()?,
+            uid: uid.mapping()?,
+            extra: extra.into_iter().map(extra_value).collect::<Result<_, _>>()?,
+            required_claims: required,
+            claim_rules: by_expression.into_iter().map(claim_rule).collect::<Result<_, _>>()?,
+            user_rules: self.user_validation_rules.into_iter().map(user_rule).collect::<Result<_, _>>()?,
+        };
+        let discovery_url = (!discovery_url.is_empty()).then_some(discovery_url);
+        Ok(Provider { discovery_url, certificate_authority, settings })
+    }
+}
+
+impl PrefixedClaimOrExpression {
+    fn mapping(self) -> Result<Option<Mapping>, String> {
+        if !self.expression.is_empty() {
+            return Expression::of_claims(&self.expression).map(Mapping::Expression).map(Some);
+        }
+        let prefix = self.prefix.unwrap_or_default();
+        Ok((!self.claim.is_empty()).then_some(Mapping::Claim { claim: self.claim, prefix }))
+    }
+}

@@ -1,0 +1,93 @@
+//! Expressions over what a token says and over the user that is made of it
+//! (`k8s.io/apiserver/pkg/authentication/cel`).
+
+use crate::apimachinery::cel::{Activation, Budget, Environment, Program, Type, Value};
+use crate::apis::admissionregistration::expressions::compile;
+
+/// The variable of what a token says.
+pub const CLAIMS: &str = "claims";
+/// The variable of the user.
+pub const USER: &str = "user";
+
+/// One expression over [`CLAIMS`] or [`USER`].
+#[derive(Debug)]
+pub struct Expression {
+    text: String,
+    variable: &'static str,
+    program: Program,
+}
+
+impl Expression {
+    /// One over claims; of any type.
+    ///
+    /// # Errors
+    /// Why it does not compile, in upstream's words.
+    pub fn of_claims(text: &str) -> Result<Expression, String> {
+        Expression::new(text, CLAIMS, Type::map_of(Type::Dyn), &[])
+    }
+
+    /// A condition over claims.
+    ///
+    /// # Errors
+    /// The same, and that it is no condition.
+    pub fn claims_condition(text: &str) -> Result<Expression, String> {
+        Expression::new(text, CLAIMS, Type::map_of(Type::Dyn), &[Type::Bool])
+    }
+
+    /// A condition over the user.
+    ///
+    /// # Errors
+    /// The same, and that it is no condition.
+    pub fn user_condition(text: &str) -> Result<Expression, String> {
+        let fields = [
+            ("username", Type::String),
+            ("uid", Type::String),
+            ("groups", Type::list(Type::String)),
+            ("extra", Type::map_of(Type::list(Type::String))),
+        ];
+        Expression::new(text, USER, Type::object("kubernetes.UserInfo", fields), &[Type::Bool])
+    }
+
+    fn new(text: &str, variable: &'static str, of: Type, wanted: &[Type]) -> Result<Expression, String> {
+        let program = compile(&Environment::new().with_variable(variable, of), text, wanted)?;
+        Ok(Expression { text: text.to_owned(), variable, program })
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it asks for a claim.
+    pub fn uses_claim(&self, claim: &str) -> bool {
+        self.program.selects(CLAIMS, claim)
+    }
+
+    /// What it gives for a value of its variable.
+    ///
+    /// # Errors
+    /// In upstream's words.
+    pub fn evaluate(&self, value: &Value) -> Result<Value, String> {
+        let activation = Activation::new().with(self.variable, value.clone());
+        let outcome = self.program.evaluate(&activation, &mut Budget::new(Budget::PER_CALL));
+        outcome.map_err(|error| format!("expression '{}' resulted in error: {error}", self.text))
+    }
+}
+
+/// A text, or texts; what is empty is not there (`convertCELValueToStringList`).
+///
+/// # Errors
+/// It is something else.
+pub fn texts(value: &Value) -> Result<Vec<String>, String> {
+    let wrong = || "expression must return a string or a list of strings".to_owned();
+    let all = match value {
+        Value::Null => vec![],
+        Value::String(one) => vec![one.to_string()],
+        Value::List(many) => {
+            let text = |item: &Value| item.as_str().map(str::to_owned).ok_or_else(wrong);
+            many.items.iter().map(text).collect::<Result<Vec<String>, String>>()?
+        }
+        _ => return Err(wrong()),
+    };
+    Ok(all.into_iter().filter(|text| !text.is_empty()).collect())
+}

@@ -1,0 +1,44 @@
+//! The ConfigMap `kube-system/extension-apiserver-authentication`: whom aggregated servers are to believe
+//! (`controlplane/controller/clusterauthenticationtrust`).
+
+use serde_json::{Value, json};
+
+use crate::apimachinery::status::Status;
+use crate::apis::core::config_map::CONFIG_MAPS;
+use crate::apiserver::authentication::{AuthenticationConfig, ConfigError};
+use crate::client_go::client::Client;
+
+const NAMESPACE: &str = "kube-system";
+const NAME: &str = "extension-apiserver-authentication";
+
+/// What it says: the authorities of clients, and those and the headers of front proxies, if there are any.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn data(config: &AuthenticationConfig, authority_pem: &str) -> Result<Value, ConfigError> {
+    let mut data = json!({"client-ca-file": config.client_authority(authority_pem)?});
+    if let Some((authority, proxy)) = config.proxy_authority()? {
+        let list = |names: &[String]| Value::from(json!(names).to_string());
+        data["requestheader-client-ca-file"] = authority.into();
+        data["requestheader-allowed-names"] = list(&proxy.allowed_names);
+        data["requestheader-username-headers"] = list(&proxy.username_headers);
+        data["requestheader-uid-headers"] = list(&proxy.uid_headers);
+        data["requestheader-group-headers"] = list(&proxy.group_headers);
+        data["requestheader-extra-headers-prefix"] = list(&proxy.extra_header_prefixes);
+    }
+    Ok(data)
+}
+
+/// Writes it down; what is there from an earlier start is replaced.
+///
+/// # Errors
+/// The server's refusal.
+pub async fn publish(client: &Client, data: Value) -> Result<(), Status> {
+    let config_map = json!({"metadata": {"name": NAME, "namespace": NAMESPACE}, "data": data});
+    match client.create(&CONFIG_MAPS, NAMESPACE, config_map.clone()).await {
+        Err(status) if status.is_already_exists() => {
+            client.update(&CONFIG_MAPS, NAMESPACE, NAME, config_map).await.map(drop)
+        }
+        created => created.map(drop),
+    }
+}
