@@ -45,7 +45,8 @@ impl UserInfo {
         self.is_member_of("system:nodes").then_some(node)
     }
 
-    /// `authenticationv1.UserInfo`, as reviews, webhooks and the audit log show it: what is empty is left out.
+    /// `authenticationv1.UserInfo`, as reviews, webhooks and the audit log show it; what is empty is left
+    /// out.
     pub fn to_value(&self) -> Value {
         let mut tree = json!({"username": &*self.name});
         if !self.uid.is_empty() {

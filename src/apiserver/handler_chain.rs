@@ -8,6 +8,7 @@ use tower::ServiceBuilder;
 use super::admission::{self, Admission};
 use super::aggregator::Aggregator;
 use super::audit;
+use super::authentication::Authenticators;
 use super::authorization::rbac::Rbac;
 use super::authorization::{self, Authorizers};
 use super::authorizer::Authorizer;
@@ -34,6 +35,7 @@ use crate::apimachinery::feature_gates::{FeatureGates, INITIALIZERS};
 use crate::apimachinery::wire::{ApiRequest, ApiService};
 use crate::apis::historical::INITIALIZER_CONFIGURATIONS;
 use crate::apis::scheme::Scheme;
+use crate::clock::Clock;
 
 /// The apiserver of one cluster.
 pub struct Apiserver;
@@ -53,9 +55,7 @@ impl Apiserver {
         let ApiserverConfig { scheme, registry, clock, entropy, .. } = config;
         let authenticators = config.authentication.authenticators.clone();
         let audit = config.audit.start(&registry, &clock, &entropy).map(Arc::new);
-        let counted = authenticators.clone();
-        let metrics = Metrics::new(clock.clone()).and(move |out| counted.metrics().render(out));
-        let metrics = Arc::new(metrics);
+        let metrics = metrics(&clock, &authenticators);
         let reviews = config.authentication.reviews(&clock);
         let flow_control = Arc::new(FlowControl::new(&registry, &scheme, &clock));
         let endpoints = Arc::new(Endpoints {
@@ -125,6 +125,12 @@ fn serve_initializers(gates: &FeatureGates, scheme: &Scheme) -> bool {
         scheme.register(Arc::clone(&INITIALIZER_CONFIGURATIONS));
     }
     enabled
+}
+
+/// What is counted of requests, and of those who send them.
+fn metrics(clock: &Clock, authenticators: &Arc<Authenticators>) -> Arc<Metrics> {
+    let authenticators = authenticators.clone();
+    Arc::new(Metrics::new(clock.clone()).and(move |out| authenticators.metrics().render(out)))
 }
 
 /// All authorizers behind one face: filters, admission and reviews ask it.

@@ -1,5 +1,5 @@
-//! What DefaultStorageClass and DefaultIngressClass have in common: an object that names no class gets the one
-//! that is marked as the default.
+//! What DefaultStorageClass and DefaultIngressClass have in common: an object that names no class gets the
+//! one that is marked as the default.
 
 use serde_json::Value;
 

@@ -53,8 +53,8 @@ pub struct Entry {
     pub on_by_default: bool,
     /// The feature without which there is no such plugin.
     pub gate: Option<&'static str>,
-    /// None: the name is known, so that upstream's flags are understood, and nothing is behind it, as upstream
-    /// as long as its feature is off.
+    /// None: the name is known, so that upstream's flags are understood, and nothing is behind it; upstream's
+    /// does nothing either as long as its feature is off.
     pub make: Option<Make>,
 }
 

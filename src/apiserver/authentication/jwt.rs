@@ -4,17 +4,60 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
+
+use super::es512;
 
 /// A public key and what it may be used for.
 #[derive(Clone)]
 pub struct VerifyingKey {
     /// The `kid` that tokens name it by; empty when it has none.
     pub id: String,
-    /// What may be checked with it.
-    pub algorithms: Vec<Algorithm>,
     /// The key.
-    pub key: DecodingKey,
+    pub key: Key,
+}
+
+/// A key, with all that may be checked with it.
+#[derive(Clone)]
+pub enum Key {
+    /// By one of these algorithms.
+    Common(DecodingKey, Vec<Algorithm>),
+    /// By ES512.
+    P521(p521::ecdsa::VerifyingKey),
+}
+
+/// The algorithms that tokens may be signed with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allowed {
+    /// Those that there is a library for.
+    pub common: Vec<Algorithm>,
+    /// Whether ES512 is among them.
+    pub es512: bool,
+}
+
+impl Allowed {
+    /// All that are asymmetric (`oidc.AllValidSigningAlgorithms`).
+    pub fn all() -> Allowed {
+        use Algorithm::{ES256, ES384, PS256, PS384, PS512, RS256, RS384, RS512};
+        Allowed { common: vec![ES256, ES384, PS256, PS384, PS512, RS256, RS384, RS512], es512: true }
+    }
+
+    /// Those with these names.
+    ///
+    /// # Errors
+    /// The first name that is none of [`Allowed::all`].
+    pub fn named(names: &[String]) -> Result<Allowed, &String> {
+        let (all, mut allowed) = (Allowed::all(), Allowed::default());
+        for name in names {
+            match name.parse::<Algorithm>() {
+                Ok(algorithm) if all.common.contains(&algorithm) => allowed.common.push(algorithm),
+                _ if name == es512::NAME => allowed.es512 = true,
+                _ => return Err(name),
+            }
+        }
+        Ok(allowed)
+    }
 }
 
 /// What a token says, unproven: only to find out whose business it is.
@@ -29,7 +72,15 @@ pub fn unverified<T: DeserializeOwned>(token: &str) -> Option<T> {
 
 /// The `kid` that a token names; empty when it names none.
 pub fn key_id(token: &str) -> Option<String> {
-    jsonwebtoken::decode_header(token).ok().map(|header| header.kid.unwrap_or_default())
+    #[derive(Deserialize)]
+    struct Header {
+        #[serde(rename = "alg")]
+        _algorithm: String,
+        #[serde(default)]
+        kid: Option<String>,
+    }
+    let header = URL_SAFE_NO_PAD.decode(token.split('.').next()?).ok()?;
+    serde_json::from_slice::<Header>(&header).ok().map(|header| header.kid.unwrap_or_default())
 }
 
 /// What a token says, when one of the keys signed it. Times, audiences and issuer are the caller's to check.
@@ -39,14 +90,28 @@ pub fn key_id(token: &str) -> Option<String> {
 pub fn verified<T: DeserializeOwned>(token: &str, keys: &[&VerifyingKey]) -> Result<T, String> {
     let mut last = "invalid signature, no keys found".to_owned();
     for key in keys {
-        let mut validation = Validation::new(key.algorithms.first().copied().unwrap_or(Algorithm::ES256));
-        validation.algorithms.clone_from(&key.algorithms);
-        validation.required_spec_claims.clear();
-        (validation.validate_exp, validation.validate_nbf, validation.validate_aud) = (false, false, false);
-        match jsonwebtoken::decode(token, &key.key, &validation) {
-            Ok(data) => return Ok(data.claims),
-            Err(error) => last = format!("invalid signature: {error}"),
+        let outcome = match &key.key {
+            Key::Common(key, algorithms) => by_library(token, key, algorithms),
+            Key::P521(key) => es512::verify(token, key)
+                .and_then(|()| unverified(token).ok_or_else(|| "invalid signature: InvalidToken".into())),
+        };
+        match outcome {
+            Ok(claims) => return Ok(claims),
+            Err(error) => last = error,
         }
     }
     Err(last)
+}
+
+fn by_library<T: DeserializeOwned>(
+    token: &str,
+    key: &DecodingKey,
+    algorithms: &[Algorithm],
+) -> Result<T, String> {
+    let mut validation = Validation::new(algorithms.first().copied().unwrap_or(Algorithm::ES256));
+    validation.algorithms = algorithms.to_vec();
+    validation.required_spec_claims.clear();
+    (validation.validate_exp, validation.validate_nbf, validation.validate_aud) = (false, false, false);
+    let data = jsonwebtoken::decode(token, key, &validation);
+    data.map(|data| data.claims).map_err(|error| format!("invalid signature: {error}"))
 }

@@ -32,6 +32,7 @@ pub mod webhook;
 pub mod metrics;
 
 mod csv_file;
+mod es512;
 pub mod extra;
 mod jwt;
 mod secrets;

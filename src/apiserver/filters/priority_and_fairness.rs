@@ -13,9 +13,9 @@ use crate::apiserver::flow_control::{Classification, FlowControl, GROUP};
 const FLOW_SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 const PRIORITY_LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
-/// Holds a seat while the rest of the chain runs; where there is none the request is refused with 429 and told
-/// to come again in a second. Components of this process always go on: the cluster must be able to work its
-/// way out.
+/// Holds a seat while the rest of the chain runs; where there is none the request is refused with 429 and
+/// told to come again in a second. Components of this process always go on: the cluster must be able to work
+/// its way out.
 pub async fn prioritize(
     State(control): State<Arc<FlowControl>>,
     request: ApiRequest,

@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::apimachinery::feature_gates::FeatureGates;
 use crate::apiserver::admission::AdmissionConfig;
-use crate::cli::Failure;
+use crate::cli::{Failure, say};
 
 /// What may come in.
 #[derive(Args)]
@@ -78,7 +78,7 @@ impl AdmissionFlags {
         };
         let gates = FeatureGates::parse(&self.feature_gates).map_err(failed)?;
         for name in gates.without_effect() {
-            tracing::warn!(feature = name, "the feature gate is known and changes nothing here");
+            say(format!("The feature gate {name} is known, and changes nothing here."));
         }
         Ok(gates)
     }

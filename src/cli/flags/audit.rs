@@ -256,3 +256,47 @@ fn wrong_batch(name: &str, batch: &BatchConfig) -> Option<String> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        flags: AuditFlags,
+    }
+
+    fn audit(arguments: &[&str]) -> Result<AuditConfig, String> {
+        let arguments = ["up"].iter().chain(arguments).copied();
+        Only::parse_from(arguments).flags.audit().map_err(|failure| failure.0)
+    }
+
+    #[test]
+    fn numbers_that_are_used_are_checked() {
+        let log = "--audit-log-path=audit.log";
+        let config = audit(&[log, "--audit-log-mode=blocking-strict", "--audit-log-truncate-enabled"]);
+        let config = config.unwrap().log.unwrap();
+        assert_eq!((config.mode, config.max_event_bytes), (Mode::BlockingStrict, Some(100 << 10)));
+        assert!(audit(&["--audit-log-mode=batch", "--audit-log-batch-buffer-size=0"]).is_ok(), "unused");
+        let cases: [(&[&str], &str); 3] = [
+            (
+                &[log, "--audit-log-mode=batch", "--audit-log-batch-buffer-size=0"],
+                "invalid audit batch log buffer size 0, must be a positive number",
+            ),
+            (
+                &[log, "--audit-log-mode=batch", "--audit-log-batch-throttle-enable"],
+                "invalid audit batch log throttle QPS 0, must be a positive number",
+            ),
+            (
+                &[log, "--audit-log-truncate-max-batch-size=5"],
+                "invalid audit truncate log max batch size 5, must be greater than max event size (102400)",
+            ),
+        ];
+        for (arguments, wanted) in cases {
+            assert_eq!(audit(arguments).err().unwrap(), wanted);
+        }
+    }
+}

@@ -1,5 +1,5 @@
-//! Signs the ConfigMap `kube-public/cluster-info` with each bootstrap token, so that who holds one may believe
-//! it (`bootstrap.Signer`).
+//! Signs the ConfigMap `kube-public/cluster-info` with each bootstrap token, so that who holds one may
+//! believe it (`bootstrap.Signer`).
 
 use std::collections::BTreeMap;
 

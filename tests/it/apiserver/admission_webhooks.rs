@@ -335,7 +335,7 @@ async fn a_patch_may_reach_below_the_owners_of_fields() {
     })
     .await;
     let server = Server::start().await;
-    configure(&server, MUTATING, "1", json!([entry(&webhook, "/", json!({}))])).await;
+    configure(&server, MUTATING, "1", json!([entry(&webhook, "/owners", json!({}))])).await;
     let made = server.create(CONFIG_MAPS, config_map("x")).await;
     assert_eq!(made["data"]["k"], "v");
     let entries = made["metadata"]["managedFields"].as_array().unwrap();

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http_body_util::{BodyExt, Limited};
-use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, JwkSet, PublicKeyUse};
+use jsonwebtoken::jwk::{AlgorithmParameters, Jwk};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::ConfigError;
-use super::super::jwt::VerifyingKey;
+use super::super::es512;
+use super::super::jwt::{Allowed, Key, VerifyingKey};
 use crate::apiserver::webhook::Transport;
 use crate::clock::Clock;
 
@@ -25,7 +27,7 @@ const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The keys of one provider.
 pub struct KeySet {
-    algorithms: Vec<Algorithm>,
+    algorithms: Allowed,
     remote: Option<Remote>,
     known: RwLock<Known>,
 }
@@ -50,7 +52,7 @@ impl KeySet {
     ///
     /// # Errors
     /// A file that is none.
-    pub fn of_file(path: &Path, algorithms: Vec<Algorithm>) -> Result<KeySet, ConfigError> {
+    pub fn of_file(path: &Path, algorithms: Allowed) -> Result<KeySet, ConfigError> {
         let text = std::fs::read(path).map_err(|error| ConfigError::file(path, error))?;
         let keys = read(&text, &algorithms).map_err(|error| ConfigError::file(path, error))?;
         Ok(KeySet { algorithms, remote: None, known: RwLock::new(Known { keys, asked: None }) })
@@ -62,7 +64,7 @@ impl KeySet {
         issuer: &str,
         discovery_url: Option<&str>,
         transport: Transport,
-        algorithms: Vec<Algorithm>,
+        algorithms: Allowed,
         clock: &Clock,
     ) -> KeySet {
         let well_known = || format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
@@ -99,7 +101,7 @@ impl KeySet {
 }
 
 impl Remote {
-    async fn fetch(&self, algorithms: &[Algorithm]) -> Result<Arc<[VerifyingKey]>, String> {
+    async fn fetch(&self, algorithms: &Allowed) -> Result<Arc<[VerifyingKey]>, String> {
         let document = self.get(&self.discovery).await?;
         let document: Value = serde_json::from_slice(&document)
             .map_err(|error| format!("oidc: failed to decode provider discovery object: {error}"))?;
@@ -128,27 +130,39 @@ impl Remote {
     }
 }
 
-fn read(text: &[u8], algorithms: &[Algorithm]) -> Result<Arc<[VerifyingKey]>, String> {
-    let set: JwkSet = serde_json::from_slice(text).map_err(|error| format!("it is no JWKS: {error}"))?;
-    Ok(set.keys.iter().filter_map(|key| verifying_key(key, algorithms)).collect())
+/// Keys that cannot be used are left out: a provider may have more than those for signatures.
+fn read(text: &[u8], allowed: &Allowed) -> Result<Arc<[VerifyingKey]>, String> {
+    #[derive(Deserialize)]
+    struct Set {
+        keys: Vec<Value>,
+    }
+    let set: Set = serde_json::from_slice(text).map_err(|error| format!("it is no JWKS: {error}"))?;
+    Ok(set.keys.iter().filter_map(|key| verifying_key(key, allowed)).collect())
 }
 
 /// A key with the algorithms that are allowed and fit it; nothing for keys that are not for signatures.
-fn verifying_key(jwk: &Jwk, allowed: &[Algorithm]) -> Option<VerifyingKey> {
-    if matches!(jwk.common.public_key_use, Some(PublicKeyUse::Encryption)) {
+fn verifying_key(tree: &Value, allowed: &Allowed) -> Option<VerifyingKey> {
+    let text = |field: &str| tree[field].as_str().unwrap_or_default();
+    if text("use") == "enc" {
         return None;
     }
+    let id = text("kid").to_owned();
+    if text("crv") == "P-521" {
+        let is_named = matches!(text("alg"), "" | es512::NAME);
+        let key = es512::of_jwk(text("x"), text("y")).filter(|_| is_named && allowed.es512)?;
+        return Some(VerifyingKey { id, key: Key::P521(key) });
+    }
+    let jwk = Jwk::deserialize(tree).ok()?;
     let family = match &jwk.algorithm {
         AlgorithmParameters::RSA(_) => AlgorithmFamily::Rsa,
         AlgorithmParameters::EllipticCurve(_) => AlgorithmFamily::Ec,
         _ => return None,
     };
-    let named = jwk.common.key_algorithm.and_then(|named| named.to_string().parse::<Algorithm>().ok());
+    let named = text("alg").parse::<Algorithm>().ok();
     let fits = |algorithm: &&Algorithm| {
         family.algorithms().contains(algorithm) && named.is_none_or(|named| named == **algorithm)
     };
-    let algorithms: Vec<Algorithm> = allowed.iter().filter(fits).copied().collect();
-    let key = DecodingKey::from_jwk(jwk).ok()?;
-    let id = jwk.common.key_id.clone().unwrap_or_default();
-    (!algorithms.is_empty()).then_some(VerifyingKey { id, algorithms, key })
+    let algorithms: Vec<Algorithm> = allowed.common.iter().filter(fits).copied().collect();
+    let key = DecodingKey::from_jwk(&jwk).ok().filter(|_| !algorithms.is_empty())?;
+    Some(VerifyingKey { id, key: Key::Common(key, algorithms) })
 }

@@ -8,10 +8,11 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use super::KeySet;
 use super::authenticator::Oidc;
 use super::configuration::{Configuration, Provider};
-use super::{KeySet, all_algorithms};
 use crate::apiserver::authentication::anonymous::Anonymous;
+use crate::apiserver::authentication::jwt::Allowed;
 use crate::apiserver::authentication::{ConfigError, Response, TokenAuthenticator};
 use crate::apiserver::webhook::{ClientConfig, ServiceResolver, Target, Transport};
 use crate::clock::Clock;
@@ -142,7 +143,7 @@ fn build(text: String, parts: &Parts) -> Result<Current, String> {
         client.ca_bundle = certificate_authority.into_bytes();
         let transport = Transport::new(&client, &parts.resolver);
         let (discovery, clock) = (discovery_url.as_deref(), &parts.clock);
-        let keys = KeySet::of_issuer(&settings.issuer, discovery, transport, all_algorithms(), clock);
+        let keys = KeySet::of_issuer(&settings.issuer, discovery, transport, Allowed::all(), clock);
         Oidc::new(settings, keys, &parts.audiences, clock)
     };
     Ok(Current { issuers: providers.into_iter().map(issuer).collect(), text, anonymous })

@@ -3,7 +3,6 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use jsonwebtoken::Header;
 use serde::Serialize;
 
 use super::claims::{BoundClaims, Kubernetes, LegacyClaims, PublicClaims};
@@ -149,10 +148,7 @@ impl TokenIssuer {
     }
 
     fn sign(&self, claims: &impl Serialize) -> Result<String, String> {
-        let key = self.key()?;
-        let mut header = Header::new(key.algorithm);
-        (header.typ, header.kid) = (None, Some(key.public.verifying.id.clone()));
-        jsonwebtoken::encode(&header, claims, &key.key).map_err(|error| error.to_string())
+        self.key()?.sign(claims)
     }
 
     fn key(&self) -> Result<&SigningKey, String> {

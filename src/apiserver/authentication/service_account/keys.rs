@@ -1,17 +1,19 @@
 //! The keys that service account tokens are signed and checked with
 //! (`k8s.io/client-go/util/keyutil`, `pkg/serviceaccount/jwt.go`).
 //!
-//! RSA and ECDSA (P-256, P-384), in the PEM forms that openssl, kubeadm and Go write.
+//! RSA and ECDSA (P-256, P-384, P-521), in the PEM forms that openssl, kubeadm and Go write.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header};
 use rustls_pki_types::pem::{PemObject, SectionKind};
+use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::super::jwt::VerifyingKey;
+use super::super::es512;
+use super::super::jwt::{Key, VerifyingKey};
 use crate::apimachinery::der;
 
 /// `1.2.840.10045.2.1`, id-ecPublicKey, as DER.
@@ -21,7 +23,8 @@ const RSA: &[u8] = &[0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01,
 const NULL: &[u8] = &[0x05, 0x00];
 const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
 const P384: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x22];
-const UNUSABLE: &str = "it is neither an RSA nor an ECDSA key (P-256, P-384)";
+const P521: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x23];
+const UNUSABLE: &str = "it is neither an RSA nor an ECDSA key (P-256, P-384, P-521)";
 
 /// A public key.
 #[derive(Clone)]
@@ -36,10 +39,13 @@ pub struct PublicKey {
 pub struct SigningKey {
     /// Its public half.
     pub public: PublicKey,
-    /// How it signs.
-    pub algorithm: Algorithm,
-    /// The key.
-    pub key: EncodingKey,
+    method: Method,
+}
+
+/// How it signs.
+enum Method {
+    Common(Algorithm, EncodingKey),
+    Es512(p521::ecdsa::SigningKey),
 }
 
 /// All public keys in a PEM text; of private keys and certificates their public halves.
@@ -72,12 +78,33 @@ impl SigningKey {
         let mut private = sections(text)?.into_iter().filter_map(|(kind, der)| Private::read(kind, &der));
         let private = private.next().ok_or(UNUSABLE)?;
         let public = PublicKey::new(&private.public_info()).ok_or(UNUSABLE)?;
-        let algorithm = *public.verifying.algorithms.first().ok_or(UNUSABLE)?;
-        let key = match &private {
-            Private::Rsa { pkcs1, .. } => EncodingKey::from_rsa_der(pkcs1),
-            Private::Ec { pkcs8, .. } => EncodingKey::from_ec_der(pkcs8),
+        let method = match (&public.verifying.key, &private) {
+            (Key::Common(_, algorithms), private) => {
+                let algorithm = *algorithms.first().ok_or(UNUSABLE)?;
+                Method::Common(algorithm, private.encoding_key())
+            }
+            (Key::P521(_), Private::Ec { number, .. }) => {
+                let key = p521::ecdsa::SigningKey::from_slice(number);
+                Method::Es512(key.map_err(|_| UNUSABLE)?)
+            }
+            (Key::P521(_), Private::Rsa { .. }) => return Err(UNUSABLE.into()),
         };
-        Ok(SigningKey { public, algorithm, key })
+        Ok(SigningKey { public, method })
+    }
+
+    /// A token that says `claims`.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn sign(&self, claims: &impl Serialize) -> Result<String, String> {
+        let id = &self.public.verifying.id;
+        match &self.method {
+            Method::Es512(key) => es512::sign(claims, id, key),
+            Method::Common(algorithm, key) => {
+                let header = Header { typ: None, kid: Some(id.clone()), ..Header::new(*algorithm) };
+                jsonwebtoken::encode(&header, claims, key).map_err(|error| error.to_string())
+            }
+        }
     }
 }
 
@@ -106,30 +133,34 @@ impl PublicKey {
         let algorithms = vec![Algorithm::RS256, Algorithm::RS384, Algorithm::RS512];
         let jwk = json!({"use": "sig", "kty": "RSA", "kid": id, "alg": "RS256", "n": n, "e": e});
         let key = DecodingKey::from_rsa_components(&n, &e).ok()?;
-        Some(PublicKey { verifying: VerifyingKey { id, algorithms, key }, jwk })
+        Some(PublicKey { verifying: VerifyingKey { id, key: Key::Common(key, algorithms) }, jwk })
     }
 
     fn ec(id: String, curve: &[u8], point: &[u8]) -> Option<PublicKey> {
-        let (algorithm, curve, length) = match curve {
-            P256 => (Algorithm::ES256, "P-256", 32),
-            P384 => (Algorithm::ES384, "P-384", 48),
+        let common = |algorithm| Key::Common(DecodingKey::from_ec_der(point), vec![algorithm]);
+        let (key, algorithm, curve, length) = match curve {
+            P256 => (common(Algorithm::ES256), "ES256", "P-256", 32),
+            P384 => (common(Algorithm::ES384), "ES384", "P-384", 48),
+            P521 => {
+                let key = p521::ecdsa::VerifyingKey::from_sec1_bytes(point).ok()?;
+                (Key::P521(key), es512::NAME, "P-521", 66)
+            }
             _ => return None,
         };
         // Only uncompressed points, as everybody writes them.
         let (x, y) = point.strip_prefix(&[4])?.split_at_checked(length)?;
         let (x, y) = (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y));
         let jwk = json!({
-            "use": "sig", "kty": "EC", "kid": id, "crv": curve, "alg": format!("{algorithm:?}"), "x": x, "y": y,
+            "use": "sig", "kty": "EC", "kid": id, "crv": curve, "alg": algorithm, "x": x, "y": y,
         });
-        let key = DecodingKey::from_ec_der(point);
-        Some(PublicKey { verifying: VerifyingKey { id, algorithms: vec![algorithm], key }, jwk })
+        Some(PublicKey { verifying: VerifyingKey { id, key }, jwk })
     }
 }
 
 /// A private key, in the form in which its public half can be told.
 enum Private {
     Rsa { pkcs1: Vec<u8> },
-    Ec { pkcs8: Vec<u8>, algorithm: Vec<u8>, point: Vec<u8> },
+    Ec { pkcs8: Vec<u8>, algorithm: Vec<u8>, point: Vec<u8>, number: Vec<u8> },
 }
 
 impl Private {
@@ -161,7 +192,15 @@ impl Private {
         let point = der::read(public)?.0.content.strip_prefix(&[0])?.to_vec();
         let version = der::write(der::INTEGER, &[0]);
         let pkcs8 = der::write_sequence(&[&version, algorithm, &der::write(der::OCTET_STRING, sec1)]);
-        Some(Private::Ec { pkcs8, algorithm: algorithm.to_vec(), point })
+        let number = elements.get(1)?.content.to_vec();
+        Some(Private::Ec { pkcs8, algorithm: algorithm.to_vec(), point, number })
+    }
+
+    fn encoding_key(&self) -> EncodingKey {
+        match self {
+            Private::Rsa { pkcs1, .. } => EncodingKey::from_rsa_der(pkcs1),
+            Private::Ec { pkcs8, .. } => EncodingKey::from_ec_der(pkcs8),
+        }
     }
 
     /// The SubjectPublicKeyInfo.
@@ -195,6 +234,7 @@ mod tests {
     const RSA_PKCS1: &str = include_str!("testdata/rsa-pkcs1.pem");
     const RSA_PUBLIC: &str = include_str!("testdata/rsa-public.pem");
     const EC_SEC1: &str = include_str!("testdata/ec-sec1.pem");
+    const P521_SEC1: &str = include_str!("testdata/p521-sec1.pem");
     const EC_PUBLIC: &str = include_str!("testdata/ec-public.pem");
 
     #[test]
@@ -215,11 +255,10 @@ mod tests {
     fn what_a_key_signs_its_public_half_believes_and_no_other() {
         let [p256, p384] = [&PKCS_ECDSA_P256_SHA256, &PKCS_ECDSA_P384_SHA384]
             .map(|algorithm| KeyPair::generate_for(algorithm).unwrap().serialize_pem());
-        let texts = [&*p256, &*p384, RSA_PRIVATE, RSA_PKCS1, EC_SEC1];
+        let texts = [&*p256, &*p384, RSA_PRIVATE, RSA_PKCS1, EC_SEC1, P521_SEC1];
         let signers: Vec<SigningKey> = texts.iter().map(|text| SigningKey::read(text).unwrap()).collect();
         for (at, signer) in signers.iter().enumerate() {
-            let header = jsonwebtoken::Header::new(signer.algorithm);
-            let token = jsonwebtoken::encode(&header, &json!({"sub": "a"}), &signer.key).unwrap();
+            let token = signer.sign(&json!({"sub": "a"})).unwrap();
             for (other, public) in texts.iter().enumerate() {
                 let public = &public_keys(public).unwrap()[0];
                 let claims = super::super::super::jwt::verified::<Value>(&token, &[&public.verifying]);
