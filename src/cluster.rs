@@ -131,7 +131,9 @@ impl Cluster {
         let clock = clock.clone();
         let mut background = JoinSet::new();
         background.spawn(etcd::compactor(&kv, etcd::COMPACTION_INTERVAL));
-        config.encryption.follow(&clock).map(|following| background.spawn(following));
+        if let Some(following) = config.encryption.follow(&clock) {
+            background.spawn(following);
+        }
         let (server, access, _background) = (None, None, background);
         let mut cluster = Cluster { running, server, access, service, scheme, clock, flow, kv, _background };
         bootstrap::apply(&cluster.client(), &cluster.scheme).await?;
