@@ -20,6 +20,7 @@ pub mod field_error;
 pub mod int_or_string;
 pub mod names;
 pub mod time;
+pub mod time_zone;
 
 pub mod der;
 

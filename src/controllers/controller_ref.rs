@@ -64,12 +64,31 @@ impl ControllerRefManager<'_> {
         lister: &Lister,
         adoptable: impl Fn(&Object) -> bool,
     ) -> Result<Vec<Arc<Object>>, Status> {
+        self.claim_with(lister, adoptable, None).await
+    }
+
+    /// The same; who is adopted gets a finalizer, who is released loses it.
+    pub async fn claim_with_finalizer(
+        &self,
+        lister: &Lister,
+        adoptable: impl Fn(&Object) -> bool,
+        finalizer: &str,
+    ) -> Result<Vec<Arc<Object>>, Status> {
+        self.claim_with(lister, adoptable, Some(finalizer)).await
+    }
+
+    async fn claim_with(
+        &self,
+        lister: &Lister,
+        adoptable: impl Fn(&Object) -> bool,
+        finalizer: Option<&str>,
+    ) -> Result<Vec<Arc<Object>>, Status> {
         let mut claimed = Vec::new();
         for object in lister.by_index(CONTROLLER_INDEX, &self.owner.metadata.uid) {
             if self.matches(&object) {
                 claimed.push(object);
             } else if !self.owner.is_deleting() {
-                self.release(&object).await?;
+                self.release(&object, finalizer).await?;
             }
         }
         if self.owner.is_deleting() {
@@ -83,7 +102,7 @@ impl ControllerRefManager<'_> {
             self.recheck_owner().await?;
         }
         for orphan in wanted {
-            if self.adopt(&orphan).await? {
+            if self.adopt(&orphan, finalizer).await? {
                 claimed.push(orphan);
             }
         }
@@ -117,18 +136,24 @@ impl ControllerRefManager<'_> {
     }
 
     /// False when the orphan is gone.
-    async fn adopt(&self, orphan: &Object) -> Result<bool, Status> {
+    async fn adopt(&self, orphan: &Object, finalizer: Option<&str>) -> Result<bool, Status> {
         let reference = controller_reference(self.owner, self.owner_kind);
-        let patch = json!({"metadata": {"ownerReferences": [reference], "uid": orphan.metadata.uid}});
+        let mut patch = json!({"metadata": {"ownerReferences": [reference], "uid": orphan.metadata.uid}});
+        if let Some(finalizer) = finalizer {
+            patch["metadata"]["finalizers"] = json!([finalizer]);
+        }
         match self.patch(orphan, &patch).await {
             Err(error) if error.is_not_found() => Ok(false),
             other => other.map(|()| true),
         }
     }
 
-    async fn release(&self, object: &Object) -> Result<(), Status> {
+    async fn release(&self, object: &Object, finalizer: Option<&str>) -> Result<(), Status> {
         let reference = json!({"$patch": "delete", "uid": self.owner.metadata.uid});
-        let patch = json!({"metadata": {"ownerReferences": [reference], "uid": object.metadata.uid}});
+        let mut patch = json!({"metadata": {"ownerReferences": [reference], "uid": object.metadata.uid}});
+        if let Some(finalizer) = finalizer {
+            patch["metadata"]["$deleteFromPrimitiveList/finalizers"] = json!([finalizer]);
+        }
         match self.patch(object, &patch).await {
             // It is gone, or it was released and changed owners meanwhile (the uid or the reference is not
             // there).

@@ -26,6 +26,10 @@ mod deployment;
 mod replica_set;
 mod stateful_set;
 
+mod cron_job;
+mod job;
+mod ttl_after_finished;
+
 mod certificates;
 
 mod disruption;
@@ -123,6 +127,10 @@ pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
     spawn(ctx, replica_set::ReplicationManager::new(ctx));
     spawn(ctx, daemon_set::DaemonSetController::new(ctx));
     spawn(ctx, stateful_set::StatefulSetController::new(ctx));
+    spawn(ctx, job::JobController::new(ctx));
+    spawn(ctx, job::orphans::OrphanPodController::new(ctx));
+    spawn(ctx, cron_job::CronJobController::new(ctx));
+    spawn(ctx, ttl_after_finished::TtlAfterFinishedController::new(ctx));
     spawn(ctx, endpoints::EndpointsController::new(ctx));
     spawn(ctx, endpoint_slice::EndpointSliceController::new(ctx));
     spawn(ctx, endpoint_slice_mirroring::EndpointSliceMirroringController::new(ctx));

@@ -24,7 +24,22 @@ pub async fn create_pod(
     owner: &Object,
     kind: &Kind,
 ) -> Result<(), Status> {
-    let pod = pod_from_template(template, owner, kind)?;
+    create_named_pod(ctx, template, None, owner, kind).await
+}
+
+/// The same, with a prefix of the pod's name other than the owner's name
+/// (`CreatePodsWithGenerateName`).
+pub async fn create_named_pod(
+    ctx: &Reconcile,
+    template: &Value,
+    generate_name: Option<&str>,
+    owner: &Object,
+    kind: &Kind,
+) -> Result<(), Status> {
+    let mut pod = pod_from_template(template, owner, kind)?;
+    if let Some(prefix) = generate_name {
+        pod["metadata"]["generateName"] = prefix.into();
+    }
     match ctx.client.create(&PODS, &owner.metadata.namespace, pod).await {
         Ok(pod) => {
             let message = format!("Created pod: {}", pod.metadata.name);

@@ -10,6 +10,7 @@ mod authorization;
 mod cases;
 mod controllers;
 mod custom_resources;
+mod jobs;
 mod nodes;
 mod sets;
 

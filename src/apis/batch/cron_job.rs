@@ -6,6 +6,7 @@ use super::{job_validation, schedule};
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::{Time, parse};
+use crate::apimachinery::time_zone::TimeZone;
 use crate::apis::batch::job;
 use crate::apis::core::pod::strategy::template_warnings;
 use crate::apis::kind::{Builtin, Kind, Subresource};
@@ -128,26 +129,18 @@ fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
     }
 }
 
-/// Its form only: there is no database of time zones here.
 fn time_zone(zone: &Field, errors: &mut FieldErrors) {
     if !zone.is_set() {
         return;
     }
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+');
-    let is_part = |part: &str| {
-        (1..=14).contains(&part.len())
-            && part.chars().all(fits)
-            && !part.starts_with('-')
-            && !matches!(part, "." | "..")
-    };
     match zone.text() {
         "" => zone.invalid("timeZone must be nil or non-empty string", errors),
-        text if !text.split('/').all(is_part) => zone.invalid(format!("unknown time zone {text}"), errors),
         text if text.eq_ignore_ascii_case("local") => {
             let words =
                 "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
             zone.invalid(words, errors);
         }
+        text if TimeZone::load(text).is_none() => zone.invalid(format!("unknown time zone {text}"), errors),
         _ => {}
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
 use crate::apimachinery::names::{dns1123_label, qualified_name};
 use crate::apis::core::pod::validation::template;
-use crate::apis::tree::{at, remove, set, string_map, text};
+use crate::apis::tree::{at, items, items_mut, number, remove, set, string_map, text};
 use crate::apis::validation::labels::{label_selector, selects};
 use crate::apis::validation::texts::domain_prefixed_path;
 use crate::apis::validation::{Field, equal};
@@ -286,7 +286,8 @@ pub fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
     }
 }
 
-/// While a Job is suspended and was never started, it may still be told where its pods shall go.
+/// While a Job is suspended and has no pods, it may still be told where they shall go and what they need
+/// (`MutableSchedulingDirectivesForSuspendedJobs`, `MutablePodResourcesForSuspendedJobs`).
 fn template_with_old_directives(new: &Value, old: &Value) -> Value {
     const DIRECTIVES: [&str; 6] = [
         "spec.affinity.nodeAffinity",
@@ -297,16 +298,31 @@ fn template_with_old_directives(new: &Value, old: &Value) -> Value {
         "spec.schedulingGates",
     ];
     let mut template = at(new, "spec.template").clone();
-    let was_started = Field::of(old, "status.startTime").is_set();
-    if Field::of(old, "spec.suspend").flag() && !was_started {
-        for path in DIRECTIVES {
-            match at(at(old, "spec.template"), path) {
-                Value::Null => drop(remove(&mut template, path)),
-                value => set(&mut template, path, value.clone()),
-            }
+    if !is_at_rest(old) {
+        return template;
+    }
+    let was = at(old, "spec.template");
+    for path in DIRECTIVES {
+        match at(was, path) {
+            Value::Null => drop(remove(&mut template, path)),
+            value => set(&mut template, path, value.clone()),
+        }
+    }
+    for list in ["spec.containers", "spec.initContainers"] {
+        for (container, was) in items_mut(&mut template, list).iter_mut().zip(items(was, list)) {
+            set(container, "resources", at(was, "resources").clone());
         }
     }
     template
+}
+
+fn is_at_rest(job: &Value) -> bool {
+    let was_started = Field::of(job, "status.startTime").is_set();
+    let has_stopped = items(job, "status.conditions")
+        .iter()
+        .any(|condition| text(condition, "type") == "Suspended" && text(condition, "status") == "True");
+    let has_pods = number(job, "status.active") > 0;
+    Field::of(job, "spec.suspend").flag() && !has_pods && (!was_started || has_stopped)
 }
 
 /// What is wrong with a change of status.

@@ -1,5 +1,13 @@
 //! The schedule of a CronJob: five fields, or a descriptor (`github.com/robfig/cron`'s standard parser).
 
+use chrono::{Datelike, Months, NaiveDateTime, TimeDelta, Timelike};
+
+use crate::apimachinery::time::Time;
+use crate::apimachinery::time_zone::TimeZone;
+
+/// A schedule that is not due within so many years never is.
+const YEARS: i32 = 5;
+
 /// When a CronJob is due: a set of values for each field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Schedule {
@@ -45,6 +53,118 @@ const MONTHS: Bounds = Bounds {
 const DAYS_OF_WEEK: Bounds =
     Bounds { least: 0, most: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] };
 
+impl Schedule {
+    /// The first time after another at which it is due by the clocks of `zone`; nothing when it never is.
+    pub fn next(&self, after: Time, zone: &TimeZone) -> Option<Time> {
+        let after = after.with_nanosecond(0)?;
+        match self {
+            Schedule::Every(seconds) => {
+                let delay = TimeDelta::try_seconds(i64::try_from(*seconds).ok()?)?;
+                after.checked_add_signed(delay)
+            }
+            Schedule::Fields(fields) => {
+                let time = after.checked_add_signed(TimeDelta::seconds(1))?;
+                Search { fields, zone, time, is_cut: false }.run()
+            }
+        }
+    }
+}
+
+/// A time that moves on until all fields fit, the greatest first. Where a lesser field runs over, the greater
+/// ones are looked at again.
+struct Search<'a> {
+    fields: &'a Fields,
+    zone: &'a TimeZone,
+    time: Time,
+    /// Whether what is less than the field that moved first is at its beginning.
+    is_cut: bool,
+}
+
+impl Search<'_> {
+    fn run(mut self) -> Option<Time> {
+        let last_year = self.local().year() + YEARS;
+        while self.local().year() <= last_year {
+            if self.to_month()? && self.to_day()? && self.to_hour()? && self.to_minute() {
+                return Some(self.time);
+            }
+        }
+        None
+    }
+
+    fn local(&self) -> NaiveDateTime {
+        self.zone.local(self.time)
+    }
+
+    /// False when it ran over into another year; nothing at the end of time.
+    fn to_month(&mut self) -> Option<bool> {
+        while self.fields.months >> self.local().month() & 1 == 0 {
+            self.cut(|local| local.date().with_day(1)?.and_hms_opt(0, 0, 0))?;
+            self.time = self.zone.date(self.local().checked_add_months(Months::new(1))?);
+            if self.local().month() == 1 {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+
+    fn to_day(&mut self) -> Option<bool> {
+        while !self.fields.has_day(self.local()) {
+            self.cut(|local| local.date().and_hms_opt(0, 0, 0))?;
+            self.time = self.zone.date(self.local().checked_add_signed(TimeDelta::days(1))?);
+            // Where clocks are changed at midnight, a day need not begin at 0.
+            let hour = i64::from(self.local().hour());
+            self.time += TimeDelta::hours(if hour > 12 { 24 - hour } else { -hour });
+            if self.local().day() == 1 {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+
+    fn to_hour(&mut self) -> Option<bool> {
+        while self.fields.hours >> self.local().hour() & 1 == 0 {
+            self.cut(|local| local.date().and_hms_opt(local.hour(), 0, 0))?;
+            self.time = self.time.checked_add_signed(TimeDelta::hours(1))?;
+            if self.local().hour() == 0 {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+
+    /// It is due at the first second of a minute.
+    fn to_minute(&mut self) -> bool {
+        let is_due = |search: &Self| search.fields.minutes >> search.local().minute() & 1 == 1;
+        while !is_due(self) || self.time.second() != 0 {
+            self.is_cut = true;
+            self.time += TimeDelta::seconds(60 - i64::from(self.time.second()));
+            if self.local().minute() == 0 {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn cut(&mut self, begin: impl Fn(NaiveDateTime) -> Option<NaiveDateTime>) -> Option<()> {
+        if !std::mem::replace(&mut self.is_cut, true) {
+            self.time = self.zone.date(begin(self.local())?);
+        }
+        Some(())
+    }
+}
+
+impl Fields {
+    /// When both days are given, one of them is enough.
+    fn has_day(&self, local: NaiveDateTime) -> bool {
+        let of_month = self.days_of_month >> local.day() & 1 == 1;
+        let of_week = self.days_of_week >> local.weekday().num_days_from_sunday() & 1 == 1;
+        match self.any_day_of_month || self.any_day_of_week {
+            true => of_month && of_week,
+            false => of_month || of_week,
+        }
+    }
+}
+
 /// Reads a schedule; the error is upstream's.
 pub fn parse(text: &str) -> Result<Schedule, String> {
     if text.is_empty() {
@@ -58,7 +178,8 @@ pub fn parse(text: &str) -> Result<Schedule, String> {
     let [minutes, hours, days, months, weekdays] = parts.as_slice() else {
         return Err(format!("expected exactly 5 fields, found {}: [{}]", parts.len(), parts.join(" ")));
     };
-    let is_any = |part: &str| part.split(',').any(|range| range.starts_with(['*', '?']));
+    let is_star = |range: &str| matches!(range, "*" | "?" | "*/1" | "?/1");
+    let is_any = |part: &str| part.split(',').any(is_star);
     Ok(Schedule::Fields(Box::new(Fields {
         minutes: field(minutes, &MINUTES)?,
         hours: field(hours, &HOURS)?,
@@ -93,23 +214,12 @@ fn descriptor(text: &str) -> Result<Schedule, String> {
     parse(fields)
 }
 
-/// Go's durations in hours, minutes and seconds; at least a second.
+/// Go's durations, in whole seconds; at least one.
 fn every(text: &str, duration: &str) -> Result<Schedule, String> {
-    let wrong = || format!("failed to parse duration {text}: time: invalid duration {duration:?}");
-    let (mut rest, mut seconds) = (duration, 0u64);
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
-        let number: u64 = rest[..digits].parse().map_err(|_| wrong())?;
-        let unit = match rest.as_bytes().get(digits) {
-            Some(b'h') => 3600,
-            Some(b'm') => 60,
-            Some(b's') => 1,
-            _ => return Err(wrong()),
-        };
-        seconds = number.checked_mul(unit).and_then(|part| seconds.checked_add(part)).ok_or_else(wrong)?;
-        rest = &rest[digits + 1..];
+    match crate::apimachinery::duration::parse(duration) {
+        Some(duration) => Ok(Schedule::Every(duration.as_secs().max(1))),
+        None => Err(format!("failed to parse duration {text}: time: invalid duration {duration:?}")),
     }
-    if duration.is_empty() { Err(wrong()) } else { Ok(Schedule::Every(seconds.max(1))) }
 }
 
 fn field(text: &str, bounds: &Bounds) -> Result<u64, String> {
@@ -193,6 +303,38 @@ mod tests {
         assert_eq!(parse("@daily"), parse("0 0 * * *"));
         assert_eq!(parse("0 0 * JAN Sun"), parse("0 0 * 1 0"));
         assert_eq!(parse("@every 1h30m"), Ok(Schedule::Every(5400)));
+    }
+
+    /// What the original gives for these (its own tests, and what follows from its rules).
+    #[test]
+    fn the_next_time_is_the_originals() {
+        let cases = [
+            ("0/15 * * * *", "UTC", "2012-07-09T14:45:00Z", Some("2012-07-09T15:00:00Z")),
+            ("0/15 * * * *", "UTC", "2012-07-09T14:59:59Z", Some("2012-07-09T15:00:00Z")),
+            ("20-35/15 * * * *", "UTC", "2012-07-09T15:45:00Z", Some("2012-07-09T16:20:00Z")),
+            ("0 0 1 * *", "UTC", "2012-07-09T23:35:51Z", Some("2012-08-01T00:00:00Z")),
+            ("0 0 * Feb Mon", "UTC", "2012-07-09T23:35:00Z", Some("2013-02-04T00:00:00Z")),
+            ("0 0 29 Feb ?", "UTC", "2012-07-09T23:35:00Z", Some("2016-02-29T00:00:00Z")),
+            ("0 0 1 * Mon", "UTC", "2026-01-02T00:00:00Z", Some("2026-01-05T00:00:00Z")),
+            ("0 0 */2 * Mon", "UTC", "2026-01-01T00:00:00Z", Some("2026-01-03T00:00:00Z")),
+            ("0 0 * * 6", "UTC", "2026-01-01T00:00:00Z", Some("2026-01-03T00:00:00Z")),
+            ("59 23 31 2 *", "UTC", "2026-01-01T00:00:00Z", None),
+            ("@hourly", "UTC", "2026-12-31T23:30:00Z", Some("2027-01-01T00:00:00Z")),
+            ("@weekly", "UTC", "2026-01-01T00:00:00Z", Some("2026-01-04T00:00:00Z")),
+            ("@every 90m", "UTC", "2026-01-01T00:00:07Z", Some("2026-01-01T01:30:07Z")),
+            ("0 9 * * *", "America/New_York", "2026-01-01T00:00:00Z", Some("2026-01-01T14:00:00Z")),
+            ("0 9 * * *", "America/New_York", "2026-07-01T14:00:00Z", Some("2026-07-02T13:00:00Z")),
+            // The hour that is left out in spring, and the one that comes twice in autumn.
+            ("30 2 * * *", "America/New_York", "2012-03-11T05:00:00Z", Some("2012-03-12T06:30:00Z")),
+            ("0 * * * *", "America/New_York", "2012-03-11T06:59:00Z", Some("2012-03-11T07:00:00Z")),
+            ("30 1 * * *", "America/New_York", "2012-11-04T04:00:00Z", Some("2012-11-04T05:30:00Z")),
+            ("0 0 * * *", "America/Sao_Paulo", "2018-11-03T04:00:00Z", Some("2018-11-05T02:00:00Z")),
+        ];
+        for (text, zone, after, due) in cases {
+            let (zone, parsed) = (TimeZone::load(zone).unwrap(), crate::apimachinery::time::parse);
+            let next = parse(text).unwrap().next(parsed(after).unwrap(), &zone);
+            assert_eq!(next, due.and_then(parsed), "{text} after {after}");
+        }
     }
 
     #[test]

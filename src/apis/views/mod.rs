@@ -7,9 +7,11 @@
 pub mod meta;
 
 pub mod controller_revision;
+pub mod cron_job;
 pub mod daemon_set;
 pub mod deployment;
 pub mod endpoints;
+pub mod job;
 pub mod lease;
 pub mod namespace;
 pub mod node;

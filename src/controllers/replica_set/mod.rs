@@ -5,7 +5,7 @@
 //! it controls or may adopt. Out: pods created or deleted, and the status. It must not know where a pod runs
 //! (except that pods doubled up on a node go first), nor why the number was asked for.
 
-mod ranking;
+pub mod ranking;
 mod status;
 
 use std::sync::Arc;

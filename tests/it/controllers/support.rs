@@ -29,7 +29,7 @@ pub const NAMESPACE: &str = "test";
 /// So often a condition is looked at before it is given up.
 const ATTEMPTS: usize = 4000;
 
-/// A cluster without scheduler and kubelets.
+/// A cluster, usually without scheduler and kubelets, on a stepped clock.
 pub struct Fixture {
     /// An administrator's.
     pub client: Client,
@@ -42,8 +42,12 @@ pub struct Fixture {
 impl Fixture {
     /// With the namespace [`NAMESPACE`], ready for pods.
     pub async fn start() -> Fixture {
+        Fixture::start_with(Components { controllers: true, ..Components::NONE }).await
+    }
+
+    /// The same with other components.
+    pub async fn start_with(components: Components) -> Fixture {
         let clock = Clock::stepped(DateTime::from_timestamp(1_767_225_600, 0).unwrap());
-        let components = Components { controllers: true, ..Components::NONE };
         let entropy = Entropy::seeded(7);
         let config = Config { clock: clock.clone(), entropy, components, ..Config::default() };
         let cluster = starting(&clock, Cluster::start(config)).await.unwrap();
@@ -121,6 +125,15 @@ impl Fixture {
             self.clock.advance(Duration::from_millis(20));
         }
         panic!("in vain: {what}");
+    }
+
+    /// Lets so much time pass, in steps that everybody can follow.
+    pub async fn pass(&self, time: Duration) {
+        let until = self.clock.elapsed() + time;
+        while self.clock.elapsed() < until {
+            self.clock.advance(Duration::from_millis(500).min(until - self.clock.elapsed()));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 
     /// Looks `times` more, with time going on: what should stay as it is has its chance not to.

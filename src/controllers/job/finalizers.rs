@@ -1,0 +1,73 @@
+//! The finalizer that keeps a Job's pods until they are counted: who has lost it although the cache does not
+//! show it yet, and the patch that removes it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use serde_json::json;
+
+use super::pods::{TRACKING_FINALIZER, has_finalizer};
+use crate::apimachinery::object::Object;
+use crate::apimachinery::options::PatchType;
+use crate::apimachinery::status::Status;
+use crate::apis::core::pod::PODS;
+use crate::controllers::controller::{Change, Reconcile};
+
+/// The uids of the pods whose finalizers were removed and whose change is still to be seen, by the uid of
+/// their Job (upstream's `uidTrackingExpectations`). Bound: a pod goes when its change is seen, a Job when it
+/// is deleted.
+#[derive(Clone, Default)]
+pub struct FinalizerExpectations(Arc<Mutex<HashMap<String, BTreeSet<String>>>>);
+
+impl FinalizerExpectations {
+    /// The pods of a Job that have lost it.
+    pub fn released(&self, job: &str) -> BTreeSet<String> {
+        self.lock().get(job).cloned().unwrap_or_default()
+    }
+
+    /// Pods are about to lose it.
+    pub fn expect<'a>(&self, job: &str, pods: impl Iterator<Item = &'a str>) {
+        self.lock().entry(job.to_owned()).or_default().extend(pods.map(str::to_owned));
+    }
+
+    /// A pod was seen without it, or could not be patched.
+    pub fn observed(&self, job: &str, pod: &str) {
+        let mut jobs = self.lock();
+        let Some(pods) = jobs.get_mut(job) else { return };
+        pods.remove(pod);
+        if pods.is_empty() {
+            jobs.remove(job);
+        }
+    }
+
+    /// The Job is gone.
+    pub fn forget(&self, job: &str) {
+        self.lock().remove(job);
+    }
+
+    /// What a change of a pod shows.
+    pub fn observe(&self, change: &Change<'_>) {
+        let pod = change.object();
+        if has_finalizer(pod) && !matches!(change, Change::Deleted(_)) {
+            return;
+        }
+        let owners = [Some(pod), change.old()].into_iter().flatten().filter_map(|state| state.controller());
+        for owner in owners.filter(|owner| owner.kind == "Job") {
+            self.observed(&owner.uid, &pod.metadata.uid);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, BTreeSet<String>>> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// Removes the finalizer; a pod that is gone already has none.
+pub async fn remove_finalizer(ctx: &Reconcile, pod: &Object) -> Result<(), Status> {
+    let (namespace, name) = (&pod.metadata.namespace, &pod.metadata.name);
+    let patch = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZER]}});
+    match ctx.client.patch(&PODS, namespace, name, PatchType::StrategicMerge, &patch).await {
+        Err(error) if error.is_not_found() => Ok(()),
+        other => other.map(drop),
+    }
+}

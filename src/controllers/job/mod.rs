@@ -1,0 +1,125 @@
+//! Job: pods that run to their end, as often as is asked for.
+//!
+//! Upstream's `pkg/controller/job`. In: a Job and the pods that it controls or may adopt. Out: pods created
+//! or deleted, the finalizer that keeps a pod until it is counted, and the status. It must not know where a
+//! pod runs, nor what asked for the Job.
+//!
+//! Read [`sync`] first: it decides; [`manage`] creates and deletes; [`track`] counts and writes.
+
+mod sync;
+
+mod manage;
+mod track;
+
+mod backoff;
+mod finalizers;
+mod indexes;
+mod pods;
+mod policies;
+mod status;
+
+pub mod orphans;
+
+use std::sync::Arc;
+
+use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+use super::controller_ref::{CONTROLLER_INDEX, ControllerRefManager, controller_index};
+use super::dependents;
+use super::expectations::Expectations;
+use crate::apimachinery::object::{Object, split_key};
+use crate::apimachinery::status::Status;
+use crate::apis::batch::job::JOBS;
+use crate::apis::core::pod::PODS;
+use crate::apis::views::job::Job;
+use crate::client_go::component::ComponentContext;
+use crate::client_go::lister::Lister;
+
+/// The controller of Jobs.
+pub struct JobController {
+    jobs: Lister,
+    pods: Lister,
+    expectations: Expectations,
+    finalizers: finalizers::FinalizerExpectations,
+    backoffs: Arc<backoff::Backoffs>,
+}
+
+impl JobController {
+    /// With its informers.
+    pub fn new(ctx: &ComponentContext) -> JobController {
+        let pods = ctx.informers.informer(&PODS);
+        pods.add_index(CONTROLLER_INDEX, controller_index);
+        JobController {
+            jobs: ctx.informers.informer(&JOBS).lister(),
+            pods: pods.lister(),
+            expectations: Expectations::new(&ctx.clock),
+            finalizers: finalizers::FinalizerExpectations::default(),
+            backoffs: Arc::default(),
+        }
+    }
+
+    async fn sync(&self, ctx: &Reconcile, object: Arc<Object>) -> Result<Action, Status> {
+        let job = object.view::<Job>();
+        // Cannot be mended by trying again; validation refuses it.
+        let Ok(selector) = job.spec.selector.selector() else { return Ok(Action::Done) };
+        let is_settled = self.expectations.satisfied(&object.metadata.uid);
+        // Before the pods are read: a change that is seen in between is then looked at once more.
+        let released = self.finalizers.released(&object.metadata.uid);
+        let manager = ControllerRefManager {
+            client: &ctx.client,
+            owner: &object,
+            owner_kind: &JOBS,
+            kind: &PODS,
+            selector: &selector,
+        };
+        let pods = manager.claim_with_finalizer(&self.pods, |_| true, pods::TRACKING_FINALIZER).await?;
+        sync::JobSync::new(ctx, self, object, pods, &released).run(is_settled).await
+    }
+}
+
+impl Controller for JobController {
+    const NAME: &'static str = "job";
+    const EVENT_SOURCE: &'static str = "job-controller";
+    const SERVICE_ACCOUNT: &'static str = "job-controller";
+
+    fn watches(&self) -> Watches {
+        let (expectations, finalizers) = (self.expectations.clone(), self.finalizers.clone());
+        let backoffs = self.backoffs.clone();
+        let of_job = move |change: &Change<'_>, enqueue: &Enqueue| {
+            let job = change.object();
+            let is_status_only =
+                change.old().is_some_and(|old| old.metadata.generation == job.metadata.generation);
+            if let Change::Deleted(job) = change {
+                expectations.forget(&job.metadata.uid);
+                finalizers.forget(&job.metadata.uid);
+                backoffs.forget(&job.metadata.uid);
+            } else if is_status_only {
+                enqueue.batched(job.key());
+            } else {
+                enqueue.now(job.key());
+            }
+        };
+        let (finalizers, jobs) = (self.finalizers.clone(), self.jobs.clone());
+        let adopters = move |pod: &Object| dependents::adopters(&jobs, pod, |job: &Job| &job.spec.selector);
+        let of_pods = dependents::of_pods(&self.expectations, &JOBS, adopters);
+        let of_pod = move |change: &Change<'_>, enqueue: &Enqueue| {
+            finalizers.observe(change);
+            of_pods(change, enqueue);
+        };
+        Watches::none().maps(&JOBS, of_job).maps(&PODS, of_pod)
+    }
+
+    async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
+        let (namespace, name) = split_key(key);
+        let Some(object) = self.jobs.get(namespace, name) else { return Ok(Action::Done) };
+        let job = object.view::<Job>();
+        if job.spec.external_controller().is_some() {
+            return Ok(Action::Done);
+        }
+        if job.status.finished().is_some() {
+            self.backoffs.forget(&object.metadata.uid);
+            return Ok(Action::Done);
+        }
+        // On the heap: an idle worker should not hold the room that a sync needs.
+        Box::pin(self.sync(ctx, object)).await
+    }
+}

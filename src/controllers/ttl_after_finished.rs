@@ -1,0 +1,82 @@
+//! Deletes Jobs some time after their end (`pkg/controller/ttlafterfinished`).
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+
+use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+use crate::apimachinery::object::{Object, split_key};
+use crate::apimachinery::options::{DeleteOptions, Preconditions};
+use crate::apimachinery::status::Status;
+use crate::apimachinery::time::Time;
+use crate::apis::batch::job::JOBS;
+use crate::apis::views::job::Job;
+use crate::client_go::component::ComponentContext;
+use crate::client_go::lister::Lister;
+
+/// The controller of `ttlSecondsAfterFinished`.
+pub struct TtlAfterFinishedController {
+    jobs: Lister,
+}
+
+impl TtlAfterFinishedController {
+    /// With its informer.
+    pub fn new(ctx: &ComponentContext) -> TtlAfterFinishedController {
+        TtlAfterFinishedController { jobs: ctx.informers.informer(&JOBS).lister() }
+    }
+}
+
+impl Controller for TtlAfterFinishedController {
+    const NAME: &'static str = "ttl_jobs_to_delete";
+    const EVENT_SOURCE: &'static str = "ttl-after-finished-controller";
+    const SERVICE_ACCOUNT: &'static str = "ttl-after-finished-controller";
+
+    fn watches(&self) -> Watches {
+        let of_job = |change: &Change<'_>, enqueue: &Enqueue| {
+            let job = change.object();
+            if !matches!(change, Change::Deleted(_)) && expires_at(job).is_some() {
+                enqueue.now(job.key());
+            }
+        };
+        Watches::none().maps(&JOBS, of_job)
+    }
+
+    async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
+        let (namespace, name) = split_key(key);
+        let Some(cached) = self.jobs.get(namespace, name) else { return Ok(Action::Done) };
+        match time_left(&cached, ctx.clock.now()) {
+            None => return Ok(Action::Done),
+            Some(left) if !left.is_zero() => return Ok(Action::RequeueAfter(left)),
+            Some(_) => {}
+        }
+        // The cache may not know yet that it was given more time.
+        let fresh = match ctx.client.get(&JOBS, namespace, name).await {
+            Err(error) if error.is_not_found() => return Ok(Action::Done),
+            other => other?,
+        };
+        match time_left(&fresh, ctx.clock.now()) {
+            None => Ok(Action::Done),
+            Some(left) if !left.is_zero() => Ok(Action::RequeueAfter(left)),
+            Some(_) => delete(ctx, &fresh).await.map(|()| Action::Done),
+        }
+    }
+}
+
+async fn delete(ctx: &Reconcile, job: &Object) -> Result<(), Status> {
+    let uid = Some(job.metadata.uid.clone());
+    let preconditions = Some(Preconditions { uid, ..Preconditions::default() });
+    let options = DeleteOptions { preconditions, ..DeleteOptions::propagation("Foreground") };
+    ctx.client.delete(&JOBS, &job.metadata.namespace, &job.metadata.name, &options).await
+}
+
+/// Nothing when it is not to be deleted: it runs, has no limit, or is being deleted.
+fn time_left(job: &Object, now: Time) -> Option<Duration> {
+    Some((expires_at(job)? - now).to_std().unwrap_or(Duration::ZERO))
+}
+
+fn expires_at(job: &Object) -> Option<Time> {
+    let view = job.view::<Job>();
+    let seconds = view.spec.ttl_seconds_after_finished.filter(|_| !job.is_deleting())?;
+    let finished = view.status.finished()?.last_transition_time?;
+    finished.checked_add_signed(TimeDelta::try_seconds(seconds)?)
+}
