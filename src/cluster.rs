@@ -107,6 +107,7 @@ impl Cluster {
             .encrypting(config.encryption.clone());
         let storage = Storage::over(store, entropy.clone());
         let registry = Registry::new(storage, scheme.clone(), clock.clone(), entropy.clone());
+        let own = registry.clone();
         let kubelets = Arc::new(Kubelets::default());
         let mut apiserver = ApiserverConfig::new(scheme.clone(), registry, clock.clone(), entropy.clone());
         apiserver.authentication = authentication(&config, &authority, &apiserver)?;
@@ -136,9 +137,10 @@ impl Cluster {
         }
         let (server, access, _background) = (None, None, background);
         let mut cluster = Cluster { running, server, access, service, scheme, clock, flow, kv, _background };
-        bootstrap::apply(&cluster.client(), &cluster.scheme).await?;
+        bootstrap::before_components(&cluster.client(), &own).await?;
         ready::wait_for_roles(&cluster.client()).await;
         cluster.running.start_all(&config).expect("its own components have names that it knows");
+        bootstrap::beside_components(&cluster.client()).await?;
         if let Some(listen) = config.listen {
             let client_authorities = config.authentication.client_authorities(authority.certificate_pem())?;
             cluster.listen(listen, &authority, client_authorities).await?;
@@ -149,6 +151,7 @@ impl Cluster {
             }
         }
         ready::wait(&cluster.client(), &config).await?;
+        cluster.running.ready();
         Ok(cluster)
     }
 

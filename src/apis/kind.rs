@@ -58,9 +58,8 @@ pub struct Kind {
     pub counts_generation: bool,
     /// How long an object lives (Events).
     pub time_to_live: Option<Duration>,
-    /// The objects that a server makes when they are first asked for: YAML, a list of trees. Who deletes
-    /// one gets it back with the next start.
-    pub bootstrap: Option<&'static str>,
+    /// Those of its objects that a server makes of itself.
+    pub bootstrap: Option<&'static StartingObjects>,
     /// Its objects, when they are not kept but told each time.
     pub derived: Option<fn() -> Vec<Value>>,
     /// What clients are warned of, when nobody should use it any more.
@@ -80,6 +79,45 @@ pub struct Kind {
 pub struct Texts {
     storage_prefix: Arc<str>,
     resource: Arc<str>,
+}
+
+/// Objects that a server makes of itself (upstream's post-start hooks), all of them when one of their kinds
+/// is first asked for. Who deletes one gets it back with the next start.
+pub struct StartingObjects {
+    /// As `rbac`: no two have the same.
+    pub name: &'static str,
+    /// Who owns their fields.
+    pub manager: &'static str,
+    /// Their trees, as somebody would send them.
+    pub objects: fn() -> Vec<StartingObject>,
+}
+
+/// One of them.
+pub struct StartingObject {
+    /// Its kind.
+    pub kind: &'static Builtin,
+    /// As it would be sent, without type.
+    pub object: Value,
+}
+
+impl StartingObjects {
+    /// The objects of one kind in a text of ours: YAML, a list of trees.
+    pub fn read(kind: &'static Builtin, text: &str) -> Vec<StartingObject> {
+        let trees: Vec<Value> = serde_yaml::from_str(text).expect("our own manifests are lists of trees");
+        trees.into_iter().map(|object| StartingObject { kind, object }).collect()
+    }
+}
+
+impl StartingObject {
+    /// Empty for cluster-scoped kinds.
+    pub fn namespace(&self) -> &str {
+        self.object["metadata"]["namespace"].as_str().unwrap_or_default()
+    }
+
+    /// As `system:discovery`.
+    pub fn name(&self) -> &str {
+        self.object["metadata"]["name"].as_str().unwrap_or_default()
+    }
 }
 
 /// The storage version of a kind, and the way there and back (upstream's conversion to the hub and from it).
@@ -303,7 +341,7 @@ impl Kind {
     }
 
     /// With objects that every server has.
-    pub fn starting_with(mut self, objects: &'static str) -> Kind {
+    pub fn starting_with(mut self, objects: &'static StartingObjects) -> Kind {
         self.bootstrap = Some(objects);
         self
     }

@@ -4,37 +4,68 @@
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use serde_json::json;
+use futures::future::try_join_all;
+use serde_json::{Value, json};
 
 use super::bootstrap_roles;
-use super::manifests::{Error, IfPresent, apply_text};
+use super::manifests::Error;
+use crate::apimachinery::status::Status;
+use crate::apis::core::namespace::NAMESPACES;
 use crate::apis::core::service::SERVICES;
-use crate::apis::scheme::Scheme;
+use crate::apiserver::registry::Registry;
 use crate::client_go::client::Client;
 
 /// The address of the Service `default/kubernetes`: the first of the service range.
 pub const API_SERVICE_IP: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 
-/// In this order: namespaces before what lives in them.
-const MANIFESTS: &[(&str, &str)] = &[
-    ("manifests/bootstrap/namespaces.yaml", include_str!("../../manifests/bootstrap/namespaces.yaml")),
-    (
-        "manifests/bootstrap/priority-classes.yaml",
-        include_str!("../../manifests/bootstrap/priority-classes.yaml"),
-    ),
-];
+/// `controlplane/controller/systemnamespaces`
+const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// Creates what is not there yet; somebody may have changed the rest.
+/// Creates what is not there yet of what components build on; somebody may have changed the rest.
+///
+/// Roles, priority classes and the like are made by the server itself when somebody first asks for them; what
+/// there is of roles from an earlier start is looked after here.
 ///
 /// # Errors
 /// The server's refusal, which is a bug of ours or a damaged data dir.
-pub async fn apply(client: &Client, scheme: &Scheme) -> Result<(), Error> {
-    for (origin, text) in MANIFESTS {
-        apply_text(client, scheme, Path::new(origin), text, IfPresent::Keep).await?;
+pub async fn before_components(client: &Client, registry: &Registry) -> Result<(), Error> {
+    let namespaces = SYSTEM_NAMESPACES.iter().map(|name| make_namespace(client, name));
+    try_join_all(namespaces).await.map_err(about("the system namespaces"))?;
+    let failed = about("manifests/bootstrap/rbac.txt");
+    bootstrap_roles::reconcile_stored(client, registry).await.map_err(failed)
+}
+
+/// The rest: no component waits for it.
+///
+/// # Errors
+/// As [`before_components`].
+pub async fn beside_components(client: &Client) -> Result<(), Error> {
+    make_service(client).await.map_err(about("service default/kubernetes"))
+}
+
+fn about(what: &'static str) -> impl Fn(Status) -> Error {
+    move |status| Error::new(Path::new(what), status)
+}
+
+async fn make_namespace(client: &Client, name: &str) -> Result<(), Status> {
+    match client.create(&NAMESPACES, "", json!({"metadata": {"name": name}})).await {
+        Err(refused) if !refused.is_already_exists() => Err(refused),
+        _ => Ok(()),
     }
-    let failed = |status| Error::new(Path::new("manifests/bootstrap/rbac.txt"), status);
-    bootstrap_roles::ensure(client).await.map_err(failed)?;
-    let service = json!({
+}
+
+/// Asked for first: a second create would be refused for its address, which is taken, not for its name.
+async fn make_service(client: &Client) -> Result<(), Status> {
+    match client.get(&SERVICES, "default", "kubernetes").await {
+        Err(status) if status.is_not_found() => {
+            client.create(&SERVICES, "default", service()).await.map(drop)
+        }
+        found => found.map(drop),
+    }
+}
+
+fn service() -> Value {
+    json!({
         "metadata": {
             "name": "kubernetes",
             "namespace": "default",
@@ -46,13 +77,5 @@ pub async fn apply(client: &Client, scheme: &Scheme) -> Result<(), Error> {
             "sessionAffinity": "None",
             "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}],
         },
-    });
-    // Asked for first: a second create would be refused for its address, which is taken, not for its name.
-    let failed = |status| Error::new(Path::new("service default/kubernetes"), status);
-    match client.get(&SERVICES, "default", "kubernetes").await {
-        Err(status) if status.is_not_found() => {
-            client.create(&SERVICES, "default", service).await.map(drop).map_err(failed)
-        }
-        found => found.map(drop).map_err(failed),
-    }
+    })
 }

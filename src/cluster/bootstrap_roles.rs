@@ -1,6 +1,6 @@
-//! The default roles and bindings at the start (`pkg/registry/rbac/rest.PolicyData.EnsureRBACPolicy`,
-//! `pkg/registry/rbac/reconciliation`): made when they are missing; one that is there gets back what somebody
-//! took from it, unless its annotation says that it is not to be touched.
+//! The default roles and bindings of an earlier start (`pkg/registry/rbac/rest.PolicyData.EnsureRBACPolicy`,
+//! `pkg/registry/rbac/reconciliation`): one that is gone is made again; one that is there gets back what
+//! somebody took from it, unless its annotation says that it is not to be touched.
 
 use std::collections::HashMap;
 
@@ -9,62 +9,70 @@ use serde_json::{Value, json};
 
 use crate::apimachinery::options::{DeleteOptions, ListOptions};
 use crate::apimachinery::status::Status;
-use crate::apis::rbac::bootstrap_policy::{Bootstrap, objects};
+use crate::apis::kind::StartingObject;
+use crate::apis::rbac;
+use crate::apis::rbac::bootstrap_policy::objects;
 use crate::apis::rbac::policy_rule::{PolicyRule, uncovered};
 use crate::apis::tree::text;
+use crate::apiserver::registry::Registry;
 use crate::client_go::client::Client;
 
 const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
-/// Brings all of them to what they should be.
+/// Brings all of them to what they should be. In a store that has none, nobody has asked for them yet: there
+/// is nothing to do.
 ///
 /// # Errors
 /// The server's refusal.
-pub(super) async fn ensure(client: &Client) -> Result<(), Status> {
+pub(super) async fn reconcile_stored(client: &Client, registry: &Registry) -> Result<(), Status> {
+    let mut is_new = true;
+    for kind in rbac::KINDS {
+        is_new &= registry.is_empty(kind)?;
+    }
+    if is_new {
+        return Ok(());
+    }
     let wanted = objects();
+    // To list them is to ask for them: what is missing is made before the answer.
     let present = present(client, &wanted).await?;
-    let ensured = wanted.into_iter().map(|wanted| {
-        let found = present.get(&key(&wanted));
-        async move {
-            match found {
-                None => ignore_taken(client.create(wanted.kind, wanted.namespace, wanted.object).await),
-                Some(found) => reconcile(client, wanted, found.clone()).await,
-            }
-        }
+    let reconciled = wanted.into_iter().filter_map(|wanted| {
+        let found = present.get(&key(&wanted))?.clone();
+        Some(reconcile(client, wanted, found))
     });
     // Together, so that they share the store's batches.
-    try_join_all(ensured).await.map(drop)
+    try_join_all(reconciled).await.map(drop)
 }
 
-type Key = (String, &'static str, String);
+type Key = (String, String, String);
 
-fn key(object: &Bootstrap) -> Key {
-    (object.kind.plural.to_string(), object.namespace, object.name.clone())
+fn key(object: &StartingObject) -> Key {
+    (object.kind.plural.to_string(), object.namespace().to_owned(), object.name().to_owned())
 }
 
 /// What is there of them.
-async fn present(client: &Client, wanted: &[Bootstrap]) -> Result<HashMap<Key, Value>, Status> {
+async fn present(client: &Client, wanted: &[StartingObject]) -> Result<HashMap<Key, Value>, Status> {
     let mut present = HashMap::new();
-    let mut places: Vec<_> = wanted.iter().map(|object| (object.kind, object.namespace)).collect();
+    let mut places: Vec<_> = wanted.iter().map(|object| (object.kind, object.namespace())).collect();
     places.dedup_by_key(|(kind, namespace)| (kind.plural.clone(), *namespace));
     for (kind, namespace) in places {
         for object in client.list(kind, namespace, &ListOptions::default()).await?.items.iter() {
-            let key = (kind.plural.to_string(), namespace, object.metadata.name.clone());
+            let key = (kind.plural.to_string(), namespace.to_owned(), object.metadata.name.clone());
             present.insert(key, object.to_value());
         }
     }
     Ok(present)
 }
 
-async fn reconcile(client: &Client, wanted: Bootstrap, found: Value) -> Result<(), Status> {
+async fn reconcile(client: &Client, wanted: StartingObject, found: Value) -> Result<(), Status> {
     if found["metadata"]["annotations"][AUTO_UPDATE] == "false" {
         return Ok(());
     }
-    let Bootstrap { kind, namespace, name, object: wanted } = wanted;
+    let (namespace, name) = (wanted.namespace().to_owned(), wanted.name().to_owned());
+    let StartingObject { kind, object: wanted } = wanted;
     if !wanted["roleRef"].is_null() && wanted["roleRef"] != found["roleRef"] {
         // Which role a binding is of cannot change.
-        client.delete(kind, namespace, &name, &DeleteOptions::default()).await?;
-        return ignore_taken(client.create(kind, namespace, wanted).await);
+        client.delete(kind, &namespace, &name, &DeleteOptions::default()).await?;
+        return ignore_taken(client.create(kind, &namespace, wanted).await);
     }
     let mut merged = found.clone();
     for field in ["labels", "annotations"] {
@@ -78,7 +86,7 @@ async fn reconcile(client: &Client, wanted: Bootstrap, found: Value) -> Result<(
     if merged == found {
         return Ok(());
     }
-    client.update(kind, namespace, &name, merged).await.map(drop)
+    client.update(kind, &namespace, &name, merged).await.map(drop)
 }
 
 fn ignore_taken<T>(created: Result<T, Status>) -> Result<(), Status> {

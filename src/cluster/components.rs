@@ -1,6 +1,7 @@
 //! The components: each a client of the apiserver in its own name, stopped and started at any point.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::kubelet_lookup::Kubelets;
@@ -50,6 +51,8 @@ pub(super) struct Running {
     kubelets: Arc<Kubelets>,
     /// What each running component runs. Bound: one entry for each component.
     contexts: Mutex<BTreeMap<String, ComponentContext>>,
+    /// Whether the cluster is; changed while `contexts` is locked.
+    is_ready: AtomicBool,
 }
 
 impl Running {
@@ -62,7 +65,17 @@ impl Running {
             (node.name.clone(), node)
         };
         let nodes = (1..=config.nodes).map(node).collect();
-        Ok(Running { parts, nodes, kubelets, contexts: Mutex::default() })
+        let (contexts, is_ready) = (Mutex::default(), AtomicBool::new(false));
+        Ok(Running { parts, nodes, kubelets, contexts, is_ready })
+    }
+
+    /// The cluster is ready: what nobody waits for starts now.
+    pub(super) fn ready(&self) {
+        let contexts = self.lock();
+        self.is_ready.store(true, Ordering::Relaxed);
+        if let Some(context) = contexts.get(CONTROLLER_MANAGER) {
+            controllers::spawn_garbage_collector(context, self.parts.scheme.clone());
+        }
     }
 
     /// Starts those that run from the start.
@@ -128,6 +141,9 @@ impl Running {
         let issuer = self.parts.token_issuer.clone();
         config.tokens = issuer.map(|issuer| Arc::new(SecretTokens(issuer)) as Arc<dyn TokenGenerator>);
         controllers::spawn_all(&context, &config);
+        if self.is_ready.load(Ordering::Relaxed) {
+            controllers::spawn_garbage_collector(&context, scheme.clone());
+        }
         context.informers.start(&context.tasks);
         context
     }

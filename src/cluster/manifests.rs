@@ -49,15 +49,6 @@ impl Error {
     }
 }
 
-/// What becomes of an object that is there already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IfPresent {
-    /// It stays as it is: somebody may have changed it.
-    Keep,
-    /// It is patched.
-    Patch,
-}
-
 /// Applies a file, or the `.yaml`, `.yml` and `.json` files of a folder in the order of their names. Says
 /// what it did, an object a line, as kubectl does.
 ///
@@ -67,26 +58,22 @@ pub async fn apply(client: &Client, scheme: &Scheme, path: &Path) -> Result<Vec<
     let mut lines = Vec::new();
     for file in files(path)? {
         let text = std::fs::read_to_string(&file).map_err(|error| Error::new(&file, error))?;
-        lines.extend(apply_text(client, scheme, &file, &text, IfPresent::Patch).await?);
+        lines.extend(apply_text(client, scheme, &file, &text).await?);
     }
     Ok(lines)
 }
 
 /// Applies the documents of one text; `origin` is for errors.
-///
-/// # Errors
-/// As [`apply`].
-pub async fn apply_text(
+async fn apply_text(
     client: &Client,
     scheme: &Scheme,
     origin: &Path,
     text: &str,
-    if_present: IfPresent,
 ) -> Result<Vec<String>, Error> {
     let mut lines = Vec::new();
     for object in documents(text).map_err(|error| Error::new(origin, error))? {
         let kind = kind_of(scheme, &object).map_err(|why| Error::new(origin, Problem::NoObject(why)))?;
-        let done = apply_object(client, &kind, object, if_present).await;
+        let done = apply_object(client, &kind, object).await;
         lines.push(done.map_err(|status| Error::new(origin, status))?);
     }
     Ok(lines)
@@ -99,23 +86,13 @@ fn kind_of(scheme: &Scheme, object: &Value) -> Result<std::sync::Arc<Kind>, Stri
     found.ok_or_else(|| format!("no matches for kind {kind:?} in version {api_version:?}"))
 }
 
-async fn apply_object(
-    client: &Client,
-    kind: &Kind,
-    mut object: Value,
-    if_present: IfPresent,
-) -> Result<String, Status> {
+async fn apply_object(client: &Client, kind: &Kind, mut object: Value) -> Result<String, Status> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let namespace = namespace_of(kind, &object);
     let shown = format!("{}/{name}", kind.group_resource());
-    if if_present == IfPresent::Patch {
-        remember(&mut object);
-    }
+    remember(&mut object);
     match client.create(kind, &namespace, object.clone()).await {
         Ok(_) => Ok(format!("{shown} created")),
-        Err(status) if status.is_already_exists() && if_present == IfPresent::Keep => {
-            Ok(format!("{shown} kept"))
-        }
         Err(status) if status.is_already_exists() => {
             let patch_type = if kind.is_custom { PatchType::Merge } else { PatchType::StrategicMerge };
             client.patch(kind, &namespace, &name, patch_type, &object).await?;

@@ -105,7 +105,8 @@ impl Config {
     }
 }
 
-/// Starts every controller. What is in this list runs; the order means nothing to them.
+/// Starts every controller but the garbage collector. What is in this list runs; the order means nothing to
+/// them.
 pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
     spawn(ctx, service_account::ServiceAccountsController::new(ctx));
     spawn(ctx, controller_accounts::ControllerAccounts::new(ctx));
@@ -146,8 +147,12 @@ pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
     spawn(ctx, volume_binder::VolumeBinder::new(ctx));
     resource_quota::spawn(ctx, config.scheme.clone());
     spawn(ctx, cluster_role_aggregation::ClusterRoleAggregationController::new(ctx));
-    // It watches every kind: behind the others, so that they do not wait for that.
-    let (collected, scheme) = (ctx.clone(), config.scheme.clone());
+}
+
+/// Starts the garbage collector, once the others have their caches: it watches every kind, and nobody is to
+/// wait for that.
+pub fn spawn_garbage_collector(ctx: &ComponentContext, scheme: Arc<Scheme>) {
+    let collected = ctx.clone();
     ctx.tasks.spawn("garbage collector: start", async move {
         collected.informers.wait_for_cache_sync().await;
         garbage_collector::spawn(&collected, scheme);

@@ -6,7 +6,7 @@
 //! them.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
@@ -27,6 +27,10 @@ const BUILT_IN: &[&str] = &[
     include_str!("../../manifests/stages/slow-start.yaml"),
     include_str!("../../manifests/stages/slow-stop.yaml"),
 ];
+
+/// A constant that is worked out when the first container asks: every cluster has the same.
+static BUILT_IN_STAGES: LazyLock<Vec<Stage>> =
+    LazyLock::new(|| read_all(&[]).expect("the built-in stages are read by a test"));
 
 /// The steps of a container's life, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -118,7 +122,8 @@ pub struct Stage {
 /// All stages of a node, the first to be asked first.
 #[derive(Clone, Debug)]
 pub struct StageSet {
-    stages: Arc<[Stage]>,
+    /// The built-in ones when there are none.
+    stages: Option<Arc<[Stage]>>,
 }
 
 #[derive(Deserialize)]
@@ -153,17 +158,12 @@ struct Spec {
 impl StageSet {
     /// The built-in stages.
     pub fn builtin() -> StageSet {
-        StageSet::with(&[]).expect("the built-in stages are read by a test")
+        StageSet { stages: None }
     }
 
     /// The built-in stages and those of more YAML texts, which come first among equal priorities.
     pub fn with(texts: &[String]) -> Result<StageSet, String> {
-        let mut stages = Vec::new();
-        for text in texts.iter().map(String::as_str).chain(BUILT_IN.iter().copied()) {
-            stages.extend(parse(text)?);
-        }
-        stages.sort_by_key(|stage| -stage.priority);
-        Ok(StageSet { stages: stages.into() })
+        Ok(StageSet { stages: Some(read_all(texts)?.into()) })
     }
 
     /// The built-in stages and those of the `.yaml` and `.yml` files of a directory, in the order of their
@@ -185,7 +185,8 @@ impl StageSet {
     /// The stage of `step` for `subject`. There is always one: the default stages select everything.
     pub fn stage(&self, step: Step, subject: &StageSubject<'_>) -> &Stage {
         let governs = |stage: &&Stage| stage.step == step && stage.selector.matches(subject);
-        self.stages.iter().find(governs).expect("default.yaml has a stage for each step")
+        let stages = self.stages.as_deref().unwrap_or_else(|| &BUILT_IN_STAGES);
+        stages.iter().find(governs).expect("default.yaml has a stage for each step")
     }
 }
 
@@ -224,6 +225,16 @@ impl Exit {
 
 fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The stages of `texts`, and the built-in ones behind them.
+fn read_all(texts: &[String]) -> Result<Vec<Stage>, String> {
+    let mut stages = Vec::new();
+    for text in texts.iter().map(String::as_str).chain(BUILT_IN.iter().copied()) {
+        stages.extend(parse(text)?);
+    }
+    stages.sort_by_key(|stage| -stage.priority);
+    Ok(stages)
 }
 
 /// Reads the stages of one YAML text, which may hold several documents.

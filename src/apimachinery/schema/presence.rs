@@ -68,6 +68,15 @@ pub(crate) fn zero_value(schema: &Schema) -> Value {
     }
 }
 
+/// What an object of a kind looks like when nothing is set, without its type.
+pub fn zero_object(schema: &Schema) -> Value {
+    let mut zero = zero_value(schema);
+    if let Some(members) = zero.as_object_mut() {
+        members.retain(|name, _| !matches!(name.as_str(), "apiVersion" | "kind"));
+    }
+    zero
+}
+
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -6,7 +6,7 @@ use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names::{dns1123_label, dns1123_subdomain};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind, Subresource};
+use crate::apis::kind::{Builtin, Kind, StartingObjects, Subresource};
 use crate::apis::print::{name, or};
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
@@ -29,9 +29,16 @@ pub static FLOW_SCHEMAS: Builtin = LazyLock::new(|| {
     .printed(columns(), cells)
     .defaulted(|schema| set_if_zero(schema, "spec.matchingPrecedence", 1000))
     .governed_by(Rules { validate, ..RULES })
-    .starting_with(include_str!("../../../manifests/bootstrap/flow-schemas.yaml"))
+    .starting_with(&STARTING)
     .into()
 });
+
+static STARTING: StartingObjects = StartingObjects {
+    name: "flowschemas",
+    manager: super::PRODUCER,
+    objects: || StartingObjects::read(&FLOW_SCHEMAS, TEXT),
+};
+const TEXT: &str = include_str!("../../../manifests/bootstrap/flow-schemas.yaml");
 
 const SPEC: &str = "io.k8s.api.flowcontrol.v1.FlowSchemaSpec";
 /// What a rule may say of verbs.

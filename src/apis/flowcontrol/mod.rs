@@ -8,3 +8,6 @@ use super::kind::Builtin;
 /// Its kinds.
 pub const KINDS: &[&Builtin] =
     &[&flow_schema::FLOW_SCHEMAS, &priority_level_configuration::PRIORITY_LEVEL_CONFIGURATIONS];
+
+/// Who makes the objects that every server has: the part of priority and fairness that does so upstream.
+const PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";

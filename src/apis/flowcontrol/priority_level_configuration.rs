@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind, Subresource};
+use crate::apis::kind::{Builtin, Kind, StartingObjects, Subresource};
 use crate::apis::print::name;
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
@@ -28,9 +28,16 @@ pub static PRIORITY_LEVEL_CONFIGURATIONS: Builtin = LazyLock::new(|| {
     .printed(columns(), cells)
     .defaulted(defaults)
     .governed_by(Rules { validate, ..RULES })
-    .starting_with(include_str!("../../../manifests/bootstrap/priority-levels.yaml"))
+    .starting_with(&STARTING)
     .into()
 });
+
+static STARTING: StartingObjects = StartingObjects {
+    name: "prioritylevelconfigurations",
+    manager: super::PRODUCER,
+    objects: || StartingObjects::read(&PRIORITY_LEVEL_CONFIGURATIONS, TEXT),
+};
+const TEXT: &str = include_str!("../../../manifests/bootstrap/priority-levels.yaml");
 
 const SPEC: &str = "io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationSpec";
 const LIMITED: &str = "io.k8s.api.flowcontrol.v1.LimitedPriorityLevelConfiguration";

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind, Subresource};
+use crate::apis::kind::{Builtin, Kind, StartingObjects, Subresource};
 use crate::apis::print::name;
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
@@ -25,9 +25,16 @@ pub static SERVICE_CIDRS: Builtin = LazyLock::new(|| {
             validate_update,
             ..RULES
         })
-        .starting_with(include_str!("../../../manifests/bootstrap/service-cidrs.yaml"))
+        .starting_with(&STARTING)
         .into()
 });
+
+static STARTING: StartingObjects = StartingObjects {
+    name: "servicecidrs",
+    manager: "kube-apiserver",
+    objects: || StartingObjects::read(&SERVICE_CIDRS, TEXT),
+};
+const TEXT: &str = include_str!("../../../manifests/bootstrap/service-cidrs.yaml");
 
 fn columns() -> Vec<Column> {
     let ranges = Column::of("CIDRs", "string", "io.k8s.api.networking.v1.ServiceCIDRSpec", "cidrs");

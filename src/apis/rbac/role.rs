@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::bootstrap_policy;
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names;
 use crate::apis::kind::{Builtin, Kind};
@@ -19,6 +20,7 @@ pub static ROLES: Builtin = LazyLock::new(|| {
             validate: |role, errors| policy_rules(role, true, errors),
             ..RULES
         })
+        .starting_with(&bootstrap_policy::STARTING)
         .into()
 });
 
@@ -32,6 +34,7 @@ pub static CLUSTER_ROLES: Builtin = LazyLock::new(|| {
             validate: cluster_role,
             ..RULES
         })
+        .starting_with(&bootstrap_policy::STARTING)
         .into()
 });
 

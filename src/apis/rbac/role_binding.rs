@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::bootstrap_policy;
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names;
 use crate::apimachinery::object::Object;
@@ -26,6 +27,7 @@ pub static ROLE_BINDINGS: Builtin = LazyLock::new(|| {
             validate_update,
             ..RULES
         })
+        .starting_with(&bootstrap_policy::STARTING)
         .into()
 });
 
@@ -48,6 +50,7 @@ pub static CLUSTER_ROLE_BINDINGS: Builtin = LazyLock::new(|| {
         validate_update,
         ..RULES
     })
+    .starting_with(&bootstrap_policy::STARTING)
     .into()
 });
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind};
+use crate::apis::kind::{Builtin, Kind, StartingObjects};
 use crate::apis::print::name;
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
@@ -27,8 +27,16 @@ pub static PRIORITY_CLASSES: Builtin = LazyLock::new(|| {
             validate_update,
             ..RULES
         })
+        .starting_with(&STARTING)
         .into()
 });
+
+static STARTING: StartingObjects = StartingObjects {
+    name: "priorityclasses",
+    manager: "kube-apiserver",
+    objects: || StartingObjects::read(&PRIORITY_CLASSES, TEXT),
+};
+const TEXT: &str = include_str!("../../../manifests/bootstrap/priority-classes.yaml");
 
 const DEFINITION: &str = "io.k8s.api.scheduling.v1.PriorityClass";
 

@@ -79,6 +79,8 @@ impl Priority {
         let missing =
             || forbidden(attributes, Some(pod), &format!("no PriorityClass with name {name} was found"));
         let Some(kind) = &self.classes else { return Err(missing()) };
+        // Of those that every cluster has none is the default: who names no class need not wait for them.
+        self.registry.bootstrap(kind).await?;
         let found = match self.registry.get(kind, "", name, Some("0")).await {
             Err(error) if error.is_not_found() => self.registry.get(kind, "", name, None).await,
             other => other,

@@ -12,7 +12,7 @@ use super::form::Form;
 use super::request_scope::Scope;
 use crate::apimachinery::gvk::GroupVersion;
 use crate::apimachinery::managed_fields::{ApplyError, Converter, FieldManager, Type, Updater};
-use crate::apimachinery::schema::{Schema, Schemas, zero_value};
+use crate::apimachinery::schema::{Schema, Schemas, zero_object};
 use crate::apimachinery::time::rfc3339;
 use crate::apimachinery::user::UserInfo;
 use crate::apis::kind::{Kind, Subresource};
@@ -63,17 +63,11 @@ impl<'s> FieldManagement<'s> {
             manager: &name,
             now: &rfc3339(scope.server.clock.now()),
         };
-        run(&manager, &|| empty(is_custom, &schema))
+        run(&manager, &|| match is_custom {
+            true => Value::Object(Map::new()),
+            false => zero_object(&schema),
+        })
     }
-}
-
-/// What the kind looks like when nothing is set: of a built-in kind, what Go writes for its zero.
-fn empty(is_custom: bool, schema: &Schema) -> Value {
-    let mut empty = if is_custom { Value::Object(Map::new()) } else { zero_value(schema) };
-    if let Some(members) = empty.as_object_mut() {
-        members.retain(|name, _| !matches!(name.as_str(), "apiVersion" | "kind"));
-    }
-    empty
 }
 
 /// The other versions of a kind that are served.

@@ -50,7 +50,7 @@ pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
         ["flowz"] => return flowz::respond(scheme, &server.flow, &query, headers),
         [".well-known", "openid-configuration"] => return openid::configuration(server, host(request)),
         ["openid", "v1", "jwks"] => return openid::jwks(server),
-        ["metrics"] => return metrics::respond(server),
+        ["metrics"] => return metrics::respond(server).await,
         ["openapi", "v3", "apis", group, version] if is_remote(server, group, version).await => None,
         ["openapi", ref rest @ ..] => {
             let remotes = if rest == ["v3"] { server.aggregator.all().await } else { vec![] };

@@ -63,7 +63,7 @@ async fn serve_method(server: Arc<Endpoints>, request: ApiRequest) -> ApiRespons
     if let Some(response) = refuse_method(&kind, subresource, &info, &request) {
         return response;
     }
-    if let Err(status) = prepare(&server, &kind, is_component(&request)).await {
+    if let Err(status) = prepare(&server, &kind, &info, is_component(&request)).await {
         return status_response(status, wants_objects);
     }
     let (mut scope, input, method) = match scope(server, kind, subresource, info, request, wants_objects) {
@@ -81,10 +81,16 @@ async fn pass_on(server: &Endpoints, remote: &Arc<Remote>, request: ApiRequest) 
     server.aggregator.proxy(remote, request, &user).await
 }
 
-/// Makes the objects that every server has when their kind is first asked for. Our own components do not
-/// count: they hear of them when they are made.
-async fn prepare(server: &Endpoints, kind: &Arc<Kind>, is_component: bool) -> Result<(), Status> {
-    if is_component {
+/// Makes the objects that every server has when their kind is first asked for. Our own components, as long as
+/// they make none themselves, do not count: they hear of them when they are made.
+async fn prepare(
+    server: &Endpoints,
+    kind: &Kind,
+    info: &RequestInfo,
+    is_component: bool,
+) -> Result<(), Status> {
+    let makes_one = matches!(&*info.verb, "create" | "update" | "patch");
+    if is_component && !makes_one {
         return Ok(());
     }
     server.registry.bootstrap(kind).await?;

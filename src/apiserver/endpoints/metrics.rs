@@ -15,10 +15,10 @@ const TICKS_PER_SECOND: f64 = 100.0;
 const PAGE_BYTES: u64 = 4096;
 
 /// The whole text.
-pub(super) fn respond(server: &Endpoints) -> ApiResponse {
+pub(super) async fn respond(server: &Endpoints) -> ApiResponse {
     let mut out = String::new();
     server.metrics.render(&mut out);
-    storage_objects(server, &mut out);
+    storage_objects(server, &mut out).await;
     process(&mut out);
     let mut response = text_response(http::StatusCode::OK, out);
     let plain = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -26,10 +26,12 @@ pub(super) fn respond(server: &Endpoints) -> ApiResponse {
     response
 }
 
-fn storage_objects(server: &Endpoints, out: &mut String) {
+async fn storage_objects(server: &Endpoints, out: &mut String) {
     let name = "apiserver_storage_objects";
     heading(out, name, "gauge", "Number of stored objects at the time of last check split by kind.");
     for kind in server.scheme.storage_kinds() {
+        // Who counts them asks for them. A store that fails here has nothing to count either.
+        drop(server.registry.bootstrap(&kind).await);
         if let Ok(count) = server.registry.count(&kind) {
             let resource = kind.resource();
             let _ = writeln!(out, "{name}{{resource=\"{resource}\"}} {count}");

@@ -1,73 +1,109 @@
-//! The objects that a server makes of itself: priority and fairness, the default range of services
-//! (upstream's post-start hooks). They are made when somebody first asks for their kind, so that start-up
-//! does not pay for what nobody looks at; nobody can tell the difference but by their age.
+//! The objects that a server makes of itself: default roles, priority classes, priority and fairness, the
+//! default range of services (upstream's post-start hooks). They are made when somebody first asks for their
+//! kind, so that start-up does not pay for what nobody looks at; nobody can tell the difference but by their
+//! age.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use serde_json::{Value, json};
+use futures::future::try_join_all;
+use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::store::Part;
 use super::{Change, Registry};
+use crate::apimachinery::managed_fields::{Converter, FieldManager, Type, Updater};
+use crate::apimachinery::schema::{Schemas, apply_defaults, complete, zero_object};
 use crate::apimachinery::status::Status;
 use crate::apimachinery::time::rfc3339;
-use crate::apis::kind::Kind;
+use crate::apis::kind::{Kind, StartingObject, StartingObjects};
 use crate::apiserver::request::RequestContext;
 
-/// Of which kinds the objects have been made. Bound: one entry for each built-in kind.
+/// Which sets have been made, by name. Bound: one entry for each [`StartingObjects`] of the source.
 #[derive(Default)]
-pub(super) struct Bootstrapped(Mutex<BTreeMap<Arc<str>, Arc<OnceCell<()>>>>);
+pub(super) struct Bootstrapped(Mutex<BTreeMap<&'static str, Arc<OnceCell<()>>>>);
 
-/// By which the server's own writes can be told.
-const AUTO_UPDATE: &str = "apf.kubernetes.io/autoupdate-spec";
+impl Bootstrapped {
+    fn cell(&self, set: &StartingObjects) -> Arc<OnceCell<()>> {
+        let mut cells = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        cells.entry(set.name).or_default().clone()
+    }
+}
 
 impl Registry {
-    /// Makes the objects of a kind that every server has, once; those that are there stay as they are.
+    /// Makes the objects that every server has of a kind, and of those that come with it, once; those that
+    /// are there stay as they are.
     ///
     /// # Errors
     /// The store's.
-    pub async fn bootstrap(&self, kind: &Arc<Kind>) -> Result<(), Status> {
-        let Some(text) = kind.bootstrap else { return Ok(()) };
-        let cell = {
-            let mut cells = self.0.bootstrapped.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            cells.entry(kind.plural.clone()).or_default().clone()
-        };
-        cell.get_or_try_init(|| self.create_all(kind, text)).await.copied()
+    pub async fn bootstrap(&self, kind: &Kind) -> Result<(), Status> {
+        let Some(set) = kind.bootstrap else { return Ok(()) };
+        let cell = self.0.bootstrapped.cell(set);
+        cell.get_or_try_init(|| Box::pin(self.make_all(set))).await.copied()
     }
 
     /// Makes those again that somebody took away.
     ///
     /// # Errors
     /// The store's.
-    pub async fn restore(&self, kind: &Arc<Kind>) -> Result<(), Status> {
+    pub async fn restore(&self, kind: &Kind) -> Result<(), Status> {
         match kind.bootstrap {
-            Some(text) => self.create_all(kind, text).await,
+            Some(set) => self.make_all(set).await,
             None => Ok(()),
         }
     }
 
-    async fn create_all(&self, kind: &Arc<Kind>, text: &str) -> Result<(), Status> {
-        let objects: Vec<Value> = serde_yaml::from_str(text).map_err(Status::internal)?;
-        for mut object in objects {
-            if kind.group_version.group.starts_with("flowcontrol") {
-                object["metadata"]["annotations"] = json!({AUTO_UPDATE: "true"});
-            }
-            match self.create_own(kind, object).await {
-                Err(status) if status.is_already_exists() => {}
-                result => result?,
-            }
-        }
-        Ok(())
+    /// Whether a set has been made.
+    pub fn has_made(&self, set: &StartingObjects) -> bool {
+        self.0.bootstrapped.cell(set).initialized()
     }
 
-    async fn create_own(&self, kind: &Arc<Kind>, object: Value) -> Result<(), Status> {
-        let ctx = RequestContext::default();
-        let created = self.create(&ctx, kind, "", object.clone(), &()).await?;
-        let mut status = object["status"].clone();
-        if status.is_null() {
+    /// Together, so that they share the store's batches.
+    async fn make_all(&self, set: &StartingObjects) -> Result<(), Status> {
+        let made = (set.objects)().into_iter().map(|object| self.make(set.manager, object));
+        try_join_all(made).await.map(drop)
+    }
+
+    async fn make(&self, manager: &str, object: StartingObject) -> Result<(), Status> {
+        let kind: &Arc<Kind> = object.kind;
+        let (namespace, name) = (object.namespace().to_owned(), object.name().to_owned());
+        if self.get(kind, &namespace, &name, None).await.is_ok() {
             return Ok(());
         }
+        let mut new = object.object;
+        let status = new.as_object_mut().and_then(|new| new.remove("status")).unwrap_or_default();
+        self.prepare_own(kind, manager, &mut new);
+        let ctx = RequestContext::default();
+        match self.create(&ctx, kind, &namespace, new, &()).await {
+            Err(refused) if !refused.is_already_exists() => Err(refused),
+            Ok(_) if !status.is_null() => self.set_own_status(kind, &name, status).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// What a request would go through on its way here: defaults, owners of fields.
+    fn prepare_own(&self, kind: &Kind, manager: &str, new: &mut Value) {
+        let Some(schema) = Schemas::lookup(&kind.definition) else { return };
+        apply_defaults(schema, new);
+        (kind.defaults)(new);
+        complete(schema, new);
+        let (reset, api_version) = (kind.reset_fields(None), kind.api_version());
+        let manager = FieldManager {
+            updater: Updater {
+                kind: Type::Known(schema),
+                api_version: &api_version,
+                reset: &reset,
+                converter: &OnlyVersion,
+            },
+            gvk: &kind.gvk().to_string(),
+            subresource: "",
+            manager,
+            now: &rfc3339(self.0.clock.now()),
+        };
+        manager.update(None, || zero_object(schema), new);
+    }
+
+    async fn set_own_status(&self, kind: &Arc<Kind>, name: &str, mut status: Value) -> Result<(), Status> {
         for condition in status["conditions"].as_array_mut().into_iter().flatten() {
             condition["lastTransitionTime"] = rfc3339(self.0.clock.now()).into();
         }
@@ -76,8 +112,24 @@ impl Registry {
             new["status"] = status.clone();
             Ok(new)
         };
-        let change: &dyn Change = &change;
-        let name = &created.metadata.name;
+        let (ctx, change): (_, &dyn Change) = (RequestContext::default(), &change);
         self.update(&ctx, kind, "", name, Part::Status, change, &(), false).await.map(drop)
+    }
+}
+
+/// What nobody owned before has no owners in other versions.
+struct OnlyVersion;
+
+impl Converter for OnlyVersion {
+    fn convert(&self, _object: &Value, _api_version: &str) -> Option<Value> {
+        None
+    }
+
+    fn convert_back(&self, _object: &Value, _api_version: &str) -> Option<Value> {
+        None
+    }
+
+    fn schema(&self, _api_version: &str) -> Option<Type<'_>> {
+        None
     }
 }

@@ -7,10 +7,11 @@ async fn ask(server: &Server, line: &str, headers: &[(&str, &str)]) -> Answer {
 }
 
 #[tokio::test]
-async fn without_roles_nobody_may_anything() {
+async fn nobody_may_more_than_the_default_roles_say() {
     let server = Server::start().await;
-    let refused = ask(&server, "GET /readyz", &[]).await;
-    let text = "forbidden: User \"system:anonymous\" cannot get path \"/readyz\"";
+    assert_eq!(ask(&server, "GET /readyz", &[]).await.code, 200);
+    let refused = ask(&server, "GET /metrics", &[]).await;
+    let text = "forbidden: User \"system:anonymous\" cannot get path \"/metrics\"";
     assert_eq!(refused.status(), (403, "Forbidden".into(), text.into()));
     let refused = ask(&server, "GET /api/v1/namespaces/default/pods", &[]).await;
     let text = "pods is forbidden: User \"system:anonymous\" cannot list resource \"pods\" in API \

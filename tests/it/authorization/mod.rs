@@ -3,6 +3,7 @@
 mod escalation;
 mod modes;
 mod nodes;
+mod policy;
 mod reviews;
 mod story;
 mod webhook;

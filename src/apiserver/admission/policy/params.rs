@@ -54,6 +54,7 @@ pub async fn collect(
     namespace: &str,
 ) -> Result<Vec<Option<Value>>, String> {
     let (Some(kind), Some(param_ref)) = (kind, param_ref) else { return Ok(vec![None]) };
+    registry.bootstrap(kind).await.map_err(|status| status.message)?;
     let namespace = match (kind.namespaced, param_ref.namespace.as_str(), namespace) {
         (false, "", _) => "",
         (false, _, _) => {

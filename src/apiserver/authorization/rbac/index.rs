@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::apimachinery::object::{Object, object_key};
 use crate::apimachinery::user::UserInfo;
+use crate::apis::rbac::bootstrap_policy::{Policy, PolicyRole};
 use crate::apis::views::rbac::{Binding, Role, RoleRef, Subject};
 
 /// One of the four kinds of RBAC.
@@ -28,23 +29,37 @@ pub enum Slot {
 #[derive(Default)]
 pub struct Index {
     /// By key.
-    roles: HashMap<String, Arc<Object>>,
-    cluster_roles: HashMap<String, Arc<Object>>,
+    roles: HashMap<String, Source>,
+    cluster_roles: HashMap<String, Source>,
     /// Both kinds, by key; a ClusterRoleBinding's has no slash.
-    bindings: HashMap<String, Arc<Object>>,
+    bindings: HashMap<String, Arc<Bound>>,
     /// By namespace; empty for those of ClusterRoleBindings.
     grants: HashMap<String, BySubject>,
 }
 
+/// Where the rules of a role are read from when they are first asked for.
+enum Source {
+    Stored(Arc<Object>),
+    OfPolicy(&'static PolicyRole),
+}
+
+/// A binding.
+struct Bound {
+    namespace: String,
+    name: String,
+    view: Arc<Binding>,
+}
+
 #[derive(Default)]
 struct BySubject {
+    /// Each list by the names of the bindings, so that it is always the same one of two that allows.
     users: HashMap<String, Vec<Grant>>,
     groups: HashMap<String, Vec<Grant>>,
 }
 
 /// What one binding gives to one subject.
 pub struct Grant {
-    binding: Arc<Object>,
+    binding: Arc<Bound>,
     role_is_clustered: bool,
     role_key: String,
     subject: usize,
@@ -52,16 +67,31 @@ pub struct Grant {
 }
 
 impl Index {
+    /// What every cluster starts with.
+    pub fn of_policy(policy: &'static Policy) -> Index {
+        let mut index = Index::default();
+        for role in &policy.roles {
+            let key = object_key(role.namespace, &role.name);
+            let roles = if role.namespace.is_empty() { &mut index.cluster_roles } else { &mut index.roles };
+            roles.insert(key, Source::OfPolicy(role));
+        }
+        for binding in &policy.bindings {
+            let (namespace, name) = (binding.namespace.to_owned(), binding.name.to_string());
+            index.bind(Bound { namespace, name, view: binding.view.clone() });
+        }
+        index
+    }
+
     /// An object is there, or changed.
     pub fn set(&mut self, slot: Slot, object: Arc<Object>) {
         let key = object.key();
         self.remove(slot, &key);
         if let Some(roles) = self.roles_of(slot) {
-            roles.insert(key, object);
+            roles.insert(key, Source::Stored(object));
             return;
         }
-        self.grant(&object);
-        self.bindings.insert(key, object);
+        let (namespace, name) = (object.metadata.namespace.clone(), object.metadata.name.clone());
+        self.bind(Bound { namespace, name, view: object.view() });
     }
 
     /// An object is gone.
@@ -70,13 +100,13 @@ impl Index {
             roles.remove(key);
             return;
         }
-        let Some(object) = self.bindings.remove(key) else { return };
-        let namespace = &object.metadata.namespace;
+        let Some(bound) = self.bindings.remove(key) else { return };
+        let namespace = &bound.namespace;
         let Some(grants) = self.grants.get_mut(namespace) else { return };
-        for subject in &object.view::<Binding>().subjects {
+        for subject in &bound.view.subjects {
             let Some((map, name)) = grants.of(subject, namespace) else { continue };
             if let Some(list) = map.get_mut(&name) {
-                list.retain(|grant| !Arc::ptr_eq(&grant.binding, &object));
+                list.retain(|grant| !Arc::ptr_eq(&grant.binding, &bound));
                 if list.is_empty() {
                     map.remove(&name);
                 }
@@ -124,30 +154,33 @@ impl Index {
 
     fn role_of(&self, grant: &Grant) -> Result<Arc<Role>, String> {
         let roles = if grant.role_is_clustered { &self.cluster_roles } else { &self.roles };
-        roles.get(&grant.role_key).map(|role| role.view::<Role>()).ok_or_else(|| {
+        roles.get(&grant.role_key).map(Source::role).ok_or_else(|| {
             let kind = if grant.role_is_clustered { "clusterrole" } else { "role" };
-            let name = &grant.binding.view::<Binding>().role_ref.name;
+            let name = &grant.binding.view.role_ref.name;
             format!("{kind}.rbac.authorization.k8s.io {name:?} not found")
         })
     }
 
-    fn grant(&mut self, object: &Arc<Object>) {
-        let binding = object.view::<Binding>();
-        let namespace = &object.metadata.namespace;
-        let RoleRef { kind, name, .. } = &binding.role_ref;
+    fn bind(&mut self, bound: Bound) {
+        let bound = Arc::new(bound);
+        let namespace = &bound.namespace;
+        let RoleRef { kind, name, .. } = &bound.view.role_ref;
         let role_is_clustered = kind != "Role";
         let role_key = if role_is_clustered { name.clone() } else { object_key(namespace, name) };
-        for (number, subject) in binding.subjects.iter().enumerate() {
+        for (number, subject) in bound.view.subjects.iter().enumerate() {
             let grants = self.grants.entry(namespace.clone()).or_default();
             let Some((map, name)) = grants.of(subject, namespace) else { continue };
-            let (binding, role_key) = (object.clone(), role_key.clone());
+            let (binding, role_key) = (bound.clone(), role_key.clone());
             let reason = OnceLock::new();
             let grant = Grant { binding, role_is_clustered, role_key, subject: number, reason };
-            map.entry(name).or_default().push(grant);
+            let list = map.entry(name).or_default();
+            let at = list.partition_point(|other| other.binding.name <= bound.name);
+            list.insert(at, grant);
         }
+        self.bindings.insert(object_key(namespace, &bound.name), bound.clone());
     }
 
-    fn roles_of(&mut self, slot: Slot) -> Option<&mut HashMap<String, Arc<Object>>> {
+    fn roles_of(&mut self, slot: Slot) -> Option<&mut HashMap<String, Source>> {
         match slot {
             Slot::Roles => Some(&mut self.roles),
             Slot::ClusterRoles => Some(&mut self.cluster_roles),
@@ -163,6 +196,15 @@ impl Index {
                 let is_namespaced = slot == Slot::RoleBindings;
                 self.bindings.keys().filter(|key| key.contains('/') == is_namespaced).cloned().collect()
             }
+        }
+    }
+}
+
+impl Source {
+    fn role(&self) -> Arc<Role> {
+        match self {
+            Source::Stored(object) => object.view(),
+            Source::OfPolicy(role) => role.view(),
         }
     }
 }
@@ -194,8 +236,7 @@ impl Grant {
     }
 
     fn describe(&self) -> String {
-        let (namespace, name) = (&self.binding.metadata.namespace, &self.binding.metadata.name);
-        let binding = self.binding.view::<Binding>();
+        let Bound { namespace, name, view: binding } = &*self.binding;
         let described = match namespace.as_str() {
             "" => format!("ClusterRoleBinding {name:?}"),
             namespace => format!("RoleBinding \"{name}/{namespace}\""),

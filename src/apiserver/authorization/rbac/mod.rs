@@ -4,7 +4,7 @@
 mod index;
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard};
+use std::sync::{Arc, LazyLock, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use tokio::sync::mpsc::Receiver;
@@ -15,7 +15,7 @@ use crate::apimachinery::options::ListOptions;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::watch::WatchEvent;
 use crate::apis::kind::Kind;
-use crate::apis::rbac::bootstrap_policy;
+use crate::apis::rbac::bootstrap_policy::{POLICY, STARTING};
 use crate::apis::rbac::policy_rule::{PolicyRule, ResourceRequest};
 use crate::apis::scheme::Scheme;
 use crate::apiserver::authorizer::{Allowed, Answer, Authorizer, Decision, Rules};
@@ -28,6 +28,7 @@ use index::{Index, Slot};
 const RETRY: Duration = Duration::from_millis(200);
 /// As in `--authorization-mode`.
 const MODE: &str = "RBAC";
+const GROUP: &str = "rbac.authorization.k8s.io";
 /// The kinds that RBAC reads.
 const KINDS: [(&str, Slot); 4] = [
     ("roles", Slot::Roles),
@@ -36,42 +37,68 @@ const KINDS: [(&str, Slot); 4] = [
     ("clusterrolebindings", Slot::ClusterRoleBindings),
 ];
 
+/// Constants that are worked out when they are first needed: every cluster starts with the same.
+static POLICY_INDEX: LazyLock<Index> = LazyLock::new(|| Index::of_policy(&POLICY));
+
 /// Decides by roles and bindings. Dropped, its watches end.
 pub struct Rbac {
-    index: Arc<RwLock<Index>>,
+    known: Arc<RwLock<Known>>,
     watches: Vec<JoinHandle<()>>,
-    /// How many ClusterRoles and bindings of them there are from the start.
-    bootstrap: OnceLock<(usize, usize)>,
+}
+
+/// What it decides by. A server stores the roles and bindings that it starts with when somebody first asks
+/// for one of their kinds; until it has heard of them all, they count as if they were stored.
+struct Known {
+    index: Index,
+    /// Of which kinds it has heard of all that there is, by [`Slot`].
+    heard: [bool; 4],
+}
+
+impl Known {
+    fn index(&self) -> &Index {
+        if self.heard == [true; 4] { &self.index } else { &POLICY_INDEX }
+    }
+
+    /// Whether a kind has as many objects as every server starts with.
+    fn is_complete(&self, slot: Slot) -> bool {
+        self.index.len(slot) >= POLICY_INDEX.len(slot)
+    }
 }
 
 impl Rbac {
-    /// Starts to watch; until a kind's first list has come nothing of it counts. Needs a tokio runtime.
+    /// Starts to watch. Needs a tokio runtime.
+    ///
+    /// In a store that has roles or bindings, what is stored counts, and nothing of a kind before its first
+    /// list has come.
     pub fn start(registry: &Registry, scheme: &Scheme, clock: &Clock) -> Arc<Rbac> {
-        let index: Arc<RwLock<Index>> = Arc::default();
-        let watch = |(plural, slot): (&str, Slot)| {
-            let kind = scheme.resource("rbac.authorization.k8s.io", "v1", plural)?;
-            let view = View { index: index.clone(), slot };
-            Some(tokio::spawn(follow(registry.clone(), kind, clock.clone(), view)))
+        let kind = |(plural, slot)| Some((scheme.resource(GROUP, "v1", plural)?, slot));
+        let kinds: Vec<(Arc<Kind>, Slot)> = KINDS.into_iter().filter_map(kind).collect();
+        let is_new = kinds.iter().all(|(kind, _)| registry.is_empty(kind).unwrap_or(false));
+        let mut heard = [true; 4];
+        kinds.iter().for_each(|(_, slot)| heard[*slot as usize] = !is_new);
+        let known = Arc::new(RwLock::new(Known { heard, index: Index::default() }));
+        let watch = |(kind, slot): (Arc<Kind>, Slot)| {
+            let view = View { known: known.clone(), slot };
+            tokio::spawn(follow(registry.clone(), kind, clock.clone(), view))
         };
-        let watches = KINDS.into_iter().filter_map(watch).collect();
-        Arc::new(Rbac { index, watches, bootstrap: OnceLock::new() })
+        Arc::new(Rbac { watches: kinds.into_iter().map(watch).collect(), known })
     }
 
-    /// Whether it has heard of as many roles and bindings as every cluster starts with.
+    /// Whether it knows as many roles and bindings as every cluster starts with.
     pub fn knows_bootstrap_roles(&self) -> bool {
-        let (roles, bindings) = self.bootstrap.get_or_init(bootstrap_policy::counts);
-        let index = self.index();
-        index.len(Slot::ClusterRoles) >= *roles && index.len(Slot::ClusterRoleBindings) >= *bindings
+        let known = self.known();
+        known.heard != [true; 4]
+            || (known.is_complete(Slot::ClusterRoles) && known.is_complete(Slot::ClusterRoleBindings))
     }
 
-    fn index(&self) -> RwLockReadGuard<'_, Index> {
-        self.index.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn known(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn decide(&self, user: &UserInfo, info: &RequestInfo) -> Decision {
-        let index = self.index();
+        let known = self.known();
         let mut missing: Vec<String> = Vec::new();
-        for (grant, role) in index.grants_of(user, &info.namespace) {
+        for (grant, role) in known.index().grants_of(user, &info.namespace) {
             match role {
                 Ok(role) if role.rules.iter().any(|rule| allows(rule, info)) => {
                     return Decision::Allow(Allowed { by: MODE, reason: Some(grant.reason()) });
@@ -101,9 +128,9 @@ impl Authorizer for Rbac {
     }
 
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
-        let index = self.index();
+        let known = self.known();
         let mut rules = Rules::default();
-        for (_, role) in index.grants_of(user, namespace) {
+        for (_, role) in known.index().grants_of(user, namespace) {
             match role {
                 Ok(role) => rules.rules.extend(role.rules.iter().cloned()),
                 Err(missing) => rules.errors.push(missing),
@@ -129,7 +156,7 @@ pub fn allows(rule: &PolicyRule, info: &RequestInfo) -> bool {
 
 /// What one watch fills.
 struct View {
-    index: Arc<RwLock<Index>>,
+    known: Arc<RwLock<Known>>,
     slot: Slot,
 }
 
@@ -141,8 +168,9 @@ async fn follow(registry: Registry, kind: Arc<Kind>, clock: Clock, view: View) {
         ..ListOptions::default()
     };
     loop {
+        let are_stored = registry.has_made(&STARTING);
         match registry.watch(&kind, "", &options).await {
-            Ok(events) => view.read(events).await,
+            Ok(events) => view.read(events, are_stored).await,
             Err(error) => tracing::warn!(%error, kind = ?kind, "the RBAC authorizer cannot watch"),
         }
         clock.sleep(RETRY).await;
@@ -151,34 +179,45 @@ async fn follow(registry: Registry, kind: Arc<Kind>, clock: Clock, view: View) {
 
 impl View {
     /// Takes events until the watch ends. The first list replaces what was there once it is complete, so
-    /// that a watch that starts anew takes nobody's permissions away meanwhile.
-    async fn read(&self, mut events: Receiver<WatchEvent>) {
+    /// that a watch that starts anew takes nobody's permissions away meanwhile. `are_stored`: what the
+    /// server starts with was stored before this watch began.
+    async fn read(&self, mut events: Receiver<WatchEvent>, are_stored: bool) {
         let mut initial = Some(HashMap::new());
         while let Some(event) = events.recv().await {
-            if !self.take(event, &mut initial) {
+            if !self.take(event, &mut initial, are_stored) {
                 return;
             }
         }
     }
 
     /// Whether the watch goes on.
-    fn take(&self, event: WatchEvent, initial: &mut Option<HashMap<String, Arc<Object>>>) -> bool {
-        let mut index = self.index.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+    fn take(
+        &self,
+        event: WatchEvent,
+        initial: &mut Option<HashMap<String, Arc<Object>>>,
+        are_stored: bool,
+    ) -> bool {
+        let mut known = self.known.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => match initial {
                 Some(list) => drop(list.insert(object.key(), object)),
-                None => index.set(self.slot, object),
+                None => known.index.set(self.slot, object),
             },
             WatchEvent::Deleted(object) => match initial {
                 Some(list) => drop(list.remove(&object.key())),
-                None => index.remove(self.slot, &object.key()),
+                None => known.index.remove(self.slot, &object.key()),
             },
             WatchEvent::Bookmark(bookmark) => {
                 if let Some(list) = initial.take_if(|_| bookmark.initial_events_end) {
-                    index.replace(self.slot, list);
+                    known.index.replace(self.slot, list);
                 }
             }
             WatchEvent::Error(_) => return false,
+        }
+        let slot = self.slot as usize;
+        if !known.heard[slot] {
+            // Whoever deletes one of them asks for it first, and so has them all made before.
+            known.heard[slot] = known.is_complete(self.slot) || (are_stored && initial.is_none());
         }
         true
     }
