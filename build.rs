@@ -53,6 +53,16 @@ fn main() {
     write_out(&definitions, &out);
     let numbers = fs::read(Path::new("manifests/schemas").join(PROTOBUF)).expect("the table is there");
     fs::write(out.join("protobuf.gz"), gzip(&numbers)).expect("OUT_DIR can be written");
+    link_without_relocations();
+}
+
+/// As Go links Kubernetes' own programs: at a fixed address. A program that can lie anywhere has a table of
+/// addresses to be corrected at each start, which then stay in memory, two megabytes with the table.
+fn link_without_relocations() {
+    let target = |part: &str| env::var(format!("CARGO_CFG_TARGET_{part}")).unwrap_or_default();
+    if target("OS") == "linux" && target("ENV") == "gnu" {
+        println!("cargo:rustc-link-arg-bin=kubarium=-no-pie");
+    }
 }
 
 /// Collects kinds; every type that they mention is gathered by the generator.
