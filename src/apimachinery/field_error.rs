@@ -174,7 +174,7 @@ impl fmt::Display for FieldErrors {
 /// A value as upstream shows it: strings quoted, scalars plain, everything else as JSON.
 fn show(value: &Value) -> String {
     match value {
-        Value::String(text) => format!("{text:?}"),
+        Value::String(text) => super::go_text::quote(text),
         Value::Null => "null".into(),
         other => other.to_string(),
     }

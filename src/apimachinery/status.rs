@@ -26,7 +26,8 @@ pub struct Status {
     /// What it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Box<StatusDetails>>,
-    /// The HTTP status.
+    /// The HTTP status; 0, which is not sent, stands for 200 (`omitempty`).
+    #[serde(default, skip_serializing_if = "is_none")]
     pub code: u16,
 }
 
@@ -71,6 +72,10 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
+fn is_none(code: &u16) -> bool {
+    *code == 0
+}
+
 impl Status {
     /// Any failure.
     pub fn failure(code: u16, reason: &str, message: impl Into<String>) -> Status {
@@ -94,7 +99,7 @@ impl Status {
     /// The answer to a delete that removed the object.
     pub fn deleted(resource: &GroupResource, name: &str, uid: &str) -> Status {
         let details = StatusDetails { uid: uid.into(), ..details(resource, name) };
-        Status { status: "Success".into(), ..Status::failure(200, "", "") }.with_details(details)
+        Status::success(0).with_details(details)
     }
 
     /// 404: no such object.

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use crate::apimachinery::go_text;
+
 /// Upstream's bound on strict errors; further ones are not told.
 const MAX_STRICT_ERRORS: usize = 100;
 
@@ -129,7 +131,7 @@ impl<'s> Context<'s> {
     }
 }
 
-/// Go's `%q`, for the texts that occur in names.
+/// Go's `%q`.
 pub(super) fn go_quoted(text: &str) -> Cow<'_, str> {
-    format!("{text:?}").replace("\\'", "'").into()
+    go_text::quote(text).into()
 }

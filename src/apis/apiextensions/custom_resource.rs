@@ -100,18 +100,35 @@ impl CustomResource {
 
     fn validate_object(&self, new: &Value, old: Option<&Value>) -> FieldErrors {
         let mut errors = FieldErrors::default();
+        let (new, old) = (self.with_type(new), old.map(|old| self.with_type(old)));
+        self.structural().validate_value("", &new, old.as_ref(), &mut errors);
+        if let Some(scale) = &self.scale {
+            validate_replicas(&new, &scale.spec_replicas_path, &mut errors);
+        }
+        self.validate_scale_status(&new, &mut errors);
+        self.validate_invariants(&new, old.as_ref(), errors)
+    }
+
+    /// Only the status is looked at, from where it stands.
+    fn validate_status(&self, new: &Value, old: &Value) -> FieldErrors {
+        let mut errors = FieldErrors::default();
+        let (new, old) = (self.with_type(new), self.with_type(old));
+        if let (Some(schema), Some(status)) = (self.structural().member("status"), new.get("status")) {
+            schema.validate_part("status", status, old.get("status"), &mut errors);
+        }
+        self.validate_scale_status(&new, &mut errors);
+        self.validate_invariants(&new, Some(&old), errors)
+    }
+
+    fn validate_invariants(&self, new: &Value, old: Option<&Value>, mut errors: FieldErrors) -> FieldErrors {
         let structural = self.structural();
-        let new = self.with_type(new);
-        let old = old.map(|old| self.with_type(old));
-        structural.validate_value("", &new, old.as_ref(), &mut errors);
-        self.validate_scale(&new, &mut errors);
-        structural.validate_embedded("", &new, &mut errors);
+        structural.validate_embedded("", new, &mut errors);
         let mut before = FieldErrors::default();
-        if let Some(old) = &old {
+        if let Some(old) = old {
             structural.validate_lists("", old, &mut before);
         }
         if before.is_empty() {
-            structural.validate_lists("", &new, &mut errors);
+            structural.validate_lists("", new, &mut errors);
         }
         if !structural.has_rules() {
             return errors;
@@ -119,22 +136,16 @@ impl CustomResource {
         if errors.0.iter().any(|error| blocks(error.error_type)) {
             let detail = "some validation rules were not checked because the object was invalid; correct the \
                           existing errors to complete validation";
-            errors.invalid("<nil>", &json!("null"), detail);
+            errors.invalid("<nil>", &Value::Null, detail);
         } else {
-            structural.validate_rules(&new, old.as_ref(), &mut errors);
+            structural.validate_rules(new, old, &mut errors);
         }
         errors
     }
 
-    fn validate_scale(&self, object: &Value, errors: &mut FieldErrors) {
+    fn validate_scale_status(&self, object: &Value, errors: &mut FieldErrors) {
         let Some(scale) = &self.scale else { return };
-        for path in [&scale.spec_replicas_path, &scale.status_replicas_path] {
-            let value = at_path(object, path);
-            let negative = value.and_then(Value::as_i64).filter(|replicas| *replicas < 0);
-            if let Some(replicas) = negative {
-                errors.invalid(path.as_str(), &json!(replicas), "should be a non-negative integer");
-            }
-        }
+        validate_replicas(object, &scale.status_replicas_path, errors);
         let selector = scale.label_selector_path.as_deref().filter(|path| !path.is_empty());
         if let Some(path) = selector
             && let Some(text) = at_path(object, path).and_then(Value::as_str)
@@ -145,10 +156,52 @@ impl CustomResource {
     }
 }
 
-/// Errors behind which rules would only say the same again.
+/// A number of replicas where a scale subresource looks for one (`unstructured.NestedInt64`).
+fn validate_replicas(object: &Value, path: &str, errors: &mut FieldErrors) {
+    let mut place = object;
+    for name in path.trim_start_matches('.').split('.') {
+        let Value::Object(map) = place else {
+            return refuse_type(place, path, "map[string]interface{}", errors);
+        };
+        match map.get(name) {
+            Some(value) => place = value,
+            None => return,
+        }
+    }
+    match place.as_i64() {
+        None => refuse_type(place, path, "int64", errors),
+        Some(replicas) if replicas < 0 => {
+            errors.invalid(path, &json!(replicas), "should be a non-negative integer");
+        }
+        Some(replicas) if replicas > i64::from(i32::MAX) => {
+            let detail = format!("should be less than or equal to {}", i32::MAX);
+            errors.invalid(path, &json!(replicas), detail);
+        }
+        Some(_) => {}
+    }
+}
+
+fn refuse_type(value: &Value, path: &str, wanted: &str, errors: &mut FieldErrors) {
+    let (shown, given) = match value {
+        Value::Null => ("<nil>".into(), "<nil>"),
+        Value::Bool(flag) => (flag.to_string(), "bool"),
+        Value::Number(number) if number.is_i64() => (number.to_string(), "int64"),
+        Value::Number(number) => (number.to_string(), "float64"),
+        Value::String(text) => (text.clone(), "string"),
+        // Go shows what is in them in a form of its own.
+        Value::Array(items) if items.is_empty() => ("[]".into(), "[]interface {}"),
+        Value::Array(_) => (value.to_string(), "[]interface {}"),
+        Value::Object(map) if map.is_empty() => ("map[]".into(), "map[string]interface {}"),
+        Value::Object(_) => (value.to_string(), "map[string]interface {}"),
+    };
+    let detail = format!("{path} accessor error: {shown} is of the type {given}, expected {wanted}");
+    errors.invalid(path, &json!(0), detail);
+}
+
+/// Errors behind which rules would only say the same again (`hasBlockingErr`).
 fn blocks(error: ErrorType) -> bool {
-    use ErrorType::{Duplicate, NotSupported, Required, TooLong, TooMany, TypeInvalid};
-    matches!(error, NotSupported | Required | Duplicate | TooLong | TooMany | TypeInvalid)
+    use ErrorType::{NotSupported, Required, TooLong, TooMany, TypeInvalid};
+    matches!(error, NotSupported | Required | TooLong | TooMany | TypeInvalid)
 }
 
 /// The value at a simple path, as `.spec.replicas`.
@@ -182,7 +235,7 @@ impl Strategy for CustomStrategy {
     }
 
     fn validate_status_update(&self, new: &Value, old: &Value) -> FieldErrors {
-        self.0.validate_object(new, Some(old))
+        self.0.validate_status(new, old)
     }
 
     fn allow_unconditional_update(&self) -> bool {

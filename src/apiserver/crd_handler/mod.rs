@@ -11,6 +11,7 @@ mod conditions;
 mod conversion;
 mod finalizer;
 mod naming;
+mod owners;
 mod sync;
 
 use std::sync::Arc;

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use super::conditions::with_status;
 use super::finalizer::finalize;
 use super::naming::Taken;
+use super::owners::own_status;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::options::ListOptions;
 use crate::apimachinery::status::Status;
@@ -142,7 +143,10 @@ impl Sync {
         let taken = self.taken_by_others(name, tree);
         let (clock, kind) = (&self.clock, &CUSTOM_RESOURCE_DEFINITIONS);
         let change = |current: Option<&Value>| {
-            Ok(current.map(|current| with_status(current, &taken, clock.now())).unwrap_or_default())
+            let Some(current) = current else { return Ok(Value::Null) };
+            let mut new = with_status(current, &taken, clock.now());
+            own_status(current, &mut new, clock.now());
+            Ok(new)
         };
         let written =
             self.registry.update(&context(), kind, "", name, Part::Status, &change, &(), false).await;

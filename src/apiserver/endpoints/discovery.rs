@@ -36,13 +36,20 @@ pub(super) fn api_resource_list(scheme: &Scheme, group: &str, version: &str) -> 
     let found = groups.iter().find(|found| &*found.name == group)?;
     let (_, kinds) = found.versions.iter().find(|(name, _)| &**name == version)?;
     let mut resources: Vec<Value> = kinds.iter().flat_map(|kind| of_kind(kind)).collect();
-    resources.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+    let is_custom = kinds.iter().any(|kind| kind.is_custom);
+    resources.sort_by(|a, b| sort_key(a, is_custom).cmp(sort_key(b, is_custom)));
     let group_version = kinds.first()?.api_version();
     let mut list = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources});
     if !group.is_empty() {
         list["apiVersion"] = "v1".into();
     }
     Some(list)
+}
+
+/// By name; those below a custom kind stay as they are.
+fn sort_key(resource: &Value, is_custom: bool) -> &str {
+    let name = resource["name"].as_str().unwrap_or_default();
+    if is_custom { name.split('/').next().unwrap_or(name) } else { name }
 }
 
 /// Upstream's `StorageVersionHash`: tells clients when the stored version changes.

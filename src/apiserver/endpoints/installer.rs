@@ -207,6 +207,7 @@ fn find_subresource(kind: &Kind, info: &RequestInfo) -> Result<Option<Subresourc
     let is_too_long = info.parts.len() > 3 && found != Some(&Subresource::Proxy);
     match found {
         Some(found) if !is_too_long => Ok(Some(*found)),
+        _ if kind.is_custom => Err(Status::not_found(&kind.group_resource(), &info.name)),
         _ => Err(Status::path_not_found()),
     }
 }
@@ -223,7 +224,12 @@ fn refuse_method(
         return None;
     }
     let wants_objects = request.extensions().get::<WantsObjects>().is_some();
-    let mut response = status_response(method_not_allowed_status(request.method()), wants_objects);
+    let status = match subresource {
+        // Their handler looks at verbs itself.
+        Some(_) if kind.is_custom => Status::method_not_supported(&kind.group_resource(), &info.verb),
+        _ => method_not_allowed_status(request.method()),
+    };
+    let mut response = status_response(status, wants_objects);
     if let Ok(value) = HeaderValue::from_str(&allowed.join(", ")) {
         response.headers_mut().insert(ALLOW, value);
     }

@@ -25,8 +25,13 @@ pub enum Transform {
     None,
     /// `metav1.Table`, in this version of the group.
     Table(String),
-    /// `metav1.PartialObjectMetadata` or its list.
-    PartialMetadata(String),
+    /// `metav1.PartialObjectMetadata`, or its list, in this version of the group.
+    PartialMetadata {
+        /// As `v1`.
+        version: String,
+        /// Whether the list was named.
+        is_list: bool,
+    },
 }
 
 /// The answer's form (`negotiation.MediaTypeOptions`).
@@ -137,7 +142,8 @@ fn transform(part: &Accepted) -> Option<Transform> {
     match kind {
         "Table" => Some(Transform::Table(version.into())),
         "PartialObjectMetadata" | "PartialObjectMetadataList" => {
-            Some(Transform::PartialMetadata(version.into()))
+            let is_list = kind.ends_with("List");
+            Some(Transform::PartialMetadata { version: version.into(), is_list })
         }
         _ => None,
     }
@@ -178,7 +184,7 @@ mod tests {
             ("application/json;as=Magic;v=v1;g=meta.k8s.io,application/json", json(Transform::None)),
             (
                 "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
-                json(Transform::PartialMetadata("v1".into())),
+                json(Transform::PartialMetadata { version: "v1".into(), is_list: true }),
             ),
         ];
         for (accept, expected) in cases {

@@ -12,7 +12,7 @@ use super::query::FieldValidation;
 use super::request_scope::{Scope, ensure_name, ensure_namespace};
 use super::response::Answer;
 use super::update::{Edit, write};
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
+use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::gvk::GroupVersion;
 use crate::apimachinery::managed_fields;
 use crate::apimachinery::patch::{PatchError, PatchType, Patched, apply as apply_patch, show};
@@ -100,7 +100,7 @@ impl Patch<'_> {
         managed_fields::expand(&mut patched);
         let shown = show(self.patch_type, &patched, &self.patch);
         let mut errors = FieldErrors::default();
-        errors.push("patch", ErrorType::Invalid, format!("{shown:?}"), why);
+        errors.invalid("patch", &shown.into(), why);
         Status::invalid(&GroupVersion::new("", "").kind(""), "", &errors)
     }
 }

@@ -45,7 +45,7 @@ impl Printer {
         let (api_version, kind) = self.type_meta();
         match &self.output.transform {
             Transform::None => write_typed(out, &api_version, kind, object),
-            Transform::PartialMetadata(version) => write_partial(out, version, object),
+            Transform::PartialMetadata { version, .. } => write_partial(out, version, object),
             Transform::Table(version) => {
                 let metadata = format!("\"resourceVersion\":\"{}\"", object.metadata.resource_version);
                 let rows = std::slice::from_ref(object);
@@ -63,7 +63,7 @@ impl Printer {
             Transform::Table(version) => {
                 self.table(version, &api_version).write(out, &metadata, true, &list.items);
             }
-            Transform::PartialMetadata(version) => {
+            Transform::PartialMetadata { version, .. } => {
                 write_head(out, &format!("meta.k8s.io/{version}"), "PartialObjectMetadataList");
                 write_items(out, &metadata, list, |out, object| write_partial(out, version, object));
             }
@@ -103,7 +103,7 @@ impl Printer {
         let (api_version, kind) = self.type_meta();
         match &self.output.transform {
             Transform::None => write_head(out, &api_version, kind),
-            Transform::PartialMetadata(version) => {
+            Transform::PartialMetadata { version, .. } => {
                 write_head(out, &format!("meta.k8s.io/{version}"), "PartialObjectMetadata");
             }
             Transform::Table(version) => write_head(out, &format!("meta.k8s.io/{version}"), "Table"),

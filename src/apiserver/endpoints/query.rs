@@ -1,7 +1,7 @@
 //! Query parameters: the options of requests, read and checked (`metav1.ListOptions`, `CreateOptions`,
 //! `PatchOptions`, `DeleteOptions`, `meta/v1/validation`).
 
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
+use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::fields::FieldSelector;
 use crate::apimachinery::gvk::GroupVersion;
 use crate::apimachinery::labels::Selector;
@@ -182,11 +182,7 @@ pub fn check_delete_options(options: &DeleteOptions) -> Result<bool, Status> {
 
 fn check_dry_run(values: &[&str], errors: &mut FieldErrors) -> bool {
     if values.iter().any(|value| *value != "All") {
-        let shown = format!(
-            "[]string{{{}}}",
-            values.iter().map(|value| format!("{value:?}")).collect::<Vec<_>>().join(", ")
-        );
-        errors.push("dryRun", ErrorType::NotSupported, shown, "supported values: \"All\"");
+        errors.not_supported("dryRun", &values.into(), &["All"]);
     }
     !values.is_empty()
 }
@@ -239,7 +235,7 @@ mod tests {
         );
         assert!(
             refused("dryRun=Some")
-                .contains("dryRun: Unsupported value: []string{\"Some\"}: supported values: \"All\"")
+                .contains("dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"")
         );
         assert!(
             refused(&format!("fieldManager={}", "x".repeat(129))).contains("may not be more than 128 bytes")

@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 
 use super::Endpoints;
 use super::form::Form;
-use super::negotiation::Output;
+use super::negotiation::{Output, Transform};
 use super::printer::Printer;
 use super::query::{Query, WriteOptions};
-use super::table::include_object;
+use super::table::{IncludeObject, include_object};
 use crate::apimachinery::status::Status;
 use crate::apis::kind::{Kind, Subresource};
 use crate::apiserver::admission::{Attributes, Operation};
@@ -85,11 +85,37 @@ impl Scope {
     /// Writes the answer in the form that the client asked for.
     ///
     /// # Errors
-    /// 422 for an `includeObject` that nobody knows.
+    /// 400 for an `includeObject` that nobody knows; 406 for the metadata of an object where there is a list,
+    /// and the other way round.
     pub fn printer(&self) -> Result<Printer, Status> {
-        let include = include_object(&self.query)?;
+        let include = match &self.output.transform {
+            Transform::Table(_) => include_object(&self.query)?,
+            Transform::PartialMetadata { is_list, .. } => {
+                self.check_metadata_form(*is_list)?;
+                IncludeObject::Metadata
+            }
+            Transform::None => IncludeObject::Metadata,
+        };
         let is_scale = self.subresource == Some(Subresource::Scale);
         Ok(Printer::new(&self.kind, is_scale, self.output.clone(), include, self.server.clock.clone()))
+    }
+
+    /// Upstream's `asPartialObjectMetadata` and its list, which name the Go type at hand.
+    fn check_metadata_form(&self, wants_list: bool) -> Result<(), Status> {
+        let is_list = matches!(&*self.ctx.info.verb, "list" | "deletecollection");
+        if is_list == wants_list {
+            return Ok(());
+        }
+        let group = self.kind.group_version.group.split('.').next().filter(|group| !group.is_empty());
+        let package = if self.kind.is_custom { "unstructured" } else { group.unwrap_or("core") };
+        let name = if self.kind.is_custom { "Unstructured" } else { &*self.kind.kind };
+        let (wanted, found, end) = match wants_list {
+            true => ("PartialObjectMetadataList", "is not a list", ""),
+            false => ("PartialObjectMetadata", "is a list", "List"),
+        };
+        let message =
+            format!("you requested {wanted}, but the requested object {found} (*{package}.{name}{end})");
+        Err(Status::failure(406, "NotAcceptable", message))
     }
 
     /// What a body of this path is: a Scale for `scale`, else the kind itself.

@@ -129,7 +129,8 @@ fn write(scope: &Scope, answer: Answer) -> Result<ApiResponse, Status> {
 
 fn write_status(scope: &Scope, status: &Status) -> ApiResponse {
     let bytes = serde_json::to_vec(status).expect("a status is JSON");
-    let mut response = write_bytes(&scope.headers, &scope.output, status.code, bytes.into());
+    let code = if status.code == 0 { 200 } else { status.code };
+    let mut response = write_bytes(&scope.headers, &scope.output, code, bytes.into());
     if status.code >= 400 {
         response.extensions_mut().insert(StatusAnswer(status.clone()));
     }

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::json::{write_head, write_partial, write_typed};
 use super::query::Query;
 use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::gvk::GroupVersion;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::time::Time;
@@ -44,7 +43,7 @@ pub(super) struct Table<'a> {
 /// `includeObject` of the query.
 ///
 /// # Errors
-/// 422 for a value that upstream does not know.
+/// 400 for a value that upstream does not know.
 pub(super) fn include_object(query: &Query) -> Result<IncludeObject, Status> {
     match query.get("includeObject").unwrap_or_default() {
         "" | "Metadata" => Ok(IncludeObject::Metadata),
@@ -54,7 +53,7 @@ pub(super) fn include_object(query: &Query) -> Result<IncludeObject, Status> {
             let mut errors = FieldErrors::default();
             let detail = "must be 'Metadata', 'Object', 'None', or empty";
             errors.invalid("includeObject", &other.into(), detail);
-            Err(Status::invalid(&GroupVersion::new("meta.k8s.io", "v1").kind("TableOptions"), "", &errors))
+            Err(Status::bad_request(format!("Unable to convert to Table as requested: {errors}")))
         }
     }
 }

@@ -82,7 +82,9 @@ impl Change for ScaleChange<'_> {
                 set(&mut current, "managedFields", owners);
             }
             let scale = self.change.change(Some(&current)).await?;
-            validate(&scale, self.name)?;
+            if !self.kind.is_custom {
+                validate(&scale, self.name)?;
+            }
             let (wanted, uid) = (text(&scale, "uid"), text(workload, "uid"));
             if !wanted.is_empty() && wanted != uid {
                 let why =
@@ -100,7 +102,8 @@ impl Change for ScaleChange<'_> {
                 None => unset(&mut new, "managedFields"),
             }
             match resource_version(&scale)? {
-                0 => unset(&mut new, "resourceVersion"),
+                // The one that was read: who names none changes whatever is there.
+                0 => {}
                 revision => set(&mut new, "resourceVersion", revision.to_string()),
             }
             Ok(new)

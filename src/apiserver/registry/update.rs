@@ -12,7 +12,7 @@ use super::custom_versions::{as_asked, governing};
 use super::metadata::{carry_over, ensure_namespace, resource_version, set, text, texts};
 use super::store::Part;
 use super::{Change, Registry, Validating, prepare, validation};
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
+use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names;
 use crate::apimachinery::object::{Object, object_key};
 use crate::apimachinery::status::Status;
@@ -213,7 +213,7 @@ fn check_preconditions(
         0 => {
             let mut errors = FieldErrors::default();
             let (path, detail) = ("metadata.resourceVersion", "must be specified for an update");
-            errors.push(path, ErrorType::Invalid, "0x0".into(), detail);
+            errors.invalid(path, &0.into(), detail);
             let shown = update.kind.group_version.kind(&update.kind.plural);
             return Err(Status::invalid(&shown, update.name, &errors));
         }

@@ -131,7 +131,7 @@ impl ListRequest {
         let limit = options.limit.filter(|limit| *limit > 0);
         let at = match (given(options), options.resource_version_match.as_deref()) {
             (None, _) => At::Newest,
-            (Some(text), how) => match (parse(text)?, how) {
+            (Some(text), how) => match (parse_of_list(text)?, how) {
                 (0, _) => At::Any,
                 (revision, Some(EXACT)) => At::Exact(revision),
                 // Before there was a match parameter, a limit made it exact.
@@ -185,7 +185,15 @@ impl WatchRequest {
     }
 }
 
+fn parse_of_list(text: &str) -> Result<Revision, Status> {
+    let named = |error: Status| Status::bad_request(format!("invalid resource version: {}", error.message));
+    parse(text).map_err(named)
+}
+
 /// A resource version as a number (`Versioner.ParseResourceVersion`); empty is 0.
+///
+/// # Errors
+/// A plain error in Go, hence a 500 without a reason.
 pub fn parse(text: &str) -> Result<Revision, Status> {
     if text.is_empty() {
         return Ok(0);
@@ -196,7 +204,7 @@ pub fn parse(text: &str) -> Result<Revision, Status> {
         let detail = format!("strconv.ParseUint: parsing {text:?}: {why}");
         let mut errors = FieldErrors::default();
         errors.invalid("resourceVersion", &json!(text), &detail);
-        Status::bad_request(format!("invalid resource version: {errors}"))
+        Status::failure(500, "", errors.to_string())
     })
 }
 
@@ -233,13 +241,19 @@ fn validate_list(options: &ListOptions) -> Result<(), Status> {
 
 fn validate_watch(options: &ListOptions) -> Result<(), Status> {
     let mut errors = FieldErrors::default();
-    let how = options.resource_version_match.as_deref().filter(|how| !how.is_empty());
+    let mut how = options.resource_version_match.as_deref().filter(|how| !how.is_empty());
+    let from_the_state = given(options).is_none_or(|revision| revision == "0");
+    let defaulted = how.is_none() && from_the_state && options.send_initial_events.is_none();
+    if defaulted {
+        // `SetListOptionsDefaults`: such a watch begins with the state, as if it had been asked for.
+        how = Some(NOT_OLDER_THAN);
+    }
     if options.send_initial_events.is_some() && how != Some(NOT_OLDER_THAN) {
         let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
         errors.forbidden("resourceVersionMatch", detail);
     }
     if let Some(how) = how {
-        if options.send_initial_events.is_none() {
+        if options.send_initial_events.is_none() && !defaulted {
             let detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
             errors.forbidden("resourceVersionMatch", detail);
         }

@@ -89,7 +89,7 @@ fn fits(holds: &str, value: &Value) -> bool {
 
 fn of_resource(path: &str, value: &Value, errors: &mut FieldErrors) {
     match value["apiVersion"].as_str() {
-        None | Some("") => errors.required(child(path, "apiVersion"), "must not be empty"),
+        None | Some("") => errors.required(child(path, "apiVersion"), ""),
         Some(version) => {
             let (_, version) = version.split_once('/').unwrap_or(("", version));
             for detail in names::dns1035_label(version) {
@@ -98,7 +98,7 @@ fn of_resource(path: &str, value: &Value, errors: &mut FieldErrors) {
         }
     }
     match value["kind"].as_str() {
-        None | Some("") => errors.required(child(path, "kind"), "must not be empty"),
+        None | Some("") => errors.required(child(path, "kind"), ""),
         Some(kind) => {
             for detail in names::dns1035_label(&kind.to_lowercase()) {
                 let detail = format!("may have mixed case, but should otherwise match: {detail}");

@@ -146,7 +146,7 @@ impl Structural {
     }
 
     /// The schema of a member of an object.
-    fn member(&self, name: &str) -> Option<&Structural> {
+    pub fn member(&self, name: &str) -> Option<&Structural> {
         self.properties.get(name).or(self.additional.as_deref())
     }
 

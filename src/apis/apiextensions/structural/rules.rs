@@ -159,7 +159,7 @@ impl Run<'_> {
         };
         for rule in due {
             let activation = activation(rule, &current, before.as_ref());
-            self.rule(schema, rule, path, &activation)?;
+            self.rule(schema, rule, path, value, &activation)?;
         }
         Ok(())
     }
@@ -169,25 +169,20 @@ impl Run<'_> {
         schema: &Structural,
         rule: &CompiledRule,
         path: &str,
+        value: &Value,
         activation: &Activation,
     ) -> Result<(), Stopped> {
         let mut budget = Budget::per_call(&self.budget);
         let outcome = rule.program.evaluate(activation, &mut budget);
-        let shown_value = format!("{:?}", schema.type_name);
-        let mut refuse = |path: &str, kind: ErrorType, detail: &str| {
-            let value = if matches!(kind, ErrorType::Required | ErrorType::Forbidden) {
-                String::new()
-            } else {
-                shown_value.clone()
-            };
-            self.errors.push(shown(path), kind, value, detail);
-        };
+        let type_name = Value::from(schema.type_name.as_str());
+        let errors = &mut *self.errors;
+        let mut refuse = |detail: String| errors.invalid(shown(path), &type_name, detail);
         match outcome {
             Ok(Cel::Bool(true)) => {}
             Ok(_) => {
                 let detail = rule.message(activation, &mut budget);
                 let at = format!("{path}{}", rule.field_path);
-                refuse(at.trim_start_matches('.'), rule.reason, &detail);
+                rule.refuse(shown(at.trim_start_matches('.')), value, &detail, errors);
             }
             Err(EvaluationError::CostLimitExceeded) => {
                 let detail = format!(
@@ -195,7 +190,7 @@ impl Run<'_> {
                      run due to call cost exceeds limit for rule: {}",
                     rule.shown()
                 );
-                refuse(path, ErrorType::Invalid, &detail);
+                refuse(detail);
                 return Err(Stopped);
             }
             Err(EvaluationError::NoSuchOverload) => {
@@ -204,16 +199,16 @@ impl Run<'_> {
                      signature for rule: {}",
                     rule.shown()
                 );
-                refuse(path, ErrorType::Invalid, &detail);
+                refuse(detail);
             }
             Err(error) => {
-                refuse(path, ErrorType::Invalid, &format!("{error} evaluating rule: {}", rule.shown()));
+                refuse(format!("{error} evaluating rule: {}", rule.shown()));
             }
         }
         if self.budget.settle(&budget).is_err() {
             let detail = "validation failed due to running out of cost budget, no further validation rules \
                           will be run";
-            self.errors.push(shown(path), ErrorType::InternalError, String::new(), detail);
+            self.errors.invalid(shown(path), &type_name, detail);
             return Err(Stopped);
         }
         Ok(())
@@ -239,6 +234,19 @@ impl CompiledRule {
             Some(text) => text.to_owned(),
             None if self.message.trim().is_empty() => format!("failed rule: {}", self.rule.trim()),
             None => self.message.trim().to_owned(),
+        }
+    }
+
+    /// Objects and lists are not shown, and a duplicate has no more to say (`fieldErrorForReason`).
+    fn refuse(&self, path: &str, value: &Value, detail: &str, errors: &mut FieldErrors) {
+        let is_large = value.is_object() || value.is_array();
+        match self.reason {
+            ErrorType::Required => errors.required(path, detail),
+            ErrorType::Forbidden => errors.forbidden(path, detail),
+            ErrorType::Duplicate if is_large => errors.push(path, ErrorType::Duplicate, String::new(), ""),
+            ErrorType::Duplicate => errors.duplicate(path, value),
+            _ if is_large => errors.push(path, ErrorType::Invalid, String::new(), detail),
+            _ => errors.invalid(path, value, detail),
         }
     }
 

@@ -3,7 +3,7 @@
 //! On an update, what did not change is not held against the object (KEP-4008): `old` is the value that stood
 //! in the same place, where that can be told.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::{Bounds, Structural, child, formats, shown};
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
@@ -18,42 +18,82 @@ impl Structural {
             return;
         }
         self.validate_quantifiers(path, value, errors);
-        self.validate_enumeration(path, value, errors);
         match value {
             Value::String(text) => self.validate_text(path, text, errors),
-            Value::Number(number) => {
-                self.bounds.validate_number(path, value, number.as_f64().unwrap_or_default(), errors);
-            }
+            Value::Number(number) => self.validate_number(path, number, errors),
             Value::Array(items) => self.validate_array(path, items, old, errors),
-            Value::Object(map) => self.validate_object(path, map, old, errors),
             _ => {}
+        }
+        self.validate_enumeration(path, value, errors);
+        if let Value::Object(map) = value {
+            self.validate_object(path, map, old, errors);
         }
     }
 
-    /// A value of another type is not looked at any further.
+    /// The same for a value that stands at `base`, whose errors say where they are from there: of a default,
+    /// and of a status.
+    pub fn validate_part(&self, base: &str, value: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
+        let mut own = FieldErrors::default();
+        self.validate_value("", value, old, &mut own);
+        for mut error in own.0 {
+            error.path = if error.path == shown("") { base.to_owned() } else { child(base, &error.path) };
+            errors.0.push(error);
+        }
+    }
+
+    /// Whether there is more to look at: a value of another type is held to whatever suits its own.
     fn validate_type(&self, path: &str, value: &Value, errors: &mut FieldErrors) -> bool {
         let (given, wanted) = (type_of(value), self.type_name.as_str());
-        if value.is_null() && self.nullable {
+        if value.is_null() {
+            if !self.nullable && !wanted.is_empty() {
+                wrong_type(path, wanted, given, errors);
+            }
+            self.validate_enumeration(path, value, errors);
             return false;
         }
-        let fits = match (wanted, value) {
-            _ if self.int_or_string => {
-                if matches!(given, "integer" | "string") {
-                    return true;
-                }
-                // Two alternatives, neither of which fits.
-                wrong_type(path, "integer,string", given, errors);
-                return false;
-            }
-            ("", _) => true,
-            ("number", Value::Number(_)) => true,
-            ("integer", Value::Number(number)) => number.as_f64().is_some_and(|number| number.fract() == 0.0),
-            (wanted, _) => wanted == given,
-        };
-        if !fits {
+        if self.int_or_string && !matches!(given, "integer" | "string") {
+            // Two alternatives, neither of which fits.
+            wrong_type(path, "integer,string", given, errors);
+            return false;
+        }
+        if self.int_or_string || wanted.is_empty() || self.is_of_type(value) {
+            return true;
+        }
+        if !self.format.is_empty() && !value.is_string() && !value.is_array() {
+            let given = if value.is_number() { "float64" } else { "" };
+            wrong_type(path, &self.format, given, errors);
+        } else {
             wrong_type(path, wanted, given, errors);
         }
-        fits && !value.is_null()
+        true
+    }
+
+    fn is_of_type(&self, value: &Value) -> bool {
+        match (self.type_name.as_str(), value) {
+            ("number", Value::Number(_)) => true,
+            ("integer", Value::Number(number)) => number.as_i64().is_some() || is_whole(number),
+            (wanted, value) => wanted == type_of(value),
+        }
+    }
+
+    fn validate_number(&self, path: &str, number: &Number, errors: &mut FieldErrors) {
+        let wanted = match (self.type_name.as_str(), self.format.as_str()) {
+            ("integer", "int32") if number.as_i64().is_none_or(|n| i32::try_from(n).is_err()) => {
+                Some("integer with format int32")
+            }
+            ("integer", "int64") if number.as_i64().is_none() && !is_whole(number) => {
+                Some("integer with format int64")
+            }
+            ("integer", "") if number.as_i64().is_none() && !is_whole(number) => {
+                Some("integer (default format)")
+            }
+            _ => None,
+        };
+        if let Some(wanted) = wanted {
+            let detail = format!("Checked value must be of type {wanted} in {path}");
+            errors.invalid(shown(""), &"".into(), detail);
+        }
+        self.bounds.validate_number(path, number, errors);
     }
 
     fn validate_enumeration(&self, path: &str, value: &Value, errors: &mut FieldErrors) {
@@ -75,12 +115,12 @@ impl Structural {
     }
 
     fn validate_array(&self, path: &str, items: &[Value], old: Option<&Value>, errors: &mut FieldErrors) {
-        self.bounds.validate_array(path, items, errors);
-        let Some(schema) = &self.items else { return };
         for (at, item) in items.iter().enumerate() {
+            let Some(schema) = &self.items else { break };
             let before = self.correlated(item, old);
             schema.validate_value(&format!("{path}[{at}]"), item, before, errors);
         }
+        self.bounds.validate_array(path, items, errors);
     }
 
     /// The element of an old list that has the same keys.
@@ -102,9 +142,6 @@ impl Structural {
         old: Option<&Value>,
         errors: &mut FieldErrors,
     ) {
-        for name in self.required.iter().filter(|name| !map.contains_key(*name)) {
-            errors.required(child(path, name), "");
-        }
         self.bounds.validate_object(path, map, errors);
         for (name, value) in map {
             if let Some(schema) = self.member(name) {
@@ -112,18 +149,28 @@ impl Structural {
                 schema.validate_value(&child(path, name), value, before, errors);
             }
         }
+        for name in self.required.iter().filter(|name| !map.contains_key(*name)) {
+            errors.required(child(path, name), "");
+        }
     }
 }
 
 impl Bounds {
-    fn validate_number(&self, path: &str, value: &Value, number: f64, errors: &mut FieldErrors) {
-        let mut refuse = |what: String| errors.invalid(shown(path), value, format!("{path} in body {what}"));
-        if let Some(multiple_of) = self.multiple_of {
-            let times = number / multiple_of;
-            if (times - times.round()).abs() > 1e-9 {
-                refuse(format!("should be a multiple of {multiple_of}"));
+    fn validate_number(&self, path: &str, given: &Number, errors: &mut FieldErrors) {
+        let (value, number) = (Value::Number(given.clone()), given.as_f64().unwrap_or_default());
+        match self.multiple_of {
+            // Of a whole number the factor is taken as one, too.
+            Some(multiple_of) if given.is_i64() && multiple_of < 1.0 => {
+                let detail = format!("factor MultipleOf declared for {path} must be positive: 0");
+                errors.invalid(shown(path), &0.into(), detail);
             }
+            Some(multiple_of) if (number / multiple_of - (number / multiple_of).round()).abs() > 1e-9 => {
+                let detail = format!("{path} in body should be a multiple of {multiple_of}");
+                errors.invalid(shown(path), &value, detail);
+            }
+            _ => {}
         }
+        let mut refuse = |what: String| errors.invalid(shown(path), &value, format!("{path} in body {what}"));
         match self.maximum {
             Some(maximum) if self.exclusive_maximum && number >= maximum => {
                 refuse(format!("should be less than {maximum}"));
@@ -146,15 +193,14 @@ impl Bounds {
 
     fn validate_text(&self, path: &str, text: &str, errors: &mut FieldErrors) {
         let length = text.chars().count() as u64;
-        if let Some(most) = self.max_length.filter(|most| length > *most) {
-            errors.too_long(shown(path), most as usize);
-        }
         let mut refuse =
             |what: String| errors.invalid(shown(path), &text.into(), format!("{path} in body {what}"));
-        if let Some(least) = self.min_length.filter(|least| length < *least) {
+        // The first that does not hold is told.
+        if let Some(most) = self.max_length.filter(|most| length > *most) {
+            errors.too_long(shown(path), most as usize);
+        } else if let Some(least) = self.min_length.filter(|least| length < *least) {
             refuse(format!("should be at least {least} chars long"));
-        }
-        if let Some(pattern) = self.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
+        } else if let Some(pattern) = self.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
             refuse(format!("should match '{pattern}'"));
         }
     }
@@ -192,12 +238,17 @@ fn wrong_type(path: &str, wanted: &str, given: &str, errors: &mut FieldErrors) {
     errors.push(shown(path), ErrorType::TypeInvalid, format!("{given:?}"), &detail);
 }
 
+/// A whole number that JSON's numbers of 53 bits hold (`swag.IsFloat64AJSONInteger`).
+fn is_whole(number: &Number) -> bool {
+    number.as_f64().is_some_and(|number| number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_991.0)
+}
+
 fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
-        Value::Number(_) => "integer",
+        Value::Number(number) if number.is_i64() => "integer",
+        Value::Number(_) => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",

@@ -99,7 +99,7 @@ fn stored_versions(crd: &CustomResourceDefinition, errors: &mut FieldErrors) {
     let stored = &crd.status.stored_versions;
     let path = "status.storedVersions";
     if stored.is_empty() {
-        errors.invalid(path, &json!([]), "must have at least one stored version");
+        errors.invalid(path, &Value::Null, "must have at least one stored version");
         return;
     }
     let mut missing: Vec<usize> = vec![];

@@ -3,14 +3,20 @@
 use serde_json::{Value, json};
 
 use super::cost::{Cost, estimate};
+use super::schema::nested;
 use crate::apimachinery::cel::{Environment, Type};
-use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::field_error::{ErrorType, FieldErrors};
 use crate::apis::apiextensions::structural::environment;
 
 /// `StaticEstimatedCostLimit`: what one rule may be estimated to cost for a whole object.
 const RULE_LIMIT: u64 = 10_000_000;
 /// `StaticEstimatedCRDCostLimit`: what all rules of a version may cost.
 const SCHEMA_LIMIT: u64 = 100_000_000;
+
+/// How many rules are named when all of them cost too much.
+const MOST_EXPENSIVE: usize = 4;
+/// What costs less is never named.
+const WORTH_NAMING: u64 = 1_000_000;
 
 /// Where a schema stands: how often it may occur, and from where on its values cannot be told apart.
 #[derive(Clone)]
@@ -24,14 +30,21 @@ struct Place {
 struct Checking<'a> {
     errors: &'a mut FieldErrors,
     total: u64,
+    /// The rules that cost most, the most costly first; at most `MOST_EXPENSIVE`.
+    most_expensive: Vec<(u64, String)>,
 }
 
 /// All rules of a version.
 pub(super) fn validate(schema: &Value, path: &str, errors: &mut FieldErrors) {
-    let mut checking = Checking { errors, total: 0 };
+    let mut checking = Checking { errors, total: 0, most_expensive: Vec::new() };
     let place = Place { path: path.into(), is_resource: true, times: 1, uncorrelatable: None };
     checking.walk(schema, &place);
     if checking.total > SCHEMA_LIMIT {
+        for (_, path) in std::mem::take(&mut checking.most_expensive) {
+            let detail = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 \
+                          schema";
+            checking.errors.forbidden(path, detail);
+        }
         let detail = too_costly(
             "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema",
             checking.total,
@@ -67,28 +80,20 @@ impl Checking<'_> {
 
     fn rule(&mut self, schema: &Value, rule: &Value, place: &Place, path: &str) {
         let text = |key: &str| rule[key].as_str().unwrap_or_default();
-        if !self.texts(rule, path) {
-            return;
-        }
         let optional = rule["optionalOldSelf"].as_bool().unwrap_or(false);
         let Some(environment) = environment(schema, place.is_resource, optional) else {
             let detail = "internal error: failed to retrieve type information for x-kubernetes-validations";
             let path = path.rsplit_once('[').map_or(path, |(head, _)| head);
-            self.errors.push(
-                path,
-                crate::apimachinery::field_error::ErrorType::InternalError,
-                String::new(),
-                detail,
-            );
+            self.errors.push(path, ErrorType::InternalError, String::new(), detail);
             return;
         };
         let at = format!("{path}.rule");
         match environment.compile(text("rule")) {
             Err(error) => {
-                self.errors.invalid(at, &json!(text("rule")), format!("compilation failed: {error}"));
+                self.refuse(at, rule, &format!("compilation failed: {error}"));
             }
             Ok(program) if !matches!(program.result_type(), Type::Bool | Type::Dyn) => {
-                self.errors.invalid(at, &json!(text("rule")), "cel expression must evaluate to a bool");
+                self.refuse(at, rule, "cel expression must evaluate to a bool");
             }
             Ok(program) => {
                 if let (true, Some(within)) = (program.mentions("oldSelf"), &place.uncorrelatable) {
@@ -102,38 +107,34 @@ impl Checking<'_> {
             }
         }
         self.message_expression(&environment, schema, rule, place, path);
-        self.field_path(schema, rule, path);
+    }
+
+    /// With the whole rule shown, as Go's internal type.
+    fn refuse(&mut self, at: String, rule: &Value, detail: &str) {
+        let text = |key: &str| json!(rule[key].as_str().unwrap_or_default());
+        let shown = format!(
+            "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\
+             \"OptionalOldSelf\":{}}}",
+            text("rule"),
+            text("message"),
+            text("messageExpression"),
+            rule["reason"],
+            text("fieldPath"),
+            rule["optionalOldSelf"]
+        );
+        self.errors.push(at, ErrorType::Invalid, shown, detail);
     }
 
     fn observe(&mut self, what: &str, path: &str, Cost(cost): Cost) {
         self.total = self.total.saturating_add(cost);
+        if cost >= WORTH_NAMING {
+            let at = self.most_expensive.partition_point(|(other, _)| *other >= cost);
+            self.most_expensive.insert(at, (cost, path.to_owned()));
+            self.most_expensive.truncate(MOST_EXPENSIVE);
+        }
         if cost > RULE_LIMIT {
             self.errors.forbidden(path, too_costly(what, cost, RULE_LIMIT));
         }
-    }
-
-    /// Whether there is a rule to be compiled.
-    fn texts(&mut self, rule: &Value, path: &str) -> bool {
-        let text = |key: &str| rule[key].as_str().unwrap_or_default();
-        let (trimmed, message) = (text("rule").trim(), text("message"));
-        if trimmed.is_empty() {
-            self.errors.required(format!("{path}.rule"), "rule is not specified");
-            return false;
-        }
-        let at = format!("{path}.message");
-        if !message.is_empty() && message.trim().is_empty() {
-            self.errors.invalid(at, &json!(message), "message must be non-empty if specified");
-        } else if message.trim().contains('\n') {
-            self.errors.invalid(at, &json!(message), "message must not contain line breaks");
-        } else if trimmed.contains('\n') && message.is_empty() {
-            self.errors.required(at, "message must be specified if rule contains line breaks");
-        }
-        let reasons =
-            ["FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate"];
-        if let Some(reason) = rule["reason"].as_str().filter(|reason| !reasons.contains(reason)) {
-            self.errors.not_supported(format!("{path}.reason"), &json!(reason), &reasons);
-        }
-        true
     }
 
     fn message_expression(
@@ -146,17 +147,16 @@ impl Checking<'_> {
     ) {
         let Some(expression) = rule["messageExpression"].as_str() else { return };
         let at = format!("{path}.messageExpression");
-        if expression.trim().is_empty() {
-            self.errors.required(at, "messageExpression must be non-empty if specified");
+        if expression.is_empty() {
             return;
         }
         match environment.compile(expression) {
             Err(error) => {
                 let detail = format!("messageExpression compilation failed: {error}");
-                self.errors.invalid(at, rule, detail);
+                self.refuse(at, rule, &detail);
             }
             Ok(program) if !matches!(program.result_type(), Type::String | Type::Dyn) => {
-                self.errors.invalid(at, rule, "messageExpression must evaluate to a string");
+                self.refuse(at, rule, "messageExpression must evaluate to a string");
             }
             Ok(program) => {
                 let cost = estimate(&program, schema).times(place.times);
@@ -164,23 +164,67 @@ impl Checking<'_> {
             }
         }
     }
+}
 
-    fn field_path(&mut self, schema: &Value, rule: &Value, path: &str) {
-        let Some(field_path) = rule["fieldPath"].as_str().filter(|path| !path.is_empty()) else { return };
-        let at = format!("{path}.fieldPath");
-        let mut found = schema;
-        let names = field_path.replace("['", ".").replace("']", "");
-        for name in names.trim_start_matches('.').split('.') {
-            let next = found["properties"].get(name).or(found.get("additionalProperties"));
-            let Some(next) = next else {
-                let detail =
-                    format!("fieldPath must be a valid path: does not refer to a valid field: {field_path}");
-                self.errors.invalid(at, &json!(field_path), detail);
-                return;
-            };
-            found = next;
-        }
+/// What rules say beside their expressions; while something of it is wrong, nothing is compiled.
+pub(super) fn validate_texts(schema: &Value, path: &str, errors: &mut FieldErrors) {
+    let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for (at, rule) in rules.iter().enumerate() {
+        texts(schema, rule, &format!("{path}.x-kubernetes-validations[{at}]"), errors);
     }
+    for (path, inner) in nested(schema, path) {
+        validate_texts(inner, &path, errors);
+    }
+}
+
+fn texts(schema: &Value, rule: &Value, path: &str, errors: &mut FieldErrors) {
+    let text = |key: &str| rule[key].as_str().unwrap_or_default();
+    let (trimmed, message, field_path) = (text("rule").trim(), text("message"), text("fieldPath"));
+    let (at, empty) = (format!("{path}.message"), "must be non-empty if specified");
+    if trimmed.is_empty() {
+        errors.required(format!("{path}.rule"), "rule is not specified");
+    } else if !message.is_empty() && message.trim().is_empty() {
+        errors.invalid(at, &json!(message), empty);
+    } else if has_line_breaks(message.trim()) {
+        errors.invalid(at, &json!(message), "must not contain line breaks");
+    } else if has_line_breaks(trimmed) && message.is_empty() {
+        errors.required(at, "message must be specified if rule contains line breaks");
+    }
+    let expression = text("messageExpression");
+    if !expression.is_empty() && expression.trim().is_empty() {
+        errors.required(
+            format!("{path}.messageExpression"),
+            "messageExpression must be non-empty if specified",
+        );
+    }
+    let reasons = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+    if let Some(reason) = rule["reason"].as_str().filter(|reason| !reasons.contains(reason)) {
+        errors.not_supported(format!("{path}.reason"), &json!(reason), &reasons);
+    }
+    let mut refuse = |detail: &str| errors.invalid(format!("{path}.fieldPath"), &json!(field_path), detail);
+    if !field_path.is_empty() && field_path.trim().is_empty() {
+        refuse(empty);
+    }
+    if has_line_breaks(field_path) {
+        refuse("must not contain line breaks");
+    }
+    if !field_path.is_empty() && !leads_somewhere(schema, field_path) {
+        refuse("must be a valid path");
+    }
+}
+
+fn has_line_breaks(text: &str) -> bool {
+    text.contains(['\n', '\r'])
+}
+
+fn leads_somewhere(schema: &Value, field_path: &str) -> bool {
+    let names = field_path.replace("['", ".").replace("']", "");
+    let member = |found: &Value, name: &str| {
+        found["properties"].get(name).or(found.get("additionalProperties")).cloned()
+    };
+    let mut names = names.trim_start_matches('.').split('.');
+    field_path.starts_with(['.', '['])
+        && names.try_fold(schema.clone(), |found, name| member(&found, name)).is_some()
 }
 
 impl Place {

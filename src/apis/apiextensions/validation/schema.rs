@@ -181,7 +181,7 @@ pub(super) fn validate_defaults(schema: &Value, path: &str, errors: &mut FieldEr
             let mut defaulted = default.clone();
             of.apply_defaults(&mut defaulted);
             let before = errors.0.len();
-            of.validate_value(&at, &defaulted, None, errors);
+            of.validate_part(&at, &defaulted, None, errors);
             of.validate_lists(&at, &defaulted, errors);
             if errors.0.len() == before {
                 let mut found = FieldErrors::default();

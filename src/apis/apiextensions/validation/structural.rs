@@ -5,6 +5,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::go_text;
 
 /// Where a schema stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -135,9 +136,9 @@ fn conditions(schema: &Value, skip_any_of: bool, path: &str, errors: &mut FieldE
         condition(&schema["not"], false, false, &format!("{path}.not"), errors);
     }
     if let Some(pattern) = schema["pattern"].as_str()
-        && let Err(error) = Regex::new(pattern)
+        && Regex::new(pattern).is_err()
     {
-        let error = error.to_string().replace('\n', " ");
+        let error = go_text::regexp_error(pattern);
         let detail = format!("must be a valid regular expression, but isn't: {error}");
         errors.invalid(format!("{path}.pattern"), &json!(pattern), detail);
     }

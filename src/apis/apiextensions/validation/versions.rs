@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{rules, schema, structural};
-use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::field_error::{ErrorType, FieldErrors};
 use crate::apimachinery::names::dns1035_label;
 use crate::apis::apiextensions::json_path::JsonPath;
 use crate::apis::apiextensions::view::{CustomResourceDefinition, PrinterColumn, Scale, Version};
@@ -67,19 +67,39 @@ fn names(crd: &CustomResourceDefinition, errors: &mut FieldErrors) {
             errors.invalid(format!("spec.versions[{at}].name"), &json!(version.name), found.join(","));
         }
     }
-    let shown = json!(versions.iter().map(|version| &version.name).collect::<Vec<_>>());
+    let mut refuse = |detail: &str| errors.push("spec.versions", ErrorType::Invalid, shown(versions), detail);
     if versions.iter().filter(|version| version.storage).count() != 1 {
-        errors.invalid("spec.versions", &shown, "must have exactly one version marked as storage version");
+        refuse("must have exactly one version marked as storage version");
     }
     if twice {
-        errors.invalid("spec.versions", &shown, "must contain unique version names");
+        refuse("must contain unique version names");
     }
+}
+
+/// Versions as Go's internal type shows them, of which what they have in common was taken away.
+fn shown(versions: &[Version]) -> String {
+    let shown: Vec<String> = versions
+        .iter()
+        .map(|version| {
+            format!(
+                "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":{},\
+                 \"Schema\":null,\"Subresources\":null,\"AdditionalPrinterColumns\":null,\
+                 \"SelectableFields\":null}}",
+                json!(version.name),
+                version.served,
+                version.storage,
+                version.deprecated,
+                json!(version.deprecation_warning)
+            )
+        })
+        .collect();
+    format!("[{}]", shown.join(","))
 }
 
 fn of_schema(version: &Version, of_version: &str, path: &str, errors: &mut FieldErrors) {
     let openapi = &version.schema.schema;
     if !openapi.is_object() {
-        errors.required(format!("{of_version}.schema.openAPIV3Schema"), "schemas are required");
+        errors.required(format!("{of_version}.schema.openAPIV3Schema"), "");
         return;
     }
     let path = format!("{path}.openAPIV3Schema");
@@ -89,6 +109,7 @@ fn of_schema(version: &Version, of_version: &str, path: &str, errors: &mut Field
     let before = errors.0.len();
     schema::validate(openapi, &path, errors);
     structural::validate(openapi, &path, errors);
+    rules::validate_texts(openapi, &path, errors);
     if errors.0.len() == before {
         schema::validate_defaults(openapi, &path, errors);
         rules::validate(openapi, &path, errors);
@@ -142,11 +163,10 @@ fn of_columns(columns: &[PrinterColumn], path: &str, errors: &mut FieldErrors) {
         let json_path = column.json_path.as_str();
         if json_path.is_empty() {
             errors.required(format!("{path}.JSONPath"), "");
-        } else if !json_path.starts_with(['.', '[']) || JsonPath::parse(json_path).is_err() {
-            let detail = match JsonPath::parse(json_path) {
-                Err(error) => error,
-                Ok(_) => "must be a simple json path starting with .".into(),
-            };
+        } else if !json_path.starts_with(['.', '[']) {
+            let detail = "must be a simple json path starting with .";
+            errors.invalid(format!("{path}.JSONPath"), &json!(json_path), detail);
+        } else if let Err(detail) = JsonPath::parse(json_path) {
             errors.invalid(format!("{path}.JSONPath"), &json!(json_path), detail);
         }
     }
@@ -179,7 +199,8 @@ fn selects(schema: &Value, path: &str) -> Result<(), &'static str> {
     let Some(names) = path.strip_prefix('.') else {
         return Err("is an invalid path: must start with .");
     };
-    if names == "metadata" || names.starts_with("metadata.") {
+    if schema["properties"]["metadata"].is_object() && (names == "metadata" || names.starts_with("metadata."))
+    {
         return Err("must not point to fields in metadata");
     }
     if names.contains(['[', ']', '*', '?']) {

@@ -1,0 +1,50 @@
+//! Who owns the status of a definition: the server itself, which writes it as a client of its own upstream.
+
+use serde_json::Value;
+
+use crate::apimachinery::managed_fields::{Converter, FieldManager, Type, Updater};
+use crate::apimachinery::schema::Schemas;
+use crate::apimachinery::time::{Time, rfc3339};
+use crate::apis::apiextensions::custom_resource_definition::CUSTOM_RESOURCE_DEFINITIONS;
+use crate::apis::kind::Subresource;
+
+/// The name of the program that runs upstream's controllers of definitions.
+const MANAGER: &str = "kube-apiserver";
+const API_VERSION: &str = "apiextensions.k8s.io/v1";
+
+/// Sets the owners in `new`, whose status is to replace that of `current`.
+pub(super) fn own_status(current: &Value, new: &mut Value, now: Time) {
+    let kind = &CUSTOM_RESOURCE_DEFINITIONS;
+    let Some(schema) = Schemas::lookup(&kind.definition) else { return };
+    let updater = Updater {
+        kind: Type::Known(schema),
+        api_version: API_VERSION,
+        reset: &kind.reset_fields(Some(Subresource::Status)),
+        converter: &OneVersion,
+    };
+    let manager = FieldManager {
+        updater,
+        gvk: "apiextensions.k8s.io/v1, Kind=CustomResourceDefinition",
+        subresource: Subresource::Status.name(),
+        manager: MANAGER,
+        now: &rfc3339(now),
+    };
+    manager.update(Some(current), || Value::Null, new);
+}
+
+/// Definitions are served in one version.
+struct OneVersion;
+
+impl Converter for OneVersion {
+    fn convert(&self, _: &Value, _: &str) -> Option<Value> {
+        None
+    }
+
+    fn convert_back(&self, _: &Value, _: &str) -> Option<Value> {
+        None
+    }
+
+    fn schema(&self, _: &str) -> Option<Type<'_>> {
+        None
+    }
+}
