@@ -125,6 +125,8 @@ impl Estimator {
             }
             "contains" => (1 + tenth(size(0).bytes()).saturating_mul(tenth(size(1).bytes())), Size::Scalar),
             "startsWith" | "endsWith" => (1 + tenth(size(1).bytes()), Size::Scalar),
+            // What a number or a time is as a text has no length that is known, as upstream.
+            "string" if !matches!(size(0), Size::Text(_)) => (1, Size::Text(u64::MAX)),
             "size" | "type" | "has" => (1, Size::Scalar),
             "sets.contains" | "sets.intersects" | "sets.equivalent" => {
                 (1 + size(0).count().saturating_mul(size(1).count()), Size::Scalar)

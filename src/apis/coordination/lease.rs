@@ -42,10 +42,6 @@ fn validate(lease: &Value, errors: &mut FieldErrors) {
         seconds.invalid("must be greater than 0", errors);
     }
     transitions.nonnegative(errors);
-    let holder = spec.child("holderIdentity");
-    if holder.is_set() && holder.text().is_empty() {
-        holder.invalid("must not be empty", errors);
-    }
     let strategy = spec.child("strategy");
     if spec.child("preferredHolder").is_set() && strategy.is_zero() {
         spec.child("preferredHolder").forbidden("may only be specified if `strategy` is defined", errors);

@@ -54,16 +54,12 @@ GET /api/v1/pods?timeout=soon
 400 BadRequest invalid timeout specified in the request URL - time: invalid duration "soon"
 
 POST /api/v1/namespaces/default/configmaps?dryRun=x {"metadata":{"name":"z"}}
-422 Invalid CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: []string{"x"}: supported
+422 Invalid CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["x"]: supported
 values: "All"
 
 DELETE /api/v1/namespaces/default/configmaps/a?propagationPolicy=Slow
 422 Invalid DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Slow": supported
 values: "Foreground", "Background", "Orphan", "nil"
-
-GET /api/v1/pods?includeObject=Some
-422 Invalid TableOptions.meta.k8s.io "" is invalid: includeObject: Invalid value: "Some": must be 'Metadata',
-'Object', 'None', or empty
 
 DELETE /api/v1/namespaces/default
 403 Forbidden namespaces "default" is forbidden: this namespace may not be deleted

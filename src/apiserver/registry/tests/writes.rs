@@ -86,7 +86,7 @@ async fn an_update_must_meet_the_object_as_it_is() {
     subject.create(&kind, named("a")).await.unwrap();
     assert_eq!(
         message(subject.update(&kind, Part::Main, named("a")).await),
-        "others.test \"a\" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an \
+        "others.test \"a\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an \
          update"
     );
 }
