@@ -141,6 +141,9 @@ impl Cluster {
         ready::wait_for_roles(&cluster.client()).await;
         cluster.running.start_all(&config).expect("its own components have names that it knows");
         bootstrap::beside_components(&cluster.client()).await?;
+        if config.default_storage_class {
+            bootstrap::default_storage_class(&cluster.client()).await?;
+        }
         if let Some(listen) = config.listen {
             let client_authorities = config.authentication.client_authorities(authority.certificate_pem())?;
             cluster.listen(listen, &authority, client_authorities).await?;

@@ -19,6 +19,7 @@ mod reset_fields;
 pub mod resources;
 pub mod tree;
 pub mod validation;
+pub mod volumes;
 
 pub mod views;
 

@@ -154,6 +154,7 @@ impl Up {
         Ok(Config {
             nodes: self.nodes,
             data_dir: self.data_dir.clone(),
+            default_storage_class: true,
             listen: Some(Listen { address: self.listen, tls: !self.insecure_http }),
             stages: self.stages.clone(),
             clock: clock.clone(),

@@ -12,8 +12,10 @@ use super::manifests::Error;
 use crate::apimachinery::status::Status;
 use crate::apis::core::namespace::NAMESPACES;
 use crate::apis::core::service::SERVICES;
+use crate::apis::storage::storage_class::STORAGE_CLASSES;
 use crate::apiserver::registry::Registry;
 use crate::client_go::client::Client;
+use crate::controllers::SIMULATED_DISK_PROVISIONER;
 
 /// The address of the Service `default/kubernetes`: the first of the service range.
 pub const API_SERVICE_IP: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
@@ -41,6 +43,26 @@ pub async fn before_components(client: &Client, registry: &Registry) -> Result<(
 /// As [`before_components`].
 pub async fn beside_components(client: &Client) -> Result<(), Error> {
     make_service(client).await.map_err(about("service default/kubernetes"))
+}
+
+/// The StorageClass that claims get which name none.
+///
+/// # Errors
+/// As [`before_components`].
+pub async fn default_storage_class(client: &Client) -> Result<(), Error> {
+    let class = json!({
+        "metadata": {
+            "name": "standard",
+            "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+        },
+        "provisioner": SIMULATED_DISK_PROVISIONER,
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    });
+    match client.create(&STORAGE_CLASSES, "", class).await {
+        Err(refused) if !refused.is_already_exists() => Err(about("storageclass standard")(refused)),
+        _ => Ok(()),
+    }
 }
 
 fn about(what: &'static str) -> impl Fn(Status) -> Error {

@@ -45,6 +45,8 @@ pub struct Config {
     pub admission: AdmissionConfig,
     /// What is told in the audit log.
     pub audit: AuditConfig,
+    /// Whether there is a class of volumes that claims get which name none: `standard`, of simulated disks.
+    pub default_storage_class: bool,
     /// Which resources are encrypted in the store.
     pub encryption: Encryption,
     /// `--feature-gates`
@@ -95,6 +97,7 @@ impl Default for Config {
             components: Components::ALL,
             admission: AdmissionConfig::default(),
             audit: AuditConfig::default(),
+            default_storage_class: false,
             encryption: Encryption::default(),
             feature_gates: FeatureGates::default(),
         }

@@ -56,6 +56,7 @@ mod resource_quota;
 mod pv_protection;
 mod pvc_protection;
 mod volume_binder;
+mod volume_provisioner;
 
 mod node_lifecycle;
 mod taint_eviction;
@@ -66,6 +67,7 @@ use std::time::Duration;
 pub use certificates::signer::CertificateAuthority;
 use controller::spawn;
 pub use service_account_tokens::TokenGenerator;
+pub use volume_provisioner::PROVISIONER as SIMULATED_DISK_PROVISIONER;
 
 use crate::apis::scheme::Scheme;
 use crate::client_go::ComponentContext;
@@ -145,6 +147,7 @@ pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
     spawn(ctx, pvc_protection::PvcProtectionController::new(ctx));
     spawn(ctx, pv_protection::PvProtectionController::new(ctx));
     spawn(ctx, volume_binder::VolumeBinder::new(ctx));
+    spawn(ctx, volume_provisioner::VolumeProvisioner::new(ctx));
     resource_quota::spawn(ctx, config.scheme.clone());
     spawn(ctx, cluster_role_aggregation::ClusterRoleAggregationController::new(ctx));
 }

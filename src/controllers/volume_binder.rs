@@ -1,5 +1,5 @@
-//! The volume controller (`pkg/controller/volume/persistentvolume`), as far as it binds: a claim gets a
-//! volume that is there. Nothing is provisioned: there are no drivers in a simulated cluster.
+//! The volume controller (`pkg/controller/volume/persistentvolume`): a claim gets a volume that is there, or
+//! a provisioner is asked to make one.
 //!
 //! Both sides are written, the volume first: what was begun is found again from either.
 
@@ -9,23 +9,23 @@ use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::pvc_protection::claims_of;
-use crate::apimachinery::labels::{LabelSelector, Selector};
+use crate::apimachinery::labels::Selector;
 use crate::apimachinery::object::{Object, object_key, split_key};
-use crate::apimachinery::pick::pick;
 use crate::apimachinery::status::Status;
 use crate::apis::core::persistent_volume::PERSISTENT_VOLUMES;
 use crate::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use crate::apis::core::pod::PODS;
 use crate::apis::kind::Kind;
-use crate::apis::resources::amounts;
 use crate::apis::storage::storage_class::STORAGE_CLASSES;
-use crate::apis::tree::{annotation, at, is_set, object_mut, set, text, texts};
+use crate::apis::tree::{annotation, at, object_mut, set, text};
+use crate::apis::views::pod::Pod;
+use crate::apis::volumes::{
+    BETA_STORAGE_PROVISIONER, BIND_COMPLETED, BOUND_BY_CONTROLLER, NO_PROVISIONER, SELECTED_NODE,
+    STORAGE_PROVISIONER, Volume, claim_volume, claimed_by, find_matching,
+};
 use crate::client_go::ComponentContext;
 use crate::client_go::lister::Lister;
 
-const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
-const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
-const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 /// Before the name of a volume in the queue; a claim is `namespace/name`.
 const VOLUME: &str = "volume:";
 
@@ -62,7 +62,11 @@ impl VolumeBinder {
         };
         let Some(volume) = volume else {
             self.tell_why(ctx, claim, &tree);
-            return set_phase(ctx, &tree, "Pending").await;
+            let asked = match text(&tree, "spec.volumeName") {
+                "" => self.ask_provisioner(ctx, claim, &tree).await?,
+                _ => tree,
+            };
+            return set_phase(ctx, &asked, "Pending").await;
         };
         let is_taken = claimed_by(&volume.to_value()).is_some_and(|key| key != claim.key());
         if is_taken {
@@ -73,47 +77,65 @@ impl VolumeBinder {
 
     /// A claim that was bound once is never bound again.
     async fn sync_bound(&self, ctx: &Reconcile, claim: &Object, tree: &Value) -> Result<(), Status> {
-        let is_there = self.volumes.get("", text(tree, "spec.volumeName")).is_some();
-        if is_there || text(tree, "status.phase") != "Bound" {
-            return Ok(());
+        let volume = self.volumes.get("", text(tree, "spec.volumeName"));
+        match (volume, text(tree, "status.phase")) {
+            (Some(_), "Bound") | (None, "Lost" | "Pending") => return Ok(()),
+            (Some(volume), _) => return set_bound(ctx, tree.clone(), &volume.to_value()).await,
+            (None, _) => {}
         }
         let message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!";
         ctx.event(&PERSISTENT_VOLUME_CLAIMS, claim, "Warning", "ClaimLost", message);
         set_phase(ctx, tree, "Lost").await
     }
 
-    /// The smallest volume that does (`findBestMatchForClaim`); one that was made for the claim goes first.
+    /// One that is kept for the claim, or else the smallest that does; but for a claim that waits for its
+    /// first consumer the scheduler chooses, until it says where a volume is to be made.
     fn find(&self, claim: &Value) -> Option<Arc<Object>> {
-        if self.waits_for_consumer(claim) && !self.has_consumer(claim) {
-            return None;
-        }
-        let name = object_key(text(claim, "metadata.namespace"), text(claim, "metadata.name"));
-        let volumes: Vec<(Arc<Object>, Value)> =
-            self.volumes.all().into_iter().map(|volume| (volume.clone(), volume.to_value())).collect();
-        let reserved = volumes.iter().find(|(_, tree)| claimed_by(tree).is_some_and(|key| key == name));
-        let fits = |(volume, tree): &&(Arc<Object>, Value)| {
-            !volume.is_deleting() && claimed_by(tree).is_none() && matches(tree, volume, claim)
+        let volumes = self.volumes.all().into_iter();
+        let volumes = volumes.map(|volume| (volume.clone(), volume.to_value()));
+        let key = object_key(text(claim, "metadata.namespace"), text(claim, "metadata.name"));
+        let is_candidate = |(_, tree): &Volume| {
+            !self.waits_for_consumer(claim) || claimed_by(tree).is_some_and(|of| of == key)
         };
-        let size = |(volume, tree): &&(Arc<Object>, Value)| {
-            (amounts(tree, "spec.capacity").remove("storage"), volume.metadata.name.clone())
-        };
-        let found = reserved.or_else(|| volumes.iter().filter(fits).min_by_key(size));
-        found.map(|(volume, _)| volume.clone())
+        find_matching(&volumes.filter(is_candidate).collect::<Vec<_>>(), claim, None)
     }
 
+    /// A claim for which a node was selected waits no longer (`ShouldDelayBinding`).
     fn waits_for_consumer(&self, claim: &Value) -> bool {
         let class = self.classes.get("", text(claim, "spec.storageClassName"));
-        class.is_some_and(|class| text(&class.to_value(), "volumeBindingMode") == "WaitForFirstConsumer")
+        let mode = class.map(|class| text(&class.to_value(), "volumeBindingMode").to_owned());
+        mode.is_some_and(|mode| mode == "WaitForFirstConsumer") && annotation(claim, SELECTED_NODE).is_empty()
     }
 
-    /// Upstream's scheduler names the node on the claim before it binds the pod; the one here leaves volumes
-    /// alone, so the pod that is bound counts too.
-    fn has_consumer(&self, claim: &Value) -> bool {
-        let (namespace, name) = (text(claim, "metadata.namespace"), text(claim, "metadata.name"));
-        let pods = self.pods.list(namespace, &Selector::everything());
-        let uses =
-            |pod: &Value| !text(pod, "spec.nodeName").is_empty() && claims_of(pod).any(|claim| claim == name);
-        !annotation(claim, SELECTED_NODE).is_empty() || pods.iter().any(|pod| uses(&pod.to_value()))
+    /// The pods that use the claim and have no node yet (`findNonScheduledPodsByPVC`).
+    fn waiting_pods(&self, claim: &Object) -> Vec<String> {
+        let pods = self.pods.list(&claim.metadata.namespace, &Selector::everything());
+        let waits = |pod: &Arc<Object>| {
+            let view = pod.view::<Pod>();
+            view.spec.node_name.is_empty() && !view.spec.claims.is_empty() && !view.is_terminal()
+        };
+        let uses = |pod: &Arc<Object>| claims_of(&pod.to_value()).any(|name| name == claim.metadata.name);
+        let waiting = pods.into_iter().filter(|pod| waits(pod) && uses(pod));
+        waiting.map(|pod| pod.metadata.name.clone()).collect()
+    }
+
+    /// Says who is to make the volume (`setClaimProvisioner`): that is what provisioners look for.
+    async fn ask_provisioner(&self, ctx: &Reconcile, claim: &Object, tree: &Value) -> Result<Value, Status> {
+        let class = self.classes.get("", text(tree, "spec.storageClassName"));
+        let class = class.map(|class| class.to_value()).unwrap_or_default();
+        let provisioner = text(&class, "provisioner");
+        let is_asked = annotation(tree, STORAGE_PROVISIONER) == provisioner;
+        if matches!(provisioner, "" | NO_PROVISIONER) || is_asked || self.waits_for_consumer(tree) {
+            return Ok(tree.clone());
+        }
+        let mut asked = tree.clone();
+        let annotations = object_mut(&mut asked, "metadata.annotations");
+        for name in [STORAGE_PROVISIONER, BETA_STORAGE_PROVISIONER] {
+            annotations.insert(name.into(), provisioner.into());
+        }
+        let (kind, metadata) = (&PERSISTENT_VOLUME_CLAIMS, &claim.metadata);
+        let asked = ctx.client.update(kind, &metadata.namespace, &metadata.name, asked).await?;
+        Ok(asked.to_value())
     }
 
     fn tell_why(&self, ctx: &Reconcile, claim: &Object, tree: &Value) {
@@ -122,8 +144,20 @@ impl VolumeBinder {
             let message = "no persistent volumes available for this claim and no storage class is set";
             ("Normal", "FailedBinding", message.to_owned())
         } else if self.waits_for_consumer(tree) {
-            let message = "waiting for first consumer to be created before binding";
-            ("Normal", "WaitForFirstConsumer", message.to_owned())
+            match self.waiting_pods(claim).as_slice() {
+                [] => {
+                    let message = "waiting for first consumer to be created before binding";
+                    ("Normal", "WaitForFirstConsumer", message.to_owned())
+                }
+                [only] => {
+                    let message = format!("waiting for pod {only} to be scheduled");
+                    ("Normal", "WaitForPodScheduled", message)
+                }
+                many => {
+                    let message = format!("waiting for pods {} to be scheduled", many.join(","));
+                    ("Normal", "WaitForPodScheduled", message)
+                }
+            }
         } else {
             match self.classes.get("", class) {
                 None => {
@@ -173,7 +207,7 @@ impl Controller for VolumeBinder {
     const WORKERS: usize = 1;
 
     fn watches(&self) -> Watches {
-        let (claims, unbound) = (self.claims.clone(), self.claims.clone());
+        let claims = self.claims.clone();
         Watches::of(&PERSISTENT_VOLUME_CLAIMS)
             .maps(&PERSISTENT_VOLUMES, move |change: &Change<'_>, enqueue: &Enqueue| {
                 enqueue.now(format!("{VOLUME}{}", change.object().metadata.name));
@@ -188,16 +222,6 @@ impl Controller for VolumeBinder {
                 let volume = text(&change.object().to_value(), "spec.volumeName").to_owned();
                 if !volume.is_empty() {
                     enqueue.now(format!("{VOLUME}{volume}"));
-                }
-            })
-            .maps(&PODS, move |change: &Change<'_>, enqueue: &Enqueue| {
-                let Change::Updated { old, new } = change else { return };
-                let is_bound = |pod: &Object| !pick(pod.stored(), &["spec.nodeName"])[0].is_empty();
-                if unbound.all().is_empty() || is_bound(old) || !is_bound(new) {
-                    return;
-                }
-                for claim in claims_of(&new.to_value()) {
-                    enqueue.now(object_key(&new.metadata.namespace, &claim));
                 }
             })
     }
@@ -223,45 +247,11 @@ impl Controller for VolumeBinder {
     }
 }
 
-/// The key of the claim that a volume is bound to or kept for.
-fn claimed_by(volume: &Value) -> Option<String> {
-    let claim = at(volume, "spec.claimRef");
-    (!claim.is_null()).then(|| object_key(text(claim, "namespace"), text(claim, "name")))
-}
-
-fn matches(volume: &Value, object: &Object, claim: &Value) -> bool {
-    let mode = |tree: &Value| match text(tree, "spec.volumeMode") {
-        "" => "Filesystem".to_owned(),
-        mode => mode.to_owned(),
-    };
-    let modes = texts(volume, "spec.accessModes");
-    let selector = at(claim, "spec.selector");
-    let is_selected = selector.is_null()
-        || serde_json::from_value::<LabelSelector>(selector.clone())
-            .ok()
-            .and_then(|selector| selector.selector().ok())
-            .is_some_and(|selector| selector.matches(&object.metadata.labels));
-    let capacity = amounts(volume, "spec.capacity").remove("storage").unwrap_or_default();
-    let wanted = amounts(claim, "spec.resources.requests").remove("storage").unwrap_or_default();
-    text(volume, "spec.storageClassName") == text(claim, "spec.storageClassName")
-        && text(volume, "spec.volumeAttributesClassName") == text(claim, "spec.volumeAttributesClassName")
-        && mode(volume) == mode(claim)
-        && texts(claim, "spec.accessModes").iter().all(|mode| modes.contains(mode))
-        && is_selected
-        && capacity >= wanted
-}
-
 async fn bind(ctx: &Reconcile, claim: &Object, tree: &Value, volume: &Object) -> Result<(), Status> {
     let metadata = &claim.metadata;
     let mut new = volume.to_value();
     if text(&new, "spec.claimRef.uid") != metadata.uid {
-        if !is_set(&new, "spec.claimRef") {
-            object_mut(&mut new, "metadata.annotations").insert(BOUND_BY_CONTROLLER.into(), "yes".into());
-        }
-        let reference = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "name": metadata.name,
-            "namespace": metadata.namespace, "uid": metadata.uid,
-            "resourceVersion": metadata.resource_version.to_string()});
-        set(&mut new, "spec.claimRef", reference);
+        claim_volume(&mut new, metadata);
         let name = &volume.metadata.name;
         new = ctx.client.update(&PERSISTENT_VOLUMES, "", name, new).await?.to_value();
     }
@@ -275,9 +265,13 @@ async fn bind(ctx: &Reconcile, claim: &Object, tree: &Value, volume: &Object) ->
     set(&mut bound, "spec.volumeName", volume.metadata.name.as_str());
     let (kind, namespace) = (&PERSISTENT_VOLUME_CLAIMS, &metadata.namespace);
     let bound = ctx.client.update(kind, namespace, &metadata.name, bound).await?.to_value();
-    let status = json!({"phase": "Bound", "accessModes": at(&new, "spec.accessModes"),
-        "capacity": at(&new, "spec.capacity")});
-    set_status(ctx, kind, bound, status).await
+    set_bound(ctx, bound, &new).await
+}
+
+async fn set_bound(ctx: &Reconcile, claim: Value, volume: &Value) -> Result<(), Status> {
+    let status = json!({"phase": "Bound", "accessModes": at(volume, "spec.accessModes"),
+        "capacity": at(volume, "spec.capacity")});
+    set_status(ctx, &PERSISTENT_VOLUME_CLAIMS, claim, status).await
 }
 
 async fn set_phase(ctx: &Reconcile, claim: &Value, phase: &str) -> Result<(), Status> {

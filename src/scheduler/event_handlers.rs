@@ -7,6 +7,10 @@ use super::framework::pod_info::PodInfo;
 use super::framework::resource::pod_requests;
 use super::scheduler::{SCHEDULER_NAME, Shared};
 use crate::apimachinery::object::Object;
+use crate::apis::core::persistent_volume::PERSISTENT_VOLUMES;
+use crate::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
+use crate::apis::kind::Builtin;
+use crate::apis::storage::storage_class::STORAGE_CLASSES;
 use crate::apis::views::node::Node;
 use crate::apis::views::pod::Pod;
 use crate::client_go::shared_informer::{Deleted, ResourceEventHandler};
@@ -20,6 +24,19 @@ pub struct NodeHandler {
 pub struct PodHandler {
     pub shared: Arc<Shared>,
 }
+
+/// Hears of claims, volumes and their classes.
+pub struct VolumeHandler {
+    pub shared: Arc<Shared>,
+    pub resource: EventResource,
+}
+
+/// What is there beside pods and nodes that a pod may wait for.
+pub const VOLUME_RESOURCES: [(&Builtin, EventResource); 3] = [
+    (&PERSISTENT_VOLUME_CLAIMS, EventResource::PersistentVolumeClaim),
+    (&PERSISTENT_VOLUMES, EventResource::PersistentVolume),
+    (&STORAGE_CLASSES, EventResource::StorageClass),
+];
 
 impl Shared {
     fn happened(
@@ -111,6 +128,19 @@ impl ResourceEventHandler for PodHandler {
             self.shared.happened(EventResource::AssignedPod, ActionType::Delete, Some(object), None);
         }
     }
+}
+
+impl ResourceEventHandler for VolumeHandler {
+    fn on_add(&self, new: &Arc<Object>, _is_initial_list: bool) {
+        self.shared.happened(self.resource, ActionType::Add, None, Some(new));
+    }
+
+    fn on_update(&self, old: &Arc<Object>, new: &Arc<Object>) {
+        self.shared.happened(self.resource, ActionType::Update, Some(old), Some(new));
+    }
+
+    /// Nothing that goes helps a pod.
+    fn on_delete(&self, _last: &Deleted) {}
 }
 
 impl PodHandler {

@@ -312,8 +312,8 @@ mod tests {
 
     fn queue() -> (SchedulingQueue, Clock) {
         let clock = Clock::stepped(Time::UNIX_EPOCH);
-        let namespaces = Lister::new(Arc::new(Indexer::new()));
-        (SchedulingQueue::new(Arc::new(Framework::new(default_plugins(namespaces))), clock.clone()), clock)
+        let plugins = default_plugins(&|_| Lister::new(Arc::new(Indexer::new())), &clock);
+        (SchedulingQueue::new(Arc::new(Framework::new(plugins)), clock.clone()), clock)
     }
 
     fn pop(queue: &SchedulingQueue) -> Option<QueuedPodInfo> {

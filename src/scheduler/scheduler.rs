@@ -7,16 +7,16 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 use super::cache::Cache;
-use super::event_handlers::{NodeHandler, PodHandler};
+use super::event_handlers::{NodeHandler, PodHandler, VOLUME_RESOURCES, VolumeHandler};
 use super::framework::pod_info::PodInfo;
 use super::framework::runtime::Framework;
 use super::plugins::default_plugins;
 use super::queue::SchedulingQueue;
 use super::schedule_one::Cursor;
 use crate::apimachinery::fields::FieldSelector;
-use crate::apis::core::namespace::NAMESPACES;
 use crate::apis::core::node::NODES;
 use crate::apis::core::pod::PODS;
+use crate::apis::kind::Kind;
 use crate::client_go::component::ComponentContext;
 use crate::client_go::lister::Lister;
 
@@ -52,8 +52,8 @@ impl Scheduler {
         let running = running.expect("the text is a field selector");
         let pods = context.informers.informer_for(&PODS, "", running);
         let nodes = context.informers.informer(&NODES);
-        let namespaces = context.informers.informer(&NAMESPACES);
-        let framework = Arc::new(Framework::new(default_plugins(namespaces.lister())));
+        let lister = |kind: &Arc<Kind>| context.informers.informer(kind).lister();
+        let framework = Arc::new(Framework::new(default_plugins(&lister, &context.clock)));
         let shared = Arc::new(Shared {
             queue: SchedulingQueue::new(framework.clone(), context.clock.clone()),
             cache: Cache::default(),
@@ -64,6 +64,10 @@ impl Scheduler {
         });
         nodes.add_handler(NodeHandler { shared: shared.clone() });
         pods.add_handler(PodHandler { shared: shared.clone() });
+        for (kind, resource) in VOLUME_RESOURCES {
+            let informer = shared.context.informers.informer(kind);
+            informer.add_handler(VolumeHandler { shared: shared.clone(), resource });
+        }
         Scheduler { shared }
     }
 

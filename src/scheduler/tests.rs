@@ -9,6 +9,7 @@ use super::fixtures::{node, object};
 use super::framework::pod_info::PodInfo;
 use super::schedule_one::tests::{decide_on, scheduler};
 use super::scheduler::Scheduler;
+use crate::apis::policy::pod_disruption_budget::POD_DISRUPTION_BUDGETS;
 
 fn pod(name: &str, spec: Value, status: Value) -> Arc<PodInfo> {
     let metadata = json!({"name": name, "namespace": "default", "uid": name});
@@ -173,6 +174,31 @@ async fn room_is_made_where_it_hurts_least() {
     let victims: Vec<&str> = preemption.victims.iter().map(|victim| victim.uid()).collect();
     assert_eq!(victims, ["old-1"], "the less important one is enough");
     assert_eq!(failure.message, "0/3 nodes are available: 3 Insufficient cpu.");
+}
+
+#[tokio::test]
+async fn budgets_are_broken_last() {
+    let budget = |allowed: i64| {
+        object(json!({
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}},
+            "status": {"disruptionsAllowed": allowed},
+        }))
+    };
+    for (allowed, expected) in [(1, "web"), (0, "plain")] {
+        let scheduler = scheduler();
+        let budgets = scheduler.shared.context.informers.informer(&POD_DISRUPTION_BUDGETS);
+        budgets.indexer().update("default/web".into(), budget(allowed));
+        for name in ["a", "b"] {
+            scheduler.shared.cache.set_node(&node(name, json!({})));
+        }
+        web(&scheduler, "web", "a", with(asks("4"), json!({"priority": 1})));
+        let plain = with(asks("4"), json!({"priority": 2, "nodeName": "b"}));
+        scheduler.shared.cache.add_pod(pod("plain", plain, json!({})));
+        let wants = pod("new", with(asks("2"), json!({"priority": 50})), json!({}));
+        let preemption = decide_on(&scheduler, wants).unwrap_err().preemption.unwrap();
+        assert_eq!(preemption.victims[0].uid(), expected, "{allowed} disruptions are allowed");
+    }
 }
 
 #[tokio::test]

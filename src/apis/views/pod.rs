@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::meta::{Condition, Metadata};
@@ -75,6 +76,18 @@ pub struct PodSpec {
     pub hostname: String,
     /// The domain.
     pub subdomain: String,
+    /// The volumes that are claims; of the others nobody asks.
+    #[serde(rename = "volumes", deserialize_with = "claims_among_volumes")]
+    pub claims: Vec<PodClaim>,
+}
+
+/// A volume that is claimed.
+#[derive(Debug, PartialEq)]
+pub struct PodClaim {
+    /// Of the PersistentVolumeClaim; of an ephemeral volume its own.
+    pub name: String,
+    /// The claim is made for the pod, and named after it, too.
+    pub is_ephemeral: bool,
 }
 
 /// Anything with a name.
@@ -319,6 +332,27 @@ impl Toleration {
     }
 }
 
+fn claims_among_volumes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PodClaim>, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Volume {
+        name: String,
+        persistent_volume_claim: Option<Source>,
+        ephemeral: Option<IgnoredAny>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Source {
+        claim_name: String,
+    }
+    let volumes = Option::<Vec<Volume>>::deserialize(deserializer)?.unwrap_or_default();
+    let claim = |volume: Volume| match volume.persistent_volume_claim {
+        Some(source) => Some(PodClaim { name: source.claim_name, is_ephemeral: false }),
+        None => volume.ephemeral.map(|_| PodClaim { name: volume.name, is_ephemeral: true }),
+    };
+    Ok(volumes.into_iter().filter_map(claim).collect())
+}
+
 /// The first taint with one of `effects` that is not tolerated (`FindMatchingUntoleratedTaint`).
 pub fn untolerated<'a>(
     taints: &'a [Taint],
@@ -335,6 +369,15 @@ pub fn untolerated<'a>(
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn volumes_are_read_as_claims() {
+        let volumes = json!([{"name": "a", "emptyDir": {}}, {"name": "b", "ephemeral": {"x": 1}},
+            {"name": "c", "persistentVolumeClaim": {"claimName": "data"}}]);
+        let pod: Pod = serde_json::from_value(json!({"spec": {"volumes": volumes}})).unwrap();
+        let claim = |name: &str, is_ephemeral| PodClaim { name: name.into(), is_ephemeral };
+        assert_eq!(pod.spec.claims, [claim("b", true), claim("data", false)]);
+    }
 
     #[test]
     fn tolerations_tolerate_as_upstream() {

@@ -13,6 +13,12 @@ pub enum EventResource {
     AssignedPod,
     /// The waiting pod itself.
     TargetPod,
+    /// A claim.
+    PersistentVolumeClaim,
+    /// A volume.
+    PersistentVolume,
+    /// A class of volumes.
+    StorageClass,
 }
 
 /// What happened.
@@ -22,6 +28,8 @@ pub enum ActionType {
     Add,
     /// It went.
     Delete,
+    /// It changed.
+    Update,
     /// A node has more or fewer resources.
     UpdateNodeAllocatable,
     /// A node's labels changed.

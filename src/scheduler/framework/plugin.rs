@@ -136,7 +136,7 @@ pub trait Plugin: Send + Sync {
     }
 
     /// What has to be done before the binding is written.
-    fn pre_bind<'a>(&'a self, _pod: &'a PodInfo, _node: &'a str) -> Option<BoxFuture<'a, Status>> {
+    fn pre_bind<'a>(&'a self, _request: BindRequest<'a>) -> Option<BoxFuture<'a, Status>> {
         None
     }
 

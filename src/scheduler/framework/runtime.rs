@@ -173,7 +173,7 @@ impl Framework {
     /// PreBind, Bind and PostBind.
     pub async fn run_bind(&self, request: BindRequest<'_>) -> Status {
         for plugin in self.all() {
-            let Some(pre_bind) = plugin.pre_bind(request.pod, request.node) else { continue };
+            let Some(pre_bind) = plugin.pre_bind(request) else { continue };
             let status = pre_bind.await;
             if !status.is_success() {
                 return status.by(plugin.name());

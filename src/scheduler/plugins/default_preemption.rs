@@ -2,14 +2,18 @@
 //! (`framework/preemption.Evaluator`).
 //!
 //! It plays through what would happen on every node that might be helped, and takes the node where it hurts
-//! least. Disruption budgets are not looked at yet.
+//! least: first of all where it breaks the fewest disruption budgets.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::apimachinery::labels::Selector;
+use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::views::meta;
+use crate::apis::views::pod_disruption_budget::PodDisruptionBudget;
+use crate::client_go::lister::Lister;
 use crate::scheduler::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
 use crate::scheduler::framework::fit_error::{Diagnosis, FitError, NodeStatuses};
 use crate::scheduler::framework::node_info::NodeInfo;
@@ -18,13 +22,18 @@ use crate::scheduler::framework::pod_info::PodInfo;
 use crate::scheduler::framework::status::{Code, Status};
 
 /// The plugin.
-pub struct DefaultPreemption;
+pub struct DefaultPreemption {
+    /// Reads PodDisruptionBudgets.
+    pub budgets: Lister,
+}
 
 /// A node that would have room, and who would have to go.
 struct Candidate {
     node: Arc<str>,
     /// The most important first.
     victims: Vec<Arc<PodInfo>>,
+    /// How many of them break a disruption budget.
+    violations: usize,
 }
 
 impl Plugin for DefaultPreemption {
@@ -41,7 +50,8 @@ impl Plugin for DefaultPreemption {
         if let Some(why) = why_not_eligible(pod, cycle) {
             return (None, no(why));
         }
-        let (candidates, statuses) = find_candidates(pod, cycle);
+        let budgets = self.budgets.all();
+        let (candidates, statuses) = find_candidates(pod, cycle, &budgets);
         let Some(best) = candidates.into_iter().min_by_key(cost) else {
             let diagnosis = Diagnosis { nodes: statuses, ..Diagnosis::default() };
             let error = FitError { node_count: cycle.snapshot.len(), diagnosis };
@@ -71,26 +81,31 @@ fn why_not_eligible(pod: &PodInfo, cycle: &PostFilterCycle<'_>) -> Option<&'stat
 }
 
 /// The nodes that would have room; of those that would not, why.
-fn find_candidates(pod: &PodInfo, cycle: &PostFilterCycle<'_>) -> (Vec<Candidate>, NodeStatuses) {
+fn find_candidates(
+    pod: &PodInfo,
+    cycle: &PostFilterCycle<'_>,
+    budgets: &[Arc<Object>],
+) -> (Vec<Candidate>, NodeStatuses) {
     let absent = Status::unresolvable("Preemption is not helpful for scheduling");
     let mut statuses = NodeStatuses { explicit: BTreeMap::new(), absent };
     let mut candidates = Vec::new();
     for node in cycle.snapshot.iter().filter(|node| cycle.statuses.may_be_resolved(&node.name)) {
-        match select_victims(pod, node, cycle) {
-            Ok(victims) => candidates.push(Candidate { node: node.name.clone(), victims }),
+        match select_victims(pod, node, cycle, budgets) {
+            Ok(candidate) => candidates.push(candidate),
             Err(status) => drop(statuses.explicit.insert(node.name.to_string(), status)),
         }
     }
     (candidates, statuses)
 }
 
-/// `SelectVictimsOnNode`: all of lower priority leave; then as many as have room come back, the important
-/// ones first.
+/// `SelectVictimsOnNode`: all of lower priority leave; then as many as have room come back, those first whose
+/// leaving would break a budget, and of these and of the others the important ones first.
 fn select_victims(
     pod: &PodInfo,
     node: &NodeInfo,
     cycle: &PostFilterCycle<'_>,
-) -> Result<Vec<Arc<PodInfo>>, Status> {
+    budgets: &[Arc<Object>],
+) -> Result<Candidate, Status> {
     let mut node = node.clone();
     let mut potential: Vec<Arc<PodInfo>> =
         node.pods.iter().filter(|other| other.priority < pod.priority).cloned().collect();
@@ -105,15 +120,65 @@ fn select_victims(
         return Err(status);
     }
     potential.sort_by_key(|victim| importance(victim));
-    let mut victims = Vec::new();
-    for victim in potential {
-        node.add_pod(victim.clone());
-        if !filter(pod, &node, cycle).is_success() {
-            node.remove_pod(victim.uid());
-            victims.push(victim);
+    let (violating, others) = split_by_violation(potential, budgets);
+    let mut reprieve = |potential: Vec<Arc<PodInfo>>| {
+        let mut victims = Vec::new();
+        for victim in potential {
+            node.add_pod(victim.clone());
+            if !filter(pod, &node, cycle).is_success() {
+                node.remove_pod(victim.uid());
+                victims.push(victim);
+            }
         }
+        victims
+    };
+    let mut victims = reprieve(violating);
+    let violations = victims.len();
+    victims.extend(reprieve(others));
+    victims.sort_by_key(|victim| importance(victim));
+    Ok(Candidate { node: node.name.clone(), victims, violations })
+}
+
+/// Those whose leaving, in this order, would break a budget; and the others (`filterPodsWithPDBViolation`).
+fn split_by_violation(
+    pods: Vec<Arc<PodInfo>>,
+    budgets: &[Arc<Object>],
+) -> (Vec<Arc<PodInfo>>, Vec<Arc<PodInfo>>) {
+    let budgets: Vec<_> = budgets.iter().filter_map(|budget| Budget::of(budget)).collect();
+    let mut allowed: Vec<i64> = budgets.iter().map(|budget| budget.view.status.disruptions_allowed).collect();
+    pods.into_iter().partition(|pod| {
+        let mut violates = false;
+        let counting = budgets.iter().zip(&mut allowed).filter(|(budget, _)| budget.counts(pod));
+        for (_, allowed) in counting {
+            *allowed -= 1;
+            violates |= *allowed < 0;
+        }
+        violates
+    })
+}
+
+/// A budget that protects somebody.
+struct Budget<'a> {
+    object: &'a Object,
+    view: Arc<PodDisruptionBudget>,
+    selector: Selector,
+}
+
+impl Budget<'_> {
+    /// None when it selects nothing, or everything by an empty selector, which counts as nothing here.
+    fn of(object: &Object) -> Option<Budget<'_>> {
+        let view = object.view::<PodDisruptionBudget>();
+        let selector = view.spec.selector.as_ref()?.selector().ok().filter(|it| !it.is_everything())?;
+        Some(Budget { object, view, selector })
     }
-    Ok(victims)
+
+    /// A pod that the apiserver has let go already is counted there.
+    fn counts(&self, pod: &PodInfo) -> bool {
+        let metadata = &pod.object.metadata;
+        metadata.namespace == self.object.metadata.namespace
+            && self.selector.matches(&metadata.labels)
+            && !self.view.status.disrupted_pods.contains_key(&metadata.name)
+    }
 }
 
 /// What the filters say of a node that has other pods than in the snapshot. What was counted over all nodes
@@ -138,13 +203,14 @@ fn importance(pod: &PodInfo) -> (Reverse<i64>, Time) {
     (Reverse(pod.priority), pod.pod.status.start_time.unwrap_or(Time::MAX_UTC))
 }
 
-/// What is compared between nodes, the least first: the highest priority among the victims, the sum of their
-/// priorities, how many they are, and how long the most important one of them has run.
-fn cost(candidate: &Candidate) -> (i64, i64, usize, Reverse<Time>) {
+/// What is compared between nodes, the least first: how many budgets are broken, the highest priority among
+/// the victims, the sum of their priorities, how many they are, and how long the most important one of them
+/// has run.
+fn cost(candidate: &Candidate) -> (usize, i64, i64, usize, Reverse<Time>) {
     let first = candidate.victims.first();
     let highest = first.map_or(i64::MIN, |victim| victim.priority);
     // Shifted so that every victim adds to the sum, whatever the sign of its priority.
     let shifted = candidate.victims.iter().map(|victim| victim.priority + i64::from(i32::MAX) + 1);
     let since = first.map_or(Time::MAX_UTC, |victim| importance(victim).1);
-    (highest, shifted.sum(), candidate.victims.len(), Reverse(since))
+    (candidate.violations, highest, shifted.sum(), candidate.victims.len(), Reverse(since))
 }

@@ -112,7 +112,8 @@ async fn a_claim_may_wait_for_its_first_consumer() {
     fixture.create(&PODS, NAMESPACE, pod).await;
     fixture.settle(5).await;
     has_phase(&fixture, "data", "Pending").await;
-    let binding = json!({"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}});
-    fixture.client.create_subresource(&PODS, NAMESPACE, "p", "binding", binding).await.unwrap();
+    // The scheduler chooses a volume, and keeps it for the claim.
+    let reference = json!({"kind": "PersistentVolumeClaim", "name": "data", "namespace": NAMESPACE});
+    fixture.patch(&PERSISTENT_VOLUMES, "v", json!({"spec": {"claimRef": reference}})).await;
     has_phase(&fixture, "data", "Bound").await;
 }

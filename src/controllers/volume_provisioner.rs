@@ -1,0 +1,158 @@
+//! A provisioner of simulated disks: makes a volume for each claim of a class that names it, and removes
+//! those whose claim is gone. To everybody else it is one of those that clusters bring along (`local-path` in
+//! kind): it is told by annotations, and tells by volumes.
+
+use serde_json::{Value, json};
+
+use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+use crate::apimachinery::object::{Object, split_key};
+use crate::apimachinery::options::DeleteOptions;
+use crate::apimachinery::status::Status;
+use crate::apis::core::node::NODES;
+use crate::apis::core::persistent_volume::PERSISTENT_VOLUMES;
+use crate::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
+use crate::apis::storage::storage_class::STORAGE_CLASSES;
+use crate::apis::tree::{annotation, at, set, text};
+use crate::apis::volumes::{
+    PROVISIONED_BY, SELECTED_NODE, STORAGE_PROVISIONER, claim_reference, claimed_by, is_bound,
+};
+use crate::client_go::ComponentContext;
+use crate::client_go::lister::Lister;
+
+/// What a StorageClass names to get simulated disks.
+pub const PROVISIONER: &str = "kubarium.dev/simulated-disk";
+/// Before the name of a volume in the queue; a claim is `namespace/name`.
+const VOLUME: &str = "volume:";
+
+/// Makes and removes volumes.
+pub struct VolumeProvisioner {
+    claims: Lister,
+    volumes: Lister,
+    classes: Lister,
+    nodes: Lister,
+}
+
+impl VolumeProvisioner {
+    /// With its informers.
+    pub fn new(ctx: &ComponentContext) -> VolumeProvisioner {
+        VolumeProvisioner {
+            claims: ctx.informers.informer(&PERSISTENT_VOLUME_CLAIMS).lister(),
+            volumes: ctx.informers.informer(&PERSISTENT_VOLUMES).lister(),
+            classes: ctx.informers.informer(&STORAGE_CLASSES).lister(),
+            nodes: ctx.informers.informer(&NODES).lister(),
+        }
+    }
+
+    async fn provision(&self, ctx: &Reconcile, claim: &Object) -> Result<(), Status> {
+        let tree = claim.to_value();
+        if claim.is_deleting() || is_bound(&tree) || annotation(&tree, STORAGE_PROVISIONER) != PROVISIONER {
+            return Ok(());
+        }
+        let Some(class) = self.classes.get("", text(&tree, "spec.storageClassName")) else { return Ok(()) };
+        let class = class.to_value();
+        let node = annotation(&tree, SELECTED_NODE);
+        let waits = text(&class, "volumeBindingMode") == "WaitForFirstConsumer";
+        let name = format!("pvc-{}", claim.metadata.uid);
+        if (waits && node.is_empty()) || self.volumes.get("", &name).is_some() {
+            return Ok(());
+        }
+        let about = |event_type: &str, reason: &str, message: String| {
+            ctx.event(&PERSISTENT_VOLUME_CLAIMS, claim, event_type, reason, message);
+        };
+        let message = format!("External provisioner is provisioning volume for claim \"{}\"", claim.key());
+        about("Normal", "Provisioning", message);
+        let volume = self.volume(claim, &tree, &class, &name);
+        match ctx.client.create(&PERSISTENT_VOLUMES, "", volume).await {
+            Ok(_) => {
+                about("Normal", "ProvisioningSucceeded", format!("Successfully provisioned volume {name}"));
+                Ok(())
+            }
+            Err(error) if error.is_already_exists() => Ok(()),
+            Err(error) => {
+                let class = text(&class, "metadata.name");
+                let message = format!("failed to provision volume with StorageClass {class:?}: {error}");
+                about("Warning", "ProvisioningFailed", message);
+                Err(error)
+            }
+        }
+    }
+
+    /// A disk of the node that the scheduler has chosen; of no node, where nobody waited for it.
+    fn volume(&self, claim: &Object, tree: &Value, class: &Value, name: &str) -> Value {
+        let metadata = &claim.metadata;
+        let folder = format!("{name}_{}_{}", metadata.namespace, metadata.name);
+        let path = format!("/var/local-path-provisioner/{folder}");
+        let policy = match text(class, "reclaimPolicy") {
+            "" => "Delete",
+            policy => policy,
+        };
+        let mut volume = json!({
+            "metadata": {"name": name, "annotations": {PROVISIONED_BY: PROVISIONER}},
+            "spec": {
+                "capacity": {"storage": at(tree, "spec.resources.requests.storage")},
+                "accessModes": at(tree, "spec.accessModes"),
+                "claimRef": claim_reference(metadata),
+                "hostPath": {"path": path, "type": "DirectoryOrCreate"},
+                "persistentVolumeReclaimPolicy": policy,
+                "storageClassName": text(class, "metadata.name"),
+                "volumeMode": at(tree, "spec.volumeMode"),
+            },
+        });
+        let node = self.nodes.get("", annotation(tree, SELECTED_NODE));
+        let hostname = node.and_then(|node| node.metadata.labels.get("kubernetes.io/hostname").cloned());
+        if let Some(hostname) = hostname {
+            let values = json!([hostname]);
+            let expression = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": values});
+            let terms = json!([{"matchExpressions": [expression]}]);
+            set(&mut volume, "spec.nodeAffinity", json!({"required": {"nodeSelectorTerms": terms}}));
+        }
+        volume
+    }
+
+    /// A volume that nobody claims any more goes, unless it shall be kept.
+    async fn reclaim(&self, ctx: &Reconcile, volume: &Object) -> Result<(), Status> {
+        let tree = volume.to_value();
+        let is_ours = annotation(&tree, PROVISIONED_BY) == PROVISIONER;
+        let is_free = text(&tree, "status.phase") == "Released" && claimed_by(&tree).is_some();
+        let may_go = text(&tree, "spec.persistentVolumeReclaimPolicy") == "Delete" && !volume.is_deleting();
+        if !is_ours || !is_free || !may_go {
+            return Ok(());
+        }
+        ctx.client.delete(&PERSISTENT_VOLUMES, "", &volume.metadata.name, &DeleteOptions::default()).await
+    }
+}
+
+impl Controller for VolumeProvisioner {
+    const NAME: &'static str = "simulated-disk-provisioner";
+    const EVENT_SOURCE: &'static str = PROVISIONER;
+    /// Real ones bring an account of their own, with about these rights.
+    const SERVICE_ACCOUNT: &'static str = "persistent-volume-binder";
+    const WORKERS: usize = 1;
+
+    fn watches(&self) -> Watches {
+        Watches::of(&PERSISTENT_VOLUME_CLAIMS).maps(
+            &PERSISTENT_VOLUMES,
+            |change: &Change<'_>, enqueue: &Enqueue| {
+                enqueue.now(format!("{VOLUME}{}", change.object().metadata.name));
+            },
+        )
+    }
+
+    async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
+        let (namespace, name) = split_key(key);
+        let outcome = match key.strip_prefix(VOLUME) {
+            Some(name) => match self.volumes.get("", name) {
+                Some(volume) => self.reclaim(ctx, &volume).await,
+                None => Ok(()),
+            },
+            None => match self.claims.get(namespace, name) {
+                Some(claim) => self.provision(ctx, &claim).await,
+                None => Ok(()),
+            },
+        };
+        match outcome {
+            Err(status) if !status.is_not_found() => Err(status),
+            _ => Ok(Action::Done),
+        }
+    }
+}
