@@ -26,9 +26,19 @@ impl Entropy {
 
     /// A version 4 UUID, as in `metadata.uid`.
     pub fn uid(&self) -> String {
-        let hex = format!("{:032x}", self.with(|rng| rng.u128(..)));
-        let variant = ["8", "9", "a", "b"][self.below(4)];
-        format!("{}-{}-4{}-{variant}{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
+        let (number, variant) = self.with(|rng| (rng.u128(..), rng.usize(..4)));
+        // The template's digits count from the front of the number's; `v` is the version, `n` the variant.
+        let mut shift = 128;
+        let digit = |place: u8| {
+            shift -= if place == b'-' { 0 } else { 4 };
+            match place {
+                b'x' => char::from(b"0123456789abcdef"[(number >> shift) as usize & 15]),
+                b'v' => '4',
+                b'n' => char::from(b"89ab"[variant]),
+                other => char::from(other),
+            }
+        };
+        b"xxxxxxxx-xxxx-vxxx-nxxx-xxxxxxxxxxxx".iter().copied().map(digit).collect()
     }
 
     /// So many hexadecimal digits, as in a container's id.

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::time::Time;
+use super::time::{self, Time};
 use super::{managed_fields, pick};
 
 /// Enough for most objects, so that writing one does not move what is written already.
@@ -108,8 +108,7 @@ impl Object {
 
     /// The same from the tree whose bytes these are: nothing has to be parsed.
     pub fn of_tree(tree: &Value, stored: Bytes, revision: u64, paths: &[&str]) -> Result<Object, Malformed> {
-        let metadata = ObjectMeta::deserialize(&tree["metadata"]);
-        let metadata = metadata.map_err(|error| Malformed(error.to_string()))?;
+        let metadata = ObjectMeta::of_tree(&tree["metadata"])?;
         let fields = paths.iter().map(|path| pick::text_at(tree, path)).collect();
         Ok(Object::new(metadata, fields, stored, revision))
     }
@@ -171,9 +170,15 @@ impl Object {
         out.put_slice(rest);
     }
 
-    /// About how many bytes [`Object::write`] writes; never fewer than it does.
+    /// How many bytes [`Object::write`] writes.
     pub fn written_bytes(&self) -> usize {
-        self.stored.len() + 48
+        let revision = self.metadata.resource_version;
+        if revision == 0 {
+            return self.stored.len();
+        }
+        let is_alone = self.stored.get(HEAD.len()) == Some(&b'}');
+        let punctuation = b"\"resourceVersion\":\"\"".len() + usize::from(!is_alone);
+        self.stored.len() + punctuation + decimal(revision, &mut [0; 20]).len()
     }
 
     /// The object as a tree, without `apiVersion` and `kind`; `metadata.managedFields` as
@@ -232,6 +237,47 @@ impl Object {
     /// Bytes that this object holds, for accounting.
     pub fn size_bytes(&self) -> usize {
         self.stored.len()
+    }
+}
+
+impl ObjectMeta {
+    /// The same as deserializing it, which is too slow for every write.
+    fn of_tree(tree: &Value) -> Result<ObjectMeta, Malformed> {
+        match tree.as_object().and_then(ObjectMeta::of_members) {
+            Some(metadata) => Ok(metadata),
+            // Something is of an unexpected type: serde has the words for it, or takes it after all.
+            None => ObjectMeta::deserialize(tree).map_err(|error| Malformed(error.to_string())),
+        }
+    }
+
+    fn of_members(members: &Map<String, Value>) -> Option<ObjectMeta> {
+        let mut metadata = ObjectMeta::default();
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let time = |value: &Value| value.as_str().and_then(time::parse);
+        for (name, value) in members {
+            match name.as_str() {
+                "name" => metadata.name = text(value)?,
+                "namespace" => metadata.namespace = text(value)?,
+                "uid" => metadata.uid = text(value)?,
+                "resourceVersion" => metadata.resource_version = value.as_str()?.parse().unwrap_or(0),
+                "generation" => metadata.generation = value.as_i64()?,
+                "creationTimestamp" => metadata.creation_timestamp = Some(time(value)?),
+                "deletionTimestamp" => metadata.deletion_timestamp = Some(time(value)?),
+                "deletionGracePeriodSeconds" => {
+                    metadata.deletion_grace_period_seconds = Some(value.as_i64()?);
+                }
+                "labels" => {
+                    let labels =
+                        value.as_object()?.iter().map(|(key, value)| Some((key.clone(), text(value)?)));
+                    metadata.labels = labels.collect::<Option<_>>()?;
+                }
+                "ownerReferences" => metadata.owner_references = Vec::deserialize(value).ok()?,
+                "finalizers" => metadata.finalizers = Vec::deserialize(value).ok()?,
+                "initializers" => metadata.initializers = !value.is_null(),
+                _ => {}
+            }
+        }
+        Some(metadata)
     }
 }
 
@@ -326,7 +372,7 @@ mod tests {
     fn written(object: &Object) -> String {
         let mut out = BytesMut::new();
         object.write(&mut out);
-        assert!(out.len() <= object.written_bytes());
+        assert_eq!(out.len(), object.written_bytes());
         String::from_utf8(out.to_vec()).unwrap()
     }
 
@@ -354,6 +400,29 @@ mod tests {
         let nameless = Object::from_stored(Bytes::from_static(b"{\"metadata\":{}}"), 0, &[]).unwrap();
         assert_eq!(written(&nameless), "{\"metadata\":{}}");
         assert_eq!(written(&nameless.written_at(7)), r#"{"metadata":{"resourceVersion":"7"}}"#);
+    }
+
+    #[test]
+    fn metadata_is_read_from_a_tree_as_from_its_text() {
+        let whole = json!({"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "3", "generation": 2,
+            "creationTimestamp": "2026-11-20T12:00:00Z", "deletionTimestamp": "2026-11-20T12:00:01.5+01:00",
+            "deletionGracePeriodSeconds": 5, "labels": {"b": "c", "a": ""}, "initializers": {"pending": []},
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "v", "controller": true}],
+            "finalizers": ["f"], "annotations": {"x": "y"}, "managedFields": [{"manager": "m"}]});
+        let wrong = [Value::Null, json!(1), json!("x"), json!([1]), json!({"a": 1})];
+        let mut trees = vec![whole.clone(), json!({}), Value::Null];
+        for name in whole.as_object().unwrap().keys() {
+            for value in &wrong {
+                let mut tree = whole.clone();
+                tree[name] = value.clone();
+                trees.push(tree);
+            }
+        }
+        for tree in trees {
+            let of_tree = ObjectMeta::of_tree(&tree).ok();
+            let of_text = serde_json::from_str::<ObjectMeta>(&tree.to_string()).ok();
+            assert_eq!(of_tree, of_text, "{tree}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Timestamps as they are written in objects (`metav1.Time`, `metav1.MicroTime`) and durations for people.
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 
 /// An instant in UTC.
 pub type Time = DateTime<Utc>;
@@ -17,7 +17,25 @@ pub fn rfc3339_micro(time: Time) -> String {
 
 /// Reads any RFC 3339 time.
 pub fn parse(text: &str) -> Option<Time> {
-    DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc())
+    parse_whole_seconds(text).or_else(|| DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc()))
+}
+
+/// `2006-01-02T15:04:05Z`, as nearly all times are that are read; None for anything else.
+fn parse_whole_seconds(text: &str) -> Option<Time> {
+    let bytes: &[u8; 20] = text.as_bytes().try_into().ok()?;
+    let number = |from: usize, to: usize| {
+        bytes[from..to].iter().try_fold(0_u32, |number, byte| {
+            byte.is_ascii_digit().then(|| number * 10 + u32::from(byte - b'0'))
+        })
+    };
+    let has = |places: [usize; 2], byte: u8| places.iter().all(|at| bytes[*at] == byte);
+    if !has([4, 7], b'-') || !has([13, 16], b':') || !has([10, 10], b'T') || !has([19, 19], b'Z') {
+        return None;
+    }
+    let year = i32::try_from(number(0, 4)?).ok()?;
+    let date = NaiveDate::from_ymd_opt(year, number(5, 7)?, number(8, 10)?)?;
+    let time = date.and_hms_opt(number(11, 13)?, number(14, 16)?, number(17, 19)?)?;
+    Some(time.and_utc())
 }
 
 /// `duration.HumanDuration`: the AGE column. Two units where one would be too coarse.
@@ -45,6 +63,32 @@ pub fn human_duration(seconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_seconds_read_as_any_other_time() {
+        let times = [
+            "2026-11-20T12:00:00Z",
+            "1969-12-31T23:59:59Z",
+            "2024-02-29T00:00:00Z",
+            "2023-02-29T00:00:00Z",
+            "2026-13-20T12:00:00Z",
+            "2026-11-20T24:00:00Z",
+            "2026-11-20T23:59:60Z",
+            "2026-11-20t12:00:00z",
+            "2026-11-20 12:00:00Z",
+            "2026-11-20T12:00:0xZ",
+            "2026-11-20T12:00:00+",
+            "0000-01-01T00:00:00Z",
+            "2026-11-20T12:00:00.5Z",
+            "2026-11-20T12:00:00+01:00",
+            "",
+            "2026-11-20T1\u{e9}:00:00Z",
+        ];
+        for text in times {
+            let expected = DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc());
+            assert_eq!(parse(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn ages_read_as_upstream_prints_them() {

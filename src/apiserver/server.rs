@@ -19,7 +19,9 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
-use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::ring::{cipher_suite, default_provider};
+use rustls::{ServerConfig, SupportedCipherSuite};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -113,15 +115,32 @@ impl Drop for Server {
 }
 
 fn acceptor(tls: &Tls) -> Result<TlsAcceptor, Box<dyn std::error::Error + Send + Sync>> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(CryptoProvider { cipher_suites: cipher_suites(), ..default_provider() });
     let verifier = Arc::new(AnyClientCertificate::new(&tls.client_authorities, &provider)?);
     let (certificate, key) = tls.identity.to_der().ok_or("the server's certificate is not PEM")?;
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_client_cert_verifier(verifier)
         .with_single_cert(vec![certificate], key)?;
+    config.ignore_client_order = true;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// In the order in which Go's server, and so upstream's, prefers them, whatever the client's: the shorter key,
+/// which costs less, first.
+fn cipher_suites() -> Vec<SupportedCipherSuite> {
+    vec![
+        cipher_suite::TLS13_AES_128_GCM_SHA256,
+        cipher_suite::TLS13_AES_256_GCM_SHA384,
+        cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
+        cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+        cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+        cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+        cipher_suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+        cipher_suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+        cipher_suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+    ]
 }
 
 async fn accept(
@@ -226,6 +245,7 @@ impl Connection {
 mod tests {
     use super::*;
     use crate::pki::Authority;
+    use rustls_pki_types::{CertificateDer, pem::PemObject};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     fn echo() -> ApiService {
@@ -252,6 +272,29 @@ mod tests {
             assert!(!answer.starts_with(b"HTTP"));
         }
         server.stop().await;
+    }
+
+    #[tokio::test]
+    async fn the_server_chooses_the_cipher_as_upstream_does() {
+        let now = crate::clock::Clock::real().now();
+        let authority = Authority::generate(now).unwrap();
+        let identity = authority.server(&["localhost"], &[], now).unwrap();
+        let acceptor = acceptor(&Tls { identity, client_authorities: vec![] }).unwrap();
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(authority.certificate_pem().as_bytes()).unwrap()).unwrap();
+        // Which prefers the longer key.
+        let client = rustls::ClientConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let (near, far) = tokio::io::duplex(4096);
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(client));
+        let name = "localhost".try_into().unwrap();
+        let (client, server) = tokio::join!(connector.connect(name, near), acceptor.accept(far));
+        let suite = server.unwrap().get_ref().1.negotiated_cipher_suite().unwrap().suite();
+        assert_eq!(suite, rustls::CipherSuite::TLS13_AES_128_GCM_SHA256);
+        drop(client.unwrap());
     }
 
     #[tokio::test]

@@ -14,7 +14,7 @@ use crate::apimachinery::status::Status;
 use crate::apimachinery::time::rfc3339;
 use crate::apis::core::node::NODES;
 use crate::apis::core::pod::PODS;
-use crate::apis::views::pod::Pod;
+use crate::apis::views::pod::{is_terminal, node_name};
 use crate::client_go::component::ComponentContext;
 use crate::client_go::lister::Lister;
 
@@ -43,7 +43,7 @@ impl PodGarbageCollector {
 
     /// The nodes that have been missing for long enough.
     fn vanished(&self, now: Duration, pods: &[Arc<Object>]) -> BTreeSet<String> {
-        let named = pods.iter().map(|pod| pod.view::<Pod>().spec.node_name.clone());
+        let named = pods.iter().map(|pod| node_name(pod).into_owned());
         let missing: BTreeSet<String> =
             named.filter(|node| !node.is_empty() && self.nodes.get("", node).is_none()).collect();
         let mut since = self.missing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -66,7 +66,7 @@ impl PodGarbageCollector {
                 Ok(_) => {}
             }
         }
-        for pod in pods.iter().filter(|pod| vanished.contains(&pod.view::<Pod>().spec.node_name)) {
+        for pod in pods.iter().filter(|pod| vanished.contains(&*node_name(pod))) {
             let why = json!({"reason": "DeletionByPodGC", "message": "PodGC: node no longer exists"});
             mark_failed_and_delete(ctx, pod, Some(why)).await?;
         }
@@ -77,8 +77,7 @@ impl PodGarbageCollector {
         if self.terminated_threshold == 0 {
             return Ok(());
         }
-        let mut ended: Vec<&Arc<Object>> =
-            pods.iter().filter(|pod| pod.view::<Pod>().is_terminal()).collect();
+        let mut ended: Vec<&Arc<Object>> = pods.iter().filter(|pod| is_terminal(pod)).collect();
         ended.sort_by_key(|pod| pod.metadata.creation_timestamp);
         let excess = ended.len().saturating_sub(self.terminated_threshold);
         for pod in ended.into_iter().take(excess) {
@@ -103,8 +102,7 @@ impl Controller for PodGarbageCollector {
         self.collect_terminated(ctx, &pods).await?;
         self.collect_orphans(ctx, &pods).await?;
         // No kubelet ever had them, so none will confirm that they are gone.
-        for pod in pods.iter().filter(|pod| pod.is_deleting() && pod.view::<Pod>().spec.node_name.is_empty())
-        {
+        for pod in pods.iter().filter(|pod| pod.is_deleting() && node_name(pod).is_empty()) {
             mark_failed_and_delete(ctx, pod, None).await?;
         }
         Ok(Action::RequeueAfter(CHECK_PERIOD))
@@ -143,7 +141,7 @@ pub async fn mark_disrupted(
 async fn mark_failed_and_delete(ctx: &Reconcile, pod: &Object, why: Option<Value>) -> Result<(), Status> {
     let metadata = &pod.metadata;
     let (namespace, name) = (&metadata.namespace, &metadata.name);
-    if !pod.view::<Pod>().is_terminal() {
+    if !is_terminal(pod) {
         match why {
             Some(why) => mark_disrupted(ctx, pod, why, Some("Failed")).await?,
             None => {

@@ -8,16 +8,16 @@ use chrono::TimeDelta;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::views::meta::condition;
-use crate::apis::views::pod::Pod;
+use crate::apis::views::pod::{Pod, is_terminal};
 
 /// `controller.IsPodActive`
 pub fn is_active(pod: &Object) -> bool {
-    !pod.is_deleting() && !pod.view::<Pod>().is_terminal()
+    !pod.is_deleting() && !is_terminal(pod)
 }
 
 /// `controller.IsPodTerminating`
 pub fn is_terminating(pod: &Object) -> bool {
-    pod.is_deleting() && !pod.view::<Pod>().is_terminal()
+    pod.is_deleting() && !is_terminal(pod)
 }
 
 /// `podutil.IsPodAvailable`: ready for so long.

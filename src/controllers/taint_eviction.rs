@@ -18,7 +18,7 @@ use crate::apimachinery::time::Time;
 use crate::apis::core::node::NODES;
 use crate::apis::core::pod::PODS;
 use crate::apis::views::node::{Node, Taint};
-use crate::apis::views::pod::{Pod, Toleration};
+use crate::apis::views::pod::{Pod, Toleration, node_name};
 use crate::client_go::component::ComponentContext;
 use crate::client_go::lister::Lister;
 
@@ -82,7 +82,7 @@ impl Controller for TaintEvictionController {
         // Most pods are on nodes that drive nobody out: they need not be looked at.
         let pods = move |change: &Change<'_>, enqueue: &Enqueue| {
             let key = change.object().key();
-            let node = change.object().view::<Pod>().spec.node_name.clone();
+            let node = node_name(change.object());
             let is_tainted = || nodes.get("", &node).is_some_and(|node| !evicting_taints(&node).is_empty());
             let waits = || scheduled.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).contains(&key);
             if (!node.is_empty() && is_tainted()) || waits() {

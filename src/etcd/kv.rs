@@ -16,6 +16,7 @@ use super::log::Log;
 use super::overflow::Overflow;
 use super::recent::Recent;
 use super::recovery::{self, DirLock};
+use super::segments::Segments;
 use super::state::{self, Shared, State};
 use super::writer::{COMPACT_REVISION, LEASE, NEWEST_LEASE, Request, Write, Writer};
 use super::{Error, Expect, KeyValue, LeaseId, Op, Options, Range, Revision, Txn, Watch};
@@ -147,6 +148,16 @@ impl Kv {
         at: Option<Revision>,
     ) -> Result<Range, Error> {
         self.0.shared.range(prefix, from, limit.unwrap_or(usize::MAX), at)
+    }
+
+    /// Whether there is no key that starts with `prefix`; costs one lookup, however many there are.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn is_empty(&self, prefix: &str) -> Result<bool, Error> {
+        let state = self.0.shared.read();
+        state.log()?;
+        Ok(state.index.range(prefix, None, state.revision).next().is_none())
     }
 
     /// Compares the key's newest revision with `expect` and, if it matches, puts or deletes it: in one step,
@@ -367,11 +378,7 @@ fn record_key(revision: Revision) -> [u8; 9] {
 /// Opens the log and reads what it holds; sled's known start-up faults are recovered from on the way.
 fn open(options: &Options, clock: &Clock) -> Result<(State, u64), Error> {
     let Some(data_dir) = &options.data_dir else {
-        let of_overflow = options.clone();
-        let overflow = Overflow::new(move || {
-            let log = open_sled(&recovery::temporary_dir()?, None, &of_overflow)?;
-            Ok(Arc::new(log) as Arc<dyn Log>)
-        });
+        let overflow = Overflow::new(|| Ok(Arc::new(Segments::new(recovery::temporary_dir()?)?)));
         return read_state(Arc::new(overflow), options.recent_bytes, clock.elapsed());
     };
     let lock = recovery::while_locked(clock, || DirLock::acquire(data_dir))?;
@@ -399,7 +406,6 @@ fn open(options: &Options, clock: &Clock) -> Result<(State, u64), Error> {
 fn open_sled(dir: &Path, lock: Option<DirLock>, options: &Options) -> Result<SledLog, Error> {
     let config = sled::Config::new()
         .path(dir)
-        .temporary(options.data_dir.is_none())
         .cache_capacity(options.page_cache_bytes.max(256))
         // The writer flushes when it has to.
         .flush_every_ms(None);

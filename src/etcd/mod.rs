@@ -22,6 +22,7 @@ mod overflow;
 mod recent;
 mod record;
 mod recovery;
+mod segments;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -149,7 +150,7 @@ pub struct Range {
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Where the store lives: a folder of its own. None: in memory (what memory has no room for is then in
-    /// temporary files of sled's, in `/dev/shm` where there is one).
+    /// temporary files, in `/dev/shm` where there is one).
     pub data_dir: Option<PathBuf>,
     /// How many bytes of recent changes are kept in memory, previous values counted too. The oldest are let
     /// go of at the bound; reads and watches that need them then go to sled, where they are from the start

@@ -12,7 +12,7 @@ use crate::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use crate::apis::kind::Builtin;
 use crate::apis::storage::storage_class::STORAGE_CLASSES;
 use crate::apis::views::node::Node;
-use crate::apis::views::pod::Pod;
+use crate::apis::views::pod::{Pod, node_name, scheduler_name};
 use crate::client_go::shared_informer::{Deleted, ResourceEventHandler};
 
 /// Hears of nodes.
@@ -95,10 +95,9 @@ fn node_changes(old: &Arc<Object>, new: &Arc<Object>) -> Vec<ActionType> {
 
 impl ResourceEventHandler for PodHandler {
     fn on_add(&self, new: &Arc<Object>, _is_initial_list: bool) {
-        let pod = new.view::<Pod>();
-        if !pod.spec.node_name.is_empty() {
+        if !node_name(new).is_empty() {
             self.shared.pod_is_assigned(new);
-        } else if pod.spec.scheduler_name == SCHEDULER_NAME {
+        } else if scheduler_name(new) == SCHEDULER_NAME {
             self.shared.queue.add(Arc::new(PodInfo::new(new.clone())));
         }
     }
@@ -108,9 +107,8 @@ impl ResourceEventHandler for PodHandler {
             self.on_delete(&Deleted::Object(old.clone()));
             return self.on_add(new, false);
         }
-        let (old_pod, new_pod) = (old.view::<Pod>(), new.view::<Pod>());
-        match (old_pod.spec.node_name.is_empty(), new_pod.spec.node_name.is_empty()) {
-            (_, true) if new_pod.spec.scheduler_name != SCHEDULER_NAME => {}
+        match (node_name(old).is_empty(), node_name(new).is_empty()) {
+            (_, true) if scheduler_name(new) != SCHEDULER_NAME => {}
             (_, true) => {
                 let occurrence = pod_change(old, new);
                 self.shared.queue.update(Arc::new(PodInfo::new(new.clone())), occurrence);
@@ -124,7 +122,7 @@ impl ResourceEventHandler for PodHandler {
         let object = last.last();
         self.shared.queue.remove(&object.metadata.uid);
         self.shared.cache.remove_pod(&object.metadata.uid);
-        if !object.view::<Pod>().spec.node_name.is_empty() {
+        if !node_name(object).is_empty() {
             self.shared.happened(EventResource::AssignedPod, ActionType::Delete, Some(object), None);
         }
     }

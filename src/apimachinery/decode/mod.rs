@@ -13,6 +13,7 @@ mod context;
 mod conversion;
 mod go_json;
 mod go_time;
+mod patched;
 mod refusal;
 mod scalar;
 mod typed;
@@ -100,6 +101,24 @@ pub fn decode_merged(target: &Target, value: Value) -> Result<Decoded, DecodeErr
     let mut context = Context::new(target.typed);
     context.converted = true;
     decode_tree(target, value, context)
+}
+
+/// Decodes a tree that a patch made of one that is decoded already. What the patch does not reach is left as
+/// it is, and is as the others leave it.
+pub fn decode_patched(
+    target: &Target,
+    value: Value,
+    patch: &Value,
+    is_merged: bool,
+) -> Result<Decoded, DecodeError> {
+    let mut context = Context::new(target.typed);
+    context.converted = is_merged;
+    if !target.typed || !patched::is_partial(&value, patch) {
+        return decode_tree(target, value, context);
+    }
+    let value = patched::decode(target.schema, value, patch, &mut context);
+    let value = value.map_err(|error| refusal::unrecognized(target, &error.to_string(), b""))?;
+    finish(target, context, value, b"")
 }
 
 fn decode_tree<'s>(

@@ -253,7 +253,7 @@ impl<'s> Typed<'_, 's> {
 }
 
 /// Later wins; a struct that comes twice is decoded into the same struct, so what only the first had stays.
-fn insert_field(object: &mut Map<String, Value>, name: &str, field: &Schema, value: Value) {
+pub(super) fn insert_field(object: &mut Map<String, Value>, name: &str, field: &Schema, value: Value) {
     if is_dropped(field, &value) {
         if !(value.is_null() && field.presence == Presence::Omitted) {
             object.remove(name);

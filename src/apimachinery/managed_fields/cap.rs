@@ -13,12 +13,12 @@ const OLD_UPDATES_MANAGER: &str = "ancient-changes";
 /// left alone as long as there is no second.
 pub(super) fn cap_update_managers(mut managed: Managed) -> Managed {
     let is_update = |entry: &&Entry| entry.id.operation == Operation::Update;
+    if managed.0.iter().filter(is_update).count() <= MAX_UPDATE_MANAGERS {
+        return managed;
+    }
     let mut updaters: Vec<(Option<String>, ManagerId)> =
         managed.0.iter().filter(is_update).map(|entry| (entry.time.clone(), entry.id.clone())).collect();
     let mut length = updaters.len();
-    if length <= MAX_UPDATE_MANAGERS {
-        return managed;
-    }
     updaters
         .sort_by(|left, right| left.0.cmp(&right.0).then_with(|| left.1.sort_key().cmp(&right.1.sort_key())));
     let mut first_of_version: BTreeMap<String, ManagerId> = BTreeMap::new();

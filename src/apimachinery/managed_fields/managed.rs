@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::fields_v1;
 use super::set::Set;
@@ -132,20 +132,17 @@ impl Entry {
             Operation::Apply => "Apply",
             Operation::Update => "Update",
         };
-        let mut entry = Map::new();
-        entry.insert("apiVersion".into(), json!(api_version));
-        entry.insert("fieldsType".into(), "FieldsV1".into());
-        entry.insert("fieldsV1".into(), text.into());
-        entry.insert("manager".into(), json!(manager));
-        entry.insert("operation".into(), operation.into());
-        if !subresource.is_empty() {
-            entry.insert("subresource".into(), json!(subresource));
-        }
-        if let Some(time) = self.time {
-            entry.insert("time".into(), json!(time));
-        }
-        entry.retain(|_, value| *value != "");
-        Value::Object(entry)
+        let members = [
+            ("apiVersion", api_version),
+            ("fieldsType", "FieldsV1".into()),
+            ("fieldsV1", text),
+            ("manager", manager),
+            ("operation", operation.into()),
+            ("subresource", subresource),
+            ("time", self.time.unwrap_or_default()),
+        ];
+        let given = members.into_iter().filter(|(_, text)| !text.is_empty());
+        Value::Object(given.map(|(name, text)| (name.to_owned(), Value::String(text))).collect())
     }
 
     /// Appliers first, then by time, name, version and subresource.

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::{PatchError, Patched, decode_object};
+use super::{Document, PatchError, Patched, decode_object};
 
 /// Lays the patch over the object; null removes.
-pub(super) fn apply(original: Value, patch: &[u8]) -> Result<Patched, PatchError> {
+pub(super) fn apply(original: Value, patch: Document) -> Result<Patched, PatchError> {
     let (patch, strict_errors) = decode_object(patch)
         .map_err(|error| PatchError::BadRequest(format!("error decoding patch: {error}")))?;
     let mut value = original;

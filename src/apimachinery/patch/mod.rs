@@ -13,6 +13,8 @@ mod strategic;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use crate::apimachinery::decode::decode_plain;
@@ -39,6 +41,15 @@ impl PatchType {
             _ => None,
         }
     }
+}
+
+/// A patch as it came.
+#[derive(Debug, Clone, Copy)]
+pub enum Document<'p> {
+    /// The body of a request.
+    Text(&'p [u8]),
+    /// From a caller in this process: the same as its text.
+    Tree(&'p Value),
 }
 
 /// Why a patch was refused; each is one of upstream's Statuses, and the text is its message (or, for
@@ -76,8 +87,18 @@ pub fn apply(
     original: Value,
     patch: &[u8],
 ) -> Result<Patched, PatchError> {
+    apply_document(schema, patch_type, original, Document::Text(patch))
+}
+
+/// The same of a patch that may be a tree.
+pub fn apply_document(
+    schema: &Schema,
+    patch_type: PatchType,
+    original: Value,
+    patch: Document,
+) -> Result<Patched, PatchError> {
     match patch_type {
-        PatchType::Json => json::apply(original, patch),
+        PatchType::Json => json::apply(original, &patch.text()),
         PatchType::Merge => merge::apply(original, patch),
         PatchType::StrategicMerge => strategic::apply(schema, original, patch),
     }
@@ -85,7 +106,7 @@ pub fn apply(
 
 /// What upstream shows as the bad value of the field `patch` when what came of it does not decode: the
 /// patched JSON, or the strategic merge patch as Go prints a map.
-pub fn show(patch_type: PatchType, patched: &Value, patch: &[u8]) -> String {
+pub fn show(patch_type: PatchType, patched: &Value, patch: Document) -> String {
     match patch_type {
         PatchType::Json | PatchType::Merge => patched.to_string(),
         PatchType::StrategicMerge => {
@@ -95,10 +116,41 @@ pub fn show(patch_type: PatchType, patched: &Value, patch: &[u8]) -> String {
     }
 }
 
+impl Document<'_> {
+    /// Whether anything in it may be called so.
+    pub fn mentions(&self, name: &str) -> bool {
+        match self {
+            Document::Text(text) => text.windows(name.len()).any(|part| part == name.as_bytes()),
+            Document::Tree(tree) => mentions(tree, name),
+        }
+    }
+
+    fn text(&self) -> Cow<'_, [u8]> {
+        match self {
+            Document::Text(text) => Cow::Borrowed(text),
+            Document::Tree(tree) => Cow::Owned(tree.to_string().into()),
+        }
+    }
+}
+
+fn mentions(tree: &Value, name: &str) -> bool {
+    match tree {
+        Value::String(text) => text.contains(name),
+        Value::Array(items) => items.iter().any(|item| mentions(item, name)),
+        Value::Object(members) => {
+            members.iter().any(|(key, value)| key.contains(name) || mentions(value, name))
+        }
+        _ => false,
+    }
+}
+
 /// Reads a patch that is an object, and the duplicate fields in it.
-fn decode_object(patch: &[u8]) -> Result<(Map<String, Value>, Vec<String>), String> {
+fn decode_object(patch: Document) -> Result<(Map<String, Value>, Vec<String>), String> {
+    if let Document::Tree(Value::Object(members)) = patch {
+        return Ok((members.clone(), Vec::new()));
+    }
     let schema = Schema::from_openapi(&json!({"type": "object", "additionalProperties": true}));
-    let (value, strict_errors) = decode_plain(&schema, patch)?;
+    let (value, strict_errors) = decode_plain(&schema, &patch.text())?;
     match value {
         Value::Object(map) => Ok((map, strict_errors)),
         _ => Ok((Map::new(), strict_errors)),

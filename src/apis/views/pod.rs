@@ -1,5 +1,6 @@
 //! Pod, as controllers, scheduler and kubelet read it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::de::IgnoredAny;
@@ -8,7 +9,7 @@ use serde_json::Value;
 
 use super::meta::{Condition, Metadata};
 use super::node::Taint;
-use crate::apimachinery::object::nullable;
+use crate::apimachinery::object::{Object, nullable};
 use crate::apimachinery::time::Time;
 
 /// `v1.Pod`
@@ -21,6 +22,35 @@ pub struct Pod {
     pub spec: PodSpec,
     /// Observed.
     pub status: PodStatus,
+}
+
+/// The places of selectable fields among those of `PODS`.
+const NODE_NAME: usize = 0;
+const SCHEDULER_NAME: usize = 2;
+const PHASE: usize = 5;
+
+/// The node that a pod was bound to; empty before. As the other two it is had without a view, which few ask
+/// for of a pod that nobody runs.
+pub fn node_name(pod: &Object) -> Cow<'_, str> {
+    field(pod, NODE_NAME, |view| &view.spec.node_name)
+}
+
+/// Who places a pod.
+pub fn scheduler_name(pod: &Object) -> Cow<'_, str> {
+    field(pod, SCHEDULER_NAME, |view| &view.spec.scheduler_name)
+}
+
+/// Whether none of a pod's containers will run again.
+pub fn is_terminal(pod: &Object) -> bool {
+    matches!(&*field(pod, PHASE, |view| &view.status.phase), "Succeeded" | "Failed")
+}
+
+/// An object that was made without its selectable fields has a view all the same.
+fn field(pod: &Object, at: usize, of_view: fn(&Pod) -> &String) -> Cow<'_, str> {
+    match pod.fields.get(at) {
+        Some(value) => Cow::Borrowed(value),
+        None => Cow::Owned(of_view(&pod.view::<Pod>()).clone()),
+    }
 }
 
 /// `v1.PodSpec`
@@ -368,6 +398,7 @@ pub fn untolerated<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apis::core::pod::PODS;
     use serde_json::json;
 
     #[test]
@@ -396,6 +427,18 @@ mod tests {
         for (toleration, expected) in cases {
             let parsed: Toleration = serde_json::from_value(toleration.clone()).unwrap();
             assert_eq!(parsed.tolerates(&taint), expected, "{toleration}");
+        }
+    }
+
+    #[test]
+    fn selectable_fields_are_where_they_are_looked_for() {
+        let tree = json!({"metadata": {"name": "a"}, "spec": {"nodeName": "n", "schedulerName": "s"},
+            "status": {"phase": "Failed"}});
+        let stored = crate::apimachinery::object::encode_for_storage(&tree).unwrap();
+        let with_fields = PODS.object(stored, 1).unwrap();
+        let without = Object::from_value(&tree, vec![]).unwrap();
+        for pod in [with_fields, without] {
+            assert_eq!((&*node_name(&pod), &*scheduler_name(&pod), is_terminal(&pod)), ("n", "s", true));
         }
     }
 }

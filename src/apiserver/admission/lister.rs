@@ -48,6 +48,10 @@ impl Lister {
     /// The store's.
     pub async fn list(&self, namespace: &str) -> Result<Arc<[Arc<Object>]>, Status> {
         let Some(kind) = &self.kind else { return Ok(Arc::from([])) };
+        // Of most kinds that plugins read, most clusters have none.
+        if self.registry.is_empty(kind)? {
+            return Ok(Arc::from([]));
+        }
         let options = ListOptions { resource_version: Some("0".into()), ..ListOptions::default() };
         Ok(self.registry.list(kind, namespace, &options).await?.items)
     }

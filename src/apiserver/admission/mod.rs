@@ -140,6 +140,11 @@ pub trait Plugin: Send + Sync {
     /// Whether it has anything to say (`admission.Interface.Handles` and what plugins check first).
     fn handles(&self, attributes: &Attributes) -> bool;
 
+    /// Whether it may change an object. Of one that says no, nobody looks what it has changed.
+    fn changes(&self) -> bool {
+        true
+    }
+
     /// Changes the object (`MutationInterface.Admit`). `object` is missing on a delete, `old` on a create.
     fn admit<'a>(
         &'a self,
@@ -230,14 +235,15 @@ impl Admission {
     ) -> Result<(), Status> {
         let reinvocation = Reinvocation::default();
         let attributes = Attributes { reinvocation: Some(&reinvocation), ..*attributes };
-        let mut seen = match &object {
-            Some(object) if attributes.ctx.is_told() => Some(Fingerprint::of(object)),
-            _ => None,
-        };
+        let (is_told, mut seen) = (attributes.ctx.is_told(), None);
         loop {
             for (name, plugin) in self.plugins.iter().filter(|(_, plugin)| plugin.handles(&attributes)) {
+                let is_watched = is_told && plugin.changes();
+                if let Some(object) = object.as_deref().filter(|_| is_watched && seen.is_none()) {
+                    seen = Some(Fingerprint::of(object));
+                }
                 plugin.admit(&attributes, object.as_deref_mut(), old).await?;
-                if let (Some(before), Some(object)) = (&mut seen, object.as_deref()) {
+                if let (Some(before), Some(object), true) = (&mut seen, object.as_deref(), is_watched) {
                     tell(attributes.ctx, name, before, object);
                 }
             }

@@ -96,6 +96,10 @@ impl Plugin for NamespaceLifecycle {
             && (!attributes.namespace.is_empty() || is_namespace(attributes))
     }
 
+    fn changes(&self) -> bool {
+        false
+    }
+
     fn admit<'a>(
         &'a self,
         attributes: &'a Attributes,

@@ -132,6 +132,10 @@ impl Plugin for RbacEscalation {
             && attributes.subresource.is_empty()
     }
 
+    fn changes(&self) -> bool {
+        false
+    }
+
     fn admit<'a>(
         &'a self,
         attributes: &'a Attributes,

@@ -88,7 +88,7 @@ impl Apply<'_> {
 
     /// The merged tree as the kind: what the schema of ownership takes as it is may still be no quantity.
     fn decode(&self, applied: Value, config: &Value) -> Result<Value, Status> {
-        let decoded = self.form.decode_tree(self.form.with_type(&applied), true).map_err(|error| {
+        let decoded = self.form.decode_tree(self.form.with_type(&applied), None, true).map_err(|error| {
             let text = |field: &str| config["metadata"][field].as_str().unwrap_or_default();
             let (_, gvk) = self.form.names();
             let name = format!("{}/{}; {gvk}", text("namespace"), text("name"));

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::form::Raw;
 use super::negotiation::unsupported_media_type;
 use crate::apimachinery::decode::Format;
+use crate::apimachinery::patch::Document;
 use crate::apimachinery::protobuf;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::wire::DecodedBody;
@@ -27,6 +28,32 @@ pub(super) enum Input {
     Bytes(Body),
     /// Already decoded.
     Decoded(Value),
+}
+
+/// A patch, read.
+pub(super) enum PatchBody {
+    /// From a socket.
+    Text(Bytes),
+    /// From a caller in this process.
+    Tree(Value),
+}
+
+impl PatchBody {
+    /// What is to be applied.
+    pub fn document(&self) -> Document<'_> {
+        match self {
+            PatchBody::Text(text) => Document::Text(text),
+            PatchBody::Tree(tree) => Document::Tree(tree),
+        }
+    }
+
+    /// As a tree; nothing where it is no JSON.
+    pub fn to_value(&self) -> Value {
+        match self {
+            PatchBody::Text(text) => serde_json::from_slice(text).unwrap_or_default(),
+            PatchBody::Tree(tree) => tree.clone(),
+        }
+    }
 }
 
 impl Input {
@@ -59,6 +86,17 @@ impl Input {
         }
         drain(body).await;
         Err(too_large())
+    }
+
+    /// All of a patch: its bytes, or its tree.
+    ///
+    /// # Errors
+    /// As [`Input::bytes`].
+    pub async fn patch(self, headers: &HeaderMap) -> Result<PatchBody, Status> {
+        match self {
+            Input::Decoded(value) => Ok(PatchBody::Tree(value)),
+            body => body.bytes(headers).await.map(PatchBody::Text),
+        }
     }
 
     /// All of it, or nothing where there is no body: then its media type does not matter.

@@ -111,15 +111,22 @@ impl Form {
         Ok(value)
     }
 
-    /// A tree that a patch made, read as the kind; by conversion where that is how upstream reads it.
+    /// A tree that a patch made, read as the kind; by conversion where that is how upstream reads it. Of a
+    /// patch that is given only what it reaches is read: the rest is trusted to be of the kind.
     ///
     /// # Errors
     /// As decoding; the caller says it in a patch's words.
-    pub fn decode_tree(&self, tree: Value, is_converted: bool) -> Result<Decoded, DecodeError> {
+    pub fn decode_tree(
+        &self,
+        tree: Value,
+        patch: Option<&Value>,
+        is_converted: bool,
+    ) -> Result<Decoded, DecodeError> {
         let given = initializers::of_tree(&tree).filter(|_| self.initializers);
-        let mut decoded = self.with_target(|target| match is_converted {
-            true => decode::decode_merged(target, tree),
-            false => decode::decode_value(target, tree),
+        let mut decoded = self.with_target(|target| match (patch, is_converted) {
+            (Some(patch), _) => decode::decode_patched(target, tree, patch, is_converted),
+            (None, true) => decode::decode_merged(target, tree),
+            (None, false) => decode::decode_value(target, tree),
         })?;
         initializers::put_back(&mut decoded.value, given, &mut decoded.strict_errors);
         decoded.strict_errors.extend(self.prune(&mut decoded.value));

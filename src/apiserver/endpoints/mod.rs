@@ -12,6 +12,7 @@ mod body;
 mod form;
 mod initializers;
 mod json;
+mod list_body;
 pub mod negotiation;
 mod printer;
 pub mod query;

@@ -96,8 +96,11 @@ fn parse(part: &str) -> Option<Accepted> {
 /// # Errors
 /// 406 when there is none.
 pub fn negotiate(headers: &HeaderMap, query: &Query) -> Result<Output, Status> {
-    let accepted = accepted(headers);
     let pretty = |media_type| media_type == MediaType::Json && is_pretty(headers, query);
+    // Most say just this.
+    let is_json = headers.get(ACCEPT).is_some_and(|value| value == "application/json")
+        && headers.get_all(ACCEPT).iter().nth(1).is_none();
+    let accepted = if is_json { Vec::new() } else { accepted(headers) };
     if accepted.is_empty() {
         return Ok(Output { pretty: pretty(MediaType::Json), ..Output::default() });
     }

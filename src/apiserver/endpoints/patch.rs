@@ -1,11 +1,10 @@
 //! patch: a change to the current object (`handlers/patch.go`): JSON patch, merge patch, strategic merge
 //! patch. Server-side apply is `apply`.
 
-use bytes::Bytes;
 use serde_json::Value;
 
 use super::apply::{self, APPLY_YAML};
-use super::body::{Input, media_type};
+use super::body::{Input, PatchBody, media_type};
 use super::form::{Form, warn};
 use super::negotiation::unsupported_media_type;
 use super::query::FieldValidation;
@@ -15,10 +14,10 @@ use super::update::{Edit, write};
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::gvk::GroupVersion;
 use crate::apimachinery::managed_fields;
-use crate::apimachinery::patch::{PatchError, PatchType, Patched, apply as apply_patch, show};
+use crate::apimachinery::patch::{PatchError, PatchType, Patched, apply_document, show};
 use crate::apimachinery::status::{Status, StatusDetails};
 
-const MANAGED_FIELDS: &[u8] = b"managedFields";
+const MANAGED_FIELDS: &str = "managedFields";
 const CUSTOM: &str =
     "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 
@@ -29,13 +28,13 @@ pub(super) async fn patch(scope: &mut Scope, input: Input) -> Result<Answer, Sta
         return apply::apply(scope, input).await;
     }
     let patch_type = patch_type(scope)?;
-    let patch = input.bytes(&scope.headers).await?;
+    let patch = input.patch(&scope.headers).await?;
     if let Some(audit) = &scope.ctx.audit {
-        audit.heard(|| serde_json::from_slice(&patch).unwrap_or_default());
+        audit.heard(|| patch.to_value());
     }
     let options = scope.write_options("PatchOptions")?;
     let form = scope.form();
-    let reads_managed_fields = patch.windows(MANAGED_FIELDS.len()).any(|text| text == MANAGED_FIELDS);
+    let reads_managed_fields = patch.document().mentions(MANAGED_FIELDS);
     let validation = options.field_validation;
     let edit = Patch { scope, form: &form, patch_type, patch, validation, reads_managed_fields };
     write(scope, &form, &edit, false).await
@@ -56,7 +55,7 @@ struct Patch<'s> {
     scope: &'s Scope,
     form: &'s Form,
     patch_type: PatchType,
-    patch: Bytes,
+    patch: PatchBody,
     validation: FieldValidation,
     /// It may name the owners of fields, which are texts in a tree.
     reads_managed_fields: bool,
@@ -69,7 +68,7 @@ impl Edit for Patch<'_> {
         };
         let patched = self.patched(current)?;
         let is_converted = self.patch_type == PatchType::StrategicMerge;
-        let decoded = self.form.decode_tree(patched.value, is_converted);
+        let decoded = self.form.decode_tree(patched.value, self.reach(), is_converted);
         let mut decoded = decoded.map_err(|error| self.invalid(current, error.cause()))?;
         let mut errors = patched.strict_errors;
         errors.append(&mut decoded.strict_errors);
@@ -86,19 +85,30 @@ impl Edit for Patch<'_> {
 }
 
 impl Patch<'_> {
+    /// The patch, where nothing but what it reaches has to be read: from a caller in this process, to an
+    /// object that is kept in the version that is asked for.
+    fn reach(&self) -> Option<&Value> {
+        match &self.patch {
+            PatchBody::Tree(patch) if self.scope.kind.stored.is_none() => {
+                Some(patch).filter(|_| self.patch_type != PatchType::Json)
+            }
+            _ => None,
+        }
+    }
+
     fn patched(&self, current: &Value) -> Result<Patched, Status> {
         let mut current = self.form.with_type(current);
         if self.reads_managed_fields {
             managed_fields::expand(&mut current);
         }
-        apply_patch(&self.form.schema(), self.patch_type, current, &self.patch).map_err(refused)
+        apply_document(&self.form.schema(), self.patch_type, current, self.patch.document()).map_err(refused)
     }
 
     /// The patched object is not one of the kind: upstream says so of a field `patch` of nothing.
     fn invalid(&self, current: &Value, why: &str) -> Status {
         let mut patched = self.patched(current).map(|patched| patched.value).unwrap_or_default();
         managed_fields::expand(&mut patched);
-        let shown = show(self.patch_type, &patched, &self.patch);
+        let shown = show(self.patch_type, &patched, self.patch.document());
         let mut errors = FieldErrors::default();
         errors.invalid("patch", &shown.into(), why);
         Status::invalid(&GroupVersion::new("", "").kind(""), "", &errors)

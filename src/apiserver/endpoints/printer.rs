@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 
 use super::json::{write_head, write_partial, write_string, write_typed};
 use super::negotiation::{Output, Transform};
@@ -14,6 +14,14 @@ use crate::apimachinery::watch::{Bookmark, WatchEvent};
 use crate::apis::kind::Kind;
 use crate::apis::table::{CellsSource, Column};
 use crate::clock::Clock;
+
+/// A list that is its items one after the other: what stands in front of them, and how each is written.
+pub(super) struct Pieces {
+    /// What stands in front of the items.
+    pub head: Bytes,
+    /// What an item begins with instead of a brace, if it says its type.
+    item_type: Bytes,
+}
 
 /// Writes what one request is answered with.
 pub(super) struct Printer {
@@ -57,27 +65,44 @@ impl Printer {
     /// A list. Items of built-in kinds carry no type, those of custom kinds do: as upstream's typed and
     /// unstructured lists.
     pub fn list(&self, out: &mut BytesMut, list: &List) {
-        let metadata = list_metadata(list);
-        let (api_version, kind) = self.type_meta();
         match &self.output.transform {
             Transform::Table(version) => {
+                let (metadata, api_version) = (list_metadata(list), self.type_meta().0);
                 self.table(version, &api_version).write(out, &metadata, true, &list.items);
             }
             Transform::PartialMetadata { version, .. } => {
                 write_head(out, &format!("meta.k8s.io/{version}"), "PartialObjectMetadataList");
-                write_items(out, &metadata, list, |out, object| write_partial(out, version, object));
+                write_items(out, &list_metadata(list), list, |out, object| {
+                    write_partial(out, version, object)
+                });
             }
             Transform::None => {
-                write_head(out, &api_version, &self.kind.list_kind);
-                if self.kind.is_custom {
-                    write_items(out, &metadata, list, |out, object| {
-                        write_typed(out, &api_version, kind, object);
-                    });
-                } else {
-                    write_items(out, &metadata, list, |out, object| object.write(out));
-                }
+                let pieces = self.pieces(list);
+                out.put_slice(&pieces.head);
+                list.items.iter().enumerate().for_each(|(at, object)| pieces.write_item(out, at, object));
+                out.put_slice(Pieces::TAIL);
             }
         }
+    }
+
+    /// How a list is written piece by piece; None where it is not its items, one after the other.
+    pub fn list_in_pieces(&self, list: &List) -> Option<Pieces> {
+        (self.output.transform == Transform::None).then(|| self.pieces(list))
+    }
+
+    fn pieces(&self, list: &List) -> Pieces {
+        let (api_version, kind) = self.type_meta();
+        let mut head = BytesMut::new();
+        write_head(&mut head, &api_version, &self.kind.list_kind);
+        for part in [",\"metadata\":{", &list_metadata(list), "},\"items\":["] {
+            head.put_slice(part.as_bytes());
+        }
+        let mut item_type = BytesMut::new();
+        if self.kind.is_custom {
+            write_head(&mut item_type, &api_version, kind);
+            item_type.put_u8(b',');
+        }
+        Pieces { head: head.freeze(), item_type: item_type.freeze() }
     }
 
     /// One event of a watch, as a line.
@@ -134,6 +159,29 @@ impl Printer {
         };
         let type_meta = (api_version, self.type_meta().1);
         Table { columns, cells, type_meta, version, include: self.include, now: self.clock.now() }
+    }
+}
+
+impl Pieces {
+    /// What stands behind the items.
+    pub const TAIL: &[u8] = b"]}";
+
+    /// The item at a place in the list, with the comma in front of it.
+    pub fn write_item(&self, out: &mut BytesMut, at: usize, object: &Object) {
+        if at > 0 {
+            out.put_u8(b',');
+        }
+        if self.item_type.is_empty() {
+            object.write(out);
+        } else {
+            out.put_slice(&self.item_type);
+            object.write_members(out);
+        }
+    }
+
+    /// How many bytes that writes.
+    pub fn item_bytes(&self, at: usize, object: &Object) -> usize {
+        usize::from(at > 0) + self.item_type.len().saturating_sub(1) + object.written_bytes()
     }
 }
 

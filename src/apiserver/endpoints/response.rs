@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 
 use super::json::indent;
+use super::list_body::{CHUNK_BYTES, ListBody};
 use super::negotiation::{MediaType, Output};
+use super::printer::Printer;
 use super::request_scope::Scope;
 use super::watch::watch_response;
 use crate::apimachinery::list::List;
@@ -116,6 +118,9 @@ fn write(scope: &Scope, answer: Answer) -> Result<ApiResponse, Status> {
             (code, out)
         }
         Answer::List(list) => {
+            if let Some(response) = send_in_chunks(scope, &printer, &list) {
+                return Ok(response);
+            }
             let size: usize = list.items.iter().map(|object| object.written_bytes() + 1).sum();
             let mut out = BytesMut::with_capacity(size + 512);
             printer.list(&mut out, &list);
@@ -125,6 +130,20 @@ fn write(scope: &Scope, answer: Answer) -> Result<ApiResponse, Status> {
         Answer::Raw(response) => return Ok(response),
     };
     Ok(write_bytes(&scope.headers, &scope.output, code, out.freeze()))
+}
+
+/// A list that is too long to be written before it is sent, if the client takes it as it is.
+fn send_in_chunks(scope: &Scope, printer: &Printer, list: &List) -> Option<ApiResponse> {
+    let is_plain = scope.output.media_type == MediaType::Json && !scope.output.pretty;
+    let body = ListBody::new(list.clone(), printer.list_in_pieces(list).filter(|_| is_plain)?);
+    if body.bytes_left() <= CHUNK_BYTES
+        || body.bytes_left() >= GZIP_THRESHOLD_BYTES && reads_gzip(&scope.headers)
+    {
+        return None;
+    }
+    let mut response = ApiResponse::new(body.into());
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Some(response)
 }
 
 fn write_status(scope: &Scope, status: &Status) -> ApiResponse {
@@ -167,10 +186,7 @@ fn to_yaml(json: &[u8]) -> Bytes {
 
 /// Compresses what is worth it; quickly rather than well.
 pub(super) fn compress(request: &HeaderMap, answer: &mut HeaderMap, body: Bytes) -> Bytes {
-    let accepted = request.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let can_read =
-        accepted.split(',').any(|part| part.split(';').next().unwrap_or_default().trim() == "gzip");
-    if body.len() < GZIP_THRESHOLD_BYTES || !can_read {
+    if body.len() < GZIP_THRESHOLD_BYTES || !reads_gzip(request) {
         return body;
     }
     let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
@@ -178,6 +194,11 @@ pub(super) fn compress(request: &HeaderMap, answer: &mut HeaderMap, body: Bytes)
     answer.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     answer.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
     written.expect("memory does not refuse").into()
+}
+
+fn reads_gzip(request: &HeaderMap) -> bool {
+    let accepted = request.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accepted.split(',').any(|part| part.split(';').next().unwrap_or_default().trim() == "gzip")
 }
 
 /// `299 - "text"` (`net.NewWarningHeader`).

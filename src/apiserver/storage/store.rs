@@ -99,8 +99,7 @@ impl Store {
     /// # Errors
     /// 500 when the store fails.
     pub fn is_empty(&self, kind: &Kind) -> Result<bool, Status> {
-        let range = self.kv.range(kind.storage_prefix(), None, Some(1), None).map_err(interpret)?;
-        Ok(range.kvs.is_empty())
+        self.kv.is_empty(kind.storage_prefix()).map_err(interpret)
     }
 
     /// The same; `cached` is what a cache has of it, which is taken if it is the newest: a cache that lags

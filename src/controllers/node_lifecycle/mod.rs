@@ -31,7 +31,7 @@ use crate::apis::core::pod::PODS;
 use crate::apis::views::lease::Lease;
 use crate::apis::views::meta::condition;
 use crate::apis::views::node::Node;
-use crate::apis::views::pod::Pod;
+use crate::apis::views::pod::{Pod, node_name};
 use crate::client_go::component::ComponentContext;
 use crate::client_go::lister::Lister;
 use crate::client_go::reference::ObjectReference;
@@ -46,7 +46,7 @@ const LEASE_NAMESPACE: &str = "kube-node-lease";
 
 /// The values of [`NODE_INDEX`] for a pod.
 pub fn node_index(pod: &Object) -> Vec<String> {
-    Some(pod.view::<Pod>().spec.node_name.clone()).filter(|node| !node.is_empty()).into_iter().collect()
+    Some(node_name(pod).into_owned()).filter(|node| !node.is_empty()).into_iter().collect()
 }
 
 /// The controller of silent nodes.

@@ -13,8 +13,10 @@ async fn revisions_count_by_one_and_tell_a_keys_life() {
         let found = found.unwrap();
         assert_eq!((found.create_revision, found.mod_revision, found.version, revision), (2, 4, 2, 4));
 
+        assert!(!kv.is_empty("/a").unwrap() && kv.is_empty("/none").unwrap());
         assert_eq!(delete(&kv, "/a").await, 5);
         assert_eq!(kv.get("/a", None).unwrap(), (None, 5));
+        assert!(kv.is_empty("/a").unwrap() && !kv.is_empty("/").unwrap());
         assert_eq!(put(&kv, "/a", "3").await, 6);
         let found = kv.get("/a", None).unwrap().0.unwrap();
         assert_eq!((found.create_revision, found.mod_revision, found.version), (6, 6, 1));

@@ -16,7 +16,7 @@ mod tests;
 use serde_json::{Map, Value};
 
 use super::go_print::go_print;
-use super::{PatchError, Patched, decode_object};
+use super::{Document, PatchError, Patched, decode_object};
 use crate::apimachinery::schema::Schema;
 
 const DIRECTIVE: &str = "$patch";
@@ -27,7 +27,7 @@ const SET_ELEMENT_ORDER: &str = "$setElementOrder";
 type Object = Map<String, Value>;
 
 /// Lays the patch over the object, list by list as the schema says.
-pub(super) fn apply(schema: &Schema, original: Value, patch: &[u8]) -> Result<Patched, PatchError> {
+pub(super) fn apply(schema: &Schema, original: Value, patch: Document) -> Result<Patched, PatchError> {
     let (patch, strict_errors) = decode_object(patch).map_err(PatchError::BadRequest)?;
     let original = match original {
         Value::Object(members) => members,

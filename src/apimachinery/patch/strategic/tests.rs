@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::apimachinery::patch::{PatchType, apply};
+use crate::apimachinery::patch::{Document, PatchType, apply, apply_document};
 use crate::apimachinery::schema::Schema;
 
 fn cases() -> (Schema, Vec<Value>) {
@@ -17,6 +17,8 @@ fn patches_do_what_upstream_says() {
     for case in cases {
         let (name, patch, expected) = (&case[0], case[2].to_string(), &case[3]);
         let patched = apply(&schema, PatchType::StrategicMerge, case[1].clone(), patch.as_bytes());
+        let tree = Document::Tree(&case[2]);
+        assert_eq!(apply_document(&schema, PatchType::StrategicMerge, case[1].clone(), tree), patched);
         match (patched, expected.get("error")) {
             (Ok(patched), None) => assert_eq!(patched.value, *expected, "{name}"),
             (Err(error), Some(part)) => {
@@ -112,6 +114,11 @@ proptest! {
         let patched = apply(&schema, PatchType::StrategicMerge, old.clone(), text.as_bytes());
         let patched = patched.map_err(|error| TestCaseError::fail(format!("{patch}: {error}")))?;
         prop_assert_eq!(&patched.value, &new, "{}", patch);
+        for patch_type in [PatchType::StrategicMerge, PatchType::Merge] {
+            let of_text = apply(&schema, patch_type, old.clone(), text.as_bytes());
+            let of_tree = apply_document(&schema, patch_type, old.clone(), Document::Tree(&patch));
+            prop_assert_eq!(of_tree, of_text, "{}", patch);
+        }
     }
 
     #[test]

@@ -255,6 +255,10 @@ impl Plugin for NodeRestriction {
         attributes.operation != Operation::Connect && attributes.ctx.user.node_identity().is_some()
     }
 
+    fn changes(&self) -> bool {
+        false
+    }
+
     fn admit<'a>(
         &'a self,
         attributes: &'a Attributes,

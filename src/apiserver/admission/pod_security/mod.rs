@@ -132,6 +132,10 @@ impl Plugin for PodSecurity {
         is_write && (is_pod && is_spec || is_other && attributes.subresource.is_empty())
     }
 
+    fn changes(&self) -> bool {
+        false
+    }
+
     fn validate<'a>(
         &'a self,
         attributes: &'a Attributes,

@@ -237,6 +237,10 @@ impl Plugin for ValidatingAdmissionPolicy {
         !is_exempt(attributes) && self.bindings.may_have_any()
     }
 
+    fn changes(&self) -> bool {
+        false
+    }
+
     fn validate<'a>(
         &'a self,
         attributes: &'a Attributes,

@@ -141,6 +141,10 @@ impl Plugin for ResourceQuota {
             && Evaluator::of(attributes.kind.group_resource()).handles(is_create, attributes.subresource)
     }
 
+    fn changes(&self) -> bool {
+        false
+    }
+
     fn validate<'a>(
         &'a self,
         attributes: &'a Attributes,

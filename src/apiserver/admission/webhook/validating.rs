@@ -76,6 +76,10 @@ impl Plugin for ValidatingAdmissionWebhook {
         !is_exempt(attributes) && self.source.may_have_any()
     }
 
+    fn changes(&self) -> bool {
+        false
+    }
+
     fn validate<'a>(
         &'a self,
         attributes: &'a Attributes,
