@@ -172,13 +172,13 @@ impl Object {
 
     /// How many bytes [`Object::write`] writes.
     pub fn written_bytes(&self) -> usize {
-        let revision = self.metadata.resource_version;
-        if revision == 0 {
+        let Some(digits) = self.metadata.resource_version.checked_ilog10() else {
             return self.stored.len();
-        }
-        let is_alone = self.stored.get(HEAD.len()) == Some(&b'}');
+        };
+        // What has a name has more than the revision; only of others are the bytes looked at.
+        let is_alone = self.metadata.name.is_empty() && self.stored.get(HEAD.len()) == Some(&b'}');
         let punctuation = b"\"resourceVersion\":\"\"".len() + usize::from(!is_alone);
-        self.stored.len() + punctuation + decimal(revision, &mut [0; 20]).len()
+        self.stored.len() + punctuation + digits as usize + 1
     }
 
     /// The object as a tree, without `apiVersion` and `kind`; `metadata.managedFields` as

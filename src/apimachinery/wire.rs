@@ -28,9 +28,10 @@ pub type ApiService = tower::util::BoxCloneSyncService<ApiRequest, ApiResponse, 
 #[derive(Clone, Debug)]
 pub struct InProcessUser(pub Arc<UserInfo>);
 
-/// On a request: the body, already decoded; the HTTP body is empty then.
+/// On a request: the body, already decoded; the HTTP body is empty then. Shared with the caller, who may have
+/// to send it again.
 #[derive(Clone, Debug)]
-pub struct DecodedBody(pub Value);
+pub struct DecodedBody(pub Arc<Value>);
 
 /// On a request: the caller takes answers as [`ObjectAnswer`], [`ListAnswer`], [`WatchAnswer`] or
 /// [`StatusAnswer`] in the response's extensions, with an empty body.

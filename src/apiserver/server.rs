@@ -127,8 +127,8 @@ fn acceptor(tls: &Tls) -> Result<TlsAcceptor, Box<dyn std::error::Error + Send +
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// In the order in which Go's server, and so upstream's, prefers them, whatever the client's: the shorter key,
-/// which costs less, first.
+/// In the order in which Go's server, and so upstream's, prefers them, whatever the client's: the shorter
+/// key, which costs less, first.
 fn cipher_suites() -> Vec<SupportedCipherSuite> {
     vec![
         cipher_suite::TLS13_AES_128_GCM_SHA256,

@@ -114,7 +114,7 @@ impl FakeApi {
         if let Some(status) = state.failures.pop() {
             return self.status(status);
         }
-        let body = request.extensions().get().map(|DecodedBody(body)| body.clone()).unwrap_or_default();
+        let body = request.extensions().get().map(|DecodedBody(body)| (**body).clone()).unwrap_or_default();
         let path = request.uri().path().trim_start_matches("/api/v1/").trim_start_matches("namespaces/");
         let key = path.replace(&*self.kind.plural, "").replace("//", "/");
         let query = request.uri().query().unwrap_or_default();

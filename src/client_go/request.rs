@@ -1,5 +1,7 @@
 //! Requests as client-go writes them: path, query and body (client-go's `rest.Request`).
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use http::{Method, header};
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -28,7 +30,7 @@ const SEGMENT: &AsciiSet = &CONTROLS
 pub(super) struct Call {
     method: Method,
     target: String,
-    body: Option<Value>,
+    body: Option<Arc<Value>>,
     content_type: &'static str,
 }
 
@@ -40,7 +42,7 @@ impl Call {
 
     /// With a body.
     pub(super) fn with(mut self, body: Value) -> Call {
-        self.body = Some(body);
+        self.body = Some(body.into());
         self
     }
 
@@ -50,7 +52,7 @@ impl Call {
             let mut body = serde_json::to_value(options).unwrap_or_default();
             body["apiVersion"] = "v1".into();
             body["kind"] = "DeleteOptions".into();
-            self.body = Some(body);
+            self.body = Some(body.into());
         }
         self
     }
@@ -61,7 +63,7 @@ impl Call {
         self
     }
 
-    /// The request, asking for objects. The body is copied: the answer may be that it has to be sent again.
+    /// The request, asking for objects. The body is kept: the answer may be that it has to be sent again.
     pub(super) fn request(&self) -> Result<ApiRequest, Status> {
         let mut builder = http::Request::builder()
             .method(self.method.clone())

@@ -110,7 +110,8 @@ mod tests {
             "count": {"type": "integer"}, "amount": {"x-kubarium-scalar": "quantity"}}});
         let inner = |deeper: Value| {
             json!({"type": "object", "x-kubarium-name": "v1.Inner", "properties": {
-                "apiVersion": text, "kind": text, "text": text, "kept": {"type": "string", "x-kubarium-presence": "kept"},
+                "apiVersion": text, "kind": text, "text": text,
+                "kept": {"type": "string", "x-kubarium-presence": "kept"},
                 "labels": {"type": "object", "additionalProperties": text},
                 "amounts": {"type": "object", "additionalProperties": {"x-kubarium-scalar": "quantity"}},
                 "free": {"type": "object", "additionalProperties": true},

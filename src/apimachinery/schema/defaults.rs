@@ -12,13 +12,13 @@ use super::types::{Schema, Shape};
 pub fn apply_defaults(schema: &Schema, value: &mut Value) {
     match (&schema.resolve().shape, value) {
         (Shape::Object(fields), Value::Object(map)) => {
-            for (name, field) in fields.iter() {
+            for (name, field) in fields.defaulted() {
                 let Some(default) = &field.facts().default else { continue };
                 if map.get(name).is_none_or(|given| is_unset(field, given)) {
                     map.insert(name.to_owned(), default.clone());
                 }
             }
-            for (name, value) in map.iter_mut() {
+            for (name, value) in map.iter_mut().filter(|(_, value)| value.is_object() || value.is_array()) {
                 if let Some(field) = fields.get(name) {
                     apply_defaults(field, value);
                 }

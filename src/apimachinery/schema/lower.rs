@@ -65,13 +65,11 @@ fn object(map: &Map<String, Value>) -> Shape {
     }
     let required = map.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let properties = map.get("properties").and_then(Value::as_object);
-    let mut fields: Vec<(Box<str>, Schema)> = properties
+    let fields = properties
         .into_iter()
         .flatten()
-        .map(|(name, schema)| (name.as_str().into(), lower(schema, &[(name, required)])))
-        .collect();
-    fields.sort_by(|left, right| left.0.cmp(&right.0));
-    Shape::Object(Fields(fields.into()))
+        .map(|(name, schema)| (name.as_str().into(), lower(schema, &[(name, required)])));
+    Shape::Object(Fields::new(fields.collect()))
 }
 
 /// The overlay's word where it has one; otherwise what nearly all of upstream's types do: required fields are

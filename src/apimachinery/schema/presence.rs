@@ -21,10 +21,14 @@ pub(crate) fn is_dropped(field: &Schema, value: &Value) -> bool {
 pub fn complete(schema: &Schema, value: &mut Value) {
     match (&schema.resolve().shape, value) {
         (Shape::Object(fields), Value::Object(map)) => {
-            for (name, field) in fields.iter() {
-                match map.get_mut(name) {
-                    Some(value) => complete(field, value),
-                    None => add_absent(name, field, map),
+            for (name, value) in map.iter_mut().filter(|(_, value)| value.is_object() || value.is_array()) {
+                if let Some(field) = fields.get(name).filter(|field| may_hold_structs(field)) {
+                    complete(field, value);
+                }
+            }
+            for (name, field) in fields.always() {
+                if !map.contains_key(name) {
+                    add_absent(name, field, map);
                 }
             }
         }

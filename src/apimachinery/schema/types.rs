@@ -63,7 +63,13 @@ pub enum Shape {
 
 /// The fields of an object, sorted by name.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Fields(pub(super) Box<[(Box<str>, Schema)]>);
+pub struct Fields {
+    all: Box<[(Box<str>, Schema)]>,
+    /// Where those are that have a default: few, and asked for with every write.
+    defaulted: Box<[u32]>,
+    /// Where those are that are written even when they are absent.
+    always: Box<[u32]>,
+}
 
 /// What a typed round trip upstream writes for a field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -141,6 +147,32 @@ const NO_FACTS: &Facts = &Facts {
 };
 
 impl Fields {
+    /// From the fields in any order.
+    pub(super) fn new(mut all: Vec<(Box<str>, Schema)>) -> Fields {
+        all.sort_by(|left, right| left.0.cmp(&right.0));
+        let places = |holds: fn(&Schema) -> bool| {
+            let found = all.iter().enumerate().filter(|(_, (_, schema))| holds(schema));
+            found.filter_map(|(at, _)| u32::try_from(at).ok()).collect()
+        };
+        let defaulted = places(|field| field.facts().default.is_some());
+        let always = places(|field| matches!(field.presence, Presence::Always | Presence::Null));
+        Fields { all: all.into(), defaulted, always }
+    }
+
+    /// Those that have a default, sorted by name.
+    pub(super) fn defaulted(&self) -> impl Iterator<Item = (&str, &Schema)> {
+        self.at(&self.defaulted)
+    }
+
+    /// Those that are written even when they are absent, sorted by name.
+    pub(super) fn always(&self) -> impl Iterator<Item = (&str, &Schema)> {
+        self.at(&self.always)
+    }
+
+    fn at<'f>(&'f self, places: &'f [u32]) -> impl Iterator<Item = (&'f str, &'f Schema)> {
+        places.iter().map(|at| &self.all[*at as usize]).map(|(name, schema)| (name.as_ref(), schema))
+    }
+
     /// The schema of one field.
     pub fn get(&self, name: &str) -> Option<&Schema> {
         self.entry(name).map(|(_, schema)| schema)
@@ -148,13 +180,13 @@ impl Fields {
 
     /// The field's own name and its schema.
     pub(crate) fn entry(&self, name: &str) -> Option<(&str, &Schema)> {
-        let at = self.0.binary_search_by(|(field, _)| field.as_ref().cmp(name)).ok()?;
-        Some((&self.0[at].0, &self.0[at].1))
+        let at = self.all.binary_search_by(|(field, _)| field.as_ref().cmp(name)).ok()?;
+        Some((&self.all[at].0, &self.all[at].1))
     }
 
     /// Every field, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Schema)> {
-        self.0.iter().map(|(name, schema)| (name.as_ref(), schema))
+        self.all.iter().map(|(name, schema)| (name.as_ref(), schema))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Reads the body of a request: bytes up to the limit, its media type, the object in it (`handlers/rest.go`).
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -27,7 +29,7 @@ pub(super) enum Input {
     /// From a socket.
     Bytes(Body),
     /// Already decoded.
-    Decoded(Value),
+    Decoded(Arc<Value>),
 }
 
 /// A patch, read.
@@ -35,7 +37,7 @@ pub(super) enum PatchBody {
     /// From a socket.
     Text(Bytes),
     /// From a caller in this process.
-    Tree(Value),
+    Tree(Arc<Value>),
 }
 
 impl PatchBody {
@@ -51,7 +53,7 @@ impl PatchBody {
     pub fn to_value(&self) -> Value {
         match self {
             PatchBody::Text(text) => serde_json::from_slice(text).unwrap_or_default(),
-            PatchBody::Tree(tree) => tree.clone(),
+            PatchBody::Tree(tree) => (**tree).clone(),
         }
     }
 }
@@ -105,7 +107,7 @@ impl Input {
     /// As [`Input::read`].
     pub async fn read_if_any(self, headers: &HeaderMap) -> Result<Option<Raw>, Status> {
         let bytes = match self {
-            Input::Decoded(value) => return Ok(Some(Raw::Tree(value))),
+            Input::Decoded(value) => return Ok(Some(Raw::Tree(Arc::unwrap_or_clone(value)))),
             body => body.bytes(headers).await?,
         };
         if bytes.is_empty() {
@@ -120,7 +122,7 @@ impl Input {
     /// 415 for a media type that is none of ours; as [`Input::bytes`].
     pub async fn read(self, headers: &HeaderMap) -> Result<Raw, Status> {
         if let Input::Decoded(value) = self {
-            return Ok(Raw::Tree(value));
+            return Ok(Raw::Tree(Arc::unwrap_or_clone(value)));
         }
         let format = format(headers)?;
         Ok(Raw::Bytes(self.bytes(headers).await?, format))

@@ -1,7 +1,7 @@
 //! The body of a long list: written while it is sent, a chunk at a time.
 //!
-//! A list is a concatenation of what is in memory already. Made at once it would be there twice, and all of it
-//! would travel through the processor's caches once more; a chunk goes from there to the socket.
+//! A list is a concatenation of what is in memory already. Made at once it would be there twice, and all of
+//! it would travel through the processor's caches once more; a chunk goes from there to the socket.
 
 use std::convert::Infallible;
 use std::pin::Pin;

@@ -90,7 +90,7 @@ impl Patch<'_> {
     fn reach(&self) -> Option<&Value> {
         match &self.patch {
             PatchBody::Tree(patch) if self.scope.kind.stored.is_none() => {
-                Some(patch).filter(|_| self.patch_type != PatchType::Json)
+                Some(&**patch).filter(|_| self.patch_type != PatchType::Json)
             }
             _ => None,
         }

@@ -3,7 +3,6 @@
 //! A watcher may hear of a write before its writer does, and will ask the record what the revision came of.
 //! So both the writer and the watch cache come by here, and whoever is first writes it down.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 
 use crate::apimachinery::object::{Object, split_key};
@@ -15,9 +14,16 @@ use crate::flow::{Flow, Operation, Step, StepId};
 #[derive(Debug)]
 pub struct Recorder {
     flow: Flow,
-    /// The causes of the writes that are under way, by key and the revision that they replace: as many as
-    /// there are writers.
-    under_way: Mutex<HashMap<(String, Revision), Option<StepId>>>,
+    /// The writes that are under way: as many as there are writers, which is few.
+    under_way: Mutex<Vec<UnderWay>>,
+}
+
+/// A write that is under way.
+#[derive(Debug)]
+struct UnderWay {
+    key: String,
+    replaces: Revision,
+    cause: Option<StepId>,
 }
 
 /// A change that etcd has committed.
@@ -47,14 +53,17 @@ impl Recorder {
     /// A write begins. `key` is whole, as several kinds may have the same names.
     pub fn begin(&self, key: &str, replaces: Revision, cause: Option<u64>) {
         if self.is_on() {
-            self.lock().insert((key.to_owned(), replaces), cause.map(StepId));
+            self.lock().push(UnderWay { key: key.to_owned(), replaces, cause: cause.map(StepId) });
         }
     }
 
     /// It is over, whatever became of it.
     pub fn end(&self, key: &str, replaces: Revision) {
         if self.is_on() {
-            self.lock().remove(&(key.to_owned(), replaces));
+            let mut under_way = self.lock();
+            if let Some(at) = under_way.iter().position(|it| it.replaces == replaces && it.key == key) {
+                under_way.swap_remove(at);
+            }
         }
     }
 
@@ -67,8 +76,11 @@ impl Recorder {
         if self.flow.stored(change.revision).is_some() {
             return;
         }
-        let whole = format!("{}{}", kind.storage_prefix(), change.key);
-        let cause = under_way.get(&(whole, change.replaced)).copied().flatten();
+        let is_it = |it: &&UnderWay| {
+            it.replaces == change.replaced
+                && it.key.strip_prefix(&**kind.storage_prefix()) == Some(change.key)
+        };
+        let cause = under_way.iter().find(is_it).and_then(|it| it.cause);
         let (namespace, name) = split_key(change.key);
         let operation = match (change.deleted, change.replaced) {
             (true, _) => Operation::Delete,
@@ -104,7 +116,7 @@ impl Recorder {
         );
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(String, Revision), Option<StepId>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<UnderWay>> {
         self.under_way.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
