@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use crate::apimachinery::fields::FieldSelector;
 use crate::apimachinery::names;
 use crate::apimachinery::options::DeleteOptions;
+use crate::apimachinery::time::Time;
 use crate::apimachinery::user::UserInfo;
 use crate::apiserver::audit::AuditContext;
 use crate::apiserver::audit::policy::Level;
@@ -58,6 +59,9 @@ pub struct RequestContext {
     pub info: Arc<RequestInfo>,
     /// Who asks.
     pub user: Arc<UserInfo>,
+    /// When objects that it makes are said to have been made; None is now. For what every cluster has from the
+    /// start and is made when it is first looked at.
+    pub created_at: Option<Time>,
     /// Everything runs but the write.
     pub dry_run: bool,
     /// Who will own the written fields.

@@ -43,6 +43,8 @@ pub async fn sync(registry: &Registry, scheme: &Scheme) -> Result<(), Status> {
         }
     }
     for (_, tree) in wanted {
+        let is_new = tree["metadata"]["labels"][AUTOMANAGED] == ALWAYS;
+        let ctx = if is_new { RequestContext::default() } else { registry.from_the_start() };
         match registry.create(&ctx, &kind, "", tree, &()).await {
             Err(status) if !status.is_already_exists() => return Err(status),
             _ => {}

@@ -1,7 +1,6 @@
 //! The objects that a server makes of itself: default roles, priority classes, priority and fairness, the
 //! default range of services (upstream's post-start hooks). They are made when somebody first asks for their
-//! kind, so that start-up does not pay for what nobody looks at; nobody can tell the difference but by their
-//! age.
+//! kind, so that start-up does not pay for what nobody looks at, and say that they were made at the start.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -58,6 +57,13 @@ impl Registry {
         self.0.bootstrapped.cell(set).initialized()
     }
 
+    /// For what is made late and was there from the start.
+    pub fn from_the_start(&self) -> RequestContext {
+        let mut ctx = RequestContext::default();
+        ctx.created_at = Some(self.0.started);
+        ctx
+    }
+
     /// Together, so that they share the store's batches.
     async fn make_all(&self, set: &StartingObjects) -> Result<(), Status> {
         let made = (set.objects)().into_iter().map(|object| self.make(set.manager, object));
@@ -73,7 +79,7 @@ impl Registry {
         let mut new = object.object;
         let status = new.as_object_mut().and_then(|new| new.remove("status")).unwrap_or_default();
         self.prepare_own(kind, manager, &mut new);
-        let ctx = RequestContext::default();
+        let ctx = self.from_the_start();
         match self.create(&ctx, kind, &namespace, new, &()).await {
             Err(refused) if !refused.is_already_exists() => Err(refused),
             Ok(_) if !status.is_null() => self.set_own_status(kind, &name, status).await,
@@ -98,14 +104,14 @@ impl Registry {
             gvk: &kind.gvk().to_string(),
             subresource: "",
             manager,
-            now: &rfc3339(self.0.clock.now()),
+            now: &rfc3339(self.0.started),
         };
         manager.update(None, || zero_object(schema), new);
     }
 
     async fn set_own_status(&self, kind: &Arc<Kind>, name: &str, mut status: Value) -> Result<(), Status> {
         for condition in status["conditions"].as_array_mut().into_iter().flatten() {
-            condition["lastTransitionTime"] = rfc3339(self.0.clock.now()).into();
+            condition["lastTransitionTime"] = rfc3339(self.0.started).into();
         }
         let change = move |current: Option<&Value>| -> Result<Value, Status> {
             let mut new = current.cloned().unwrap_or_default();

@@ -61,7 +61,8 @@ impl Registry {
         }
         let stored = storage_kind(kind);
         let mut new = encode(kind, new);
-        fill_system_fields(&mut new, self.0.clock.now(), &self.0.entropy);
+        let now = ctx.created_at.unwrap_or_else(|| self.0.clock.now());
+        fill_system_fields(&mut new, now, &self.0.entropy);
         if needs_name(&new) {
             let name = generate_name(text(&new, "generateName"), &self.0.entropy);
             set(&mut new, "name", name);

@@ -16,6 +16,7 @@ use crate::apimachinery::list::List;
 use crate::apimachinery::object::{Object, object_key};
 use crate::apimachinery::options::ListOptions;
 use crate::apimachinery::status::Status;
+use crate::apimachinery::time::Time;
 use crate::apimachinery::watch::WatchEvent;
 use crate::apis::kind::Kind;
 use crate::apis::scheme::Scheme;
@@ -34,6 +35,7 @@ pub(super) struct Inner {
     pub(super) entropy: Entropy,
     pub(super) services: Allocators,
     pub(super) bootstrapped: Bootstrapped,
+    pub(super) started: Time,
     /// Set by the apiserver, which knows webhooks. Weak: it reads Services through this registry.
     pub(super) converter: OnceLock<Weak<dyn Converter>>,
 }
@@ -78,7 +80,9 @@ impl Registry {
     pub fn new(storage: Storage, scheme: Arc<Scheme>, clock: Clock, entropy: Entropy) -> Registry {
         let services = Allocators::new(entropy.clone());
         let (bootstrapped, converter) = (Bootstrapped::default(), OnceLock::new());
-        Registry(Arc::new(Inner { storage, scheme, clock, entropy, services, bootstrapped, converter }))
+        let started = clock.now();
+        let inner = Inner { storage, scheme, clock, entropy, services, bootstrapped, started, converter };
+        Registry(Arc::new(inner))
     }
 
     /// One object. `resource_version`: unset is the newest, `0` is any, else at least this.

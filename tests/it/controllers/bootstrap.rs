@@ -1,13 +1,21 @@
 //! What is there for those who join, and the accounts that controllers ask under.
 
+use std::time::Duration;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chrono::TimeDelta;
 use kubarium::apimachinery::options::ListOptions;
 use kubarium::apimachinery::time::rfc3339;
+use kubarium::apis::apiregistration::api_service::API_SERVICES;
 use kubarium::apis::core::config_map::CONFIG_MAPS;
+use kubarium::apis::core::namespace::NAMESPACES;
 use kubarium::apis::core::secret::SECRETS;
 use kubarium::apis::core::service_account::SERVICE_ACCOUNTS;
+use kubarium::apis::flowcontrol::flow_schema::FLOW_SCHEMAS;
+use kubarium::apis::kind::Kind;
+use kubarium::apis::rbac::role::CLUSTER_ROLES;
+use kubarium::apis::scheduling::priority_class::PRIORITY_CLASSES;
 use serde_json::{Value, json};
 
 use super::support::Fixture;
@@ -26,6 +34,24 @@ async fn controllers_have_accounts_to_bind_roles_to() {
     for name in ["default", "deployment-controller", "generic-garbage-collector", "token-cleaner"] {
         assert!(names.iter().any(|found| found == name), "{names:?}");
     }
+}
+
+#[tokio::test]
+async fn what_is_made_when_it_is_first_asked_for_was_there_from_the_start() {
+    let fixture = Fixture::start().await;
+    fixture.clock.advance(Duration::from_secs(3600));
+    let made = |kind: &'static Kind, name: &'static str| {
+        let fixture = &fixture;
+        async move {
+            let found = fixture.client.get(kind, "", name).await.unwrap().to_value();
+            found["metadata"]["creationTimestamp"].as_str().unwrap().to_owned()
+        }
+    };
+    let start = made(&NAMESPACES, "default").await;
+    assert!(made(&CLUSTER_ROLES, "admin").await <= start);
+    assert!(made(&PRIORITY_CLASSES, "system-node-critical").await <= start);
+    assert!(made(&FLOW_SCHEMAS, "exempt").await <= start);
+    assert!(made(&API_SERVICES, "v1.apps").await <= start);
 }
 
 #[tokio::test]
