@@ -60,7 +60,9 @@ pub struct WatchAnswer(pub Arc<std::sync::Mutex<Option<mpsc::Receiver<WatchEvent
 /// A failure (or a bare success) as an answer: for a caller that [`WantsObjects`] as [`StatusAnswer`], for
 /// all others as JSON; a time to try again goes into `Retry-After`.
 pub fn status_response(status: Status, wants_objects: bool) -> ApiResponse {
-    let code = http::StatusCode::from_u16(status.code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    // What a delete answers names no code.
+    let code = if status.code == 0 && status.status == "Success" { 200 } else { status.code };
+    let code = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = http::Response::new(Body::empty());
     *response.status_mut() = code;
     let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
