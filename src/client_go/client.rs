@@ -210,6 +210,22 @@ impl Client {
         self.send_subresource(Method::PUT, kind, [namespace, name, subresource], body).await
     }
 
+    /// A subresource: `scale`. Returns what the server answers, as a tree.
+    pub async fn get_subresource(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+        subresource: &str,
+    ) -> Result<Value, Status> {
+        self.get_path(&format!("{}/{subresource}", object_path(kind, namespace, name))).await
+    }
+
+    /// What is at a path, as a tree: for what has no kind here.
+    pub async fn get_path(&self, path: &str) -> Result<Value, Status> {
+        response::value(self.send(Call::new(Method::GET, path.to_owned())).await?).await
+    }
+
     /// Any request, in this client's name; the answer is as a socket would get it.
     pub async fn raw(&self, mut request: ApiRequest) -> ApiResponse {
         let extensions = request.extensions_mut();

@@ -27,6 +27,7 @@ mod replica_set;
 mod stateful_set;
 
 mod cron_job;
+mod horizontal_pod_autoscaler;
 mod job;
 mod ttl_after_finished;
 
@@ -133,6 +134,8 @@ pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
     spawn(ctx, job::JobController::new(ctx));
     spawn(ctx, job::orphans::OrphanPodController::new(ctx));
     spawn(ctx, cron_job::CronJobController::new(ctx));
+    let scheme = config.scheme.clone();
+    spawn(ctx, horizontal_pod_autoscaler::HorizontalController::new(ctx, scheme));
     spawn(ctx, ttl_after_finished::TtlAfterFinishedController::new(ctx));
     spawn(ctx, endpoints::EndpointsController::new(ctx));
     spawn(ctx, endpoint_slice::EndpointSliceController::new(ctx));

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::images;
 use super::process::{self, Line};
+use super::surroundings::Surroundings;
+use super::{images, pi};
 use crate::apimachinery::time::Time;
 use crate::apis::views::pod::Container as Spec;
 
@@ -23,6 +24,8 @@ pub struct LogLine {
 pub struct Run<'a> {
     /// The container.
     pub spec: &'a Spec,
+    /// What it finds around it.
+    pub around: Surroundings,
     /// The pod's name, which is its host name.
     pub hostname: &'a str,
     /// When it started.
@@ -34,7 +37,7 @@ pub struct Run<'a> {
 /// All that a run of a container has said until now.
 pub fn lines(run: &Run<'_>) -> Vec<LogLine> {
     let spent = (run.until - run.started_at).to_std().unwrap_or_default();
-    let mut said = match process::play(run.spec, spent) {
+    let mut said = match process::play(run.spec, &run.around, spent) {
         Some(played) => played.lines,
         None => known(run.spec),
     };
@@ -48,7 +51,12 @@ fn finish(line: Line, run: &Run<'_>) -> LogLine {
     let date = at.format("%a %b %e %H:%M:%S UTC %Y").to_string();
     let nginx = at.format("%Y/%m/%d %H:%M:%S").to_string();
     let text = line.text.replace("$(date)", &date).replace("$(hostname)", run.hostname);
-    LogLine { at, text: text.replace("{nginx-time}", &nginx) }
+    LogLine { at, text: with_pi(text.replace("{nginx-time}", &nginx)) }
+}
+
+fn with_pi(text: String) -> String {
+    let count = text.strip_prefix("$(pi ").and_then(|rest| rest.strip_suffix(')')?.parse().ok());
+    count.map(pi::digits).unwrap_or(text)
 }
 
 /// What well-known images say when they start.
@@ -90,7 +98,7 @@ mod tests {
     fn said(container: serde_json::Value, seconds: i64) -> Vec<String> {
         let spec: Spec = serde_json::from_value(container).unwrap();
         let (started_at, until) = (Time::UNIX_EPOCH, Time::UNIX_EPOCH + chrono::TimeDelta::seconds(seconds));
-        let run = Run { spec: &spec, hostname: "web-1", started_at, until };
+        let run = Run { spec: &spec, around: Surroundings::default(), hostname: "web-1", started_at, until };
         lines(&run).into_iter().map(|line| line.text).collect()
     }
 
@@ -108,5 +116,7 @@ mod tests {
             json!({"name": "a", "image": "busybox", "command": ["sh", "-c", "sleep 5; echo on $HOSTNAME"]});
         assert_eq!(said(hello.clone(), 4), Vec::<String>::new());
         assert_eq!(said(hello, 9), ["on web-1"]);
+        let pi = ["perl", "-Mbignum=bpi", "-wle", "print bpi(10)"];
+        assert_eq!(said(json!({"name": "pi", "image": "perl:5.34.0", "command": pi}), 2), ["3.141592654"]);
     }
 }

@@ -25,6 +25,7 @@ pub mod stages;
 pub mod selector;
 
 pub mod process;
+pub mod surroundings;
 
 pub mod shell;
 
@@ -38,6 +39,7 @@ pub mod pod_status;
 pub mod status_manager;
 
 pub mod logs;
+mod pi;
 pub mod server;
 
 mod adopt;

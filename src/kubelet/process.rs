@@ -1,12 +1,15 @@
 //! What a container's process does, as far as its command tells: how long it runs, how it ends, what it says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::images;
-use super::shell::{Action, Node, Script, When};
+use super::shell::{Action, Condition, Node, Script, When};
+use super::surroundings::Surroundings;
 use crate::apis::views::pod::Container;
 
+/// So many runs before the last one are played to know what they left.
+const MAX_EARLIER_RUNS: i64 = 8;
 /// Steps after which a script is taken to run for ever, or its older output for lost.
 const MAX_STEPS: usize = 200_000;
 
@@ -33,10 +36,18 @@ pub fn is_known(container: &Container) -> bool {
     script(container).is_some()
 }
 
-/// Plays the container's command for `until`; nothing when it is not known.
-pub fn play(container: &Container, until: Duration) -> Option<Played> {
+/// Plays the container's command for `until`; nothing when it is not known. What earlier runs left in volumes
+/// is there.
+pub fn play(container: &Container, around: &Surroundings, until: Duration) -> Option<Played> {
     let script = script(container)?;
-    let mut player = Player { until, steps_left: MAX_STEPS, ..Player::default() };
+    let mut files = BTreeSet::new();
+    for _ in 0..around.restart_count.clamp(0, MAX_EARLIER_RUNS) {
+        let mut player = Player::new(around, files, Duration::MAX);
+        player.list(&script.nodes);
+        files = player.files;
+        files.retain(|file| around.mounts.iter().any(|mount| is_below(mount, file)));
+    }
+    let mut player = Player::new(around, files, until);
     let flow = player.list(&script.nodes);
     player.flush();
     let code = match flow {
@@ -48,8 +59,12 @@ pub fn play(container: &Container, until: Duration) -> Option<Played> {
 }
 
 /// When and how the container's process ends by itself, as far as is known.
-pub fn end(container: &Container) -> Option<(Duration, i32)> {
-    play(container, Duration::MAX)?.end
+pub fn end(container: &Container, around: &Surroundings) -> Option<(Duration, i32)> {
+    play(container, around, Duration::MAX)?.end
+}
+
+fn is_below(mount: &str, file: &str) -> bool {
+    file.strip_prefix(mount.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
 }
 
 fn script(container: &Container) -> Option<Script> {
@@ -90,11 +105,17 @@ struct Player {
     elapsed: Duration,
     status: i32,
     variables: BTreeMap<String, String>,
+    files: BTreeSet<String>,
     unfinished: String,
     lines: Vec<Line>,
 }
 
 impl Player {
+    fn new(around: &Surroundings, files: BTreeSet<String>, until: Duration) -> Player {
+        let variables = around.variables.clone();
+        Player { until, files, variables, steps_left: MAX_STEPS, ..Player::default() }
+    }
+
     fn list(&mut self, nodes: &[Node]) -> Flow {
         for node in nodes {
             let wanted = match node.when {
@@ -119,7 +140,20 @@ impl Player {
         }
         self.steps_left -= 1;
         match action {
-            Action::Exit(code) => return Flow::Exit(*code),
+            Action::Exit(code) => return Flow::Exit(self.number(code) & 0xff),
+            Action::Test(condition) => self.status = i32::from(!self.holds(condition)),
+            Action::Touch(files) => {
+                let files: Vec<String> = files.iter().map(|file| self.expand(file)).collect();
+                self.files.extend(files);
+                self.status = 0;
+            }
+            Action::Remove(files) => {
+                let files: Vec<String> = files.iter().map(|file| self.expand(file)).collect();
+                self.files.retain(|file| !files.contains(file));
+                self.status = 0;
+            }
+            Action::If(branches) => return self.branch(branches),
+            Action::While { condition, wanted, body } => return self.repeat(condition, *wanted, body),
             Action::Return(code) => self.status = *code,
             Action::Sleep(time) => return self.sleep(*time),
             Action::Echo { words, newline } => self.echo(words, *newline),
@@ -140,6 +174,63 @@ impl Player {
             }
         }
         Flow::Go
+    }
+
+    fn branch(&mut self, branches: &[(Vec<Node>, Vec<Node>)]) -> Flow {
+        for (condition, body) in branches {
+            self.status = 0;
+            match self.list(condition) {
+                Flow::Go if self.status == 0 => return self.list(body),
+                Flow::Go => {}
+                flow => return flow,
+            }
+        }
+        self.status = 0;
+        Flow::Go
+    }
+
+    fn repeat(&mut self, condition: &[Node], wanted: bool, body: &[Node]) -> Flow {
+        while self.steps_left > 0 {
+            match self.list(condition) {
+                Flow::Go if (self.status == 0) != wanted => {
+                    self.status = 0;
+                    return Flow::Go;
+                }
+                Flow::Go => {}
+                flow => return flow,
+            }
+            match self.list(body) {
+                Flow::Go => {}
+                flow => return flow,
+            }
+        }
+        Flow::OutOfTime
+    }
+
+    fn holds(&self, condition: &Condition) -> bool {
+        match condition {
+            Condition::Not(condition) => !self.holds(condition),
+            Condition::IsEmpty(word) => self.expand(word).is_empty(),
+            Condition::IsFile(path) => self.files.contains(&self.expand(path)),
+            Condition::Compare(a, operator, b) => {
+                let (a, b) = (self.expand(a), self.expand(b));
+                let [x, y] = [&a, &b].map(|text| text.trim().parse::<i64>().unwrap_or(0));
+                match operator.as_str() {
+                    "!=" => a != b,
+                    "-eq" => x == y,
+                    "-ne" => x != y,
+                    "-lt" => x < y,
+                    "-le" => x <= y,
+                    "-gt" => x > y,
+                    "-ge" => x >= y,
+                    _ => a == b,
+                }
+            }
+        }
+    }
+
+    fn number(&self, word: &str) -> i32 {
+        self.expand(word).trim().parse().unwrap_or(2)
     }
 
     fn sleep(&mut self, time: Duration) -> Flow {
@@ -192,6 +283,9 @@ impl Player {
                 rest = sum.get(end + 2..).unwrap_or_default();
             } else if rest.starts_with('(') {
                 out.push('$');
+            } else if let Some(after) = rest.strip_prefix('?') {
+                out.push_str(&self.status.to_string());
+                rest = after;
             } else {
                 let braced = rest.starts_with('{');
                 let name = rest.trim_start_matches('{');
@@ -212,22 +306,31 @@ impl Player {
         self.variables.get(name).map_or("", String::as_str)
     }
 
-    /// Sums and differences of numbers and variables.
+    /// Of numbers and variables, with `+ - * / %`.
     fn sum(&self, text: &str) -> i64 {
-        let (mut total, mut sign) = (0i64, 1i64);
-        for part in text.replace('+', " + ").replace('-', " - ").split_whitespace() {
-            match part {
-                "+" => sign = 1,
-                "-" => sign = -1,
-                term => {
-                    let name = term.trim_start_matches('$');
-                    let value: i64 =
-                        term.parse().unwrap_or_else(|_| self.variable(name).parse().unwrap_or(0));
-                    total = total.saturating_add(value.saturating_mul(sign));
+        let mut spaced = text.replace(['$', '{', '}'], "");
+        for operator in ["+", "-", "*", "/", "%"] {
+            spaced = spaced.replace(operator, &format!(" {operator} "));
+        }
+        let value =
+            |term: &str| -> i64 { term.parse().unwrap_or_else(|_| self.variable(term).parse().unwrap_or(0)) };
+        let (mut total, mut product, mut sign, mut operator) = (0i64, 0i64, 1i64, "+");
+        for part in spaced.split_whitespace() {
+            if matches!(part, "+" | "-" | "*" | "/" | "%") {
+                operator = part;
+                continue;
+            }
+            match operator {
+                "*" => product = product.saturating_mul(value(part)),
+                "/" => product = product.checked_div(value(part)).unwrap_or(0),
+                "%" => product = product.checked_rem(value(part)).unwrap_or(0),
+                _ => {
+                    total = total.saturating_add(product.saturating_mul(sign));
+                    (product, sign) = (value(part), if operator == "-" { -1 } else { 1 });
                 }
             }
         }
-        total
+        total.saturating_add(product.saturating_mul(sign))
     }
 }
 
@@ -256,17 +359,24 @@ mod tests {
             ("nginx", &[], None),
             ("nginx", &["true"], Some((0, 0))),
             ("hello-world", &[], Some((0, 0))),
+            ("busybox", &["sh", "-c", "if [ $((7 % 4 * 2)) -eq 6 ]; then exit 3; fi"], Some((0, 3))),
+            ("busybox", &["sh", "-c", "i=0; while [ $i -lt 3 ]; do i=$((i+1)); sleep 2; done"], Some((6, 0))),
+            ("busybox", &["sh", "-c", "false; exit $?"], Some((0, 1))),
+            ("busybox", &["sh", "-c", "until test -e /x; do sleep 1; touch /x; done; exit 4"], Some((1, 4))),
+            ("perl:5.34.0", &["perl", "-Mbignum=bpi", "-wle", "print bpi(2000)"], Some((1, 0))),
         ];
         for (image, command, ends) in cases {
             let ends = ends.map(|(seconds, code)| (Duration::from_secs(seconds), code));
-            assert_eq!(end(&container(image, command)), ends, "{image} {command:?}");
+            let around = Surroundings::default();
+            assert_eq!(end(&container(image, command), &around), ends, "{image} {command:?}");
         }
     }
 
     #[test]
     fn loops_say_what_they_said_so_far() {
         let script = "i=1; while true; do echo \"line $i of '$HOSTNAME'\"; i=$((i+1)); sleep 1; done";
-        let played = play(&container("busybox", &["sh", "-c", script]), Duration::from_secs(2)).unwrap();
+        let (container, around) = (container("busybox", &["sh", "-c", script]), Surroundings::default());
+        let played = play(&container, &around, Duration::from_secs(2)).unwrap();
         let lines: Vec<(u64, &str)> =
             played.lines.iter().map(|line| (line.after.as_secs(), line.text.as_str())).collect();
         let name = "of '$(hostname)'";
@@ -274,5 +384,20 @@ mod tests {
             [(0, format!("line 1 {name}")), (1, format!("line 2 {name}")), (2, format!("line 3 {name}"))];
         assert_eq!(played.end, None);
         assert_eq!(lines, expected.iter().map(|(at, text)| (*at, text.as_str())).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn scripts_go_by_their_surroundings() {
+        let odd = "if [ $(expr ${INDEX} % 2) -ne 0 ]; then exit 1 ; else exit 0 ; fi";
+        let once = "if [[ -r /data/foo ]] ; then exit 0 ; else touch /data/foo ; exit 1 ; fi";
+        let code = |script: &str, index: &str, restart_count: i64, mount: &str| {
+            let variables = BTreeMap::from([("INDEX".to_owned(), index.to_owned())]);
+            let around = Surroundings { variables, restart_count, mounts: vec![mount.to_owned()] };
+            end(&container("busybox", &["sh", "-c", script]), &around).unwrap().1
+        };
+        assert_eq!([code(odd, "2", 0, "/"), code(odd, "3", 0, "/")], [0, 1]);
+        assert_eq!([code(once, "", 0, "/data"), code(once, "", 1, "/data")], [1, 0]);
+        // What is not in a volume is lost.
+        assert_eq!(code(once, "", 3, "/other"), 1);
     }
 }

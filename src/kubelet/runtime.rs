@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::backoff::Backoff;
 use super::stages::{Exit, Failure, Next, Step};
+use super::surroundings::Surroundings;
 use super::world::World;
 use super::{images, process};
 use crate::apimachinery::duration;
@@ -357,9 +358,12 @@ impl Container {
         let (delay, next) = world.stage(Step::Run, spec, self.restart_count);
         let ends = match next {
             Next::Exit(exit) => Some((after(started_at, delay), exit)),
-            Next::FollowCommand => process::end(spec).map(|(runtime, code)| {
-                (after(started_at, delay.saturating_add(runtime)), Exit { code, ..Exit::default() })
-            }),
+            Next::FollowCommand => {
+                let around = Surroundings::of(world.pod, world.metadata, spec, self.restart_count);
+                process::end(spec, &around).map(|(runtime, code)| {
+                    (after(started_at, delay.saturating_add(runtime)), Exit { code, ..Exit::default() })
+                })
+            }
             _ => None,
         };
         Task::Run { ready_at, ends }

@@ -15,6 +15,7 @@ use super::kubelet::Kubelet;
 use super::logs::{self, LogLine, Run};
 use super::pod_workers::PodWorker;
 use super::runtime::{Container, State, Terminated};
+use super::surroundings::Surroundings;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::time::Time;
 use crate::clock::Clock;
@@ -118,7 +119,10 @@ impl Kubelet {
             let is_run = |run: &RunTimes| run.started_at == started_at;
             let run = [current(container), last(container)].into_iter().flatten().find(is_run)?;
             let until = run.finished_at.unwrap_or(now);
-            let lines = logs::lines(&Run { spec, hostname: pod, started_at, until });
+            let is_last = current(container).is_none_or(|current| current.started_at != started_at);
+            let restarts = container.restart_count - i64::from(is_last && container.last.is_some());
+            let around = Surroundings::of(&worker.pod, &worker.object.metadata, spec, restarts);
+            let lines = logs::lines(&Run { spec, around, hostname: pod, started_at, until });
             Some((lines, run.finished_at.is_some()))
         };
         self.with_worker(namespace, pod, read).flatten()

@@ -1,9 +1,10 @@
 //! The few words of shell that examples are made of, so that `sh -c 'echo hello; sleep 30; exit 1'` does
 //! just that.
 //!
-//! Lists (`;`, `&&`, `||`), `while true`/`until false`, `for x in ...`, variables, `$(date)`, `$(hostname)`,
-//! `$((i+1))`, and the commands `echo`, `sleep`, `true`, `false`, `exit`, `date`, `hostname`. Whatever else
-//! stands in a script makes the whole script unknown, which is better than half of it being played.
+//! Lists (`;`, `&&`, `||`), `if`, `while`, `until`, `for x in ...`, variables, `$(date)`, `$(hostname)`,
+//! `$((i+1))`, `$(expr $i % 2)`, and the commands `echo`, `sleep`, `true`, `false`, `exit`, `test`, `[`,
+//! `[[`, `touch`, `rm`, `date`, `hostname`, `set`. Whatever else stands in a script makes the whole script
+//! unknown, which is better than half of it being played.
 
 use std::time::Duration;
 
@@ -37,10 +38,31 @@ pub(super) enum Action {
     },
     Sleep(Duration),
     Return(i32),
-    Exit(i32),
+    /// A number, or what becomes one.
+    Exit(String),
+    Test(Condition),
+    /// Makes files, or removes them.
+    Touch(Vec<String>),
+    Remove(Vec<String>),
+    /// The first whose condition holds; the last one's always does.
+    If(Vec<(Vec<Node>, Vec<Node>)>),
     /// Repeats for ever.
     Forever(Vec<Node>),
+    While {
+        condition: Vec<Node>,
+        wanted: bool,
+        body: Vec<Node>,
+    },
     For(String, Vec<String>, Vec<Node>),
+}
+
+/// What `test` asks.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Condition {
+    IsFile(String),
+    IsEmpty(String),
+    Compare(String, String, String),
+    Not(Box<Condition>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -89,16 +111,39 @@ impl Parser<'_> {
     }
 
     fn action(&mut self) -> Option<Action> {
+        if self.at_one_of(&["if"]) {
+            return self.branches();
+        }
         let words = self.words();
         let plain: Vec<&str> = words.iter().map(String::as_str).collect();
         match plain.as_slice() {
             ["while", "true" | ":" | "[ 1 ]"] | ["until", "false"] => Some(Action::Forever(self.body()?)),
+            [kind @ ("while" | "until"), test @ ..] => {
+                let test: Vec<String> = test.iter().map(ToString::to_string).collect();
+                let condition = vec![Node { when: When::Always, action: command(&test)? }];
+                Some(Action::While { condition, wanted: *kind == "while", body: self.body()? })
+            }
             ["for", variable, "in", values @ ..] => {
                 let values = values.iter().map(ToString::to_string).collect();
                 Some(Action::For((*variable).to_owned(), values, self.body()?))
             }
             _ => command(&words),
         }
+    }
+
+    /// `if ...; then ...; elif ...; then ...; else ...; fi`
+    fn branches(&mut self) -> Option<Action> {
+        let mut branches = Vec::new();
+        while self.take_word("if").or_else(|| self.take_word("elif")).is_some() {
+            let condition = self.list(&["then"])?;
+            self.take_word("then")?;
+            branches.push((condition, self.list(&["elif", "else", "fi"])?));
+        }
+        if self.take_word("else").is_some() {
+            branches.push((vec![], self.list(&["fi"])?));
+        }
+        self.take_word("fi")?;
+        Some(Action::If(branches))
     }
 
     /// `; do ... done`
@@ -144,8 +189,25 @@ fn command(words: &[String]) -> Option<Action> {
     match plain.as_slice() {
         ["true" | ":"] => Some(Action::Return(0)),
         ["false"] => Some(Action::Return(1)),
-        ["exit"] => Some(Action::Exit(0)),
-        ["exit", code] => Some(Action::Exit(code.parse::<i32>().ok()? & 0xff)),
+        ["exit"] => Some(Action::Exit("$?".into())),
+        ["exit", code] if is_number(code) => Some(Action::Exit((*code).to_owned())),
+        ["!", rest @ ..] => {
+            let rest: Vec<String> = rest.iter().map(ToString::to_string).collect();
+            match command(&rest)? {
+                Action::Test(condition) => Some(Action::Test(Condition::Not(Box::new(condition)))),
+                _ => None,
+            }
+        }
+        ["set", flags] if flags.starts_with(['-', '+']) => Some(Action::Return(0)),
+        ["test", rest @ ..] | ["[", rest @ .., "]"] | ["[[", rest @ .., "]]"] => {
+            condition(rest).map(Action::Test)
+        }
+        ["touch", files @ ..] => Some(Action::Touch(files.iter().map(ToString::to_string).collect())),
+        ["rm", files @ ..] => {
+            let files = files.iter().filter(|file| !file.starts_with('-'));
+            Some(Action::Remove(files.map(ToString::to_string).collect()))
+        }
+        ["perl", options @ ..] => pi(options.last()?),
         ["sleep", "infinity" | "inf"] => Some(Action::Forever(vec![])),
         ["sleep", time] => Some(Action::Sleep(sleep_time(time)?)),
         ["date"] => Some(Action::Echo { words: vec!["$(date)".into()], newline: true }),
@@ -159,6 +221,38 @@ fn command(words: &[String]) -> Option<Action> {
         }
         _ => None,
     }
+}
+
+/// What `test` is asked.
+fn condition(words: &[&str]) -> Option<Condition> {
+    let text = |text: &str| text.to_owned();
+    match words {
+        ["!", rest @ ..] => Some(Condition::Not(Box::new(condition(rest)?))),
+        ["-z", value] => Some(Condition::IsEmpty(text(value))),
+        ["-n", value] | [value] => Some(Condition::Not(Box::new(Condition::IsEmpty(text(value))))),
+        ["-e" | "-f" | "-r" | "-d" | "-s" | "-w" | "-x", path] => Some(Condition::IsFile(text(path))),
+        [a, operator @ ("=" | "==" | "!=" | "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge"), b] => {
+            Some(Condition::Compare(text(a), text(operator), text(b)))
+        }
+        _ => None,
+    }
+}
+
+/// A number as it stands, or something that is filled in.
+fn is_number(word: &str) -> bool {
+    word.starts_with('$') || word.parse::<i32>().is_ok()
+}
+
+/// `print bpi(2000)`: it takes a moment.
+fn pi(program: &str) -> Option<Action> {
+    let digits: usize = program.trim().strip_prefix("print bpi(")?.strip_suffix(')')?.parse().ok()?;
+    let when = When::Always;
+    let words = vec![format!("$(pi {digits})")];
+    let nodes = vec![
+        Node { when, action: Action::Sleep(Duration::from_secs(1)) },
+        Node { when, action: Action::Echo { words, newline: true } },
+    ];
+    Some(Action::If(vec![(vec![], nodes)]))
 }
 
 fn echo(words: &[&str], newline: bool) -> Action {
@@ -211,16 +305,14 @@ fn word(text: &str) -> Option<(Token, usize)> {
                 escaped => word.push(escaped),
             },
             (None | Some('"'), '$') if text[at..].starts_with("$(") => {
-                let known =
-                    ["$(date)", "$(hostname)"].into_iter().find(|known| text[at..].starts_with(known));
-                let length = match known {
-                    Some(known) => known.len(),
-                    None if text[at..].starts_with("$((") => text[at..].find("))")? + 2,
-                    None => return None,
-                };
-                word.push_str(&text[at..at + length]);
+                let (substitution, length) = substitution(&text[at..])?;
+                word.push_str(&substitution);
                 let end = at + length - 1;
                 while chars.next().is_some_and(|(inner, _)| inner < end) {}
+            }
+            (None | Some('"'), '$') if text[at..].starts_with("$?") => {
+                word.push_str("$?");
+                chars.next();
             }
             (None | Some('"'), '`') => return None,
             (None, '|' | '>' | '<' | '&' | '(' | ')' | '#' | '*' | '?') => {
@@ -233,6 +325,22 @@ fn word(text: &str) -> Option<(Token, usize)> {
         }
     }
     quote.is_none().then_some((Token::Word { text: word, quoted }, text.len()))
+}
+
+/// A command substitution that is understood, as it is filled in later, and its length in the script.
+fn substitution(text: &str) -> Option<(String, usize)> {
+    let known = ["$(date)", "$(hostname)"].into_iter().find(|known| text.starts_with(known));
+    if let Some(known) = known {
+        return Some((known.to_owned(), known.len()));
+    }
+    if text.starts_with("$((") {
+        let length = text.find("))")? + 2;
+        return Some((text[..length].to_owned(), length));
+    }
+    let sum = text.strip_prefix("$(expr ")?;
+    let end = sum.find(')')?;
+    let sum = sum[..end].replace("\\*", "*").replace(['\'', '"'], "");
+    Some((format!("$(({sum}))"), "$(expr ".len() + end + 1))
 }
 
 /// `&&` and `||` end a word; the other special characters are not understood.
@@ -253,6 +361,11 @@ mod tests {
             "while true; do echo hi; sleep 1; done",
             "i=0; while true; do echo \"$i: $(date)\"; i=$((i+1)); sleep 1; done",
             "for x in 1 2 3\ndo\n  echo $x\ndone\nexit 3",
+            "if [ $(expr ${JOB_COMPLETION_INDEX} % 2) -ne 0 ]; then exit 1 ; else exit 0 ; fi",
+            "if [[ -r /data/foo ]] ; then exit 0 ; else touch /data/foo ; exit 1 ; fi",
+            "while ! test -e /tmp/x; do sleep 1; done; echo done",
+            "until [ -f /go ]\ndo\nsleep 1\ndone",
+            "exit $(( $RANDOM / 16384 ))",
             "",
         ];
         for script in known {
@@ -270,6 +383,10 @@ mod tests {
             "a && ",
             "echo `date`",
             "exit x",
+            "if true; then echo",
+            "if true; echo; fi",
+            "[ a b c d ]",
+            "test -e /x && cat /x",
             "done",
         ];
         for script in unknown {

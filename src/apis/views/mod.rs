@@ -11,6 +11,7 @@ pub mod cron_job;
 pub mod daemon_set;
 pub mod deployment;
 pub mod endpoints;
+pub mod horizontal_pod_autoscaler;
 pub mod job;
 pub mod lease;
 pub mod namespace;

@@ -155,6 +155,9 @@ pub struct Container {
     /// What it listens on.
     #[serde(deserialize_with = "nullable")]
     pub ports: Vec<ContainerPort>,
+    /// Its variables.
+    #[serde(deserialize_with = "nullable")]
+    pub env: Vec<EnvVar>,
     /// What it needs and may use.
     pub resources: Resources,
     /// Where its volumes are.
@@ -164,6 +167,18 @@ pub struct Container {
     pub stdin: bool,
     /// `Always` makes an init container a sidecar.
     pub restart_policy: Option<String>,
+}
+
+/// `v1.EnvVar`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EnvVar {
+    /// The variable's.
+    pub name: String,
+    /// May have others in it, as `$(NAME)`.
+    pub value: String,
+    /// Where its value is from, as it stands, when it is not given.
+    pub value_from: Option<Box<Value>>,
 }
 
 /// `v1.VolumeMount`

@@ -22,6 +22,9 @@ struct Case {
     image: Option<String>,
     #[serde(default)]
     restart_policy: Option<String>,
+    /// Where an empty volume is mounted.
+    #[serde(default)]
+    volume: Option<String>,
     status: Value,
     /// The reasons of the events about it; none given: not looked at.
     #[serde(default)]
@@ -34,8 +37,14 @@ fn job(case: &Case) -> Value {
         container["command"] = json!(["sh", "-c", command]);
     }
     let policy = case.restart_policy.as_deref().unwrap_or("Never");
+    let mut pod = json!({"restartPolicy": policy});
+    if let Some(path) = &case.volume {
+        container["volumeMounts"] = json!([{"name": "v", "mountPath": path}]);
+        pod["volumes"] = json!([{"name": "v", "emptyDir": {}}]);
+    }
+    pod["containers"] = json!([container]);
     let mut spec = case.spec.clone();
-    spec["template"] = json!({"spec": {"containers": [container], "restartPolicy": policy}});
+    spec["template"] = json!({"spec": pod});
     json!({"metadata": {"name": case.name}, "spec": spec})
 }
 

@@ -6,6 +6,7 @@ mod declarative;
 mod deleting;
 mod identity;
 mod imperative;
+mod jobs;
 mod looking;
 mod nodes;
 mod rollouts;

@@ -1,0 +1,62 @@
+//! HorizontalPodAutoscaler (`autoscaling/v2`), as its controller reads it.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::meta::Condition;
+use crate::apimachinery::object::nullable;
+use crate::apimachinery::time::Time;
+
+/// `autoscaling/v2.HorizontalPodAutoscaler`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct HorizontalPodAutoscaler {
+    /// Desired.
+    pub spec: HorizontalPodAutoscalerSpec,
+    /// Observed.
+    pub status: HorizontalPodAutoscalerStatus,
+}
+
+/// `autoscaling/v2.HorizontalPodAutoscalerSpec`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HorizontalPodAutoscalerSpec {
+    /// What is scaled.
+    pub scale_target_ref: CrossVersionObjectReference,
+    /// Not less; the server defaults it to 1.
+    pub min_replicas: Option<i64>,
+    /// Not more.
+    pub max_replicas: i64,
+    /// By what, as it stands.
+    #[serde(deserialize_with = "nullable")]
+    pub metrics: Vec<Value>,
+}
+
+/// `autoscaling/v2.CrossVersionObjectReference`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CrossVersionObjectReference {
+    /// As `apps/v1`.
+    pub api_version: String,
+    /// As `Deployment`.
+    pub kind: String,
+    /// In the autoscaler's namespace.
+    pub name: String,
+}
+
+/// `autoscaling/v2.HorizontalPodAutoscalerStatus`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HorizontalPodAutoscalerStatus {
+    /// When it last scaled.
+    pub last_scale_time: Option<Time>,
+    /// As it was found.
+    pub current_replicas: i64,
+    /// As it was left.
+    pub desired_replicas: i64,
+    /// One for each metric, as they stand.
+    pub current_metrics: Option<Value>,
+    /// `AbleToScale`, `ScalingActive`, `ScalingLimited`.
+    #[serde(deserialize_with = "nullable")]
+    pub conditions: Vec<Condition>,
+}
