@@ -9,8 +9,8 @@ use super::admission::{self, Admission};
 use super::aggregator::Aggregator;
 use super::audit;
 use super::authentication::Authenticators;
+use super::authorization;
 use super::authorization::rbac::Rbac;
-use super::authorization::{self, Authorizers};
 use super::authorizer::Authorizer;
 use super::config::{ApiserverConfig, ConfigError};
 use super::crd_handler::CrdHandler;
@@ -138,8 +138,7 @@ fn authorizer(config: &ApiserverConfig, rbac: &Arc<Rbac>) -> Result<Arc<dyn Auth
     let ApiserverConfig { registry, scheme, clock, entropy, .. } = config;
     let resolver = ServiceResolver::new(registry, entropy);
     let initializer = authorization::Initializer { registry, scheme, resolver: &resolver, clock };
-    let authorizers = Authorizers::new(&config.authorization, rbac, initializer);
-    Ok(Arc::new(authorizers.map_err(ConfigError)?))
+    authorization::start(&config.authorization, rbac, initializer).map_err(ConfigError)
 }
 
 /// The plugins that are enabled.

@@ -17,11 +17,14 @@ const BUCKETS: [f64; 23] = [
     20.0, 30.0, 45.0, 60.0,
 ];
 
+/// Writes what somebody counts.
+type Render = Box<dyn Fn(&mut String) + Send + Sync>;
+
 /// Counts requests.
 pub struct Metrics {
     clock: Clock,
-    /// Writes what others count.
-    others: Vec<Box<dyn Fn(&mut String) + Send + Sync>>,
+    /// What others count.
+    others: Vec<Render>,
     series: Mutex<HashMap<u64, Series>>,
 }
 

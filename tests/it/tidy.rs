@@ -29,6 +29,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     // What an authorizer and a review are: interfaces between rooms that must not know each other.
     ("apiserver::authorizer", &["apimachinery", "apis", "apiserver::request"]),
     ("apiserver::review", &["apimachinery", "apiserver::request"]),
+    ("apiserver::followed_file", &["clock"]),
     // Entropy names the volume of a service account's token.
     (
         "apiserver::admission",
@@ -146,6 +147,8 @@ const SECURITY: &[&str] = &[
     "apimachinery",
     "apis",
     "apiserver::authorizer",
+    // Files of issuers and of authorizers, which may change.
+    "apiserver::followed_file",
     // How a metric is headed.
     "apiserver::metrics",
     "apiserver::registry",

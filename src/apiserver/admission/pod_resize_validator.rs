@@ -68,9 +68,8 @@ impl Plugin for PodResizeValidator {
 
 fn fits(requests: &Amounts, allocatable: &Amounts) -> Result<(), String> {
     let mut missing = Vec::new();
-    let units: [(&str, fn(&Quantity) -> i64); 2] =
-        [("cpu", Quantity::milli_value), ("memory", Quantity::value)];
-    for (name, unit) in units {
+    for name in ["cpu", "memory"] {
+        let unit = if name == "cpu" { Quantity::milli_value } else { Quantity::value };
         let [requested, available] = [requests, allocatable].map(|of| of.get(name).map_or(0, unit));
         if requested > available {
             missing.push(format!("{name}, requested: {requested}, allocatable: {available}"));

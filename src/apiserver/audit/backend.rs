@@ -133,7 +133,8 @@ impl Sink {
     /// Whether all were taken.
     async fn send(&self, events: &[Event], clock: &Clock) -> bool {
         match self {
-            Sink::Log(log) => events.iter().fold(true, |all, event| say(log.write(event)) && all),
+            // Each is tried, whatever becomes of the one before.
+            Sink::Log(log) => events.iter().filter(|event| !say(log.write(event))).count() == 0,
             Sink::Webhook(client, initial_backoff) => {
                 let list = json!({"kind": "EventList", "apiVersion": "audit.k8s.io/v1", "metadata": {},
                     "items": events});

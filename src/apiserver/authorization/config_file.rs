@@ -1,7 +1,7 @@
 //! `--authorization-config`: an AuthorizationConfiguration, the list of authorizers as a file, with several
 //! webhooks, each with conditions of its own (`k8s.io/apiserver/pkg/apis/apiserver/validation`).
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -102,18 +102,11 @@ struct MatchCondition {
     expression: String,
 }
 
-/// Reads the file.
+/// Reads the file's text.
 ///
 /// # Errors
 /// What is wrong with it, and where.
-pub fn read(path: &Path) -> Result<Vec<Entry>, String> {
-    let failed = |error: String| format!("failed to load AuthorizationConfiguration from file: {error}");
-    let text =
-        std::fs::read_to_string(path).map_err(|error| failed(format!("{}: {error}", path.display())))?;
-    parse(&text).map_err(failed)
-}
-
-fn parse(text: &str) -> Result<Vec<Entry>, String> {
+pub fn parse(text: &str) -> Result<Vec<Entry>, String> {
     let file: File = serde_yaml::from_str(text).map_err(|error| error.to_string())?;
     if file.kind != "AuthorizationConfiguration" || !API_VERSIONS.contains(&&*file.api_version) {
         return Err(format!("no kind {:?} is registered for version {:?}", file.kind, file.api_version));

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use crate::apimachinery::user::UserInfo;
 use crate::apis::scheme::Scheme;
 use crate::apiserver::authorizer::{Answer, Authorizer, Decision, Rules};
+use crate::apiserver::followed_file::FollowedFile;
 use crate::apiserver::registry::Registry;
 use crate::apiserver::request::RequestInfo;
 use crate::apiserver::webhook::ServiceResolver;
@@ -38,36 +39,71 @@ pub struct Initializer<'a> {
     /// Reads objects.
     pub registry: &'a Registry,
     /// The kinds.
-    pub scheme: &'a Scheme,
+    pub scheme: &'a Arc<Scheme>,
     /// Finds the Services that webhooks are behind.
     pub resolver: &'a ServiceResolver,
     /// The cluster's clock.
     pub clock: &'a Clock,
 }
 
+/// All authorizers behind one face: those that `config` names, in its order, or in that of its file, which
+/// may change.
+///
+/// # Errors
+/// What is wrong with it, or with a file that it names.
+pub fn start(
+    config: &AuthorizationConfig,
+    rbac: &Arc<Rbac>,
+    with: Initializer,
+) -> Result<Arc<dyn Authorizer>, String> {
+    if let problems @ [_, ..] = &*config.problems() {
+        return Err(problems.join("; "));
+    }
+    let Some(path) = &config.config_file else {
+        let entries = config.modes.iter().copied().map(Entry::Mode).collect();
+        return Ok(Arc::new(Authorizers::new(entries, config, rbac, with)?));
+    };
+    let (registry, scheme, clock) = (with.registry.clone(), with.scheme.clone(), with.clock.clone());
+    let (resolver, config, rbac) = (with.resolver.clone(), config.clone(), rbac.clone());
+    let build = move |text: &str| {
+        let with = Initializer { registry: &registry, scheme: &scheme, resolver: &resolver, clock: &clock };
+        Authorizers::new(config_file::parse(text)?, &config, &rbac, with)
+    };
+    let file = FollowedFile::open(path, with.clock, build);
+    let failed = |error| format!("failed to load AuthorizationConfiguration from file: {error}");
+    Ok(Arc::new(Followed(file.map_err(failed)?)))
+}
+
+/// The authorizers of a file, as it is now.
+struct Followed(FollowedFile<Authorizers>);
+
+impl Authorizer for Followed {
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a> {
+        let current = self.0.current();
+        if let Answer::Now(decision) = current.authorize(user, info) {
+            return Answer::Now(decision);
+        }
+        Answer::Later(Box::pin(async move { current.authorize(user, info).wait().await }))
+    }
+
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
+        self.0.current().rules_for(user, namespace)
+    }
+}
+
 /// All authorizers, in order (upstream's union).
-pub struct Authorizers(Vec<Box<dyn Authorizer>>);
+struct Authorizers(Vec<Box<dyn Authorizer>>);
 
 impl Authorizers {
-    /// Those that `config` names, in its order.
-    ///
-    /// # Errors
-    /// What is wrong with it, or with a file that it names.
-    pub fn new(
+    fn new(
+        entries: Vec<Entry>,
         config: &AuthorizationConfig,
         rbac: &Arc<Rbac>,
         with: Initializer,
     ) -> Result<Authorizers, String> {
         let Initializer { registry, scheme, resolver, clock } = with;
-        if let problems @ [_, ..] = &*config.problems() {
-            return Err(problems.join("; "));
-        }
         // Before all: somebody must be able to repair the rest, and to apply the first roles.
         let mut authorizers: Vec<Box<dyn Authorizer>> = vec![Box::new(privileged::PrivilegedGroups)];
-        let entries = match &config.config_file {
-            Some(file) => config_file::read(file)?,
-            None => config.modes.iter().copied().map(Entry::Mode).collect(),
-        };
         for entry in entries {
             authorizers.push(match entry {
                 Entry::Webhook(settings) => Box::new(webhook::Webhook::new(*settings, resolver, clock)?),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use kubarium::apis::core::pod::PODS;
 use kubarium::apiserver::authorization::config::{AuthorizationConfig, Mode};
+use kubarium::clock::Clock;
 
 use super::*;
 use crate::support::webhook::{Asked, Reply, Webhook};
@@ -98,8 +99,10 @@ async fn a_file_says_when_it_is_asked_and_that_failing_is_a_no() {
             {"type": "RBAC", "name": "rbac"}]});
     let path = folder.path().join("authorization");
     std::fs::write(&path, file.to_string()).unwrap();
-    let authorization = AuthorizationConfig { config_file: Some(path), ..AuthorizationConfig::default() };
-    let cluster = start_with(Config { authorization, ..Config::default() }).await;
+    let clock = Clock::stepped(chrono::DateTime::UNIX_EPOCH + chrono::TimeDelta::days(20_000));
+    let config_file = Some(path.clone());
+    let authorization = AuthorizationConfig { config_file, ..AuthorizationConfig::default() };
+    let cluster = start_with(Config { authorization, clock: clock.clone(), ..Config::default() }).await;
     let client = cluster.client();
     for user in ["bob", "eve-bound"] {
         bind(&client, user, "view").await;
@@ -108,4 +111,9 @@ async fn a_file_says_when_it_is_asked_and_that_failing_is_a_no() {
     assert_eq!(list_pods(&cluster, "bob").await.0, 200);
     assert_eq!(list_pods(&cluster, "jane").await.0, 403, "nobody asked the webhook about her");
     assert_eq!(list_pods(&cluster, "eve-bound").await.0, 500);
+    for (text, code) in [("nonsense".to_owned(), 500), (file.to_string().replace("eve", "nobody"), 200)] {
+        std::fs::write(&path, text).unwrap();
+        clock.advance(std::time::Duration::from_secs(2));
+        assert_eq!(list_pods(&cluster, "eve-bound").await.0, code, "a wrong file changes nothing");
+    }
 }

@@ -1,9 +1,8 @@
 //! `Structured`: the issuers of an AuthenticationConfiguration, which may change while the server runs
 //! (`server/options/authenticationconfig`).
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, RwLock};
-use std::time::Duration;
+use std::path::Path;
+use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -14,11 +13,9 @@ use super::configuration::{Configuration, Provider};
 use crate::apiserver::authentication::anonymous::Anonymous;
 use crate::apiserver::authentication::jwt::Allowed;
 use crate::apiserver::authentication::{ConfigError, Response, TokenAuthenticator};
+use crate::apiserver::followed_file::FollowedFile;
 use crate::apiserver::webhook::{ClientConfig, ServiceResolver, Target, Transport};
 use crate::clock::Clock;
-
-/// The file is looked at when somebody comes, at most so often.
-const INTERVAL: Duration = Duration::from_secs(1);
 
 /// What the authenticators are made with.
 pub struct Parts {
@@ -33,16 +30,9 @@ pub struct Parts {
 }
 
 /// The issuers of a file, as it is now.
-pub struct Structured {
-    path: PathBuf,
-    parts: Parts,
-    current: RwLock<Arc<Current>>,
-    /// When the file was looked at last, and what was wrong with it then.
-    looked: Mutex<(Duration, String)>,
-}
+pub struct Structured(FollowedFile<Current>);
 
 struct Current {
-    text: String,
     issuers: Vec<Oidc>,
     anonymous: Option<Anonymous>,
 }
@@ -53,58 +43,18 @@ impl Structured {
     /// # Errors
     /// All that is wrong with it.
     pub fn new(path: &Path, parts: Parts) -> Result<Structured, ConfigError> {
-        let text = read(path).map_err(|error| ConfigError::file(path, error))?;
-        let current = build(text, &parts).map_err(|error| ConfigError::file(path, error))?;
-        let looked = Mutex::new((parts.clock.elapsed(), String::new()));
-        Ok(Structured { path: path.to_owned(), parts, current: RwLock::new(Arc::new(current)), looked })
+        let clock = parts.clock.clone();
+        let file = FollowedFile::open(path, &clock, move |text| build(text, &parts));
+        file.map(Structured).map_err(|error| ConfigError::file(path, error))
     }
 
     /// What the file says of requests without credentials, if it says something.
     pub fn anonymous(&self) -> Option<Anonymous> {
-        self.current().anonymous.clone()
-    }
-
-    /// What the file says now; as long as it is wrong, what it said before.
-    fn current(&self) -> Arc<Current> {
-        let known = self.current.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
-        if !self.is_due() {
-            return known;
-        }
-        let outcome = read(&self.path).and_then(|text| match text == known.text {
-            true => Ok(None),
-            false => build(text, &self.parts).map(Some),
-        });
-        let mut looked = self.looked.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        match outcome {
-            Ok(changed) => {
-                looked.1.clear();
-                let Some(changed) = changed.map(Arc::new) else { return known };
-                tracing::info!(file = %self.path.display(), "reloaded authentication config");
-                *self.current.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = changed.clone();
-                changed
-            }
-            Err(error) => {
-                if looked.1 != error {
-                    tracing::error!(error, "failed to load authentication config");
-                    looked.1 = error;
-                }
-                known
-            }
-        }
-    }
-
-    fn is_due(&self) -> bool {
-        let now = self.parts.clock.elapsed();
-        let mut looked = self.looked.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let is_due = now >= looked.0 + INTERVAL;
-        if is_due {
-            looked.0 = now;
-        }
-        is_due
+        self.0.current().anonymous.clone()
     }
 
     async fn known(&self, token: &str, asked: Option<&[String]>) -> Result<Option<Response>, String> {
-        let current = self.current();
+        let current = self.0.current();
         let mut errors = Vec::new();
         for issuer in &current.issuers {
             match issuer.known(token, asked).await {
@@ -131,12 +81,8 @@ impl TokenAuthenticator for Arc<Structured> {
     }
 }
 
-fn read(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|error| error.to_string())
-}
-
-fn build(text: String, parts: &Parts) -> Result<Current, String> {
-    let Configuration { providers, anonymous } = Configuration::parse(&text, &parts.own_issuers)?;
+fn build(text: &str, parts: &Parts) -> Result<Current, String> {
+    let Configuration { providers, anonymous } = Configuration::parse(text, &parts.own_issuers)?;
     let issuer = |provider: Provider| {
         let Provider { discovery_url, certificate_authority, settings } = provider;
         let mut client = ClientConfig::new(Target::Url(settings.issuer.clone()));
@@ -146,5 +92,5 @@ fn build(text: String, parts: &Parts) -> Result<Current, String> {
         let keys = KeySet::of_issuer(&settings.issuer, discovery, transport, Allowed::all(), clock);
         Oidc::new(settings, keys, &parts.audiences, clock)
     };
-    Ok(Current { issuers: providers.into_iter().map(issuer).collect(), text, anonymous })
+    Ok(Current { issuers: providers.into_iter().map(issuer).collect(), anonymous })
 }
