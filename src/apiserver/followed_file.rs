@@ -1,5 +1,5 @@
-//! `FollowedFile`: what is made of a configuration file, made anew when the file changes while the server runs
-//! (`util/filesystem.WatchUntil`).
+//! `FollowedFile`: what is made of a configuration file, made anew when the file changes while the server
+//! runs (`util/filesystem.WatchUntil`).
 //!
 //! Nothing waits for a change: the file is looked at when somebody asks for what it says. As long as it is
 //! wrong, what it said before holds.
