@@ -27,8 +27,8 @@ pub fn quote(text: &str) -> String {
     quoted
 }
 
-/// Near `unicode.IsPrint`: what Rust would escape is not printable, but for marks that it escapes because they
-/// would join the quote before them.
+/// Near `unicode.IsPrint`: what Rust would escape is not printable, but for marks that it escapes because
+/// they would join the quote before them.
 fn is_printable(c: char) -> bool {
     c.is_ascii_graphic() || c == ' ' || (!c.is_ascii() && !c.is_control() && !c.is_whitespace())
 }

@@ -211,7 +211,7 @@ impl VolumeBinding {
         let decisions = self.decided().get(request.pod.uid()).cloned().unwrap_or_default();
         for decision in &decisions {
             if let Err(error) = write(request, decision).await {
-                return Status::error(&error.to_string());
+                return Status::error(error.to_string());
             }
         }
         let deadline = self.clock.elapsed() + BIND_TIMEOUT;
