@@ -135,7 +135,7 @@ mod tests {
             for rule in object.object["rules"].as_array().into_iter().flatten() {
                 for (field, list) in rule.as_object().unwrap() {
                     let list: Vec<&str> = list.as_array().unwrap().iter().filter_map(Value::as_str).collect();
-                    assert!(list.is_sorted(), "{}: {field} {list:?}", name);
+                    assert!(list.is_sorted(), "{name}: {field} {list:?}");
                 }
             }
         }
