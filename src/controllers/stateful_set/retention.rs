@@ -24,8 +24,8 @@ impl StatefulSetController {
     pub(super) fn claims_match_policy(&self, work: &Work, pod: &Object) -> bool {
         let owners = Owners { work, pod };
         let templates = &work.view.spec.volume_claim_templates;
-        let claims = templates.iter().filter_map(|template| self.claim(work, template, ordinal(pod)));
-        claims.into_iter().all(|claim| owners.are_right(&claim))
+        let mut claims = templates.iter().filter_map(|template| self.claim(work, template, ordinal(pod)));
+        claims.all(|claim| owners.are_right(&claim))
     }
 
     /// Sees to it that they are (`UpdatePodClaimForRetentionPolicy`).

@@ -199,8 +199,8 @@ async fn new_daemons_may_come_beside_old_ones_or_wait_for_their_end() {
     world.create(&DAEMON_SETS, daemon_set("agent", json!({"updateStrategy": surge}), json!({}))).await;
     let before = rolled_out(&world, "agent").await;
     world.patch(&DAEMON_SETS, "agent", image("agent:2")).await;
-    let mut options = ListOptions::default();
-    options.resource_version = before["metadata"]["resourceVersion"].as_str().map(str::to_owned);
+    let resource_version = before["metadata"]["resourceVersion"].as_str().map(str::to_owned);
+    let options = ListOptions { resource_version, ..ListOptions::default() };
     let mut changes = world.client.watch(&DAEMON_SETS, NAMESPACE, &options).await.unwrap();
     rolled_out(&world, "agent").await;
     loop {
