@@ -38,6 +38,7 @@ mod disruption;
 mod endpoint_slice;
 mod endpoint_slice_mirroring;
 mod endpoints;
+mod service_cidr;
 mod service_pods;
 
 mod bootstrap;
@@ -140,6 +141,7 @@ pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
     spawn(ctx, endpoints::EndpointsController::new(ctx));
     spawn(ctx, endpoint_slice::EndpointSliceController::new(ctx));
     spawn(ctx, endpoint_slice_mirroring::EndpointSliceMirroringController::new(ctx));
+    spawn(ctx, service_cidr::ServiceCidrController::new(ctx));
     spawn(ctx, disruption::DisruptionController::new(ctx));
     spawn(ctx, namespace::NamespaceController::new(ctx, config.scheme.clone()));
     let scheme = config.scheme.clone();

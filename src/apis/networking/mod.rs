@@ -3,6 +3,7 @@
 pub mod ingress;
 pub mod ingress_class;
 pub mod ip_address;
+pub mod ip_range;
 pub mod network_policy;
 pub mod service_cidr;
 

@@ -92,6 +92,7 @@ impl Registry {
                             Written::Conflict(Some(object))
                         }
                         Written::Committed(object) => {
+                            self.record_addresses(&stored, Some(&current), Some(&object)).await;
                             return Ok(Deleted::Pending(self.present(kind, object).await?));
                         }
                         conflict => conflict,

@@ -1,19 +1,20 @@
 //! The allocators of cluster IPs and node ports (`ipallocator`, `portallocator`).
 
-use std::collections::HashSet;
-use std::net::Ipv4Addr;
+use std::collections::{BTreeMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::OnceCell;
 
+use crate::apis::networking::ip_range::IpRange;
 use crate::entropy::Entropy;
 
 /// `--service-cluster-ip-range`
-const CLUSTER_IPS: (Ipv4Addr, u32) = (Ipv4Addr::new(10, 96, 0, 0), 16);
-/// The lowest of them are drawn only when the others are spent: people ask for these by hand (`10.96.0.10`
-/// for DNS).
-const STATIC_BAND: u32 = 256;
+const CLUSTER_IPS: IpRange = IpRange { network: IpAddr::V4(Ipv4Addr::new(10, 96, 0, 0)), bits: 16 };
+/// The lowest of a range are drawn only when the others are spent: people ask for these by hand (`10.96.0.10`
+/// for DNS). A sixteenth of the range, but so many.
+const STATIC_BAND: (u32, u32) = (16, 256);
 /// `--service-node-port-range`
 const NODE_PORTS: RangeInclusive<u16> = 30_000..=32_767;
 /// The same for ports.
@@ -34,6 +35,8 @@ pub struct Held {
 pub struct Allocators {
     shared: Arc<Mutex<Held>>,
     loaded: OnceCell<()>,
+    /// What ServiceCIDRs add to the configured range, by their names. Bound: the objects of the kind.
+    ranges: Mutex<BTreeMap<String, Vec<IpRange>>>,
     entropy: Entropy,
 }
 
@@ -49,7 +52,7 @@ pub struct Allocation {
 impl Allocators {
     /// Nothing is taken.
     pub fn new(entropy: Entropy) -> Allocators {
-        Allocators { shared: Arc::default(), loaded: OnceCell::new(), entropy }
+        Allocators { shared: Arc::default(), loaded: OnceCell::new(), ranges: Mutex::default(), entropy }
     }
 
     /// Filled once what is stored has been read.
@@ -78,29 +81,64 @@ impl Allocators {
         allocation
     }
 
-    /// Any free IP (`AllocateNext`).
+    /// A ServiceCIDR is ready with these ranges, or with none any more.
+    pub fn set_ranges(&self, name: &str, ranges: Vec<IpRange>) {
+        let mut known = lock(&self.ranges);
+        match ranges.is_empty() {
+            true => known.remove(name),
+            false => known.insert(name.into(), ranges),
+        };
+    }
+
+    /// Any free IP (`AllocateNext`), of the first range that has one.
     pub fn next_ip(&self, allocation: &mut Allocation) -> Result<Ipv4Addr, String> {
-        let size = 1_u32 << (32 - CLUSTER_IPS.1);
-        let base = u32::from(CLUSTER_IPS.0);
+        let found = self.ranges().into_iter().find_map(|range| self.next_ip_of(range, allocation));
+        found.ok_or_else(|| "range is full".into())
+    }
+
+    fn next_ip_of(&self, (base, size): (u32, u32), allocation: &mut Allocation) -> Option<Ipv4Addr> {
+        let band = match size {
+            0..=16 => 1,
+            size => (size / 16).clamp(STATIC_BAND.0, STATIC_BAND.1),
+        };
         // Not the network's own address, and not the broadcast address.
-        let upper = (STATIC_BAND..size - 1).len();
-        let drawn = (0..DRAWS).map(|_| STATIC_BAND + self.entropy.below(upper) as u32);
-        let in_order = (STATIC_BAND..size - 1).chain(1..STATIC_BAND);
-        let mut candidates = drawn.chain(in_order).map(|offset| Ipv4Addr::from(base + offset));
-        candidates.find(|ip| allocation.take_ip(*ip)).ok_or_else(|| "range is full".into())
+        let upper = (band..size.saturating_sub(1)).len();
+        let drawn = (0..DRAWS).map(|_| band + self.entropy.below(upper.max(1)) as u32);
+        let in_order = (band..size.saturating_sub(1)).chain(1..band);
+        let draws = if upper == 0 { 0 } else { DRAWS };
+        let mut candidates = drawn.take(draws).chain(in_order).map(|offset| Ipv4Addr::from(base + offset));
+        candidates.find(|ip| allocation.take_ip(*ip))
     }
 
     /// This IP (`Allocate`).
     pub fn ip(&self, allocation: &mut Allocation, ip: Ipv4Addr) -> Result<(), String> {
-        let mask = u32::MAX << (32 - CLUSTER_IPS.1);
-        let offset = u32::from(ip) & !mask;
-        if u32::from(ip) & mask != u32::from(CLUSTER_IPS.0) || offset == 0 || offset == !mask {
-            let (network, bits) = CLUSTER_IPS;
+        let within =
+            |(base, size): &(u32, u32)| u32::from(ip).checked_sub(*base).is_some_and(|at| at < *size);
+        let Some((base, size)) = self.ranges().into_iter().find(within) else {
+            return Err("the provided network does not match the current range".into());
+        };
+        let offset = u32::from(ip) - base;
+        if offset == 0 || offset == size - 1 {
+            let (network, bits) = (Ipv4Addr::from(base), 32 - size.trailing_zeros());
             return Err(format!(
                 "the provided IP ({ip}) is not in the valid range. The range of valid IPs is {network}/{bits}"
             ));
         }
         if allocation.take_ip(ip) { Ok(()) } else { Err("provided IP is already allocated".into()) }
+    }
+
+    /// The ranges of IPv4, the configured one first: where each begins, and how many it has.
+    fn ranges(&self) -> Vec<(u32, u32)> {
+        let more = lock(&self.ranges);
+        let all = [CLUSTER_IPS].into_iter().chain(more.values().flatten().copied());
+        let of_v4 = |range: IpRange| match range.network {
+            IpAddr::V4(network) => {
+                let size = 1_u32.checked_shl(32 - range.bits).unwrap_or(1 << 31);
+                Some((u32::from(network) & !(size - 1), size))
+            }
+            IpAddr::V6(_) => None,
+        };
+        all.filter_map(of_v4).collect()
     }
 
     /// Any free port.
@@ -170,8 +208,8 @@ fn give_back(allocators: &Mutex<Held>, held: &Held) {
     state.ports.retain(|port| !held.ports.contains(port));
 }
 
-fn lock(allocators: &Mutex<Held>) -> MutexGuard<'_, Held> {
-    allocators.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 #[cfg(test)]
@@ -194,7 +232,26 @@ mod tests {
         let drawn = allocators.next_ip(&mut third).unwrap();
         assert!(u32::from(drawn) >= u32::from(Ipv4Addr::new(10, 96, 1, 0)));
         let outside = allocators.ip(&mut third, Ipv4Addr::new(10, 97, 0, 1)).unwrap_err();
-        assert!(outside.ends_with("The range of valid IPs is 10.96.0.0/16"), "{outside}");
+        assert_eq!(outside, "the provided network does not match the current range");
+        let broadcast = allocators.ip(&mut third, Ipv4Addr::new(10, 96, 255, 255)).unwrap_err();
+        assert!(broadcast.ends_with("The range of valid IPs is 10.96.0.0/16"), "{broadcast}");
+    }
+
+    #[test]
+    fn another_range_is_used_by_name_and_when_the_first_is_full() {
+        let allocators = Allocators::new(Entropy::seeded(1));
+        allocators.set_ranges("more", vec![IpRange::parse("192.168.7.0/29").unwrap()]);
+        let mut allocation = allocators.begin(false);
+        allocators.ip(&mut allocation, Ipv4Addr::new(192, 168, 7, 1)).unwrap();
+        let base = u32::from(Ipv4Addr::new(10, 96, 0, 0));
+        let ips = (1..0xffff).map(|offset| Ipv4Addr::from(base + offset)).collect();
+        allocators.take(&Held { ips, ..Held::default() });
+        let left: HashSet<Ipv4Addr> = (0..5).map(|_| allocators.next_ip(&mut allocation).unwrap()).collect();
+        assert!(left.len() == 5 && left.iter().all(|ip| ip.octets()[..3] == [192, 168, 7]), "{left:?}");
+        assert_eq!(allocators.next_ip(&mut allocation).unwrap_err(), "range is full");
+        allocators.set_ranges("more", vec![]);
+        let gone = allocators.ip(&mut allocation, Ipv4Addr::new(192, 168, 7, 1)).unwrap_err();
+        assert_eq!(gone, "the provided network does not match the current range");
     }
 
     #[test]

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::super::Registry;
-use super::{addresses, is_service};
+use super::{addresses, is_service, is_service_cidr};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::status::Status;
 use crate::apis::kind::Kind;
+use crate::apis::networking::ip_range::IpRange;
+use crate::apis::tree::{items, text, texts};
 use crate::apiserver::request::RequestContext;
 
 const FAMILY: &str = "ipaddress.kubernetes.io/ip-family";
@@ -25,6 +27,9 @@ impl Registry {
         old: Option<&Object>,
         new: Option<&Object>,
     ) {
+        if is_service_cidr(kind) {
+            return self.note_ranges(old, new);
+        }
         if !is_service(kind) {
             return;
         }
@@ -41,6 +46,21 @@ impl Registry {
         }
         for address in before.difference(&after) {
             drop(self.remove_address(&addresses, *address).await);
+        }
+    }
+
+    /// A range may be used as soon as it is there, unless it says that it is not ready or is on its way out.
+    pub(super) fn note_ranges(&self, old: Option<&Object>, new: Option<&Object>) {
+        let usable = |object: &Object| {
+            let tree = object.to_value();
+            let is_refused = |one: &Value| text(one, "type") == "Ready" && text(one, "status") == "False";
+            let is_usable =
+                !object.is_deleting() && !items(&tree, "status.conditions").iter().any(is_refused);
+            let ranges = texts(&tree, "spec.cidrs").into_iter().filter_map(IpRange::parse);
+            ranges.filter(|_| is_usable).collect()
+        };
+        if let Some(name) = new.or(old).map(|object| &object.metadata.name) {
+            self.0.services.set_ranges(name, new.map(usable).unwrap_or_default());
         }
     }
 

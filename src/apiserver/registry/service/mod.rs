@@ -26,6 +26,10 @@ fn is_service(kind: &Kind) -> bool {
     &*kind.plural == "services" && kind.group_version.group.is_empty()
 }
 
+fn is_service_cidr(kind: &Kind) -> bool {
+    &*kind.plural == "servicecidrs" && &*kind.group_version.group == "networking.k8s.io"
+}
+
 impl Registry {
     /// `BeginCreate` of services; nothing for other kinds.
     pub(super) async fn allocate_on_create(
@@ -72,6 +76,12 @@ impl Registry {
             let list = self.0.storage.list(kind, "", &ListOptions::default()).await?;
             for service in list.items.iter() {
                 self.0.services.take(&addresses::held(&service.to_value()));
+            }
+            let ranges = self.kind("networking.k8s.io", "v1", "servicecidrs")?;
+            if !self.is_empty(&ranges)? {
+                for range in self.0.storage.list(&ranges, "", &ListOptions::default()).await?.items.iter() {
+                    self.note_ranges(None, Some(range));
+                }
             }
             Ok(())
         };
