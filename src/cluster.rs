@@ -117,6 +117,7 @@ impl Cluster {
         apiserver.admission = config.admission.clone();
         apiserver.audit = config.audit.clone();
         apiserver.feature_gates = config.feature_gates.clone();
+        apiserver.flow_control = config.flow_control;
         let token_issuer = apiserver.authentication.issuer.clone();
         let service = Apiserver::new(apiserver)?;
         let parts = Parts {

@@ -9,6 +9,7 @@ use super::authorization::config::AuthorizationConfig;
 use super::endpoints::healthz::HealthChecks;
 use super::endpoints::log::KubeletLookup;
 use super::endpoints::version::VersionInfo;
+use super::flow_control::config::FlowControlConfig;
 use super::registry::Registry;
 use crate::apimachinery::feature_gates::FeatureGates;
 use crate::apimachinery::schema::Schemas;
@@ -47,6 +48,8 @@ pub struct ApiserverConfig {
     pub admission: AdmissionConfig,
     /// `--feature-gates`
     pub feature_gates: FeatureGates,
+    /// How many requests are worked on at once.
+    pub flow_control: FlowControlConfig,
 }
 
 /// Flags or files that make no server. The text says what is wrong.
@@ -73,6 +76,7 @@ impl ApiserverConfig {
             health: HealthChecks::default(),
             admission: AdmissionConfig::default(),
             feature_gates: FeatureGates::default(),
+            flow_control: FlowControlConfig::default(),
         }
     }
 }

@@ -57,7 +57,7 @@ impl Apiserver {
         let audit = config.audit.start(&registry, &clock, &entropy).map(Arc::new);
         let metrics = metrics(&clock, &authenticators);
         let reviews = config.authentication.reviews(&clock);
-        let flow_control = Arc::new(FlowControl::new(&registry, &scheme, &clock));
+        let flow_control = Arc::new(FlowControl::new(config.flow_control, &registry, &scheme, &clock));
         let endpoints = Arc::new(Endpoints {
             aggregator: Aggregator::new(
                 &registry,

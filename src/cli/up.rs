@@ -160,6 +160,7 @@ impl Up {
             clock: clock.clone(),
             entropy: self.seed.map_or_else(Entropy::from_system, Entropy::seeded),
             runtime_config: self.api.runtime_config()?,
+            flow_control: self.api.flow_control(),
             admission: self.admission.admission()?,
             audit: self.audit.audit()?,
             encryption: self.encryption.encryption()?,

@@ -9,6 +9,7 @@ use crate::apiserver::admission::AdmissionConfig;
 use crate::apiserver::audit::AuditConfig;
 use crate::apiserver::authentication::AuthenticationConfig;
 use crate::apiserver::authorization::config::AuthorizationConfig;
+use crate::apiserver::flow_control::config::FlowControlConfig;
 use crate::apiserver::storage::encryption::Encryption;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
@@ -51,6 +52,8 @@ pub struct Config {
     pub encryption: Encryption,
     /// `--feature-gates`
     pub feature_gates: FeatureGates,
+    /// How many requests are worked on at once.
+    pub flow_control: FlowControlConfig,
 }
 
 /// Which components run from the start.
@@ -100,6 +103,7 @@ impl Default for Config {
             default_storage_class: false,
             encryption: Encryption::default(),
             feature_gates: FeatureGates::default(),
+            flow_control: FlowControlConfig::default(),
         }
     }
 }

@@ -10,6 +10,7 @@ use super::{Next, info_of, is_component, user_of};
 use crate::apimachinery::wire::{ApiRequest, ApiResponse, text_response};
 use crate::apiserver::flow_control::{Classification, FlowControl, GROUP};
 
+const SYSTEM_MASTERS: &str = "system:masters";
 const FLOW_SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 const PRIORITY_LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
@@ -26,6 +27,12 @@ pub async fn prioritize(
     // Who changes the configuration sees it followed.
     if takes_no_seat || is_component(&request) && (info.group != GROUP || info.is_read_only()) {
         return next.run(request).await;
+    }
+    if let Some(bound) = control.in_flight(&info) {
+        let place = bound.try_acquire();
+        // Somebody must be able to help.
+        let is_exempt = user_of(&request).is_member_of(SYSTEM_MASTERS);
+        return if place.is_some() || is_exempt { next.run(request).await } else { refusal() };
     }
     let Some(class) = control.classify(&user_of(&request), &info).await else {
         return next.run(request).await;

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::level::{PriorityLevel, PriorityLevelView};
 use super::rules::FlowSchemaView;
-use super::{Configuration, Current, FlowSchema, GROUP, MAX_REQUESTS};
+use super::{Configuration, Current, FlowSchema, GROUP};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::options::ListOptions;
 use crate::apimachinery::status::Status;
@@ -31,6 +31,8 @@ const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
 /// Keeps the configuration.
 #[derive(Clone)]
 pub struct Follower {
+    /// Requests at once, of all levels together.
+    max_requests: u64,
     registry: Registry,
     schemas: Option<Arc<Kind>>,
     levels: Option<Arc<Kind>>,
@@ -40,9 +42,10 @@ pub struct Follower {
 
 impl Follower {
     /// Of a server's kinds; one that does not serve them classifies nothing.
-    pub fn new(registry: &Registry, scheme: &Arc<Scheme>, clock: &Clock) -> Follower {
+    pub fn new(max_requests: u64, registry: &Registry, scheme: &Arc<Scheme>, clock: &Clock) -> Follower {
         let kind = |plural: &str| scheme.resource(GROUP, "v1", plural);
         Follower {
+            max_requests,
             registry: registry.clone(),
             schemas: kind("flowschemas"),
             levels: kind("prioritylevelconfigurations"),
@@ -96,7 +99,7 @@ impl Follower {
             Ok(objects) => objects,
             Err(error) => return tracing::warn!(%error, "priority and fairness cannot read its objects"),
         };
-        let configuration = Arc::new(configure(&self.current(), &of_schemas, &of_levels));
+        let configuration = Arc::new(configure(self.max_requests, &self.current(), &of_schemas, &of_levels));
         *self.current.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = configuration.clone();
         for schema in of_schemas.iter().filter(|schema| is_outdated(schema, &configuration)) {
             self.say_whether_dangling(schemas, schema).await;
@@ -142,8 +145,13 @@ async fn next_change(one: &mut Receiver<WatchEvent>, other: &mut Receiver<WatchE
     is_alive
 }
 
-fn configure(before: &Configuration, schemas: &[Arc<Object>], levels: &[Arc<Object>]) -> Configuration {
-    let levels = levels_of(before, levels);
+fn configure(
+    max_requests: u64,
+    before: &Configuration,
+    schemas: &[Arc<Object>],
+    levels: &[Arc<Object>],
+) -> Configuration {
+    let levels = levels_of(max_requests, before, levels);
     let make = |object: &Arc<Object>| {
         let spec = read::<FlowSchemaView>(object).spec;
         let level = levels.get(&spec.priority_level_configuration.name)?.clone();
@@ -156,7 +164,11 @@ fn configure(before: &Configuration, schemas: &[Arc<Object>], levels: &[Arc<Obje
 }
 
 /// Levels that stay keep their seats and whoever waits.
-fn levels_of(before: &Configuration, objects: &[Arc<Object>]) -> BTreeMap<String, Arc<PriorityLevel>> {
+fn levels_of(
+    max_requests: u64,
+    before: &Configuration,
+    objects: &[Arc<Object>],
+) -> BTreeMap<String, Arc<PriorityLevel>> {
     let views: Vec<PriorityLevelView> = objects.iter().map(|object| read(object)).collect();
     let shares = views.iter().map(|view| view.spec.shares()).sum();
     let mut levels = BTreeMap::new();
@@ -164,7 +176,7 @@ fn levels_of(before: &Configuration, objects: &[Arc<Object>]) -> BTreeMap<String
         let (name, uid) = (&object.metadata.name, &object.metadata.uid);
         let known = before.levels.get(name).filter(|level| level.uid == **uid).cloned();
         let level = known.unwrap_or_else(|| Arc::new(PriorityLevel::new(name, uid)));
-        level.set_limits(view.spec.limits(MAX_REQUESTS, shares));
+        level.set_limits(view.spec.limits(max_requests, shares));
         levels.insert(name.clone(), level);
     }
     levels

@@ -170,6 +170,20 @@ impl PriorityLevel {
         PriorityLevel { name: name.into(), uid: uid.into(), header, state: Mutex::default() }
     }
 
+    /// A bound of requests at once, where nobody waits; 0 is none.
+    pub fn bounded(name: &str, most: u64) -> Arc<PriorityLevel> {
+        let level = Arc::new(PriorityLevel::new(name, ""));
+        let seats = usize::try_from(most).ok().filter(|most| *most > 0);
+        level.set_limits(Limits { seats, ..Limits::default() });
+        level
+    }
+
+    /// A seat, if there is one now.
+    pub fn try_acquire(self: &Arc<Self>) -> Option<Seat> {
+        let mut state = self.state();
+        state.has_room().then(|| self.seat(&mut state))
+    }
+
     /// Other limits; who waits is let in as far as there is room now.
     pub fn set_limits(self: &Arc<Self>, limits: Limits) {
         let mut state = self.state();

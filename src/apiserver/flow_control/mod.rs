@@ -5,6 +5,8 @@
 //! FlowSchemas and levels are read when somebody first asks over the wire, and followed by a watch from then
 //! on. It must not know what a request does. Levels do not lend each other seats.
 
+pub mod config;
+
 mod follow;
 mod level;
 mod rules;
@@ -22,18 +24,18 @@ use crate::apiserver::registry::Registry;
 use crate::apiserver::request::RequestInfo;
 use crate::clock::Clock;
 
+use config::FlowControlConfig;
 use follow::Follower;
 pub use level::{PriorityLevel, Seat, Snapshot};
 use rules::FlowSchemaSpec;
 
 /// The group of FlowSchemas and levels.
 pub const GROUP: &str = "flowcontrol.apiserver.k8s.io";
-/// Upstream's `--max-requests-inflight` and `--max-mutating-requests-inflight`, which add up to what all
-/// levels share.
-const MAX_REQUESTS: u64 = 400 + 200;
 
 /// Says for each request where it belongs. Dropped, its watches end.
 pub struct FlowControl {
+    /// What bounds reads and writes where there are no levels.
+    in_flight: Option<[Arc<PriorityLevel>; 2]>,
     follower: Follower,
     clock: Clock,
     followed: OnceCell<JoinHandle<()>>,
@@ -68,9 +70,27 @@ pub struct Classification {
 
 impl FlowControl {
     /// Reads nothing yet.
-    pub fn new(registry: &Registry, scheme: &Arc<Scheme>, clock: &Clock) -> FlowControl {
-        let follower = Follower::new(registry, scheme, clock);
-        FlowControl { follower, clock: clock.clone(), followed: OnceCell::new() }
+    pub fn new(
+        config: FlowControlConfig,
+        registry: &Registry,
+        scheme: &Arc<Scheme>,
+        clock: &Clock,
+    ) -> FlowControl {
+        let FlowControlConfig { max_requests, max_mutating_requests, .. } = config;
+        let bounds = [("readOnly", max_requests), ("mutating", max_mutating_requests)];
+        let in_flight = bounds.map(|(name, most)| PriorityLevel::bounded(name, most));
+        FlowControl {
+            in_flight: (!config.priority_and_fairness).then_some(in_flight),
+            follower: Follower::new(max_requests + max_mutating_requests, registry, scheme, clock),
+            clock: clock.clone(),
+            followed: OnceCell::new(),
+        }
+    }
+
+    /// What bounds a request where there are no levels; none where there are.
+    pub fn in_flight(&self, info: &RequestInfo) -> Option<&Arc<PriorityLevel>> {
+        let [reads, writes] = self.in_flight.as_ref()?;
+        Some(if info.is_read_only() { reads } else { writes })
     }
 
     /// The first FlowSchema that matches; none where even `catch-all` is not served.

@@ -3,6 +3,7 @@
 use clap::Args;
 
 use crate::apis::runtime_config::RuntimeConfig;
+use crate::apiserver::flow_control::config::FlowControlConfig;
 use crate::cli::Failure;
 
 /// Which APIs are served.
@@ -12,9 +13,36 @@ pub struct ApiFlags {
     /// Versions and resources to serve or not: api/legacy=true, apps/v1beta1=true, batch/v1/cronjobs=false.
     #[arg(long, value_delimiter = ',', value_name = "KEY=BOOL", env = "KUBARIUM_RUNTIME_CONFIG")]
     pub runtime_config: Vec<String>,
+    /// Reads that are worked on at once; 0 is no limit. Without priority and fairness; with it, this and the
+    /// next add up to what all priority levels share.
+    #[arg(long, value_name = "N", default_value_t = 400, env = "KUBARIUM_MAX_REQUESTS_INFLIGHT")]
+    pub max_requests_inflight: u32,
+    /// The same of writes.
+    #[arg(long, value_name = "N", default_value_t = 200, env = "KUBARIUM_MAX_MUTATING_REQUESTS_INFLIGHT")]
+    pub max_mutating_requests_inflight: u32,
+    /// Whether requests take turns by FlowSchemas and priority levels.
+    #[arg(
+        long,
+        action = clap::ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true",
+        env = "KUBARIUM_ENABLE_PRIORITY_AND_FAIRNESS"
+    )]
+    pub enable_priority_and_fairness: bool,
 }
 
 impl ApiFlags {
+    /// How many requests are worked on at once.
+    pub fn flow_control(&self) -> FlowControlConfig {
+        FlowControlConfig {
+            priority_and_fairness: self.enable_priority_and_fairness,
+            max_requests: self.max_requests_inflight.into(),
+            max_mutating_requests: self.max_mutating_requests_inflight.into(),
+        }
+    }
+
     /// What the flags say.
     pub fn runtime_config(&self) -> Result<RuntimeConfig, Failure> {
         RuntimeConfig::parse(self.runtime_config.iter().map(String::as_str)).map_err(Failure)

@@ -11,6 +11,7 @@ mod encryption;
 mod errors;
 mod initializers;
 mod kinds;
+mod limits;
 mod objects;
 mod patches;
 mod protobuf;
