@@ -88,10 +88,18 @@ impl Target {
 
     /// HTTP/2: up to a hundred requests at a time, through clones.
     pub async fn http2(&self) -> Result<Wire, Error> {
+        Ok(Wire { sender: Sender::Http2(self.http2_sender().await?), authority: self.authority.clone() })
+    }
+
+    /// The same for somebody else's requests.
+    pub async fn http2_sender<B>(&self) -> Result<http2::SendRequest<B>, Error>
+    where
+        B: hyper::body::Body<Data = Bytes, Error: Into<Error>> + Send + Unpin + 'static,
+    {
         let stream = self.handshake(&self.tls_http2).await?;
         let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
         tokio::spawn(connection);
-        Ok(Wire { sender: Sender::Http2(sender), authority: self.authority.clone() })
+        Ok(sender)
     }
 
     async fn handshake(&self, tls: &Arc<ClientConfig>) -> Result<TlsStream<TcpStream>, Error> {
