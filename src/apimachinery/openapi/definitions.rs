@@ -33,6 +33,23 @@ pub(super) fn collect<'a>(
     }
     let own: Vec<String> = found.values().flat_map(references).collect();
     wanted.extend(own);
+    follow(wanted, schemas, &mut found);
+    for (name, kind) in [(DELETE_OPTIONS, "DeleteOptions"), (WATCH_EVENT, "WatchEvent")] {
+        if let Some(schema) = found.get_mut(name) {
+            schema["x-kubernetes-group-version-kind"] = every_group(served, kind);
+        }
+    }
+    found
+}
+
+/// These definitions, and all that they refer to.
+pub(super) fn reached(names: impl Iterator<Item = String>, schemas: &Schemas) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    follow(names.collect(), schemas, &mut found);
+    found
+}
+
+fn follow(mut wanted: Vec<String>, schemas: &Schemas, found: &mut BTreeMap<String, Value>) {
     while let Some(name) = wanted.pop() {
         if found.contains_key(&name) {
             continue;
@@ -41,12 +58,6 @@ pub(super) fn collect<'a>(
         wanted.extend(references(&schema));
         found.insert(name, schema);
     }
-    for (name, kind) in [(DELETE_OPTIONS, "DeleteOptions"), (WATCH_EVENT, "WatchEvent")] {
-        if let Some(schema) = found.get_mut(name) {
-            schema["x-kubernetes-group-version-kind"] = every_group(served, kind);
-        }
-    }
-    found
 }
 
 /// A kind that belongs to every group and version.

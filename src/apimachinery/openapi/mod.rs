@@ -6,14 +6,14 @@
 //! everything, and as OpenAPI 3.0 ([`v3`]) with one for each group and version. Who asks, in which media
 //! type, and when a document is made anew is the endpoint's.
 //!
-//! Upstream also publishes the paths of groups, logs and version; these documents hold the resources and the
-//! list of them.
+//! Beside resources stand the lists of versions and groups, the release and the issuer of tokens ([`roots`]).
 
 mod definitions;
 mod names;
 mod operations;
 mod parameters;
 mod protobuf;
+mod roots;
 mod routes;
 mod v2;
 mod v3;
@@ -96,6 +96,17 @@ pub fn v3_group(
     release: &str,
 ) -> Value {
     v3::document(group, version, served, schemas, release)
+}
+
+/// The documents of the v3 index that are of no group and version: `api`, `apis/apps`, `version`.
+pub fn v3_roots(served: &[ServedResource]) -> Vec<String> {
+    roots::roots(served).into_iter().map(|root| root.document).collect()
+}
+
+/// One of [`v3_roots`].
+pub fn v3_root(path: &str, served: &[ServedResource], schemas: &Schemas, release: &str) -> Option<Value> {
+    let root = roots::roots(served).into_iter().find(|root| root.document == path)?;
+    Some(v3::of_root(&root.item, schemas, release))
 }
 
 /// The index of the v3 documents, from path (`api/v1`, `apis/apps/v1`) and [`hash`].

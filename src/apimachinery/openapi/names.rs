@@ -35,7 +35,8 @@ pub(super) fn camel(text: &str, capital: bool) -> String {
     name
 }
 
-fn trimmed(group: &str) -> &str {
+/// Without `.k8s.io`.
+pub(super) fn trimmed(group: &str) -> &str {
     match group {
         "" => "core",
         group => group.strip_suffix(".k8s.io").unwrap_or(group),

@@ -8,6 +8,7 @@ use super::ServedResource;
 use super::definitions;
 use super::operations::{Body, DELETE_OPTIONS, Operation, PATCH_BODY, PathItem, paths};
 use super::parameters::{PRETTY, Parameter};
+use super::roots::roots;
 use crate::apimachinery::schema::Schemas;
 
 const MEDIA_TYPES: [&str; 2] = ["application/json", "application/yaml"];
@@ -18,9 +19,12 @@ pub(super) fn document(served: &[ServedResource], schemas: &Schemas, release: &s
     let paths: Map<String, Value> = groups
         .into_iter()
         .flat_map(|(group, version)| paths(group, version, served))
+        .chain(roots(served).into_iter().map(|root| root.item))
         .map(|item| (item.path.clone(), path_item(&item)))
         .collect();
     let mut definitions = definitions::collect(served.iter(), served, schemas, false);
+    let answers = roots(served).into_iter().flat_map(|root| root.item.operations);
+    definitions.extend(definitions::reached(answers.map(|operation| operation.answer), schemas));
     definitions.values_mut().for_each(without_defaults);
     json!({
         "swagger": "2.0",

@@ -1,5 +1,7 @@
 //! Operations and definitions as OpenAPI 3.0: one document for each group and version.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::ServedResource;
@@ -21,14 +23,28 @@ pub(super) fn document(
     let paths: Map<String, Value> =
         paths(group, version, served).into_iter().map(|item| (item.path.clone(), path_item(&item))).collect();
     let own = served.iter().filter(|resource| resource.group == group && resource.version == version);
-    let components: Map<String, Value> = definitions::collect(own, served, schemas, true)
-        .into_iter()
-        .map(|(name, definition)| {
-            let schema = schemas.get(&name);
-            let component = component(definition, schema.as_deref());
-            (name, component)
-        })
-        .collect();
+    let definitions = definitions::collect(own, served, schemas, true);
+    written(paths, components(definitions, schemas), release)
+}
+
+/// The document of a path that is of no group and version.
+pub(super) fn of_root(item: &PathItem, schemas: &Schemas, release: &str) -> Value {
+    let paths = Map::from_iter([(item.path.clone(), path_item(item))]);
+    let answers = item.operations.iter().map(|operation| operation.answer.clone());
+    let definitions = definitions::reached(answers, schemas);
+    written(paths, components(definitions, schemas), release)
+}
+
+fn components(definitions: BTreeMap<String, Value>, schemas: &Schemas) -> Map<String, Value> {
+    let written = definitions.into_iter().map(|(name, definition)| {
+        let schema = schemas.get(&name);
+        let component = component(definition, schema.as_deref());
+        (name, component)
+    });
+    written.collect()
+}
+
+fn written(paths: Map<String, Value>, components: Map<String, Value>, release: &str) -> Value {
     json!({
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": release},

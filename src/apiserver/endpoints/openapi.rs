@@ -156,6 +156,7 @@ impl Documents {
             let text = format!("{}{text}", server.version.git_version);
             (openapi::hash(text.as_bytes()), OnceLock::new())
         };
+        texts.extend(openapi::v3_roots(&served).into_iter().map(|path| (path.clone(), path)));
         let v3 = texts.into_iter().map(|(path, text)| (path, hashed(text))).collect();
         let (v2, v2_protobuf) = Default::default();
         Documents { generation, release, served, schemas: server.schemas.clone(), v2, v2_protobuf, v3 }
@@ -179,13 +180,18 @@ impl Documents {
 
     fn v3(&self, path: &str) -> Bytes {
         let Some((_, document)) = self.v3.get(path) else { return Bytes::new() };
-        let (group, version) = match path.split('/').collect::<Vec<_>>()[..] {
-            ["apis", group, version] => (group, version),
-            [.., version] => ("", version),
-            [] => ("", ""),
+        let group_version = match path.split('/').collect::<Vec<_>>()[..] {
+            ["api", version] => Some(("", version)),
+            ["apis", group, version] => Some((group, version)),
+            _ => None,
         };
         let make = || {
-            openapi::v3_group(group, version, &self.served, &self.schemas, &self.release).to_string().into()
+            let (served, schemas, release) = (&self.served, &self.schemas, &self.release);
+            let document = match group_version {
+                Some((group, version)) => openapi::v3_group(group, version, served, schemas, release),
+                None => openapi::v3_root(path, served, schemas, release).unwrap_or_default(),
+            };
+            document.to_string().into()
         };
         document.get_or_init(make).clone()
     }
