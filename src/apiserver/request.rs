@@ -59,8 +59,8 @@ pub struct RequestContext {
     pub info: Arc<RequestInfo>,
     /// Who asks.
     pub user: Arc<UserInfo>,
-    /// When objects that it makes are said to have been made; None is now. For what every cluster has from the
-    /// start and is made when it is first looked at.
+    /// When objects that it makes are said to have been made; None is now. For what every cluster has from
+    /// the start and is made when it is first looked at.
     pub created_at: Option<Time>,
     /// Everything runs but the write.
     pub dry_run: bool,

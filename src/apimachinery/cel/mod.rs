@@ -48,6 +48,12 @@ pub use estimate::Size;
 pub use types::{ObjectType, Type};
 pub use value::{HostValue, Key, List, ListKind, Map, Value};
 
+/// Whether something declared may have the name (`[_a-zA-Z][_a-zA-Z0-9]*`, and no word of the language).
+pub fn is_identifier(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.chars().all(fits) && !name.starts_with(|c: char| c.is_ascii_digit()) && !parser::is_keyword(name)
+}
+
 /// What one level of nesting needs at most, in bytes, and what is added when there is less.
 const RED_ZONE: usize = 128 << 10;
 const MORE_STACK: usize = 1 << 20;

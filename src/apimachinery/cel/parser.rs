@@ -28,6 +28,7 @@ const LEVELS: [&[(&str, &str)]; 5] = [
     &[("*", "_*_"), ("/", "_/_"), ("%", "_%_")],
 ];
 
+/// What may become of the language one day.
 const RESERVED: [&str; 17] = [
     "as",
     "break",
@@ -47,6 +48,11 @@ const RESERVED: [&str; 17] = [
     "void",
     "while",
 ];
+
+/// Whether the language keeps a name for itself: nothing of a client's may be called so.
+pub(super) fn is_keyword(name: &str) -> bool {
+    matches!(name, "true" | "false" | "null" | "in") || RESERVED.contains(&name)
+}
 
 /// Reads an expression. What is no expression is told in the words of the grammar's generated parser.
 pub(super) fn parse(source: &str) -> Result<Expr, CompileError> {

@@ -12,31 +12,6 @@ use super::time_functions::{parse_format_duration, parse_timestamp};
 use super::types::{ObjectType, Type};
 use super::value::{Key, List, ListKind, Map, Value};
 
-/// Names that the language keeps for itself.
-const KEYWORDS: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
-
 /// `SchemaDeclType`: what an expression may ask of a value of this schema; None where nothing is declared.
 /// `is_resource` is true at the root of a resource, which has its type and name.
 pub fn declared_type(schema: &Json, is_resource: bool) -> Option<Type> {
@@ -192,7 +167,7 @@ fn list_kind(schema: &Json) -> ListKind {
 
 /// The name under which a property is reached; None for one that cannot be (`apiservercel.Escape`).
 pub fn escape(name: &str) -> Option<String> {
-    if KEYWORDS.contains(&name) {
+    if super::parser::is_keyword(name) {
         return Some(format!("__{name}__"));
     }
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');

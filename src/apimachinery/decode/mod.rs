@@ -200,6 +200,10 @@ fn finish(target: &Target, context: Context, value: Value, body: &[u8]) -> Resul
         other => return Err(refusal::not_an_object(target, refusal::json_type(&other), body)),
     };
     refusal::check_kind(target, &map, &context, body)?;
+    if !target.typed && map.get("kind").is_none_or(|kind| *kind == "") {
+        let error = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(body));
+        return Err(refusal::cannot_be_handled(target, target.kind, target.version, &error));
+    }
     if let Some(error) = context.error() {
         return Err(refusal::cannot_be_handled(target, target.kind, target.version, &error));
     }

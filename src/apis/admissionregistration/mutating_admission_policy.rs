@@ -80,9 +80,8 @@ fn validate(policy: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     if mutations.is_zero() {
         mutations.required("mutations must contain at least one item", errors);
     }
-    let variables = at(spec.value, "variables").as_array().map(Vec::as_slice).unwrap_or_default();
     let has_params = spec.child("paramKind").is_set();
-    let (environment, _) = with_variables(mutating_environment(has_params), variables);
+    let (environment, _) = with_variables(mutating_environment(has_params), items(spec.value, "variables"));
     for mutation in mutations.items() {
         validate_mutation(&mutation, &environment, errors);
     }

@@ -4,36 +4,11 @@ use serde_json::Value;
 
 use super::expressions::{environment, with_variables};
 use super::matching::{default_match_resources, match_conditions, match_resources};
-use crate::apimachinery::cel::Environment;
+use crate::apimachinery::cel::{Environment, is_identifier};
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
 use crate::apimachinery::names::{dns1035_label, dns1123_subdomain, path_segment_name};
 use crate::apis::tree::*;
 use crate::apis::validation::{Field, equal, labels::label_selector, push};
-
-/// Names that CEL keeps for itself.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 /// `SetDefaults_*AdmissionPolicySpec`
 pub(super) fn default_policy(policy: &mut Value) {
@@ -90,8 +65,7 @@ fn validate_variables(variables: &Field, has_params: bool, errors: &mut FieldErr
 
 /// What the expressions of a policy's spec may name.
 pub(super) fn policy_environment(spec: &Field) -> Environment {
-    let variables = at(spec.value, "variables").as_array().map(Vec::as_slice).unwrap_or_default();
-    with_variables(environment(spec.child("paramKind").is_set(), true), variables).0
+    with_variables(environment(spec.child("paramKind").is_set(), true), items(spec.value, "variables")).0
 }
 
 fn validate_variable(variable: &Field, errors: &mut FieldErrors) {
@@ -104,11 +78,6 @@ fn validate_variable(variable: &Field, errors: &mut FieldErrors) {
     if expression.text().trim().is_empty() {
         expression.required("expression is not specified", errors);
     }
-}
-
-fn is_identifier(name: &str) -> bool {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    name.chars().all(fits) && !name.starts_with(|c: char| c.is_ascii_digit()) && !RESERVED.contains(&name)
 }
 
 /// `validateParamKind`

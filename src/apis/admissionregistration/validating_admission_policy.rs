@@ -135,8 +135,7 @@ fn validate(policy: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
 
 /// A message sees the variables and the parameters, and may not ask the authorizer.
 fn messages_environment(spec: &Field) -> Environment {
-    let variables = at(spec.value, "variables").as_array().map(Vec::as_slice).unwrap_or_default();
-    with_variables(environment(spec.child("paramKind").is_set(), false), variables).0
+    with_variables(environment(spec.child("paramKind").is_set(), false), items(spec.value, "variables")).0
 }
 
 fn validate_validation(

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::apimachinery::cel::{Environment, Type};
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names::{dns1123_label, dns1123_subdomain};
 use crate::apis::tree::*;
@@ -102,7 +103,34 @@ fn validate_exact(request: &Field, errors: &mut FieldErrors) {
     }
 }
 
-/// `validateSelectorSlice`, without compiling the expressions.
+/// What an expression may ask of a device (`dynamic-resource-allocation/cel`).
+fn device_environment() -> Environment {
+    let of_domain = |value: Type| Type::map_of(Type::map_of(value));
+    let fields = [
+        ("driver", Type::String),
+        ("attributes", of_domain(Type::Dyn)),
+        ("capacity", of_domain(Type::Opaque("kubernetes.Quantity".into()))),
+        ("allowMultipleAllocations", Type::Bool),
+    ];
+    Environment::new().with_variable("device", Type::object("kubernetes.DRADevice", fields))
+}
+
+/// `validateCELSelector`
+fn validate_expression(expression: &Field, errors: &mut FieldErrors) {
+    if expression.text().trim().is_empty() {
+        return expression.required("", errors);
+    }
+    match device_environment().compile(expression.text()) {
+        Err(error) => expression.invalid(format!("compilation failed: {error}"), errors),
+        Ok(program) if !matches!(program.result_type(), Type::Bool | Type::Dyn) => {
+            let given = program.result_type();
+            expression.invalid(format!("must evaluate to bool or the unknown type, not {given}"), errors);
+        }
+        Ok(_) => {}
+    }
+}
+
+/// `validateSelectorSlice`
 pub fn selectors(selectors: &Field, errors: &mut FieldErrors) {
     for selector in at_most(selectors, MOST, errors) {
         let cel = selector.child("cel");
@@ -111,6 +139,8 @@ pub fn selectors(selectors: &Field, errors: &mut FieldErrors) {
             cel.required("", errors);
         } else if expression.text().len() > MOST_EXPRESSION_BYTES {
             errors.too_long(expression.path.as_str(), MOST_EXPRESSION_BYTES);
+        } else {
+            validate_expression(&expression, errors);
         }
     }
 }

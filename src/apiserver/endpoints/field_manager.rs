@@ -1,7 +1,7 @@
 //! Field management of one request (`RequestScope.FieldManager`): who writes, in which version, and what the
 //! path cannot write.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use http::HeaderMap;
 use http::header::USER_AGENT;
@@ -53,7 +53,7 @@ impl<'s> FieldManagement<'s> {
         };
         let kind = if is_custom { Type::Custom(&schema) } else { Type::Known(&schema) };
         let reset = scope.kind.reset_fields(scope.subresource);
-        let converter = Versions { server: &scope.server, kind: &scope.kind };
+        let converter = Versions { server: &scope.server, kind: &scope.kind, custom: OnceLock::new() };
         let (api_version, gvk) = form.names();
         let name = manager_name(&scope.ctx.field_manager, &scope.headers, &scope.ctx.user);
         let manager = FieldManager {
@@ -74,6 +74,8 @@ impl<'s> FieldManagement<'s> {
 struct Versions<'s> {
     server: &'s Endpoints,
     kind: &'s Kind,
+    /// The schemas of a custom kind, by version; read when an owner of another version is met.
+    custom: OnceLock<Vec<(String, Arc<Schema>)>>,
 }
 
 impl Versions<'_> {
@@ -81,6 +83,16 @@ impl Versions<'_> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let other = self.server.scheme.kind(&GroupVersion::new(group, version), &self.kind.kind)?;
         (other.storage_prefix() == self.kind.storage_prefix()).then_some(other)
+    }
+
+    fn custom(&self, api_version: &str) -> Option<&Schema> {
+        let all = self.custom.get_or_init(|| {
+            let all = self.server.scheme.all();
+            let own = all.iter().filter(|kind| kind.storage_prefix() == self.kind.storage_prefix());
+            own.filter_map(|kind| Some((kind.api_version().to_string(), kind.custom.as_ref()?.typed())))
+                .collect()
+        });
+        all.iter().find(|(version, _)| version == api_version).map(|(_, schema)| &**schema)
     }
 }
 
@@ -96,7 +108,7 @@ impl Converter for Versions<'_> {
     fn schema(&self, api_version: &str) -> Option<Type<'_>> {
         let other = self.other(api_version)?;
         if other.is_custom {
-            return Some(Type::Custom(&Schema::FREE));
+            return Some(Type::Custom(self.custom(api_version)?));
         }
         Schemas::lookup(&other.definition).map(Type::Known)
     }

@@ -22,6 +22,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
+use crate::apiserver::request;
 use crate::support::PATIENCE;
 
 /// A topic.
@@ -77,6 +78,8 @@ struct Case {
 struct Runner {
     service: ApiService,
     saved: BTreeMap<String, String>,
+    /// `${NAME}`
+    placeholder: Regex,
 }
 
 struct Answer {
@@ -117,7 +120,8 @@ async fn run(name: &str, path: &Path) -> (usize, Vec<String>) {
     };
     let components = if topic.components { Components::ALL } else { Components::NONE };
     let cluster = Cluster::start(Config { components, ..Config::default() }).await.unwrap();
-    let mut runner = Runner { service: cluster.service(), saved: BTreeMap::new() };
+    let placeholder = Regex::new(r"\$\{(\w+)\}").expect("a constant");
+    let mut runner = Runner { service: cluster.service(), saved: BTreeMap::new(), placeholder };
     if !topic.components {
         runner.add_default_service_account().await;
     }
@@ -136,8 +140,7 @@ impl Runner {
     async fn add_default_service_account(&mut self) {
         let accounts = "POST /api/v1/namespaces/default/serviceaccounts";
         let body = r#"{"metadata": {"name": "default"}}"#.to_owned();
-        let request = request(accounts, &BTreeMap::new(), "application/json", body).unwrap();
-        self.service.clone().oneshot(request).await.unwrap();
+        self.service.clone().oneshot(request(accounts, &[], body)).await.unwrap();
     }
 
     async fn hold(&mut self, case: &Case) -> Result<(), String> {
@@ -160,7 +163,13 @@ impl Runner {
             (None, Value::Null) => ("application/json", String::new()),
             (None, body) => ("application/json", body.to_string()),
         };
-        let request = request(&self.filled(&case.request), &case.headers, media_type, self.filled(&body))?;
+        let (line, body) = (self.filled(&case.request), self.filled(&body));
+        let mut headers: Vec<(&str, &str)> =
+            case.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        if !body.is_empty() && !case.headers.contains_key("content-type") {
+            headers.push(("content-type", media_type));
+        }
+        let request = request(&line, &headers, body);
         let response = self.service.clone().oneshot(request).await.expect("answers are infallible");
         let (head, body) = response.into_parts();
         let mut answer =
@@ -203,11 +212,10 @@ impl Runner {
     }
 
     fn filled(&self, text: &str) -> String {
-        let name = Regex::new(r"\$\{(\w+)\}").expect("a constant");
         let saved = |found: &Captures| {
             self.saved.get(&found[1]).unwrap_or_else(|| panic!("nothing is saved as {}", &found[1])).clone()
         };
-        name.replace_all(text, saved).into_owned()
+        self.placeholder.replace_all(text, saved).into_owned()
     }
 
     fn filled_tree(&self, tree: &Value) -> Value {
@@ -228,21 +236,4 @@ async fn events(mut body: Body, count: usize) -> Vec<Value> {
     }
     events.truncate(count);
     events
-}
-
-fn request(
-    line: &str,
-    headers: &BTreeMap<String, String>,
-    media_type: &str,
-    body: String,
-) -> Result<http::Request<Body>, String> {
-    let (method, path) = line.split_once(' ').ok_or("`do` is METHOD PATH")?;
-    let mut builder = http::Request::builder().method(method).uri(path);
-    for (name, value) in headers {
-        builder = builder.header(name, value);
-    }
-    if !body.is_empty() && !headers.contains_key("content-type") {
-        builder = builder.header("content-type", media_type);
-    }
-    builder.body(Body::from(body)).map_err(|error| error.to_string())
 }

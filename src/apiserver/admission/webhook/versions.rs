@@ -124,6 +124,10 @@ impl Codec {
         let is_whole = is_whole(kind, subresource);
         if is_whole {
             (kind.defaults)(&mut object);
+            if let Some(custom) = &kind.custom {
+                custom.prune(&mut object);
+                custom.apply_defaults(&mut object);
+            }
         }
         if Arc::as_ptr(attributes.kind) == std::ptr::from_ref(kind) || !is_whole {
             return Ok(object);

@@ -197,7 +197,10 @@ fn environment_variable(variable: &Field, errors: &mut FieldErrors) {
 
 fn key_ref(reference: &Field, errors: &mut FieldErrors) {
     let name = reference.child("name");
-    name.invalid_each(dns1123_subdomain(name.text()), errors);
+    // A name that is not there is an empty one.
+    for detail in dns1123_subdomain(name.text()) {
+        errors.invalid(name.path.as_str(), &json!(name.text()), detail);
+    }
     reference.child("key").must_follow(config_map_key, errors);
 }
 
