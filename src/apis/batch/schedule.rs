@@ -84,7 +84,7 @@ impl Search<'_> {
     fn run(mut self) -> Option<Time> {
         let last_year = self.local().year() + YEARS;
         while self.local().year() <= last_year {
-            if self.to_month()? && self.to_day()? && self.to_hour()? && self.to_minute() {
+            if self.seek_month()? && self.seek_day()? && self.seek_hour()? && self.seek_minute() {
                 return Some(self.time);
             }
         }
@@ -96,7 +96,7 @@ impl Search<'_> {
     }
 
     /// False when it ran over into another year; nothing at the end of time.
-    fn to_month(&mut self) -> Option<bool> {
+    fn seek_month(&mut self) -> Option<bool> {
         while self.fields.months >> self.local().month() & 1 == 0 {
             self.cut(|local| local.date().with_day(1)?.and_hms_opt(0, 0, 0))?;
             self.time = self.zone.date(self.local().checked_add_months(Months::new(1))?);
@@ -107,7 +107,7 @@ impl Search<'_> {
         Some(true)
     }
 
-    fn to_day(&mut self) -> Option<bool> {
+    fn seek_day(&mut self) -> Option<bool> {
         while !self.fields.has_day(self.local()) {
             self.cut(|local| local.date().and_hms_opt(0, 0, 0))?;
             self.time = self.zone.date(self.local().checked_add_signed(TimeDelta::days(1))?);
@@ -121,7 +121,7 @@ impl Search<'_> {
         Some(true)
     }
 
-    fn to_hour(&mut self) -> Option<bool> {
+    fn seek_hour(&mut self) -> Option<bool> {
         while self.fields.hours >> self.local().hour() & 1 == 0 {
             self.cut(|local| local.date().and_hms_opt(local.hour(), 0, 0))?;
             self.time = self.time.checked_add_signed(TimeDelta::hours(1))?;
@@ -133,7 +133,7 @@ impl Search<'_> {
     }
 
     /// It is due at the first second of a minute.
-    fn to_minute(&mut self) -> bool {
+    fn seek_minute(&mut self) -> bool {
         let is_due = |search: &Self| search.fields.minutes >> search.local().minute() & 1 == 1;
         while !is_due(self) || self.time.second() != 0 {
             self.is_cut = true;
