@@ -1,7 +1,7 @@
 //! Taint eviction: pods leave a node with a `NoExecute` taint that they do not tolerate, or no longer
 //! (`pkg/controller/tainteviction`).
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -26,8 +26,9 @@ use crate::client_go::lister::Lister;
 pub struct TaintEvictionController {
     nodes: Lister,
     pods: Lister,
-    /// Pods whose eviction waits for its time. Bound: forgotten when they are evicted, spared or gone.
-    scheduled: Arc<Mutex<BTreeSet<Key>>>,
+    /// Pods whose eviction waits for its time, and since when. Bound: forgotten when they are evicted, spared
+    /// or gone.
+    scheduled: Arc<Mutex<BTreeMap<Key, Time>>>,
 }
 
 /// What the taints of its node mean for a pod.
@@ -66,7 +67,7 @@ impl TaintEvictionController {
         }
     }
 
-    fn scheduled(&self) -> MutexGuard<'_, BTreeSet<Key>> {
+    fn scheduled(&self) -> MutexGuard<'_, BTreeMap<Key, Time>> {
         self.scheduled.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
@@ -84,7 +85,8 @@ impl Controller for TaintEvictionController {
             let key = change.object().key();
             let node = node_name(change.object());
             let is_tainted = || nodes.get("", &node).is_some_and(|node| !evicting_taints(&node).is_empty());
-            let waits = || scheduled.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).contains(&key);
+            let waits =
+                || scheduled.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).contains_key(&key);
             if (!node.is_empty() && is_tainted()) || waits() {
                 enqueue.now(key);
             }
@@ -110,14 +112,15 @@ impl Controller for TaintEvictionController {
         let node = self.nodes.get("", &view.spec.node_name);
         let taints = node.map(|node| evicting_taints(&node)).unwrap_or_default();
         let now = ctx.clock.now();
-        match verdict(&taints, &view.spec.tolerations, now) {
+        let since = self.scheduled().get(key).copied().unwrap_or(now);
+        match verdict(&taints, &view.spec.tolerations, since, now) {
             Verdict::Leave => self.evict(ctx, key, &pod).await,
             Verdict::LeaveAt(time) => {
-                self.scheduled().insert(key.clone());
+                self.scheduled().insert(key.clone(), since);
                 Ok(Action::RequeueAfter((time - now).to_std().unwrap_or(Duration::ZERO)))
             }
             Verdict::Stay => {
-                if self.scheduled().remove(key) {
+                if self.scheduled().remove(key).is_some() {
                     let message = format!("Cancelling deletion of Pod {key}");
                     ctx.event(&PODS, &pod, "Normal", "TaintManagerEviction", message);
                 }
@@ -133,8 +136,8 @@ fn evicting_taints(node: &Object) -> Vec<Taint> {
 }
 
 /// Each taint must be tolerated; of those that are for a time, the shortest counts, from when its taint was
-/// put on.
-fn verdict(taints: &[Taint], tolerations: &[Toleration], now: Time) -> Verdict {
+/// put on, or, of one that does not say, from when it was first seen.
+fn verdict(taints: &[Taint], tolerations: &[Toleration], since: Time, now: Time) -> Verdict {
     let mut leave_at: Option<Time> = None;
     for taint in taints {
         let matching: Vec<&Toleration> = tolerations.iter().filter(|it| it.tolerates(taint)).collect();
@@ -143,7 +146,7 @@ fn verdict(taints: &[Taint], tolerations: &[Toleration], now: Time) -> Verdict {
         }
         let Some(seconds) = matching.iter().filter_map(|it| it.toleration_seconds).min() else { continue };
         let until =
-            taint.time_added.unwrap_or(now) + TimeDelta::seconds(seconds.clamp(0, i64::from(u32::MAX)));
+            taint.time_added.unwrap_or(since) + TimeDelta::seconds(seconds.clamp(0, i64::from(u32::MAX)));
         leave_at = Some(leave_at.map_or(until, |earlier| earlier.min(until)));
     }
     match leave_at {
@@ -170,7 +173,8 @@ mod tests {
             ..Taint::default()
         };
         let verdict = |tolerations: Value| {
-            verdict(std::slice::from_ref(&taint), &Vec::<Toleration>::deserialize(tolerations).unwrap(), now)
+            let tolerations = Vec::<Toleration>::deserialize(tolerations).unwrap();
+            verdict(std::slice::from_ref(&taint), &tolerations, now, now)
         };
         let for_seconds = |seconds: i64| {
             json!([{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute",
@@ -181,5 +185,9 @@ mod tests {
         assert_eq!(verdict(for_seconds(300)), Verdict::LeaveAt(now + TimeDelta::seconds(200)));
         assert_eq!(verdict(for_seconds(60)), Verdict::Leave);
         assert_eq!(verdict(json!([{"key": "other", "operator": "Exists"}])), Verdict::Leave);
+        let taint = Taint { time_added: None, ..taint.clone() };
+        let tolerations = Vec::<Toleration>::deserialize(for_seconds(60)).unwrap();
+        let seen = now - TimeDelta::seconds(60);
+        assert_eq!(super::verdict(&[taint], &tolerations, seen, now), Verdict::Leave);
     }
 }
