@@ -38,9 +38,7 @@ pub fn spawn(ctx: &ComponentContext, scheme: Arc<Scheme>) {
         watched: Mutex::default(),
         running: OnceLock::new(),
     });
-    let quotas = monitors.quotas.clone();
-    let controller =
-        ResourceQuotaController { scheme, quotas, monitors: monitors.clone(), seen: Mutex::default() };
+    let controller = ResourceQuotaController { scheme, monitors: monitors.clone(), seen: Mutex::default() };
     let running = controller::spawn(ctx, controller);
     if monitors.running.set(running).is_err() {
         unreachable!("it was made a moment ago");
@@ -49,7 +47,6 @@ pub fn spawn(ctx: &ComponentContext, scheme: Arc<Scheme>) {
 
 struct ResourceQuotaController {
     scheme: Arc<Scheme>,
-    quotas: Lister,
     monitors: Arc<Monitors>,
     /// The revision at which each quota was found to say too much. Bound: one entry for each quota.
     seen: Mutex<BTreeMap<Key, u64>>,
@@ -78,8 +75,10 @@ impl Controller for ResourceQuotaController {
 
     async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
         let (namespace, name) = split_key(key);
-        // From the cache: a write on an older state is refused, and tried again.
-        let Some(quota) = self.quotas.get(namespace, name) else {
+        // Not from the cache: what is freed may be told of before the charge that it undoes.
+        // By a list: that is what its role allows.
+        let quotas = ctx.client.list(&RESOURCE_QUOTAS, namespace, &ListOptions::default()).await?.items;
+        let Some(quota) = quotas.iter().find(|quota| quota.metadata.name == name).cloned() else {
             self.seen().remove(key);
             return Ok(Action::Done);
         };

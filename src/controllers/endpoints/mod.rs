@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
-use super::service_account::ignore_lost_race;
+use super::pod_control::is_namespace_terminating;
 use super::service_pods::{self, LAST_CHANGE_TRIGGER_TIME, TriggerTimes};
 use crate::apimachinery::labels::Selector;
 use crate::apimachinery::object::{Object, split_key};
@@ -63,7 +63,11 @@ impl EndpointsController {
                 let message = format!("Failed to create endpoint for service {namespace}/{name}: {error}");
                 ctx.event(&SERVICES, service, "Warning", "FailedToCreateEndpoint", message);
             }
-            return ignore_lost_race(created.map(drop)).map(drop);
+            // One that is there already is not in the cache yet: it is looked at again.
+            return match created {
+                Err(error) if is_namespace_terminating(&error) => Ok(()),
+                created => created.map(drop),
+            };
         };
         let view = current.view::<Endpoints>();
         let is_over = view.metadata.annotations.contains_key(OVER_CAPACITY);
@@ -133,7 +137,12 @@ struct Desired {
 
 impl Desired {
     fn put(self, tree: &mut Value) {
-        tree["subsets"] = self.subsets;
+        if self.subsets.as_array().is_none_or(Vec::is_empty) {
+            // As Go leaves out what is empty.
+            tree.as_object_mut().map(|tree| tree.remove("subsets"));
+        } else {
+            tree["subsets"] = self.subsets;
+        }
         tree["metadata"]["labels"] = json!(self.labels);
         let mut annotations = tree["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
         put_or_remove(&mut annotations, LAST_CHANGE_TRIGGER_TIME, self.trigger_time);
