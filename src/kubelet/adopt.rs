@@ -28,6 +28,8 @@ pub fn adopt(worker: &mut PodWorker, node: &mut NodeRuntime, now: Time) {
     };
     restore(&pod.spec.init_containers, &mut worker.init_containers, &status.init_container_statuses);
     restore(&pod.spec.containers, &mut worker.containers, &status.container_statuses);
+    let ephemeral = &status.ephemeral_container_statuses;
+    restore(&pod.spec.ephemeral_containers, &mut worker.ephemeral_containers, ephemeral);
     if pod.is_terminal() {
         worker.state = WorkerState::Terminated;
         worker.sandbox = Sandbox::Stopped { address: status.pod_ip.clone() };

@@ -59,6 +59,9 @@ impl PodWorker {
             let statuses = self.statuses(&specs.init_containers, &self.init_containers, true);
             status.insert("initContainerStatuses".into(), statuses);
         }
+        if !self.ephemeral_containers.is_empty() {
+            status.insert("ephemeralContainerStatuses".into(), self.ephemeral_statuses());
+        }
         Value::Object(status)
     }
 
@@ -66,6 +69,17 @@ impl PodWorker {
     pub fn patch(&self, mut status: Value) -> Value {
         pod_conditions::complete_patch(&mut status, &self.pod.status.conditions);
         json!({"metadata": {"uid": self.object.metadata.uid}, "status": status})
+    }
+
+    /// Nobody asks whether they are ready.
+    fn ephemeral_statuses(&self) -> Value {
+        let mut statuses =
+            self.statuses(&self.pod.spec.ephemeral_containers, &self.ephemeral_containers, false);
+        for status in statuses.as_array_mut().into_iter().flatten() {
+            status["ready"] = false.into();
+            status.as_object_mut().map(|status| status.remove("started"));
+        }
+        statuses
     }
 
     fn statuses(&self, specs: &[Spec], containers: &[Container], is_init: bool) -> Value {

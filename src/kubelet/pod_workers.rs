@@ -20,6 +20,7 @@ use crate::entropy::Entropy;
 
 /// Until a sandbox that could not be made is tried again.
 const SANDBOX_RETRY: Duration = Duration::from_secs(15);
+/// The grace of a pod that does not say.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 
 /// What the workers of one node share.
@@ -67,6 +68,7 @@ pub struct PodWorker {
     pub(super) state: WorkerState,
     pub(super) sandbox: Sandbox,
     pub(super) init_containers: Vec<Container>,
+    pub(super) ephemeral_containers: Vec<Container>,
     pub(super) containers: Vec<Container>,
     pub(super) start_time: Time,
     /// Reason and message when the kubelet itself ended the pod.
@@ -86,6 +88,10 @@ impl WorkerState {
     }
 }
 
+fn ephemeral(spec: &Spec) -> Container {
+    Container::new(spec, RestartPolicy::Never, "ContainerCreating")
+}
+
 impl PodWorker {
     /// Takes up a pod. One that was running before this kubelet started goes on as its status says, so that a
     /// restart of the kubelet is not one of its pods.
@@ -93,12 +99,14 @@ impl PodWorker {
         let pod = object.view::<Pod>();
         let reason =
             if pod.spec.init_containers.is_empty() { "ContainerCreating" } else { "PodInitializing" };
-        let container = |spec: &Spec, is_init| Container::new(RestartPolicy::of(&pod, spec, is_init), reason);
+        let container =
+            |spec: &Spec, is_init| Container::new(spec, RestartPolicy::of(&pod, spec, is_init), reason);
         let mut worker = PodWorker {
             due: None,
             state: WorkerState::Sync,
             sandbox: Sandbox::None,
             init_containers: pod.spec.init_containers.iter().map(|spec| container(spec, true)).collect(),
+            ephemeral_containers: pod.spec.ephemeral_containers.iter().map(ephemeral).collect(),
             containers: pod.spec.containers.iter().map(|spec| container(spec, false)).collect(),
             start_time: pod.status.start_time.unwrap_or(now),
             failure: None,
@@ -176,7 +184,7 @@ impl PodWorker {
             return earliest([deadline, sandbox]);
         }
         let (is_initialized, init) = self.advance_init_containers(world);
-        let mut due = earliest([deadline, init]);
+        let mut due = earliest([deadline, init, self.advance_ephemeral_containers(world)]);
         if is_initialized {
             for (container, spec) in self.containers.iter_mut().zip(&world.pod.spec.containers) {
                 due = earliest([due, container.advance(spec, world)]);
@@ -188,13 +196,30 @@ impl PodWorker {
         due
     }
 
+    /// They come when they like, wait for nobody, and are never started again.
+    fn advance_ephemeral_containers(&mut self, world: &mut World<'_>) -> Option<Time> {
+        let specs = &world.pod.spec.ephemeral_containers;
+        let new = specs.iter().skip(self.ephemeral_containers.len()).map(ephemeral);
+        self.ephemeral_containers.extend(new);
+        let mut due = None;
+        for (container, spec) in self.ephemeral_containers.iter_mut().zip(specs) {
+            due = earliest([due, container.advance(spec, world)]);
+        }
+        due
+    }
+
     /// Sidecars are stopped when the others have ended.
     fn sync_terminating_pod(&mut self, world: &mut World<'_>) -> Option<Time> {
-        let grace = self.grace_period(world.pod);
+        let given = self.object.metadata.deletion_grace_period_seconds;
+        let grace = grace_period(world.pod, given);
         let specs = &world.pod.spec;
         let sidecar = |spec: &Spec| spec.restart_policy.is_some();
         let mut due = None;
         for (container, spec) in self.containers.iter_mut().zip(&specs.containers) {
+            container.stop(spec, grace, world);
+            due = earliest([due, container.advance(spec, world)]);
+        }
+        for (container, spec) in self.ephemeral_containers.iter_mut().zip(&specs.ephemeral_containers) {
             container.stop(spec, grace, world);
             due = earliest([due, container.advance(spec, world)]);
         }
@@ -230,9 +255,9 @@ impl PodWorker {
         match failure {
             Ok(address) => self.sandbox = Sandbox::Ready { address },
             Err(message) => {
-                let (container, is_init, event_type) = (String::new(), false, "Warning");
+                let (container, list, event_type) = (String::new(), "", "Warning");
                 let reason = "FailedCreatePodSandBox";
-                world.happenings.push(Happening { container, is_init, event_type, reason, message });
+                world.happenings.push(Happening { container, list, event_type, reason, message });
                 let until = world.now + SANDBOX_RETRY;
                 self.sandbox = Sandbox::Creating { until, next: Next::Succeed };
                 return Some(until);
@@ -264,7 +289,8 @@ impl PodWorker {
     }
 
     fn is_stopped(&self) -> bool {
-        self.containers.iter().chain(&self.init_containers).all(Container::is_done)
+        let all = self.containers.iter().chain(&self.init_containers).chain(&self.ephemeral_containers);
+        all.into_iter().all(Container::is_done)
     }
 
     fn stop_sandbox(&mut self, addresses: &mut PodAddresses) {
@@ -284,16 +310,12 @@ impl PodWorker {
         self.start_time.checked_add_signed(chrono::TimeDelta::try_seconds(seconds)?)
     }
 
-    fn grace_period(&self, pod: &Pod) -> Duration {
-        let given = self.object.metadata.deletion_grace_period_seconds;
-        let seconds = given.or(pod.spec.termination_grace_period_seconds).unwrap_or(DEFAULT_GRACE_SECONDS);
-        Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
-    }
-
     /// A container of the pod by its name, with its spec.
     pub fn container(&self, name: &str) -> Option<(&Spec, &Container)> {
-        let specs = self.pod.spec.init_containers.iter().zip(&self.init_containers);
-        let mut all = specs.chain(self.pod.spec.containers.iter().zip(&self.containers));
+        let spec = &self.pod.spec;
+        let init = spec.init_containers.iter().zip(&self.init_containers);
+        let ephemeral = spec.ephemeral_containers.iter().zip(&self.ephemeral_containers);
+        let mut all = init.chain(spec.containers.iter().zip(&self.containers)).chain(ephemeral);
         all.find(|(spec, _)| spec.name == name)
     }
 
@@ -308,6 +330,12 @@ fn no_address() -> String {
         .into()
 }
 
-pub(super) fn earliest(times: [Option<Time>; 2]) -> Option<Time> {
+/// The pod's grace, or the one that is given for it.
+pub(super) fn grace_period(pod: &Pod, given: Option<i64>) -> Duration {
+    let seconds = given.or(pod.spec.termination_grace_period_seconds).unwrap_or(DEFAULT_GRACE_SECONDS);
+    Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+}
+
+pub(super) fn earliest<const COUNT: usize>(times: [Option<Time>; COUNT]) -> Option<Time> {
     times.into_iter().flatten().min()
 }

@@ -67,6 +67,17 @@ fn is_below(mount: &str, file: &str) -> bool {
     file.strip_prefix(mount.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
 }
 
+/// How long after its start a container passes its readiness probe at the earliest; never, when the probe
+/// is the command `false`.
+pub fn ready_after(container: &Container) -> Option<Duration> {
+    let Some(probe) = &container.readiness_probe else { return Some(Duration::ZERO) };
+    let program = probe.exec.as_ref().and_then(|exec| exec.command.first());
+    if program.is_some_and(|program| program.rsplit('/').next() == Some("false")) {
+        return None;
+    }
+    Some(Duration::from_secs(u64::try_from(probe.initial_delay_seconds).unwrap_or(0)))
+}
+
 fn script(container: &Container) -> Option<Script> {
     let words: Vec<String> = container.command.iter().chain(&container.args).cloned().collect();
     let program = words.first().map(|program| program.rsplit('/').next().unwrap_or(program));

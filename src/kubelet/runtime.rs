@@ -4,9 +4,11 @@
 //! that take no time are taken in one go, so that a pod without delays is Pending in one moment and Running
 //! and ready in the same.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use super::backoff::Backoff;
+use super::pod_workers::grace_period;
 use super::stages::{Exit, Failure, Next, Step};
 use super::surroundings::Surroundings;
 use super::world::World;
@@ -79,6 +81,8 @@ pub struct Container {
     /// Whether it passed its readiness probe.
     pub ready: bool,
     restart_policy: RestartPolicy,
+    /// What of its spec it was made from (`HashContainer`): of another it is made anew.
+    hash: u64,
     task: Task,
     restarts: Backoff,
     pulls: Backoff,
@@ -116,6 +120,11 @@ enum Task {
         until: Time,
         exit: Exit,
     },
+    /// It is stopped to be started from another image.
+    Replace {
+        until: Time,
+        exit: Exit,
+    },
     CrashLoopBackOff {
         until: Time,
     },
@@ -145,7 +154,7 @@ impl RestartPolicy {
 
 impl Container {
     /// A container that waits for its turn.
-    pub fn new(restart_policy: RestartPolicy, waiting_reason: &str) -> Container {
+    pub fn new(spec: &Spec, restart_policy: RestartPolicy, waiting_reason: &str) -> Container {
         Container {
             state: waiting(waiting_reason, ""),
             last: None,
@@ -153,6 +162,7 @@ impl Container {
             started: false,
             ready: false,
             restart_policy,
+            hash: hash(spec),
             task: Task::Idle,
             restarts: Backoff::default(),
             pulls: Backoff::default(),
@@ -180,6 +190,9 @@ impl Container {
 
     /// Begins, when it has not yet, and takes all steps that are due. Says when the next one is.
     pub fn advance(&mut self, spec: &Spec, world: &mut World<'_>) -> Option<Time> {
+        if std::mem::replace(&mut self.hash, hash(spec)) != hash(spec) {
+            self.replace(spec, world);
+        }
         if self.task == Task::Idle {
             self.pull(spec, world);
         }
@@ -198,18 +211,42 @@ impl Container {
         match &mut self.task {
             Task::Run { .. } => {
                 world.note(spec, "Normal", "Killing", format!("Stopping container {}", spec.name));
-                let killed = Exit { code: 137, ..Exit::default() };
-                let (until, exit) = match world.stage(Step::Stop, spec, self.restart_count) {
-                    (delay, Next::Exit(exit)) if delay <= grace => (after(world.now, delay), exit),
-                    _ => (killed_at, killed),
-                };
+                let (until, exit) = self.signal(spec, grace, world);
                 (self.ready, self.task) = (false, Task::Stop { until, exit });
+            }
+            Task::Replace { until, exit } => {
+                self.task = Task::Stop { until: (*until).min(killed_at), exit: exit.clone() };
             }
             Task::Stop { until, exit } if *until > killed_at => {
                 (*until, *exit) = (killed_at, Exit { code: 137, ..Exit::default() });
             }
             Task::Stop { .. } => {}
             task => *task = Task::Done,
+        }
+    }
+
+    /// Started from another image, whatever its restart policy; at once, when it could not be pulled.
+    fn replace(&mut self, spec: &Spec, world: &mut World<'_>) {
+        match &self.task {
+            Task::Run { .. } => {
+                let text = format!("Container {} definition changed, will be restarted", spec.name);
+                world.note(spec, "Normal", "Killing", text);
+                let (until, exit) = self.signal(spec, grace_period(world.pod, None), world);
+                (self.ready, self.task) = (false, Task::Replace { until, exit });
+            }
+            Task::Pull { .. } | Task::ShowBackOff { .. } | Task::PullBackOff { .. } => {
+                self.pulls = Backoff::default();
+                self.pull(spec, world);
+            }
+            _ => {}
+        }
+    }
+
+    /// When and how it ends that was sent the stop signal now.
+    fn signal(&self, spec: &Spec, grace: Duration, world: &World<'_>) -> (Time, Exit) {
+        match world.stage(Step::Stop, spec, self.restart_count) {
+            (delay, Next::Exit(exit)) if delay <= grace => (after(world.now, delay), exit),
+            _ => (after(world.now, grace), Exit { code: 137, ..Exit::default() }),
         }
     }
 
@@ -246,6 +283,7 @@ impl Container {
             | Task::Start { until, .. }
             | Task::StartBackOff { until }
             | Task::Stop { until, .. }
+            | Task::Replace { until, .. }
             | Task::CrashLoopBackOff { until } => Some(*until),
         }
     }
@@ -270,6 +308,11 @@ impl Container {
             Task::Stop { exit, .. } => {
                 self.restart_policy = RestartPolicy::Never;
                 self.exit(spec, exit, due, world);
+            }
+            Task::Replace { exit, .. } => {
+                (self.started, self.ready) = (false, false);
+                self.state = State::Terminated(Box::new(self.ended(exit, due)));
+                self.pull(spec, world);
             }
             Task::CrashLoopBackOff { .. } => self.restart(spec, world),
         }
@@ -352,7 +395,9 @@ impl Container {
     fn run(&mut self, spec: &Spec, started_at: Time, world: &World<'_>) -> Task {
         (self.started, self.ready) = (true, false);
         let ready_at = match world.stage(Step::Ready, spec, self.restart_count) {
-            (delay, Next::Succeed) => Some(after(started_at, delay)),
+            (delay, Next::Succeed) => {
+                process::ready_after(spec).map(|probed| after(started_at, delay.max(probed)))
+            }
             _ => None,
         };
         let (delay, next) = world.stage(Step::Run, spec, self.restart_count);
@@ -370,11 +415,15 @@ impl Container {
     }
 
     fn exit(&mut self, spec: &Spec, exit: Exit, finished_at: Time, world: &mut World<'_>) {
+        self.end(spec, self.ended(exit, finished_at), world);
+    }
+
+    fn ended(&self, exit: Exit, finished_at: Time) -> Terminated {
         let (id, started_at) = match &self.state {
             State::Running { id, started_at } => (id.clone(), Some(*started_at)),
             _ => (String::new(), None),
         };
-        self.end(spec, Terminated { id, exit, started_at, finished_at: Some(finished_at) }, world);
+        Terminated { id, exit, started_at, finished_at: Some(finished_at) }
     }
 
     /// It has ended: for good, until its back-off is over, or until right now.
@@ -421,6 +470,13 @@ impl Container {
             self.last = Some(ended.clone());
         }
     }
+}
+
+/// Of what makes a container another one: its image.
+fn hash(spec: &Spec) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    spec.image.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// When a step ends; one that stays never does.

@@ -15,8 +15,8 @@ use crate::entropy::Entropy;
 pub struct Happening {
     /// The container's name; empty when it is about the pod.
     pub container: String,
-    /// Whether that is an init container.
-    pub is_init: bool,
+    /// Which of the lists of the pod has it.
+    pub list: &'static str,
     /// `Normal` or `Warning`.
     pub event_type: &'static str,
     /// As `Pulled`.
@@ -46,8 +46,8 @@ pub struct World<'a> {
 impl Happening {
     /// The part of the pod that it is about, as `spec.containers{web}`.
     pub fn field_path(&self) -> String {
-        let list = if self.is_init { "initContainers" } else { "containers" };
-        if self.container.is_empty() { String::new() } else { format!("spec.{list}{{{}}}", self.container) }
+        let Happening { list, container, .. } = self;
+        if container.is_empty() { String::new() } else { format!("spec.{list}{{{container}}}") }
     }
 }
 
@@ -61,9 +61,14 @@ impl World<'_> {
 
     /// Notes what happened to a container.
     pub fn note(&mut self, spec: &Spec, event_type: &'static str, reason: &'static str, message: String) {
-        let is_init = self.pod.spec.init_containers.iter().any(|init| std::ptr::eq(init, spec));
+        let is_in = |list: &[Spec]| list.iter().any(|own| std::ptr::eq(own, spec));
+        let list = match &self.pod.spec {
+            pod if is_in(&pod.init_containers) => "initContainers",
+            pod if is_in(&pod.ephemeral_containers) => "ephemeralContainers",
+            _ => "containers",
+        };
         let container = spec.name.clone();
-        self.happenings.push(Happening { container, is_init, event_type, reason, message });
+        self.happenings.push(Happening { container, list, event_type, reason, message });
     }
 
     /// The pod as the kubelet's messages call it.

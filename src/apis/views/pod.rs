@@ -65,6 +65,9 @@ pub struct PodSpec {
     /// One after the other, before the others; those with `restartPolicy: Always` stay (sidecars).
     #[serde(deserialize_with = "nullable")]
     pub init_containers: Vec<Container>,
+    /// Added later to look at the others.
+    #[serde(deserialize_with = "nullable")]
+    pub ephemeral_containers: Vec<Container>,
     /// `Always`, `OnFailure`, `Never`.
     pub restart_policy: String,
     /// Between the stop signal and the end.
@@ -167,6 +170,27 @@ pub struct Container {
     pub stdin: bool,
     /// `Always` makes an init container a sidecar.
     pub restart_policy: Option<String>,
+    /// When it is ready.
+    pub readiness_probe: Option<Box<Probe>>,
+}
+
+/// `v1.Probe`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Probe {
+    /// So long after the start nobody asks.
+    pub initial_delay_seconds: i64,
+    /// Asked by a command in the container.
+    pub exec: Option<ExecAction>,
+}
+
+/// `v1.ExecAction`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ExecAction {
+    /// The command line.
+    #[serde(deserialize_with = "nullable")]
+    pub command: Vec<String>,
 }
 
 /// `v1.EnvVar`
@@ -270,6 +294,9 @@ pub struct PodStatus {
     /// One per init container.
     #[serde(deserialize_with = "nullable")]
     pub init_container_statuses: Vec<ContainerStatus>,
+    /// One per ephemeral container.
+    #[serde(deserialize_with = "nullable")]
+    pub ephemeral_container_statuses: Vec<ContainerStatus>,
 }
 
 /// `v1.PodIP`
