@@ -7,11 +7,14 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::apiextensions::custom_resource::CustomResource;
+use super::selectable::{fill_in_defaults, paths};
 use super::strategy::{DefaultStrategy, Strategy};
 use super::table::{CellsFn, CellsSource, Column, name_and_created_at};
 use crate::apimachinery::gvk::{GroupResource, GroupVersion, GroupVersionKind};
 use crate::apimachinery::object::{Malformed, Object};
 use crate::apimachinery::time::Time;
+
+pub use super::selectable::{Selectable, read_object};
 
 /// A kind that is declared in the source; made when it is first asked for.
 pub type Builtin = LazyLock<Arc<Kind>>;
@@ -128,17 +131,6 @@ pub struct StoredAs {
     pub encode: fn(Value) -> Value,
     /// From the stored form to this version's.
     pub decode: fn(Value) -> Value,
-}
-
-/// A field for field selectors.
-#[derive(Clone, Debug)]
-pub struct Selectable {
-    /// As `spec.nodeName`.
-    pub name: Arc<str>,
-    /// Where its value is, by dots; usually the name.
-    pub path: Arc<str>,
-    /// The value of an object that has none.
-    pub default: Arc<str>,
 }
 
 /// What hangs below an object's path.
@@ -304,15 +296,28 @@ impl Kind {
 
     /// With selectable fields whose path is their name.
     pub fn selectable_by(mut self, names: &[&str]) -> Kind {
-        let field =
-            |name: &&str| Selectable { name: (*name).into(), path: (*name).into(), default: "".into() };
+        let field = |name: &&str| Selectable {
+            name: (*name).into(),
+            path: (*name).into(),
+            default: "".into(),
+            or: None,
+        };
         self.selectable.extend(names.iter().map(field));
         self
     }
 
     /// With a selectable field that lives elsewhere or has a value when it is absent.
     pub fn selectable_as(mut self, name: &str, path: &str, default: &str) -> Kind {
-        self.selectable.push(Selectable { name: name.into(), path: path.into(), default: default.into() });
+        let (name, path, default) = (name.into(), path.into(), default.into());
+        self.selectable.push(Selectable { name, path, default, or: None });
+        self
+    }
+
+    /// With a selectable field that has the value of another, declared before it, when it is absent.
+    pub fn selectable_or(mut self, name: &str, path: &str, other: &str) -> Kind {
+        let or = self.selectable.iter().position(|field| &*field.name == other);
+        let (name, path) = (name.into(), path.into());
+        self.selectable.push(Selectable { name, path, default: "".into(), or });
         self
     }
 
@@ -465,28 +470,6 @@ impl Kind {
         let mut object = Object::of_tree(tree, stored, revision, &paths(&self.selectable))?;
         fill_in_defaults(&mut object, &self.selectable);
         Ok(object)
-    }
-}
-
-/// Reads an object whose kind has these selectable fields; see [`Kind::object`].
-///
-/// # Errors
-/// Bytes that are no object.
-pub fn read_object(selectable: &[Selectable], stored: Bytes, revision: u64) -> Result<Object, Malformed> {
-    let mut object = Object::from_stored(stored, revision, &paths(selectable))?;
-    fill_in_defaults(&mut object, selectable);
-    Ok(object)
-}
-
-fn paths(selectable: &[Selectable]) -> Vec<&str> {
-    selectable.iter().map(|field| &*field.path).collect()
-}
-
-fn fill_in_defaults(object: &mut Object, selectable: &[Selectable]) {
-    for (value, field) in object.fields.iter_mut().zip(selectable) {
-        if value.is_empty() {
-            *value = field.default.to_string();
-        }
     }
 }
 

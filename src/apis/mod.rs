@@ -17,6 +17,7 @@ pub mod print;
 pub mod quota;
 mod reset_fields;
 pub mod resources;
+mod selectable;
 pub mod tree;
 pub mod validation;
 pub mod volumes;

@@ -29,16 +29,16 @@ fn identify_by_keys(list: &List, item: &Value) -> Result<PathElement, String> {
     };
     let mut key = Vec::with_capacity(list.keys.len());
     for name in list.keys {
-        let value = match fields.get(&**name) {
-            Some(value) => value.clone(),
-            None => list.key_default(name).ok_or_else(|| {
-                format!(
-                    "associative list with keys has an element that omits key field {name:?} (and doesn't have \
-                     default value)"
-                )
-            })?,
-        };
-        key.push((name.clone(), value));
+        let value = fields.get(&**name).cloned().or_else(|| list.key_default(name));
+        key.extend(value.map(|value| (name.clone(), value)));
+    }
+    if key.is_empty() {
+        let names: Vec<String> = list.keys.iter().map(|name| format!("{name:?}")).collect();
+        return Err(format!(
+            "associative list with keys has an element that omits all key fields [{}] (and doesn't have default \
+             values for any key fields)",
+            names.join(" ")
+        ));
     }
     key.sort_by(|left, right| left.0.cmp(&right.0));
     Ok(PathElement::Key(key.into()))

@@ -8,8 +8,11 @@ use super::ServedResource;
 use super::operations::{API_RESOURCE_LIST, DELETE_OPTIONS, PATCH_BODY, STATUS};
 use crate::apimachinery::schema::Schemas;
 
-const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
-const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
+/// Any object and any list: what identifies them is described in the same words for all.
+const SOME_OBJECT: &str = "io.k8s.api.core.v1.ConfigMap";
+const SOME_LIST: &str = "io.k8s.api.core.v1.PodList";
+const CONVENTIONS: &str =
+    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 const WATCH_EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
 
 /// The definitions that `resources` need and all that they refer to, in the form of OpenAPI v2. `served` is
@@ -25,7 +28,7 @@ pub(super) fn collect<'a>(
         [STATUS, DELETE_OPTIONS, PATCH_BODY, API_RESOURCE_LIST, WATCH_EVENT].map(str::to_owned).into();
     for resource in resources {
         if let Some(schema) = if is_v3 { &resource.schema_v3 } else { &resource.schema } {
-            custom(resource, schema, &mut found);
+            custom(resource, schema, schemas, &mut found);
         }
         wanted.push(resource.definition.clone());
         wanted.extend(resource.list_definition.clone());
@@ -72,7 +75,7 @@ fn group_version_kind(group: &str, version: &str, kind: &str) -> Value {
 }
 
 /// The definitions of a custom resource and of its list.
-fn custom(resource: &ServedResource, schema: &Value, found: &mut BTreeMap<String, Value>) {
+fn custom(resource: &ServedResource, schema: &Value, schemas: &Schemas, found: &mut BTreeMap<String, Value>) {
     let ServedResource { group, version, kind, .. } = resource;
     let mut definition = match schema {
         Value::Object(map) => map.clone(),
@@ -82,7 +85,7 @@ fn custom(resource: &ServedResource, schema: &Value, found: &mut BTreeMap<String
     // Known properties would make kubectl believe that there are no others.
     if definition.get("x-kubernetes-preserve-unknown-fields") != Some(&Value::Bool(true)) {
         let properties = definition.entry("properties").or_insert_with(|| json!({}));
-        identity(properties, kind, OBJECT_META);
+        identity(properties, schemas, SOME_OBJECT);
     }
     definition
         .insert("x-kubernetes-group-version-kind".into(), json!([group_version_kind(group, version, kind)]));
@@ -90,11 +93,11 @@ fn custom(resource: &ServedResource, schema: &Value, found: &mut BTreeMap<String
     let (Some(list), Some(list_kind)) = (&resource.list_definition, &resource.list_kind) else { return };
     let items = json!({
         "type": "array",
-        "description": format!("The {kind} objects."),
+        "description": format!("List of {}. More info: {CONVENTIONS}", resource.plural),
         "items": {"$ref": format!("#/definitions/{}", resource.definition)},
     });
     let mut properties = json!({"items": items});
-    identity(&mut properties, list_kind, LIST_META);
+    identity(&mut properties, schemas, SOME_LIST);
     let schema = json!({
         "description": format!("{list_kind} is a list of {kind}"),
         "type": "object",
@@ -105,21 +108,12 @@ fn custom(resource: &ServedResource, schema: &Value, found: &mut BTreeMap<String
     found.insert(list.clone(), schema);
 }
 
-/// The fields that say what an object is.
-fn identity(properties: &mut Value, kind: &str, metadata: &str) {
-    let more = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
-    properties["apiVersion"] = json!({
-        "type": "string",
-        "description": format!("The group and version of this object. More info: {more}#resources"),
-    });
-    properties["kind"] = json!({
-        "type": "string",
-        "description": format!("The kind of this object: {kind}. More info: {more}#types-kinds"),
-    });
-    properties["metadata"] = json!({
-        "$ref": format!("#/definitions/{metadata}"),
-        "description": format!("Metadata of the object. More info: {more}#metadata"),
-    });
+/// The fields that say what an object is, as those of `like`.
+fn identity(properties: &mut Value, schemas: &Schemas, like: &str) {
+    let known = schemas.published(like).expect("it is built in");
+    for name in ["apiVersion", "kind", "metadata"] {
+        properties[name] = known["properties"][name].clone();
+    }
 }
 
 /// The names of the definitions that a schema refers to.

@@ -94,7 +94,7 @@ fn subresources(version: &Version) -> Vec<Subresource> {
 fn selectable(version: &Version) -> Vec<Selectable> {
     let field = |path: &str| {
         let path = path.trim_start_matches('.');
-        Selectable { name: path.into(), path: path.into(), default: "".into() }
+        Selectable { name: path.into(), path: path.into(), default: "".into(), or: None }
     };
     version.selectable_fields.iter().map(|own| field(&own.json_path)).collect()
 }

@@ -31,6 +31,7 @@ pub static DEPLOYMENTS: Builtin = LazyLock::new(|| {
         .governed_by(Rules {
             warnings: |new, _| template_warnings(new, "spec.template"),
             prepare_for_update,
+            prepare_for_status_update,
             validate,
             validate_update: selector_is_immutable,
             validate_status_update,
@@ -125,6 +126,14 @@ fn rolling_update(rolling: &Field, errors: &mut FieldErrors) {
         unavailable.invalid("may not be 0 when `maxSurge` is 0", errors);
     }
     at_most_100_percent(&unavailable, errors);
+}
+
+/// Nobody gives a Deployment labels with its status, as upstream has it for this kind.
+fn prepare_for_status_update(new: &mut Value, old: &Value) {
+    match old["metadata"].get("labels") {
+        Some(labels) => new["metadata"]["labels"] = labels.clone(),
+        None => drop(new["metadata"].as_object_mut().map(|metadata| metadata.remove("labels"))),
+    }
 }
 
 fn validate_status_update(new: &Value, old: &Value, errors: &mut FieldErrors) {

@@ -32,7 +32,7 @@ pub static EVENTS: Builtin = LazyLock::new(|| {
             "reportingComponent",
             "type",
         ])
-        .selectable_as("source", "source.component", "")
+        .selectable_or("source", "source.component", "reportingComponent")
         .printed(columns(), |object, now| cells(object, &object.to_value(), now))
         .governed_by(Rules {
             allow_create_on_update: true,

@@ -2,9 +2,11 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
+use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::{annotation, text};
 use serde_json::{Value, json};
@@ -21,8 +23,18 @@ pub static VOLUME_ATTRIBUTES_CLASSES: Builtin = LazyLock::new(|| {
     .cluster_scoped()
     .short(&["vac"])
     .printed(columns(), cells)
+    .governed_by(Rules { validate_update, ..RULES })
     .into()
 });
+
+/// `ValidateVolumeAttributesClassUpdate`
+fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    for field in ["driverName", "parameters"] {
+        if new[field] != old[field] {
+            errors.forbidden(field, format!("updates to {field} are forbidden."));
+        }
+    }
+}
 
 fn columns() -> Vec<Column> {
     let definition = "io.k8s.api.storage.v1.VolumeAttributesClass";

@@ -74,7 +74,7 @@ pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
         (*passed.uri_mut(), *passed.headers_mut()) = (request.uri.clone(), headers.clone());
         return server.aggregator.proxy(&remote, passed, &user).await;
     }
-    match (document, negotiate(headers, &query)) {
+    match (document, negotiate(headers, &query, true)) {
         (Some(document), Ok(output)) => write_bytes(headers, &output, 200, document.to_string().into()),
         (Some(_), Err(status)) => status_response(status, wants_objects),
         (None, _) => not_found(wants_objects),

@@ -174,7 +174,7 @@ fn scope(
     let reads_text = matches!(subresource, Some(Subresource::Log | Subresource::Proxy));
     let output = match wants_objects || reads_text {
         true => Output::default(),
-        false => negotiate(&parts.headers, &query)?,
+        false => negotiate(&parts.headers, &query, kind.verbs.iter().any(|verb| &**verb == "get"))?,
     };
     let user = parts.extensions.remove::<Arc<UserInfo>>();
     let user = user.unwrap_or_else(|| Arc::new(UserInfo::anonymous()));

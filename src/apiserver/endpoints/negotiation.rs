@@ -91,11 +91,12 @@ fn parse(part: &str) -> Option<Accepted> {
     Some(accepted)
 }
 
-/// The best form that both sides know. Protobuf is passed over: the client's next choice counts.
+/// The best form that both sides know. Protobuf is passed over: the client's next choice counts. So are
+/// tables of what has none, as it is never kept.
 ///
 /// # Errors
 /// 406 when there is none.
-pub fn negotiate(headers: &HeaderMap, query: &Query) -> Result<Output, Status> {
+pub fn negotiate(headers: &HeaderMap, query: &Query, has_table: bool) -> Result<Output, Status> {
     let pretty = |media_type| media_type == MediaType::Json && is_pretty(headers, query);
     // Most say just this.
     let is_json = headers.get(ACCEPT).is_some_and(|value| value == "application/json")
@@ -106,6 +107,9 @@ pub fn negotiate(headers: &HeaderMap, query: &Query) -> Result<Output, Status> {
     }
     for part in &accepted {
         let (Some(media_type), Some(transform)) = (media_type(part), transform(part)) else { continue };
+        if !has_table && matches!(transform, Transform::Table(_)) {
+            continue;
+        }
         return Ok(Output { media_type, transform, pretty: pretty(media_type) });
     }
     let wants_protobuf = accepted.iter().any(|part| part.media_type == "application/vnd.kubernetes.protobuf");
@@ -170,7 +174,7 @@ mod tests {
         if !accept.is_empty() {
             headers.insert(ACCEPT, accept.parse().unwrap());
         }
-        negotiate(&headers, &Query::default())
+        negotiate(&headers, &Query::default(), true)
     }
 
     #[test]
@@ -206,14 +210,17 @@ mod tests {
                 .ends_with("application/json, application/yaml, application/vnd.kubernetes.protobuf")
         );
         assert!(output("application/vnd.kubernetes.protobuf").is_err());
+        let mut table = HeaderMap::new();
+        table.insert(ACCEPT, "application/json;as=Table;v=v1;g=meta.k8s.io".parse().unwrap());
+        assert_eq!(negotiate(&table, &Query::default(), false).unwrap_err().code, 406);
     }
 
     #[test]
     fn people_get_line_breaks() {
         let mut headers = HeaderMap::new();
         headers.insert(USER_AGENT, "curl/8.5.0".parse().unwrap());
-        assert!(negotiate(&headers, &Query::default()).unwrap().pretty);
-        assert!(!negotiate(&headers, &Query::parse("pretty=0")).unwrap().pretty);
-        assert!(negotiate(&HeaderMap::new(), &Query::parse("pretty=true")).unwrap().pretty);
+        assert!(negotiate(&headers, &Query::default(), true).unwrap().pretty);
+        assert!(!negotiate(&headers, &Query::parse("pretty=0"), true).unwrap().pretty);
+        assert!(negotiate(&HeaderMap::new(), &Query::parse("pretty=true"), true).unwrap().pretty);
     }
 }

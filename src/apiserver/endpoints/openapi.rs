@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Endpoints;
 use super::discovery::response_kind;
@@ -217,9 +217,17 @@ fn served(kind: &Kind) -> ServedResource {
         subresources: kind.subresources.iter().map(|subresource| served_below(kind, *subresource)).collect(),
         definition: kind.definition.to_string(),
         list_definition: can_list.then(|| format!("{}List", kind.definition)),
-        schema: kind.custom.as_ref().map(|custom| published::v2(&custom.openapi())),
-        schema_v3: kind.custom.as_ref().map(|custom| published::v3(&custom.openapi())),
+        schema: kind.custom.as_ref().map(|custom| with_selectable(kind, published::v2(&custom.openapi()))),
+        schema_v3: kind.custom.as_ref().map(|custom| with_selectable(kind, published::v3(&custom.openapi()))),
     }
+}
+
+fn with_selectable(kind: &Kind, mut schema: Value) -> Value {
+    let fields = kind.selectable.iter().map(|field| json!({"fieldPath": &*field.name}));
+    if !kind.selectable.is_empty() {
+        schema["x-kubernetes-selectable-fields"] = fields.collect();
+    }
+    schema
 }
 
 fn served_below(kind: &Kind, subresource: Subresource) -> ServedSubresource {
