@@ -8,6 +8,7 @@ mod tidy;
 mod apiserver;
 mod authorization;
 mod cases;
+mod conformance;
 mod controllers;
 mod custom_resources;
 mod jobs;

@@ -109,6 +109,11 @@ impl Server {
         Server { service: cluster.service(), user }
     }
 
+    /// The service itself, in nobody's name unless it is a whole cluster's.
+    pub fn service(&self) -> ApiService {
+        self.service.clone()
+    }
+
     /// Sends a request as it is, in nobody's name.
     pub async fn send(&self, request: ApiRequest) -> ApiResponse {
         self.service.clone().oneshot(request).await.expect("answers are infallible")

@@ -75,6 +75,7 @@ async fn jobs_are_made_by_the_clock_and_the_oldest_go() {
     has_jobs(&fixture, "tick", &kept).await;
 }
 
+/// Row: cron jobs - a second job is forbidden while one runs
 #[tokio::test]
 async fn what_still_runs_is_left_alone_forbids_or_is_replaced() {
     let fixture = Fixture::start_with(Components::ALL).await;

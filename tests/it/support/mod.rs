@@ -1,5 +1,6 @@
 //! What the tests stand on: a kubarium of their own, and the kubectls of this machine.
 
+pub mod script;
 pub mod webhook;
 pub mod wire;
 

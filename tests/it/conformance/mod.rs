@@ -1,0 +1,154 @@
+//! What suites written for the real server look at, a row each: `tests/conformance/behaviours.txt` is the list.
+//!
+//! Most rows are stories in `tests/conformance/*.yaml`: the requests that such a suite sends, in its order, and
+//! what it wants of each answer. A file has a cluster of its own, a story a namespace of its own, and the
+//! stories of a file run at the same time unless they are `serial`. `KUBARIUM_STORY=watch` runs the stories
+//! with that in their name. What needs a loop or a kubectl is a test in this folder, marked `Row:`.
+
+mod cli;
+mod discovery;
+mod lifecycle;
+mod operations;
+mod scale;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use kubarium::apimachinery::wire::ApiService;
+use kubarium::{Cluster, Config};
+use regex::Regex;
+use serde::Deserialize;
+use serde_yaml::Value as Yaml;
+use tokio::task::JoinSet;
+
+use crate::support::script::{self, Runner, Step};
+
+/// The stories of an area on one cluster.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Area {
+    /// So many nodes.
+    #[serde(default = "two")]
+    nodes: u32,
+    /// Trees that stories borrow by their anchors.
+    #[serde(default, rename = "fixtures")]
+    _fixtures: Yaml,
+    stories: Vec<Story>,
+}
+
+fn two() -> u32 {
+    2
+}
+
+/// A row. Its namespace is `${ns}`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Story {
+    row: String,
+    /// Runs when nothing else does: it looks at or changes what all share.
+    #[serde(default)]
+    serial: bool,
+    steps: Vec<Step>,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_story_ends_well() {
+    let mut wrong = vec![];
+    let mut count = 0;
+    for path in story_files() {
+        let mut area: Area = script::read(&path).unwrap();
+        if let Ok(only) = std::env::var("KUBARIUM_STORY") {
+            area.stories.retain(|story| story.row.contains(&only));
+        }
+        if !area.stories.is_empty() {
+            count += area.stories.len();
+            wrong.extend(area.run().await);
+        }
+    }
+    assert!(count > 0, "no story of that name");
+    assert!(wrong.is_empty(), "{} of {count} stories:\n\n{}", wrong.len(), wrong.join("\n\n"));
+}
+
+#[test]
+fn every_row_has_a_test() {
+    let mut covered: BTreeSet<String> = BTreeSet::new();
+    for path in story_files() {
+        let area: Area = script::read(&path).unwrap();
+        covered.extend(area.stories.into_iter().map(|story| story.row));
+    }
+    covered.extend(operations::rows());
+    covered.extend(lifecycle::rows());
+    let mark = Regex::new(r"(?m)^\s*//[/!] Row: (.+)$").unwrap();
+    for path in rust_files(&root().join("tests/it")) {
+        let text = fs::read_to_string(path).unwrap();
+        covered.extend(mark.captures_iter(&text).map(|found| found[1].trim().to_owned()));
+    }
+    let list = fs::read_to_string(root().join("tests/conformance/behaviours.txt")).unwrap();
+    let rows = list.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let missing: Vec<&str> = rows.filter(|row| !covered.contains(*row)).collect();
+    assert!(missing.is_empty(), "no test for these rows:\n{}", missing.join("\n"));
+}
+
+impl Area {
+    async fn run(self) -> Vec<String> {
+        let config = Config { nodes: self.nodes, ..Config::default() };
+        let cluster = Cluster::start(config).await.unwrap();
+        let (serial, together): (Vec<Story>, Vec<Story>) =
+            self.stories.into_iter().partition(|story| story.serial);
+        let mut running = JoinSet::new();
+        for (number, story) in together.into_iter().enumerate() {
+            running.spawn(story.run(cluster.service(), format!("story-{number}")));
+        }
+        let mut wrong = vec![];
+        while let Some(outcome) = running.join_next().await {
+            wrong.extend(outcome.unwrap().err());
+        }
+        for (number, story) in serial.into_iter().enumerate() {
+            wrong.extend(story.run(cluster.service(), format!("serial-{number}")).await.err());
+        }
+        cluster.stop().await;
+        wrong
+    }
+}
+
+impl Story {
+    async fn run(self, service: ApiService, namespace: String) -> Result<(), String> {
+        let mut runner = Runner::new(service, &[("ns", &namespace)]);
+        for step in NAMESPACE_IS_READY.iter().map(|step| serde_yaml::from_str(step).unwrap()) {
+            self.step(&mut runner, &step).await?;
+        }
+        for step in &self.steps {
+            self.step(&mut runner, step).await?;
+        }
+        Ok(())
+    }
+
+    async fn step(&self, runner: &mut Runner, step: &Step) -> Result<(), String> {
+        let outcome = runner.run(step).await;
+        outcome.map_err(|why| format!("{}: {}\n  {}\n  {why}", self.row, step.name, step.request))
+    }
+}
+
+/// What is waited for before a suite's test begins.
+const NAMESPACE_IS_READY: [&str; 3] = [
+    "{do: POST /api/v1/namespaces, body: {metadata: {name: '${ns}'}}}",
+    "{do: 'GET /api/v1/namespaces/${ns}/serviceaccounts/default', eventually: true}",
+    "{do: 'GET /api/v1/namespaces/${ns}/configmaps/kube-root-ca.crt', eventually: true}",
+];
+
+fn story_files() -> Vec<PathBuf> {
+    let folder = fs::read_dir(root().join("tests/conformance/stories")).unwrap();
+    let mut files: Vec<PathBuf> = folder.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { rust_files(&path) } else { vec![path] }).collect()
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
