@@ -72,7 +72,10 @@ fn syntax_error<'p>(
         ErrorKind::GroupUnclosed => ("missing closing )", pattern),
         ErrorKind::GroupUnopened => ("unexpected )", pattern),
         ErrorKind::ClassUnclosed => ("missing closing ]", rest),
-        ErrorKind::RepetitionMissing => ("missing argument to repetition operator", part),
+        // It is found where its argument should stand.
+        ErrorKind::RepetitionMissing => {
+            ("missing argument to repetition operator", rest.get(..1).unwrap_or(rest))
+        }
         ErrorKind::RepetitionCountInvalid
         | ErrorKind::RepetitionCountUnclosed
         | ErrorKind::RepetitionCountDecimalEmpty => ("invalid repeat count", part),

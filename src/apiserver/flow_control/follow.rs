@@ -112,7 +112,7 @@ impl Follower {
             || async { Ok::<_, Status>(self.registry.list(kind, "", &ListOptions::default()).await?.items) };
         let found = list().await?;
         let is_there = |name: &&str| found.iter().any(|object| object.metadata.name == **name);
-        if MANDATORY.iter().all(|name| is_there(name)) {
+        if MANDATORY.iter().all(is_there) {
             return Ok(found);
         }
         self.registry.restore(kind).await?;

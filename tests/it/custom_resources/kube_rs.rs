@@ -47,14 +47,14 @@ fn definition() -> CustomResourceDefinition {
 }
 
 /// A ConfigMap for each Foo, and its size in the status.
-async fn reconcile(foo: Arc<Foo>, client: Arc<Client>) -> Result<Action, Error> {
-    let (name, namespace) = (foo.name_any(), foo.namespace().unwrap_or_default());
-    let owner = foo.controller_owner_ref(&()).expect("it is stored");
+async fn reconcile(one: Arc<Foo>, client: Arc<Client>) -> Result<Action, Error> {
+    let (name, namespace) = (one.name_any(), one.namespace().unwrap_or_default());
+    let owner = one.controller_owner_ref(&()).expect("it is stored");
     let settings = json!({"apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": name, "ownerReferences": [owner]}, "data": {"size": foo.spec.size.to_string()}});
+        "metadata": {"name": name, "ownerReferences": [owner]}, "data": {"size": one.spec.size.to_string()}});
     let maps: Api<ConfigMap> = Api::namespaced((*client).clone(), &namespace);
     maps.patch(&name, &PatchParams::apply(MANAGER), &Patch::Apply(&settings)).await?;
-    let status = json!({"apiVersion": "rs.example.com/v1", "kind": "Foo", "status": {"size": foo.spec.size}});
+    let status = json!({"apiVersion": "rs.example.com/v1", "kind": "Foo", "status": {"size": one.spec.size}});
     let foos: Api<Foo> = Api::namespaced((*client).clone(), &namespace);
     foos.patch_status(&name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(&status)).await?;
     Ok(Action::await_change())
@@ -78,8 +78,8 @@ async fn an_operator_does_its_work(client: Client) {
 
     foos.create(&PostParams::default(), &Foo::new("one", FooSpec { size: 2 })).await.unwrap();
     let has_size = |size: i64| {
-        move |foo: Option<&Foo>| {
-            foo.and_then(|foo| foo.status.as_ref()).is_some_and(|status| status.size == size)
+        move |one: Option<&Foo>| {
+            one.and_then(|one| one.status.as_ref()).is_some_and(|status| status.size == size)
         }
     };
     await_condition(foos.clone(), "one", has_size(2)).await.unwrap();
