@@ -6,8 +6,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::names;
 use super::object::nullable;
+use super::{go_text, names};
 
 /// What a label must be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,7 +116,8 @@ impl Requirement {
                 if values.len() != 1 || values[0].parse::<i64>().is_err() =>
             {
                 let why = "for 'Gt', 'Lt' operators, the value must be an integer";
-                return Err(format!("values[0]: Invalid value: {why}"));
+                let shown = values.first().map(|value| format!("{}: ", go_text::quote(value)));
+                return Err(format!("values[0]: Invalid value: {}{why}", shown.unwrap_or_default()));
             }
             _ => {}
         }
@@ -188,7 +189,12 @@ impl Selector {
         parser.skip_blanks();
         while !parser.rest.is_empty() {
             let requirement = parser.requirement();
-            requirements.push(requirement.map_err(|error| format!("unable to parse requirement: {error}"))?);
+            // A key is looked at before it has a place.
+            let named = |error: String| match error.strip_prefix("key: ") {
+                Some(rest) => format!("unable to parse requirement: <nil>: {rest}"),
+                None => format!("unable to parse requirement: {error}"),
+            };
+            requirements.push(requirement.map_err(named)?);
             match parser.token().as_str() {
                 "" => break,
                 "," if !parser.at_end() => {}

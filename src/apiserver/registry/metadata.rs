@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::apimachinery::status::Status;
 use crate::apimachinery::time::{Time, rfc3339};
 use crate::apis::kind::Kind;
+use crate::apiserver::storage::request::parse_number;
 use crate::entropy::Entropy;
 
 /// Names are 63 bytes long, and a generated one ends in 5 random ones.
@@ -40,7 +41,7 @@ pub fn unset(tree: &mut Value, field: &str) {
 
 /// The revision that a tree says it is of; 0 when it says none.
 pub fn resource_version(tree: &Value) -> Result<u64, Status> {
-    crate::apiserver::storage::request::parse(text(tree, "resourceVersion"))
+    parse_number(text(tree, "resourceVersion")).map_err(|error| Status::failure(500, "", error))
 }
 
 /// The metadata, made where there is none. A tree that is no object becomes one.

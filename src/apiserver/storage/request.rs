@@ -8,6 +8,7 @@ use serde_json::json;
 use super::continue_token::ContinueToken;
 use super::errors;
 use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::go_text::quote;
 use crate::apimachinery::object::{Object, object_key};
 use crate::apimachinery::options::ListOptions;
 use crate::apimachinery::selectable::Predicate;
@@ -195,16 +196,22 @@ fn parse_of_list(text: &str) -> Result<Revision, Status> {
 /// # Errors
 /// A plain error in Go, hence a 500 without a reason.
 pub fn parse(text: &str) -> Result<Revision, Status> {
+    parse_number(text).map_err(|detail| {
+        let mut errors = FieldErrors::default();
+        errors.invalid("resourceVersion", &json!(text), &detail);
+        Status::failure(500, "", errors.to_string())
+    })
+}
+
+/// The same with Go's words for what is no number (`strconv.ParseUint`).
+pub fn parse_number(text: &str) -> Result<Revision, String> {
     if text.is_empty() {
         return Ok(0);
     }
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| digits).ok_or_else(|| {
         let why = if digits { "value out of range" } else { "invalid syntax" };
-        let detail = format!("strconv.ParseUint: parsing {text:?}: {why}");
-        let mut errors = FieldErrors::default();
-        errors.invalid("resourceVersion", &json!(text), &detail);
-        Status::failure(500, "", errors.to_string())
+        format!("strconv.ParseUint: parsing {}: {why}", quote(text))
     })
 }
 

@@ -182,6 +182,7 @@ fn holds(handle: &Handle, service: &ApiService, request: http::Request<Body>) ->
 /// Where upstream, too, answers a mistake of the client's with 500.
 const EXPECTED: &[&str] = &[
     "resourceVersion should not be set on objects to be created",
+    "strconv.ParseUint: parsing",
     "does not contain declared merge key",
     "unknown patch type",
     "unable to parse the patch",
