@@ -49,8 +49,10 @@ pub struct EndpointSliceController {
     trigger_times: TriggerTimes,
     /// By service: the slices that were written and the revisions at which the cache must have them before
     /// the next round (upstream's `EndpointSliceTracker`). Bound: one entry a service, forgotten with it.
-    written: Mutex<HashMap<Key, Vec<Arc<Object>>>>,
+    written: Arc<Mutex<Written>>,
 }
+
+type Written = HashMap<Key, Vec<Arc<Object>>>;
 
 impl EndpointSliceController {
     /// With its informers.
@@ -65,7 +67,7 @@ impl EndpointSliceController {
             nodes,
             slices: slices.lister(),
             trigger_times: TriggerTimes::default(),
-            written: Mutex::default(),
+            written: Arc::default(),
         }
     }
 
@@ -93,10 +95,7 @@ impl EndpointSliceController {
 
     /// A slice that is gone is not waited for.
     fn note_deleted(&self, key: &Key, name: &str) {
-        let mut all = self.written.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(written) = all.get_mut(key) {
-            written.retain(|slice| slice.metadata.name != name);
-        }
+        forget(&self.written, key, name);
     }
 
     async fn carry_out(
@@ -143,9 +142,13 @@ impl Controller for EndpointSliceController {
     const SERVICE_ACCOUNT: &'static str = "endpointslice-controller";
 
     fn watches(&self) -> Watches {
-        let services = self.services.clone();
+        let (services, written) = (self.services.clone(), self.written.clone());
         // Our own writes come back as additions and updates; what others undo has to be done again.
-        let slices = |change: &Change<'_>, enqueue: &Enqueue| {
+        let slices = move |change: &Change<'_>, enqueue: &Enqueue| {
+            if let (Change::Deleted(slice), Some(key)) = (change, service_key(change.object())) {
+                // Nobody waits for it to show up any more (`HandleDeletion`).
+                forget(&written, &key, &slice.metadata.name);
+            }
             if !matches!(change, Change::Added(_)) {
                 service_key(change.object()).into_iter().for_each(|key| enqueue.batched(key));
             }
@@ -179,6 +182,13 @@ impl Controller for EndpointSliceController {
         let plan = pack::plan(slices, groups, &labels);
         self.carry_out(ctx, key, &owner, plan).await?;
         Ok(Action::Done)
+    }
+}
+
+fn forget(written: &Mutex<Written>, key: &Key, name: &str) {
+    let mut all = written.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(written) = all.get_mut(key) {
+        written.retain(|slice| slice.metadata.name != name);
     }
 }
 
