@@ -139,6 +139,8 @@ async fn watches_from_every_revision_tell_the_same() {
     let mut revision =
         server.get(CONFIG_MAPS).await["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
     let writer = Server::of(&cluster);
+    // Not further ahead than watches may be behind: those that are slower are cut off.
+    let (wrote, mut written) = tokio::sync::mpsc::channel(20);
     let writing = tokio::spawn(async move {
         for number in 0_usize.. {
             let name = format!("cm-{}", number / 3);
@@ -149,11 +151,14 @@ async fn watches_from_every_revision_tell_the_same() {
                 1 => writer.call(&format!("PUT {path}"), &body).await,
                 _ => writer.call(&format!("DELETE {path}"), &Value::Null).await,
             };
-            tokio::time::sleep(Duration::from_millis(2)).await;
+            if wrote.send(()).await.is_err() {
+                break;
+            }
         }
     });
     let mut watches: Vec<Watch> = vec![];
     for _ in 0..100 {
+        written.recv().await.expect("it writes as long as it is heard");
         watches.push(Watch::start(&server, &revision).await);
         revision = watches[0].next().await;
         for watch in &mut watches[1..] {
