@@ -25,6 +25,7 @@ pub mod time_zone;
 
 pub mod der;
 
+pub mod accept;
 pub mod options;
 pub mod user;
 pub mod watch;

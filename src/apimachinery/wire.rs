@@ -11,8 +11,10 @@ use axum::body::Body;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::accept::{MediaType, media_type_of_status};
 use super::list::List;
 use super::object::Object;
+use super::protobuf;
 use super::status::Status;
 use super::user::UserInfo;
 use super::watch::WatchEvent;
@@ -78,6 +80,28 @@ pub fn status_response(status: Status, wants_objects: bool) -> ApiResponse {
     response.headers_mut().insert(http::header::CONTENT_TYPE, json);
     let mut bytes = serde_json::to_vec(&status).expect("a status is JSON");
     bytes.push(b'\n');
+    *response.body_mut() = Body::from(bytes);
+    response
+}
+
+/// The same in the form that these headers of the request ask for (`responsewriters.ErrorNegotiated`).
+pub fn negotiated_status_response(
+    headers: &http::HeaderMap,
+    status: Status,
+    wants_objects: bool,
+) -> ApiResponse {
+    let media_type = match wants_objects {
+        true => MediaType::Json,
+        false => media_type_of_status(headers).unwrap_or(MediaType::Json),
+    };
+    let bytes = match media_type {
+        MediaType::Json => return status_response(status, wants_objects),
+        MediaType::Yaml => serde_yaml::to_string(&status.to_value()).unwrap_or_default().into_bytes(),
+        MediaType::Protobuf => protobuf::encode_document(&status.to_value()).unwrap_or_default(),
+    };
+    let mut response = status_response(status, true);
+    let name = http::HeaderValue::from_static(media_type.name());
+    response.headers_mut().insert(http::header::CONTENT_TYPE, name);
     *response.body_mut() = Body::from(bytes);
     response
 }

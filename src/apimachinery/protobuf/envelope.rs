@@ -1,7 +1,7 @@
 //! The envelope of every message: the magic, and `runtime.Unknown`, which says what is in it.
 
 use super::error::Error;
-use super::wire::Reader;
+use super::wire::{Reader, write_bytes, write_nested};
 
 /// `k8s` and a zero: what tells Kubernetes' protobuf from any other bytes.
 pub(super) const MAGIC: &[u8] = b"k8s\0";
@@ -40,6 +40,19 @@ pub fn open(body: &[u8]) -> Result<Envelope<'_>, Error> {
         }
     }
     Ok(envelope)
+}
+
+/// Puts what `write` appends, the message of an object, into an envelope, which is appended.
+pub fn seal(out: &mut Vec<u8>, api_version: &str, kind: &str, write: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(MAGIC);
+    write_nested(out, 1, |name| {
+        write_bytes(name, 1, api_version.as_bytes());
+        write_bytes(name, 2, kind.as_bytes());
+    });
+    write_nested(out, 2, write);
+    // The encoding and type of the content: a message, as it is.
+    write_bytes(out, 3, b"");
+    write_bytes(out, 4, b"");
 }
 
 fn type_meta(envelope: &mut Envelope, message: &[u8]) -> Result<(), Error> {

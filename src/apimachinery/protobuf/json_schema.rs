@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
+use super::encode::write_struct;
 use super::error::Error;
 use super::message::{merge_value, push};
-use super::wire::Reader;
+use super::wire::{Reader, write_bytes, write_int, write_nested};
 use crate::apimachinery::schema::Schemas;
 
 /// What the names of these types begin with.
@@ -35,6 +36,28 @@ pub(super) fn read(choice: &str, name: &str, bytes: &[u8], depth: usize) -> Resu
         _ if other.is_null() => schema,
         _ => other,
     })
+}
+
+/// Writes one of these types.
+pub(super) fn write(choice: &str, value: &Value, out: &mut Vec<u8>) {
+    let props = |value: &Value, number: u32, out: &mut Vec<u8>| {
+        write_nested(out, number, |out| write_struct(Schemas::reference(JSON_SCHEMA_PROPS), value, out));
+    };
+    match (choice, value) {
+        ("JSONSchemaPropsOrBool", Value::Object(_)) => {
+            write_int(out, 1, 1);
+            props(value, 2, out);
+        }
+        ("JSONSchemaPropsOrBool", value) => write_int(out, 1, (*value == Value::Bool(true)).into()),
+        (_, Value::Object(_)) => props(value, 1, out),
+        ("JSONSchemaPropsOrArray", Value::Array(schemas)) => {
+            schemas.iter().for_each(|schema| props(schema, 2, out));
+        }
+        (_, Value::Array(texts)) => {
+            texts.iter().filter_map(Value::as_str).for_each(|text| write_bytes(out, 2, text.as_bytes()));
+        }
+        _ => {}
+    }
 }
 
 fn appended(list: Value, text: String) -> Value {

@@ -53,7 +53,7 @@ fn merge_fields(
             Some(Field::Inline(inline)) => {
                 merge_fields(schema, inline, raw.bytes(schema.go_struct())?, object, depth)?;
             }
-            Some(Field::Named(name)) => {
+            Some(Field::Named { name, .. }) => {
                 let Some(field) = schema.property(name) else { continue };
                 let before = object.remove(&**name).unwrap_or_default();
                 object.insert(name.to_string(), merge_value(field, name, raw, before, depth)?);

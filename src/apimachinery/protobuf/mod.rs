@@ -1,31 +1,33 @@
-//! Kubernetes' protobuf: the body of a request in, the same tree that JSON would have given out. Pure data.
+//! Kubernetes' protobuf: bodies of requests in, answers out, by the same tables. Pure data.
 //!
 //! In comes what a client sends as `application/vnd.kubernetes.protobuf`: four bytes of magic, then a
 //! `runtime.Unknown` that names a kind and holds a message of it. Out come that name and, for the schema of
-//! the kind, the object, zeros dropped as Go's `omitempty` would drop them, or gogo's error. Not here: which
-//! kind is wanted (`decode` compares), canonical values, defaults. Nothing is ever written as protobuf:
-//! every client that sends it accepts JSON.
+//! the kind, the object, zeros dropped as Go's `omitempty` would drop them, or gogo's error. The other way
+//! round: an object as JSON would write it becomes the bytes that gogo's generated code would write. Not
+//! here: which kind is wanted (`decode` compares), canonical values, defaults, who asks for protobuf.
 //!
-//! No message has code of its own. Types come from the [`Schema`](super::schema::Schema), numbers from
-//! `manifests/schemas/protobuf.tsv`; a field that the table does not know is skipped, as by every decoder.
+//! No message has code of its own. Types come from the [`Schema`](super::schema::Schema), numbers and
+//! pointers from `manifests/schemas/protobuf.tsv`; a field that the table does not know is skipped, as by
+//! every decoder.
 
 mod envelope;
 mod error;
 mod wire;
 
+mod encode;
 mod json_schema;
 mod message;
 mod numbers;
 mod scalar;
 
 #[cfg(test)]
-mod encoder;
-#[cfg(test)]
 mod tests;
 
-pub use envelope::{Envelope, open};
+pub use encode::{encode, encode_document};
+pub use envelope::{Envelope, open, seal};
 pub use error::Error;
 pub use message::decode;
+pub use wire::{write_bytes, write_nested};
 
 /// The media type of such a body.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";

@@ -1,4 +1,4 @@
-//! The numbers of the fields, embedded at build time and read when the first such body arrives.
+//! The numbers of the fields, embedded at build time and read when the first message is read or written.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -18,8 +18,13 @@ pub(super) struct Message(BTreeMap<u32, Field>);
 /// What a number stands for.
 #[derive(Debug)]
 pub(super) enum Field {
-    /// A field, by its JSON name.
-    Named(Box<str>),
+    /// A field.
+    Named {
+        /// Its JSON name.
+        name: Box<str>,
+        /// It hangs on a pointer: what is not there is not written.
+        is_optional: bool,
+    },
     /// A message whose fields JSON writes among those of its holder (Go's embedded structs).
     Inline(Message),
 }
@@ -29,15 +34,21 @@ impl Message {
         self.0.get(&number)
     }
 
+    /// All fields, by number.
+    pub(super) fn fields(&self) -> impl Iterator<Item = (u32, &Field)> {
+        self.0.iter().map(|(number, field)| (*number, field))
+    }
+
     /// Enters a field under the numbers that lead to it.
-    fn enter(&mut self, path: &[u32], name: &str) -> Option<()> {
-        let (number, rest) = path.split_first()?;
+    fn enter(&mut self, line: &Line) -> Option<()> {
+        let (number, rest) = line.path.split_first()?;
         if rest.is_empty() {
-            return self.0.insert(*number, Field::Named(name.into())).is_none().then_some(());
+            let field = Field::Named { name: line.field.into(), is_optional: line.is_optional };
+            return self.0.insert(*number, field).is_none().then_some(());
         }
         match self.0.entry(*number).or_insert_with(|| Field::Inline(Message::default())) {
-            Field::Inline(message) => message.enter(rest, name),
-            Field::Named(_) => None,
+            Field::Inline(message) => message.enter(&Line { path: rest.to_vec(), ..*line }),
+            Field::Named { .. } => None,
         }
     }
 }
@@ -56,19 +67,35 @@ pub(super) fn text() -> String {
 
 fn read(text: &str) -> BTreeMap<String, Message> {
     let mut messages = BTreeMap::<String, Message>::new();
-    for (definition, name, path) in lines(text) {
+    for line in lines(text) {
+        let Line { definition, field, .. } = line;
         let message = messages.entry(definition.to_owned()).or_default();
-        message.enter(&path, name).unwrap_or_else(|| panic!("{definition} {name} has a number of its own"));
+        message.enter(&line).unwrap_or_else(|| panic!("{definition} {field} has a number of its own"));
     }
     messages
 }
 
-/// Definition, field, and the numbers that lead to it.
-pub(super) fn lines(text: &str) -> impl Iterator<Item = (&str, &str, Vec<u32>)> {
+/// A field of the table.
+pub(super) struct Line<'t> {
+    /// The published name of its message.
+    pub definition: &'t str,
+    /// Its JSON name.
+    pub field: &'t str,
+    /// The numbers that lead to it.
+    pub path: Vec<u32>,
+    /// It hangs on a pointer.
+    pub is_optional: bool,
+}
+
+/// The lines of the table.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     text.lines().filter(|line| !line.starts_with('#')).map(|line| {
-        let [definition, name, path] =
+        let [definition, field, path] =
             line.split('\t').collect::<Vec<_>>().try_into().expect("the table has three columns");
-        let path = path.split('.').map(|number| number.parse().expect("the table's numbers are numbers"));
-        (definition, name, path.collect())
+        let numbers = path.strip_suffix('?');
+        let is_optional = numbers.is_some();
+        let path = numbers.unwrap_or(path).split('.');
+        let path = path.map(|number| number.parse().expect("the table's numbers are numbers")).collect();
+        Line { definition, field, path, is_optional }
     })
 }

@@ -6,9 +6,9 @@ use chrono::DateTime;
 use serde_json::{Number, Value};
 
 use super::error::Error;
-use super::wire::{Raw, Reader};
+use super::wire::{Raw, Reader, write_bytes, write_double, write_int, write_nested};
 use crate::apimachinery::schema::Shape;
-use crate::apimachinery::time::{Time, rfc3339, rfc3339_micro};
+use crate::apimachinery::time::{Time, parse, rfc3339, rfc3339_micro};
 
 /// Reads a scalar of a field of that name.
 pub(super) fn read(shape: &Shape, name: &str, raw: Raw) -> Result<Value, Error> {
@@ -27,6 +27,31 @@ pub(super) fn read(shape: &Shape, name: &str, raw: Raw) -> Result<Value, Error> 
         }
         Shape::Free | Shape::Reference(_) | Shape::Object(_) | Shape::Map(_) | Shape::List(_) => Value::Null,
     })
+}
+
+/// Writes a scalar of that number; null is Go's zero.
+pub(super) fn write(shape: &Shape, number: u32, value: &Value, out: &mut Vec<u8>) {
+    let text = value.as_str().unwrap_or_default();
+    match shape {
+        Shape::String => write_bytes(out, number, text.as_bytes()),
+        Shape::Bytes if value.is_null() => {}
+        Shape::Bytes => write_bytes(out, number, &STANDARD.decode(text).unwrap_or_default()),
+        Shape::Boolean => write_int(out, number, (*value == Value::Bool(true)).into()),
+        Shape::Integer32 | Shape::Integer64 => write_int(out, number, value.as_i64().unwrap_or_default()),
+        Shape::Number => write_double(out, number, value.as_f64().unwrap_or_default()),
+        Shape::Quantity => {
+            let text = if text.is_empty() { "0" } else { text };
+            write_nested(out, number, |out| write_bytes(out, 1, text.as_bytes()));
+        }
+        Shape::IntOrString => write_nested(out, number, |out| {
+            write_int(out, 1, value.is_string().into());
+            write_int(out, 2, value.as_i64().unwrap_or_default());
+            write_bytes(out, 3, text.as_bytes());
+        }),
+        Shape::Time => write_nested(out, number, |out| write_timestamp(text, false, out)),
+        Shape::MicroTime => write_nested(out, number, |out| write_timestamp(text, true, out)),
+        Shape::Free | Shape::Reference(_) | Shape::Object(_) | Shape::Map(_) | Shape::List(_) => {}
+    }
 }
 
 /// Whether protobuf may write several values of a list as one run of bytes.
@@ -82,8 +107,18 @@ fn int_or_string(name: &str, message: &[u8]) -> Result<Value, Error> {
     Ok(if is_text { text.into() } else { number.into() })
 }
 
-/// `metav1.Timestamp`; the first second of 1970 is how a time that was never set is written.
+/// JSON in the bytes of a message; nothing where nothing is.
+pub(super) fn write_json(value: &Value, out: &mut Vec<u8>) {
+    if !value.is_null() {
+        write_bytes(out, 1, value.to_string().as_bytes());
+    }
+}
+
+/// `metav1.Timestamp`; no bytes are how a time that was never set is written.
 fn timestamp(name: &str, message: &[u8]) -> Result<Option<Time>, Error> {
+    if message.is_empty() {
+        return Ok(None);
+    }
     let (mut seconds, mut nanos) = (0, 0);
     let mut reader = Reader::new(message, name);
     while let Some((number, raw)) = reader.next()? {
@@ -93,9 +128,14 @@ fn timestamp(name: &str, message: &[u8]) -> Result<Option<Time>, Error> {
             _ => {}
         }
     }
-    if (seconds, nanos) == (0, 0) {
-        return Ok(None);
-    }
     let nanos = u32::try_from(nanos).unwrap_or_default();
     DateTime::from_timestamp(seconds, nanos).map(Some).ok_or(Error::Time(seconds))
+}
+
+/// Whole seconds, or with microseconds.
+fn write_timestamp(text: &str, is_micro: bool, out: &mut Vec<u8>) {
+    let Some(time) = parse(text) else { return };
+    let nanos = if is_micro { time.timestamp_subsec_micros() * 1000 } else { 0 };
+    write_int(out, 1, time.timestamp());
+    write_int(out, 2, nanos.into());
 }

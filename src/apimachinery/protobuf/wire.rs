@@ -158,3 +158,52 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 }
+
+/// Appends a text, bytes, or a message that is there already.
+pub fn write_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
+    write_tag(out, number, 2);
+    write_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Appends a message that `write` writes in place. What it writes is moved when its length takes more than
+/// the one byte that is kept for it.
+pub fn write_nested(out: &mut Vec<u8>, number: u32, write: impl FnOnce(&mut Vec<u8>)) {
+    write_tag(out, number, 2);
+    let start = out.len();
+    out.push(0);
+    write(out);
+    let length = out.len() - start - 1;
+    match u8::try_from(length) {
+        Ok(short @ ..0x80) => out[start] = short,
+        _ => {
+            let mut varint = Vec::with_capacity(10);
+            write_varint(&mut varint, length as u64);
+            out.splice(start..=start, varint);
+        }
+    }
+}
+
+/// Appends a number; negative ones take ten bytes, as everywhere.
+pub(super) fn write_int(out: &mut Vec<u8>, number: u32, value: i64) {
+    write_tag(out, number, 0);
+    write_varint(out, value as u64);
+}
+
+/// Appends a floating point number.
+pub(super) fn write_double(out: &mut Vec<u8>, number: u32, value: f64) {
+    write_tag(out, number, 1);
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+fn write_tag(out: &mut Vec<u8>, number: u32, wire_type: u8) {
+    write_varint(out, u64::from(number) << 3 | u64::from(wire_type));
+}
+
+fn write_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}

@@ -16,11 +16,21 @@ pub(crate) fn is_dropped(field: &Schema, value: &Value) -> bool {
     }
 }
 
-/// Adds the fields that upstream always writes, at every depth of what is present: after defaulting, before
-/// an object is stored or sent. For built-in kinds only; a custom resource is stored as it was given.
+/// Adds the fields that upstream always writes, and takes away the nulls and zeros that it never does, at
+/// every depth of what is present: after defaulting, before an object is stored or sent. For built-in kinds
+/// only; a custom resource is stored as it was given.
 pub fn complete(schema: &Schema, value: &mut Value) {
     match (&schema.resolve().shape, value) {
         (Shape::Object(fields), Value::Object(map)) => {
+            if map.values().any(Value::is_null) {
+                map.retain(|name, value| !fields.get(name).is_some_and(|field| is_dropped(field, value)));
+            }
+            // A default may be zero, which makes no difference where zero is not written.
+            for (name, field) in fields.defaulted() {
+                if map.get(name).is_some_and(|value| is_dropped(field, value)) {
+                    map.remove(name);
+                }
+            }
             for (name, value) in map.iter_mut().filter(|(_, value)| value.is_object() || value.is_array()) {
                 if let Some(field) = fields.get(name).filter(|field| may_hold_structs(field)) {
                     complete(field, value);

@@ -8,8 +8,9 @@ use sha2::{Digest, Sha256};
 
 use super::discovery::{self, names};
 use super::groups::Group;
-use super::negotiation::{Accepted, Output, accepted};
+use super::negotiation::Output;
 use super::response::write_bytes;
+use crate::apimachinery::accept::{Accepted, accepted};
 use crate::apimachinery::wire::ApiResponse;
 use crate::apis::kind::Kind;
 use crate::apiserver::aggregator::Remote;

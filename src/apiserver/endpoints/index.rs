@@ -3,18 +3,22 @@
 use std::sync::Arc;
 
 use http::request::Parts;
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::negotiation::negotiate;
+use super::messages;
+use super::negotiation::{Output, Restrictions, negotiate};
 use super::query::Query;
 use super::response::write_bytes;
 use super::{
     Endpoints, aggregated_discovery, discovery, flow_control, flowz, groups, metrics, openapi, openid,
 };
+use crate::apimachinery::accept::MediaType;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::{ApiRequest, ApiResponse, WantsObjects, status_response, text_response};
+use crate::apimachinery::wire::{
+    ApiRequest, ApiResponse, WantsObjects, negotiated_status_response, status_response, text_response,
+};
 use crate::apiserver::request::RequestInfo;
 
 /// Answers at the paths that there are.
@@ -74,11 +78,24 @@ pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
         (*passed.uri_mut(), *passed.headers_mut()) = (request.uri.clone(), headers.clone());
         return server.aggregator.proxy(&remote, passed, &user).await;
     }
-    match (document, negotiate(headers, &query, true)) {
-        (Some(document), Ok(output)) => write_bytes(headers, &output, 200, document.to_string().into()),
-        (Some(_), Err(status)) => status_response(status, wants_objects),
-        (None, _) => not_found(wants_objects),
+    match document {
+        Some(document) => write_document(headers, &query, &document)
+            .unwrap_or_else(|status| negotiated_status_response(headers, status, wants_objects)),
+        None => not_found(wants_objects),
     }
+}
+
+/// What has no kind is JSON, whatever the client reads (`responsewriters.WriteRawJSON`).
+fn write_document(headers: &HeaderMap, query: &Query, document: &Value) -> Result<ApiResponse, Status> {
+    let output = match document["kind"].is_string() {
+        true => negotiate(headers, query, Restrictions::Document)?,
+        false => Output { pretty: true, ..Output::default() },
+    };
+    let bytes = match output.media_type {
+        MediaType::Protobuf => messages::document(document)?,
+        MediaType::Json | MediaType::Yaml => document.to_string().into_bytes(),
+    };
+    Ok(write_bytes(headers, &output, 200, bytes.into()))
 }
 
 async fn is_remote(server: &Endpoints, group: &str, version: &str) -> bool {

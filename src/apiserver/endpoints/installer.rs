@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 
 use axum::body::Body;
 use http::header::ALLOW;
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::body::Input;
-use super::negotiation::{Output, negotiate};
+use super::negotiation::{Output, Restrictions, negotiate};
 use super::query::Query;
 use super::request_scope::Scope;
 use super::response::{Answer, respond};
@@ -23,7 +23,7 @@ use crate::apimachinery::gvk::GroupVersion;
 use crate::apimachinery::status::{Status, StatusDetails};
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{
-    ApiRequest, ApiResponse, CausedBy, DecodedBody, WantsObjects, status_response, text_response,
+    ApiRequest, ApiResponse, CausedBy, DecodedBody, WantsObjects, negotiated_status_response, text_response,
 };
 use crate::apis::kind::{Kind, Subresource};
 use crate::apiserver::aggregator::Remote;
@@ -53,22 +53,22 @@ async fn serve_method(server: Arc<Endpoints>, request: ApiRequest) -> ApiRespons
     let Some(kind) = find_kind(&server, &info).await else {
         return match server.aggregator.remote(&info.group, &info.version).await {
             Some(remote) => pass_on(&server, &remote, request).await,
-            None => not_found(&server, &info, wants_objects),
+            None => not_found(&server, &info, request.headers(), wants_objects),
         };
     };
     let subresource = match find_subresource(&kind, &info) {
         Ok(subresource) => subresource,
-        Err(status) => return status_response(status, wants_objects),
+        Err(status) => return negotiated_status_response(request.headers(), status, wants_objects),
     };
     if let Some(response) = refuse_method(&kind, subresource, &info, &request) {
         return response;
     }
     if let Err(status) = prepare(&server, &kind, &info, is_component(&request)).await {
-        return status_response(status, wants_objects);
+        return negotiated_status_response(request.headers(), status, wants_objects);
     }
     let (mut scope, input, method) = match scope(server, kind, subresource, info, request, wants_objects) {
         Ok(parts) => parts,
-        Err(status) => return status_response(status, wants_objects),
+        Err(refused) => return *refused,
     };
     let answer = handle(&mut scope, input, method).await;
     respond(&scope, answer)
@@ -168,13 +168,14 @@ fn scope(
     info: Arc<RequestInfo>,
     request: ApiRequest,
     wants_objects: bool,
-) -> Result<(Scope, Input, Method), Status> {
+) -> Result<(Scope, Input, Method), Box<ApiResponse>> {
     let (mut parts, body) = request.into_parts();
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let reads_text = matches!(subresource, Some(Subresource::Log | Subresource::Proxy));
     let output = match wants_objects || reads_text {
         true => Output::default(),
-        false => negotiate(&parts.headers, &query, kind.verbs.iter().any(|verb| &**verb == "get"))?,
+        false => negotiate(&parts.headers, &query, restrictions(&kind))
+            .map_err(|status| Box::new(negotiated_status_response(&parts.headers, status, wants_objects)))?,
     };
     let user = parts.extensions.remove::<Arc<UserInfo>>();
     let user = user.unwrap_or_else(|| Arc::new(UserInfo::anonymous()));
@@ -190,6 +191,11 @@ fn scope(
     let headers = parts.headers;
     let scope = Scope { server, ctx, kind, subresource, query, headers, output, wants_objects };
     Ok((scope, input, parts.method))
+}
+
+fn restrictions(kind: &Kind) -> Restrictions {
+    let with_table = kind.verbs.iter().any(|verb| &**verb == "get");
+    Restrictions::Objects { with_table, is_custom: kind.is_custom }
 }
 
 /// A path below a kind that is not served is nothing; so is a namespace in front of a cluster-scoped kind,
@@ -229,7 +235,7 @@ fn refuse_method(
         Some(_) if kind.is_custom => Status::method_not_supported(&kind.group_resource(), &info.verb),
         _ => method_not_allowed_status(request.method()),
     };
-    let mut response = status_response(status, wants_objects);
+    let mut response = negotiated_status_response(request.headers(), status, wants_objects);
     if let Ok(value) = HeaderValue::from_str(&allowed.join(", ")) {
         response.headers_mut().insert(ALLOW, value);
     }
@@ -266,11 +272,16 @@ fn method_not_allowed_status(_method: &Method) -> Status {
 }
 
 /// Below a group that is served upstream answers with a Status, elsewhere with plain words.
-fn not_found(server: &Endpoints, info: &RequestInfo, wants_objects: bool) -> ApiResponse {
+fn not_found(
+    server: &Endpoints,
+    info: &RequestInfo,
+    headers: &HeaderMap,
+    wants_objects: bool,
+) -> ApiResponse {
     let group_version = GroupVersion::new(&info.group, &info.version);
     let is_served = server.scheme.all().iter().any(|kind| kind.group_version == group_version);
     if is_served || wants_objects {
-        return status_response(Status::path_not_found(), wants_objects);
+        return negotiated_status_response(headers, Status::path_not_found(), wants_objects);
     }
     text_response(StatusCode::NOT_FOUND, "404 page not found\n")
 }

@@ -120,7 +120,8 @@ mod tests {
             let kind = Kind { is_custom, ..Kind::builtin("", "v1", "ConfigMap", "configmaps", "x") };
             let clock = Clock::stepped(DateTime::UNIX_EPOCH);
             let printer =
-                Printer::new(&Arc::new(kind), false, Output::default(), IncludeObject::Metadata, clock);
+                Printer::new(&Arc::new(kind), false, Output::default(), IncludeObject::Metadata, clock)
+                    .unwrap();
             let (list, mut whole) = (list(sizes), BytesMut::new());
             printer.list(&mut whole, &list);
             whole.put_u8(b'\n');

@@ -13,6 +13,7 @@ mod form;
 mod initializers;
 mod json;
 mod list_body;
+mod messages;
 pub mod negotiation;
 mod printer;
 pub mod query;

@@ -4,19 +4,12 @@ use http::HeaderMap;
 use http::header::{ACCEPT, USER_AGENT};
 
 use super::query::Query;
+use crate::apimachinery::accept::{Accepted, MediaType, accepted};
 use crate::apimachinery::status::Status;
 
 const ALL: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
-const READABLE: &str = "application/json, application/yaml";
-
-/// How an answer is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MediaType {
-    /// `application/json`
-    Json,
-    /// `application/yaml`
-    Yaml,
-}
+/// YAML has no frames.
+const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
 /// Into what an object is transformed before it is written (`as=` with `g=meta.k8s.io`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,69 +44,46 @@ impl Default for Output {
     }
 }
 
-/// One part of an `Accept` header: a media type with its parameters.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Accepted {
-    /// As `application/json`.
-    pub media_type: String,
-    /// As `as=Table`, names in lower case.
-    pub parameters: Vec<(String, String)>,
-    quality: f32,
+/// What an endpoint can write (`negotiation.EndpointRestrictions`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restrictions {
+    /// One document, as it is.
+    Document,
+    /// Objects of a kind: as they are, or their metadata.
+    Objects {
+        /// As rows of a table too: of what is never kept there is none.
+        with_table: bool,
+        /// Only their metadata can be protobuf.
+        is_custom: bool,
+    },
 }
 
-impl Accepted {
-    /// A parameter's value; empty when it is not there.
-    pub fn parameter(&self, name: &str) -> &str {
-        let found = self.parameters.iter().find(|(key, _)| key == name);
-        found.map_or("", |(_, value)| value.as_str())
-    }
-}
-
-/// The parts of the `Accept` headers, best first; those of the same quality in the order in which they stand.
-pub fn accepted(headers: &HeaderMap) -> Vec<Accepted> {
-    let values = headers.get_all(ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
-    let mut accepted: Vec<Accepted> = values.flat_map(|value| value.split(',')).filter_map(parse).collect();
-    accepted.sort_by(|a, b| b.quality.total_cmp(&a.quality));
-    accepted
-}
-
-fn parse(part: &str) -> Option<Accepted> {
-    let mut pieces = part.split(';').map(str::trim);
-    let media_type = pieces.next().filter(|media_type| !media_type.is_empty())?.to_ascii_lowercase();
-    let mut accepted = Accepted { media_type, quality: 1.0, ..Accepted::default() };
-    for (name, value) in pieces.filter_map(|piece| piece.split_once('=')) {
-        let value = value.trim().trim_matches('"');
-        match name.trim().to_ascii_lowercase().as_str() {
-            "q" => accepted.quality = value.parse().unwrap_or(1.0),
-            name => accepted.parameters.push((name.to_owned(), value.to_owned())),
-        }
-    }
-    Some(accepted)
-}
-
-/// The best form that both sides know. Protobuf is passed over: the client's next choice counts. So are
-/// tables of what has none, as it is never kept.
+/// The best form that both sides know.
 ///
 /// # Errors
 /// 406 when there is none.
-pub fn negotiate(headers: &HeaderMap, query: &Query, has_table: bool) -> Result<Output, Status> {
+pub fn negotiate(headers: &HeaderMap, query: &Query, restrictions: Restrictions) -> Result<Output, Status> {
     let pretty = |media_type| media_type == MediaType::Json && is_pretty(headers, query);
     // Most say just this.
-    let is_json = headers.get(ACCEPT).is_some_and(|value| value == "application/json")
-        && headers.get_all(ACCEPT).iter().nth(1).is_none();
-    let accepted = if is_json { Vec::new() } else { accepted(headers) };
-    if accepted.is_empty() {
+    let is_json = headers.get(ACCEPT).is_none_or(|value| value == MediaType::Json.name() || value.is_empty());
+    if is_json {
         return Ok(Output { pretty: pretty(MediaType::Json), ..Output::default() });
     }
-    for part in &accepted {
-        let (Some(media_type), Some(transform)) = (media_type(part), transform(part)) else { continue };
-        if !has_table && matches!(transform, Transform::Table(_)) {
-            continue;
+    for clause in &accepted(headers) {
+        for media_type in MediaType::ALL.into_iter().filter(|media_type| clause.matches(*media_type)) {
+            if let Some(transform) = restrictions.allowed(clause, media_type) {
+                let pretty =
+                    pretty(media_type) || media_type == MediaType::Json && clause.parameter("pretty") == "1";
+                return Ok(Output { media_type, transform, pretty });
+            }
         }
-        return Ok(Output { media_type, transform, pretty: pretty(media_type) });
     }
-    let wants_protobuf = accepted.iter().any(|part| part.media_type == "application/vnd.kubernetes.protobuf");
-    Err(not_acceptable(if wants_protobuf { READABLE } else { ALL }))
+    Err(not_acceptable(ALL))
+}
+
+/// 406 for what cannot be watched in a form of answers that has no frames.
+pub fn not_a_stream() -> Status {
+    not_acceptable(STREAMS)
 }
 
 fn not_acceptable(types: &str) -> Status {
@@ -128,22 +98,39 @@ pub fn unsupported_media_type(types: &str) -> Status {
     Status::failure(415, "UnsupportedMediaType", text)
 }
 
-fn media_type(part: &Accepted) -> Option<MediaType> {
-    match part.media_type.as_str() {
-        "application/json" | "application/*" | "*/*" => Some(MediaType::Json),
-        "application/yaml" => Some(MediaType::Yaml),
-        _ => None,
+impl Restrictions {
+    /// What a clause asks for; nothing where the endpoint cannot do that: then the next clause counts.
+    fn allowed(self, clause: &Accepted, media_type: MediaType) -> Option<Transform> {
+        let stream = clause.parameter("stream");
+        if !stream.is_empty() && (media_type == MediaType::Yaml || stream != "watch") {
+            return None;
+        }
+        let is_object = matches!(self, Restrictions::Objects { .. });
+        if !matches!((clause.parameter("sv"), is_object), ("", _) | ("v1", true)) {
+            return None;
+        }
+        let transform = transform(clause)?;
+        let is_allowed = match (self, &transform) {
+            (Restrictions::Document, transform) => *transform == Transform::None,
+            (Restrictions::Objects { is_custom, .. }, Transform::None) => {
+                !(is_custom && media_type == MediaType::Protobuf)
+            }
+            (Restrictions::Objects { with_table, .. }, Transform::Table(_)) => {
+                with_table && media_type != MediaType::Protobuf
+            }
+            (_, Transform::PartialMetadata { .. }) => true,
+        };
+        is_allowed.then_some(transform)
     }
 }
 
-/// Nothing for a transformation that no server knows: such a part is passed over.
-fn transform(part: &Accepted) -> Option<Transform> {
-    let kind = part.parameter("as");
-    if kind.is_empty() {
+/// Nothing for a transformation that no server knows.
+fn transform(clause: &Accepted) -> Option<Transform> {
+    let [kind, group, version] = ["as", "g", "v"].map(|name| clause.parameter(name));
+    if (kind, group, version) == ("", "", "") {
         return Some(Transform::None);
     }
-    let version = part.parameter("v");
-    if part.parameter("g") != "meta.k8s.io" || !matches!(version, "v1" | "v1beta1") {
+    if group != "meta.k8s.io" || !matches!(version, "v1" | "v1beta1") {
         return None;
     }
     match kind {
@@ -169,58 +156,80 @@ fn is_pretty(headers: &HeaderMap, query: &Query) -> bool {
 mod tests {
     use super::*;
 
-    fn output(accept: &str) -> Result<Output, Status> {
+    const OBJECTS: Restrictions = Restrictions::Objects { with_table: true, is_custom: false };
+    const CUSTOM: Restrictions = Restrictions::Objects { with_table: true, is_custom: true };
+    const REVIEWS: Restrictions = Restrictions::Objects { with_table: false, is_custom: false };
+
+    fn output(accept: &str, restrictions: Restrictions) -> Result<(MediaType, Transform), Status> {
         let mut headers = HeaderMap::new();
         if !accept.is_empty() {
             headers.insert(ACCEPT, accept.parse().unwrap());
         }
-        negotiate(&headers, &Query::default(), true)
+        let output = negotiate(&headers, &Query::default(), restrictions)?;
+        Ok((output.media_type, output.transform))
     }
 
     #[test]
     fn the_best_that_both_know_is_taken() {
-        let json = |transform| (MediaType::Json, transform);
+        let protobuf = "application/vnd.kubernetes.protobuf";
+        let table = Transform::Table("v1".into());
+        let metadata = Transform::PartialMetadata { version: "v1".into(), is_list: true };
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,\
             application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+        let of_metadata = "as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+        let of_table = "as=Table;v=v1;g=meta.k8s.io";
+        let magic = "application/json;as=Magic;v=v1;g=meta.k8s.io,application/json";
+        let both = format!("{protobuf},application/json");
+        let json = (MediaType::Json, Transform::None);
         let cases = [
-            ("", json(Transform::None)),
-            ("*/*", json(Transform::None)),
-            (kubectl, json(Transform::Table("v1".into()))),
-            ("application/vnd.kubernetes.protobuf,application/json", json(Transform::None)),
-            ("application/json;q=0.5, application/yaml", (MediaType::Yaml, Transform::None)),
-            ("application/json;as=Magic;v=v1;g=meta.k8s.io,application/json", json(Transform::None)),
-            (
-                "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
-                json(Transform::PartialMetadata { version: "v1".into(), is_list: true }),
-            ),
+            ("", OBJECTS, json.clone()),
+            ("*/*", OBJECTS, json.clone()),
+            (kubectl, OBJECTS, (MediaType::Json, table.clone())),
+            (&both, OBJECTS, (MediaType::Protobuf, Transform::None)),
+            (&both, CUSTOM, json.clone()),
+            (&format!("{protobuf};{of_metadata}"), CUSTOM, (MediaType::Protobuf, metadata.clone())),
+            (&format!("{protobuf};{of_table},application/json"), OBJECTS, json.clone()),
+            (&format!("application/yaml;{of_table}"), OBJECTS, (MediaType::Yaml, table)),
+            (kubectl, REVIEWS, json.clone()),
+            (kubectl, Restrictions::Document, json.clone()),
+            ("application/json;q=0.5, application/yaml", OBJECTS, (MediaType::Yaml, Transform::None)),
+            ("application/*;stream=watch", OBJECTS, json.clone()),
+            ("application/json;stream=else, application/json;sv=v1", OBJECTS, json.clone()),
+            (magic, OBJECTS, json),
+            (&format!("application/json;{of_metadata}"), OBJECTS, (MediaType::Json, metadata)),
         ];
-        for (accept, expected) in cases {
-            let output = output(accept).unwrap();
-            assert_eq!((output.media_type, output.transform), expected, "{accept}");
+        for (accept, restrictions, expected) in cases {
+            assert_eq!(output(accept, restrictions).unwrap(), expected, "{accept}");
         }
     }
 
     #[test]
     fn an_unknown_type_is_not_acceptable() {
-        let error = output("text/plain").unwrap_err();
+        let error = output("text/plain", OBJECTS).unwrap_err();
         assert_eq!((error.code, &*error.reason), (406, "NotAcceptable"));
-        assert!(
-            error
-                .message
-                .ends_with("application/json, application/yaml, application/vnd.kubernetes.protobuf")
-        );
-        assert!(output("application/vnd.kubernetes.protobuf").is_err());
-        let mut table = HeaderMap::new();
-        table.insert(ACCEPT, "application/json;as=Table;v=v1;g=meta.k8s.io".parse().unwrap());
-        assert_eq!(negotiate(&table, &Query::default(), false).unwrap_err().code, 406);
+        assert_eq!(error.message, format!("only the following media types are accepted: {ALL}"));
+        for (accept, restrictions) in [
+            ("application/vnd.kubernetes.protobuf", CUSTOM),
+            ("application/json;as=Table;v=v1;g=meta.k8s.io", REVIEWS),
+            ("application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io", OBJECTS),
+            ("application/yaml;stream=watch", OBJECTS),
+            ("application/json;v=v1", OBJECTS),
+        ] {
+            assert_eq!(output(accept, restrictions).unwrap_err().code, 406, "{accept}");
+        }
     }
 
     #[test]
     fn people_get_line_breaks() {
         let mut headers = HeaderMap::new();
         headers.insert(USER_AGENT, "curl/8.5.0".parse().unwrap());
-        assert!(negotiate(&headers, &Query::default(), true).unwrap().pretty);
-        assert!(!negotiate(&headers, &Query::parse("pretty=0"), true).unwrap().pretty);
-        assert!(negotiate(&HeaderMap::new(), &Query::parse("pretty=true"), true).unwrap().pretty);
+        let pretty = |headers: &HeaderMap, query: &str| {
+            negotiate(headers, &Query::parse(query), OBJECTS).unwrap().pretty
+        };
+        assert!(pretty(&headers, ""));
+        assert!(!pretty(&headers, "pretty=0"));
+        assert!(pretty(&HeaderMap::new(), "pretty=true"));
+        headers.insert(ACCEPT, "application/json;pretty=1".parse().unwrap());
+        assert!(pretty(&headers, "pretty=0"));
     }
 }

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::Endpoints;
 use super::discovery::response_kind;
-use super::negotiation::accepted;
 use super::query::Query;
 use super::response::compress;
+use crate::apimachinery::accept::accepted;
 use crate::apimachinery::openapi::{self, ServedResource, ServedSubresource};
 use crate::apimachinery::schema::Schemas;
 use crate::apimachinery::wire::{ApiResponse, text_response};

@@ -4,12 +4,16 @@
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use serde_json::json;
 
 use super::json::{write_head, write_partial, write_string, write_typed};
+use super::messages::{self, Messages};
 use super::negotiation::{Output, Transform};
 use super::table::{IncludeObject, Table, scale_columns};
+use crate::apimachinery::accept::MediaType;
 use crate::apimachinery::list::List;
 use crate::apimachinery::object::Object;
+use crate::apimachinery::status::Status;
 use crate::apimachinery::watch::{Bookmark, WatchEvent};
 use crate::apis::kind::Kind;
 use crate::apis::table::{CellsSource, Column};
@@ -29,6 +33,8 @@ pub(super) struct Printer {
     /// The columns of a Scale, where that is what is written.
     scale: Option<(Vec<Column>, CellsSource)>,
     output: Output,
+    /// What writes it, where it is protobuf.
+    messages: Option<Messages>,
     include: IncludeObject,
     clock: Clock,
     /// A watch writes the columns of its tables once.
@@ -37,19 +43,42 @@ pub(super) struct Printer {
 
 impl Printer {
     /// For objects of `kind`, or for its Scales.
+    ///
+    /// # Errors
+    /// 406 for protobuf of a kind that has no message.
     pub fn new(
         kind: &Arc<Kind>,
         is_scale: bool,
         output: Output,
         include: IncludeObject,
         clock: Clock,
-    ) -> Printer {
+    ) -> Result<Printer, Status> {
         let scale = is_scale.then(scale_columns);
-        Printer { kind: kind.clone(), scale, output, include, clock, with_columns: true }
+        let kind = kind.clone();
+        let mut printer = Printer { kind, scale, output, messages: None, include, clock, with_columns: true };
+        if printer.output.media_type == MediaType::Protobuf {
+            printer.messages = Some(printer.new_messages()?);
+        }
+        Ok(printer)
+    }
+
+    fn new_messages(&self) -> Result<Messages, Status> {
+        if let Transform::PartialMetadata { version, .. } = &self.output.transform {
+            return Ok(Messages::of_metadata(version));
+        }
+        let (api_version, kind) = self.type_meta();
+        let definition = match &self.scale {
+            Some(_) => "io.k8s.api.autoscaling.v1.Scale",
+            None => &self.kind.definition,
+        };
+        Messages::of(api_version, kind, &self.kind.list_kind, definition)
     }
 
     /// One object.
     pub fn object(&self, out: &mut BytesMut, object: &Arc<Object>) {
+        if let Some(messages) = &self.messages {
+            return messages.object(out, object);
+        }
         let (api_version, kind) = self.type_meta();
         match &self.output.transform {
             Transform::None => write_typed(out, &api_version, kind, object),
@@ -65,6 +94,10 @@ impl Printer {
     /// A list. Items of built-in kinds carry no type, those of custom kinds do: as upstream's typed and
     /// unstructured lists.
     pub fn list(&self, out: &mut BytesMut, list: &List) {
+        if let Some(messages) = &self.messages {
+            let metadata = format!("{{{}}}", list_metadata(list));
+            return messages.list(out, &metadata, list.items.iter().map(|object| &**object));
+        }
         match &self.output.transform {
             Transform::Table(version) => {
                 let (metadata, api_version) = (list_metadata(list), self.type_meta().0);
@@ -87,7 +120,7 @@ impl Printer {
 
     /// How a list is written piece by piece; None where it is not its items, one after the other.
     pub fn list_in_pieces(&self, list: &List) -> Option<Pieces> {
-        (self.output.transform == Transform::None).then(|| self.pieces(list))
+        (self.output.transform == Transform::None && self.messages.is_none()).then(|| self.pieces(list))
     }
 
     fn pieces(&self, list: &List) -> Pieces {
@@ -105,8 +138,12 @@ impl Printer {
         Pieces { head: head.freeze(), item_type: item_type.freeze() }
     }
 
-    /// One event of a watch, as a line.
+    /// One event of a watch: as a line, or as a message of protobuf, whose end nothing tells.
     pub fn event(&mut self, out: &mut BytesMut, event: &WatchEvent) {
+        if let Some(messages) = &self.messages {
+            let message = messages::event(event.type_name(), &self.content(messages, event));
+            return out.put_slice(&message);
+        }
         for part in ["{\"type\":\"", event.type_name(), "\",\"object\":"] {
             out.put_slice(part.as_bytes());
         }
@@ -121,6 +158,27 @@ impl Printer {
             }
         }
         out.put_slice(b"}\n");
+    }
+
+    /// What an event is about, in its envelope.
+    fn content(&self, messages: &Messages, event: &WatchEvent) -> BytesMut {
+        let mut content = BytesMut::new();
+        match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
+                messages.object(&mut content, object);
+            }
+            WatchEvent::Bookmark(bookmark) => {
+                let mut metadata = json!({"resourceVersion": bookmark.resource_version.to_string()});
+                if bookmark.initial_events_end {
+                    metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+                }
+                messages.bare(&mut content, &metadata);
+            }
+            WatchEvent::Error(status) => {
+                content.put_slice(&messages::document(&status.to_value()).expect("a status has a message"));
+            }
+        }
+        content
     }
 
     /// An object of the kind with nothing but a revision.
@@ -225,7 +283,8 @@ mod tests {
         let kind = Arc::new(Kind::builtin("", "v1", "ConfigMap", "configmaps", "x"));
         let output = Output { transform, ..Output::default() };
         let clock = Clock::stepped(DateTime::UNIX_EPOCH);
-        let mut printer = Printer::new(&kind, false, output, IncludeObject::Metadata, clock);
+        let printer = Printer::new(&kind, false, output, IncludeObject::Metadata, clock);
+        let mut printer = printer.unwrap();
         let mut out = BytesMut::new();
         write(&mut printer, &mut out);
         serde_json::from_slice(&out).unwrap()

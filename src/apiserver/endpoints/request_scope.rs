@@ -86,7 +86,7 @@ impl Scope {
     ///
     /// # Errors
     /// 400 for an `includeObject` that nobody knows; 406 for the metadata of an object where there is a list,
-    /// and the other way round.
+    /// and the other way round, and for protobuf of a kind that has no message.
     pub fn printer(&self) -> Result<Printer, Status> {
         let include = match &self.output.transform {
             Transform::Table(_) => include_object(&self.query)?,
@@ -97,7 +97,7 @@ impl Scope {
             Transform::None => IncludeObject::Metadata,
         };
         let is_scale = self.subresource == Some(Subresource::Scale);
-        Ok(Printer::new(&self.kind, is_scale, self.output.clone(), include, self.server.clock.clone()))
+        Printer::new(&self.kind, is_scale, self.output.clone(), include, self.server.clock.clone())
     }
 
     /// Upstream's `asPartialObjectMetadata` and its list, which name the Go type at hand.

@@ -15,10 +15,12 @@ use tokio::sync::mpsc::Receiver;
 
 use super::json::indent;
 use super::list_body::{CHUNK_BYTES, ListBody};
-use super::negotiation::{MediaType, Output};
+use super::messages;
+use super::negotiation::{Output, Transform};
 use super::printer::Printer;
 use super::request_scope::Scope;
 use super::watch::watch_response;
+use crate::apimachinery::accept::{MediaType, media_type_of_status};
 use crate::apimachinery::list::List;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::status::Status;
@@ -111,7 +113,7 @@ fn hand_over(answer: Answer) -> ApiResponse {
 fn write(scope: &Scope, answer: Answer) -> Result<ApiResponse, Status> {
     let printer = scope.printer()?;
     let (code, out) = match answer {
-        Answer::Watch(events) => return Ok(watch_response(printer, events)),
+        Answer::Watch(events) => return Ok(watch_response(printer, scope.output.media_type, events)),
         Answer::Object(code, object) => {
             let mut out = BytesMut::with_capacity(object.written_bytes() + 128);
             printer.object(&mut out, &object);
@@ -147,9 +149,13 @@ fn send_in_chunks(scope: &Scope, printer: &Printer, list: &List) -> Option<ApiRe
 }
 
 fn write_status(scope: &Scope, status: &Status) -> ApiResponse {
-    let bytes = serde_json::to_vec(status).expect("a status is JSON");
     let code = if status.code == 0 { 200 } else { status.code };
-    let mut response = write_bytes(&scope.headers, &scope.output, code, bytes.into());
+    let output = output_of_status(scope, status);
+    let bytes = match output.media_type {
+        MediaType::Protobuf => messages::document(&status.to_value()).expect("a status has a message"),
+        MediaType::Json | MediaType::Yaml => serde_json::to_vec(status).expect("a status is JSON"),
+    };
+    let mut response = write_bytes(&scope.headers, &output, code, bytes.into());
     if status.code >= 400 {
         response.extensions_mut().insert(StatusAnswer(status.clone()));
     }
@@ -160,13 +166,27 @@ fn write_status(scope: &Scope, status: &Status) -> ApiResponse {
     response
 }
 
-/// Bytes of JSON as the client wants them: with line breaks, as YAML, compressed.
-pub(super) fn write_bytes(headers: &HeaderMap, output: &Output, code: u16, json: Bytes) -> ApiResponse {
-    let (media_type, body) = match output.media_type {
-        MediaType::Yaml => ("application/yaml", to_yaml(&json)),
-        MediaType::Json if output.pretty => ("application/json", with_newline(indent(&json))),
-        MediaType::Json => ("application/json", with_newline(json.into())),
+/// What failed is not transformed: the client may have named another form for that, or none; then it is read
+/// by people.
+fn output_of_status(scope: &Scope, status: &Status) -> Output {
+    if status.code < 400 || scope.output.transform == Transform::None {
+        return scope.output.clone();
+    }
+    match media_type_of_status(&scope.headers) {
+        Some(media_type) => Output { media_type, transform: Transform::None, ..scope.output },
+        None => Output { pretty: true, ..Output::default() },
+    }
+}
+
+/// Bytes as the client wants them: JSON as it is, with line breaks or as YAML, and protobuf; compressed.
+pub(super) fn write_bytes(headers: &HeaderMap, output: &Output, code: u16, bytes: Bytes) -> ApiResponse {
+    let body = match output.media_type {
+        MediaType::Yaml => to_yaml(&bytes),
+        MediaType::Json if output.pretty => with_newline(indent(&bytes)),
+        MediaType::Json => with_newline(bytes.into()),
+        MediaType::Protobuf => bytes,
     };
+    let media_type = output.media_type.name();
     let mut response = ApiResponse::default();
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));

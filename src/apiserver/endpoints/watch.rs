@@ -4,15 +4,16 @@
 use std::convert::Infallible;
 
 use axum::body::Body;
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use tokio::sync::mpsc::Receiver;
 
-use super::negotiation::MediaType;
+use super::negotiation::not_a_stream;
 use super::printer::Printer;
 use super::request_scope::Scope;
 use super::response::Answer;
+use crate::apimachinery::accept::MediaType;
 use crate::apimachinery::fields::FieldSelector;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::watch::WatchEvent;
@@ -26,8 +27,7 @@ const MAX_CHUNK_BYTES: usize = 64 * 1024;
 /// Begins to watch what the query selects; a name in the path selects one object.
 pub(super) async fn watch(scope: &Scope) -> Result<Answer, Status> {
     if scope.output.media_type == MediaType::Yaml {
-        let text = "only the following media types are accepted: application/json;stream=watch";
-        return Err(Status::failure(406, "NotAcceptable", text));
+        return Err(not_a_stream());
     }
     let mut options = scope.query.list_options(&scope.kind)?;
     options.predicate.only_initialized = scope.sees_only_initialized();
@@ -42,20 +42,39 @@ pub(super) async fn watch(scope: &Scope) -> Result<Answer, Status> {
     Ok(Answer::Watch(events))
 }
 
-/// The events as lines of JSON. Each is sent as soon as it is there; what is ready at the same moment goes
-/// together.
-pub(super) fn watch_response(printer: Printer, events: Receiver<WatchEvent>) -> ApiResponse {
-    let lines = futures::stream::unfold((events, printer), |(mut events, mut printer)| async move {
+/// The events as lines of JSON, or as messages of protobuf behind their lengths in four bytes. Each is sent
+/// as soon as it is there; what is ready at the same moment goes together.
+pub(super) fn watch_response(
+    printer: Printer,
+    media_type: MediaType,
+    events: Receiver<WatchEvent>,
+) -> ApiResponse {
+    let (content_type, is_framed) = match media_type {
+        MediaType::Protobuf => ("application/vnd.kubernetes.protobuf;stream=watch", true),
+        MediaType::Json | MediaType::Yaml => ("application/json", false),
+    };
+    let lines = futures::stream::unfold((events, printer), move |(mut events, mut printer)| async move {
         let mut out = BytesMut::new();
         let mut next = events.recv().await;
         while let Some(event) = next {
-            printer.event(&mut out, &event);
+            match is_framed {
+                true => write_frame(&mut printer, &mut out, &event),
+                false => printer.event(&mut out, &event),
+            }
             next = if out.len() < MAX_CHUNK_BYTES { events.try_recv().ok() } else { None };
         }
         let chunk = Some(out.freeze()).filter(|chunk| !chunk.is_empty())?;
         Some((Ok::<Bytes, Infallible>(chunk), (events, printer)))
     });
     let mut response = ApiResponse::new(Body::from_stream(lines));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
+}
+
+fn write_frame(printer: &mut Printer, out: &mut BytesMut, event: &WatchEvent) {
+    let start = out.len();
+    out.put_u32(0);
+    printer.event(out, event);
+    let length = u32::try_from(out.len() - start - 4).expect("an event is far below four gigabytes");
+    out[start..start + 4].copy_from_slice(&length.to_be_bytes());
 }

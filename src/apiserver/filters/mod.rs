@@ -28,7 +28,7 @@ use std::sync::Arc;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{
-    ApiRequest, ApiResponse, StatusAnswer, WantsObjects, status_response, text_response,
+    ApiRequest, ApiResponse, StatusAnswer, WantsObjects, negotiated_status_response, text_response,
 };
 use crate::apiserver::audit::{AuditContext, status_tree};
 use crate::apiserver::request::RequestInfo;
@@ -70,5 +70,6 @@ fn refuse(request: &ApiRequest, status: Status) -> ApiResponse {
     if let Some(audit) = request.extensions().get::<Arc<AuditContext>>() {
         audit.gather(|gathered| gathered.response_status = Some(status_tree(&status)));
     }
-    status_response(status, request.extensions().get::<WantsObjects>().is_some())
+    let wants_objects = request.extensions().get::<WantsObjects>().is_some();
+    negotiated_status_response(request.headers(), status, wants_objects)
 }

@@ -60,7 +60,9 @@ pub fn for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value, now: Ti
 /// `populateConditionTimestamps`: when a condition was last written, and when it became what it is.
 fn stamp_conditions(new: &mut Value, old: &Value, now: Time) {
     let before = old["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    let Some(conditions) = new["status"]["conditions"].as_array_mut() else { return };
+    let Some(conditions) = new.pointer_mut("/status/conditions").and_then(Value::as_array_mut) else {
+        return;
+    };
     for condition in conditions {
         if condition["lastUpdateTime"].is_null() {
             condition["lastUpdateTime"] = rfc3339(now).into();
@@ -99,7 +101,7 @@ fn resources_only(new: &mut Value, old: &Value) {
     let wanted = new["spec"].take();
     put_back(new, old);
     for list in ["containers", "initContainers"] {
-        let Some(containers) = new["spec"][list].as_array_mut() else { continue };
+        let Some(containers) = new["spec"].get_mut(list).and_then(Value::as_array_mut) else { continue };
         for container in containers {
             let of_same_name = |other: &&Value| other["name"] == container["name"];
             let Some(wanted) = wanted[list].as_array().and_then(|list| list.iter().find(of_same_name)) else {

@@ -1,5 +1,6 @@
 //! Every kind of the scheme, through every verb that it has: what is declared is served.
 
+use super::protobuf::{ACCEPT_PROTOBUF, PROTOBUF, event, message, object};
 use super::*;
 use kubarium::apis::kind::{Kind, Subresource};
 use kubarium::apis::runtime_config::RuntimeConfig;
@@ -93,6 +94,10 @@ impl<'a> Walk<'a> {
         self.write(&created).await;
         self.apply().await;
         self.look().await;
+        match self.kind.is_custom {
+            true => drop(self.metadata_alone_is_protobuf().await),
+            false => self.messages(&before).await,
+        }
         self.remove().await;
     }
 
@@ -235,6 +240,43 @@ impl<'a> Walk<'a> {
         assert_eq!(list["kind"], "PartialObjectMetadataList");
         let head = self.server.call(&format!("HEAD {}", self.path()), &Value::Null).await;
         assert_eq!((head.code, head.text.as_str()), (200, ""), "{:?}", self.kind);
+    }
+
+    /// As protobuf it is the same: read, in a list, in a watch, its metadata, and written back.
+    async fn messages(&self, revision: &str) {
+        let definition = &*self.kind.definition;
+        let read = self.server.get(&self.path()).await;
+        let answer = self.server.get_as(&self.path(), PROTOBUF).await;
+        assert_eq!(object(definition, &answer.bytes), read, "{:?}", self.kind);
+        let list_definition = definition.strip_suffix(&*self.kind.kind).unwrap().to_owned();
+        let list_definition = list_definition + &self.kind.list_kind;
+        let list = self.server.get_as(&self.collection, PROTOBUF).await;
+        let json = self.server.get(&self.collection).await;
+        assert_eq!(object(&list_definition, &list.bytes), json, "{:?}", self.kind);
+        let selector = format!("fieldSelector=metadata.name%3D{}", self.name);
+        let line = format!("GET {}?watch=1&resourceVersion={revision}&{selector}", self.collection);
+        let (event_type, first) =
+            event(definition, &self.server.first_bytes(&line, &[ACCEPT_PROTOBUF]).await);
+        assert_eq!((event_type.as_str(), &first["metadata"]["name"]), ("ADDED", &read["metadata"]["name"]));
+        let metadata = self.metadata_alone_is_protobuf().await;
+        assert_eq!(message(definition, &metadata)["metadata"], read["metadata"]);
+        let headers = [ACCEPT_PROTOBUF, ("content-type", PROTOBUF)];
+        let put = self.server.put_bytes(&self.path(), &headers, answer.bytes).await;
+        // Of an APIService the server itself writes whether its server is there.
+        assert!(matches!(put.code, 200 | 409), "{:?}: {}", self.kind, put.text);
+    }
+
+    /// The envelope of the metadata of the object, and of the list.
+    async fn metadata_alone_is_protobuf(&self) -> bytes::Bytes {
+        let form = |kind: &str| format!("{PROTOBUF};as={kind};v=v1;g=meta.k8s.io");
+        let list = self.server.get_as(&self.collection, &form("PartialObjectMetadataList")).await;
+        assert_eq!((list.code, &list.headers["content-type"]), (200, &PROTOBUF.parse().unwrap()));
+        if self.kind.is_custom {
+            assert_eq!(self.server.get_as(&self.path(), PROTOBUF).await.code, 406);
+        }
+        let one = self.server.get_as(&self.path(), &form("PartialObjectMetadata")).await;
+        assert_eq!((one.code, &one.headers["content-type"]), (200, &PROTOBUF.parse().unwrap()));
+        one.bytes
     }
 
     async fn remove(&self) {

@@ -54,6 +54,8 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// The body as text.
     pub text: String,
+    /// The body as it is.
+    pub bytes: bytes::Bytes,
 }
 
 impl Server {
@@ -134,12 +136,17 @@ impl Server {
 
     /// The first event of a watch; its end is not waited for.
     pub async fn first_event(&self, line: &str) -> Value {
-        let mut request = request(line, &[], String::new());
+        let text = String::from_utf8_lossy(&self.first_bytes(line, &[]).await).into_owned();
+        serde_json::from_str(text.lines().next().unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// What a watch sends first.
+    pub async fn first_bytes(&self, line: &str, headers: &[(&str, &str)]) -> bytes::Bytes {
+        let mut request = request(line, headers, String::new());
         request.extensions_mut().insert(InProcessUser(self.user.clone()));
         let mut body = self.send(request).await.into_body();
         let frame = body.frame().await.and_then(Result::ok).and_then(|frame| frame.into_data().ok());
-        let text = String::from_utf8_lossy(&frame.unwrap_or_default()).into_owned();
-        serde_json::from_str(text.lines().next().unwrap_or_default()).unwrap_or_default()
+        frame.unwrap_or_default()
     }
 
     /// GET, which must succeed.
@@ -154,6 +161,14 @@ impl Server {
         let answer = self.call(&format!("POST {path}"), &body).await;
         assert_eq!(answer.code, 201, "{}", answer.text);
         answer.json()
+    }
+
+    /// PUT of bytes that need not be text.
+    pub async fn put_bytes(&self, path: &str, headers: &[(&str, &str)], body: bytes::Bytes) -> Answer {
+        let mut request = request(&format!("PUT {path}"), headers, String::new());
+        *request.body_mut() = Body::from(body);
+        request.extensions_mut().insert(InProcessUser(self.user.clone()));
+        Answer::of(self.send(request).await).await
     }
 
     /// PATCH with a media type.
@@ -173,7 +188,7 @@ impl Answer {
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.expect("bodies are in memory").to_bytes();
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        Answer { code: parts.status.as_u16(), headers: parts.headers, text }
+        Answer { code: parts.status.as_u16(), headers: parts.headers, text, bytes }
     }
 
     /// The body as a tree; null when it is no JSON.
