@@ -17,6 +17,7 @@ pub mod selectable;
 
 pub mod duration;
 pub mod field_error;
+pub(crate) mod go_print;
 pub mod go_text;
 pub mod int_or_string;
 pub mod names;

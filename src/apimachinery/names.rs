@@ -20,18 +20,23 @@ validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
 /// `IsDNS1123Subdomain`: the names of most objects.
 pub fn dns1123_subdomain(name: &str) -> Vec<String> {
+    subdomain(name, "characters")
+}
+
+fn subdomain(name: &str, unit: &str) -> Vec<String> {
     let fits = name.split('.').all(|label| is_label(label, |_| true));
-    collect(name.len(), 253, fits, DNS1123_SUBDOMAIN)
+    collect((name.len(), 253, unit), fits, DNS1123_SUBDOMAIN)
 }
 
 /// `IsDNS1123Label`: namespaces, containers.
 pub fn dns1123_label(name: &str) -> Vec<String> {
-    collect(name.len(), 63, is_label(name, |_| true), DNS1123_LABEL)
+    collect((name.len(), 63, "characters"), is_label(name, |_| true), DNS1123_LABEL)
 }
 
 /// `IsDNS1035Label`: services of old.
 pub fn dns1035_label(name: &str) -> Vec<String> {
-    collect(name.len(), 63, is_label(name, |first| first.is_ascii_lowercase()), DNS1035_LABEL)
+    let fits = is_label(name, |first| first.is_ascii_lowercase());
+    collect((name.len(), 63, "characters"), fits, DNS1035_LABEL)
 }
 
 /// `path.IsValidPathSegmentName`: names of RBAC objects.
@@ -53,14 +58,14 @@ pub fn qualified_name(text: &str) -> Vec<String> {
             if prefix.is_empty() {
                 errors.push("prefix part must be non-empty".into());
             } else {
-                errors
-                    .extend(dns1123_subdomain(prefix).into_iter().map(|text| format!("prefix part {text}")));
+                let wrong = subdomain(prefix, "bytes").into_iter();
+                errors.extend(wrong.map(|text| format!("prefix part {text}")));
             }
             name
         }
         _ => {
             return vec![format!(
-                "a qualified name {} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
+                "a valid label key {} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
                 QUALIFIED_NAME.trim_start_matches("name part ")
             )];
         }
@@ -78,13 +83,14 @@ pub fn qualified_name(text: &str) -> Vec<String> {
 
 /// `IsValidLabelValue`.
 pub fn label_value(text: &str) -> Vec<String> {
-    collect(text.len(), 63, text.is_empty() || is_loose(text), LABEL_VALUE)
+    collect((text.len(), 63, "bytes"), text.is_empty() || is_loose(text), LABEL_VALUE)
 }
 
-fn collect(length: usize, max: usize, fits: bool, words: &str) -> Vec<String> {
+/// Upstream counts bytes everywhere, and calls them characters in names.
+fn collect((length, max, unit): (usize, usize, &str), fits: bool, words: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if length > max {
-        errors.push(format!("must be no more than {max} bytes"));
+        errors.push(format!("must be no more than {max} {unit}"));
     }
     if !fits {
         errors.push(words.into());

@@ -89,8 +89,10 @@ pub trait Strategy: Send + Sync {
     }
 
     /// Changes the object when its deletion is first asked for: finalizers that hold it, conditions that
-    /// say so.
-    fn begin_deletion(&self, _object: &mut Value, _now: Time) {}
+    /// say so. True when that is all that the first request does.
+    fn begin_deletion(&self, _object: &mut Value, _now: Time) -> bool {
+        false
+    }
 
     /// What becomes of dependents by default.
     fn default_garbage_collection(&self) -> GarbageCollectionPolicy {

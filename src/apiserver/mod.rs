@@ -8,6 +8,7 @@
 pub mod server;
 
 mod client_certificates;
+mod unread_body;
 
 pub mod config;
 mod flow_record;

@@ -14,7 +14,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -30,6 +29,7 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use super::client_certificates::AnyClientCertificate;
+use super::unread_body;
 use crate::apimachinery::wire::{ApiService, PeerCertificates, RemoteAddress};
 use crate::pki::Identity;
 
@@ -222,14 +222,18 @@ impl Connection {
         let from = RemoteAddress(self.from);
         let service = &self.service;
         let handler = hyper::service::service_fn(move |request: http::Request<Incoming>| {
-            let mut request = request.map(Body::new);
+            let version = request.version();
+            let (mut request, rest) = unread_body::lend(request);
             request.extensions_mut().insert(from);
             if let Some(peer) = &peer {
                 request.extensions_mut().insert(peer.clone());
             }
             let service = service.clone();
             async move {
-                Ok::<_, Infallible>(service.oneshot(request).await.unwrap_or_else(|never| match never {}))
+                let answer = service.oneshot(request).await;
+                let mut response = answer.unwrap_or_else(|never| match never {});
+                rest.finish(&mut response, version).await;
+                Ok::<_, Infallible>(response)
             }
         });
         builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
@@ -245,6 +249,7 @@ impl Connection {
 mod tests {
     use super::*;
     use crate::pki::Authority;
+    use axum::body::Body;
     use rustls_pki_types::{CertificateDer, pem::PemObject};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -306,6 +311,28 @@ mod tests {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
         assert!(answer.ends_with("/x false"), "{answer}");
+        server.stop().await;
+    }
+
+    /// `echo` reads no body.
+    #[tokio::test]
+    async fn a_body_that_nobody_reads_does_not_end_the_connection_unless_it_is_long() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = Server::start(listener, None, echo()).unwrap();
+        let mut stream = TcpStream::connect(server.address()).await.unwrap();
+        stream.write_all(b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n").await.unwrap();
+        // Comes behind the head, when the answer could long be made.
+        tokio::task::yield_now().await;
+        stream.write_all(b"hello").await.unwrap();
+        let long = 300 * 1024;
+        let head = format!("POST /y HTTP/1.1\r\nhost: a\r\ncontent-length: {long}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&vec![b'x'; long]).await.unwrap();
+        let mut answers = String::new();
+        let _ = stream.read_to_string(&mut answers).await;
+        let [first, second] = ["/x false", "/y false"].map(|path| answers.find(path).expect(path));
+        assert!(!answers[..first].contains("connection: close"), "{answers}");
+        assert!(answers[first..second].contains("connection: close"), "{answers}");
         server.stop().await;
     }
 }

@@ -1,6 +1,7 @@
 //! What the store needs of the place where its log is kept (etcd's `backend`).
 //!
-//! The one in use is sled (in [`super::kv`]); tests have one whose disk does as it is told.
+//! With a data directory it is sled (in [`super::kv`]), without one plain files for what memory should not
+//! hold (in [`super::segments`]); tests have one whose disk does as it is told.
 
 use std::fmt::Debug;
 
@@ -11,7 +12,7 @@ use super::{Error, Revision};
 /// A log of records by revision, and a few named facts beside it. One writer, any number of readers.
 ///
 /// After a crash it holds a prefix of what was written, in the order of writing, and at least what was
-/// flushed.
+/// flushed. One that ends with its process keeps no facts, and has nothing to flush or to replay.
 pub(super) trait Log: Debug + Send + Sync {
     /// Writes a record under a revision that has none. Returns the same bytes, in memory shared with the log.
     fn append(&self, revision: Revision, record: Vec<u8>) -> Result<Bytes, Error>;
@@ -23,14 +24,22 @@ pub(super) trait Log: Debug + Send + Sync {
     fn remove(&self, revision: Revision) -> Result<(), Error>;
 
     /// Writes a fact (None: removes it).
-    fn set_fact(&self, name: &str, value: Option<u64>) -> Result<(), Error>;
+    fn set_fact(&self, _name: &str, _value: Option<u64>) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// All facts whose name starts with `prefix`.
-    fn facts(&self, prefix: &str) -> Result<Vec<(String, u64)>, Error>;
+    fn facts(&self, _prefix: &str) -> Result<Vec<(String, u64)>, Error> {
+        Ok(Vec::new())
+    }
 
     /// Makes all that was written until now durable; returns once it is.
-    fn flush(&self) -> Result<(), Error>;
+    fn flush(&self) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Hands all records to `visit`, oldest first.
-    fn replay(&self, visit: &mut dyn FnMut(Revision, Bytes) -> Result<(), Error>) -> Result<(), Error>;
+    fn replay(&self, _visit: &mut dyn FnMut(Revision, Bytes) -> Result<(), Error>) -> Result<(), Error> {
+        Ok(())
+    }
 }

@@ -177,22 +177,6 @@ impl Log for Segments {
             None => Ok(()),
         }
     }
-
-    fn set_fact(&self, _name: &str, _value: Option<u64>) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn facts(&self, _prefix: &str) -> Result<Vec<(String, u64)>, Error> {
-        Ok(Vec::new())
-    }
-
-    fn flush(&self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn replay(&self, _visit: &mut dyn FnMut(Revision, Bytes) -> Result<(), Error>) -> Result<(), Error> {
-        Ok(())
-    }
 }
 
 impl Drop for Folder {

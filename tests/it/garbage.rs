@@ -200,7 +200,7 @@ fn objects() -> Vec<Case> {
             (
                 "metadata.name",
                 "FieldValueInvalid",
-                &format!(r#"Invalid value: "{long}": must be no more than 253 bytes"#),
+                &format!(r#"Invalid value: "{long}": must be no more than 253 characters"#),
             ),
         ),
         invalid(

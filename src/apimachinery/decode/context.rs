@@ -1,9 +1,8 @@
 //! Where decoding is, and what it has found wrong: upstream's `decodeState` in `sigs.k8s.io/json`.
 
-use std::borrow::Cow;
 use std::fmt::Write;
 
-use crate::apimachinery::go_text;
+use crate::apimachinery::go_text::quote;
 
 /// Upstream's bound on strict errors; further ones are not told.
 const MAX_STRICT_ERRORS: usize = 100;
@@ -105,7 +104,7 @@ impl<'s> Context<'s> {
         if self.strict_errors.len() >= MAX_STRICT_ERRORS {
             return;
         }
-        let error = format!("{what} {}", go_quoted(&self.path_to(name)));
+        let error = format!("{what} {}", quote(&self.path_to(name)));
         if !self.strict_errors.contains(&error) {
             self.strict_errors.push(error);
         }
@@ -129,9 +128,4 @@ impl<'s> Context<'s> {
         key(&mut path, name);
         path
     }
-}
-
-/// Go's `%q`.
-pub(super) fn go_quoted(text: &str) -> Cow<'_, str> {
-    go_text::quote(text).into()
 }

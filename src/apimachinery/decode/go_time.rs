@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::context::go_quoted;
+use crate::apimachinery::go_text::quote;
 
 /// The layouts of upstream's time types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +82,7 @@ fn zone(text: &str, layout: Layout, rest: &str) -> Result<(), String> {
     };
     match after {
         "" => Ok(()),
-        extra => Err(format!("parsing time {}: extra text: {}", go_quoted(text), go_quoted(extra))),
+        extra => Err(format!("parsing time {}: extra text: {}", quote(text), quote(extra))),
     }
 }
 
@@ -91,10 +91,10 @@ fn is_offset(bytes: &[u8]) -> bool {
 }
 
 fn cannot_parse(text: &str, layout: Layout, rest: &str, part: &str) -> String {
-    let (text, rest) = (go_quoted(text), go_quoted(rest));
+    let (text, rest) = (quote(text), quote(rest));
     format!("parsing time {text} as \"{}\": cannot parse {rest} as \"{part}\"", layout.text())
 }
 
 fn out_of_range(text: &str, part: &str) -> String {
-    format!("parsing time {}: {part} out of range", go_quoted(text))
+    format!("parsing time {}: {part} out of range", quote(text))
 }

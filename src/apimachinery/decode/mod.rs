@@ -30,6 +30,7 @@ use crate::apimachinery::schema::Schema;
 use context::Context;
 pub use go_json::syntax_error;
 pub use refusal::DecodeError;
+pub(crate) use refusal::{other_version, type_meta_error};
 pub use scalar::base64_error;
 use typed::Typed;
 
@@ -70,6 +71,18 @@ pub struct Decoded {
     /// Unknown and duplicate fields, in upstream's words: warnings for `fieldValidation=Warn`, an error for
     /// `Strict` ([`DecodeError::strict`]). At most 100.
     pub strict_errors: Vec<String>,
+    /// Of a custom resource: the type that the body says, where it is not the path's. Upstream decodes
+    /// anything there, and refuses it later.
+    pub foreign: Option<ForeignType>,
+}
+
+/// What a body says that it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignType {
+    /// As `example.com/v1`; may be empty.
+    pub api_version: String,
+    /// As `Widget`.
+    pub kind: String,
 }
 
 /// Decodes a body.
@@ -200,9 +213,8 @@ fn finish(target: &Target, context: Context, value: Value, body: &[u8]) -> Resul
         other => return Err(refusal::not_an_object(target, refusal::json_type(&other), body)),
     };
     refusal::check_kind(target, &map, &context, body)?;
-    if !target.typed && map.get("kind").is_none_or(|kind| *kind == "") {
-        let error = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(body));
-        return Err(refusal::cannot_be_handled(target, target.kind, target.version, &error));
+    if !target.typed && map.get("kind").is_none_or(|kind| *kind == "" || kind.is_null()) {
+        return Err(refusal::kind_is_missing(target, map, body));
     }
     if let Some(error) = context.error() {
         return Err(refusal::cannot_be_handled(target, target.kind, target.version, &error));
@@ -211,9 +223,14 @@ fn finish(target: &Target, context: Context, value: Value, body: &[u8]) -> Resul
         "" => target.version.to_owned(),
         group => format!("{group}/{}", target.version),
     };
-    map.insert("apiVersion".into(), api_version.into());
-    map.insert("kind".into(), target.kind.into());
-    Ok(Decoded { value: Value::Object(map), strict_errors: context.strict_errors })
+    let given = [("apiVersion", api_version), ("kind", target.kind.into())].map(|(name, text)| {
+        map.insert(name.into(), text.into()).and_then(|given| Some(given.as_str()?.to_owned()))
+    });
+    let [version, kind] = given.map(Option::unwrap_or_default);
+    let strict_errors = context.strict_errors;
+    let is_foreign = !target.typed && (map["apiVersion"] != *version || map["kind"] != *kind);
+    let foreign = is_foreign.then_some(ForeignType { api_version: version, kind });
+    Ok(Decoded { value: Value::Object(map), strict_errors, foreign })
 }
 
 fn first_byte(body: &[u8]) -> Option<u8> {

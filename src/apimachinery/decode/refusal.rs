@@ -4,7 +4,8 @@
 use serde_json::{Map, Value};
 
 use super::Target;
-use super::context::{Context, go_quoted};
+use super::context::Context;
+use crate::apimachinery::go_text::quote;
 
 /// How much of a body a refusal shows.
 const SHOWN_BYTES: usize = 30;
@@ -47,13 +48,31 @@ pub(super) fn unrecognized(target: &Target, error: &str, body: &[u8]) -> DecodeE
     DecodeError { message, cause: error.to_owned() }
 }
 
+/// The body of a custom resource does not say its kind; a patched one has no bytes.
+pub(super) fn kind_is_missing(target: &Target, object: Map<String, Value>, body: &[u8]) -> DecodeError {
+    let shown = match body {
+        b"" => Value::Object(object).to_string(),
+        body => String::from_utf8_lossy(body).into_owned(),
+    };
+    unrecognized(target, &format!("Object 'Kind' is missing in '{shown}'"), body)
+}
+
 /// The body is JSON, but a list or scalar.
 pub(super) fn not_an_object(target: &Target, given: &str, body: &[u8]) -> DecodeError {
-    let error = format!(
-        "couldn't get version/kind; json parse error: json: cannot unmarshal {given} into Go value of type {}",
-        r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#
-    );
+    let error = format!("couldn't get version/kind; json parse error: {}", no_type_meta(given));
     unrecognized(target, &error, body)
+}
+
+/// What Go says of JSON that cannot have a kind, because it is a list or scalar.
+pub(crate) fn type_meta_error(tree: &Value) -> Option<String> {
+    (!tree.is_object() && !tree.is_null()).then(|| no_type_meta(json_type(tree)))
+}
+
+fn no_type_meta(given: &str) -> String {
+    format!(
+        "json: cannot unmarshal {given} into Go value of type {}",
+        r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#
+    )
 }
 
 /// Whether the body is of the kind that the path serves. Absent parts are taken from the path.
@@ -87,7 +106,7 @@ pub(super) fn check_kind(
         None if api_version.is_empty() => (target.group, target.version),
         None => ("", api_version),
     };
-    check_names(target, group, version, kind)
+    if target.typed { check_names(target, group, version, kind) } else { Ok(()) }
 }
 
 fn check_names(target: &Target, group: &str, version: &str, kind: &str) -> Result<(), DecodeError> {
@@ -100,23 +119,26 @@ fn check_names(target: &Target, group: &str, version: &str, kind: &str) -> Resul
         group => format!("{group}/{version}"),
     };
     let (given, expected) = (api_version(group, version), api_version(target.group, target.version));
-    if target.typed && !(target.is_registered)(group, version, kind) {
+    if !(target.is_registered)(group, version, kind) {
         let error = format!(
             "no kind {} is registered for version {} in scheme {SCHEME:?}",
-            go_quoted(kind),
-            go_quoted(&given)
+            quote(kind),
+            quote(&given)
         );
         return Err(cannot_be_handled(target, kind, version, &error));
     }
-    if kind == target.kind && (group == target.group || !target.typed) {
-        let message = format!(
-            "the API version in the data ({given}) does not match the expected API version ({expected})"
-        );
+    if kind == target.kind && group == target.group {
+        let message = other_version(&given, &expected);
         return Err(DecodeError { cause: message.clone(), message });
     }
     let internal = internal_package(target.group);
     let error = format!("converting ({version}.{kind}) to ({internal}.{}): unknown conversion", target.kind);
     Err(cannot_be_handled(target, kind, version, &error))
+}
+
+/// The body is of the kind, but of another version than the path.
+pub(crate) fn other_version(given: &str, expected: &str) -> String {
+    format!("the API version in the data ({given}) does not match the expected API version ({expected})")
 }
 
 /// The Go package of a group's internal types.

@@ -32,6 +32,10 @@ pub(super) fn apply(
 ) -> Result<Value, ApplyError> {
     check_config(fields, config)?;
     let mut live = live.unwrap_or(empty).clone();
+    // The server's trees have no type, the configuration has: that is no change.
+    for field in ["apiVersion", "kind"] {
+        live[field] = config[field].clone();
+    }
     let managed = Managed::decode(take_managed_fields(&mut live))
         .map_err(|error| unclassified(format!("failed to decode managed fields: {error}")))?;
     let managed = match managed.0.is_empty() {

@@ -59,5 +59,5 @@ pub use scale::ScaleHandler;
 pub use set::Set;
 pub use text::expand;
 pub(crate) use text::{read_tree, write_entries};
-pub use updater::{Converter, Refusal, Updater};
+pub use updater::{Converter, OneVersion, Refusal, Updater};
 pub use validate::{ValidationErrors, validate};

@@ -8,9 +8,10 @@ use super::ServedResource;
 use super::operations::{API_RESOURCE_LIST, DELETE_OPTIONS, PATCH_BODY, STATUS};
 use crate::apimachinery::schema::Schemas;
 
-/// Any object and any list: what identifies them is described in the same words for all.
+/// Any object: what identifies it is described in the same words for all.
 const SOME_OBJECT: &str = "io.k8s.api.core.v1.ConfigMap";
-const SOME_LIST: &str = "io.k8s.api.core.v1.PodList";
+const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
+const SELECTABLE_FIELDS: &str = "x-kubernetes-selectable-fields";
 const CONVENTIONS: &str =
     "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 const WATCH_EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
@@ -24,11 +25,13 @@ pub(super) fn collect<'a>(
     is_v3: bool,
 ) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
-    let mut wanted: Vec<String> =
-        [STATUS, DELETE_OPTIONS, PATCH_BODY, API_RESOURCE_LIST, WATCH_EVENT].map(str::to_owned).into();
+    let mut wanted: Vec<String> = [STATUS, DELETE_OPTIONS, PATCH_BODY].map(str::to_owned).into();
     for resource in resources {
+        if resource.schema.is_none() {
+            wanted.extend([API_RESOURCE_LIST, WATCH_EVENT].map(str::to_owned));
+        }
         if let Some(schema) = if is_v3 { &resource.schema_v3 } else { &resource.schema } {
-            custom(resource, schema, schemas, &mut found);
+            custom(resource, schema, schemas, is_v3, &mut found);
         }
         wanted.push(resource.definition.clone());
         wanted.extend(resource.list_definition.clone());
@@ -75,20 +78,27 @@ fn group_version_kind(group: &str, version: &str, kind: &str) -> Value {
 }
 
 /// The definitions of a custom resource and of its list.
-fn custom(resource: &ServedResource, schema: &Value, schemas: &Schemas, found: &mut BTreeMap<String, Value>) {
+fn custom(
+    resource: &ServedResource,
+    schema: &Value,
+    schemas: &Schemas,
+    is_v3: bool,
+    found: &mut BTreeMap<String, Value>,
+) {
     let ServedResource { group, version, kind, .. } = resource;
     let mut definition = match schema {
         Value::Object(map) => map.clone(),
         _ => Map::new(),
     };
     definition.insert("type".into(), "object".into());
-    // Known properties would make kubectl believe that there are no others.
-    if definition.get("x-kubernetes-preserve-unknown-fields") != Some(&Value::Bool(true)) {
+    // In v2 known properties would make kubectl believe that there are no others.
+    if is_v3 || definition.get("x-kubernetes-preserve-unknown-fields") != Some(&Value::Bool(true)) {
         let properties = definition.entry("properties").or_insert_with(|| json!({}));
-        identity(properties, schemas, SOME_OBJECT);
+        identity(properties, schemas);
     }
     definition
         .insert("x-kubernetes-group-version-kind".into(), json!([group_version_kind(group, version, kind)]));
+    let selectable = definition.get(SELECTABLE_FIELDS).cloned();
     found.insert(resource.definition.clone(), Value::Object(definition));
     let (Some(list), Some(list_kind)) = (&resource.list_definition, &resource.list_kind) else { return };
     let items = json!({
@@ -97,20 +107,27 @@ fn custom(resource: &ServedResource, schema: &Value, schemas: &Schemas, found: &
         "items": {"$ref": format!("#/definitions/{}", resource.definition)},
     });
     let mut properties = json!({"items": items});
-    identity(&mut properties, schemas, SOME_LIST);
-    let schema = json!({
+    identity(&mut properties, schemas);
+    properties["metadata"] = json!({
+        "description": format!("Standard list metadata. More info: {CONVENTIONS}#types-kinds"),
+        "$ref": format!("#/definitions/{LIST_META}"),
+    });
+    let mut schema = json!({
         "description": format!("{list_kind} is a list of {kind}"),
         "type": "object",
         "required": ["items"],
         "properties": properties,
         "x-kubernetes-group-version-kind": [group_version_kind(group, version, list_kind)],
     });
+    if let Some(selectable) = selectable {
+        schema[SELECTABLE_FIELDS] = selectable;
+    }
     found.insert(list.clone(), schema);
 }
 
-/// The fields that say what an object is, as those of `like`.
-fn identity(properties: &mut Value, schemas: &Schemas, like: &str) {
-    let known = schemas.published(like).expect("it is built in");
+/// The fields that say what an object is.
+fn identity(properties: &mut Value, schemas: &Schemas) {
+    let known = schemas.published(SOME_OBJECT).expect("it is built in");
     for name in ["apiVersion", "kind", "metadata"] {
         properties[name] = known["properties"][name].clone();
     }

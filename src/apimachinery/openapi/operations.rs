@@ -59,8 +59,11 @@ pub(super) enum Body {
 
 /// Every path of one group and version, in the order of its resources.
 pub(super) fn paths(group: &str, version: &str, served: &[ServedResource]) -> Vec<PathItem> {
-    let mut paths = vec![discovery(group, version)];
-    for resource in served.iter().filter(|resource| resource.group == group && resource.version == version) {
+    let own = |resource: &&ServedResource| resource.group == group && resource.version == version;
+    // Definitions publish their resources alone.
+    let is_built_in = served.iter().filter(own).any(|resource| resource.schema.is_none());
+    let mut paths = if is_built_in { vec![discovery(group, version)] } else { vec![] };
+    for resource in served.iter().filter(own) {
         paths.extend(Routes::of(resource).paths());
     }
     paths

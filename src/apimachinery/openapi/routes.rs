@@ -14,10 +14,10 @@ pub(super) fn is_connection(subresource: &ServedSubresource) -> bool {
     matches!(subresource.name.as_str(), "exec" | "attach" | "portforward" | "proxy")
 }
 
-/// The `/watch/` paths of a resource.
+/// The `/watch/` paths of a resource; definitions publish none.
 pub(super) fn watches(resource: &ServedResource) -> Vec<PathItem> {
     let can = |wanted: &str| resource.verbs.iter().any(|verb| verb == wanted);
-    if !can("watch") {
+    if !can("watch") || resource.schema.is_some() {
         return vec![];
     }
     let ServedResource { kind, plural, namespaced, .. } = resource;

@@ -25,7 +25,9 @@ pub(super) fn document(served: &[ServedResource], schemas: &Schemas, release: &s
     let mut definitions = definitions::collect(served.iter(), served, schemas, false);
     let answers = roots(served).into_iter().flat_map(|root| root.item.operations);
     definitions.extend(definitions::reached(answers.map(|operation| operation.answer), schemas));
-    definitions.values_mut().for_each(without_defaults);
+    let is_custom = |name: &str| served.iter().any(|own| own.schema.is_some() && own.definition == name);
+    let built_in = definitions.iter_mut().filter(|(name, _)| !is_custom(name));
+    built_in.for_each(|(_, definition)| without_defaults(definition));
     json!({
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": release},
@@ -149,7 +151,7 @@ fn reference(definition: &str) -> Value {
     json!({"$ref": format!("#/definitions/{definition}")})
 }
 
-/// Swagger 2.0 is published without defaults: its readers would send them.
+/// The built-in definitions of swagger 2.0 are published without defaults.
 fn without_defaults(schema: &mut Value) {
     let Value::Object(map) = schema else { return };
     map.remove("default");

@@ -5,7 +5,6 @@
 //! by the keys that the kind's schema names. What may be patched, and what happens afterwards (decoding,
 //! defaulting, validation), is the endpoint's.
 
-pub(crate) mod go_print;
 mod json;
 mod merge;
 mod strategic;
@@ -18,6 +17,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use crate::apimachinery::decode::decode_plain;
+use crate::apimachinery::go_print::go_print;
 use crate::apimachinery::schema::Schema;
 
 /// The media type of a patch body.
@@ -111,7 +111,7 @@ pub fn show(patch_type: PatchType, patched: &Value, patch: Document) -> String {
         PatchType::Json | PatchType::Merge => patched.to_string(),
         PatchType::StrategicMerge => {
             let (patch, _) = decode_object(patch).unwrap_or_default();
-            go_print::go_print(&Value::Object(patch))
+            go_print(&Value::Object(patch))
         }
     }
 }

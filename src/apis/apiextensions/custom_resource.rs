@@ -1,6 +1,7 @@
 //! `CustomResource`: what the server knows of one version of a custom kind beyond its `Kind`, and the
 //! strategy of its objects (`registry/customresource/strategy.go`).
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
@@ -10,12 +11,17 @@ use serde_json::{Value, json};
 use super::structural::Structural;
 use super::view::Scale;
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
+use crate::apimachinery::go_print::{go_print, go_type};
+use crate::apimachinery::go_text::quote;
 use crate::apimachinery::gvk::GroupVersionKind;
 use crate::apimachinery::labels::Selector;
 use crate::apimachinery::object::{Malformed, encode_for_storage};
 use crate::apimachinery::schema::Schema;
 use crate::apis::kind::Kind;
 use crate::apis::strategy::Strategy;
+
+/// Finalizers without a domain that nobody is warned of.
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 /// One version of a custom kind. What is made of the schema is made when it is first needed.
 pub struct CustomResource {
@@ -133,7 +139,9 @@ impl CustomResource {
         if !structural.has_rules() {
             return errors;
         }
-        if errors.0.iter().any(|error| blocks(error.error_type)) {
+        // The registry says what is wrong with a name; that there is none blocks rules, too.
+        let has_name = old.is_some() || new["metadata"]["name"].as_str().is_some_and(|name| !name.is_empty());
+        if !has_name || errors.0.iter().any(|error| blocks(error.error_type)) {
             let detail = "some validation rules were not checked because the object was invalid; correct the \
                           existing errors to complete validation";
             errors.invalid("<nil>", &Value::Null, detail);
@@ -182,18 +190,7 @@ fn validate_replicas(object: &Value, path: &str, errors: &mut FieldErrors) {
 }
 
 fn refuse_type(value: &Value, path: &str, wanted: &str, errors: &mut FieldErrors) {
-    let (shown, given) = match value {
-        Value::Null => ("<nil>".into(), "<nil>"),
-        Value::Bool(flag) => (flag.to_string(), "bool"),
-        Value::Number(number) if number.is_i64() => (number.to_string(), "int64"),
-        Value::Number(number) => (number.to_string(), "float64"),
-        Value::String(text) => (text.clone(), "string"),
-        // Go shows what is in them in a form of its own.
-        Value::Array(items) if items.is_empty() => ("[]".into(), "[]interface {}"),
-        Value::Array(_) => (value.to_string(), "[]interface {}"),
-        Value::Object(map) if map.is_empty() => ("map[]".into(), "map[string]interface {}"),
-        Value::Object(_) => (value.to_string(), "map[string]interface {}"),
-    };
+    let (shown, given) = (go_print(value), go_type(value));
     let detail = format!("{path} accessor error: {shown} is of the type {given}, expected {wanted}");
     errors.invalid(path, &json!(0), detail);
 }
@@ -222,12 +219,35 @@ pub fn set_at_path(object: &mut Value, path: &str, value: Value) {
     *place = value;
 }
 
+/// `validateKubeFinalizerName`, of the finalizers that are new.
+fn finalizer_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
+    let finalizers = |object: &Value| -> BTreeSet<String> {
+        let names = object["metadata"]["finalizers"].as_array();
+        names.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+    };
+    let before = old.map(finalizers).unwrap_or_default();
+    let is_plain = |name: &&String| !name.contains('/') && !STANDARD_FINALIZERS.contains(&name.as_str());
+    let warn = |name: &String| {
+        let including = if name.contains('.') { " including a path (/)" } else { "" };
+        format!(
+            "metadata.finalizers: {}: prefer a domain-qualified finalizer name{including} to avoid accidental \
+             conflicts with other finalizer writers",
+            quote(name)
+        )
+    };
+    finalizers(new).difference(&before).filter(is_plain).map(warn).collect()
+}
+
 /// The strategy of the objects of one version.
 pub(super) struct CustomStrategy(pub(super) Arc<CustomResource>);
 
 impl Strategy for CustomStrategy {
     fn validate(&self, new: &Value) -> FieldErrors {
         self.0.validate_object(new, None)
+    }
+
+    fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        finalizer_warnings(new, old)
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> FieldErrors {

@@ -85,15 +85,16 @@ impl Strategy for DefinitionStrategy {
         validation::definition_update(new, old)
     }
 
-    fn validate_status_update(&self, new: &Value, old: &Value) -> FieldErrors {
-        validation::status_update(new, old)
+    fn validate_status_update(&self, new: &Value, _old: &Value) -> FieldErrors {
+        validation::status_update(new)
     }
 
     fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
         validation::warnings(&CustomResourceDefinition::read(new))
     }
 
-    fn begin_deletion(&self, object: &mut Value, now: Time) {
+    fn begin_deletion(&self, object: &mut Value, now: Time) -> bool {
+        object["metadata"]["deletionTimestamp"] = rfc3339(now).into();
         let finalizers = &mut object["metadata"]["finalizers"];
         if !finalizers.is_array() {
             *finalizers = json!([]);
@@ -107,6 +108,7 @@ impl Strategy for DefinitionStrategy {
             "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
         });
         set_condition(object, condition, now);
+        true
     }
 }
 

@@ -2,6 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
+const API_VERSION: &str = "apiVersion defines the versioned schema of this representation of an object. More info: \
+https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
+const KIND: &str = "kind is a string value representing the type of this object. In CamelCase. More info: \
+https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+const METADATA: &str = "Standard object's metadata. More info: \
+https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// For OpenAPI v2, whose readers know less: no conditions made of schemas, no nulls, and nothing about what
@@ -12,35 +18,55 @@ pub fn v2(schema: &Value) -> Value {
     }
     let mut schema = schema.clone();
     simplify(&mut schema);
-    embedded(&mut schema, "#/definitions/");
+    let reference = format!("#/definitions/{OBJECT_META}");
+    embedded(&mut schema, &json!({"$ref": reference, "description": METADATA}));
     schema
 }
 
 /// For OpenAPI v3: as declared.
 pub fn v3(schema: &Value) -> Value {
     let mut schema = schema.clone();
-    embedded(&mut schema, "#/components/schemas/");
+    unfold(&mut schema);
+    let reference = format!("#/components/schemas/{OBJECT_META}");
+    embedded(&mut schema, &json!({"allOf": [{"$ref": reference}], "description": METADATA}));
     schema
 }
 
 fn simplify(schema: &mut Value) {
     let Value::Object(map) = schema else { return };
-    for member in ["allOf", "anyOf", "oneOf", "not", "default", "x-kubernetes-validations", "example"] {
-        map.remove(member);
+    let flag = |map: &Map<String, Value>, key: &str| map.get(key) == Some(&Value::Bool(true));
+    let remove = |map: &mut Map<String, Value>, members: &[&str]| {
+        map.retain(|member, _| !members.contains(&member.as_str()));
+    };
+    remove(map, &["allOf", "anyOf", "oneOf", "not", "example"]);
+    if flag(map, "nullable") {
+        remove(map, &["type", "nullable", "items", "properties"]);
     }
-    let flag = |key: &str| map.get(key) == Some(&Value::Bool(true));
-    if flag("nullable") {
-        for member in ["type", "nullable", "items", "properties", "additionalProperties"] {
-            map.remove(member);
-        }
-    } else if flag("x-kubernetes-preserve-unknown-fields") {
-        for member in ["items", "properties", "type"] {
-            map.remove(member);
-        }
-    } else if flag("x-kubernetes-int-or-string") {
+    if flag(map, "x-kubernetes-preserve-unknown-fields") {
+        remove(map, &["items", "properties"]);
+    }
+    let is = |map: &Map<String, Value>, wanted: &str| map.get("type").is_some_and(|given| given == wanted);
+    let has_no_items = is(map, "array") && !map.contains_key("items");
+    if has_no_items || (is(map, "object") && flag(map, "x-kubernetes-preserve-unknown-fields")) {
         map.remove("type");
     }
+    allow_nulls(map);
     nested(map, &simplify);
+}
+
+/// Nobody can ask for what may be null.
+fn allow_nulls(map: &mut Map<String, Value>) {
+    let may_be_null = |schema: &Value| schema["nullable"] == true;
+    let properties = map.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let nulls: Vec<String> =
+        properties.filter(|(_, schema)| may_be_null(schema)).map(|(name, _)| name.clone()).collect();
+    if let Some(required) = map.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|name| !nulls.iter().any(|null| name == null));
+    }
+    let is_bare = map.get("required").is_some_and(|required| required.as_array().is_some_and(Vec::is_empty));
+    if is_bare || map.get("additionalProperties").is_some_and(may_be_null) {
+        map.remove("required");
+    }
 }
 
 /// Goes into every schema of a schema.
@@ -55,17 +81,34 @@ fn nested(map: &mut Map<String, Value>, change: &dyn Fn(&mut Value)) {
     }
 }
 
-/// Embedded resources have the type and metadata of resources.
-fn embedded(schema: &mut Value, definitions: &str) {
+/// A number or a text is said so (`Unfold`).
+fn unfold(schema: &mut Value) {
     let Value::Object(map) = schema else { return };
-    nested(map, &|inner| embedded(inner, definitions));
-    if map.get("x-kubernetes-embedded-resource") != Some(&Value::Bool(true)) {
+    nested(map, &unfold);
+    let says_so = ["anyOf", "allOf"].iter().any(|member| map.contains_key(*member));
+    if map.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) && !says_so {
+        map.insert("anyOf".into(), json!([{"type": "integer"}, {"type": "string"}]));
+    }
+}
+
+/// Embedded resources have the type and metadata of resources.
+fn embedded(schema: &mut Value, metadata: &Value) {
+    let Value::Object(map) = schema else { return };
+    nested(map, &|inner| embedded(inner, metadata));
+    let flag = |key: &str| map.get(key) == Some(&Value::Bool(true));
+    // In v2 these would make kubectl refuse unknown fields.
+    let takes_any = flag("x-kubernetes-preserve-unknown-fields") && metadata.get("$ref").is_some();
+    if takes_any || !flag("x-kubernetes-embedded-resource") {
         return;
     }
-    let Some(properties) = map.entry("properties").or_insert_with(|| json!({})).as_object_mut() else {
-        return;
-    };
-    properties.entry("apiVersion").or_insert_with(|| json!({"type": "string"}));
-    properties.entry("kind").or_insert_with(|| json!({"type": "string"}));
-    properties.insert("metadata".into(), json!({"$ref": format!("{definitions}{OBJECT_META}")}));
+    let properties = map.entry("properties").or_insert_with(|| json!({}));
+    properties["apiVersion"] = json!({"type": "string", "description": API_VERSION});
+    properties["kind"] = json!({"type": "string", "description": KIND});
+    properties["metadata"] = metadata.clone();
+    let required = map.entry("required").or_insert_with(|| json!([]));
+    if let Some(required) = required.as_array_mut() {
+        let missing = ["kind", "apiVersion"].map(Value::from).into_iter();
+        let missing: Vec<Value> = missing.filter(|name| !required.contains(name)).collect();
+        required.extend(missing);
+    }
 }

@@ -24,7 +24,7 @@ pub fn port_number(number: i64) -> Vec<String> {
 pub fn port_name(name: &str) -> Vec<String> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let rules = [
-        (name.len() > 15, "must be no more than 15 bytes"),
+        (name.len() > 15, "must be no more than 15 characters"),
         (
             name.is_empty() || !name.chars().all(fits),
             "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
@@ -63,7 +63,7 @@ pub fn config_map_key(key: &str) -> Vec<String> {
 or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     let rules = [
-        (key.len() > 253, "must be no more than 253 bytes"),
+        (key.len() > 253, "must be no more than 253 characters"),
         (key.is_empty() || !key.chars().all(fits), WORDS),
         (key == ".", "must not be '.'"),
         (key == "..", "must not be '..'"),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::apimachinery::managed_fields::{Converter, FieldManager, Type, Updater};
+use crate::apimachinery::managed_fields::{FieldManager, OneVersion, Type, Updater};
 use crate::apimachinery::schema::Schemas;
 use crate::apimachinery::time::{Time, rfc3339};
 use crate::apis::apiextensions::custom_resource_definition::CUSTOM_RESOURCE_DEFINITIONS;
@@ -30,21 +30,4 @@ pub(super) fn own_status(current: &Value, new: &mut Value, now: Time) {
         now: &rfc3339(now),
     };
     manager.update(Some(current), || Value::Null, new);
-}
-
-/// Definitions are served in one version.
-struct OneVersion;
-
-impl Converter for OneVersion {
-    fn convert(&self, _: &Value, _: &str) -> Option<Value> {
-        None
-    }
-
-    fn convert_back(&self, _: &Value, _: &str) -> Option<Value> {
-        None
-    }
-
-    fn schema(&self, _: &str) -> Option<Type<'_>> {
-        None
-    }
 }

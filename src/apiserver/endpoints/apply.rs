@@ -56,6 +56,9 @@ impl Edit for Apply<'_> {
 impl Apply<'_> {
     fn read(&self) -> Result<(Value, Option<String>), Status> {
         let refuse = |error: String| Status::bad_request(format!("error decoding YAML: {error}"));
+        if self.config.iter().all(u8::is_ascii_whitespace) {
+            return Ok((Value::Object(Default::default()), None));
+        }
         let (config, duplicates) = decode_yaml(&self.config)
             .map_err(|error| refuse(format!("error converting YAML to JSON: {error}")))?;
         let given = match &config {

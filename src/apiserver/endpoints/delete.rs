@@ -1,14 +1,14 @@
 //! delete: one object (`handlers/delete.go`).
 
 use bytes::Bytes;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::body::Input;
 use super::form::Raw;
 use super::query::check_delete_options;
 use super::request_scope::Scope;
 use super::response::Answer;
-use crate::apimachinery::decode::Format;
+use crate::apimachinery::decode::{self, Format};
 use crate::apimachinery::options::DeleteOptions;
 use crate::apimachinery::protobuf;
 use crate::apimachinery::schema::Schemas;
@@ -31,6 +31,8 @@ const RETURN_DELETED_OBJECT: [(&str, &str); 11] = [
     ("storage.k8s.io", "csinodes"),
 ];
 
+/// What options are registered in; part of the words.
+const META_SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 
 /// Deletes it, or begins to: then the answer is the object as it waits.
@@ -85,30 +87,46 @@ async fn body(scope: &Scope, input: Input) -> Result<Option<Value>, Status> {
 }
 
 fn parse(bytes: &Bytes, format: Format) -> Result<Value, String> {
-    let fault = |error: String| format!("couldn't get version/kind; json parse error: {error}");
     match format {
-        Format::Json => serde_json::from_slice(bytes).map_err(|error| fault(error.to_string())),
-        Format::Yaml => serde_yaml::from_slice(bytes).map_err(|error| fault(error.to_string())),
-        Format::Protobuf => parse_protobuf(bytes).map_err(|error| error.to_string()),
+        Format::Json => parse_json(bytes),
+        Format::Yaml => parse_json(decode::decode_yaml(bytes)?.0.to_string().as_bytes()),
+        Format::Protobuf => parse_protobuf(bytes),
     }
 }
 
-/// Options are registered in every group and version, so only the kind counts.
-fn parse_protobuf(bytes: &[u8]) -> Result<Value, protobuf::Error> {
-    let envelope = protobuf::open(bytes)?;
-    let mut tree = match &*envelope.kind {
-        "" | "DeleteOptions" => protobuf::decode(Schemas::reference(DELETE_OPTIONS), envelope.raw)?,
-        _ => Value::Object(Map::new()),
-    };
-    tree["kind"] = envelope.kind.into();
+/// Its kind first, then its fields. What is unknown is left out.
+fn parse_json(bytes: &[u8]) -> Result<Value, String> {
+    let fault = |error: String| format!("couldn't get version/kind; json parse error: {error}");
+    if let Some(error) = decode::syntax_error(bytes) {
+        return Err(fault(error));
+    }
+    let tree: Value = serde_json::from_slice(bytes).map_err(|error| fault(error.to_string()))?;
+    if let Some(error) = decode::type_meta_error(&tree) {
+        return Err(fault(error));
+    }
+    let text = |field: &str| tree[field].as_str().unwrap_or_default();
+    check_kind(text("apiVersion"), text("kind"))?;
+    decode::decode_plain(Schemas::reference(DELETE_OPTIONS), bytes)?;
     Ok(tree)
 }
 
-fn read(tree: Value) -> Result<DeleteOptions, Status> {
-    let kind = tree["kind"].as_str().unwrap_or_default();
-    if !matches!(kind, "" | "DeleteOptions") {
-        return Err(Status::bad_request(format!("{kind} cannot be handled as a DeleteOptions")));
+fn parse_protobuf(bytes: &[u8]) -> Result<Value, String> {
+    let envelope = protobuf::open(bytes).map_err(|error| error.to_string())?;
+    check_kind(&envelope.api_version, &envelope.kind)?;
+    protobuf::decode(Schemas::reference(DELETE_OPTIONS), envelope.raw).map_err(|error| error.to_string())
+}
+
+/// Options are registered in every group and version, so only the kind counts.
+fn check_kind(api_version: &str, kind: &str) -> Result<(), String> {
+    match kind {
+        "" | "DeleteOptions" => Ok(()),
+        kind => Err(format!(
+            "no kind {kind:?} is registered for version {api_version:?} in scheme {META_SCHEME:?}"
+        )),
     }
+}
+
+fn read(tree: Value) -> Result<DeleteOptions, Status> {
     let fault = |error| Status::bad_request(format!("DeleteOptions cannot be read: {error}"));
     serde_json::from_value(tree).map_err(fault)
 }

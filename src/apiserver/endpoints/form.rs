@@ -10,7 +10,8 @@ use super::Endpoints;
 use super::initializers;
 use super::negotiation::unsupported_media_type;
 use super::query::FieldValidation;
-use crate::apimachinery::decode::{self, DecodeError, Decoded, Format, Target};
+use crate::apimachinery::decode::{self, DecodeError, Decoded, ForeignType, Format, Target};
+use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::gvk::GroupVersion;
 use crate::apimachinery::schema::{self, Schema};
 use crate::apimachinery::status::Status;
@@ -91,6 +92,10 @@ impl Form {
             Raw::Bytes(body, format) => self.with_target(|target| {
                 let decoded = decode::decode(target, &body, format);
                 let mut decoded = decoded.map_err(|error| Status::bad_request(error.to_string()))?;
+                if let Some(foreign) = &decoded.foreign {
+                    self.check_version(foreign)?;
+                    self.check_type(foreign, &decoded.value)?;
+                }
                 if self.initializers {
                     let given = initializers::of_body(&body, format);
                     initializers::put_back(&mut decoded.value, given, &mut decoded.strict_errors);
@@ -132,6 +137,33 @@ impl Form {
         decoded.strict_errors.extend(self.prune(&mut decoded.value));
         strip_type(&mut decoded.value);
         Ok(decoded)
+    }
+
+    fn check_version(&self, given: &ForeignType) -> Result<(), Status> {
+        let expected = self.group_version.to_string();
+        if given.api_version == expected {
+            return Ok(());
+        }
+        Err(Status::bad_request(decode::other_version(&given.api_version, &expected)))
+    }
+
+    /// `ValidateTypeMeta`: what a custom resource says that it is.
+    ///
+    /// # Errors
+    /// 422, of the kind that it says.
+    pub fn check_type(&self, given: &ForeignType, object: &Value) -> Result<(), Status> {
+        let expected = self.group_version.to_string();
+        let mut errors = FieldErrors::default();
+        let fields = [("kind", &given.kind, &*self.kind), ("apiVersion", &given.api_version, &*expected)];
+        for (path, given, expected) in fields {
+            if given != expected {
+                errors.invalid(path, &given.as_str().into(), format!("must be {expected}"));
+            }
+        }
+        let (group, version) = given.api_version.split_once('/').unwrap_or(("", &given.api_version));
+        let gvk = GroupVersion::new(group, version).kind(&given.kind);
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        Err(Status::invalid(&gvk, name, &errors))
     }
 
     /// Fills in defaults: those of the schema, then those of the kind.

@@ -56,6 +56,9 @@ async fn serve_method(server: Arc<Endpoints>, request: ApiRequest) -> ApiRespons
             None => not_found(&server, &info, request.headers(), wants_objects),
         };
     };
+    if is_of_other_scope(&kind, &info) {
+        return not_found(&server, &info, request.headers(), wants_objects);
+    }
     let subresource = match find_subresource(&kind, &info) {
         Ok(subresource) => subresource,
         Err(status) => return negotiated_status_response(request.headers(), status, wants_objects),
@@ -198,14 +201,17 @@ fn restrictions(kind: &Kind) -> Restrictions {
     Restrictions::Objects { with_table, is_custom: kind.is_custom }
 }
 
-/// A path below a kind that is not served is nothing; so is a namespace in front of a cluster-scoped kind,
-/// and an object of a namespaced kind without one.
-fn find_subresource(kind: &Kind, info: &RequestInfo) -> Result<Option<Subresource>, Status> {
+/// A namespace in front of a cluster-scoped kind is no path, and neither is an object of a namespaced kind
+/// without one. Of custom kinds all namespaces can only be read.
+fn is_of_other_scope(kind: &Kind, info: &RequestInfo) -> bool {
     let in_namespace = !info.namespace.is_empty() && info.resource != "namespaces";
     let path_has_name = info.parts.len() > 1;
-    if kind.namespaced != in_namespace && (in_namespace || path_has_name) {
-        return Err(Status::path_not_found());
-    }
+    let is_across = matches!(&*info.verb, "list" | "watch");
+    kind.namespaced != in_namespace && (in_namespace || path_has_name || (kind.is_custom && !is_across))
+}
+
+/// A path below a kind that is not served is nothing.
+fn find_subresource(kind: &Kind, info: &RequestInfo) -> Result<Option<Subresource>, Status> {
     if info.subresource.is_empty() {
         return Ok(None);
     }
@@ -225,11 +231,15 @@ fn refuse_method(
     info: &RequestInfo,
     request: &ApiRequest,
 ) -> Option<ApiResponse> {
+    let wants_objects = request.extensions().get::<WantsObjects>().is_some();
+    if kind.is_custom && subresource.is_none() {
+        let status = refuse_verb(kind, info)?;
+        return Some(negotiated_status_response(request.headers(), status, wants_objects));
+    }
     let allowed = allowed_methods(kind, subresource, info);
     if allowed.contains(&request.method().as_str()) {
         return None;
     }
-    let wants_objects = request.extensions().get::<WantsObjects>().is_some();
     let status = match subresource {
         // Their handler looks at verbs itself.
         Some(_) if kind.is_custom => Status::method_not_supported(&kind.group_resource(), &info.verb),
@@ -240,6 +250,15 @@ fn refuse_method(
         response.headers_mut().insert(ALLOW, value);
     }
     Some(response)
+}
+
+/// Custom kinds have one handler for all paths, which looks at the verb (`crdHandler.serveResource`).
+fn refuse_verb(kind: &Kind, info: &RequestInfo) -> Option<Status> {
+    match &*info.verb {
+        "update" | "patch" if info.name.is_empty() => Some(Status::bad_request("name must be provided")),
+        "get" | "list" | "watch" | "create" | "update" | "patch" | "delete" | "deletecollection" => None,
+        verb => Some(Status::method_not_supported(&kind.group_resource(), verb)),
+    }
 }
 
 fn allowed_methods(kind: &Kind, subresource: Option<Subresource>, info: &RequestInfo) -> Vec<&'static str> {
@@ -271,7 +290,7 @@ fn method_not_allowed_status(_method: &Method) -> Status {
     Status::failure(405, "MethodNotAllowed", text).with_details(StatusDetails::default())
 }
 
-/// Below a group that is served upstream answers with a Status, elsewhere with plain words.
+/// Below a built-in group upstream answers with a Status, elsewhere with plain words.
 fn not_found(
     server: &Endpoints,
     info: &RequestInfo,
@@ -279,7 +298,8 @@ fn not_found(
     wants_objects: bool,
 ) -> ApiResponse {
     let group_version = GroupVersion::new(&info.group, &info.version);
-    let is_served = server.scheme.all().iter().any(|kind| kind.group_version == group_version);
+    let is_built_in = |kind: &Arc<Kind>| !kind.is_custom && kind.group_version == group_version;
+    let is_served = server.scheme.all().iter().any(is_built_in);
     if is_served || wants_objects {
         return negotiated_status_response(headers, Status::path_not_found(), wants_objects);
     }

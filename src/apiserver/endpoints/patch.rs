@@ -70,6 +70,9 @@ impl Edit for Patch<'_> {
         let is_converted = self.patch_type == PatchType::StrategicMerge;
         let decoded = self.form.decode_tree(patched.value, self.reach(), is_converted);
         let mut decoded = decoded.map_err(|error| self.invalid(current, error.cause()))?;
+        if let Some(foreign) = &decoded.foreign {
+            self.form.check_type(foreign, &decoded.value)?;
+        }
         let mut errors = patched.strict_errors;
         errors.append(&mut decoded.strict_errors);
         if self.validation == FieldValidation::Strict && !errors.is_empty() {

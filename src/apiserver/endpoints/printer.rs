@@ -53,7 +53,7 @@ impl Printer {
         include: IncludeObject,
         clock: Clock,
     ) -> Result<Printer, Status> {
-        let scale = is_scale.then(scale_columns);
+        let scale = is_scale.then(|| scale_columns(kind.is_custom));
         let kind = kind.clone();
         let mut printer = Printer { kind, scale, output, messages: None, include, clock, with_columns: true };
         if printer.output.media_type == MediaType::Protobuf {
@@ -127,7 +127,10 @@ impl Printer {
         let (api_version, kind) = self.type_meta();
         let mut head = BytesMut::new();
         write_head(&mut head, &api_version, &self.kind.list_kind);
-        for part in [",\"metadata\":{", &list_metadata(list), "},\"items\":["] {
+        // What is no Go type has the field even where it is empty.
+        let no_more =
+            if self.kind.is_custom && list.continue_token.is_empty() { ",\"continue\":\"\"" } else { "" };
+        for part in [",\"metadata\":{", &list_metadata(list), no_more, "},\"items\":["] {
             head.put_slice(part.as_bytes());
         }
         let mut item_type = BytesMut::new();

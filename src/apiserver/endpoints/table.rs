@@ -97,14 +97,21 @@ fn definition(column: &Column) -> Value {
         "description": &*column.description.text(), "priority": column.priority})
 }
 
-/// The columns of `scale`.
-pub(super) fn scale_columns() -> (Vec<Column>, CellsSource) {
-    let columns = vec![
+/// The columns of `scale`; custom kinds have words and a type of their own.
+pub(super) fn scale_columns(is_custom: bool) -> (Vec<Column>, CellsSource) {
+    let (desired, available) = match is_custom {
+        true => ("Number of desired replicas", "Number of actual replicas"),
+        false => ("Number of desired pods.", "Number of available pods."),
+    };
+    let mut columns = vec![
         Column::name(),
-        Column::new("Desired", "integer", "Number of desired pods."),
-        Column::new("Available", "integer", "Number of available pods."),
+        Column::new("Desired", "integer", desired),
+        Column::new("Available", "integer", available),
         Column::age(),
     ];
+    if is_custom {
+        columns[3].column_type = "date".into();
+    }
     let cells = CellsSource::Function(|object, now| {
         let scale = object.to_value();
         let number = |part: &str| scale[part]["replicas"].as_i64().unwrap_or(0).into();

@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 
 use super::store::Part;
 use super::{Change, Registry};
-use crate::apimachinery::managed_fields::{Converter, FieldManager, Type, Updater};
+use crate::apimachinery::managed_fields::{FieldManager, OneVersion, Type, Updater};
 use crate::apimachinery::schema::{Schemas, apply_defaults, complete, zero_object};
 use crate::apimachinery::status::Status;
 use crate::apimachinery::time::rfc3339;
@@ -99,7 +99,7 @@ impl Registry {
                 kind: Type::Known(schema),
                 api_version: &api_version,
                 reset: &reset,
-                converter: &OnlyVersion,
+                converter: &OneVersion,
             },
             gvk: &kind.gvk().to_string(),
             subresource: "",
@@ -120,22 +120,5 @@ impl Registry {
         };
         let (ctx, change): (_, &dyn Change) = (RequestContext::default(), &change);
         self.update(&ctx, kind, "", name, Part::Status, change, &(), false).await.map(drop)
-    }
-}
-
-/// What nobody owned before has no owners in other versions.
-struct OnlyVersion;
-
-impl Converter for OnlyVersion {
-    fn convert(&self, _object: &Value, _api_version: &str) -> Option<Value> {
-        None
-    }
-
-    fn convert_back(&self, _object: &Value, _api_version: &str) -> Option<Value> {
-        None
-    }
-
-    fn schema(&self, _api_version: &str) -> Option<Type<'_>> {
-        None
     }
 }

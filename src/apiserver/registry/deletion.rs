@@ -140,8 +140,8 @@ fn plan(kind: &Kind, old: &Value, options: &DeleteOptions, now: Time) -> Result<
     }
     let requested = options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
     let mut new = old.clone();
-    if old["metadata"]["deletionTimestamp"].is_null() {
-        kind.strategy.begin_deletion(&mut new, now);
+    if old["metadata"]["deletionTimestamp"].is_null() && kind.strategy.begin_deletion(&mut new, now) {
+        return Ok(Plan::Update { new, then_remove: false });
     }
     let Some(grace_period_seconds) = begin_grace(kind, &mut new, requested, now) else {
         return Ok(Plan::Pending);

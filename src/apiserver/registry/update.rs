@@ -200,7 +200,9 @@ fn check_preconditions(
     let (uid, is_patch) = (text(new, "uid"), update.ctx.info.verb == "patch");
     if !uid.is_empty() && uid != current.metadata.uid && !is_patch {
         let why = format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: \
+             Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            etcd_key(update.kind, text(new, "namespace"), update.name),
             current.metadata.uid
         );
         return Err(Status::conflict(&resource, update.name, &why));
@@ -223,10 +225,28 @@ fn check_preconditions(
     Ok(())
 }
 
+/// Where upstream keeps an object in etcd: part of the words of some errors.
+fn etcd_key(kind: &Kind, namespace: &str, name: &str) -> String {
+    let group = &kind.group_version.group;
+    let has_group = kind.is_custom || matches!(&**group, "apiextensions.k8s.io" | "apiregistration.k8s.io");
+    let group = if has_group { format!("{group}/") } else { String::new() };
+    let resource = match &*kind.plural {
+        "services" => "services/specs",
+        "endpoints" => "services/endpoints",
+        "nodes" => "minions",
+        plural => plural,
+    };
+    let namespace = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+    format!("/registry/{group}{resource}/{namespace}{name}")
+}
+
 fn validate(update: &Update<'_>, stored: &Kind, new: &Value, old: &Value) -> Result<(), Status> {
     let strategy = &stored.strategy;
     let mut errors = validation::object_meta(new, stored.namespaced, &names::path_segment_name);
-    errors.extend(validation::object_meta_update(new, old));
+    // Upstream looks twice, once for all kinds and once as each kind's own rule; the causes say so.
+    let changes = validation::object_meta_update(new, old);
+    errors.extend(changes.clone());
+    errors.extend(changes);
     validation::standard_finalizers(new, stored, &mut errors);
     errors.extend(match update.part {
         // Nobody has seen it yet: initializers may change what is fixed later (`isUpdatingUninitializedPod`).

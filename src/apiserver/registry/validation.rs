@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::metadata::{number, text, texts};
-use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::field_error::{ErrorType, FieldErrors};
 use crate::apimachinery::names;
 use crate::apis::kind::Kind;
 
@@ -87,6 +87,9 @@ pub fn object_meta_update(new: &Value, old: &Value) -> FieldErrors {
             errors.invalid(format!("metadata.{field}"), &new["metadata"][field], IMMUTABLE);
         }
     }
+    labels(new, &mut errors);
+    annotations(new, &mut errors);
+    owner_references(new, &mut errors);
     errors
 }
 
@@ -132,22 +135,34 @@ fn owner_references(tree: &Value, errors: &mut FieldErrors) {
         ["kind", "name", "uid"].iter().for_each(|name| must_not_be_empty(name, "must not be empty"));
         if (field("apiVersion"), field("kind")) == ("v1", "Event") {
             let detail = "/v1, Kind=Event is disallowed from being an owner";
-            errors.invalid(path, reference, detail);
+            errors.push(path, ErrorType::Invalid, show_reference(reference), detail);
         }
         if reference["controller"] == true {
             let this = format!("{}/{}", field("kind"), field("name"));
             match &controller {
                 None => controller = Some(this),
                 Some(first) => {
-                    let detail = format!(
+                    let detail = &format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references \
                          for {first} and {this}"
                     );
-                    errors.invalid(path, &json!(references), detail);
+                    let shown: Vec<String> = references.iter().map(show_reference).collect();
+                    errors.push(path, ErrorType::Invalid, format!("[{}]", shown.join(",")), detail);
                 }
             }
         }
     }
+}
+
+/// As Go writes the struct: its fields in their order.
+fn show_reference(reference: &Value) -> String {
+    const REQUIRED: [&str; 4] = ["apiVersion", "kind", "name", "uid"];
+    let required = REQUIRED.map(|name| (name, reference.get(name).cloned().unwrap_or_else(|| json!(""))));
+    let optional = ["controller", "blockOwnerDeletion"]
+        .into_iter()
+        .filter_map(|name| Some((name, reference.get(name).filter(|value| !value.is_null())?.clone())));
+    let fields = required.into_iter().chain(optional).map(|(name, value)| format!("{name:?}:{value}"));
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
 fn finalizers(tree: &Value, errors: &mut FieldErrors) {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::order::{self, Elements, Places};
 use super::{DIRECTIVE, Object, PatchError, merge_map, no_merge_key, unknown_directive};
-use crate::apimachinery::patch::go_print::go_print;
+use crate::apimachinery::go_print::go_print;
 use crate::apimachinery::schema::Schema;
 
 /// Merges by the field's strategy; without one the patch's list replaces the original's.

@@ -15,8 +15,8 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-use super::go_print::go_print;
 use super::{Document, PatchError, Patched, decode_object};
+use crate::apimachinery::go_print::go_print;
 use crate::apimachinery::schema::Schema;
 
 const DIRECTIVE: &str = "$patch";

@@ -8,7 +8,7 @@ use super::{
     DIRECTIVE, Object, PatchError, SET_ELEMENT_ORDER, field_of, field_schema, list, no_merge_key,
     without_directives,
 };
-use crate::apimachinery::patch::go_print::go_print;
+use crate::apimachinery::go_print::{go_print, go_type};
 use crate::apimachinery::schema::Schema;
 
 /// What tells two elements apart.
@@ -232,13 +232,9 @@ fn malformed() -> PatchError {
 
 fn wrong_type(expected: &str, given: &Value) -> PatchError {
     let given = match given {
+        // What `%s` makes of the type of nothing.
         Value::Null => "%!s(<nil>)",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
+        given => go_type(given),
     };
     PatchError::Internal(format!("expected a {expected}, but received a {given}"))
 }

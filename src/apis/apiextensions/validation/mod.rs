@@ -35,16 +35,20 @@ pub(super) fn definition_update(new: &Value, old: &Value) -> FieldErrors {
     let before = CustomResourceDefinition::read(old);
     let mut errors = FieldErrors::default();
     spec(new, &crd, &mut errors);
-    stored_versions(&crd, &mut errors);
     immutable(&crd, &before, new, &mut errors);
+    stored_versions(&crd, &mut errors);
     approval(new, Some(old), &crd, &mut errors);
     errors
 }
 
-/// The new status of a definition.
-pub(super) fn status_update(new: &Value, _old: &Value) -> FieldErrors {
+/// The new status of a definition: its owner may write any versions there.
+pub(super) fn status_update(new: &Value) -> FieldErrors {
     let mut errors = FieldErrors::default();
-    stored_versions(&CustomResourceDefinition::read(new), &mut errors);
+    names::validate(
+        &CustomResourceDefinition::read(new).status.accepted_names,
+        "status.acceptedNames",
+        &mut errors,
+    );
     errors
 }
 
@@ -91,7 +95,8 @@ fn spec(new: &Value, crd: &CustomResourceDefinition, errors: &mut FieldErrors) {
         errors.invalid("spec.preserveUnknownFields", &json!(true), detail);
     }
     versions::validate(new, crd, errors);
-    names::validate(&spec.names, errors);
+    names::require(&spec.names, errors);
+    names::validate(&spec.names, "spec.names", errors);
     conversion::validate(crd, errors);
 }
 
@@ -102,22 +107,20 @@ fn stored_versions(crd: &CustomResourceDefinition, errors: &mut FieldErrors) {
         errors.invalid(path, &Value::Null, "must have at least one stored version");
         return;
     }
-    let mut missing: Vec<usize> = vec![];
-    for (at, name) in stored.iter().enumerate() {
-        if !crd.spec.versions.iter().any(|version| version.name == *name) {
-            missing.push(at);
-        }
+    let versions = &crd.spec.versions;
+    for version in versions.iter().filter(|version| version.storage && !stored.contains(&version.name)) {
+        let detail = format!("must have the storage version {}", version.name);
+        errors.invalid(path, &json!(stored), detail);
     }
-    for at in missing {
+    for (at, name) in stored.iter().enumerate() {
+        if versions.iter().any(|version| version.name == *name) {
+            continue;
+        }
         let detail = "missing from spec.versions; v1 was previously a storage version, and must remain in \
                       spec.versions until a storage migration ensures no data remains persisted in v1 and \
                       removes v1 from status.storedVersions"
-            .replace("v1", &stored[at]);
-        errors.invalid(format!("{path}[{at}]"), &json!(stored[at]), detail);
-    }
-    if let Some(storage) = crd.storage_version().filter(|storage| !stored.contains(&storage.name)) {
-        let detail = format!("must have the storage version {}", storage.name);
-        errors.invalid(path, &json!(stored), detail);
+            .replace("v1", name);
+        errors.invalid(format!("{path}[{at}]"), &json!(name), detail);
     }
 }
 

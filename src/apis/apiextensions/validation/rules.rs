@@ -219,12 +219,12 @@ fn has_line_breaks(text: &str) -> bool {
 
 fn leads_somewhere(schema: &Value, field_path: &str) -> bool {
     let names = field_path.replace("['", ".").replace("']", "");
-    let member = |found: &Value, name: &str| {
-        found["properties"].get(name).or(found.get("additionalProperties")).cloned()
-    };
     let mut names = names.trim_start_matches('.').split('.');
-    field_path.starts_with(['.', '['])
-        && names.try_fold(schema.clone(), |found, name| member(&found, name)).is_some()
+    field_path.starts_with(['.', '[']) && names.try_fold(schema, |found, name| member(found, name)).is_some()
+}
+
+fn member<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
+    schema["properties"].get(name).or_else(|| schema.get("additionalProperties"))
 }
 
 impl Place {

@@ -54,10 +54,6 @@ pub(super) fn validate(new: &Value, crd: &CustomResourceDefinition, errors: &mut
 
 fn names(crd: &CustomResourceDefinition, errors: &mut FieldErrors) {
     let versions = &crd.spec.versions;
-    if versions.is_empty() {
-        errors.required("spec.versions", "must have at least one version");
-        return;
-    }
     let mut seen = BTreeSet::new();
     let mut twice = false;
     for (at, version) in versions.iter().enumerate() {
@@ -68,11 +64,11 @@ fn names(crd: &CustomResourceDefinition, errors: &mut FieldErrors) {
         }
     }
     let mut refuse = |detail: &str| errors.push("spec.versions", ErrorType::Invalid, shown(versions), detail);
-    if versions.iter().filter(|version| version.storage).count() != 1 {
-        refuse("must have exactly one version marked as storage version");
-    }
     if twice {
         refuse("must contain unique version names");
+    }
+    if versions.iter().filter(|version| version.storage).count() != 1 {
+        refuse("must have exactly one version marked as storage version");
     }
 }
 

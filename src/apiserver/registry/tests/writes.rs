@@ -72,7 +72,8 @@ async fn an_update_must_meet_the_object_as_it_is() {
     assert_eq!(
         message(subject.update(&kind, Part::Main, uid).await),
         format!(
-            "Operation cannot be fulfilled on things.test \"a\": Precondition failed: UID in precondition: \
+            "Operation cannot be fulfilled on things.test \"a\": StorageError: invalid object, Code: 4, Key: \
+             /registry/things/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: \
              other, UID in object meta: {}",
             first.metadata.uid
         )
