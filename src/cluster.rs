@@ -28,6 +28,7 @@ use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiService, InProcessUser};
 use crate::apis::scheme::Scheme;
+use crate::apiserver::aggregator::ProxyIdentity;
 use crate::apiserver::authentication::{self, Authentication};
 use crate::apiserver::authorization::config::Mode;
 use crate::apiserver::config::{ApiserverConfig, ConfigError};
@@ -118,6 +119,7 @@ impl Cluster {
         apiserver.audit = config.audit.clone();
         apiserver.feature_gates = config.feature_gates.clone();
         apiserver.flow_control = config.flow_control;
+        apiserver.proxy_identity = ProxyIdentity::read(config.proxy_client.as_ref()).map_err(ConfigError)?;
         let token_issuer = apiserver.authentication.issuer.clone();
         let service = Apiserver::new(apiserver)?;
         let parts = Parts {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::admission::AdmissionConfig;
+use super::aggregator::ProxyIdentity;
 use super::audit::AuditConfig;
 use super::authentication::Authentication;
 use super::authorization::config::AuthorizationConfig;
@@ -50,6 +51,8 @@ pub struct ApiserverConfig {
     pub feature_gates: FeatureGates,
     /// How many requests are worked on at once.
     pub flow_control: FlowControlConfig,
+    /// What aggregated servers are shown.
+    pub proxy_identity: ProxyIdentity,
 }
 
 /// Flags or files that make no server. The text says what is wrong.
@@ -77,6 +80,7 @@ impl ApiserverConfig {
             admission: AdmissionConfig::default(),
             feature_gates: FeatureGates::default(),
             flow_control: FlowControlConfig::default(),
+            proxy_identity: ProxyIdentity::default(),
         }
     }
 }

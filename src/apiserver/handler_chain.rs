@@ -63,6 +63,7 @@ impl Apiserver {
                 &registry,
                 &scheme,
                 ServiceResolver::new(&registry, &entropy),
+                config.proxy_identity,
                 &clock,
             ),
             crds: CrdHandler::start(&registry, &scheme, &clock, &entropy),

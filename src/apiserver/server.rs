@@ -238,7 +238,7 @@ impl Connection {
         });
         builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
         builder.http2().timer(TokioTimer::new()).max_concurrent_streams(MAX_STREAMS);
-        let connection = builder.serve_connection(TokioIo::new(stream), handler);
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), handler);
         if let Err(error) = watcher.watch(connection.into_owned()).await {
             tracing::debug!(from = %self.from, %error, "connection ended");
         }

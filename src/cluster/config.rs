@@ -54,6 +54,9 @@ pub struct Config {
     pub feature_gates: FeatureGates,
     /// How many requests are worked on at once.
     pub flow_control: FlowControlConfig,
+    /// The certificate and the key that aggregated servers are shown (`--proxy-client-cert-file`,
+    /// `--proxy-client-key-file`).
+    pub proxy_client: Option<[PathBuf; 2]>,
 }
 
 /// Which components run from the start.
@@ -104,6 +107,7 @@ impl Default for Config {
             encryption: Encryption::default(),
             feature_gates: FeatureGates::default(),
             flow_control: FlowControlConfig::default(),
+            proxy_client: None,
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::apiserver::registry::Registry;
 use crate::apiserver::webhook::ServiceResolver;
 use crate::clock::Clock;
 
-pub use remote::Remote;
+pub use remote::{ProxyIdentity, Remote};
 
 /// The aggregator of one server. What it started ends with it.
 pub struct Aggregator {
@@ -45,9 +45,10 @@ impl Aggregator {
         registry: &Registry,
         scheme: &Arc<Scheme>,
         resolver: ServiceResolver,
+        proxy: ProxyIdentity,
         clock: &Clock,
     ) -> Aggregator {
-        let remotes = Remotes::new(registry.clone(), resolver, clock.clone());
+        let remotes = Remotes::new(registry.clone(), resolver, proxy, clock.clone());
         Aggregator {
             registry: registry.clone(),
             scheme: scheme.clone(),
@@ -99,7 +100,7 @@ impl Aggregator {
         if !remote.is_available() && !self.remotes.check(remote).await {
             return remote::unavailable();
         }
-        remote.proxy(request, user).await
+        remote.proxy(request, user, |stream| self.spawn(stream)).await
     }
 
     /// Reads the remote APIServices once, and hears of them from then on.
@@ -113,7 +114,10 @@ impl Aggregator {
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).spawn(task);
+        let mut tasks = self.tasks.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        // Those that have ended make place.
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
     }
 }
 

@@ -1,13 +1,17 @@
 //! A group and version that another server has: whether it can be reached, and requests to it
 //! (`kube-aggregator/pkg/apiserver/handler_proxy.go`, `controllers/status`).
 
+use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use axum::body::Body;
+use futures::future::BoxFuture;
 use http::header::{AUTHORIZATION, CONNECTION, HOST, HeaderName, HeaderValue, UPGRADE};
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use http::{HeaderMap, StatusCode};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 
 use crate::apimachinery::object::Object;
@@ -43,6 +47,25 @@ pub struct Remote {
     transport: Transport,
 }
 
+/// What this server shows to others so that they believe whom it names: a certificate and its key, PEM
+/// (`--proxy-client-cert-file`, `--proxy-client-key-file`). It is a secret, so it is never printed.
+#[derive(Clone, Default)]
+pub struct ProxyIdentity(pub Option<(Vec<u8>, Vec<u8>)>);
+
+impl ProxyIdentity {
+    /// From the files of a certificate and of its key; nothing without them.
+    ///
+    /// # Errors
+    /// Which cannot be read, and why.
+    pub fn read(files: Option<&[PathBuf; 2]>) -> Result<ProxyIdentity, String> {
+        let Some([certificate, key]) = files else { return Ok(ProxyIdentity::default()) };
+        let read = |path: &PathBuf| {
+            std::fs::read(path).map_err(|error| format!("proxy client: {}: {error}", path.display()))
+        };
+        Ok(ProxyIdentity(Some((read(certificate)?, read(key)?))))
+    }
+}
+
 /// What the `Available` condition should say.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Availability {
@@ -56,7 +79,7 @@ pub struct Availability {
 
 impl Remote {
     /// Of an APIService; nothing when it is local.
-    pub fn of(object: &Object, resolver: &ServiceResolver) -> Option<Remote> {
+    pub fn of(object: &Object, resolver: &ServiceResolver, proxy: &ProxyIdentity) -> Option<Remote> {
         let tree = object.to_value();
         let spec = at(&tree, "spec");
         let reference = at(spec, "service");
@@ -68,6 +91,7 @@ impl Remote {
         config.server_name = Some(service.server_name());
         config.insecure_skip_tls_verify = flag(spec, "insecureSkipTLSVerify");
         config.ca_bundle = decode(text(spec, "caBundle"));
+        config.identity = proxy.0.clone();
         Some(Remote {
             name: object.metadata.name.clone(),
             group: text(spec, "group").into(),
@@ -105,20 +129,33 @@ impl Remote {
     }
 
     /// Passes a request on in the name of `user`.
-    pub async fn proxy(&self, mut request: ApiRequest, user: &UserInfo) -> ApiResponse {
-        if request.headers().contains_key(UPGRADE) {
-            let text = "this server does not pass streams on to aggregated servers\n";
-            return text_response(StatusCode::NOT_IMPLEMENTED, text);
-        }
+    /// What comes of a connection that both want for something else than HTTP is `run` beside.
+    pub async fn proxy(
+        &self,
+        mut request: ApiRequest,
+        user: &UserInfo,
+        run: impl FnOnce(BoxFuture<'static, ()>),
+    ) -> ApiResponse {
+        let protocol = request.headers().get(UPGRADE).cloned();
+        let client = request.extensions_mut().remove::<OnUpgrade>();
         let path = request.uri().path_and_query().cloned();
         let Some(uri) = self.uri(path) else { return unavailable() };
         *request.uri_mut() = uri;
         put_identity(request.headers_mut(), user);
+        if protocol.is_some() {
+            request.headers_mut().insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        }
         let (parts, body) = request.into_parts();
         let mut passed = http::Request::new(body);
         (*passed.method_mut(), *passed.uri_mut(), *passed.headers_mut()) =
             (parts.method, parts.uri, parts.headers);
         match self.transport.send(passed).await {
+            Ok(mut response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                let server = hyper::upgrade::on(&mut response);
+                let Some(client) = client else { return unavailable() };
+                run(Box::pin(tunnel(client, server)));
+                response.map(|_| Body::empty())
+            }
             Ok(response) => response.map(Body::new),
             Err(_) => unavailable(),
         }
@@ -218,6 +255,14 @@ const MAX_DOCUMENT_BYTES: usize = 16 << 20;
 
 fn no(reason: &'static str, message: String) -> Availability {
     Availability { status: "False", reason, message }
+}
+
+/// Bytes both ways until both have said all (`proxy.UpgradeAwareHandler`).
+async fn tunnel(client: OnUpgrade, server: OnUpgrade) {
+    let (Ok(client), Ok(server)) = (client.await, server.await) else { return };
+    let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
+    // An end that goes away is the end.
+    drop(tokio::io::copy_bidirectional(&mut client, &mut server).await);
 }
 
 fn decode(text: &str) -> Vec<u8> {

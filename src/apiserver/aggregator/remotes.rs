@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use super::remote::{Remote, write_availability};
+use super::remote::{ProxyIdentity, Remote, write_availability};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::options::ListOptions;
 use crate::apimachinery::status::Status;
@@ -26,13 +26,19 @@ const RETRY_PERIOD: Duration = Duration::from_secs(5);
 pub(super) struct Remotes {
     registry: Registry,
     resolver: ServiceResolver,
+    proxy: ProxyIdentity,
     clock: Clock,
     by_version: RwLock<BTreeMap<(String, String), Arc<Remote>>>,
 }
 
 impl Remotes {
-    pub(super) fn new(registry: Registry, resolver: ServiceResolver, clock: Clock) -> Remotes {
-        Remotes { registry, resolver, clock, by_version: RwLock::default() }
+    pub(super) fn new(
+        registry: Registry,
+        resolver: ServiceResolver,
+        proxy: ProxyIdentity,
+        clock: Clock,
+    ) -> Remotes {
+        Remotes { registry, resolver, proxy, clock, by_version: RwLock::default() }
     }
 
     pub(super) fn find(&self, group: &str, version: &str) -> Option<Arc<Remote>> {
@@ -107,7 +113,7 @@ impl Remotes {
 
     /// The remote of an APIService, if it has one. Its own conditions are no change of it.
     fn put(&self, object: &Object) -> Option<Arc<Remote>> {
-        let Some(new) = Remote::of(object, &self.resolver) else {
+        let Some(new) = Remote::of(object, &self.resolver, &self.proxy) else {
             self.take(&object.metadata.name);
             return None;
         };

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use axum::body::Body;
 use http::header::ALLOW;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use hyper::upgrade::OnUpgrade;
 
 use super::body::Input;
 use super::negotiation::{Output, Restrictions, negotiate};
@@ -192,7 +193,8 @@ fn scope(
     ctx.audit_id = parts.extensions.remove::<AuditId>().unwrap_or_default().0;
     let input = Input::new(body, parts.extensions.remove::<DecodedBody>());
     let headers = parts.headers;
-    let scope = Scope { server, ctx, kind, subresource, query, headers, output, wants_objects };
+    let upgrade = parts.extensions.remove::<OnUpgrade>();
+    let scope = Scope { server, ctx, kind, subresource, query, headers, output, wants_objects, upgrade };
     Ok((scope, input, parts.method))
 }
 

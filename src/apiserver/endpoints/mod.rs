@@ -35,6 +35,7 @@ mod patch;
 mod get;
 mod list;
 mod watch;
+mod websocket;
 
 mod binding;
 mod connect;

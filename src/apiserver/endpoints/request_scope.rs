@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
+use hyper::upgrade::OnUpgrade;
 use serde_json::{Map, Value};
 
 use super::Endpoints;
@@ -35,6 +36,8 @@ pub(super) struct Scope {
     pub output: Output,
     /// A caller in this process that takes objects and not bytes.
     pub wants_objects: bool,
+    /// The connection itself, where it may become something else than HTTP.
+    pub upgrade: Option<OnUpgrade>,
 }
 
 impl Scope {

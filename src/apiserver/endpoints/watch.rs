@@ -13,6 +13,7 @@ use super::negotiation::not_a_stream;
 use super::printer::Printer;
 use super::request_scope::Scope;
 use super::response::Answer;
+use super::websocket;
 use crate::apimachinery::accept::MediaType;
 use crate::apimachinery::fields::FieldSelector;
 use crate::apimachinery::status::Status;
@@ -25,7 +26,7 @@ const MIN_TIMEOUT_SECONDS: usize = 1800;
 const MAX_CHUNK_BYTES: usize = 64 * 1024;
 
 /// Begins to watch what the query selects; a name in the path selects one object.
-pub(super) async fn watch(scope: &Scope) -> Result<Answer, Status> {
+pub(super) async fn watch(scope: &mut Scope) -> Result<Answer, Status> {
     if scope.output.media_type == MediaType::Yaml {
         return Err(not_a_stream());
     }
@@ -39,6 +40,13 @@ pub(super) async fn watch(scope: &Scope) -> Result<Answer, Status> {
         options.timeout_seconds = Some(seconds as u64);
     }
     let events = scope.server.registry.watch(&scope.kind, scope.namespace(), &options).await?;
+    if websocket::is_wanted(&scope.headers)
+        && let Some(upgrade) = scope.upgrade.take()
+    {
+        let (printer, media_type) = (scope.printer()?, scope.output.media_type);
+        let response = websocket::watch_response(&scope.headers, upgrade, printer, media_type, events);
+        return Ok(Answer::Raw(response));
+    }
     Ok(Answer::Watch(events))
 }
 

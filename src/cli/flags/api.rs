@@ -1,5 +1,7 @@
 //! Flags about which APIs are served.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::apis::runtime_config::RuntimeConfig;
@@ -31,6 +33,22 @@ pub struct ApiFlags {
         env = "KUBARIUM_ENABLE_PRIORITY_AND_FAIRNESS"
     )]
     pub enable_priority_and_fairness: bool,
+    /// The certificate by which aggregated servers know this one, and believe whom it names.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "proxy_client_key_file",
+        env = "KUBARIUM_PROXY_CLIENT_CERT_FILE"
+    )]
+    pub proxy_client_cert_file: Option<PathBuf>,
+    /// Its key.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "proxy_client_cert_file",
+        env = "KUBARIUM_PROXY_CLIENT_KEY_FILE"
+    )]
+    pub proxy_client_key_file: Option<PathBuf>,
 }
 
 impl ApiFlags {
@@ -41,6 +59,11 @@ impl ApiFlags {
             max_requests: self.max_requests_inflight.into(),
             max_mutating_requests: self.max_mutating_requests_inflight.into(),
         }
+    }
+
+    /// What aggregated servers are shown.
+    pub fn proxy_client(&self) -> Option<[PathBuf; 2]> {
+        Some([self.proxy_client_cert_file.clone()?, self.proxy_client_key_file.clone()?])
     }
 
     /// What the flags say.

@@ -7,6 +7,7 @@ mod requests;
 mod smuggling;
 mod structured;
 mod tokens;
+mod upgrades;
 mod wire;
 
 use std::path::Path;

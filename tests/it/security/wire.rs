@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::*;
 use crate::support::wire::Target;
 
-async fn listening() -> (Cluster, Access) {
+pub async fn listening() -> (Cluster, Access) {
     let address: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let listen = Some(Listen { address, tls: true });
     let config = Config { nodes: 0, components: Components::NONE, listen, ..Config::default() };
@@ -23,7 +23,7 @@ fn target(access: &Access, identity: Option<(&str, &str)>) -> Target {
     Target::new(&access.server, access.authority_pem.as_ref().unwrap().as_bytes(), identity)
 }
 
-fn admin(access: &Access) -> Target {
+pub fn admin(access: &Access) -> Target {
     let identity = access.identity.as_ref().unwrap();
     target(access, Some((&identity.certificate_pem, &identity.key_pem)))
 }
