@@ -10,6 +10,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hint::black_box;
 use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -25,13 +26,17 @@ const ENCODED_BYTES: usize = 4096;
 const HEAD: &[u8] = b"{\"metadata\":{";
 
 /// One API object at one resource version. Never changed: a change is a new object.
+///
+/// What a list needs of each of its objects stands first and together, beside the count of those who share
+/// it: objects lie all over the memory, and each further place costs a wait.
+#[repr(C)]
 pub struct Object {
+    stored: Bytes,
     /// What list, watch, garbage collection and selectors need of it.
     pub metadata: ObjectMeta,
+    key: Arc<str>,
     /// The values of its kind's selectable fields, in the order in which the kind declares them.
     pub fields: Vec<String>,
-    key: Arc<str>,
-    stored: Bytes,
     /// The first view that was asked for: in practice the one its controllers share.
     view: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
@@ -40,16 +45,17 @@ pub struct Object {
 /// the bytes.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[repr(C)]
 pub struct ObjectMeta {
+    /// The store's revision of the last write; 0 when it was never stored.
+    #[serde(deserialize_with = "revision")]
+    pub resource_version: u64,
     /// Unique in its namespace and resource.
     pub name: String,
     /// Empty for cluster-scoped objects.
     pub namespace: String,
     /// Unique in time and space.
     pub uid: String,
-    /// The store's revision of the last write; 0 when it was never stored.
-    #[serde(deserialize_with = "revision")]
-    pub resource_version: u64,
     /// Counts the changes of desired state.
     pub generation: i64,
     /// When the server created it.
@@ -159,15 +165,24 @@ impl Object {
     /// Writes the rest of the object behind an opening brace and the type: all members and the closing
     /// brace.
     pub fn write_members(&self, out: &mut BytesMut) {
+        self.write_start(out);
+        out.put_slice(self.stored_end());
+    }
+
+    /// Writes the part of that which is not stored; behind it comes [`Object::stored_end`].
+    pub fn write_start(&self, out: &mut impl BufMut) {
         out.put_slice(&HEAD[1..]);
-        let rest = &self.stored[HEAD.len()..];
         if self.metadata.resource_version != 0 {
             out.put_slice(b"\"resourceVersion\":\"");
             let mut digits = [0; 20];
             out.put_slice(decimal(self.metadata.resource_version, &mut digits));
-            out.put_slice(if rest.first() == Some(&b'}') { b"\"" } else { b"\"," });
+            out.put_slice(if self.stored_end().first() == Some(&b'}') { b"\"" } else { b"\"," });
         }
-        out.put_slice(rest);
+    }
+
+    /// What is written as it is stored: all behind the revision.
+    pub fn stored_end(&self) -> &[u8] {
+        &self.stored[HEAD.len()..]
     }
 
     /// How many bytes [`Object::write`] writes.
@@ -279,6 +294,18 @@ impl ObjectMeta {
         }
         Some(metadata)
     }
+}
+
+/// Looks at objects that are about to be needed. They lie all over the memory, and in none of the processor's
+/// caches: looked at one right after the other it waits for all of them at once; each when it is its turn,
+/// for one after the other.
+pub fn look_at<'a>(objects: impl Iterator<Item = &'a Arc<Object>>) {
+    black_box(objects.fold(0, |seen, object| seen ^ object.stored.len()));
+}
+
+/// Looks at their bytes as well.
+pub fn look_into<'a>(objects: impl Iterator<Item = &'a Arc<Object>>) {
+    black_box(objects.fold(0, |seen, object| seen ^ object.stored_end().first().copied().unwrap_or(0)));
 }
 
 impl fmt::Debug for Object {

@@ -8,6 +8,7 @@
 pub mod server;
 
 mod client_certificates;
+mod sent;
 mod unread_body;
 
 pub mod config;

@@ -29,6 +29,7 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use super::client_certificates::AnyClientCertificate;
+use super::sent::sent;
 use super::unread_body;
 use crate::apimachinery::wire::{ApiService, PeerCertificates, RemoteAddress};
 use crate::pki::Identity;
@@ -41,6 +42,8 @@ pub const MAX_STREAMS: u32 = 100;
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client may take for a request's head, upstream's `ReadHeaderTimeout`.
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
+/// How much may be encrypted and not sent yet, of one connection; more is encrypted when that is gone.
+const TLS_BUFFER_BYTES: usize = 160 * 1024;
 /// How long requests under way may go on after a stop.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -193,7 +196,8 @@ impl Connection {
             return self.talk(stream, None, Builder::new(TokioExecutor::new()), watcher).await;
         };
         match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
-            Ok(Ok(stream)) => {
+            Ok(Ok(mut stream)) => {
+                stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER_BYTES));
                 // TLS has agreed on the version: to wait for bytes that tell it would be to wait for ever.
                 let builder = Builder::new(TokioExecutor::new());
                 let builder = match stream.get_ref().1.alpn_protocol() {
@@ -233,7 +237,7 @@ impl Connection {
                 let answer = service.oneshot(request).await;
                 let mut response = answer.unwrap_or_else(|never| match never {});
                 rest.finish(&mut response, version).await;
-                Ok::<_, Infallible>(response)
+                Ok::<_, Infallible>(sent(response))
             }
         });
         builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);

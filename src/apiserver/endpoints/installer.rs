@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use hyper::upgrade::OnUpgrade;
 
 use super::body::Input;
+use super::list_body::ListBody;
 use super::negotiation::{Output, Restrictions, negotiate};
 use super::query::Query;
 use super::request_scope::Scope;
@@ -40,6 +41,7 @@ pub async fn serve(server: Arc<Endpoints>, mut request: ApiRequest) -> ApiRespon
     let mut response = serve_method(server, request).await;
     if is_head {
         *response.body_mut() = Body::empty();
+        response.extensions_mut().remove::<ListBody>();
     }
     response
 }

@@ -1,80 +1,99 @@
-//! The body of a long list: written while it is sent, a chunk at a time.
+//! The body of a long list: put together while it is sent, a stretch at a time.
 //!
-//! A list is a concatenation of what is in memory already. Made at once it would be there twice, and all of
-//! it would travel through the processor's caches once more; a chunk goes from there to the socket.
+//! A list is a concatenation of what is in memory already. Made at once it would be there twice; sent in
+//! [`Segments`], the bytes of the objects go from where they lie to the socket.
 
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use http_body::{Frame, SizeHint};
 
 use super::printer::Pieces;
+use super::segments::Segments;
 use crate::apimachinery::list::List;
+use crate::apimachinery::object::look_into;
 
-/// About how large a chunk is. One object that is larger is a chunk of its own.
-pub(super) const CHUNK_BYTES: usize = 64 * 1024;
+/// About how much is sent at a time. One object that is larger is a stretch of its own.
+pub(super) const STRETCH_BYTES: usize = 64 * 1024;
+/// So many objects are looked at before they are needed.
+const LOOKAHEAD: usize = 32;
 
 /// A list that is being sent. Its length is known from the beginning.
-pub(super) struct ListBody {
+///
+/// In the extensions of an answer it says what the answer's body is: whoever can send buffers of several
+/// pieces takes it instead of that.
+#[derive(Clone)]
+pub struct ListBody {
     list: List,
     pieces: Pieces,
     next: usize,
     left: usize,
 }
 
+/// The same for whoever wants bytes in one piece.
+struct Copied(ListBody);
+
 impl ListBody {
     /// All of a list, and the line break behind it.
-    pub fn new(list: List, pieces: Pieces) -> ListBody {
+    pub(super) fn new(list: List, pieces: Pieces) -> ListBody {
         let items = list.items.iter().enumerate().map(|(at, object)| pieces.item_bytes(at, object));
         let left = pieces.head.len() + items.sum::<usize>() + Pieces::TAIL.len() + 1;
         ListBody { list, pieces, next: 0, left }
     }
 
     /// How many bytes are still to come.
-    pub fn bytes_left(&self) -> usize {
+    pub(super) fn bytes_left(&self) -> usize {
         self.left
     }
 
-    fn chunk(&mut self) -> Bytes {
-        let mut out = BytesMut::with_capacity(CHUNK_BYTES.min(self.left));
-        out.put_slice(&std::mem::take(&mut self.pieces.head));
-        while let Some(object) = self.list.items.get(self.next) {
-            let bytes = self.pieces.item_bytes(self.next, object);
-            if !out.is_empty() && out.len() + bytes > CHUNK_BYTES {
-                return out.freeze();
+    /// The next stretch; none behind the last.
+    fn stretch(&mut self) -> Option<Segments> {
+        if self.left == 0 {
+            return None;
+        }
+        let mut out = Segments::new(&self.list.items);
+        out.put(|own| own.extend_from_slice(&std::mem::take(&mut self.pieces.head)));
+        while self.next < self.list.items.len() && !out.is_full() && out.remaining() < STRETCH_BYTES {
+            if self.next % LOOKAHEAD == 0 {
+                look_into(self.list.items[self.next..].iter().take(LOOKAHEAD));
             }
-            self.pieces.write_item(&mut out, self.next, object);
+            out.put(|own| self.pieces.write_item_head(own, self.next, &self.list.items[self.next]));
+            out.put_item(self.next);
             self.next += 1;
         }
-        out.put_slice(Pieces::TAIL);
-        out.put_u8(b'\n');
-        out.freeze()
+        if self.next == self.list.items.len() {
+            out.put(|own| {
+                own.extend_from_slice(Pieces::TAIL);
+                own.push(b'\n');
+            });
+        }
+        self.left -= out.remaining();
+        Some(out)
+    }
+
+    fn size(&self) -> SizeHint {
+        SizeHint::with_exact(self.left as u64)
     }
 }
 
 impl From<ListBody> for Body {
     fn from(list: ListBody) -> Body {
-        Body::new(list)
+        Body::new(Copied(list))
     }
 }
 
 impl http_body::Body for ListBody {
-    type Data = Bytes;
+    type Data = Segments;
     type Error = Infallible;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if self.left == 0 {
-            return Poll::Ready(None);
-        }
-        let chunk = self.chunk();
-        self.left -= chunk.len();
-        Poll::Ready(Some(Ok(Frame::data(chunk))))
+    ) -> Poll<Option<Result<Frame<Segments>, Infallible>>> {
+        Poll::Ready(self.stretch().map(|stretch| Ok(Frame::data(stretch))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -82,7 +101,29 @@ impl http_body::Body for ListBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left as u64)
+        self.size()
+    }
+}
+
+impl http_body::Body for Copied {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let stretch = self.0.stretch();
+        let copied = stretch.map(|mut stretch| stretch.copy_to_bytes(stretch.remaining()));
+        Poll::Ready(copied.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.size()
     }
 }
 
@@ -90,6 +131,7 @@ impl http_body::Body for ListBody {
 mod tests {
     use std::sync::Arc;
 
+    use bytes::{BufMut, BytesMut};
     use chrono::DateTime;
     use http_body::Body as _;
     use http_body_util::BodyExt;
@@ -113,9 +155,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn in_chunks_it_is_the_same_as_at_once() {
-        let sizes =
-            [&[][..], &[1], &[CHUNK_BYTES * 2, 5, 7], &[30_000; 9], &[5, CHUNK_BYTES, CHUNK_BYTES - 200, 3]];
+    async fn in_stretches_it_is_the_same_as_at_once() {
+        let sizes = [
+            &[][..],
+            &[1],
+            &[STRETCH_BYTES * 2, 5, 7],
+            &[30_000; 9],
+            &[300; 500],
+            &[5, STRETCH_BYTES, STRETCH_BYTES - 200, 3],
+        ];
         for (sizes, is_custom) in sizes.into_iter().flat_map(|sizes| [(sizes, false), (sizes, true)]) {
             let kind = Kind { is_custom, ..Kind::builtin("", "v1", "ConfigMap", "configmaps", "x") };
             let clock = Clock::stepped(DateTime::UNIX_EPOCH);
@@ -128,7 +176,10 @@ mod tests {
             let pieces = printer.list_in_pieces(&list).unwrap();
             let body = ListBody::new(list, pieces);
             assert_eq!(body.size_hint().exact(), Some(whole.len() as u64));
-            assert_eq!(body.collect().await.unwrap().to_bytes(), whole.freeze());
+            let copied = Body::from(body.clone());
+            assert_eq!(copied.size_hint().exact(), Some(whole.len() as u64));
+            assert_eq!(copied.collect().await.unwrap().to_bytes(), whole);
+            assert_eq!(body.collect().await.unwrap().to_bytes(), whole);
         }
     }
 }

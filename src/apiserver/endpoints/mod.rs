@@ -12,13 +12,14 @@ mod body;
 mod form;
 mod initializers;
 mod json;
-mod list_body;
+pub mod list_body;
 mod messages;
 pub mod negotiation;
 mod printer;
 pub mod query;
 mod request_scope;
 mod response;
+pub mod segments;
 mod table;
 
 mod field_manager;

@@ -20,6 +20,7 @@ use crate::apis::table::{CellsSource, Column};
 use crate::clock::Clock;
 
 /// A list that is its items one after the other: what stands in front of them, and how each is written.
+#[derive(Clone)]
 pub(super) struct Pieces {
     /// What stands in front of the items.
     pub head: Bytes,
@@ -229,15 +230,17 @@ impl Pieces {
 
     /// The item at a place in the list, with the comma in front of it.
     pub fn write_item(&self, out: &mut BytesMut, at: usize, object: &Object) {
+        self.write_item_head(out, at, object);
+        out.put_slice(object.stored_end());
+    }
+
+    /// The same up to [`Object::stored_end`].
+    pub fn write_item_head(&self, out: &mut impl BufMut, at: usize, object: &Object) {
         if at > 0 {
             out.put_u8(b',');
         }
-        if self.item_type.is_empty() {
-            object.write(out);
-        } else {
-            out.put_slice(&self.item_type);
-            object.write_members(out);
-        }
+        out.put_slice(if self.item_type.is_empty() { b"{" } else { &self.item_type });
+        object.write_start(out);
     }
 
     /// How many bytes that writes.

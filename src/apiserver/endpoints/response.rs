@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 
 use super::json::indent;
-use super::list_body::{CHUNK_BYTES, ListBody};
+use super::list_body::{ListBody, STRETCH_BYTES};
 use super::messages;
 use super::negotiation::{Output, Transform};
 use super::printer::Printer;
@@ -120,7 +120,7 @@ fn write(scope: &Scope, answer: Answer) -> Result<ApiResponse, Status> {
             (code, out)
         }
         Answer::List(list) => {
-            if let Some(response) = send_in_chunks(scope, &printer, &list) {
+            if let Some(response) = send_in_stretches(scope, &printer, &list) {
                 return Ok(response);
             }
             let size: usize = list.items.iter().map(|object| object.written_bytes() + 1).sum();
@@ -135,15 +135,16 @@ fn write(scope: &Scope, answer: Answer) -> Result<ApiResponse, Status> {
 }
 
 /// A list that is too long to be written before it is sent, if the client takes it as it is.
-fn send_in_chunks(scope: &Scope, printer: &Printer, list: &List) -> Option<ApiResponse> {
+fn send_in_stretches(scope: &Scope, printer: &Printer, list: &List) -> Option<ApiResponse> {
     let is_plain = scope.output.media_type == MediaType::Json && !scope.output.pretty;
     let body = ListBody::new(list.clone(), printer.list_in_pieces(list).filter(|_| is_plain)?);
-    if body.bytes_left() <= CHUNK_BYTES
+    if body.bytes_left() <= STRETCH_BYTES
         || body.bytes_left() >= GZIP_THRESHOLD_BYTES && reads_gzip(&scope.headers)
     {
         return None;
     }
-    let mut response = ApiResponse::new(body.into());
+    let mut response = ApiResponse::new(body.clone().into());
+    response.extensions_mut().insert(body);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Some(response)
 }

@@ -10,7 +10,7 @@ use super::event::StoreEvent;
 use super::page::Page;
 use super::request::ListRequest;
 use crate::apimachinery::list::List;
-use crate::apimachinery::object::Object;
+use crate::apimachinery::object::{Object, look_at};
 use crate::apis::kind::Kind;
 use crate::etcd::Revision;
 
@@ -22,6 +22,8 @@ const FRESH: Duration = Duration::from_secs(75);
 const MAX_EVENTS: usize = 16_384;
 /// ... nor more bytes of them. At either bound the oldest goes; a watch from before it reads etcd's log.
 const MAX_BYTES: usize = 8 << 20;
+/// So many objects are looked at before they are needed.
+const LOOKAHEAD: usize = 32;
 /// So many snapshots are kept for pages to come. At the bound the oldest goes; its next page reads etcd.
 const MAX_SNAPSHOTS: usize = 8;
 
@@ -162,13 +164,23 @@ pub fn list(snapshot: &Snapshot, kind: &Kind, request: &ListRequest, revision: R
     let prefix = request.selection.prefix();
     let from = request.start.as_deref().unwrap_or(&prefix);
     let range = snapshot.range::<_, str>((Bound::Included(from), Bound::Unbounded));
-    let mut keys = range.take_while(|(key, _)| key.starts_with(&prefix));
+    // Not even to compare nothing with it is a key looked at in vain: it is in no cache.
+    let mut keys = range.take_while(|(key, _)| prefix.is_empty() || key.starts_with(&prefix));
     while !page.is_full() {
-        let Some((key, object)) = keys.next() else { break };
-        page.offer(key, object.clone());
-    }
-    if page.is_full() {
-        page.cut(keys.count());
+        let upcoming: Vec<_> = keys.by_ref().take(LOOKAHEAD).collect();
+        if upcoming.is_empty() {
+            break;
+        }
+        look_at(upcoming.iter().map(|(_, object)| *object));
+        let mut upcoming = upcoming.into_iter();
+        while !page.is_full()
+            && let Some((key, object)) = upcoming.next()
+        {
+            page.offer(key, object.clone());
+        }
+        if page.is_full() {
+            page.cut(upcoming.len() + keys.by_ref().count());
+        }
     }
     page.finish(revision)
 }
