@@ -7,9 +7,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
-
-use super::filters::Next;
+use super::filters::{Next, Passing};
 use crate::apimachinery::gvk::GroupResource;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse, CausedBy, InProcessUser, StatusAnswer};
 use crate::apiserver::authentication::{Authenticated, Refused, Said};
@@ -18,8 +16,8 @@ use crate::apiserver::request::RequestInfo;
 use crate::flow::{Flow, Step, StepId};
 
 /// Behind the filter that reads what is asked for: notes the request, and later its answer.
-pub async fn record_request(State(flow): State<Flow>, mut request: ApiRequest, next: Next) -> ApiResponse {
-    let step = note(&flow, &mut request, |request, info| {
+pub async fn record_request(flow: &Flow, mut request: Passing, next: Next<'_>) -> ApiResponse {
+    let step = note(flow, &mut request, |request, info| {
         let component = request.extensions().get().map(|InProcessUser(user)| user.name.clone());
         let (user, path) = (component.unwrap_or_default(), info.path.as_str().into());
         Step::RequestReceived { user, verb: flow.name(&info.verb), path }
@@ -28,9 +26,9 @@ pub async fn record_request(State(flow): State<Flow>, mut request: ApiRequest, n
     let response = next.run(request).await;
     if let Some(info) = info {
         if let Some(Refused(said)) = response.extensions().get() {
-            flow.record(step.cause(), Step::NotAuthenticated { said: told(&flow, said) });
+            flow.record(step.cause(), Step::NotAuthenticated { said: told(flow, said) });
         }
-        flow.record(step.cause(), outcome(&flow, &info, &response));
+        flow.record(step.cause(), outcome(flow, &info, &response));
     }
     response
 }
@@ -54,14 +52,10 @@ fn outcome(flow: &Flow, info: &RequestInfo, response: &ApiResponse) -> Step {
 }
 
 /// Behind authentication: notes who asks.
-pub async fn record_authenticated(
-    State(flow): State<Flow>,
-    mut request: ApiRequest,
-    next: Next,
-) -> ApiResponse {
-    note(&flow, &mut request, |request, _| match request.extensions().get::<Authenticated>() {
+pub async fn record_authenticated(flow: &Flow, mut request: Passing, next: Next<'_>) -> ApiResponse {
+    note(flow, &mut request, |request, _| match request.extensions().get::<Authenticated>() {
         Some(Authenticated { user, by, said }) => {
-            Step::Authenticated { user: user.name.clone(), by: flow.name(by), said: told(&flow, said) }
+            Step::Authenticated { user: user.name.clone(), by: flow.name(by), said: told(flow, said) }
         }
         None => Step::Authenticated { user: "".into(), by: "".into(), said: vec![] },
     });
@@ -69,8 +63,8 @@ pub async fn record_authenticated(
 }
 
 /// Behind authorization: notes who allowed it, and why.
-pub async fn record_authorized(State(flow): State<Flow>, mut request: ApiRequest, next: Next) -> ApiResponse {
-    note(&flow, &mut request, |request, _| match request.extensions().get::<Allowed>() {
+pub async fn record_authorized(flow: &Flow, mut request: Passing, next: Next<'_>) -> ApiResponse {
+    note(flow, &mut request, |request, _| match request.extensions().get::<Allowed>() {
         Some(Allowed { by, reason }) => {
             Step::Authorized { by: flow.name(by), reason: reason.clone().unwrap_or_default() }
         }
@@ -108,7 +102,7 @@ mod tests {
     use chrono::DateTime;
     use tower::{ServiceBuilder, ServiceExt};
 
-    use super::super::filters::chain::{endpoint, from_fn_with_state as with};
+    use super::super::filters::chain::{Chain, endpoint, from_fn_with_state as with};
     use super::*;
     use crate::apimachinery::user::UserInfo;
     use crate::clock::Clock;
@@ -134,7 +128,7 @@ mod tests {
                 store.record(cause, Step::Stored { resource, namespace, name, revision: 2, operation });
                 async { http::Response::new(Body::empty()) }
             }));
-        Next::from(service).oneshot(request).await.unwrap();
+        Chain::new(service).oneshot(request).await.unwrap();
     }
 
     #[tokio::test]

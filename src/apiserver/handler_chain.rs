@@ -16,11 +16,10 @@ use super::config::{ApiserverConfig, ConfigError};
 use super::crd_handler::CrdHandler;
 use super::endpoints::healthz::Check;
 use super::endpoints::{Endpoints, installer};
-use super::filters::Next;
 use super::filters::audit::audit as tell;
 use super::filters::authentication::authenticate;
 use super::filters::authorization::authorize;
-use super::filters::chain::{endpoint, from_fn, from_fn_with_state as with};
+use super::filters::chain::{Chain, endpoint, from_fn, from_fn_with_state as with};
 use super::filters::impersonation::impersonate;
 use super::filters::metrics::measure;
 use super::filters::panic_recovery::recover_from_panic;
@@ -115,7 +114,7 @@ impl Apiserver {
                 let endpoints = endpoints.clone();
                 async move { installer::serve(endpoints, request).await }
             }));
-        Ok(ApiService::new(Next::from(chain)))
+        Ok(ApiService::new(Chain::new(chain)))
     }
 }
 

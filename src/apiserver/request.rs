@@ -30,7 +30,7 @@ pub struct RequestInfo {
     /// method for a path that is no resource.
     pub verb: String,
     /// `api` or `apis`.
-    pub api_prefix: String,
+    pub api_prefix: &'static str,
     /// The group; empty for the core group.
     pub group: String,
     /// As `v1`.
@@ -43,8 +43,8 @@ pub struct RequestInfo {
     pub subresource: String,
     /// The object's name; for a list, watch or deletecollection the one that `metadata.name=` selects.
     pub name: String,
-    /// The path from the resource on.
-    pub parts: Vec<String>,
+    /// How many segments the path has from the resource on.
+    pub depth: usize,
     /// Of a list, watch or deletecollection, as it was sent.
     pub field_selector: String,
     /// Of a list, watch or deletecollection, as it was sent.
@@ -101,13 +101,13 @@ impl RequestInfo {
 
     /// What is left behind the version; nothing when the path is not one of a resource.
     fn take_group_version<'a, 'p>(&mut self, parts: &'a [&'p str]) -> Option<&'a [&'p str]> {
-        let (group, version, rest) = match parts {
-            ["api", version, rest @ ..] if !rest.is_empty() => ("", version, rest),
-            ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, version, rest),
+        let (prefix, group, version, rest) = match parts {
+            ["api", version, rest @ ..] if !rest.is_empty() => ("api", "", version, rest),
+            ["apis", group, version, rest @ ..] if !rest.is_empty() => ("apis", *group, version, rest),
             _ => return None,
         };
         self.is_resource_request = true;
-        (self.api_prefix, self.group, self.version) = (parts[0].into(), group.into(), version.to_string());
+        (self.api_prefix, self.group, self.version) = (prefix, group.into(), version.to_string());
         Some(rest)
     }
 
@@ -148,7 +148,7 @@ impl RequestInfo {
         if self.verb != "proxy" {
             self.subresource = part(2);
         }
-        self.parts = parts.iter().copied().map(String::from).collect();
+        self.depth = parts.len();
     }
 
     /// Without a name a get is a list or a watch, and a delete one of the collection; a selector may give

@@ -11,10 +11,13 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use hyper::body::Incoming;
+use hyper::rt::{Sleep, Timer};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
@@ -240,12 +243,65 @@ impl Connection {
                 Ok::<_, Infallible>(sent(response))
             }
         });
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
+        builder.http1().timer(HeadTimer::default()).header_read_timeout(HEADER_TIMEOUT);
         builder.http2().timer(TokioTimer::new()).max_concurrent_streams(MAX_STREAMS);
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), handler);
         if let Err(error) = watcher.watch(connection.into_owned()).await {
             tracing::debug!(from = %self.from, %error, "connection ended");
         }
+    }
+}
+
+/// What waits for the heads of one connection's requests. hyper takes a timer for each and drops it when the
+/// head is there; here that is the same one each time: to set it to later costs nothing, to make it does.
+#[derive(Clone, Default)]
+struct HeadTimer(Arc<Mutex<Option<TokioSleep>>>);
+
+type TokioSleep = Pin<Box<tokio::time::Sleep>>;
+
+/// The timer, while somebody waits for it.
+struct HeadSleep {
+    /// None only while being dropped.
+    sleep: Option<TokioSleep>,
+    timer: HeadTimer,
+}
+
+impl HeadTimer {
+    fn kept(&self) -> MutexGuard<'_, Option<TokioSleep>> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Timer for HeadTimer {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
+        self.sleep_until(self.now() + duration)
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
+        let kept = self.kept().take();
+        let mut sleep = kept.unwrap_or_else(|| Box::pin(tokio::time::sleep_until(deadline.into())));
+        sleep.as_mut().reset(deadline.into());
+        Box::pin(HeadSleep { sleep: Some(sleep), timer: self.clone() })
+    }
+
+    fn now(&self) -> Instant {
+        tokio::time::Instant::now().into()
+    }
+}
+
+impl Sleep for HeadSleep {}
+
+impl Future for HeadSleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.sleep.as_mut().expect("only dropping takes it").as_mut().poll(cx)
+    }
+}
+
+impl Drop for HeadSleep {
+    fn drop(&mut self) {
+        *self.timer.kept() = self.sleep.take();
     }
 }
 
@@ -304,6 +360,19 @@ mod tests {
         let suite = server.unwrap().get_ref().1.negotiated_cipher_suite().unwrap().suite();
         assert_eq!(suite, rustls::CipherSuite::TLS13_AES_128_GCM_SHA256);
         drop(client.unwrap());
+    }
+
+    #[tokio::test]
+    async fn each_head_has_its_own_time() {
+        let timer = HeadTimer::default();
+        let mut first = timer.sleep(HEADER_TIMEOUT);
+        assert!(futures::poll!(&mut first).is_pending() && timer.kept().is_none());
+        drop(first);
+        assert!(timer.kept().is_some());
+        // Not that of the head before it.
+        timer.sleep(Duration::ZERO).await;
+        let mut third = timer.sleep(HEADER_TIMEOUT);
+        assert!(futures::poll!(&mut third).is_pending());
     }
 
     #[tokio::test]

@@ -24,14 +24,11 @@ struct Change {
 impl Index {
     /// Notes a change. Revisions only go up.
     pub(super) fn record(&mut self, key: &Arc<str>, revision: Revision, deleted: bool) {
-        let change = Change { revision, deleted };
-        match self.keys.get_mut(key) {
-            Some(changes) => {
-                debug_assert!(changes.last().is_some_and(|last| last.revision < revision));
-                changes.push(change);
-            }
-            None => drop(self.keys.insert(key.clone(), vec![change])),
-        }
+        let changes = self.keys.entry(key.clone()).or_default();
+        debug_assert!(changes.last().is_none_or(|last| last.revision < revision));
+        // Most keys are written once or twice, and there are many.
+        changes.reserve_exact(usize::from(changes.is_empty()));
+        changes.push(Change { revision, deleted });
     }
 
     /// The revision of the key's newest put at a revision; None if the key did not exist then.

@@ -169,7 +169,10 @@ impl Kv {
     /// further one succeeds; [`Error::Closed`].
     pub async fn txn(&self, key: &str, expect: Expect, op: Op) -> Result<Txn, Error> {
         let write = Write { key: key.into(), expect, op };
-        self.submit(|reply| Request::Txn(write, reply)).await
+        match self.0.write_here(write) {
+            Ok(answer) => answer,
+            Err(write) => self.submit(|reply| Request::Txn(write, reply)).await,
+        }
     }
 
     /// Watches the keys that start with `prefix` for changes after a revision.
@@ -273,8 +276,23 @@ impl Inner {
     /// Without a thread of its own, the writer is run by whoever finds it idle. Nothing is left in the queue:
     /// whoever finds it at work has counted its request before, and the one at work looks at the count after.
     fn serve_here(&self) {
-        let WriterPlace::Here(writer) = &self.writer else { return };
         self.submitted.fetch_add(1, Ordering::SeqCst);
+        self.serve_waiting();
+    }
+
+    /// Writes at once, behind what waits, if the writer is idle and needs no thread; else gives the write back.
+    fn write_here(&self, write: Write) -> Result<Result<Txn, Error>, Write> {
+        let WriterPlace::Here(writer) = &self.writer else { return Err(write) };
+        let Ok(mut writer) = writer.try_lock() else { return Err(write) };
+        let answer = writer.write_now(write);
+        drop(writer);
+        // Whoever found it at work meanwhile relies on this.
+        self.serve_waiting();
+        Ok(answer)
+    }
+
+    fn serve_waiting(&self) {
+        let WriterPlace::Here(writer) = &self.writer else { return };
         loop {
             let seen = self.submitted.load(Ordering::SeqCst);
             match writer.try_lock() {

@@ -23,6 +23,8 @@ use crate::clock::Clock;
 const BATCH_TXNS: usize = 256;
 /// How many superseded records one step of a compaction removes, so that writes wait only that long.
 const SWEEP_RECORDS: usize = 64;
+/// So many are looked through; of more there is a map.
+const FEW_EVENTS: usize = 8;
 /// The facts kept beside the records.
 pub(super) const COMPACT_REVISION: &str = "compact-revision";
 pub(super) const NEWEST_LEASE: &str = "newest-lease";
@@ -88,7 +90,7 @@ struct Staged {
     log: Option<Arc<dyn Log>>,
     next: Revision,
     events: Vec<Event>,
-    /// The newest of them for each key.
+    /// The newest of them for each key; empty while they are few.
     newest: HashMap<Arc<str>, usize>,
 }
 
@@ -111,6 +113,14 @@ impl Writer {
         while let Ok(request) = self.queue.try_recv() {
             self.serve(request);
         }
+    }
+
+    /// What waits, and then this write.
+    pub(super) fn write_now(&mut self, write: Write) -> Result<Txn, Error> {
+        self.drain();
+        let answer = self.write(vec![write]).and_then(|mut answers| answers.remove(0));
+        self.make_room();
+        answer
     }
 
     fn serve(&mut self, request: Request) {
@@ -337,9 +347,16 @@ impl Staged {
     }
 
     fn current(&self, shared: &Shared, key: &Arc<str>) -> Result<Option<KeyValue>, Error> {
-        match self.newest.get(key).map(|at| &self.events[*at]) {
+        match self.newest(key) {
             Some(event) => Ok((event.kind == EventKind::Put).then(|| event.kv.clone())),
             None => Ok(shared.get(key, None)?.0),
+        }
+    }
+
+    fn newest(&self, key: &Arc<str>) -> Option<&Event> {
+        match self.events.len() > FEW_EVENTS {
+            true => self.newest.get(key).map(|at| &self.events[*at]),
+            false => self.events.iter().rev().find(|event| event.kv.key == *key),
         }
     }
 
@@ -368,9 +385,13 @@ impl Staged {
             let record = log.append(revision, record::encode(&event))?;
             event.kv.value = record::value_of(&record, event.kv.key.len());
         }
-        self.newest.insert(event.kv.key.clone(), self.events.len());
         self.events.push(event);
         self.next += 1;
+        if self.events.len() > FEW_EVENTS {
+            let known = if self.newest.is_empty() { 0 } else { self.events.len() - 1 };
+            let events = self.events.iter().enumerate().skip(known);
+            self.newest.extend(events.map(|(at, event)| (event.kv.key.clone(), at)));
+        }
         Ok(revision)
     }
 }

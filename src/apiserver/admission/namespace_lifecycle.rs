@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use super::{Attributes, Operation, Plugin, forbidden};
 use crate::apimachinery::object::Object;
-use crate::apimachinery::pick::pick;
 use crate::apimachinery::status::{Status, StatusCause};
 use crate::apis::kind::Kind;
 use crate::apis::scheme::Scheme;
@@ -49,7 +48,7 @@ impl NamespaceLifecycle {
             return Ok(());
         };
         let namespace = self.find(kind, attributes.namespace).await?;
-        if attributes.operation == Operation::Create && is_terminating(&namespace) {
+        if attributes.operation == Operation::Create && is_terminating(kind, &namespace) {
             return Err(terminating(attributes));
         }
         Ok(())
@@ -114,8 +113,10 @@ fn is_namespace(attributes: &Attributes) -> bool {
     &*attributes.kind.plural == "namespaces" && attributes.kind.group_version.group.is_empty()
 }
 
-fn is_terminating(namespace: &Object) -> bool {
-    namespace.is_deleting() || pick(namespace.stored(), &["status.phase"])[0] == "Terminating"
+fn is_terminating(kind: &Kind, namespace: &Object) -> bool {
+    let at = kind.selectable.iter().position(|field| &*field.name == "status.phase");
+    let phase = at.and_then(|at| namespace.fields.get(at));
+    namespace.is_deleting() || phase.is_some_and(|phase| phase == "Terminating")
 }
 
 fn terminating(attributes: &Attributes<'_>) -> Status {

@@ -42,7 +42,7 @@ impl OwnerReferencesPermissionEnforcement {
             let resource = RequestInfo {
                 is_resource_request: true,
                 verb: "delete".into(),
-                api_prefix: "apis".into(),
+                api_prefix: "apis",
                 group: attributes.kind.group_version.group.to_string(),
                 version: attributes.kind.group_version.version.to_string(),
                 namespace: attributes.namespace.into(),
@@ -81,7 +81,7 @@ impl OwnerReferencesPermissionEnforcement {
         Ok(RequestInfo {
             is_resource_request: true,
             verb: "update".into(),
-            api_prefix: "apis".into(),
+            api_prefix: "apis",
             group: group_version.group.to_string(),
             version: group_version.version.to_string(),
             namespace: if found.namespaced { attributes.namespace.into() } else { String::new() },

@@ -15,11 +15,10 @@ mod log;
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use http::HeaderValue;
 use http::header::CACHE_CONTROL;
 
-use super::filters::Next;
+use super::filters::{Next, Passing};
 use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse, InProcessUser};
@@ -172,12 +171,12 @@ pub struct AuditId(pub Arc<str>);
 /// Gives the request an id, the client's own if it sent one, and answers with it; an API's answers are not
 /// to be cached by anybody. Callers in this process see no headers and are not given any.
 pub async fn identify(
-    State((entropy, audit)): State<(Entropy, Option<Arc<Audit>>)>,
-    mut request: ApiRequest,
-    next: Next,
+    (entropy, audit): &(Entropy, Option<Arc<Audit>>),
+    mut request: Passing,
+    next: Next<'_>,
 ) -> ApiResponse {
     if let Some(audit) = audit {
-        request.extensions_mut().insert(audit);
+        request.extensions_mut().insert(audit.clone());
     }
     if request.extensions().get::<InProcessUser>().is_some() {
         return next.run(request).await;

@@ -209,7 +209,7 @@ fn restrictions(kind: &Kind) -> Restrictions {
 /// without one. Of custom kinds all namespaces can only be read.
 fn is_of_other_scope(kind: &Kind, info: &RequestInfo) -> bool {
     let in_namespace = !info.namespace.is_empty() && info.resource != "namespaces";
-    let path_has_name = info.parts.len() > 1;
+    let path_has_name = info.depth > 1;
     let is_across = matches!(&*info.verb, "list" | "watch");
     kind.namespaced != in_namespace && (in_namespace || path_has_name || (kind.is_custom && !is_across))
 }
@@ -220,7 +220,7 @@ fn find_subresource(kind: &Kind, info: &RequestInfo) -> Result<Option<Subresourc
         return Ok(None);
     }
     let found = kind.subresources.iter().find(|subresource| subresource.name() == info.subresource);
-    let is_too_long = info.parts.len() > 3 && found != Some(&Subresource::Proxy);
+    let is_too_long = info.depth > 3 && found != Some(&Subresource::Proxy);
     match found {
         Some(found) if !is_too_long => Ok(Some(*found)),
         _ if kind.is_custom => Err(Status::not_found(&kind.group_resource(), &info.name)),
@@ -283,7 +283,7 @@ fn allowed_methods(kind: &Kind, subresource: Option<Subresource>, info: &Request
         None if info.path.split('/').nth(if info.group.is_empty() { 3 } else { 4 }) == Some("watch") => {
             vec!["GET"]
         }
-        None if info.parts.len() > 1 => of_verbs(OBJECT, &|verb| verb != "create" && has(verb)),
+        None if info.depth > 1 => of_verbs(OBJECT, &|verb| verb != "create" && has(verb)),
         None if across_namespaces => of_verbs(&COLLECTION[..2], &has),
         None => of_verbs(COLLECTION, &has),
     }

@@ -32,7 +32,7 @@ pub(super) async fn watch(scope: &mut Scope) -> Result<Answer, Status> {
     }
     let mut options = scope.query.list_options(&scope.kind)?;
     options.predicate.only_initialized = scope.sees_only_initialized();
-    if scope.ctx.info.parts.len() == 2 && !scope.name().is_empty() {
+    if scope.ctx.info.depth == 2 && !scope.name().is_empty() {
         options.predicate.fields = FieldSelector::equal("metadata.name", scope.name());
     }
     if options.timeout_seconds.is_none() && !scope.wants_objects {

@@ -8,13 +8,13 @@ use axum::body::Body;
 use bytes::Bytes;
 use http_body::Frame;
 
-use super::{Next, fail, info_of, user_of};
-use crate::apimachinery::wire::{ApiRequest, ApiResponse};
+use super::{Next, Passing, fail, info_of, user_of};
+use crate::apimachinery::wire::ApiResponse;
 use crate::apiserver::audit::policy::Stage;
 use crate::apiserver::audit::{Audit, Telling};
 
 /// Behind authentication, which says who asks; in front of everything else that may refuse.
-pub async fn audit(mut request: ApiRequest, next: Next) -> ApiResponse {
+pub async fn audit(mut request: Passing, next: Next<'_>) -> ApiResponse {
     let Some(audit) = request.extensions().get::<Arc<Audit>>().cloned() else {
         return next.run(request).await;
     };

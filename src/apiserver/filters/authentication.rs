@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use http::HeaderValue;
 use http::header::WWW_AUTHENTICATE;
 
-use super::{Next, info_of, refuse};
+use super::{Next, Passing, info_of, refuse};
 use crate::apimachinery::status::Status;
-use crate::apimachinery::wire::{ApiRequest, ApiResponse};
+use crate::apimachinery::wire::ApiResponse;
 use crate::apiserver::audit::Audit;
 use crate::apiserver::audit::policy::Stage;
 use crate::apiserver::authentication::Authenticators;
@@ -17,9 +16,9 @@ use crate::apiserver::authentication::Authenticators;
 /// takes the credentials out of the headers, so that nobody below can leak them. What the authenticators said
 /// of a request that is refused is in the answer's extensions, which no client sees.
 pub async fn authenticate(
-    State(authenticators): State<Arc<Authenticators>>,
-    mut request: ApiRequest,
-    next: Next,
+    authenticators: &Arc<Authenticators>,
+    mut request: Passing,
+    next: Next<'_>,
 ) -> ApiResponse {
     let asked = authenticators.authenticate(&request);
     match asked.await {
@@ -52,6 +51,7 @@ pub async fn authenticate(
 mod tests {
     use super::*;
     use crate::apimachinery::user::UserInfo;
+    use crate::apimachinery::wire::ApiRequest;
     use crate::apiserver::authentication::token_file::StaticTokens;
     use crate::apiserver::authentication::union::Authenticators;
     use crate::clock::Clock;
@@ -59,7 +59,7 @@ mod tests {
     use http_body_util::BodyExt;
     use tower::{ServiceBuilder, ServiceExt};
 
-    use super::super::chain::{endpoint, from_fn_with_state};
+    use super::super::chain::{Chain, endpoint, from_fn_with_state};
 
     /// What the rest of the chain sees of a request with these headers.
     async fn seen(headers: &[(&str, &str)]) -> (u16, String) {
@@ -78,7 +78,7 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let response = Next::from(service).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let response = Chain::new(service).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
         let code = response.status().as_u16();
         let body = response.into_body().collect().await.unwrap().to_bytes();
         (code, String::from_utf8(body.to_vec()).unwrap())

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
-
-use super::{Next, fail, info_of, refuse, user_of};
+use super::{Next, Passing, fail, info_of, refuse, user_of};
 use crate::apimachinery::gvk::GroupResource;
 use crate::apimachinery::status::{Status, StatusDetails};
 use crate::apimachinery::user::UserInfo;
@@ -15,9 +13,9 @@ use crate::apiserver::request::RequestInfo;
 
 /// Lets through what is allowed.
 pub async fn authorize(
-    State(authorizer): State<Arc<dyn Authorizer>>,
-    mut request: ApiRequest,
-    next: Next,
+    authorizer: &Arc<dyn Authorizer>,
+    mut request: Passing,
+    next: Next<'_>,
 ) -> ApiResponse {
     let (info, user) = (info_of(&request), user_of(&request));
     match authorizer.authorize(&user, &info).wait().await {

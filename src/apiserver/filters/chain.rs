@@ -1,50 +1,43 @@
-//! How filters are strung together: each is a function of a request and of what comes next.
+//! How filters are strung together: each is a function of what it needs, a request, and what comes next.
 //!
-//! The shape is that of axum's `middleware::from_fn`, and filters read the same. A chain is shared by all
-//! requests as it is, whereas a tower service of that depth is copied, layer by layer, for each of them: that
-//! cost a request more than all its filters together.
+//! A chain is shared by all requests as it is, and filters borrow from it what they need. A tower service of
+//! that depth is copied, layer by layer, for each request: that cost more than all filters together. For the
+//! same reason a request lies in one place on its way, so that to hand it on moves a word.
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use axum::extract::State;
-use futures::FutureExt;
 use futures::future::BoxFuture;
 use tower::{Layer, Service};
 
 use crate::apimachinery::wire::{ApiRequest, ApiResponse};
 
-/// The rest of the chain, as a filter sees it. Cloning shares it.
+/// A request on its way down the chain.
+pub type Passing = Box<ApiRequest>;
+
+/// A whole chain. Cloning shares it.
 #[derive(Clone)]
-pub struct Next(Arc<dyn Handler>);
+pub struct Chain(Arc<dyn Handler>);
 
-trait Handler: Send + Sync {
-    fn handle(&self, request: ApiRequest) -> BoxFuture<'static, ApiResponse>;
+/// The rest of the chain, as a filter sees it.
+#[derive(Clone, Copy)]
+pub struct Next<'a>(&'a dyn Handler);
+
+/// What a request can be handed to.
+pub trait Handler: Send + Sync {
+    /// Answers it.
+    fn handle(&self, request: Passing) -> BoxFuture<'_, ApiResponse>;
 }
 
-impl Next {
-    /// Goes on, and comes back with the answer.
-    pub async fn run(self, request: ApiRequest) -> ApiResponse {
-        self.0.handle(request).await
-    }
-}
+/// An `async fn(&S, Passing, Next) -> ApiResponse`.
+pub trait Filter<'a, S>: Send + Sync {
+    /// What it does.
+    type Work: Future<Output = ApiResponse> + Send + 'a;
 
-impl Service<ApiRequest> for Next {
-    type Response = ApiResponse;
-    type Error = Infallible;
-    type Future = futures::future::Map<
-        BoxFuture<'static, ApiResponse>,
-        fn(ApiResponse) -> Result<ApiResponse, Infallible>,
-    >;
-
-    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Infallible>> {
-        std::task::Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: ApiRequest) -> Self::Future {
-        self.0.handle(request).map(Ok)
-    }
+    /// Begins with it.
+    fn filter(&self, state: &'a S, request: Passing, next: Next<'a>) -> Self::Work;
 }
 
 /// A layer for a [`tower::ServiceBuilder`]; see [`from_fn_with_state`].
@@ -55,26 +48,27 @@ pub struct FilterLayer<S, F> {
 }
 
 /// A filter, and what comes behind it.
-pub struct Filtered<S, F> {
+pub struct Filtered<S, F, I> {
     state: S,
     filter: F,
-    next: Next,
+    next: I,
 }
+
+/// A filter that needs nothing: an `async fn(Passing, Next) -> ApiResponse`.
+#[derive(Clone)]
+pub struct Plain<F>(F);
 
 /// What stands at the end of a chain.
 pub struct Endpoint<F>(F);
 
-/// A layer of a filter that needs something: an `async fn(State<S>, ApiRequest, Next) -> ApiResponse`.
+/// A layer of a filter that needs something.
 pub fn from_fn_with_state<S, F>(state: S, filter: F) -> FilterLayer<S, F> {
     FilterLayer { state, filter }
 }
 
-/// A layer of a filter that needs nothing: an `async fn(ApiRequest, Next) -> ApiResponse`.
-pub fn from_fn<F, Fut>(filter: F) -> FilterLayer<(), impl Fn(State<()>, ApiRequest, Next) -> Fut + Clone>
-where
-    F: Fn(ApiRequest, Next) -> Fut + Clone,
-{
-    FilterLayer { state: (), filter: move |_: State<()>, request, next| filter(request, next) }
+/// A layer of a filter that needs nothing.
+pub fn from_fn<F>(filter: F) -> FilterLayer<(), Plain<F>> {
+    FilterLayer { state: (), filter: Plain(filter) }
 }
 
 /// The end of a chain: whoever answers what was let through.
@@ -82,22 +76,76 @@ pub fn endpoint<F: Fn(ApiRequest) -> Fut, Fut>(answer: F) -> Endpoint<F> {
     Endpoint(answer)
 }
 
-impl<S: Clone, F: Clone, I: Into<Next>> Layer<I> for FilterLayer<S, F> {
-    type Service = Filtered<S, F>;
-
-    fn layer(&self, inner: I) -> Filtered<S, F> {
-        Filtered { state: self.state.clone(), filter: self.filter.clone(), next: inner.into() }
+impl Chain {
+    /// Of what a [`tower::ServiceBuilder`] has made of the layers.
+    pub fn new(handler: impl Handler + 'static) -> Chain {
+        Chain(Arc::new(handler))
     }
 }
 
-impl<S, F, Fut> Handler for Filtered<S, F>
+impl<'a> Next<'a> {
+    /// Goes on, and comes back with the answer.
+    pub fn run(self, request: Passing) -> BoxFuture<'a, ApiResponse> {
+        self.0.handle(request)
+    }
+}
+
+impl Service<ApiRequest> for Chain {
+    type Response = ApiResponse;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<ApiResponse, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: ApiRequest) -> Self::Future {
+        let (chain, request) = (self.0.clone(), Box::new(request));
+        Box::pin(async move { Ok(chain.handle(request).await) })
+    }
+}
+
+impl<S: Clone, F: Clone, I> Layer<I> for FilterLayer<S, F> {
+    type Service = Filtered<S, F, I>;
+
+    fn layer(&self, inner: I) -> Filtered<S, F, I> {
+        Filtered { state: self.state.clone(), filter: self.filter.clone(), next: inner }
+    }
+}
+
+impl<'a, S, F, Fut> Filter<'a, S> for F
 where
-    S: Clone + Send + Sync,
-    F: Fn(State<S>, ApiRequest, Next) -> Fut + Send + Sync,
-    Fut: Future<Output = ApiResponse> + Send + 'static,
+    S: 'a,
+    F: Fn(&'a S, Passing, Next<'a>) -> Fut + Send + Sync,
+    Fut: Future<Output = ApiResponse> + Send + 'a,
 {
-    fn handle(&self, request: ApiRequest) -> BoxFuture<'static, ApiResponse> {
-        Box::pin((self.filter)(State(self.state.clone()), request, self.next.clone()))
+    type Work = Fut;
+
+    fn filter(&self, state: &'a S, request: Passing, next: Next<'a>) -> Fut {
+        self(state, request, next)
+    }
+}
+
+impl<'a, F, Fut> Filter<'a, ()> for Plain<F>
+where
+    F: Fn(Passing, Next<'a>) -> Fut + Send + Sync,
+    Fut: Future<Output = ApiResponse> + Send + 'a,
+{
+    type Work = Fut;
+
+    fn filter(&self, (): &'a (), request: Passing, next: Next<'a>) -> Fut {
+        self.0(request, next)
+    }
+}
+
+impl<S, F, I> Handler for Filtered<S, F, I>
+where
+    S: Send + Sync,
+    F: for<'a> Filter<'a, S>,
+    I: Handler,
+{
+    fn handle(&self, request: Passing) -> BoxFuture<'_, ApiResponse> {
+        Box::pin(self.filter.filter(&self.state, request, Next(&self.next)))
     }
 }
 
@@ -106,29 +154,8 @@ where
     F: Fn(ApiRequest) -> Fut + Send + Sync,
     Fut: Future<Output = ApiResponse> + Send + 'static,
 {
-    fn handle(&self, request: ApiRequest) -> BoxFuture<'static, ApiResponse> {
-        Box::pin((self.0)(request))
-    }
-}
-
-impl<S, F, Fut> From<Filtered<S, F>> for Next
-where
-    S: Clone + Send + Sync + 'static,
-    F: Fn(State<S>, ApiRequest, Next) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = ApiResponse> + Send + 'static,
-{
-    fn from(filtered: Filtered<S, F>) -> Next {
-        Next(Arc::new(filtered))
-    }
-}
-
-impl<F, Fut> From<Endpoint<F>> for Next
-where
-    F: Fn(ApiRequest) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = ApiResponse> + Send + 'static,
-{
-    fn from(endpoint: Endpoint<F>) -> Next {
-        Next(Arc::new(endpoint))
+    fn handle(&self, request: Passing) -> BoxFuture<'_, ApiResponse> {
+        Box::pin((self.0)(*request))
     }
 }
 
@@ -139,14 +166,14 @@ mod tests {
 
     use super::*;
 
-    async fn mark(State(mark): State<&'static str>, mut request: ApiRequest, next: Next) -> ApiResponse {
+    async fn mark(mark: &&'static str, mut request: Passing, next: Next<'_>) -> ApiResponse {
         request.headers_mut().append("way", mark.parse().unwrap());
         let mut response = next.run(request).await;
         response.headers_mut().append("way", mark.parse().unwrap());
         response
     }
 
-    async fn refuse_deletes(request: ApiRequest, next: Next) -> ApiResponse {
+    async fn refuse_deletes(request: Passing, next: Next<'_>) -> ApiResponse {
         if request.method() == http::Method::DELETE {
             return http::Response::builder().status(403).body(Body::empty()).unwrap();
         }
@@ -164,7 +191,7 @@ mod tests {
                 *response.headers_mut() = request.headers().clone();
                 response
             }));
-        let service = Next::from(chain);
+        let service = Chain::new(chain);
         for (method, way, code) in [("GET", "abba", 200), ("DELETE", "a", 403)] {
             let request = http::Request::builder().method(method).body(Body::empty()).unwrap();
             let response = service.clone().oneshot(request).await.unwrap();

@@ -4,14 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::extract::State;
 use http::HeaderMap;
 
 use super::authorization::forbidden;
-use super::{Next, refuse, user_of};
+use super::{Next, Passing, refuse, user_of};
 use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::{ApiRequest, ApiResponse};
+use crate::apimachinery::wire::ApiResponse;
 use crate::apiserver::audit::AuditContext;
 use crate::apiserver::authentication::service_account::{self, split_username};
 use crate::apiserver::authorizer::Authorizer;
@@ -25,9 +24,9 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 
 /// Replaces the user in the extensions by the one that is asked for, if the real one may do that.
 pub async fn impersonate(
-    State(authorizer): State<Arc<dyn Authorizer>>,
-    mut request: ApiRequest,
-    next: Next,
+    authorizer: &Arc<dyn Authorizer>,
+    mut request: Passing,
+    next: Next<'_>,
 ) -> ApiResponse {
     if !request.headers().keys().any(|name| name.as_str().starts_with(PREFIX)) {
         return next.run(request).await;

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
-
-use super::{Next, info_of};
-use crate::apimachinery::wire::{ApiRequest, ApiResponse};
+use super::{Next, Passing, info_of};
+use crate::apimachinery::wire::ApiResponse;
 use crate::apiserver::metrics::Metrics;
 
 /// Counts the request when it is answered; a watch when it has begun.
-pub async fn measure(State(metrics): State<Arc<Metrics>>, request: ApiRequest, next: Next) -> ApiResponse {
+pub async fn measure(metrics: &Arc<Metrics>, request: Passing, next: Next<'_>) -> ApiResponse {
     let info = info_of(&request);
     let clock = metrics.clock();
     let start = clock.elapsed();

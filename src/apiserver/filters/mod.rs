@@ -33,7 +33,7 @@ use crate::apimachinery::wire::{
 use crate::apiserver::audit::{AuditContext, status_tree};
 use crate::apiserver::request::RequestInfo;
 
-pub use chain::Next;
+pub use chain::{Next, Passing};
 
 /// What an earlier filter read from the path.
 fn info_of(request: &ApiRequest) -> Arc<RequestInfo> {

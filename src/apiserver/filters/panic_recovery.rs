@@ -5,14 +5,14 @@ use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
 
-use super::Next;
+use super::{Next, Passing};
 use crate::apimachinery::status::Status;
-use crate::apimachinery::wire::{ApiRequest, ApiResponse, WantsObjects, status_response, text_response};
+use crate::apimachinery::wire::{ApiResponse, WantsObjects, status_response, text_response};
 
 const TEXT: &str = "This request caused apiserver to panic. Look in the logs for details.";
 
 /// Runs the rest of the chain and answers 500 if it panics.
-pub async fn recover_from_panic(request: ApiRequest, next: Next) -> ApiResponse {
+pub async fn recover_from_panic(request: Passing, next: Next<'_>) -> ApiResponse {
     // Sharing them costs less than to write down what is seldom told.
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let wants_objects = request.extensions().get::<WantsObjects>().is_some();

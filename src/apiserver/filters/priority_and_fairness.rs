@@ -3,11 +3,10 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use http::header::{HeaderName, RETRY_AFTER};
 
-use super::{Next, info_of, is_component, user_of};
-use crate::apimachinery::wire::{ApiRequest, ApiResponse, text_response};
+use super::{Next, Passing, info_of, is_component, user_of};
+use crate::apimachinery::wire::{ApiResponse, text_response};
 use crate::apiserver::flow_control::{Classification, FlowControl, GROUP};
 
 const SYSTEM_MASTERS: &str = "system:masters";
@@ -17,11 +16,7 @@ const PRIORITY_LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-
 /// Holds a seat while the rest of the chain runs; where there is none the request is refused with 429 and
 /// told to come again in a second. Components of this process always go on: the cluster must be able to work
 /// its way out.
-pub async fn prioritize(
-    State(control): State<Arc<FlowControl>>,
-    request: ApiRequest,
-    next: Next,
-) -> ApiResponse {
+pub async fn prioritize(control: &Arc<FlowControl>, request: Passing, next: Next<'_>) -> ApiResponse {
     let info = info_of(&request);
     let takes_no_seat = info.is_long_running() && info.verb != "watch";
     // Who changes the configuration sees it followed.

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Next, fail};
-use crate::apimachinery::wire::{ApiRequest, ApiResponse};
+use super::{Next, Passing, fail};
+use crate::apimachinery::wire::ApiResponse;
 use crate::apiserver::request::RequestInfo;
 
 /// Puts an `Arc<RequestInfo>` into the extensions. A path that begins as a resource's and names none is a
 /// 500, as upstream.
-pub async fn resolve_request_info(mut request: ApiRequest, next: Next) -> ApiResponse {
+pub async fn resolve_request_info(mut request: Passing, next: Next<'_>) -> ApiResponse {
     let uri = request.uri();
     match RequestInfo::new(request.method(), uri.path(), uri.query().unwrap_or_default()) {
         Ok(info) => {

@@ -3,12 +3,10 @@
 
 use std::time::Duration;
 
-use axum::extract::State;
-
-use super::{Next, info_of, refuse};
+use super::{Next, Passing, info_of, refuse};
 use crate::apimachinery::duration;
 use crate::apimachinery::status::Status;
-use crate::apimachinery::wire::{ApiRequest, ApiResponse, WantsObjects, status_response};
+use crate::apimachinery::wire::{ApiResponse, WantsObjects, status_response};
 use crate::apiserver::request::query_value;
 use crate::clock::Clock;
 
@@ -17,7 +15,7 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Answers 504 when the rest of the chain takes too long. What it was doing is given up; a write that was
 /// handed to the store may still happen.
-pub async fn limit_time(State(clock): State<Clock>, request: ApiRequest, next: Next) -> ApiResponse {
+pub async fn limit_time(clock: &Clock, request: Passing, next: Next<'_>) -> ApiResponse {
     let info = info_of(&request);
     if info.is_long_running() {
         return next.run(request).await;
