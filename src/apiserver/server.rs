@@ -3,10 +3,10 @@
 //!
 //! HTTP/1.1 and HTTP/2 over TLS (1.2 and later) or, when told so, without. A client certificate is asked for,
 //! not demanded: whoever has none is authenticated otherwise, or is nobody. Whether it is believed is asked
-//! by authentication. Bounds: [`MAX_CONNECTIONS`] at
-//! once (further ones wait in the kernel's backlog), [`HANDSHAKE_TIMEOUT`], [`HEADER_TIMEOUT`],
-//! [`MAX_STREAMS`] a connection. Tokio's own timers are used here, because sockets live in real time whatever
-//! the cluster's clock says.
+//! by authentication. Bounds: [`MAX_CONNECTIONS`] at once (further ones wait in the kernel's backlog),
+//! [`HANDSHAKE_TIMEOUT`], [`HEADER_TIMEOUT`], [`MAX_STREAMS`] a connection, [`TLS_BUFFER_BYTES`] that wait to be
+//! sent on each. Tokio's own timers are used here, because sockets live in real time whatever the cluster's
+//! clock says.
 
 use std::convert::Infallible;
 use std::io;
@@ -46,7 +46,7 @@ pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client may take for a request's head, upstream's `ReadHeaderTimeout`.
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 /// How much may be encrypted and not sent yet, of one connection; more is encrypted when that is gone.
-const TLS_BUFFER_BYTES: usize = 160 * 1024;
+pub const TLS_BUFFER_BYTES: usize = 160 * 1024;
 /// How long requests under way may go on after a stop.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 

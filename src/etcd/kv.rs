@@ -280,7 +280,8 @@ impl Inner {
         self.serve_waiting();
     }
 
-    /// Writes at once, behind what waits, if the writer is idle and needs no thread; else gives the write back.
+    /// Writes at once, behind what waits, if the writer is idle and needs no thread; else gives the write
+    /// back.
     fn write_here(&self, write: Write) -> Result<Result<Txn, Error>, Write> {
         let WriterPlace::Here(writer) = &self.writer else { return Err(write) };
         let Ok(mut writer) = writer.try_lock() else { return Err(write) };
