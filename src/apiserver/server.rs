@@ -4,9 +4,9 @@
 //! HTTP/1.1 and HTTP/2 over TLS (1.2 and later) or, when told so, without. A client certificate is asked for,
 //! not demanded: whoever has none is authenticated otherwise, or is nobody. Whether it is believed is asked
 //! by authentication. Bounds: [`MAX_CONNECTIONS`] at once (further ones wait in the kernel's backlog),
-//! [`HANDSHAKE_TIMEOUT`], [`HEADER_TIMEOUT`], [`MAX_STREAMS`] a connection, [`TLS_BUFFER_BYTES`] that wait to be
-//! sent on each. Tokio's own timers are used here, because sockets live in real time whatever the cluster's
-//! clock says.
+//! [`HANDSHAKE_TIMEOUT`], [`HEADER_TIMEOUT`], [`MAX_STREAMS`] a connection, [`TLS_BUFFER_BYTES`] that wait to
+//! be sent on each. Tokio's own timers are used here, because sockets live in real time whatever the
+//! cluster's clock says.
 
 use std::convert::Infallible;
 use std::io;
