@@ -12,6 +12,7 @@ mod api_endpoints;
 mod authentication_trust;
 mod bootstrap;
 mod bootstrap_roles;
+mod cluster_info;
 mod components;
 mod kubelet_lookup;
 mod ready;
@@ -61,6 +62,12 @@ pub enum StartError {
     /// The port.
     #[error("cannot listen on {0}: {1}; choose another with --listen (port 0 takes a free one)")]
     Listen(SocketAddr, std::io::Error),
+    /// Without TLS everybody who reaches the port is an administrator.
+    #[error(
+        "--listen {0} with --insecure-http lets everybody in as an administrator; leave out --insecure-http, \
+         or use 127.0.0.1"
+    )]
+    Exposed(SocketAddr),
     /// The flags of the apiserver.
     #[error(transparent)]
     Apiserver(#[from] ConfigError),
@@ -99,6 +106,10 @@ impl Cluster {
     /// [`StartError`]; nothing is left running then.
     pub async fn start(config: Config) -> Result<Cluster, StartError> {
         let Config { clock, entropy, .. } = &config;
+        let exposed = config.listen.filter(|listen| !listen.address.ip().is_loopback());
+        if let Some(Listen { address, tls: false }) = exposed {
+            return Err(StartError::Exposed(address));
+        }
         let flow = if config.flow { Flow::new(clock.clone()) } else { Flow::off() };
         let kv = Kv::open(store_options(&config), clock.clone())?;
         let authority = Arc::new(authority(&config)?);
@@ -120,6 +131,7 @@ impl Cluster {
         apiserver.feature_gates = config.feature_gates.clone();
         apiserver.flow_control = config.flow_control;
         apiserver.proxy_identity = ProxyIdentity::read(config.proxy_client.as_ref()).map_err(ConfigError)?;
+        apiserver.exposed = exposed.map(|listen| listen.address);
         let token_issuer = apiserver.authentication.issuer.clone();
         let service = Apiserver::new(apiserver)?;
         let parts = Parts {
@@ -152,6 +164,9 @@ impl Cluster {
             cluster.listen(listen, &authority, client_authorities).await?;
             let trust = authentication_trust::data(&config.authentication, authority.certificate_pem())?;
             authentication_trust::publish(&cluster.client(), trust).await?;
+            if let Some(access) = cluster.access().filter(|_| config.authentication.bootstrap_tokens) {
+                cluster_info::publish(&cluster.client(), &access).await?;
+            }
             if let Some(address) = cluster.address().and_then(server::advertised) {
                 api_endpoints::publish(&cluster.client(), address).await?;
             }

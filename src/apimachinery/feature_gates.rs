@@ -9,8 +9,15 @@ pub const INITIALIZERS: &str = "Initializers";
 /// PodTopologyLabels
 pub const POD_TOPOLOGY_LABELS: &str = "PodTopologyLabelsAdmission";
 
+/// Acting as others only for some requests, and as a node or an account without its groups.
+pub const CONSTRAINED_IMPERSONATION: &str = "ConstrainedImpersonation";
+
+/// Nodes that say which changes of pods they can follow.
+pub const NODE_DECLARED_FEATURES: &str = "NodeDeclaredFeatures";
+
 /// All that switch something here. What is behind the others is there or not, whatever they say.
-const EFFECTIVE: &[&str] = &[INITIALIZERS, POD_TOPOLOGY_LABELS];
+const EFFECTIVE: &[&str] =
+    &[CONSTRAINED_IMPERSONATION, INITIALIZERS, NODE_DECLARED_FEATURES, POD_TOPOLOGY_LABELS];
 
 /// A gate, whether it is on by default, and whether that can be changed: one a line. Read when somebody asks.
 const KNOWN: &str = include_str!("feature_gates.txt");

@@ -48,6 +48,17 @@ pub fn path_segment_name(name: &str) -> Vec<String> {
     ["/", "%"].iter().filter(has).map(|part| format!("may not contain '{part}'")).collect()
 }
 
+/// `IsDomainPrefixedPath`: `example.com/name`, as whole errors without their path.
+pub fn domain_prefixed_path(text: &str) -> Vec<String> {
+    let (host, path) = text.split_once('/').unwrap_or_default();
+    if host.is_empty() || path.is_empty() {
+        return vec![format!(
+            "Invalid value: {text:?}: must be a domain-prefixed path (such as \"acme.io/foo\")"
+        )];
+    }
+    dns1123_subdomain(host).into_iter().map(|why| format!("Invalid value: {host:?}: {why}")).collect()
+}
+
 /// `IsQualifiedName`: label keys, annotation keys, condition types: an optional DNS prefix, a slash, a name.
 pub fn qualified_name(text: &str) -> Vec<String> {
     let mut errors = Vec::new();

@@ -1,5 +1,6 @@
 //! What an apiserver is made of (`controlplane.Config`).
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::admission::AdmissionConfig;
@@ -53,6 +54,8 @@ pub struct ApiserverConfig {
     pub flow_control: FlowControlConfig,
     /// What aggregated servers are shown.
     pub proxy_identity: ProxyIdentity,
+    /// Where strangers will reach it, if they will: then it is none that lets them do everything.
+    pub exposed: Option<SocketAddr>,
 }
 
 /// Flags or files that make no server. The text says what is wrong.
@@ -81,6 +84,7 @@ impl ApiserverConfig {
             feature_gates: FeatureGates::default(),
             flow_control: FlowControlConfig::default(),
             proxy_identity: ProxyIdentity::default(),
+            exposed: None,
         }
     }
 }

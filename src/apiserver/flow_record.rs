@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use super::filters::impersonation::Impersonator;
 use super::filters::{Next, Passing};
 use crate::apimachinery::gvk::GroupResource;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse, CausedBy, InProcessUser, StatusAnswer};
@@ -27,6 +28,9 @@ pub async fn record_request(flow: &Flow, mut request: Passing, next: Next<'_>) -
     if let Some(info) = info {
         if let Some(Refused(said)) = response.extensions().get() {
             flow.record(step.cause(), Step::NotAuthenticated { said: told(flow, said) });
+        }
+        if let Some(impersonator) = response.extensions().get() {
+            flow.record(step.cause(), impersonated(flow, impersonator));
         }
         flow.record(step.cause(), outcome(flow, &info, &response));
     }
@@ -64,6 +68,9 @@ pub async fn record_authenticated(flow: &Flow, mut request: Passing, next: Next<
 
 /// Behind authorization: notes who allowed it, and why.
 pub async fn record_authorized(flow: &Flow, mut request: Passing, next: Next<'_>) -> ApiResponse {
+    if let Some(impersonator) = request.extensions().get::<Impersonator>().cloned() {
+        note(flow, &mut request, |_, _| impersonated(flow, &impersonator));
+    }
     note(flow, &mut request, |request, _| match request.extensions().get::<Allowed>() {
         Some(Allowed { by, reason }) => {
             Step::Authorized { by: flow.name(by), reason: reason.clone().unwrap_or_default() }
@@ -71,6 +78,11 @@ pub async fn record_authorized(flow: &Flow, mut request: Passing, next: Next<'_>
         None => Step::Authorized { by: "".into(), reason: "".into() },
     });
     next.run(request).await
+}
+
+fn impersonated(flow: &Flow, impersonator: &Impersonator) -> Step {
+    let Impersonator { user, acting, verb } = impersonator;
+    Step::Impersonated { user: user.name.clone(), acting: acting.name.clone(), verb: flow.name(verb) }
 }
 
 /// What authenticators said, as the record keeps it.

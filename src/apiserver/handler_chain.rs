@@ -7,20 +7,21 @@ use tower::ServiceBuilder;
 
 use super::admission::{self, Admission};
 use super::aggregator::Aggregator;
-use super::audit;
+use super::audit::{self, Audit};
 use super::authentication::Authenticators;
 use super::authorization;
+use super::authorization::metrics::AuthorizationMetrics;
 use super::authorization::rbac::Rbac;
-use super::authorizer::Authorizer;
+use super::authorizer::{Answer, Authorizer, Decision};
 use super::config::{ApiserverConfig, ConfigError};
 use super::crd_handler::CrdHandler;
 use super::endpoints::healthz::Check;
 use super::endpoints::{Endpoints, installer};
 use super::filters::audit::audit as tell;
 use super::filters::authentication::authenticate;
-use super::filters::authorization::authorize;
+use super::filters::authorization::{Authorization, authorize};
 use super::filters::chain::{Chain, endpoint, from_fn, from_fn_with_state as with};
-use super::filters::impersonation::impersonate;
+use super::filters::impersonation::{Impersonation, impersonate};
 use super::filters::metrics::measure;
 use super::filters::panic_recovery::recover_from_panic;
 use super::filters::priority_and_fairness::prioritize;
@@ -29,12 +30,13 @@ use super::filters::timeout::limit_time;
 use super::flow_control::FlowControl;
 use super::flow_record::{record_authenticated, record_authorized, record_request};
 use super::metrics::Metrics;
+use super::request::RequestInfo;
 use super::webhook::ServiceResolver;
-use crate::apimachinery::feature_gates::{FeatureGates, INITIALIZERS};
+use crate::apimachinery::feature_gates::{CONSTRAINED_IMPERSONATION, FeatureGates, INITIALIZERS};
+use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, ApiService};
 use crate::apis::historical::INITIALIZER_CONFIGURATIONS;
 use crate::apis::scheme::Scheme;
-use crate::clock::Clock;
 
 /// The apiserver of one cluster.
 pub struct Apiserver;
@@ -48,13 +50,13 @@ impl Apiserver {
     /// Flags or files that make no server.
     pub fn new(config: ApiserverConfig) -> Result<ApiService, ConfigError> {
         let rbac = Rbac::start(&config.registry, &config.scheme, &config.clock);
-        let authorizer = authorizer(&config, &rbac)?;
+        let decisions = Arc::default();
+        let authorizer = authorizer(&config, &rbac, &decisions)?;
+        refuse_to_be_open(&config, &authorizer)?;
         let initializers = serve_initializers(&config.feature_gates, &config.scheme);
-        let admission = admission(&config, &authorizer, &rbac)?;
+        let admission = Arc::new(admission(&config, &authorizer, &rbac)?);
+        let filters = Filters::new(&config, &authorizer, decisions, &admission);
         let ApiserverConfig { scheme, registry, clock, entropy, .. } = config;
-        let authenticators = config.authentication.authenticators.clone();
-        let audit = config.audit.start(&registry, &clock, &entropy).map(Arc::new);
-        let metrics = metrics(&clock, &authenticators);
         let reviews = config.authentication.reviews(&clock);
         let flow_control = Arc::new(FlowControl::new(config.flow_control, &registry, &scheme, &clock));
         let endpoints = Arc::new(Endpoints {
@@ -71,26 +73,71 @@ impl Apiserver {
             registry,
             reviews: reviews.into_iter().chain(authorization::reviews::all(&authorizer)).collect(),
             schemas: config.schemas,
-            clock: clock.clone(),
-            entropy: entropy.clone(),
+            clock,
+            entropy,
             kubelets: config.kubelets,
             token_issuer: config.authentication.issuer,
             token_discovery: config.authentication.discovery,
             version: config.version,
-            flow: config.flow.clone(),
-            flow_control: flow_control.clone(),
-            metrics: metrics.clone(),
+            flow: config.flow,
+            flow_control,
+            metrics: filters.metrics.clone(),
             health: config.health.with("poststarthook/rbac/bootstrap-roles", roles_are_known(rbac), false),
             initializers,
             openapi: Default::default(),
         });
+        Ok(filters.around(endpoints))
+    }
+}
+
+/// The filters that know or count something.
+struct Filters {
+    authenticators: Arc<Authenticators>,
+    audit: Option<Arc<Audit>>,
+    impersonation: Arc<Impersonation>,
+    authorization: Authorization,
+    metrics: Arc<Metrics>,
+}
+
+impl Filters {
+    fn new(
+        config: &ApiserverConfig,
+        authorizer: &Arc<dyn Authorizer>,
+        decisions: Arc<AuthorizationMetrics>,
+        admission: &Arc<Admission>,
+    ) -> Filters {
+        let ApiserverConfig { registry, clock, entropy, .. } = config;
+        let authenticators = config.authentication.authenticators.clone();
+        let audit = config.audit.start(registry, clock, entropy).map(Arc::new);
+        let is_constrained = config.feature_gates.enabled(CONSTRAINED_IMPERSONATION);
+        let impersonation = Arc::new(Impersonation::new(authorizer.clone(), clock, is_constrained));
+        let authorization =
+            Authorization { authorizer: authorizer.clone(), clock: clock.clone(), metrics: decisions };
+        let counted = (admission.clone(), authenticators.clone(), audit.clone());
+        let (acting, decided) = (impersonation.clone(), authorization.metrics.clone());
+        let metrics = Metrics::new(clock.clone()).and(move |out| {
+            let (admission, authenticators, audit) = &counted;
+            admission.render(out);
+            audit.iter().for_each(|audit| audit.render(out));
+            acting.render(out);
+            decided.render(out);
+            authenticators.metrics().render(out);
+        });
+        Filters { authenticators, audit, impersonation, authorization, metrics: Arc::new(metrics) }
+    }
+
+    /// In the order in which a request meets them.
+    fn around(self, endpoints: Arc<Endpoints>) -> ApiService {
+        let Filters { authenticators, audit, impersonation, authorization, metrics } = self;
+        let (flow, clock, entropy) =
+            (endpoints.flow.clone(), endpoints.clock.clone(), endpoints.entropy.clone());
         let chain = ServiceBuilder::new()
             // Around everything: whatever panics below becomes a 500 of this one request.
             .layer(from_fn(recover_from_panic))
             // Before all that asks what the request is about, which is nearly everything.
             .layer(from_fn(resolve_request_info))
             // Outside of what refuses, so that refusals are told of too; only writes are.
-            .layer(with(config.flow.clone(), record_request))
+            .layer(with(flow.clone(), record_request))
             // Outside of what refuses, so that refusals have an id and are not cached either.
             .layer(with((entropy, audit), audit::identify))
             // Outside of what refuses, so that refusals are counted.
@@ -99,22 +146,22 @@ impl Apiserver {
             .layer(with(clock, limit_time))
             // Before everything that asks who it is.
             .layer(with(authenticators, authenticate))
-            .layer(with(config.flow.clone(), record_authenticated))
+            .layer(with(flow.clone(), record_authenticated))
             // Behind authentication, which says who asks; outside of all else that refuses.
             .layer(from_fn(tell))
             // Behind authentication, which says who asks to be somebody else; what follows sees only the
             // other.
-            .layer(with(authorizer.clone(), impersonate))
+            .layer(with(impersonation, impersonate))
             // Before authorization, which costs something; behind authentication, because some are exempt.
-            .layer(with(flow_control, prioritize))
+            .layer(with(endpoints.flow_control.clone(), prioritize))
             // Last: everything below may rely on the request being allowed.
-            .layer(with(authorizer, authorize))
-            .layer(with(config.flow.clone(), record_authorized))
+            .layer(with(authorization, authorize))
+            .layer(with(flow, record_authorized))
             .service(endpoint(move |request: ApiRequest| {
                 let endpoints = endpoints.clone();
                 async move { installer::serve(endpoints, request).await }
             }));
-        Ok(ApiService::new(Chain::new(chain)))
+        ApiService::new(Chain::new(chain))
     }
 }
 
@@ -127,18 +174,42 @@ fn serve_initializers(gates: &FeatureGates, scheme: &Scheme) -> bool {
     enabled
 }
 
-/// What is counted of requests, and of those who send them.
-fn metrics(clock: &Clock, authenticators: &Arc<Authenticators>) -> Arc<Metrics> {
-    let authenticators = authenticators.clone();
-    Arc::new(Metrics::new(clock.clone()).and(move |out| authenticators.metrics().render(out)))
-}
-
 /// All authorizers behind one face: filters, admission and reviews ask it.
-fn authorizer(config: &ApiserverConfig, rbac: &Arc<Rbac>) -> Result<Arc<dyn Authorizer>, ConfigError> {
+fn authorizer(
+    config: &ApiserverConfig,
+    rbac: &Arc<Rbac>,
+    metrics: &Arc<AuthorizationMetrics>,
+) -> Result<Arc<dyn Authorizer>, ConfigError> {
     let ApiserverConfig { registry, scheme, clock, entropy, .. } = config;
     let resolver = ServiceResolver::new(registry, entropy);
-    let initializer = authorization::Initializer { registry, scheme, resolver: &resolver, clock };
+    let initializer = authorization::Initializer { registry, scheme, resolver: &resolver, clock, metrics };
     authorization::start(&config.authorization, rbac, initializer).map_err(ConfigError)
+}
+
+/// Whoever listens where strangers come may not let those do everything who say nothing of themselves: as far
+/// as that is known before there is any role.
+fn refuse_to_be_open(config: &ApiserverConfig, authorizer: &Arc<dyn Authorizer>) -> Result<(), ConfigError> {
+    let Some(address) = config.exposed.filter(|_| config.authentication.authenticators.admits_anybody())
+    else {
+        return Ok(());
+    };
+    let everything = RequestInfo {
+        is_resource_request: true,
+        verb: "create".into(),
+        group: "rbac.authorization.k8s.io".into(),
+        version: "v1".into(),
+        resource: "clusterrolebindings".into(),
+        ..RequestInfo::default()
+    };
+    let anonymous = UserInfo::anonymous();
+    match authorizer.authorize(&anonymous, &everything) {
+        Answer::Now(Decision::Allow(allowed)) => Err(ConfigError(format!(
+            "--listen {address} lets everybody in: requests without credentials are system:anonymous, who may \
+             do everything ({}); give --anonymous-auth=false or take that away, or use 127.0.0.1",
+            allowed.by
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The plugins that are enabled.
@@ -156,6 +227,7 @@ fn admission(
         rbac: rbac.clone(),
         config: &config.admission,
         gates: &config.feature_gates,
+        metrics: Arc::default(),
     });
     admission.map_err(ConfigError)
 }

@@ -1,5 +1,7 @@
 //! What the server counts (`endpoints/metrics`), kept in a value and not in globals: one per cluster.
 
+pub mod family;
+
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};

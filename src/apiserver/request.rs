@@ -84,9 +84,11 @@ pub struct RequestContext {
 }
 
 impl RequestInfo {
-    /// Reads a request (`RequestInfoFactory.NewRequestInfo`). An error is a path that names no resource
-    /// although it begins as one (`/api/v1/watch`).
+    /// Reads a request (`RequestInfoFactory.NewRequestInfo`). What is escaped in a path means what it stands
+    /// for, slashes too: whoever authorizes sees what will be done. An error is a path that names no
+    /// resource although it begins as one (`/api/v1/watch`).
     pub fn new(method: &http::Method, path: &str, query: &str) -> Result<RequestInfo, String> {
+        let path = &*percent_encoding::percent_decode_str(path).decode_utf8_lossy();
         let mut info =
             RequestInfo { path: path.into(), verb: method.as_str().to_lowercase(), ..RequestInfo::default() };
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -330,6 +332,7 @@ mod tests {
                 "",
                 "",
             ),
+            ("GET", "/api/v1/namespaces/o%2Fpods/%61", "get", "", "v1", "o", "pods", "", "a"),
             ("GET", "/api/v1/proxy/namespaces/o/pods/p/x", "proxy", "", "v1", "o", "pods", "", "p"),
         ];
         for (method, url, verb, group, version, namespace, resource, subresource, name) in cases {

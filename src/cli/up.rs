@@ -74,12 +74,6 @@ pub struct Up {
 impl Up {
     /// Runs until it is told to stop.
     pub fn run(self) -> Result<(), Failure> {
-        if !self.listen.ip().is_loopback() && self.insecure_http {
-            return Err(Failure(format!(
-                "--listen {} with --insecure-http lets everybody in; use 127.0.0.1",
-                self.listen
-            )));
-        }
         if self.detach && std::env::var_os(detach::MARK).is_none() {
             return detach::start(&self.name);
         }

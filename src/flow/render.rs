@@ -58,6 +58,7 @@ fn is_reason(step: &Step) -> bool {
     matches!(
         step,
         Step::NotAuthenticated { .. }
+            | Step::Impersonated { .. }
             | Step::Authorized { .. }
             | Step::Admitted { .. }
             | Step::Refused { .. }
@@ -126,6 +127,7 @@ fn describe(step: &Step) -> String {
             let said: Vec<String> = said.iter().map(|(who, words)| format!("{who}: {words}")).collect();
             format!("not authenticated ({})", said.join("; "))
         }
+        Impersonated { user, acting, verb } => format!("{user} acts as {acting}, allowed by {verb}"),
         Authorized { by, .. } if by.is_empty() => "authorized".into(),
         Authorized { by, reason } if reason.is_empty() => format!("authorized by {by}"),
         // It names the authorizer itself.

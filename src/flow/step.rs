@@ -49,6 +49,15 @@ pub enum Step {
         /// Those that were asked, and what each said.
         said: Vec<(Text, Text)>,
     },
+    /// Who is known acts as somebody else from here on (`WithImpersonation`).
+    Impersonated {
+        /// Who it is.
+        user: Text,
+        /// As whom.
+        acting: Text,
+        /// The verb that allowed it: `impersonate`, or one of a constrained way.
+        verb: Text,
+    },
     /// An authorizer allowed or refused the verb on the resource (`WithAuthorization`).
     Authorized {
         /// Which authorizer had an opinion: `RBAC`, `Node`, `AlwaysAllow`; empty where it is not known.
@@ -263,6 +272,7 @@ impl Step {
             RequestReceived { .. }
             | Authenticated { .. }
             | NotAuthenticated { .. }
+            | Impersonated { .. }
             | Authorized { .. }
             | Admitted { .. } => APISERVER.into(),
             Validated | Stored { .. } | Responded { .. } | Refused { .. } | WatchDelivered { .. } => {

@@ -37,6 +37,8 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "apimachinery",
             "apis",
             "apiserver::authorizer",
+            // How long plugins, webhooks and policies take.
+            "apiserver::metrics",
             "apiserver::registry",
             "apiserver::request",
             // Webhooks are asked through the one client to the outside.
@@ -64,6 +66,8 @@ const IMPORTS: &[(&str, &[&str])] = &[
         &[
             "apimachinery",
             "apis",
+            // What could not be told is counted.
+            "apiserver::metrics",
             "apiserver::registry",
             "apiserver::request",
             // Events are sent to a webhook, whose Service the registry knows.

@@ -1,13 +1,19 @@
 //! JSON patch (RFC 6902), as lenient and as strict as the library that kube-apiserver uses.
 //!
-//! Where that departs from the RFC, so does this: an index may be negative (from the end), replacing a
-//! field that is not there adds it, and a field that is not there tests equal to null.
+//! Where that departs from the RFC, so does this: an index may be negative (from the end), a field that is
+//! not there tests equal to null, and a whole object is not replaced by what is none. The words are its own,
+//! too: who writes a webhook's patch hears them.
 
 use serde_json::{Value, json};
 
 use super::{PatchError, Patched};
-use crate::apimachinery::decode::decode_plain;
+use crate::apimachinery::decode::{decode_plain, syntax_error};
+use crate::apimachinery::go_text::quote;
 use crate::apimachinery::schema::Schema;
+
+const MISSING: &str = "missing value";
+/// How the text of a test that failed ends.
+pub const TEST_FAILED: &str = "test failed";
 
 /// Upstream's bound on the operations of one patch; more are refused whole.
 const MAX_OPERATIONS: usize = 10_000;
@@ -29,6 +35,32 @@ pub(super) fn apply(original: Value, patch: &[u8]) -> Result<Patched, PatchError
     }
     let strict_errors = strict_errors.into_iter().map(|error| format!("json patch {error}")).collect();
     Ok(Patched { strict_errors, value })
+}
+
+/// Whether a document is a JSON patch, as those see it who get one from elsewhere than a request
+/// (`jsonpatch.DecodePatch`): how many operations it has.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check(patch: &[u8]) -> Result<usize, String> {
+    let tree: Value = serde_json::from_slice(patch)
+        .map_err(|error| syntax_error(patch).unwrap_or_else(|| error.to_string()))?;
+    let wrong = |value: &Value, wanted: &str| {
+        let kind = go_kind(value);
+        Err(format!("json: cannot unmarshal {kind} into Go value of type jsonpatch.{wanted}"))
+    };
+    let operations = match &tree {
+        Value::Null => return Ok(0),
+        Value::Array(operations) => operations,
+        other => return wrong(other, "Patch"),
+    };
+    for operation in operations {
+        if !operation.is_object() {
+            return wrong(operation, "Operation");
+        }
+        check_operation(operation).map_err(|error| format!("invalid operation {operation}: {error}"))?;
+    }
+    Ok(operations.len())
 }
 
 fn operations_schema() -> Schema {
@@ -57,110 +89,145 @@ fn perform(document: &mut Value, operation: &Value) -> Result<(), String> {
         "replace" => replace(document, text("path")?, value()),
         "test" => test(document, text("path")?, &value()),
         "move" => {
-            let value = remove(document, text("from")?)?;
-            add(document, text("path")?, value)
+            let (from, path) = (text("from")?, text("path")?);
+            let (parent, key) =
+                parent(document, from).ok_or_else(|| nowhere("move", "doc is missing from path", from))?;
+            let within = |error| format!("error in move for path: '{key}': {error}");
+            child(parent, &key).map_err(within)?;
+            let value = take(parent, &key).map_err(within)?;
+            let (parent, key) = parent_of_destination(document, "move", path)?;
+            put(parent, &key, value).map_err(|error| format!("error in move for path: '{path}': {error}"))
         }
         "copy" => {
-            let value = get(document, text("from")?)?.cloned().unwrap_or(Value::Null);
-            add(document, text("path")?, value)
+            let (from, path) = (text("from")?, text("path")?);
+            let (parent, key) =
+                parent(document, from).ok_or_else(|| nowhere("copy", "doc is missing from path", from))?;
+            let found =
+                child(parent, &key).map_err(|error| format!("error in copy for from: '{from}': {error}"));
+            let value = found?.clone();
+            let (parent, key) = parent_of_destination(document, "copy", path)?;
+            put(parent, &key, value).map_err(|error| format!("error while adding value during copy: {error}"))
         }
         unknown => Err(format!("Unexpected kind: {unknown}")),
     }
 }
 
+fn parent_of_destination<'d>(
+    document: &'d mut Value,
+    operation: &str,
+    path: &str,
+) -> Result<(&'d mut Value, String), String> {
+    parent(document, path).ok_or_else(|| nowhere(operation, "doc is missing destination path", path))
+}
+
 fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
-    let (parent, key) = parent(document, path)?;
-    match parent {
-        Value::Object(map) => {
-            map.insert(key, value);
-        }
-        Value::Array(list) if key == "-" => list.push(value),
-        Value::Array(list) => {
-            let at = index(&key, list.len() + 1)?;
-            list.insert(at, value);
-        }
-        _ => return Err(missing(path)),
-    }
-    Ok(())
+    let missing = || nowhere("add", "doc is missing path", &format!("\"{path}\""));
+    let (parent, key) = parent(document, path).ok_or_else(missing)?;
+    put(parent, &key, value).map_err(|error| format!("error in add for path: '{path}': {error}"))
 }
 
 fn remove(document: &mut Value, path: &str) -> Result<Value, String> {
-    let (parent, key) = parent(document, path)?;
-    match parent {
-        Value::Object(map) => {
-            map.remove(&key).ok_or_else(|| format!("Unable to remove nonexistent key: {key}: missing value"))
-        }
-        Value::Array(list) => Ok(list.remove(index(&key, list.len())?)),
-        _ => Err(missing(path)),
-    }
+    let missing = || nowhere("remove", "doc is missing path", &format!("\"{path}\""));
+    let (parent, key) = parent(document, path).ok_or_else(missing)?;
+    take(parent, &key).map_err(|error| format!("error in remove for path: '{path}': {error}"))
 }
 
 fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
     if path.is_empty() {
-        if !value.is_object() && !value.is_array() {
-            return Err("replace operation value must be object or array".into());
+        // What is neither changes nothing.
+        if value.is_object() || value.is_array() {
+            *document = value;
         }
-        *document = value;
         return Ok(());
     }
-    let (parent, key) = parent(document, path)?;
-    match parent {
-        Value::Object(map) => {
-            map.insert(key, value);
-        }
-        Value::Array(list) => {
-            let at = index(&key, list.len())?;
-            list[at] = value;
-        }
-        _ => return Err(missing(path)),
+    let (parent, key) =
+        parent(document, path).ok_or_else(|| nowhere("replace", "doc is missing path", path))?;
+    match child(parent, &key) {
+        Ok(old) => *old = value,
+        Err(_) => return Err(nowhere("replace", "doc is missing key", path)),
     }
     Ok(())
 }
 
 fn test(document: &mut Value, path: &str, value: &Value) -> Result<(), String> {
-    let found = get(document, path)?;
-    match found.unwrap_or(&Value::Null) == value {
-        true => Ok(()),
-        false => Err(format!("testing value {path} failed: test failed")),
-    }
-}
-
-fn get<'d>(document: &'d mut Value, path: &str) -> Result<Option<&'d Value>, String> {
+    let differs = || format!("testing value {path} failed: {TEST_FAILED}");
     if path.is_empty() {
-        return Ok(Some(document));
+        return if document == value { Ok(()) } else { Err(differs()) };
     }
-    let (parent, key) = parent(document, path)?;
+    let (parent, key) = parent(document, path).ok_or_else(|| nowhere("test", "is missing path", path))?;
+    let is_same = match child(parent, &key) {
+        Ok(found) => found == value,
+        // A field that is not there is as good as null.
+        Err(error) if error.ends_with(MISSING) => value.is_null(),
+        Err(error) => return Err(format!("error in test for path: '{path}': {error}")),
+    };
+    if is_same { Ok(()) } else { Err(differs()) }
+}
+
+/// What is at a place of a container.
+fn child<'d>(parent: &'d mut Value, key: &str) -> Result<&'d mut Value, String> {
     match parent {
-        Value::Object(map) => Ok(map.get(&key)),
-        Value::Array(list) => {
-            let at = index(&key, list.len())?;
-            Ok(list.get(at))
+        Value::Object(map) => {
+            map.get_mut(key).ok_or_else(|| format!("unable to get nonexistent key: {key}: {MISSING}"))
         }
-        _ => Err(missing(path)),
+        Value::Array(list) => {
+            let at = index(key, list.len())?;
+            Ok(&mut list[at])
+        }
+        _ => Err(format!("unable to get nonexistent key: {key}: {MISSING}")),
     }
 }
 
-/// The container that a path leads to, and the key in it.
-fn parent<'d>(document: &'d mut Value, path: &str) -> Result<(&'d mut Value, String), String> {
+fn put(parent: &mut Value, key: &str, value: Value) -> Result<(), String> {
+    match parent {
+        Value::Object(map) => drop(map.insert(key.to_owned(), value)),
+        Value::Array(list) if key == "-" => list.push(value),
+        Value::Array(list) => {
+            let at = index(key, list.len() + 1).map_err(|error| match key.parse::<i64>() {
+                Ok(_) => error,
+                Err(_) => format!("value was not a proper array index: '{key}': {error}"),
+            })?;
+            list.insert(at, value);
+        }
+        _ => return Err(MISSING.into()),
+    }
+    Ok(())
+}
+
+fn take(parent: &mut Value, key: &str) -> Result<Value, String> {
+    match parent {
+        Value::Object(map) => {
+            map.remove(key).ok_or_else(|| format!("unable to remove nonexistent key: {key}: {MISSING}"))
+        }
+        Value::Array(list) => {
+            let at = index(key, list.len())?;
+            Ok(list.remove(at))
+        }
+        _ => Err(MISSING.into()),
+    }
+}
+
+/// The container that a path leads to, and the key in it; nothing where there is none.
+fn parent<'d>(document: &'d mut Value, path: &str) -> Option<(&'d mut Value, String)> {
     let mut parts = path.split('/').map(|part| part.replace("~1", "/").replace("~0", "~"));
     parts.next();
     let mut parts: Vec<String> = parts.collect();
-    let key = parts.pop().ok_or_else(|| missing(path))?;
+    let key = parts.pop()?;
     let mut at = document;
     for part in parts {
         at = match at {
             Value::Object(map) => map.get_mut(&part),
             Value::Array(list) => index(&part, list.len()).ok().and_then(|at| list.get_mut(at)),
             _ => None,
-        }
-        .ok_or_else(|| missing(path))?;
+        }?;
     }
-    Ok((at, key))
+    matches!(at, Value::Object(_) | Value::Array(_)).then_some((at, key))
 }
 
 /// A place in a list of `length`; negative counts from its end.
 fn index(key: &str, length: usize) -> Result<usize, String> {
-    let given: i64 = key.parse().map_err(|_| format!("value was not a proper array index: '{key}'"))?;
+    let given: i64 =
+        key.parse().map_err(|_| format!("strconv.Atoi: parsing {}: invalid syntax", quote(key)))?;
     let at = if given < 0 { given + length as i64 } else { given };
     match usize::try_from(at) {
         Ok(at) if at < length => Ok(at),
@@ -168,6 +235,32 @@ fn index(key: &str, length: usize) -> Result<usize, String> {
     }
 }
 
-fn missing(path: &str) -> String {
-    format!("doc is missing path: {path:?}: missing value")
+fn nowhere(operation: &str, what: &str, path: &str) -> String {
+    format!("{operation} operation does not apply: {what}: {path}: {MISSING}")
+}
+
+fn check_operation(operation: &Value) -> Result<(), String> {
+    let has_text = |field: &str| operation.get(field).is_some_and(Value::is_string);
+    let need = |field: &str, is_there: bool| match is_there {
+        true => Ok(()),
+        false => Err(format!("failed to decode '{field}': {MISSING}")),
+    };
+    match operation.get("op").and_then(Value::as_str).unwrap_or("unknown") {
+        "add" | "replace" => need("value", operation.get("value").is_some())?,
+        "move" | "copy" => need("from", has_text("from"))?,
+        "remove" | "test" => {}
+        _ => return Err("unsupported operation".into()),
+    }
+    need("path", has_text("path"))
+}
+
+fn go_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Object(_) => "object",
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+        Value::Null => "null",
+    }
 }

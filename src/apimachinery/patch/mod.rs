@@ -20,6 +20,8 @@ use crate::apimachinery::decode::decode_plain;
 use crate::apimachinery::go_print::go_print;
 use crate::apimachinery::schema::Schema;
 
+pub use json::{TEST_FAILED, check as check_json_patch};
+
 /// The media type of a patch body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchType {

@@ -98,7 +98,7 @@ fn json_patch_operations() {
             json!({"a": {"b": [1, 2, 3], "c": "d"}, "e/f": 1, "n": 2}),
         ),
         (
-            json!([{"op": "test", "path": "/c", "value": "d"}, {"op": "test", "path": "/none", "value": null}, {"op": "replace", "path": "/new", "value": 1}]),
+            json!([{"op": "test", "path": "/c", "value": "d"}, {"op": "test", "path": "/none", "value": null}, {"op": "add", "path": "/new", "value": 1}]),
             json!({"a": {"b": [1, 2, 3]}, "c": "d", "e/f": 1, "new": 1}),
         ),
     ] {
@@ -114,6 +114,8 @@ fn json_patch_operations() {
         json!([{"op": "add", "path": "/none/x", "value": 1}]),
         json!([{"op": "add", "path": "/a/b/4", "value": 1}]),
         json!([{"op": "add", "path": "", "value": 1}]),
+        json!([{"op": "replace", "path": "/none", "value": 1}]),
+        json!([{"op": "copy", "from": "/none", "path": "/a"}]),
         json!([{"op": "nothing", "path": "/a"}]),
     ] {
         let refused = patched(PatchType::Json, original.clone(), operations.clone());
@@ -123,6 +125,27 @@ fn json_patch_operations() {
     let refused = patched(PatchType::Json, original, Value::Array(many));
     let error = "The allowed maximum operations in a JSON patch is 10000, got 10001";
     assert_eq!(refused, Err(PatchError::RequestEntityTooLarge(error.into())));
+}
+
+#[test]
+fn a_patch_from_elsewhere_is_looked_at_first() {
+    for (body, wanted) in [
+        ("[]", Ok(0)),
+        (r#"[{"op":"remove","path":"/a"}]"#, Ok(1)),
+        ("{}", Err("json: cannot unmarshal object into Go value of type jsonpatch.Patch")),
+        ("[1]", Err("json: cannot unmarshal number into Go value of type jsonpatch.Operation")),
+        ("{[", Err("invalid character '[' looking for beginning of object key string")),
+        (
+            r#"[{"op":"frob","path":"/a"}]"#,
+            Err(r#"invalid operation {"op":"frob","path":"/a"}: unsupported operation"#),
+        ),
+        (
+            r#"[{"op":"copy"}]"#,
+            Err(r#"invalid operation {"op":"copy"}: failed to decode 'from': missing value"#),
+        ),
+    ] {
+        assert_eq!(check_json_patch(body.as_bytes()), wanted.map_err(str::to_owned), "{body}");
+    }
 }
 
 #[test]

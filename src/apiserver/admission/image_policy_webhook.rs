@@ -1,8 +1,6 @@
 //! ImagePolicyWebhook: somebody outside says which images may run (`plugin/pkg/admission/imagepolicy`).
 
-use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -13,23 +11,20 @@ use super::{Attributes, Initializer, Operation, Plugin, forbidden};
 use crate::apimachinery::duration;
 use crate::apimachinery::status::Status;
 use crate::apis::tree::{at, flag, items, string_map, text};
-use crate::apiserver::webhook::{CallError, ClientConfig, ServiceResolver, WebhookClient};
-use crate::clock::Clock;
+use crate::apiserver::webhook::{Answers, CallError, ClientConfig, ServiceResolver, WebhookClient};
 
 /// Of the pod's annotations the webhook sees those that have this in their names.
 const ANNOTATIONS: &str = ".image-policy.k8s.io/";
 const AUDIT_PREFIX: &str = "imagepolicywebhook.image-policy.k8s.io/";
 const TIMEOUT: Duration = Duration::from_secs(30);
-const ATTEMPTS: u32 = 5;
-/// Answers that are remembered; at the bound those that are over go, or else all.
+/// Answers that are remembered.
 const MAX_REMEMBERED: usize = 1024;
 
 /// Asks about the images of pods.
 pub struct ImagePolicyWebhook {
     client: WebhookClient,
-    clock: Clock,
     settings: Settings,
-    remembered: Mutex<HashMap<String, (Duration, Value)>>,
+    remembered: Answers<String, Value>,
 }
 
 /// `imagePolicy` of the configuration; numbers are as they are written: seconds, and milliseconds of the
@@ -70,7 +65,8 @@ impl ImagePolicyWebhook {
         let config = ClientConfig::from_kubeconfig(Path::new(&given.kube_config_file))?;
         let resolver = ServiceResolver::new(with.registry, with.entropy);
         let client = WebhookClient::new(config, &resolver, with.clock);
-        Ok(ImagePolicyWebhook { client, clock: with.clock.clone(), settings, remembered: Mutex::default() })
+        let remembered = Answers::new(with.clock, MAX_REMEMBERED);
+        Ok(ImagePolicyWebhook { client, settings, remembered })
     }
 
     async fn check(&self, attributes: &Attributes<'_>, pod: &Value) -> Result<(), String> {
@@ -112,41 +108,17 @@ impl ImagePolicyWebhook {
     /// What was said of the same not long ago, or what is said now.
     async fn status(&self, spec: &Value) -> Result<Value, CallError> {
         let key = spec.to_string();
-        let now = self.clock.elapsed();
-        let lock = || self.remembered.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let found = lock().get(&key).filter(|(until, _)| now < *until).map(|(_, status)| status.clone());
-        if let Some(status) = found {
+        if let Some(status) = self.remembered.get(&key) {
             return Ok(status);
         }
         let review = json!({"apiVersion": "imagepolicy.k8s.io/v1alpha1", "kind": "ImageReview",
             "metadata": {"creationTimestamp": null}, "spec": spec, "status": {"allowed": false}});
-        let answer = self.call(&review).await?;
+        let Settings { allow_ttl, deny_ttl, retry_backoff, .. } = self.settings;
+        let answer = self.client.call_until_it_passes(&review, TIMEOUT, retry_backoff).await?;
         let status = at(&answer, "status").clone();
-        let Settings { allow_ttl, deny_ttl, .. } = self.settings;
         let time_to_live = if flag(&status, "allowed") { allow_ttl } else { deny_ttl };
-        let now = self.clock.elapsed();
-        let mut remembered = lock();
-        if remembered.len() >= MAX_REMEMBERED {
-            remembered.retain(|_, (until, _)| now < *until);
-        }
-        if remembered.len() >= MAX_REMEMBERED {
-            remembered.clear();
-        }
-        remembered.insert(key, (now + time_to_live, status.clone()));
+        self.remembered.put(key, status.clone(), time_to_live);
         Ok(status)
-    }
-
-    async fn call(&self, review: &Value) -> Result<Value, CallError> {
-        let (mut pause, mut attempt) = (self.settings.retry_backoff, 1);
-        loop {
-            match self.client.call(review, TIMEOUT).await {
-                Err(error) if attempt < ATTEMPTS && error.may_pass() => {
-                    self.clock.sleep(pause).await;
-                    (pause, attempt) = (pause.mul_f64(1.5), attempt + 1);
-                }
-                done => return done,
-            }
-        }
     }
 }
 

@@ -17,6 +17,7 @@ mod namespace_auto_provision;
 mod namespace_exists;
 mod namespace_lifecycle;
 
+mod node_declared_feature_validator;
 mod node_restriction;
 mod policy_params;
 mod rbac_escalation;
@@ -61,7 +62,10 @@ mod cel;
 mod policy;
 mod webhook;
 
+mod metrics;
+
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -78,6 +82,8 @@ use crate::entropy::Entropy;
 
 pub use crate::apiserver::authorizer::Authorizer;
 pub use config::AdmissionConfig;
+pub use metrics::AdmissionMetrics;
+use metrics::{Durations, Phase};
 use plugins::{Entry, PLUGINS};
 use reinvocation::Reinvocation;
 
@@ -184,6 +190,8 @@ pub struct Initializer<'a> {
     pub config: &'a AdmissionConfig,
     /// Which features are on.
     pub gates: &'a FeatureGates,
+    /// What is counted.
+    pub metrics: Arc<AdmissionMetrics>,
 }
 
 impl Initializer<'_> {
@@ -195,7 +203,22 @@ impl Initializer<'_> {
 
 /// The plugins that run, in order.
 pub struct Admission {
-    plugins: Vec<(&'static str, Box<dyn Plugin>)>,
+    plugins: Vec<Enabled>,
+    clock: Clock,
+    metrics: Arc<AdmissionMetrics>,
+}
+
+/// One of them.
+struct Enabled {
+    name: &'static str,
+    plugin: Box<dyn Plugin>,
+    durations: Durations,
+}
+
+impl Enabled {
+    fn new(name: &'static str, plugin: Box<dyn Plugin>) -> Enabled {
+        Enabled { name, plugin, durations: Durations::default() }
+    }
 }
 
 impl Admission {
@@ -213,14 +236,19 @@ impl Admission {
         for entry in enabled.filter(has_gate) {
             if let Some(make) = entry.make {
                 let failed = |error| format!("couldn't init admission plugin {:?}: {error}", entry.name);
-                plugins.push((entry.name, make(with).map_err(failed)?));
+                plugins.push(Enabled::new(entry.name, make(with).map_err(failed)?));
             }
         }
         // Behind everything that may still put rules into a role.
         let escalation = Box::new(rbac_escalation::RbacEscalation::new(with));
-        plugins.push(("RBAC", escalation));
-        plugins.push(("PolicyParams", Box::new(policy_params::PolicyParams::new(with))));
-        Ok(Admission { plugins })
+        plugins.push(Enabled::new("RBAC", escalation));
+        plugins.push(Enabled::new("PolicyParams", Box::new(policy_params::PolicyParams::new(with))));
+        Ok(Admission { plugins, clock: with.clock.clone(), metrics: with.metrics.clone() })
+    }
+
+    /// What is counted, in Prometheus' text format.
+    pub fn render(&self, out: &mut String) {
+        self.metrics.render(out, self.plugins.iter().map(|enabled| (enabled.name, &enabled.durations)));
     }
 
     /// The mutating phase.
@@ -236,19 +264,24 @@ impl Admission {
         let reinvocation = Reinvocation::default();
         let attributes = Attributes { reinvocation: Some(&reinvocation), ..*attributes };
         let (is_told, mut seen) = (attributes.ctx.is_told(), None);
+        let mut timer = Timer::start(self, &attributes, Phase::Admit);
         loop {
-            for (name, plugin) in self.plugins.iter().filter(|(_, plugin)| plugin.handles(&attributes)) {
+            let mut plugins = self.plugins.iter();
+            while let Some(enabled) = plugins.find(|enabled| enabled.plugin.handles(&attributes)) {
+                let plugin = &enabled.plugin;
                 let is_watched = is_told && plugin.changes();
                 if let Some(object) = object.as_deref().filter(|_| is_watched && seen.is_none()) {
                     seen = Some(Fingerprint::of(object));
                 }
-                plugin.admit(&attributes, object.as_deref_mut(), old).await?;
+                let admitted = plugin.admit(&attributes, object.as_deref_mut(), old).await;
+                timer.passed(enabled, admitted)?;
                 if let (Some(before), Some(object), true) = (&mut seen, object.as_deref(), is_watched) {
-                    tell(attributes.ctx, name, before, object);
+                    tell(attributes.ctx, enabled.name, before, object);
                 }
             }
             // What people add may change what built-in plugins and their like have looked at already.
             if reinvocation.is_second() || !reinvocation.begin_second() {
+                timer.end();
                 return Ok(());
             }
         }
@@ -257,6 +290,43 @@ impl Admission {
     /// The validating phase of one request, for the registry to call.
     pub fn validating<'a>(&'a self, attributes: &'a Attributes<'a>) -> ValidatingPhase<'a> {
         ValidatingPhase { admission: self, attributes }
+    }
+}
+
+/// Measures a phase, and each plugin of it.
+struct Timer<'a> {
+    admission: &'a Admission,
+    operation: Operation,
+    phase: Phase,
+    start: Duration,
+    last: Duration,
+}
+
+impl<'a> Timer<'a> {
+    fn start(admission: &'a Admission, attributes: &Attributes, phase: Phase) -> Timer<'a> {
+        let now = admission.clock.elapsed();
+        Timer { admission, operation: attributes.operation, phase, start: now, last: now }
+    }
+
+    /// A plugin has done its work; its refusal ends the phase.
+    fn passed(&mut self, enabled: &Enabled, outcome: Result<(), Status>) -> Result<(), Status> {
+        let now = self.admission.clock.elapsed();
+        let duration = now.saturating_sub(self.last);
+        enabled.durations.observe(self.phase, self.operation, outcome.is_err(), duration);
+        self.last = now;
+        if outcome.is_err() {
+            self.count(true);
+        }
+        outcome
+    }
+
+    fn end(self) {
+        self.count(false);
+    }
+
+    fn count(&self, is_rejected: bool) {
+        let duration = self.last.saturating_sub(self.start);
+        self.admission.metrics.step(self.phase, self.operation, is_rejected, duration);
     }
 }
 
@@ -289,10 +359,12 @@ impl Validating for ValidatingPhase<'_> {
             } else if old.is_none() && attributes.operation == Operation::Update {
                 attributes.operation = Operation::Create;
             }
-            let plugins = self.admission.plugins.iter();
-            for (_, plugin) in plugins.filter(|(_, plugin)| plugin.handles(&attributes)) {
-                plugin.validate(&attributes, new, old).await?;
+            let mut timer = Timer::start(self.admission, &attributes, Phase::Validate);
+            let mut plugins = self.admission.plugins.iter();
+            while let Some(enabled) = plugins.find(|enabled| enabled.plugin.handles(&attributes)) {
+                timer.passed(enabled, enabled.plugin.validate(&attributes, new, old).await)?;
             }
+            timer.end();
             if new.is_some() {
                 attributes.ctx.tell_validated();
             }

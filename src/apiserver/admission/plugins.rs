@@ -20,6 +20,7 @@ use super::limit_ranger::LimitRanger;
 use super::namespace_auto_provision::NamespaceAutoProvision;
 use super::namespace_exists::NamespaceExists;
 use super::namespace_lifecycle::NamespaceLifecycle;
+use super::node_declared_feature_validator::NodeDeclaredFeatureValidator;
 use super::node_restriction::NodeRestriction;
 use super::owner_references_permission_enforcement::OwnerReferencesPermissionEnforcement;
 use super::persistent_volume_claim_resize::PersistentVolumeClaimResize;
@@ -35,7 +36,7 @@ use super::service_account::ServiceAccount;
 use super::storage_object_in_use_protection::StorageObjectInUseProtection;
 use super::taint_nodes_by_condition::TaintNodesByCondition;
 use super::{Initializer, Plugin};
-use crate::apimachinery::feature_gates::{INITIALIZERS, POD_TOPOLOGY_LABELS};
+use crate::apimachinery::feature_gates::{INITIALIZERS, NODE_DECLARED_FEATURES, POD_TOPOLOGY_LABELS};
 
 use super::policy::mutating::MutatingAdmissionPolicy;
 use super::policy::validating::ValidatingAdmissionPolicy;
@@ -124,7 +125,12 @@ pub const PLUGINS: &[Entry] = &[
         make: Some(|with| Ok(Box::new(PodTopologyLabels::new(with)))),
     },
     gated("PodGroupWorkloadExists"),
-    gated("NodeDeclaredFeatureValidator"),
+    Entry {
+        name: "NodeDeclaredFeatureValidator",
+        on_by_default: true,
+        gate: Some(NODE_DECLARED_FEATURES),
+        make: Some(|with| Ok(Box::new(NodeDeclaredFeatureValidator::new(with)))),
+    },
     gated("JobValidation"),
     on("PodResizeValidator", |with| Ok(Box::new(PodResizeValidator::new(with)))),
     // What people add themselves sees what the built-in ones have made of the object.

@@ -10,6 +10,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::event::Event;
 use super::log::Log;
+use super::metrics::AuditMetrics;
 use crate::apiserver::webhook::WebhookClient;
 use crate::clock::Clock;
 
@@ -56,7 +57,10 @@ pub enum Mode {
 pub struct Backend {
     way: Way,
     /// Larger events are sent without bodies, and not at all if that is not enough (`plugin/audit/truncate`).
+    /// It stands in front of the buffer and meets one event at a time, as upstream: there, too, the largest
+    /// size of a batch is only checked for being as large as an event's.
     max_event_bytes: Option<usize>,
+    metrics: Arc<AuditMetrics>,
 }
 
 enum Way {
@@ -74,17 +78,23 @@ pub struct Batch {
 
 impl Backend {
     /// Of a sink. Needs a tokio runtime.
-    pub fn new(sink: Sink, mode: Mode, max_event_bytes: Option<usize>, clock: &Clock) -> Backend {
+    pub fn new(
+        sink: Sink,
+        mode: Mode,
+        max_event_bytes: Option<usize>,
+        clock: &Clock,
+        metrics: &Arc<AuditMetrics>,
+    ) -> Backend {
         let way = match mode {
             Mode::Blocking => Way::Blocking(sink, false),
             Mode::BlockingStrict => Way::Blocking(sink, true),
             Mode::Batch(config) => {
                 let (events, receiver) = channel(config.buffer_size.max(1));
-                tokio::spawn(deliver(sink, config, clock.clone(), receiver));
+                tokio::spawn(deliver(sink, config, clock.clone(), receiver, metrics.clone()));
                 Way::Batch(Batch { events, dropped: Arc::default() })
             }
         };
-        Backend { way, max_event_bytes }
+        Backend { way, max_event_bytes, metrics: metrics.clone() }
     }
 
     /// Hands an event over; says whether the request may go on.
@@ -92,12 +102,13 @@ impl Backend {
         let Some(event) = self.fitting(event) else { return true };
         match &self.way {
             Way::Blocking(sink, is_strict) => {
-                let is_written = sink.send(std::slice::from_ref(&*event), clock).await;
+                let is_written = sink.send(std::slice::from_ref(&*event), clock, &self.metrics).await;
                 is_written || !is_strict
             }
             Way::Batch(batch) => {
                 if batch.events.try_send(event.into_owned()).is_err() {
                     let dropped = batch.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+                    self.metrics.failed("buffered", 1);
                     tracing::error!(dropped, "audit backend's buffer is full: an event was dropped");
                 }
                 true
@@ -109,7 +120,7 @@ impl Backend {
     pub fn process_now(&self, event: &Event) {
         let Some(event) = self.fitting(event) else { return };
         match &self.way {
-            Way::Blocking(Sink::Log(log), _) => drop(say(log.write(&event))),
+            Way::Blocking(Sink::Log(log), _) => drop(say(log.write(&event), &self.metrics)),
             Way::Blocking(Sink::Webhook(..), _) => {}
             Way::Batch(batch) => drop(batch.events.try_send(event.into_owned())),
         }
@@ -123,6 +134,7 @@ impl Backend {
         let truncated = Some(event).filter(|event| event.has_bodies()).map(Event::truncated);
         let fitting = truncated.filter(|event| event.size() <= most);
         if fitting.is_none() {
+            self.metrics.failed("truncate", 1);
             tracing::error!("an audit event was dropped: event is too large even after truncating");
         }
         fitting.map(Cow::Owned)
@@ -131,10 +143,10 @@ impl Backend {
 
 impl Sink {
     /// Whether all were taken.
-    async fn send(&self, events: &[Event], clock: &Clock) -> bool {
+    async fn send(&self, events: &[Event], clock: &Clock, metrics: &AuditMetrics) -> bool {
         match self {
             // Each is tried, whatever becomes of the one before.
-            Sink::Log(log) => events.iter().filter(|event| !say(log.write(event))).count() == 0,
+            Sink::Log(log) => events.iter().filter(|event| !say(log.write(event), metrics)).count() == 0,
             Sink::Webhook(client, initial_backoff) => {
                 let list = json!({"kind": "EventList", "apiVersion": "audit.k8s.io/v1", "metadata": {},
                     "items": events});
@@ -145,6 +157,7 @@ impl Sink {
                         Ok(_) => return true,
                         Err(error) if error.is_unreadable() => return true,
                         Err(error) if attempt == WEBHOOK_ATTEMPTS => {
+                            metrics.failed("webhook", events.len());
                             tracing::error!(%error, events = events.len(), "unable to deliver audit events");
                         }
                         Err(_) => {
@@ -160,10 +173,11 @@ impl Sink {
 }
 
 /// Whether it was written; else the log says why not.
-fn say(written: std::io::Result<()>) -> bool {
+fn say(written: std::io::Result<()>, metrics: &AuditMetrics) -> bool {
     match written {
         Ok(()) => true,
         Err(error) => {
+            metrics.failed("log", 1);
             tracing::error!(%error, "unable to write to the audit log");
             false
         }
@@ -171,7 +185,13 @@ fn say(written: std::io::Result<()>) -> bool {
 }
 
 /// Takes events until the near end is gone and the buffer is empty.
-async fn deliver(sink: Sink, config: BatchConfig, clock: Clock, mut events: Receiver<Event>) {
+async fn deliver(
+    sink: Sink,
+    config: BatchConfig,
+    clock: Clock,
+    mut events: Receiver<Event>,
+    metrics: Arc<AuditMetrics>,
+) {
     let mut tokens = f64::from(config.throttle_burst.max(1));
     let mut last = clock.elapsed();
     while let Some(first) = events.recv().await {
@@ -196,6 +216,6 @@ async fn deliver(sink: Sink, config: BatchConfig, clock: Clock, mut events: Rece
             }
             tokens -= 1.0;
         }
-        sink.send(&batch, &clock).await;
+        sink.send(&batch, &clock, &metrics).await;
     }
 }

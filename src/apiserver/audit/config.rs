@@ -1,10 +1,12 @@
 //! What the audit log is made of (`server/options.AuditOptions`).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Audit;
 use super::backend::{Backend, Mode, Sink};
 use super::log::{Log, LogConfig};
+use super::metrics::AuditMetrics;
 use super::policy::Policy;
 use crate::apiserver::registry::Registry;
 use crate::apiserver::webhook::{ClientConfig, ServiceResolver, WebhookClient};
@@ -57,16 +59,19 @@ impl AuditConfig {
     /// The audit log; none when nothing is to be told. Needs a tokio runtime.
     pub fn start(&self, registry: &Registry, clock: &Clock, entropy: &Entropy) -> Option<Audit> {
         let policy = self.policy.clone()?;
+        let metrics = Arc::new(AuditMetrics::default());
         let log = self.log.iter().map(|LogBackend { config, mode, max_event_bytes }| {
-            Backend::new(Sink::Log(Log::new(config.clone(), clock)), *mode, *max_event_bytes, clock)
+            let sink = Sink::Log(Log::new(config.clone(), clock));
+            Backend::new(sink, *mode, *max_event_bytes, clock, &metrics)
         });
         let webhook = self.webhook.iter().map(|webhook| {
             let resolver = ServiceResolver::new(registry, entropy);
             let client = WebhookClient::new(webhook.client.clone(), &resolver, clock);
             let sink = Sink::Webhook(Box::new(client), webhook.initial_backoff);
-            Backend::new(sink, webhook.mode, webhook.max_event_bytes, clock)
+            Backend::new(sink, webhook.mode, webhook.max_event_bytes, clock, &metrics)
         });
         let backends: Vec<Backend> = log.chain(webhook).collect();
-        Some(Audit::new(policy, backends, clock, entropy)).filter(|audit| !audit.is_idle())
+        let is_idle = backends.is_empty();
+        (!is_idle).then(|| Audit::new(policy, backends, clock, entropy, metrics.clone()))
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use super::policy::Level;
+use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
 
 /// Annotations of one event; what comes later is left out (a plugin writes a handful).
@@ -28,12 +29,14 @@ pub struct Gathered {
     pub annotations: BTreeMap<String, String>,
     /// Whom the user acts as.
     pub impersonated: Option<Arc<UserInfo>>,
+    /// The verb that allowed it, where it is not the old one.
+    pub impersonation_constraint: Option<&'static str>,
     /// The body, as it was decoded.
     pub request_object: Option<Value>,
     /// The answer.
     pub response_object: Option<Value>,
     /// A Status that was answered.
-    pub response_status: Option<Value>,
+    pub response_status: Option<Status>,
 }
 
 impl AuditContext {

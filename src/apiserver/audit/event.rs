@@ -1,15 +1,19 @@
 //! `audit.k8s.io/v1` Event: one line of the log.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::HeaderMap;
 use http::header::USER_AGENT;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::context::{AuditContext, Gathered};
 use super::policy::{Level, Stage};
+use crate::apimachinery::go_text::quote;
+use crate::apimachinery::managed_fields;
+use crate::apimachinery::status::{Status, StatusDetails};
 use crate::apimachinery::time::Time;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, RemoteAddress};
@@ -31,25 +35,84 @@ pub struct Event {
     #[serde(rename = "requestURI")]
     request_uri: String,
     verb: String,
-    user: Value,
-    #[serde(skip_serializing_if = "Value::is_null")]
-    impersonated_user: Value,
+    user: Person,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    impersonated_user: Option<Person>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    authentication_metadata: Option<AuthenticationMetadata>,
     #[serde(rename = "sourceIPs", skip_serializing_if = "Vec::is_empty")]
     source_ips: Vec<String>,
     #[serde(skip_serializing_if = "String::is_empty")]
     user_agent: String,
-    #[serde(skip_serializing_if = "Value::is_null")]
-    object_ref: Value,
-    #[serde(skip_serializing_if = "Value::is_null")]
-    response_status: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object_ref: Option<ObjectReference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_status: Option<ResponseStatus>,
     #[serde(skip_serializing_if = "Value::is_null")]
     request_object: Value,
     #[serde(skip_serializing_if = "Value::is_null")]
     response_object: Value,
     request_received_timestamp: String,
     stage_timestamp: String,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    annotations: Map<String, Value>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    annotations: BTreeMap<String, String>,
+}
+
+/// `authentication.k8s.io/v1` UserInfo, in upstream's order of fields.
+#[derive(Clone, Debug, Serialize)]
+struct Person {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    username: Arc<str>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    uid: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<Arc<str>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    extra: BTreeMap<String, Vec<String>>,
+}
+
+/// By which verb somebody may act as another.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AuthenticationMetadata {
+    impersonation_constraint: &'static str,
+}
+
+/// What the request is about.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ObjectReference {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    resource: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    namespace: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    uid: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    api_group: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    api_version: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    resource_version: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    subresource: String,
+}
+
+/// Of a Status what has a bound.
+#[derive(Clone, Debug, Default, Serialize)]
+struct ResponseStatus {
+    metadata: Map<String, Value>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    status: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    message: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Box<StatusDetails>>,
+    code: u16,
 }
 
 impl Event {
@@ -76,31 +139,37 @@ impl Event {
             stage: Stage::RequestReceived,
             request_uri: uri.path_and_query().map_or(uri.path(), |all| all.as_str()).to_owned(),
             verb: info.verb.clone(),
-            user: user.to_value(),
-            impersonated_user: Value::Null,
+            user: Person::from(user),
+            impersonated_user: None,
+            authentication_metadata: None,
             source_ips: source_ips(request),
             user_agent,
-            object_ref: if info.is_resource_request { object_ref(info) } else { Value::Null },
-            response_status: Value::Null,
+            object_ref: info.is_resource_request.then(|| ObjectReference::from(info)),
+            response_status: None,
             request_object: Value::Null,
             response_object: Value::Null,
             request_received_timestamp: micro_time(now),
             stage_timestamp: micro_time(now),
-            annotations: Map::new(),
+            annotations: BTreeMap::new(),
         }
     }
 
     /// The same at another stage, with what was gathered until then. `code` is the answer's.
     pub fn at(&self, stage: Stage, context: &AuditContext, code: u16, now: Time) -> Event {
-        let Gathered { annotations, impersonated, request_object, response_object, response_status } =
-            context.gathered();
+        let gathered = context.gathered();
+        let Gathered { request_object, response_object, .. } = gathered;
         let mut event = Event { stage, stage_timestamp: micro_time(now), ..self.clone() };
-        event.impersonated_user = impersonated.map_or(Value::Null, |user| user.to_value());
-        event.annotations = annotations.into_iter().map(|(key, value)| (key, value.into())).collect();
-        event.response_status = response_status.unwrap_or_else(|| json!({"metadata": {}}));
-        event.response_status["code"] = code.into();
+        event.impersonated_user = gathered.impersonated.map(|user| Person::from(&*user));
+        event.authentication_metadata = gathered
+            .impersonation_constraint
+            .map(|impersonation_constraint| AuthenticationMetadata { impersonation_constraint });
+        event.annotations = gathered.annotations;
+        let status = gathered.response_status.map(ResponseStatus::from).unwrap_or_default();
+        event.response_status = Some(ResponseStatus { code, ..status });
         if let Some(mut object) = request_object {
-            complete_reference(&mut event.object_ref, &object);
+            if let Some(reference) = &mut event.object_ref {
+                reference.complete(&object);
+            }
             if self.level >= Level::Request {
                 prune(&mut object, context);
                 event.request_object = object;
@@ -132,30 +201,76 @@ impl Event {
 
     /// The line of `--audit-log-format=legacy`.
     pub fn legacy(&self) -> String {
-        let text = |tree: &Value, field: &str| tree[field].as_str().unwrap_or("<none>").to_owned();
-        let quoted = |text: String| format!("{text:?}");
-        let groups: Vec<String> = self.user["groups"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|group| group.as_str().map(|group| quoted(group.into())))
-            .collect();
+        let or = |text: &str, other: &str| quote(if text.is_empty() { other } else { text });
+        let groups = |person: &Person| match &person.groups[..] {
+            [] => None,
+            groups => Some(groups.iter().map(|group| quote(group)).collect::<Vec<_>>().join(",")),
+        };
+        let (person, acted) = (&self.user, self.impersonated_user.as_ref());
+        let namespace = self.object_ref.as_ref().map_or("", |reference| &reference.namespace);
+        let code =
+            self.response_status.as_ref().map_or("<deferred>".into(), |status| status.code.to_string());
         format!(
-            "{} AUDIT: id={:?} stage={:?} ip={:?} method={:?} user={} groups={:?} as={} asgroups=\"<lookup>\" \
-             user-agent={:?} namespace={} uri={:?} response=\"{}\"",
+            "{} AUDIT: id={} stage={} ip={} method={} user={} groups={} as={} asgroups={} user-agent={} \
+             namespace={} uri={} response=\"{code}\"",
             self.request_received_timestamp,
-            self.audit_id,
-            format!("{:?}", self.stage),
-            self.source_ips.first().map_or("<unknown>", String::as_str),
-            self.verb,
-            quoted(text(&self.user, "username")),
-            groups.join(","),
-            quoted(text(&self.impersonated_user, "username").replace("<none>", "<self>")),
-            self.user_agent,
-            quoted(text(&self.object_ref, "namespace")),
-            self.request_uri,
-            self.response_status["code"].as_u64().map_or("<deferred>".into(), |code| code.to_string()),
+            quote(&self.audit_id),
+            quote(&format!("{:?}", self.stage)),
+            or(self.source_ips.first().map_or("", String::as_str), "<unknown>"),
+            quote(&self.verb),
+            or(&person.username, "<none>"),
+            quote(&groups(person).unwrap_or_else(|| "<none>".into())),
+            or(acted.map_or("", |acted| &acted.username), "<self>"),
+            quote(&acted.and_then(groups).unwrap_or_else(|| "<lookup>".into())),
+            quote(&self.user_agent),
+            or(namespace, "<none>"),
+            quote(&self.request_uri),
         )
+    }
+}
+
+impl From<&UserInfo> for Person {
+    fn from(user: &UserInfo) -> Person {
+        let UserInfo { name, uid, groups, extra } = user.clone();
+        Person { username: name, uid, groups, extra }
+    }
+}
+
+impl From<&RequestInfo> for ObjectReference {
+    fn from(info: &RequestInfo) -> ObjectReference {
+        ObjectReference {
+            resource: info.resource.clone(),
+            namespace: info.namespace.clone(),
+            name: info.name.clone(),
+            api_group: info.group.clone(),
+            api_version: info.version.clone(),
+            subresource: info.subresource.clone(),
+            ..ObjectReference::default()
+        }
+    }
+}
+
+impl ObjectReference {
+    /// A new object's name is in its body.
+    fn complete(&mut self, object: &Value) {
+        let fields = [
+            (&mut self.namespace, "namespace"),
+            (&mut self.name, "name"),
+            (&mut self.uid, "uid"),
+            (&mut self.resource_version, "resourceVersion"),
+        ];
+        for (own, field) in fields {
+            if own.is_empty() {
+                *own = object["metadata"][field].as_str().unwrap_or_default().to_owned();
+            }
+        }
+    }
+}
+
+impl From<Status> for ResponseStatus {
+    fn from(status: Status) -> ResponseStatus {
+        let Status { status, message, reason, details, code, .. } = status;
+        ResponseStatus { metadata: Map::new(), status, message, reason, details, code }
     }
 }
 
@@ -182,45 +297,16 @@ fn source_ips(request: &ApiRequest) -> Vec<String> {
     addresses.iter().map(ToString::to_string).collect()
 }
 
-fn object_ref(info: &RequestInfo) -> Value {
-    let fields = [
-        ("resource", &info.resource),
-        ("namespace", &info.namespace),
-        ("name", &info.name),
-        ("apiGroup", &info.group),
-        ("apiVersion", &info.version),
-        ("subresource", &info.subresource),
-    ];
-    let given = fields.into_iter().filter(|(_, value)| !value.is_empty());
-    given.map(|(name, value)| (name.to_owned(), json!(value))).collect()
-}
-
-/// A new object's name is in its body.
-fn complete_reference(reference: &mut Value, object: &Value) {
-    if !reference.is_object() {
-        return;
-    }
-    for field in ["namespace", "name", "uid", "resourceVersion"] {
-        let value = object["metadata"][field].as_str().unwrap_or_default();
-        if reference[field].as_str().is_none_or(str::is_empty) && !value.is_empty() {
-            reference[field] = value.into();
-        }
-    }
-    if let Some(map) = reference.as_object_mut() {
-        map.retain(|_, value| !value.is_null());
-    }
-}
-
+/// Managed fields as clients see them, or none.
 fn prune(object: &mut Value, context: &AuditContext) {
-    if !context.omits_managed_fields {
-        return;
-    }
     let strip = |object: &mut Value| {
-        if let Some(metadata) = object["metadata"].as_object_mut() {
+        if !context.omits_managed_fields {
+            managed_fields::expand(object);
+        } else if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
         }
     };
-    match object["items"].as_array_mut() {
+    match object.get_mut("items").and_then(Value::as_array_mut) {
         Some(items) => items.iter_mut().for_each(strip),
         None => strip(object),
     }

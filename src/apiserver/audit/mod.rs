@@ -13,6 +13,8 @@ mod event;
 mod backend;
 mod log;
 
+mod metrics;
+
 use std::sync::Arc;
 
 use http::HeaderValue;
@@ -27,6 +29,7 @@ use crate::clock::Clock;
 use crate::entropy::Entropy;
 use backend::Backend;
 use event::Event;
+use metrics::AuditMetrics;
 use policy::{Level, Policy, Stage};
 
 pub use backend::{BatchConfig, Mode};
@@ -35,8 +38,6 @@ pub use context::AuditContext;
 pub use log::LogConfig;
 
 const AUDIT_ID: &str = "audit-id";
-/// Upstream ignores longer ids of clients.
-const MAX_AUDIT_ID_BYTES: usize = 64;
 
 /// The audit log of one apiserver.
 pub struct Audit {
@@ -44,6 +45,7 @@ pub struct Audit {
     backends: Arc<[Backend]>,
     clock: Clock,
     entropy: Entropy,
+    metrics: Arc<AuditMetrics>,
 }
 
 /// One request that is told of.
@@ -53,33 +55,46 @@ pub struct Telling {
     omit_stages: Vec<Stage>,
     backends: Arc<[Backend]>,
     clock: Clock,
+    metrics: Arc<AuditMetrics>,
     /// The answer's code, once it is known; its end is then still to be told.
     code: Option<u16>,
     is_done: bool,
 }
 
 impl Audit {
-    fn new(policy: Policy, backends: Vec<Backend>, clock: &Clock, entropy: &Entropy) -> Audit {
-        Audit { policy, backends: backends.into(), clock: clock.clone(), entropy: entropy.clone() }
+    fn new(
+        policy: Policy,
+        backends: Vec<Backend>,
+        clock: &Clock,
+        entropy: &Entropy,
+        metrics: Arc<AuditMetrics>,
+    ) -> Audit {
+        let (clock, entropy) = (clock.clone(), entropy.clone());
+        Audit { policy, backends: backends.into(), clock, entropy, metrics }
     }
 
-    fn is_idle(&self) -> bool {
-        self.backends.is_empty()
+    /// What is counted, in Prometheus' text format.
+    pub fn render(&self, out: &mut String) {
+        self.metrics.render(out);
     }
 
-    /// A request whose sender nobody knows (`WithFailedAuthenticationAudit`).
-    pub fn refused(&self, request: &ApiRequest, info: &RequestInfo) -> Option<Telling> {
+    /// A request fails because its event could not be stored.
+    pub fn rejected(&self) {
+        self.metrics.rejected();
+    }
+
+    /// A request that is refused before anybody knows who sends it (`WithFailedAuthenticationAudit`,
+    /// `withFailedRequestAudit`).
+    pub fn refused(&self, request: &ApiRequest, info: &RequestInfo, status: &Status) -> Option<Telling> {
         let telling = self.begin(request, &UserInfo::default(), info)?;
-        telling.context.gather(|gathered| {
-            let status = Status::failure(401, "Unauthorized", "Authentication failed");
-            gathered.response_status = Some(status_tree(&status));
-        });
+        telling.context.gather(|gathered| gathered.response_status = Some(status.clone()));
         Some(telling)
     }
 
     /// A request that has come; none when it is not to be told of.
     pub fn begin(&self, request: &ApiRequest, user: &UserInfo, info: &RequestInfo) -> Option<Telling> {
         let verdict = self.policy.evaluate(user, info);
+        self.metrics.decided(verdict.level);
         if verdict.level == Level::None {
             return None;
         }
@@ -91,6 +106,7 @@ impl Audit {
             omit_stages: verdict.omit_stages,
             backends: self.backends.clone(),
             clock: self.clock.clone(),
+            metrics: self.metrics.clone(),
             code: None,
             is_done: false,
             event,
@@ -128,6 +144,7 @@ impl Telling {
     }
 
     async fn send(&self, event: &Event) -> bool {
+        self.metrics.told();
         let mut may_go_on = true;
         for backend in self.backends.iter() {
             may_go_on &= backend.process(event, &self.clock).await;
@@ -150,18 +167,9 @@ impl Drop for Telling {
             return;
         }
         let event = self.event.at(stage, &self.context, code, self.clock.now());
+        self.metrics.told();
         self.backends.iter().for_each(|backend| backend.process_now(&event));
     }
-}
-
-/// A Status as it stands in an event.
-pub fn status_tree(status: &Status) -> serde_json::Value {
-    let mut tree = status.to_value();
-    if let Some(map) = tree.as_object_mut() {
-        map.remove("kind");
-        map.remove("apiVersion");
-    }
-    tree
 }
 
 /// On a request: the id under which it can be found in logs.
@@ -182,7 +190,7 @@ pub async fn identify(
         return next.run(request).await;
     }
     let sent = request.headers().get(AUDIT_ID).and_then(|value| value.to_str().ok());
-    let id: Arc<str> = match sent.filter(|id| !id.is_empty() && id.len() <= MAX_AUDIT_ID_BYTES) {
+    let id: Arc<str> = match sent.filter(|id| !id.is_empty()) {
         Some(id) => id.into(),
         None => entropy.uid().into(),
     };

@@ -40,6 +40,8 @@ pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 pub struct AuthenticationConfig {
     /// Whether a request without credentials is `system:anonymous` (`--anonymous-auth`).
     pub anonymous: bool,
+    /// Whether somebody said so: then the file of `config_file` may not say it, too.
+    pub anonymous_is_given: bool,
     /// Bearer tokens and whose they are, beside those of a file; the users carry `system:authenticated`.
     pub static_tokens: TokenList,
     /// `--token-auth-file`
@@ -113,6 +115,7 @@ impl Default for AuthenticationConfig {
     fn default() -> AuthenticationConfig {
         AuthenticationConfig {
             anonymous: true,
+            anonymous_is_given: false,
             static_tokens: TokenList::default(),
             token_auth_file: None,
             basic_auth_file: None,
@@ -308,7 +311,8 @@ fn add_request_authenticators(
         let path = config.client_ca_file.as_deref().unwrap_or(Path::new("the cluster's own authority"));
         let authorities =
             ClientAuthorities::new(&trusted, parts.clock).map_err(|error| ConfigError::file(path, error))?;
-        all.requests.push(Box::new(ClientCertificate::new(authorities)));
+        let expirations = all.metrics().expirations();
+        all.requests.push(Box::new(ClientCertificate::new(authorities, expirations)));
     }
     Ok(())
 }
@@ -348,6 +352,11 @@ fn add_remote_authenticators(
             clock: parts.clock.clone(),
         };
         let structured = Arc::new(Structured::new(path, parts)?);
+        if config.anonymous_is_given && structured.anonymous().is_some() {
+            let why = "anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is \
+                       configured in authentication configuration file";
+            return Err(ConfigError(why.into()));
+        }
         all.tokens.push(Box::new(structured.clone()));
         all.structured = Some(structured);
     }

@@ -1,8 +1,12 @@
-//! How often somebody was known, and who (`endpoints/filters/metrics.go`).
+//! How often somebody was known, who, and how long it took (`endpoints/filters/metrics.go`,
+//! `token/cache/stats.go`, `request/x509`).
 
 use std::fmt::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use crate::apiserver::metrics::family::{FROM_A_MILLISECOND, Histogram};
 use crate::apiserver::metrics::heading;
 
 /// What came of an attempt.
@@ -17,11 +21,39 @@ pub enum Attempt {
 }
 
 /// Counters of one apiserver.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct AuthenticationMetrics {
-    attempts: [AtomicU64; ATTEMPTS.len()],
+    /// In the order of [`Attempt`].
+    attempts: [Histogram; ATTEMPTS.len()],
     users: [AtomicU64; USERS.len()],
+    /// In the order of [`LOOK_UPS`].
+    cache: [Histogram; LOOK_UPS.len()],
+    /// Of what the cache did not know: whether somebody did, in the order of [`FETCHES`].
+    fetches: [AtomicU64; FETCHES.len()],
+    expirations: Arc<Histogram>,
 }
+
+/// Whether a token was known from before.
+const LOOK_UPS: [&str; 2] = ["hit", "miss"];
+const FETCHES: [&str; 2] = ["ok", "error"];
+const CACHE_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+/// From none left over half an hour and days to a year, in seconds.
+const EXPIRATION_BUCKETS: [f64; 14] = [
+    0.0,
+    1_800.0,
+    3_600.0,
+    7_200.0,
+    21_600.0,
+    43_200.0,
+    86_400.0,
+    172_800.0,
+    345_600.0,
+    604_800.0,
+    2_592_000.0,
+    7_776_000.0,
+    15_552_000.0,
+    31_104_000.0,
+];
 
 /// In the order of [`Attempt`].
 const ATTEMPTS: [&str; 3] = ["success", "failure", "error"];
@@ -36,18 +68,45 @@ const USERS: [&str; 7] = [
     "other",
 ];
 
+impl Default for AuthenticationMetrics {
+    fn default() -> AuthenticationMetrics {
+        AuthenticationMetrics {
+            attempts: ATTEMPTS.map(|_| Histogram::new(&FROM_A_MILLISECOND)),
+            users: Default::default(),
+            cache: LOOK_UPS.map(|_| Histogram::new(&CACHE_BUCKETS)),
+            fetches: Default::default(),
+            expirations: Arc::new(Histogram::new(&EXPIRATION_BUCKETS)),
+        }
+    }
+}
+
 impl AuthenticationMetrics {
     /// Somebody is known; names are told apart as far as upstream does.
-    pub fn succeeded(&self, user: &str) {
+    pub fn succeeded(&self, user: &str, duration: Duration) {
         let named = USERS[..5].iter().position(|known| *known == user);
         let at = named.unwrap_or(if user.contains('@') { 5 } else { 6 });
         self.users[at].fetch_add(1, Ordering::Relaxed);
-        self.attempts[Attempt::Success as usize].fetch_add(1, Ordering::Relaxed);
+        self.attempts[Attempt::Success as usize].observe(duration);
     }
 
     /// Nobody is known.
-    pub fn failed(&self, attempt: Attempt) {
-        self.attempts[attempt as usize].fetch_add(1, Ordering::Relaxed);
+    pub fn failed(&self, attempt: Attempt, duration: Duration) {
+        self.attempts[attempt as usize].observe(duration);
+    }
+
+    /// A token was looked up among those that are remembered; what is not, is asked for.
+    pub fn looked_up(&self, is_hit: bool, duration: Duration) {
+        self.cache[usize::from(!is_hit)].observe(duration);
+    }
+
+    /// Somebody was asked whose a token is; nobody knowing it is an error.
+    pub fn fetched(&self, is_known: bool) {
+        self.fetches[usize::from(!is_known)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Where it is counted how long the client certificates that were used are good for yet.
+    pub fn expirations(&self) -> Arc<Histogram> {
+        self.expirations.clone()
     }
 
     /// In Prometheus' text format.
@@ -56,13 +115,36 @@ impl AuthenticationMetrics {
         let help = "Counter of authenticated requests broken out by username.";
         series(out, name, help, "username", USERS.iter().zip(&self.users));
         let name = "authentication_attempts";
-        series(
-            out,
-            name,
-            "Counter of authenticated attempts.",
-            "result",
-            ATTEMPTS.iter().zip(&self.attempts),
-        );
+        let attempts = self.attempts.each_ref().map(|attempts| AtomicU64::new(attempts.count()));
+        series(out, name, "Counter of authenticated attempts.", "result", ATTEMPTS.iter().zip(&attempts));
+        let name = "authentication_duration_seconds";
+        let help = "Authentication duration in seconds broken out by result.";
+        histograms(out, name, help, "result", ATTEMPTS.iter().zip(&self.attempts));
+        let name = "authentication_token_cache_request_duration_seconds";
+        histograms(out, name, "", "status", LOOK_UPS.iter().zip(&self.cache));
+        let look_ups = self.cache.each_ref().map(|look_ups| AtomicU64::new(look_ups.count()));
+        let name = "authentication_token_cache_request_total";
+        series(out, name, "", "status", LOOK_UPS.iter().zip(&look_ups));
+        let name = "authentication_token_cache_fetch_total";
+        series(out, name, "", "status", FETCHES.iter().zip(&self.fetches));
+        let name = "apiserver_client_certificate_expiration_seconds";
+        let help =
+            "Distribution of the remaining lifetime on the certificate used to authenticate a request.";
+        heading(out, name, "histogram", help);
+        self.expirations.render(out, name, "");
+    }
+}
+
+fn histograms<'a>(
+    out: &mut String,
+    name: &str,
+    help: &str,
+    label: &str,
+    samples: impl Iterator<Item = (&'a &'static str, &'a Histogram)>,
+) {
+    heading(out, name, "histogram", help);
+    for (value, histogram) in samples {
+        histogram.render(out, name, &format!("{label}={value:?}"));
     }
 }
 
@@ -90,12 +172,13 @@ mod tests {
     fn names_are_told_apart_as_far_as_upstream_does() {
         let metrics = AuthenticationMetrics::default();
         for user in ["admin", "jane@example.com", "jane", "joe"] {
-            metrics.succeeded(user);
+            metrics.succeeded(user, Duration::ZERO);
         }
-        metrics.failed(Attempt::Error);
+        metrics.failed(Attempt::Error, Duration::ZERO);
         let mut out = String::new();
         metrics.render(&mut out);
-        let lines: Vec<&str> = out.lines().filter(|line| !line.starts_with('#')).collect();
+        let is_counter = |line: &&str| !line.starts_with('#') && !line.contains("_duration_seconds");
+        let lines: Vec<&str> = out.lines().filter(is_counter).collect();
         assert_eq!(
             lines,
             [

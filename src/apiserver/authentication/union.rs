@@ -70,6 +70,7 @@ pub struct Authenticators {
     pub(super) request_header: Option<RequestHeaderConfig>,
     pub(super) asks_for_password: bool,
     metrics: AuthenticationMetrics,
+    clock: Clock,
 }
 
 impl Authenticators {
@@ -85,6 +86,7 @@ impl Authenticators {
             request_header: None,
             asks_for_password: false,
             metrics: AuthenticationMetrics::default(),
+            clock: clock.clone(),
         }
     }
 
@@ -109,6 +111,7 @@ impl Authenticators {
         self: &Arc<Self>,
         request: &ApiRequest,
     ) -> impl Future<Output = Result<Authenticated, Refused>> + Send + use<> {
+        let start = self.clock.elapsed();
         let (known, said) = self.by_connection(request);
         let token = if known.is_none() { bearer_token::of(request.headers()) } else { None };
         let may_be_anonymous = known.is_none() && self.is_anonymous_allowed(request.uri().path());
@@ -118,10 +121,11 @@ impl Authenticators {
                 Some((user, by)) => Ok(Authenticated { user, by, said }),
                 None => all.by_token(token, said, may_be_anonymous).await,
             };
+            let duration = all.clock.elapsed().saturating_sub(start);
             match &outcome {
-                Ok(known) => all.metrics.succeeded(&known.user.name),
-                Err(refused) if refused.is_wrong() => all.metrics.failed(Attempt::Error),
-                Err(_) => all.metrics.failed(Attempt::Failure),
+                Ok(known) => all.metrics.succeeded(&known.user.name, duration),
+                Err(refused) if refused.is_wrong() => all.metrics.failed(Attempt::Error, duration),
+                Err(_) => all.metrics.failed(Attempt::Failure, duration),
             }
             outcome
         }
@@ -136,24 +140,38 @@ impl Authenticators {
 
     /// Whose a token is, for a request or a TokenReview.
     pub async fn authenticate_token(&self, token: &str, audiences: Option<&[String]>) -> TokenOutcome {
+        let start = self.clock.elapsed();
         let key = token_cache::key(token, audiences);
         if let Some(outcome) = self.cache.get(&key) {
+            self.metrics.looked_up(true, self.clock.elapsed().saturating_sub(start));
             return outcome;
         }
+        let outcome = self.fetch(token, audiences).await;
+        self.metrics.fetched(outcome.response.is_some());
+        self.metrics.looked_up(false, self.clock.elapsed().saturating_sub(start));
+        if outcome.response.is_some() {
+            self.cache.put(key, outcome.clone());
+        }
+        outcome
+    }
+
+    /// What the authenticators say of a token, in order.
+    async fn fetch(&self, token: &str, audiences: Option<&[String]>) -> TokenOutcome {
         let mut said = Vec::new();
         for authenticator in &self.tokens {
             let by = authenticator.name();
             match authenticator.authenticate_token(token, audiences).await {
-                Ok(Some(response)) => {
-                    let outcome = TokenOutcome { response: Some(response), by, said };
-                    self.cache.put(key, outcome.clone());
-                    return outcome;
-                }
+                Ok(Some(response)) => return TokenOutcome { response: Some(response), by, said },
                 Ok(None) => said.push((by, SILENT)),
                 Err(error) => said.push((by, error.into())),
             }
         }
         TokenOutcome { response: None, by: "", said }
+    }
+
+    /// Whether a request without credentials is somebody wherever it goes.
+    pub fn admits_anybody(&self) -> bool {
+        self.is_anonymous_allowed("/apis")
     }
 
     fn is_anonymous_allowed(&self, path: &str) -> bool {

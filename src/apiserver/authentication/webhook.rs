@@ -1,9 +1,9 @@
 //! Bearer tokens that somebody outside knows (`--authentication-token-webhook-*`,
 //! `plugin/pkg/authenticator/token/webhook`): a TokenReview is sent, its status is the answer.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -13,14 +13,12 @@ use serde_json::{Value, json};
 use super::{Response, TokenAuthenticator, token_cache};
 use crate::apimachinery::user::UserInfo;
 use crate::apis::tree::{at, flag, members, text, texts};
-use crate::apiserver::webhook::{CallError, WebhookClient};
+use crate::apiserver::webhook::{Answers, CallError, FIRST_PAUSE, WebhookClient};
 use crate::clock::Clock;
 
 /// How long an answer may take (upstream's `defaultRequestTimeout`).
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Waits before the question is asked again (`DefaultRetryBackoff`).
-const BACKOFF_MILLISECONDS: [u64; 4] = [500, 750, 1125, 1687];
-/// Answers that are remembered; at the bound those that have expired go, and when none has, all.
+/// Answers that are remembered.
 const MAX_REMEMBERED: usize = 4096;
 
 /// The flags `--authentication-token-webhook-*`.
@@ -40,8 +38,7 @@ pub struct TokenWebhook {
     version: String,
     time_to_live: Duration,
     audiences: Vec<String>,
-    clock: Clock,
-    remembered: Mutex<HashMap<[u8; 32], (Duration, Outcome)>>,
+    remembered: Answers<[u8; 32], Outcome>,
 }
 
 type Outcome = Result<Option<Response>, String>;
@@ -59,28 +56,18 @@ impl TokenWebhook {
             version: config.version.clone(),
             time_to_live: config.cache_time_to_live,
             audiences: audiences.to_vec(),
-            clock: clock.clone(),
-            remembered: Mutex::default(),
+            remembered: Answers::new(clock, MAX_REMEMBERED),
         }
     }
 
     async fn known(&self, token: &str, asked: Option<&[String]>) -> Outcome {
         let key = token_cache::key(token, asked);
-        let now = self.clock.elapsed();
-        let found = self.lock().get(&key).filter(|(until, _)| now < *until).cloned();
-        if let Some((_, outcome)) = found {
+        if let Some(outcome) = self.remembered.get(&key) {
             return outcome;
         }
         let review = self.ask(token, asked).await.map_err(|error| error.message)?;
         let outcome = self.read(&review, asked);
-        let mut remembered = self.lock();
-        if remembered.len() >= MAX_REMEMBERED {
-            remembered.retain(|_, (until, _)| now < *until);
-        }
-        if remembered.len() >= MAX_REMEMBERED {
-            remembered.clear();
-        }
-        remembered.insert(key, (self.clock.elapsed() + self.time_to_live, outcome.clone()));
+        self.remembered.put(key, outcome.clone(), self.time_to_live);
         outcome
     }
 
@@ -98,15 +85,7 @@ impl TokenWebhook {
             "spec": spec,
             "status": {"user": {}},
         });
-        for pause in BACKOFF_MILLISECONDS {
-            match self.client.call(&review, TIMEOUT).await {
-                Err(error) if error.may_pass() => {
-                    self.clock.sleep(Duration::from_millis(pause)).await;
-                }
-                answer => return answer,
-            }
-        }
-        self.client.call(&review, TIMEOUT).await
+        self.client.call_until_it_passes(&review, TIMEOUT, FIRST_PAUSE).await
     }
 
     fn read(&self, review: &Value, asked: Option<&[String]>) -> Outcome {
@@ -126,10 +105,6 @@ impl TokenWebhook {
             };
         }
         Ok(Some(Response { user: Arc::new(user_of(at(review, "status.user"))), audiences }))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], (Duration, Outcome)>> {
-        self.remembered.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

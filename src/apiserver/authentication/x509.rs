@@ -19,6 +19,7 @@ use super::RequestAuthenticator;
 use super::extra::CREDENTIAL_ID;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, PeerCertificates};
+use crate::apiserver::metrics::family::Histogram;
 use crate::clock::Clock;
 
 /// Certificates that were verified before; at the bound all are forgotten and verified again.
@@ -72,6 +73,8 @@ impl ClientAuthorities {
 pub struct ClientCertificate {
     authorities: ClientAuthorities,
     known: Mutex<HashMap<Vec<u8>, Known>>,
+    /// How long certificates that are used are good for yet.
+    expirations: Arc<Histogram>,
 }
 
 struct Known {
@@ -82,14 +85,20 @@ struct Known {
 
 impl ClientCertificate {
     /// Believes certificates that one of the authorities signed.
-    pub fn new(authorities: ClientAuthorities) -> ClientCertificate {
-        ClientCertificate { authorities, known: Mutex::default() }
+    pub fn new(authorities: ClientAuthorities, expirations: Arc<Histogram>) -> ClientCertificate {
+        ClientCertificate { authorities, known: Mutex::default(), expirations }
     }
 
     fn known(&self, leaf: &[u8]) -> Option<Arc<UserInfo>> {
         let known = self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let now = self.authorities.clock.now().timestamp();
-        known.get(leaf).filter(|known| now <= known.not_after).map(|known| known.user.clone())
+        let known = known.get(leaf).filter(|known| now <= known.not_after)?;
+        self.expires(known.not_after - now);
+        Some(known.user.clone())
+    }
+
+    fn expires(&self, left_seconds: i64) {
+        self.expirations.observe(Duration::from_secs(u64::try_from(left_seconds).unwrap_or(0)));
     }
 
     fn remember(&self, leaf: &[u8], user: Arc<UserInfo>, not_after: i64) {
@@ -117,7 +126,9 @@ impl RequestAuthenticator for ClientCertificate {
         self.authorities.verify(chain)?;
         let (_, certificate) = X509Certificate::from_der(leaf).map_err(|error| error.to_string())?;
         let Some(user) = user_of(&certificate, leaf)?.map(Arc::new) else { return Ok(None) };
-        self.remember(leaf, user.clone(), certificate.validity().not_after.timestamp());
+        let not_after = certificate.validity().not_after.timestamp();
+        self.expires(not_after - self.authorities.clock.now().timestamp());
+        self.remember(leaf, user.clone(), not_after);
         Ok(Some(user))
     }
 }
@@ -214,7 +225,9 @@ mod tests {
         let clock = Clock::stepped(DateTime::UNIX_EPOCH + TimeDelta::days(20_600));
         let ours = signer();
         let authorities = ClientAuthorities::new(std::slice::from_ref(&ours.pem), &clock).unwrap();
-        let authenticator = ClientCertificate::new(authorities);
+        let expirations =
+            crate::apiserver::authentication::metrics::AuthenticationMetrics::default().expirations();
+        let authenticator = ClientCertificate::new(authorities, expirations);
         let good = ours.sign(|params| {
             let uid = vec![1, 3, 6, 1, 4, 1, 57683, 2];
             params.distinguished_name.push(DnType::CustomDnType(uid), "1234");
@@ -236,7 +249,9 @@ mod tests {
         let clock = Clock::stepped(DateTime::UNIX_EPOCH + TimeDelta::days(20_600));
         let ours = signer();
         let authorities = ClientAuthorities::new(std::slice::from_ref(&ours.pem), &clock).unwrap();
-        let authenticator = ClientCertificate::new(authorities);
+        let expirations =
+            crate::apiserver::authentication::metrics::AuthenticationMetrics::default().expirations();
+        let authenticator = ClientCertificate::new(authorities, expirations);
         let unreadable = CustomExtension::from_oid_content(&[1, 2, 3], vec![1]);
         let cases = [
             (signer().sign(|_| ()), "x509: certificate signed by unknown authority"),

@@ -102,11 +102,11 @@ struct MatchCondition {
     expression: String,
 }
 
-/// Reads the file's text.
+/// Reads the file's text: each authorizer, with its name.
 ///
 /// # Errors
 /// What is wrong with it, and where.
-pub fn parse(text: &str) -> Result<Vec<Entry>, String> {
+pub fn parse(text: &str) -> Result<Vec<(String, Entry)>, String> {
     let file: File = serde_yaml::from_str(text).map_err(|error| error.to_string())?;
     if file.kind != "AuthorizationConfiguration" || !API_VERSIONS.contains(&&*file.api_version) {
         return Err(format!("no kind {:?} is registered for version {:?}", file.kind, file.api_version));
@@ -127,7 +127,9 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, String> {
         }
         names.push(known);
     }
-    file.authorizers.iter().enumerate().map(|(at, authorizer)| entry(at, authorizer)).collect()
+    let named =
+        |(at, authorizer): (usize, &Authorizer)| Ok((authorizer.name.clone(), entry(at, authorizer)?));
+    file.authorizers.iter().enumerate().map(named).collect()
 }
 
 fn entry(at: usize, authorizer: &Authorizer) -> Result<Entry, String> {
@@ -285,10 +287,12 @@ authorizers:
     #[test]
     fn the_file_names_authorizers_and_conditions() {
         let entries = parse(FILE).unwrap();
-        let [Entry::Webhook(webhook), Entry::Mode(Mode::Node), Entry::Mode(Mode::Rbac)] = &*entries else {
+        let [(team, Entry::Webhook(webhook)), (_, Entry::Mode(Mode::Node)), (_, Entry::Mode(Mode::Rbac))] =
+            &*entries
+        else {
             panic!("three authorizers");
         };
-        assert!(webhook.fails_closed);
+        assert!(webhook.fails_closed && team == "team");
         assert_eq!((webhook.timeout.as_secs(), webhook.unauthorized_ttl.as_secs()), (3, 10));
         let holds = |spec: Value| webhook.conditions.hold_for(&spec).ok();
         let attributes = |namespace: &str| json!({"resourceAttributes": {"namespace": namespace}});

@@ -18,6 +18,8 @@ mod webhook;
 
 pub mod reviews;
 
+pub mod metrics;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,6 +33,7 @@ use crate::apiserver::webhook::ServiceResolver;
 use crate::clock::Clock;
 use config::{AuthorizationConfig, Mode};
 use config_file::Entry;
+use metrics::{AuthorizationMetrics, Decisions};
 use rbac::Rbac;
 
 /// What authorizers are made from.
@@ -44,6 +47,8 @@ pub struct Initializer<'a> {
     pub resolver: &'a ServiceResolver,
     /// The cluster's clock.
     pub clock: &'a Clock,
+    /// What is counted.
+    pub metrics: &'a Arc<AuthorizationMetrics>,
 }
 
 /// All authorizers behind one face: those that `config` names, in its order, or in that of its file, which
@@ -60,13 +65,21 @@ pub fn start(
         return Err(problems.join("; "));
     }
     let Some(path) = &config.config_file else {
-        let entries = config.modes.iter().copied().map(Entry::Mode).collect();
+        let named = |mode: Mode| (mode.name().to_lowercase(), Entry::Mode(mode));
+        let entries = config.modes.iter().copied().map(named).collect();
         return Ok(Arc::new(Authorizers::new(entries, config, rbac, with)?));
     };
     let (registry, scheme, clock) = (with.registry.clone(), with.scheme.clone(), with.clock.clone());
     let (resolver, config, rbac) = (with.resolver.clone(), config.clone(), rbac.clone());
+    let metrics = with.metrics.clone();
     let build = move |text: &str| {
-        let with = Initializer { registry: &registry, scheme: &scheme, resolver: &resolver, clock: &clock };
+        let with = Initializer {
+            registry: &registry,
+            scheme: &scheme,
+            resolver: &resolver,
+            clock: &clock,
+            metrics: &metrics,
+        };
         Authorizers::new(config_file::parse(text)?, &config, &rbac, with)
     };
     let file = FollowedFile::open(path, with.clock, build);
@@ -92,20 +105,27 @@ impl Authorizer for Followed {
 }
 
 /// All authorizers, in order (upstream's union).
-struct Authorizers(Vec<Box<dyn Authorizer>>);
+struct Authorizers(Vec<Counted>);
+
+/// An authorizer, and what it has decided; nobody counts for that of privileged groups.
+struct Counted(Box<dyn Authorizer>, Option<Arc<Decisions>>);
 
 impl Authorizers {
     fn new(
-        entries: Vec<Entry>,
+        entries: Vec<(String, Entry)>,
         config: &AuthorizationConfig,
         rbac: &Arc<Rbac>,
         with: Initializer,
     ) -> Result<Authorizers, String> {
-        let Initializer { registry, scheme, resolver, clock } = with;
+        let Initializer { registry, scheme, resolver, clock, metrics } = with;
         // Before all: somebody must be able to repair the rest, and to apply the first roles.
-        let mut authorizers: Vec<Box<dyn Authorizer>> = vec![Box::new(privileged::PrivilegedGroups)];
-        for entry in entries {
-            authorizers.push(match entry {
+        let mut authorizers = vec![Counted(Box::new(privileged::PrivilegedGroups), None)];
+        for (name, entry) in entries {
+            let mode = match &entry {
+                Entry::Webhook(_) => Mode::Webhook,
+                Entry::Mode(mode) => *mode,
+            };
+            let authorizer: Box<dyn Authorizer> = match entry {
                 Entry::Webhook(settings) => Box::new(webhook::Webhook::new(*settings, resolver, clock)?),
                 Entry::Mode(Mode::Webhook) => {
                     Box::new(webhook::Webhook::new(config.webhook(), resolver, clock)?)
@@ -117,7 +137,8 @@ impl Authorizers {
                 }
                 Entry::Mode(Mode::Rbac) => Box::new(rbac.clone()),
                 Entry::Mode(Mode::Node) => Box::new(node::NodeAuthorizer::new(registry, scheme)),
-            });
+            };
+            authorizers.push(Counted(authorizer, Some(metrics.of(mode.name(), &name))));
         }
         Ok(Authorizers(authorizers))
     }
@@ -130,16 +151,24 @@ impl Authorizers {
         user: &'a UserInfo,
         info: &'a RequestInfo,
     ) -> Answer<'a> {
-        for (at, authorizer) in self.0.iter().enumerate().skip(first) {
+        for (at, Counted(authorizer, decisions)) in self.0.iter().enumerate().skip(first) {
+            let count = move |decision: &Decision| {
+                if let Some(decisions) = decisions {
+                    decisions.heard(decision);
+                }
+            };
             match authorizer.authorize(user, info) {
                 Answer::Now(decision) => {
+                    count(&decision);
                     if let Some(decided) = said.hear(decision) {
                         return Answer::Now(decided);
                     }
                 }
                 Answer::Later(later) => {
                     return Answer::Later(Box::pin(async move {
-                        match said.hear(later.await) {
+                        let decision = later.await;
+                        count(&decision);
+                        match said.hear(decision) {
                             Some(decided) => decided,
                             None => self.ask(at + 1, said, user, info).wait().await,
                         }
@@ -193,7 +222,7 @@ impl Authorizer for Authorizers {
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
         let mut all = Rules::default();
         for Rules { rules, incomplete, errors } in
-            self.0.iter().map(|authorizer| authorizer.rules_for(user, namespace))
+            self.0.iter().map(|Counted(authorizer, _)| authorizer.rules_for(user, namespace))
         {
             all.rules.extend(rules);
             all.incomplete |= incomplete;

@@ -1,9 +1,7 @@
 //! The Webhook authorizer (`k8s.io/apiserver/plugin/pkg/authorizer/webhook`): somebody outside is sent a
 //! SubjectAccessReview, and what they say is remembered for a while.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -14,15 +12,12 @@ use crate::apimachinery::user::UserInfo;
 use crate::apis::tree::{flag, text};
 use crate::apiserver::authorizer::{Allowed, Answer, Authorizer, Decision, Rules};
 use crate::apiserver::request::RequestInfo;
-use crate::apiserver::webhook::{CallError, ClientConfig, ServiceResolver, WebhookClient};
+use crate::apiserver::webhook::{Answers, ClientConfig, FIRST_PAUSE, ServiceResolver, WebhookClient};
 use crate::clock::Clock;
 
 /// As in `--authorization-mode`.
 const MODE: &str = "Webhook";
-/// How often a call that failed is tried, and how soon (upstream's `DefaultRetryBackoff`).
-const ATTEMPTS: u32 = 5;
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// So many answers are remembered; at the bound those that are over are forgotten, or else all.
+/// So many answers are remembered.
 const MAX_REMEMBERED: usize = 8192;
 /// Longer questions are not remembered.
 const MAX_KEY_BYTES: usize = 10_000;
@@ -30,15 +25,8 @@ const MAX_KEY_BYTES: usize = 10_000;
 /// Asks somebody else.
 pub struct Webhook {
     client: WebhookClient,
-    clock: Clock,
     settings: WebhookSettings,
-    remembered: Mutex<HashMap<String, Remembered>>,
-}
-
-#[derive(Clone)]
-struct Remembered {
-    until: Duration,
-    decision: Decision,
+    remembered: Answers<String, Decision>,
 }
 
 impl Webhook {
@@ -58,13 +46,7 @@ impl Webhook {
             return Err(format!("unsupported webhook authorizer version {version:?}, {known}"));
         }
         let client = WebhookClient::new(client, resolver, clock);
-        Ok(Webhook { client, clock: clock.clone(), settings, remembered: Mutex::default() })
-    }
-
-    fn remembered(&self, key: &str) -> Option<Decision> {
-        let remembered = self.remembered.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let found = remembered.get(key).filter(|found| found.until > self.clock.elapsed())?;
-        Some(found.decision.clone())
+        Ok(Webhook { client, settings, remembered: Answers::new(clock, MAX_REMEMBERED) })
     }
 
     fn remember(&self, key: String, decision: &Decision) {
@@ -72,18 +54,9 @@ impl Webhook {
             true => self.settings.authorized_ttl,
             false => self.settings.unauthorized_ttl,
         };
-        if key.len() > MAX_KEY_BYTES || ttl.is_zero() {
-            return;
+        if key.len() <= MAX_KEY_BYTES {
+            self.remembered.put(key, decision.clone(), ttl);
         }
-        let now = self.clock.elapsed();
-        let mut remembered = self.remembered.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if remembered.len() >= MAX_REMEMBERED {
-            remembered.retain(|_, known| known.until > now);
-        }
-        if remembered.len() >= MAX_REMEMBERED {
-            remembered.clear();
-        }
-        remembered.insert(key, Remembered { until: now + ttl, decision: decision.clone() });
     }
 
     async fn ask(&self, key: String, spec: Value) -> Decision {
@@ -93,7 +66,7 @@ impl Webhook {
             "metadata": {},
             "spec": spec,
         });
-        match self.call(&review).await {
+        match self.client.call_until_it_passes(&review, self.settings.timeout, FIRST_PAUSE).await {
             Ok(answer) => {
                 let decision = decision_of(&answer["status"]);
                 self.remember(key, &decision);
@@ -102,21 +75,6 @@ impl Webhook {
             Err(error) => {
                 tracing::warn!(%error, "Failed to make webhook authorizer request");
                 Decision::failed(error.to_string(), self.settings.fails_closed)
-            }
-        }
-    }
-
-    /// Again after a while, as long as it may help.
-    async fn call(&self, review: &Value) -> Result<Value, CallError> {
-        let mut pause = FIRST_PAUSE;
-        let mut attempt = 1;
-        loop {
-            match self.client.call(review, self.settings.timeout).await {
-                Err(error) if attempt < ATTEMPTS && error.may_pass() => {
-                    self.clock.sleep(pause).await;
-                    (pause, attempt) = (pause.mul_f64(1.5), attempt + 1);
-                }
-                done => return done,
             }
         }
     }
@@ -132,7 +90,7 @@ impl Authorizer for Webhook {
             Err(error) => return Answer::Now(Decision::failed(error, true)),
         }
         let key = spec.to_string();
-        match self.remembered(&key) {
+        match self.remembered.get(&key) {
             Some(decision) => Answer::Now(decision),
             None => Answer::Later(Box::pin(self.ask(key, spec))),
         }

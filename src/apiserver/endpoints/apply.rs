@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::body::Input;
 use super::field_manager::FieldManagement;
-use super::form::Form;
+use super::form::{Form, warn_lines};
 use super::query::{FieldValidation, WriteOptions};
 use super::request_scope::{Scope, ensure_name, ensure_namespace};
 use super::response::Answer;
@@ -81,7 +81,7 @@ impl Apply<'_> {
         let text = format!("error converting YAML to JSON: {duplicates}");
         match self.options.field_validation {
             FieldValidation::Ignore => {}
-            FieldValidation::Warn => self.scope.ctx.warn(text),
+            FieldValidation::Warn => warn_lines(&self.scope.ctx, &text),
             FieldValidation::Strict => {
                 return Err(Status::bad_request(format!("error strict decoding YAML: {text}")));
             }

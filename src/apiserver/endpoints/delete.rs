@@ -59,12 +59,14 @@ pub(super) async fn delete(scope: &mut Scope, input: Input) -> Result<Answer, St
 
 /// From the body, or without one from the query.
 pub(super) async fn delete_options(scope: &mut Scope, input: Input) -> Result<DeleteOptions, Status> {
-    let options = match body(scope, input).await? {
+    let body = body(scope, input).await?;
+    let has_body = body.is_some();
+    let options = match body {
         Some(tree) => read(tree)?,
         None => scope.query.delete_options()?,
     };
     scope.ctx.dry_run = check_delete_options(&options)?;
-    if let Some(audit) = &scope.ctx.audit {
+    if let Some(audit) = scope.ctx.audit.as_ref().filter(|_| has_body) {
         audit.heard(|| with_options_type(&options));
     }
     scope.ctx.delete_options = Some(Box::new(options.clone()));

@@ -228,8 +228,18 @@ impl Form {
 
 /// Says what was found beside the object, unless it is to be ignored.
 pub(super) fn warn(ctx: &RequestContext, errors: &[String], validation: FieldValidation) {
-    if validation != FieldValidation::Ignore {
-        errors.iter().for_each(|error| ctx.warn(error));
+    if validation == FieldValidation::Ignore {
+        return;
+    }
+    errors.iter().for_each(|error| warn_lines(ctx, error));
+}
+
+/// Of YAML each line is a warning of its own (`parseYAMLWarnings`).
+pub(super) fn warn_lines(ctx: &RequestContext, error: &str) {
+    let of_yaml = error.strip_prefix("error converting YAML to JSON: ").unwrap_or(error);
+    match of_yaml.strip_prefix("yaml: unmarshal errors:\n") {
+        Some(lines) => lines.lines().for_each(|line| ctx.warn(line.trim())),
+        None => ctx.warn(error),
     }
 }
 

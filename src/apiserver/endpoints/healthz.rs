@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use super::query::Query;
+use crate::apimachinery::go_text::quote;
 use crate::apimachinery::wire::{ApiResponse, text_response};
 
 /// What a check asks; the text is for the log, clients only hear that it failed.
@@ -55,6 +56,10 @@ impl HealthChecks {
             });
         }
         let excluded = query.all("exclude");
+        let mut unknown: Vec<&str> = excluded.clone();
+        unknown.retain(|name| !checks.iter().any(|(known, ..)| known == name));
+        unknown.sort_unstable();
+        unknown.dedup();
         let (mut lines, mut failed) = (String::new(), false);
         for (name, check, _) in checks {
             match check() {
@@ -66,6 +71,11 @@ impl HealthChecks {
                     failed = true;
                 }
             }
+        }
+        if !unknown.is_empty() {
+            let quoted: Vec<String> = unknown.into_iter().map(quote).collect();
+            let names = quoted.join(",");
+            lines += &format!("warn: some health checks cannot be excluded: no matches for {names}\n");
         }
         Some(match (failed, query.get("verbose").is_some()) {
             (true, _) => {
@@ -98,6 +108,8 @@ mod tests {
         let failed = "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n";
         assert_eq!(text("readyz", None, "").await, (500, failed.into()));
         assert_eq!(text("readyz", None, "exclude=etcd").await, (200, "ok".into()));
+        let warned = "[+]ping ok\nwarn: some health checks cannot be excluded: no matches for \"a\",\"b\"\nlivez check passed\n";
+        assert_eq!(text("livez", None, "verbose&exclude=b&exclude=a").await, (200, warned.into()));
         assert_eq!(text("livez", None, "verbose").await, (200, "[+]ping ok\nlivez check passed\n".into()));
         assert_eq!(text("readyz", Some("ping"), "").await, (200, "ok".into()));
         assert!(checks.respond("readyz", Some("nothing"), &Query::default()).is_none());

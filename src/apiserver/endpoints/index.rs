@@ -26,10 +26,13 @@ pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
     let wants_objects = request.extensions.get::<WantsObjects>().is_some();
     let query = Query::parse(request.uri.query().unwrap_or_default());
     let (headers, method) = (&request.headers, &request.method);
-    if !matches!(*method, Method::GET | Method::HEAD) {
+    let segments: Vec<&str> = info.path.trim_matches('/').split('/').collect();
+    // Health answers whatever it is asked with.
+    if !matches!(*method, Method::GET | Method::HEAD)
+        && !matches!(segments[0], "healthz" | "livez" | "readyz")
+    {
         return text_response(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n");
     }
-    let segments: Vec<&str> = info.path.trim_matches('/').split('/').collect();
     let scheme = &server.scheme;
     if matches!(segments[0], "apis" | "openapi") {
         server.crds.wait_until_synced().await;

@@ -21,7 +21,9 @@ use super::{
     Endpoints, binding, connect, create, delete, deletecollection, eviction, get, index, list, log, patch,
     review, rollback, token, update, watch,
 };
+use crate::apimachinery::go_text::quote;
 use crate::apimachinery::gvk::GroupVersion;
+use crate::apimachinery::names::path_segment_name;
 use crate::apimachinery::status::{Status, StatusDetails};
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{
@@ -64,13 +66,16 @@ async fn serve_method(server: Arc<Endpoints>, request: ApiRequest) -> ApiRespons
     }
     let subresource = match find_subresource(&kind, &info) {
         Ok(subresource) => subresource,
-        Err(status) => return negotiated_status_response(request.headers(), status, wants_objects),
+        Err(status) => return refuse(&request, status),
     };
     if let Some(response) = refuse_method(&kind, subresource, &info, &request) {
         return response;
     }
+    if let Err(status) = check_name(&info) {
+        return refuse(&request, status);
+    }
     if let Err(status) = prepare(&server, &kind, &info, is_component(&request)).await {
-        return negotiated_status_response(request.headers(), status, wants_objects);
+        return refuse(&request, status);
     }
     let (mut scope, input, method) = match scope(server, kind, subresource, info, request, wants_objects) {
         Ok(parts) => parts,
@@ -78,6 +83,15 @@ async fn serve_method(server: Arc<Endpoints>, request: ApiRequest) -> ApiRespons
     };
     let answer = handle(&mut scope, input, method).await;
     respond(&scope, answer)
+}
+
+/// The answer to a request that no verb is asked about; told in the audit log, too.
+fn refuse(request: &ApiRequest, status: Status) -> ApiResponse {
+    if let Some(audit) = request.extensions().get::<Arc<AuditContext>>() {
+        audit.gather(|gathered| gathered.response_status = Some(status.clone()));
+    }
+    let wants_objects = request.extensions().get::<WantsObjects>().is_some();
+    negotiated_status_response(request.headers(), status, wants_objects)
 }
 
 /// Another server has the group.
@@ -220,11 +234,27 @@ fn find_subresource(kind: &Kind, info: &RequestInfo) -> Result<Option<Subresourc
         return Ok(None);
     }
     let found = kind.subresources.iter().find(|subresource| subresource.name() == info.subresource);
-    let is_too_long = info.depth > 3 && found != Some(&Subresource::Proxy);
+    // Of a custom kind's path upstream does not look at what is behind the subresource.
+    let is_too_long = info.depth > 3 && found != Some(&Subresource::Proxy) && !kind.is_custom;
     match found {
         Some(found) if !is_too_long => Ok(Some(*found)),
         _ if kind.is_custom => Err(Status::not_found(&kind.group_resource(), &info.name)),
         _ => Err(Status::path_not_found()),
+    }
+}
+
+/// What no object can be called (`NamespaceKeyFunc`): it would lead elsewhere.
+fn check_name(info: &RequestInfo) -> Result<(), Status> {
+    let name = &info.name;
+    if info.depth < 2 || !(name.starts_with('.') || name.contains(['/', '%'])) {
+        return Ok(());
+    }
+    match &*path_segment_name(name) {
+        [] => Ok(()),
+        why => {
+            let text = format!("Name parameter invalid: {}: {}", quote(name), why.join(";"));
+            Err(Status::bad_request(text))
+        }
     }
 }
 
@@ -235,10 +265,8 @@ fn refuse_method(
     info: &RequestInfo,
     request: &ApiRequest,
 ) -> Option<ApiResponse> {
-    let wants_objects = request.extensions().get::<WantsObjects>().is_some();
     if kind.is_custom && subresource.is_none() {
-        let status = refuse_verb(kind, info)?;
-        return Some(negotiated_status_response(request.headers(), status, wants_objects));
+        return Some(refuse(request, refuse_verb(kind, info)?));
     }
     let allowed = allowed_methods(kind, subresource, info);
     if allowed.contains(&request.method().as_str()) {
@@ -249,7 +277,7 @@ fn refuse_method(
         Some(_) if kind.is_custom => Status::method_not_supported(&kind.group_resource(), &info.verb),
         _ => method_not_allowed_status(request.method()),
     };
-    let mut response = negotiated_status_response(request.headers(), status, wants_objects);
+    let mut response = refuse(request, status);
     if let Ok(value) = HeaderValue::from_str(&allowed.join(", ")) {
         response.headers_mut().insert(ALLOW, value);
     }

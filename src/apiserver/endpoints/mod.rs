@@ -87,7 +87,7 @@ pub struct Endpoints {
     /// Groups of other servers.
     pub aggregator: Aggregator,
     /// Fills in and refuses.
-    pub admission: Admission,
+    pub admission: Arc<Admission>,
     /// Kinds that are answered and never kept.
     pub reviews: Vec<Box<dyn Review>>,
     /// What is known of the fields of built-in kinds.

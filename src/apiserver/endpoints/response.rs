@@ -28,8 +28,8 @@ use crate::apimachinery::watch::WatchEvent;
 use crate::apimachinery::wire::{
     ApiResponse, ListAnswer, ObjectAnswer, StatusAnswer, WatchAnswer, status_response,
 };
+use crate::apiserver::audit::AuditContext;
 use crate::apiserver::audit::policy::Level;
-use crate::apiserver::audit::{AuditContext, status_tree};
 
 /// Answers larger than this are compressed for clients that can read that (upstream's threshold).
 const GZIP_THRESHOLD_BYTES: usize = 128 * 1024;
@@ -60,7 +60,7 @@ pub(super) fn respond(scope: &Scope, answer: Result<Answer, Status>) -> ApiRespo
         answer => write(scope, answer).unwrap_or_else(|status| write_status(scope, &status)),
     };
     for warning in scope.ctx.warnings() {
-        if let Ok(value) = HeaderValue::from_bytes(warning_header(&warning).as_bytes()) {
+        if let Some(value) = warning_header(&warning) {
             response.headers_mut().append(WARNING, value);
         }
     }
@@ -72,7 +72,7 @@ fn tell(scope: &Scope, audit: &AuditContext, answer: &Answer) {
     let form = scope.form();
     let tree = match answer {
         Answer::Status(status) => {
-            audit.gather(|gathered| gathered.response_status = Some(status_tree(status)));
+            audit.gather(|gathered| gathered.response_status = Some(status.clone()));
             Some(status.to_value())
         }
         _ if audit.level < Level::RequestResponse => None,
@@ -222,10 +222,13 @@ fn reads_gzip(request: &HeaderMap) -> bool {
     accepted.split(',').any(|part| part.split(';').next().unwrap_or_default().trim() == "gzip")
 }
 
-/// `299 - "text"` (`net.NewWarningHeader`).
-fn warning_header(text: &str) -> String {
-    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    format!("299 - \"{}\"", clean.replace('\\', "\\\\").replace('"', "\\\""))
+/// `299 - "text"` (`net.NewWarningHeader`). What has control characters is not said.
+fn warning_header(text: &str) -> Option<HeaderValue> {
+    if text.chars().any(char::is_control) {
+        return None;
+    }
+    let header = format!("299 - \"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
+    HeaderValue::from_bytes(header.as_bytes()).ok()
 }
 
 #[cfg(test)]
@@ -234,7 +237,9 @@ mod tests {
 
     #[test]
     fn warnings_are_quoted() {
-        assert_eq!(warning_header("unknown field \"spec.foo\""), r#"299 - "unknown field \"spec.foo\"""#);
+        let header = warning_header("unknown field \"spec.foo\"").unwrap();
+        assert_eq!(header, r#"299 - "unknown field \"spec.foo\"""#);
+        assert!(warning_header("two\nlines").is_none());
     }
 
     #[test]

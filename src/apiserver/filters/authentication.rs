@@ -32,11 +32,12 @@ pub async fn authenticate(
         Err(refused) => {
             tracing::debug!(error = refused.aggregate(), "unable to authenticate the request");
             let audit = request.extensions().get::<Arc<Audit>>().cloned();
-            let telling = audit.and_then(|audit| audit.refused(&request, &info_of(&request)));
+            let status = Status::unauthorized();
+            let telling = audit.and_then(|audit| audit.refused(&request, &info_of(&request), &status));
             if let Some(telling) = telling {
                 telling.tell(Stage::ResponseStarted, 401).await;
             }
-            let mut response = refuse(&request, Status::unauthorized());
+            let mut response = refuse(&request, status);
             if authenticators.asks_for_password() {
                 let realm = HeaderValue::from_static("Basic realm=\"kubernetes-master\"");
                 response.headers_mut().insert(WWW_AUTHENTICATE, realm);

@@ -2,23 +2,42 @@
 
 use std::sync::Arc;
 
-use super::{Next, Passing, fail, info_of, refuse, user_of};
+use http::header::X_CONTENT_TYPE_OPTIONS;
+
+use super::{NOSNIFF, Next, Passing, fail, info_of, refuse, user_of};
+use crate::apimachinery::go_text::quote;
 use crate::apimachinery::gvk::GroupResource;
 use crate::apimachinery::status::{Status, StatusDetails};
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse};
 use crate::apiserver::audit::AuditContext;
+use crate::apiserver::authorization::metrics::AuthorizationMetrics;
 use crate::apiserver::authorizer::{Authorizer, Decision, Refused};
 use crate::apiserver::request::RequestInfo;
+use crate::clock::Clock;
+
+/// Whom to ask, and where it is counted.
+#[derive(Clone)]
+pub struct Authorization {
+    /// All authorizers.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// What durations are measured with.
+    pub clock: Clock,
+    /// Counters.
+    pub metrics: Arc<AuthorizationMetrics>,
+}
 
 /// Lets through what is allowed.
 pub async fn authorize(
-    authorizer: &Arc<dyn Authorizer>,
+    Authorization { authorizer, clock, metrics }: &Authorization,
     mut request: Passing,
     next: Next<'_>,
 ) -> ApiResponse {
     let (info, user) = (info_of(&request), user_of(&request));
-    match authorizer.authorize(&user, &info).wait().await {
+    let start = clock.elapsed();
+    let decision = authorizer.authorize(&user, &info).wait().await;
+    metrics.attempted(&decision, clock.elapsed().saturating_sub(start));
+    match decision {
         Decision::Allow(allowed) => {
             annotate(&request, "allow", allowed.reason.as_deref().unwrap_or_default());
             request.extensions_mut().insert(allowed);
@@ -33,6 +52,7 @@ pub async fn authorize(
         Decision::Deny(reason) | Decision::NoOpinion(reason) => {
             annotate(&request, "forbid", &reason);
             let mut answer = refuse(&request, forbidden(&user, &info, &reason));
+            answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
             answer.extensions_mut().insert(Refused { reason: reason.into() });
             answer
         }
@@ -60,11 +80,20 @@ pub fn forbidden(user: &UserInfo, info: &RequestInfo, reason: &str) -> Status {
     Status::forbidden(&GroupResource::new(&info.group, &info.resource), &info.name, &why)
 }
 
+/// What of it was asked by the client is made harmless for browsers.
 fn cannot(user: &UserInfo, info: &RequestInfo) -> String {
+    let text = plain(user, info);
+    match text.contains(['&', '<', '>']) {
+        true => text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"),
+        false => text,
+    }
+}
+
+fn plain(user: &UserInfo, info: &RequestInfo) -> String {
     let RequestInfo { verb, path, resource, subresource, group, namespace, .. } = info;
-    let name = &user.name;
+    let name = quote(&user.name);
     if !info.is_resource_request {
-        return format!("User {name:?} cannot {verb} path {path:?}");
+        return format!("User {name} cannot {verb} path {}", quote(path));
     }
     let resource = match subresource.as_str() {
         "" => resource.clone(),
@@ -72,9 +101,10 @@ fn cannot(user: &UserInfo, info: &RequestInfo) -> String {
     };
     let scope = match namespace.as_str() {
         "" => "at the cluster scope".to_owned(),
-        namespace => format!("in the namespace {namespace:?}"),
+        namespace => format!("in the namespace {}", quote(namespace)),
     };
-    format!("User {name:?} cannot {verb} resource {resource:?} in API group {group:?} {scope}")
+    let (resource, group) = (quote(&resource), quote(group));
+    format!("User {name} cannot {verb} resource {resource} in API group {group} {scope}")
 }
 
 #[cfg(test)]
@@ -101,6 +131,7 @@ mod tests {
                 cannot get resource \"deployments/scale\" in API group \"apps\" in the namespace \"d\"",
             ),
             ("/metrics", "forbidden: User \"x\" cannot get path \"/metrics\""),
+            ("/%3Cb%3E&%22x", "forbidden: User \"x\" cannot get path \"/&lt;b&gt;&amp;\\\"x\""),
         ];
         for (path, message) in cases {
             let info = RequestInfo::new(&http::Method::GET, path, "").unwrap();

@@ -25,15 +25,20 @@ pub mod authorization;
 
 use std::sync::Arc;
 
+use http::HeaderValue;
+
 use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{
     ApiRequest, ApiResponse, StatusAnswer, WantsObjects, negotiated_status_response, text_response,
 };
-use crate::apiserver::audit::{AuditContext, status_tree};
+use crate::apiserver::audit::AuditContext;
 use crate::apiserver::request::RequestInfo;
 
 pub use chain::{Next, Passing};
+
+/// No browser is to make a page of an answer that quotes what was asked.
+const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
 /// What an earlier filter read from the path.
 fn info_of(request: &ApiRequest) -> Arc<RequestInfo> {
@@ -68,7 +73,7 @@ fn fail(request: &ApiRequest, error: &str) -> ApiResponse {
 /// The answer to a request that goes no further.
 fn refuse(request: &ApiRequest, status: Status) -> ApiResponse {
     if let Some(audit) = request.extensions().get::<Arc<AuditContext>>() {
-        audit.gather(|gathered| gathered.response_status = Some(status_tree(&status)));
+        audit.gather(|gathered| gathered.response_status = Some(status.clone()));
     }
     let wants_objects = request.extensions().get::<WantsObjects>().is_some();
     negotiated_status_response(request.headers(), status, wants_objects)

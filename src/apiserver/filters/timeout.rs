@@ -1,12 +1,15 @@
 //! A time limit for requests that are not long-running (`filters.WithTimeoutForNonLongRunningRequests` and
 //! `WithRequestDeadline`): the client's `timeout`, at most upstream's `--request-timeout`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Next, Passing, info_of, refuse};
 use crate::apimachinery::duration;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::wire::{ApiResponse, WantsObjects, status_response};
+use crate::apiserver::audit::Audit;
+use crate::apiserver::audit::policy::Stage;
 use crate::apiserver::request::query_value;
 use crate::clock::Clock;
 
@@ -24,7 +27,12 @@ pub async fn limit_time(clock: &Clock, request: Passing, next: Next<'_>) -> ApiR
         Ok(limit) => limit,
         Err(text) => {
             let message = format!("invalid timeout specified in the request URL - {text}");
-            return refuse(&request, Status::bad_request(message));
+            let status = Status::bad_request(message);
+            let audit = request.extensions().get::<Arc<Audit>>().cloned();
+            if let Some(telling) = audit.and_then(|audit| audit.refused(&request, &info, &status)) {
+                telling.tell(Stage::ResponseStarted, 400).await;
+            }
+            return refuse(&request, status);
         }
     };
     let wants_objects = request.extensions().get::<WantsObjects>().is_some();
@@ -40,6 +48,11 @@ fn requested(query: &str) -> Result<Duration, String> {
     let Some(text) = query_value(query, "timeout").filter(|text| !text.is_empty()) else {
         return Ok(REQUEST_TIMEOUT);
     };
+    // Less than nothing is no limit of the client's.
+    let positive = text.strip_prefix('-').filter(|rest| duration::parse_flag(rest).is_ok());
+    if positive.is_some() {
+        return Ok(REQUEST_TIMEOUT);
+    }
     let limit = duration::parse_flag(&text)?;
     Ok(if limit.is_zero() { REQUEST_TIMEOUT } else { limit.min(REQUEST_TIMEOUT) })
 }
@@ -52,6 +65,7 @@ mod tests {
     fn the_query_may_ask_for_less() {
         assert_eq!(requested("timeout=2m"), Ok(REQUEST_TIMEOUT));
         assert_eq!(requested("timeout=0"), Ok(REQUEST_TIMEOUT));
+        assert_eq!(requested("timeout=-5s"), Ok(REQUEST_TIMEOUT));
         assert_eq!(requested("limit=1&timeout=5s"), Ok(Duration::from_secs(5)));
     }
 }

@@ -15,6 +15,12 @@ use crate::apimachinery::decode::syntax_error;
 use crate::apimachinery::duration;
 use crate::clock::Clock;
 
+/// How often a call is tried that fails in a way that may pass (`webhook.DefaultRetryBackoff`).
+const ATTEMPTS: u32 = 5;
+/// How much longer each pause is than the one before.
+const PAUSE_FACTOR: f64 = 1.5;
+/// How long the first pause is, unless somebody says so (`webhook.DefaultRetryBackoffWithInitialDelay`).
+pub const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// What is read of an answer, as of a request. Beyond it the call fails.
 const MAX_RESPONSE_BYTES: usize = 3 * 1024 * 1024;
 
@@ -50,10 +56,31 @@ impl WebhookClient {
         let exchange = self.exchange(&url, bytes);
         let answer = self.clock.timeout(timeout, exchange).await;
         let answer = answer.unwrap_or_else(|_| Err(CallError::timeout(&url)))?;
-        serde_json::from_slice(&answer).map_err(|error| {
-            let why = syntax_error(&answer).unwrap_or_else(|| error.to_string());
+        read(&answer).map_err(|why| {
             CallError::invalid_answer(format!("couldn't get version/kind; json parse error: {why}"))
         })
+    }
+
+    /// The same, again after a while as long as it may help (`webhook.WithExponentialBackoff`).
+    ///
+    /// # Errors
+    /// As [`WebhookClient::call`], of the last attempt.
+    pub async fn call_until_it_passes(
+        &self,
+        body: &Value,
+        timeout: Duration,
+        first_pause: Duration,
+    ) -> Result<Value, CallError> {
+        let (mut pause, mut attempt) = (first_pause, 1);
+        loop {
+            match self.call(body, timeout).await {
+                Err(error) if attempt < ATTEMPTS && error.may_pass() => {
+                    self.clock.sleep(pause).await;
+                    (pause, attempt) = (pause.mul_f64(PAUSE_FACTOR), attempt + 1);
+                }
+                done => return done,
+            }
+        }
     }
 
     async fn exchange(&self, url: &str, body: Vec<u8>) -> Result<Vec<u8>, CallError> {
@@ -84,5 +111,43 @@ impl WebhookClient {
             200..=206 => Ok(bytes),
             code => Err(refused(code, &bytes)),
         }
+    }
+}
+
+/// An object in JSON or, as upstream's decoders have it, YAML.
+fn read(answer: &[u8]) -> Result<Value, String> {
+    let read = serde_json::from_slice(answer).or_else(|error| {
+        let why = syntax_error(answer).unwrap_or_else(|| error.to_string());
+        serde_yaml::from_slice::<Value>(answer).map_err(|_| why)
+    });
+    let kind = match read? {
+        tree @ (Value::Object(_) | Value::Null) => return Ok(tree),
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+    };
+    Err(format!(
+        "json: cannot unmarshal {kind} into Go value of type struct {{ APIVersion string \
+         \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_objects() {
+        assert_eq!(read(b"{\"a\": 1}").unwrap()["a"], 1);
+        assert_eq!(read(b"a: 1").unwrap()["a"], 1);
+        for (answer, kind) in [("hello <b>", "string"), ("[]", "array"), ("5", "number")] {
+            let why = read(answer.as_bytes()).unwrap_err();
+            assert!(why.starts_with(&format!("json: cannot unmarshal {kind} into Go value")), "{why}");
+        }
+        assert_eq!(
+            read(b"{[").unwrap_err(),
+            "invalid character '[' looking for beginning of object key string"
+        );
     }
 }

@@ -7,7 +7,6 @@ use rustls::{AlertDescription, CertificateError};
 use serde_json::Value;
 
 use super::connector::DialError;
-use crate::apimachinery::status::Status;
 
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -58,7 +57,7 @@ impl CallError {
 pub(super) fn refused(code: u16, body: &[u8]) -> CallError {
     let text = String::from_utf8_lossy(&body[..body.len().min(2048)]).trim().to_owned();
     let status = serde_json::from_slice::<Value>(body).ok().filter(|tree| tree["kind"] == "Status");
-    let said = status.and_then(|tree| Some(serde_json::from_value::<Status>(tree).ok()?.message));
+    let said = status.and_then(|tree| Some(tree["message"].as_str()?.to_owned()));
     let message = said.filter(|message| !message.is_empty()).unwrap_or_else(|| meaning(code, &text));
     CallError { message, code: Some(code), timed_out: false, is_unreadable: false }
 }
@@ -205,6 +204,7 @@ fn plain_name(shown: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apimachinery::status::Status;
 
     #[test]
     fn refusals_read_as_client_gos() {

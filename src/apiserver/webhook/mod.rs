@@ -18,7 +18,10 @@ mod transport;
 
 mod errors;
 
-pub use client::WebhookClient;
+mod answers;
+
+pub use answers::Answers;
+pub use client::{FIRST_PAUSE, WebhookClient};
 pub use config::{ClientConfig, ServiceReference, Target};
 pub use errors::CallError;
 pub use service_resolver::ServiceResolver;

@@ -18,9 +18,10 @@ use crate::apiserver::authentication::webhook::WebhookConfig;
 #[command(next_help_heading = "Authentication")]
 pub struct AuthenticationFlags {
     /// Treat requests without credentials as system:anonymous.
-    #[arg(long, env = "KUBARIUM_ANONYMOUS_AUTH", default_value_t = true, action = ArgAction::Set,
-        num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub anonymous_auth: bool,
+    #[arg(long, env = "KUBARIUM_ANONYMOUS_AUTH", action = ArgAction::Set, num_args = 0..=1,
+        require_equals = true, default_missing_value = "true", help = "Treat requests without credentials as \
+        system:anonymous [default: true]")]
+    pub anonymous_auth: Option<bool>,
     /// A file with an AuthenticationConfiguration: issuers of tokens, how users are made of them, and where
     /// requests without credentials are let in. Instead of --oidc-*; read again when it changes.
     #[arg(long, env = "KUBARIUM_AUTHENTICATION_CONFIG", value_name = "FILE")]
@@ -173,7 +174,8 @@ impl AuthenticationFlags {
     /// What they say.
     pub fn config(&self) -> AuthenticationConfig {
         AuthenticationConfig {
-            anonymous: self.anonymous_auth,
+            anonymous: self.anonymous_auth.unwrap_or(true),
+            anonymous_is_given: self.anonymous_auth.is_some(),
             static_tokens: TokenList::default(),
             token_auth_file: self.token_auth_file.clone(),
             basic_auth_file: self.basic_auth_file.clone(),

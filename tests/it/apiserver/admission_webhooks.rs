@@ -98,8 +98,9 @@ async fn refusals_and_failures_read_as_upstreams() {
             failing(
                 "/garbage",
                 &format!(
-                    "{call}couldn't get version/kind; json parse error: invalid character 'g' looking for \
-                     beginning of value"
+                    "{call}couldn't get version/kind; json parse error: json: cannot unmarshal string into Go \
+                     value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind \
+                     string \"json:\\\"kind,omitempty\\\"\" }}"
                 ),
             ),
         ),
@@ -187,7 +188,7 @@ async fn a_review_tells_everything_of_the_request() {
         [&update["operation"], &update["object"]["data"]["k"], &update["oldObject"]["data"]["k"]],
         ["UPDATE", "w", "v"]
     );
-    assert_eq!(update["options"]["kind"], "PatchOptions");
+    assert_eq!(update["options"]["kind"], "UpdateOptions");
     let scale = format!("{DEPLOYMENTS}/web/scale");
     server.create(DEPLOYMENTS, deployment("web")).await;
     let answer = server.patch(&scale, "application/merge-patch+json", r#"{"spec":{"replicas":3}}"#).await;

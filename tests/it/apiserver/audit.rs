@@ -231,3 +231,60 @@ async fn a_strict_log_that_cannot_be_written_fails_requests() {
         assert!(wanted == 201 || text.ends_with(": failed to store audit event\n"), "{text}");
     }
 }
+
+#[tokio::test]
+async fn lines_are_written_as_upstream_writes_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.log");
+    let policy = "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: RequestResponse, resources: \
+        [{group: '', resources: [configmaps]}]}]}";
+    let policy = Some(Policy::parse(policy).unwrap());
+    let log = Some(blocking(log_config(path.clone())));
+    let cluster = cluster(AuditConfig { policy, log, webhook: None }).await;
+    let headers = [
+        ("impersonate-user", "admin"),
+        ("impersonate-group", "system:masters"),
+        ("impersonate-uid", "u"),
+        ("user-agent", "tester/1"),
+    ];
+    call(&cluster, &format!("POST {CONFIG_MAPS}"), &headers, &config_map("c")).await;
+    call(&cluster, &format!("DELETE {CONFIG_MAPS}/c?timeout=x"), &headers, &Value::Null).await;
+    let text = fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let in_order = |line: &str, fields: &[&str]| {
+        let mut rest = line;
+        for field in fields {
+            let at =
+                rest.find(field).unwrap_or_else(|| panic!("{field} is not where it should be in\n{line}"));
+            rest = &rest[at..];
+        }
+    };
+    let head = r#"{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"RequestResponse","auditID":""#;
+    assert!(lines[1].starts_with(head), "{}", lines[1]);
+    in_order(
+        lines[1],
+        &[
+            r#""stage":"ResponseComplete","requestURI":"/api/v1/namespaces/default/configmaps","verb":"create""#,
+            r#""user":{"username":"kubernetes-admin","groups":["system:masters","system:authenticated"]}"#,
+            r#""impersonatedUser":{"username":"admin","uid":"u","groups":["system:masters","system:authenticated"]}"#,
+            r#""sourceIPs":["127.0.0.1"],"userAgent":"tester/1","objectRef":{"resource":"configmaps","namespace":"default","name":"c","apiVersion":"v1"}"#,
+            r#""responseStatus":{"metadata":{},"code":201},"requestObject":{"#,
+            r#""responseObject":{"#,
+            r#""fieldsV1":{"#,
+            r#""requestReceivedTimestamp":"#,
+            r#""stageTimestamp":"#,
+            r#""annotations":{"authorization.k8s.io/decision":"allow""#,
+        ],
+    );
+    let refused = lines.last().unwrap();
+    let status = r#""responseStatus":{"metadata":{},"status":"Failure","message":"invalid timeout specified in the request URL - time: invalid duration \"x\"","reason":"BadRequest","code":400}"#;
+    in_order(refused, &[r#""stage":"ResponseStarted""#, r#""user":{}"#, status]);
+    assert_eq!(lines.len(), 3);
+    let metrics = request("GET /metrics", &[], String::new());
+    let metrics = cluster.service().oneshot(metrics).await.unwrap().into_body().collect().await.unwrap();
+    let metrics = String::from_utf8(metrics.to_bytes().to_vec()).unwrap();
+    for line in ["apiserver_audit_event_total 3", "apiserver_audit_level_total{level=\"RequestResponse\"} 2"]
+    {
+        assert!(metrics.lines().any(|found| found == line), "{line} is not in\n{metrics}");
+    }
+}

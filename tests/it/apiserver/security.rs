@@ -61,9 +61,8 @@ async fn an_administrator_may_act_as_another() {
     assert_eq!(server.call_with("GET /api/v1/nodes", &headers, "").await.code, 200);
     let token = [("authorization", "Bearer secret"), ("impersonate-user", "admin")];
     let refused = ask(&server, "GET /api/v1/nodes", &token).await;
-    let text = "users \"admin\" is forbidden: User \"jane\" cannot impersonate resource \"users\" \
-        in API group \"\" at \
-        the cluster scope";
+    let text = "nodes is forbidden: User \"jane\" cannot impersonate-on:user-info:list resource \"nodes\" \
+        in API group \"\" at the cluster scope";
     assert_eq!(refused.status().2, text);
 }
 

@@ -72,7 +72,9 @@ async fn a_url_is_asked_and_what_fails_is_said_in_upstreams_words() {
         (
             "/garbage",
             10_000,
-            "couldn't get version/kind; json parse error: invalid character 'g' looking for beginning of value"
+            "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type \
+             struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
+             \"json:\\\"kind,omitempty\\\"\" }"
                 .into(),
         ),
         ("/empty", 10_000, "0-length response with status code: 200 and content type: ".into()),
@@ -119,7 +121,8 @@ async fn connections_are_used_again() {
 #[tokio::test]
 async fn services_are_reached_through_their_endpoints() {
     let world = World::new();
-    let webhook = Webhook::named(&["hook.default.svc"], |asked| Reply::Json(json!(asked.path))).await;
+    let webhook =
+        Webhook::named(&["hook.default.svc"], |asked| Reply::Json(json!({"path": asked.path}))).await;
     let config = |name: &str, port: u16| {
         json!({"caBundle": webhook.ca_bundle(),
             "service": {"namespace": "default", "name": name, "path": "/check", "port": port}})
@@ -159,5 +162,5 @@ async fn services_are_reached_through_their_endpoints() {
         assert_eq!(world.ask(&config(name, port), webhook.port, 10_000).await, wanted, "{name}");
     }
     let answer = world.ask(&config("hook", webhook.port), webhook.port, 10_000).await;
-    assert_eq!(answer, "\"/check?timeout=10s\"");
+    assert_eq!(answer, r#"{"path":"/check?timeout=10s"}"#);
 }

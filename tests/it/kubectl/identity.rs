@@ -90,7 +90,7 @@ fn a_certificate_is_asked_for_approved_and_used() {
         kubectl.until(&format!("{config} get pods -o name"), |_| true);
         let refused = kubectl.fails(&format!("{config} get pods --as=admin"));
         assert!(
-            refused.contains("users \"admin\" is forbidden: User \"jane\" cannot impersonate"),
+            refused.contains("pods is forbidden: User \"jane\" cannot impersonate-on:user-info:list"),
             "{refused}"
         );
         let masters = {

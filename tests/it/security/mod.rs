@@ -1,6 +1,7 @@
 //! Who may come in, as an attacker sees it: forged and stale credentials, smuggled headers, twisted paths.
 
 mod certificates;
+mod exposure;
 mod leaks;
 mod remote;
 mod requests;

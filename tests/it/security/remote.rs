@@ -37,7 +37,11 @@ impl Outside {
                 let body = request.into_body().collect().await.unwrap().to_bytes();
                 let body: Value = serde_json::from_slice(&body).unwrap_or_default();
                 log.lock().unwrap().push((path.clone(), body.clone()));
-                Ok(ApiResponse::new(Body::from(answer(&url, &path, &body).to_string())))
+                let text = match answer(&url, &path, &body) {
+                    Value::String(text) => text,
+                    tree => tree.to_string(),
+                };
+                Ok(ApiResponse::new(Body::from(text)))
             }
         }));
         let tls = Tls { identity, client_authorities: vec![] };
@@ -106,6 +110,80 @@ async fn a_provider_is_asked_for_its_keys_when_the_first_token_comes() {
     assert_eq!(guarded.whose(&token("two", Algorithm::RS256)).await, "401");
     assert_eq!(outside.times_asked(), 4, "it may have a new key");
     assert_eq!(guarded.whose(&guarded.token(json!({})).await).await, "system:serviceaccount:default:builder");
+}
+
+/// The same provider, which keeps the groups of its users elsewhere.
+fn provider_of_groups(url: &str, path: &str, body: &Value) -> Value {
+    let signed = |claims: Value| {
+        let header = Header { kid: Some("one".into()), ..Header::new(Algorithm::RS256) };
+        let key = EncodingKey::from_rsa_pem(KEY.as_bytes()).unwrap();
+        Value::String(jsonwebtoken::encode(&header, &claims, &key).unwrap())
+    };
+    let end = 4_000_000_000_u64;
+    match path {
+        "/groups" => signed(json!({"iss": url, "aud": "kube", "exp": end, "groups": ["dev", "ops"]})),
+        "/none" => signed(json!({"iss": url, "aud": "kube", "exp": end})),
+        "/others" => signed(json!({"iss": url, "aud": "other", "exp": end, "groups": ["system:masters"]})),
+        "/old" => signed(json!({"iss": url, "aud": "kube", "exp": 1, "groups": ["system:masters"]})),
+        "/unsigned" => json!("eyJhbGciOiJub25lIn0.eyJpc3MiOiJ4In0."),
+        _ => provider(url, path, body),
+    }
+}
+
+#[tokio::test]
+async fn groups_may_be_told_by_somebody_else() {
+    let outside = Outside::start(provider_of_groups).await;
+    let guarded = Guarded::start(|folder, flags| {
+        let path = folder.join("ca.crt");
+        fs::write(&path, outside.authority.certificate_pem()).unwrap();
+        flags.oidc = Some(OidcConfig {
+            issuer_url: outside.url(),
+            client_id: "kube".into(),
+            username_claim: "sub".into(),
+            username_prefix: "-".into(),
+            groups_claim: "groups".into(),
+            signing_algorithms: vec!["RS256".into()],
+            ca_file: Some(path),
+            ..OidcConfig::default()
+        });
+    })
+    .await;
+    let url = outside.url();
+    let end = guarded.clock.now().timestamp() + 600;
+    let at = |path: &str| {
+        json!({"_claim_names": {"groups": "src"},
+        "_claim_sources": {"src": {"endpoint": format!("{url}{path}"), "access_token": "t"}}})
+    };
+    let both = json!({"groups": ["own"], "_claim_names": {"groups": "src"}});
+    for (more, groups) in [
+        (at("/groups"), Some("dev,ops")),
+        (both, Some("own")),
+        (json!({"_claim_names": {"other": "src"}, "_claim_sources": {}}), Some("")),
+        (json!({"_claim_names": {"groups": "src"}, "_claim_sources": {"src": {"JWT": "x"}}}), Some("")),
+        (at("/none"), None),
+        (at("/others"), None),
+        (at("/old"), None),
+        (at("/unsigned"), None),
+        (json!({"_claim_names": {"groups": "src"}}), None),
+        (json!({"_claim_names": {"groups": "src"}, "_claim_sources": {}}), None),
+        (json!({"_claim_names": ["groups"], "_claim_sources": {}}), None),
+    ] {
+        let mut said = json!({"iss": url, "aud": "kube", "exp": end, "sub": "jane"});
+        said.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let header = Header { kid: Some("one".into()), ..Header::new(Algorithm::RS256) };
+        let key = EncodingKey::from_rsa_pem(KEY.as_bytes()).unwrap();
+        let token = jsonwebtoken::encode(&header, &said, &key).unwrap();
+        let bearer = format!("Bearer {token}");
+        let review = json!({"metadata": {}});
+        let path = "POST /apis/authentication.k8s.io/v1/selfsubjectreviews";
+        let answer = guarded.ask(path, &[("authorization", &bearer)], &review).await;
+        let found: Option<Vec<String>> =
+            answer.json()["status"]["userInfo"]["groups"].as_array().map(|groups| {
+                let groups = groups.iter().filter_map(Value::as_str);
+                groups.filter(|group| *group != "system:authenticated").map(str::to_owned).collect()
+            });
+        assert_eq!(found.map(|groups| groups.join(",")), groups.map(str::to_owned), "{more} {}", answer.text);
+    }
 }
 
 fn webhook(_url: &str, _path: &str, review: &Value) -> Value {

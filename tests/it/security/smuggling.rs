@@ -46,6 +46,9 @@ async fn nobody_acts_as_another_without_permission() {
     ]);
     let guarded = with_jane(rules).await;
     let cannot = |what: &str| format!("403 {what}");
+    let without_a_name = |rest: &str| {
+        format!("400 requested &user.DefaultInfo{{Name:\"\", {rest}}} without impersonating a user name")
+    };
     let user = ("impersonate-user", "joe");
     let cases: &[(&[(&str, &str)], String)] = &[
         (&[user], "joe".into()),
@@ -91,16 +94,15 @@ async fn nobody_acts_as_another_without_permission() {
         ),
         (
             &[("impersonate-group", "system:masters")],
-            "400 requested [{Group  system:masters    }] without impersonating a user".into(),
+            without_a_name(r#"UID:"", Groups:[]string{"system:masters"}, Extra:map[string][]string(nil)"#),
         ),
         (
             &[("impersonate-uid", "u1")],
-            "400 requested [{UID  u1  authentication.k8s.io/v1  }] without impersonating a user".into(),
+            without_a_name(r#"UID:"u1", Groups:[]string(nil), Extra:map[string][]string(nil)"#),
         ),
         (
             &[("impersonate-extra-a%2fb", "c")],
-            "400 requested [{UserExtra  c  authentication.k8s.io/v1  a/b}] without impersonating a user"
-                .into(),
+            without_a_name(r#"UID:"", Groups:[]string(nil), Extra:map[string][]string{"a/b":[]string{"c"}}"#),
         ),
     ];
     for (headers, expected) in cases {
@@ -115,7 +117,7 @@ async fn nobody_acts_as_another_without_permission() {
         assert_eq!(said, *expected, "{headers:?}");
     }
     let stranger = guarded.ask(WHO, &[user], &Value::Null).await;
-    let text = "users \"joe\" is forbidden: User \"system:anonymous\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope";
+    let text = "nodes is forbidden: User \"system:anonymous\" cannot impersonate-on:user-info:list resource \"nodes\" in API group \"\" at the cluster scope";
     assert_eq!(stranger.status().2, text);
 }
 
@@ -162,6 +164,21 @@ async fn a_twisted_path_leads_nowhere_that_a_straight_one_does_not() {
     }
     let there = guarded.admin("GET /api/v1/namespaces/kube-system/secrets/prize", &Value::Null).await;
     assert_eq!(there.code, 200);
+    // What is escaped means what it stands for, to authorization as to the handler.
+    for (path, code) in [
+        ("/api/v1/namespaces/default%2Fconfigmaps/mine", 200),
+        ("/api/v1/namespaces/default/configmaps/%6Dine", 200),
+        ("/api/v1/namespaces/default/configmaps/mine/%2e%2e", 403),
+        ("/api/v1/namespaces/default/configmaps/%2e%2e", 400),
+        ("/api/v1/namespaces/default/configmaps/a%2525", 400),
+    ] {
+        let answer = guarded.ask(&format!("GET {path}"), JANE, &Value::Null).await;
+        assert_eq!(answer.code, code, "{path}: {}", answer.text);
+        let why = answer.status().2;
+        assert!(code != 400 || why.starts_with("Name parameter invalid: "), "{path}: {why}");
+    }
+    let page = guarded.ask("GET /%3Cscript%3E", JANE, &Value::Null).await;
+    assert_eq!(page.status().2, "forbidden: User \"jane\" cannot get path \"/&lt;script&gt;\"");
 }
 
 #[tokio::test]
@@ -224,9 +241,18 @@ async fn what_came_of_credentials_is_counted() {
         guarded.whose(token).await;
     }
     let text = guarded.ask("GET /metrics", JANE, &Value::Null).await.text;
-    for line in
-        ["authentication_attempts{result=\"error\"} 1", "authenticated_user_requests{username=\"other\"} "]
-    {
+    for line in [
+        "authentication_attempts{result=\"error\"} 1",
+        "authenticated_user_requests{username=\"other\"} ",
+        "authentication_duration_seconds_count{result=\"error\"} 1",
+        "authentication_token_cache_request_total{status=\"hit\"} ",
+        "authentication_token_cache_fetch_total{status=\"error\"} 1",
+        "apiserver_authorization_decisions_total{decision=\"allowed\",name=\"rbac\",type=\"RBAC\"} ",
+        "authorization_attempts_total{result=\"no-opinion\"} ",
+        "authorization_duration_seconds_count{result=\"allowed\"} ",
+        "apiserver_admission_controller_admission_duration_seconds_count{name=\"NamespaceLifecycle\",operation=\"CREATE\",rejected=\"false\",type=\"admit\"} ",
+        "apiserver_admission_step_admission_duration_seconds_count{operation=\"CREATE\",rejected=\"false\",type=\"validate\"} ",
+    ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
 }

@@ -65,6 +65,47 @@ async fn a_token_works_over_the_socket_and_a_certificate_beats_a_wrong_one() {
 }
 
 #[tokio::test]
+async fn whoever_is_to_join_reads_where_the_cluster_is() {
+    let (cluster, access) = listening().await;
+    let mut stranger = target(&access, None).http1().await.unwrap();
+    let path = "/api/v1/namespaces/kube-public/configmaps";
+    let info = stranger.get(&format!("{path}/cluster-info")).await.unwrap();
+    assert_eq!(info.code, 200);
+    let text = info.json()["data"]["kubeconfig"].as_str().unwrap().to_owned();
+    let authority = STANDARD.encode(access.authority_pem.as_ref().unwrap());
+    for line in
+        [format!("    certificate-authority-data: {authority}"), format!("    server: {}", access.server)]
+    {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+    assert!(text.ends_with("users: null\n"), "no credentials: {text}");
+    assert_eq!(stranger.get(path).await.unwrap().code, 403);
+    assert_eq!(stranger.get(&format!("{path}/other")).await.unwrap().code, 403);
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn the_story_of_a_request_tells_who_acts_as_whom() {
+    let (cluster, access) = listening().await;
+    let mut wire = admin(&access).http1().await.unwrap();
+    let path = "/api/v1/namespaces/default/configmaps";
+    for (user, name, code) in [("jane", "one", 403), ("joe", "two", 403)] {
+        let map = json!({"metadata": {"name": name}});
+        let headers = [("impersonate-user", user)];
+        let path = format!("{path}/{name}");
+        let body = Some(("application/json", map.to_string().into()));
+        let answer = wire.open_with(http::Method::PUT, &path, &headers, body).await.unwrap();
+        assert_eq!(answer.status(), code, "{user}");
+        drop(answer);
+        let trace = cluster.flow().trace("configmaps", "default", name).render();
+        let words = format!("kubernetes-admin acts as {user}");
+        let flat = trace.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(&words) && flat.contains("refused with 403"), "{words:?} is not in\n{trace}");
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test]
 async fn requests_that_never_end_hold_nobody_up() {
     let (cluster, access) = listening().await;
     let mut half = Vec::new();

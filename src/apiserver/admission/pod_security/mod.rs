@@ -9,22 +9,25 @@ mod configuration;
 mod namespace;
 mod policy;
 
+use std::sync::Arc;
+
 use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::lister::Lister;
-use super::{Attributes, Initializer, Operation, Plugin, forbidden};
+use super::{AdmissionMetrics, Attributes, Initializer, Operation, Plugin, forbidden};
 use crate::apimachinery::status::Status;
 use crate::apis::tree::{annotation, at, is_set, items, string_map, text};
-use checks::{details, evaluate};
+use checks::{Violation, details, evaluate};
 use configuration::Configuration;
-use policy::{Level, Policy};
+use policy::{Level, LevelVersion, Policy};
 
 /// Judges pods, workloads and changes of a namespace's labels.
 pub struct PodSecurity {
     configuration: Configuration,
     namespaces: Lister,
     pods: Lister,
+    metrics: Arc<AdmissionMetrics>,
 }
 
 impl PodSecurity {
@@ -37,18 +40,54 @@ impl PodSecurity {
             configuration: Configuration::read(with.configuration("PodSecurity"))?,
             namespaces: Lister::new(with, "", "v1", "namespaces"),
             pods: Lister::new(with, "", "v1", "pods"),
+            metrics: with.metrics.clone(),
         })
     }
 
+    /// Whether it is nobody's concern, which the audit event tells.
     fn is_exempt(&self, attributes: &Attributes) -> bool {
         let exemptions = &self.configuration.exemptions;
-        exemptions.namespaces.iter().any(|name| name == attributes.namespace)
-            || exemptions.usernames.iter().any(|name| **name == *attributes.ctx.user.name)
+        let exempt = if exemptions.namespaces.iter().any(|name| name == attributes.namespace) {
+            "namespace"
+        } else if exemptions.usernames.iter().any(|name| **name == *attributes.ctx.user.name) {
+            "user"
+        } else {
+            return false;
+        };
+        self.exempt(attributes, exempt)
+    }
+
+    fn exempt(&self, attributes: &Attributes, by: &str) -> bool {
+        attributes.ctx.annotate(EXEMPT, by);
+        self.metrics.pod_security_exempt(attributes.operation, resource(attributes), attributes.subresource);
+        true
     }
 
     fn is_exempt_pod(&self, pod: &Value) -> bool {
         let class = text(pod, "spec.runtimeClassName");
         !class.is_empty() && self.configuration.exemptions.runtime_classes.iter().any(|name| name == class)
+    }
+
+    /// What a standard says of a pod; counted.
+    fn judge(
+        &self,
+        attributes: &Attributes,
+        mode: &'static str,
+        by: LevelVersion,
+        pod: &Value,
+    ) -> Vec<Violation> {
+        let found = evaluate(by, pod);
+        // Of those modes that only tell, upstream counts what they tell.
+        if mode == "enforce" || !found.is_empty() {
+            let decision = if found.is_empty() { "allow" } else { "deny" };
+            let policy = by.to_string();
+            let (level, version) = policy.split_once(':').unwrap_or_default();
+            let (operation, resource) = (attributes.operation.name(), resource(attributes));
+            let labels =
+                [decision, mode, level, version, &operation.to_lowercase(), resource, attributes.subresource];
+            self.metrics.pod_security_evaluated(labels);
+        }
+        found
     }
 
     /// Nothing where there is nothing to judge by.
@@ -62,6 +101,9 @@ impl PodSecurity {
         };
         let labels = &namespace.metadata.labels;
         let (policy, errors) = Policy::of(labels, &self.configuration.defaults);
+        if !errors.is_empty() {
+            attributes.ctx.annotate(ERROR, &format!("failed to parse policy: {errors}"));
+        }
         Ok(Some(policy).filter(|policy| !policy.is_privileged() || !errors.is_empty()))
     }
 
@@ -74,18 +116,21 @@ impl PodSecurity {
         if self.is_exempt(attributes) || old.is_some_and(|old| !is_significant(pod, old)) {
             return Ok(());
         }
-        let Some(policy) = self.policy(attributes).await? else { return Ok(()) };
-        if self.is_exempt_pod(pod) {
+        let Some(policy) = self.policy(attributes).await? else {
+            attributes.ctx.annotate(ENFORCED, &LevelVersion::default().to_string());
+            return Ok(());
+        };
+        if self.is_exempt_pod(pod) && self.exempt(attributes, "runtimeClass") {
             return Ok(());
         }
-        let found = evaluate(policy.enforce, pod);
+        let found = self.judge(attributes, "enforce", policy.enforce, pod);
         attributes.ctx.annotate(ENFORCED, &policy.enforce.to_string());
-        note(attributes, &policy, pod);
+        self.note(attributes, &policy, pod);
         if !found.is_empty() {
             let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, details(&found));
             return Err(forbidden(attributes, Some(pod), &why));
         }
-        warn(attributes, &policy, pod);
+        self.warn(attributes, &policy, pod);
         Ok(())
     }
 
@@ -95,31 +140,43 @@ impl PodSecurity {
         }
         let Some(policy) = self.policy(attributes).await? else { return Ok(()) };
         let is_judged = [policy.warn, policy.audit].iter().any(|mode| mode.level != Level::Privileged);
-        if is_judged && !self.is_exempt_pod(template) {
-            note(attributes, &policy, template);
-            warn(attributes, &policy, template);
+        if !is_judged || self.is_exempt_pod(template) && self.exempt(attributes, "runtimeClass") {
+            return Ok(());
         }
+        self.note(attributes, &policy, template);
+        self.warn(attributes, &policy, template);
         Ok(())
+    }
+
+    fn note(&self, attributes: &Attributes<'_>, policy: &Policy, pod: &Value) {
+        let found = self.judge(attributes, "audit", policy.audit, pod);
+        if !found.is_empty() {
+            let text = format!("would violate PodSecurity \"{}\": {}", policy.audit, details(&found));
+            attributes.ctx.annotate(VIOLATIONS, &text);
+        }
+    }
+
+    fn warn(&self, attributes: &Attributes<'_>, policy: &Policy, pod: &Value) {
+        let found = self.judge(attributes, "warn", policy.warn, pod);
+        if !found.is_empty() {
+            let text = format!("would violate PodSecurity \"{}\": {}", policy.warn, details(&found));
+            attributes.ctx.warn(text);
+        }
     }
 }
 
 /// Under these keys the audit event tells of it.
 const ENFORCED: &str = "pod-security.kubernetes.io/enforce-policy";
 const VIOLATIONS: &str = "pod-security.kubernetes.io/audit-violations";
+const EXEMPT: &str = "pod-security.kubernetes.io/exempt";
+const ERROR: &str = "pod-security.kubernetes.io/error";
 
-fn note(attributes: &Attributes<'_>, policy: &Policy, pod: &Value) {
-    let found = evaluate(policy.audit, pod);
-    if !found.is_empty() {
-        let text = format!("would violate PodSecurity \"{}\": {}", policy.audit, details(&found));
-        attributes.ctx.annotate(VIOLATIONS, &text);
-    }
-}
-
-fn warn(attributes: &Attributes<'_>, policy: &Policy, pod: &Value) {
-    let found = evaluate(policy.warn, pod);
-    if !found.is_empty() {
-        let text = format!("would violate PodSecurity \"{}\": {}", policy.warn, details(&found));
-        attributes.ctx.warn(text);
+/// As the metrics call it.
+fn resource(attributes: &Attributes) -> &'static str {
+    match &*attributes.kind.plural {
+        "pods" => "pod",
+        "namespaces" => "namespace",
+        _ => "controller",
     }
 }
 

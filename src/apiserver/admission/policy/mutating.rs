@@ -10,6 +10,7 @@ use super::binding::Binding;
 use super::mutation::Policy;
 use super::params;
 use crate::apimachinery::cel::Budget;
+use crate::apimachinery::managed_fields::Type;
 use crate::apimachinery::status::{Status, StatusCause};
 use crate::apis::admissionregistration::mutating_admission_policy::{
     MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS,
@@ -188,7 +189,10 @@ impl MutatingAdmissionPolicy {
         let null = Value::Null;
         let params = policy.param_kind.as_ref().map(|_| params.as_ref().unwrap_or(&null));
         let mut budget = Budget::new(Budget::PER_REQUEST);
-        let schema = self.codec.schema(kind, attributes.subresource);
+        let known = self.codec.schema(kind, attributes.subresource);
+        let custom = kind.custom.as_ref().filter(|_| attributes.subresource != "scale");
+        let custom = custom.map(|custom| custom.typed());
+        let typed = known.as_deref().map(Type::Known).or(custom.as_deref().map(Type::Custom));
         for index in 0..policy.len() {
             let objects = Versions::new(attributes, kind, Some(object), old);
             let inputs = Inputs { attributes, kind, objects: &objects, authorizer: &self.authorizer };
@@ -196,9 +200,11 @@ impl MutatingAdmissionPolicy {
             if index == 0 && !policy.is_about(&activation)? {
                 return Ok(());
             }
-            let changed =
-                policy.mutate(index, activation, &objects.object, schema.as_deref(), &mut budget)?;
-            *object = self.codec.read(attributes, kind, changed)?;
+            let changed = policy.mutate(index, activation, &objects.object, typed, &mut budget)?;
+            *object = self.codec.read(attributes, kind, changed).map_err(|status| {
+                let prefix = "Internal error occurred: ";
+                status.message.strip_prefix(prefix).unwrap_or(&status.message).to_owned()
+            })?;
         }
         Ok(())
     }

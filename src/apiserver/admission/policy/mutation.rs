@@ -6,9 +6,9 @@ use serde_json::Value as Json;
 
 use super::params::ParamKind;
 use crate::apimachinery::cel::{Activation, Budget, Value};
-use crate::apimachinery::managed_fields::{Type, merge};
+use crate::apimachinery::managed_fields::{Type, merge, validate};
 use crate::apimachinery::object::Object;
-use crate::apimachinery::patch::{PatchType, apply};
+use crate::apimachinery::patch::{PatchType, TEST_FAILED, apply};
 use crate::apimachinery::schema::Schema;
 use crate::apis::admissionregistration::expressions::{
     Compiled, apply_configuration_type, compile, json_patch_type, mutating_environment, with_variables,
@@ -97,7 +97,7 @@ impl Policy {
         index: usize,
         activation: Activation,
         object: &Json,
-        schema: Option<&Schema>,
+        kind: Option<Type>,
         budget: &mut Budget,
     ) -> Result<Json, String> {
         let activation = Variables::add(&self.variables, activation);
@@ -107,7 +107,12 @@ impl Policy {
                 let operations = to_json(&operations)?.to_string();
                 let patched =
                     apply(&Schema::default(), PatchType::Json, object.clone(), operations.as_bytes());
-                patched.map(|patched| patched.value).map_err(|error| format!("JSON Patch: {error}"))
+                match patched {
+                    Ok(patched) => Ok(patched.value),
+                    // It was not meant for this object.
+                    Err(error) if error.to_string().ends_with(TEST_FAILED) => Ok(object.clone()),
+                    Err(error) => Err(format!("JSON Patch: {error}")),
+                }
             }
             Mutation::ApplyConfiguration((expression, program)) => {
                 let configuration = run(program, expression, &activation, budget)?;
@@ -117,7 +122,7 @@ impl Policy {
                         "error applying patch: {path} may not be changed by an ApplyConfiguration"
                     ));
                 }
-                lay_over(object, &configuration, schema)
+                lay_over(object, &configuration, kind)
             }
         }
     }
@@ -125,8 +130,11 @@ impl Policy {
 
 /// What the configuration says counts, everything else stays, as an apply does it; of a kind without a schema
 /// every list is one value.
-fn lay_over(object: &Json, configuration: &Json, schema: Option<&Schema>) -> Result<Json, String> {
-    let kind = schema.map_or(Type::Custom(&Schema::FREE), Type::Known);
+fn lay_over(object: &Json, configuration: &Json, kind: Option<Type>) -> Result<Json, String> {
+    let kind = kind.unwrap_or(Type::Custom(&Schema::FREE));
+    validate(kind, configuration).map_err(|error| {
+        format!("error applying patch: failed to convert patch object to typed object: {error}")
+    })?;
     merge(kind, object, configuration).map_err(|error| format!("error applying patch: {error}"))
 }
 

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::binding::Binding;
 use super::evaluation::{Decision, Outcome, Policy};
@@ -17,8 +19,9 @@ use crate::apis::kind::Kind;
 use crate::apis::scheme::Scheme;
 use crate::apiserver::admission::cel::{Inputs, namespace_object};
 use crate::apiserver::admission::webhook::{Matched, Matcher, Source, Versions, is_exempt};
-use crate::apiserver::admission::{Attributes, Authorizer, Initializer, Plugin, forbidden};
+use crate::apiserver::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin, forbidden};
 use crate::apiserver::registry::Registry;
+use crate::clock::Clock;
 
 /// An annotation longer than this is cut.
 const MAX_ANNOTATION_BYTES: usize = 10 * 1024;
@@ -31,6 +34,8 @@ pub struct ValidatingAdmissionPolicy {
     registry: Registry,
     scheme: Arc<Scheme>,
     authorizer: Arc<dyn Authorizer>,
+    clock: Clock,
+    metrics: Arc<AdmissionMetrics>,
 }
 
 /// A refusal, and by whom.
@@ -58,6 +63,8 @@ impl ValidatingAdmissionPolicy {
             registry: with.registry.clone(),
             scheme: with.scheme.clone(),
             authorizer: with.authorizer.clone(),
+            clock: with.clock.clone(),
+            metrics: with.metrics.clone(),
         }
     }
 
@@ -113,7 +120,8 @@ impl ValidatingAdmissionPolicy {
                     denied.extend(Denied::configuration(policy, Some(binding), &why));
                 }
                 Ok(outcomes) => {
-                    for outcome in outcomes {
+                    for (outcome, duration) in outcomes {
+                        self.count(policy, binding, &outcome, duration);
                         take(policy, binding, attributes, outcome, denied, &mut annotations);
                     }
                 }
@@ -133,7 +141,7 @@ impl ValidatingAdmissionPolicy {
         request: &Request<'_>,
         (matched, objects): (&Matched, &Versions),
         (param_kind, namespace): (Option<&Arc<Kind>>, &Option<Value>),
-    ) -> Result<Result<Vec<Outcome>, String>, Status> {
+    ) -> Result<Result<Vec<(Outcome, Duration)>, String>, Status> {
         let Request { attributes, object, old } = *request;
         if let Some(criteria) = &binding.criteria
             && self.matcher.matches(criteria, attributes, object, old, true).await?.is_none()
@@ -147,9 +155,26 @@ impl ValidatingAdmissionPolicy {
             let null = Value::Null;
             let params = policy.param_kind.as_ref().map(|_| params.as_ref().unwrap_or(&null));
             let activation = inputs.activation(params);
-            policy.evaluate(activation.with("namespaceObject", namespace_object(namespace.as_ref())))
+            let start = self.clock.elapsed();
+            let outcome =
+                policy.evaluate(activation.with("namespaceObject", namespace_object(namespace.as_ref())));
+            let duration = self.clock.elapsed().saturating_sub(start);
+            self.metrics.evaluated(duration);
+            (outcome, duration)
         };
         Ok(params.map(|params| params.iter().map(evaluate).collect()))
+    }
+
+    /// Each validation that does not hold is counted with what follows from it.
+    fn count(&self, policy: &Policy, binding: &Binding, outcome: &Outcome, duration: Duration) {
+        for decision in &outcome.decisions {
+            let Decision::Deny(reason, _) = decision else { continue };
+            let error = if reason.is_empty() { "invalid_error" } else { "no_error" };
+            for action in &binding.actions {
+                let action = action.to_ascii_lowercase();
+                self.metrics.check(&policy.name, &binding.name, error, &action, duration);
+            }
+        }
     }
 }
 
@@ -178,10 +203,15 @@ fn take(
                     policy.name, binding.name
                 )),
                 "Audit" => {
-                    let value = json!([{"message": message, "policy": binding.policy, "binding": binding.name,
-                        "expressionIndex": index, "validationActions": binding.actions}]);
-                    let key = "validation.policy.admission.k8s.io/validation_failure";
-                    attributes.ctx.annotate(key, &value.to_string());
+                    let value = [AuditedFailure {
+                        message,
+                        policy: &binding.policy,
+                        binding: &binding.name,
+                        expression_index: index,
+                        validation_actions: &binding.actions,
+                    }];
+                    let value = serde_json::to_string(&value).expect("texts and a number are JSON");
+                    attributes.ctx.annotate("validation.policy.admission.k8s.io/validation_failure", &value);
                 }
                 _ => {}
             }
@@ -196,6 +226,17 @@ fn take(
         }
     }
     denied.extend(outcome.annotation_errors.iter().map(|why| deny("", why)));
+}
+
+/// What the audit log says of a validation that did not hold.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AuditedFailure<'a> {
+    message: &'a str,
+    policy: &'a str,
+    binding: &'a str,
+    expression_index: usize,
+    validation_actions: &'a [String],
 }
 
 impl Denied {

@@ -1,20 +1,27 @@
 //! Asks one webhook about one request (`callAttachmentHook`), and says what a failure means.
 
-use serde_json::Value;
+use std::time::Duration;
 
 use super::hook::Hook;
 use super::request::{admission_request, review};
-use super::response::{Answer, refusal};
+use super::response::{Answer, check_type, refusal};
 use super::versions::Versions;
+use crate::apimachinery::names::qualified_name;
 use crate::apimachinery::status::Status;
 use crate::apis::kind::Kind;
-use crate::apiserver::admission::Attributes;
+use crate::apiserver::admission::metrics::WebhookOutcome;
+use crate::apiserver::admission::{AdmissionMetrics, Attributes};
 use crate::entropy::Entropy;
 
 /// Why the request does not go on.
 pub enum Refusal {
     /// The webhook could not be asked; `failurePolicy` decides.
-    Failed(String),
+    Failed {
+        /// For the client.
+        why: String,
+        /// What its server answered, for the metrics.
+        code: u16,
+    },
     /// It said no, or may not be asked.
     Refused(Status),
 }
@@ -32,17 +39,26 @@ pub async fn call(
         let text = format!("admission webhook {:?} does not support dry run", hook.name);
         return Err(Refusal::Refused(Status::bad_request(text)));
     }
-    let failed = |why: String| Refusal::Failed(format!("failed calling webhook {:?}: {why}", hook.name));
+    let failed = |why: String| Refusal::failed(hook, &why);
     let client = hook.client.as_ref().map_err(|why| failed(why.clone()))?;
     let uid = entropy.uid();
     let request = admission_request(attributes, kind, Some(&objects.object).filter(|tree| !tree.is_null()));
     let body = review(hook.review_version, &uid, request, objects);
     let answer = client.call(&body, hook.timeout).await;
-    let answer = answer.map_err(|error| failed(format!("failed to call webhook: {error}")))?;
+    let answer = answer.map_err(|error| Refusal::Failed {
+        why: format!("failed calling webhook {:?}: failed to call webhook: {error}", hook.name),
+        code: error.code.unwrap_or(503),
+    })?;
+    check_type(&answer, hook.review_version)
+        .map_err(|error| failed(format!("failed to call webhook: {error}")))?;
     let answer = Answer::read(&answer, hook.review_version, &uid, is_mutating);
     let answer = answer.map_err(|error| failed(format!("received invalid webhook response: {error}")))?;
     for (key, value) in &answer.annotations {
-        attributes.ctx.annotate(&format!("{}/{key}", hook.name), value);
+        let key = format!("{}/{key}", hook.name);
+        // What is no name of an annotation is left out (`admission.checkKeyFormat`).
+        if qualified_name(&key).is_empty() {
+            attributes.ctx.annotate(&key, value);
+        }
     }
     answer.warnings.iter().for_each(|warning| attributes.ctx.warn(warning));
     match answer.is_allowed {
@@ -52,16 +68,21 @@ pub async fn call(
 }
 
 impl Refusal {
+    /// Nothing can be made of what it answered.
+    pub fn failed(hook: &Hook, why: &str) -> Refusal {
+        Refusal::Failed { why: format!("failed calling webhook {:?}: {why}", hook.name), code: 503 }
+    }
+
     /// What the client hears, or nothing when a failure is to be overlooked; that is noted under `key`.
     pub fn judge(self, hook: &Hook, attributes: &Attributes, key: &str) -> Result<(), Status> {
         match self {
             Refusal::Refused(status) => Err(status),
-            Refusal::Failed(why) if hook.fails_open => {
+            Refusal::Failed { why, .. } if hook.fails_open => {
                 tracing::warn!(webhook = hook.name, why, "failed calling webhook, failing open");
                 attributes.ctx.annotate(key, &hook.name);
                 Ok(())
             }
-            Refusal::Failed(why) => {
+            Refusal::Failed { why, .. } => {
                 tracing::warn!(webhook = hook.name, why, "failed calling webhook, failing closed");
                 Err(Status::internal(why))
             }
@@ -69,7 +90,24 @@ impl Refusal {
     }
 }
 
-/// Whether the value of an annotation that names a hook's configuration.
-pub fn hook_annotation(hook: &Hook) -> Value {
-    serde_json::json!({"configuration": hook.configuration, "webhook": hook.name})
+/// Counts what came of asking a webhook.
+pub fn count(
+    metrics: &AdmissionMetrics,
+    hook: &Hook,
+    phase: &'static str,
+    attributes: &Attributes,
+    outcome: Result<(), &Refusal>,
+    duration: Duration,
+) {
+    let (code, rejected) = match outcome {
+        Ok(()) => (200, None),
+        Err(Refusal::Refused(status)) => (status.code, Some("no_error")),
+        Err(Refusal::Failed { code, .. }) if hook.fails_open => {
+            metrics.failed_open(&hook.name, phase);
+            (*code, None)
+        }
+        Err(Refusal::Failed { code, .. }) => (*code, Some("calling_webhook_error")),
+    };
+    let (name, operation) = (&*hook.name, attributes.operation);
+    metrics.webhook(&WebhookOutcome { name, phase, operation, code, rejected, duration });
 }

@@ -6,19 +6,20 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::call::{call, hook_annotation};
+use super::call::{Refusal, call, count};
 use super::hook::{Hook, hooks};
 use super::matcher::{Matcher, is_exempt};
 use super::response::Answer;
 use super::versions::{Codec, Versions};
 use super::{Matched, Source};
-use crate::apimachinery::patch::{PatchType, apply};
+use crate::apimachinery::patch::{PatchType, apply, check_json_patch};
 use crate::apimachinery::status::Status;
 use crate::apis::admissionregistration::webhook_configuration::MUTATING_WEBHOOK_CONFIGURATIONS;
 use crate::apiserver::admission::cel::Inputs;
 use crate::apiserver::admission::reinvocation::Reinvocation;
-use crate::apiserver::admission::{Attributes, Authorizer, Initializer, Plugin};
+use crate::apiserver::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin};
 use crate::apiserver::webhook::ServiceResolver;
+use crate::clock::Clock;
 use crate::entropy::Entropy;
 
 /// Asks the webhooks of all MutatingWebhookConfigurations.
@@ -28,6 +29,8 @@ pub struct MutatingAdmissionWebhook {
     codec: Codec,
     authorizer: Arc<dyn Authorizer>,
     entropy: Entropy,
+    clock: Clock,
+    metrics: Arc<AdmissionMetrics>,
 }
 
 impl MutatingAdmissionWebhook {
@@ -41,6 +44,8 @@ impl MutatingAdmissionWebhook {
             codec: Codec::new(with.scheme),
             authorizer: with.authorizer.clone(),
             entropy: with.entropy.clone(),
+            clock: with.clock.clone(),
+            metrics: with.metrics.clone(),
         }
     }
 
@@ -92,40 +97,64 @@ impl MutatingAdmissionWebhook {
         Ok(())
     }
 
+    /// Whether the object is another one now.
     async fn change(
         &self,
         round: &Round,
         hook: &Hook,
         attributes: &Attributes<'_>,
-        (object, matched): (Option<&mut Value>, &Matched),
-        objects: &Versions,
+        objects: (Option<&mut Value>, &Matched),
+        versions: &Versions,
     ) -> Result<bool, Status> {
-        let answer = match call(hook, attributes, &matched.kind, objects, true, &self.entropy).await {
-            Ok(answer) => answer,
+        let start = self.clock.elapsed();
+        let changed = self.call(round, hook, attributes, objects, versions).await;
+        let is_changed = matches!(changed, Ok(true));
+        let annotation = format!(
+            "{{\"configuration\":{},\"webhook\":{},\"mutated\":{is_changed}}}",
+            json!(hook.configuration),
+            json!(hook.name)
+        );
+        attributes.ctx.annotate(&round.key("mutation"), &annotation);
+        let outcome = changed.as_ref().map(drop);
+        let duration = self.clock.elapsed().saturating_sub(start);
+        count(&self.metrics, hook, "admit", attributes, outcome, duration);
+        match changed {
+            Ok(changed) => Ok(changed),
             Err(refusal) => {
-                let key = round.key("failed-open.mutation");
-                return refusal.judge(hook, attributes, &key).map(|()| false);
+                refusal.judge(hook, attributes, &round.key("failed-open.mutation")).map(|()| false)
             }
-        };
-        let changed = match (answer.patch.is_empty(), object) {
-            (true, _) => false,
-            (false, None) => return Err(nothing_to_change(hook)),
-            (false, Some(object)) => {
-                let new = self.patch(hook, attributes, matched, objects, &answer)?;
-                let changed = new != *object;
-                *object = new;
-                changed
-            }
-        };
-        let mut annotation = hook_annotation(hook);
-        annotation["mutated"] = changed.into();
-        attributes.ctx.annotate(&round.key("mutation"), &annotation.to_string());
-        if changed {
-            let mut annotation = hook_annotation(hook);
-            annotation["patch"] = serde_json::from_slice(&answer.patch).unwrap_or_default();
-            annotation["patchType"] = json!("JSONPatch");
-            attributes.ctx.annotate_request(&round.key("patch"), &annotation.to_string());
         }
+    }
+
+    async fn call(
+        &self,
+        round: &Round,
+        hook: &Hook,
+        attributes: &Attributes<'_>,
+        (object, matched): (Option<&mut Value>, &Matched),
+        versions: &Versions,
+    ) -> Result<bool, Refusal> {
+        let answer = call(hook, attributes, &matched.kind, versions, true, &self.entropy).await?;
+        if answer.patch.is_empty() {
+            return Ok(false);
+        }
+        let operations = check_json_patch(&answer.patch).map_err(|why| {
+            Refusal::failed(hook, &format!("received undecodable patch in webhook response: {why}"))
+        })?;
+        if operations == 0 {
+            return Ok(false);
+        }
+        let object = object.ok_or_else(|| Refusal::Refused(nothing_to_change(hook)))?;
+        let new = self.patch(hook, attributes, matched, versions, &answer)?;
+        let annotation = format!(
+            "{{\"configuration\":{},\"webhook\":{},\"patch\":{},\"patchType\":\"JSONPatch\"}}",
+            json!(hook.configuration),
+            json!(hook.name),
+            serde_json::from_slice::<Value>(&answer.patch).unwrap_or_default()
+        );
+        attributes.ctx.annotate_request(&round.key("patch"), &annotation);
+        let changed = new != *object;
+        *object = new;
         Ok(changed)
     }
 
@@ -136,15 +165,13 @@ impl MutatingAdmissionWebhook {
         matched: &Matched,
         objects: &Versions,
         answer: &Answer,
-    ) -> Result<Value, Status> {
+    ) -> Result<Value, Refusal> {
         if answer.patch_type != "JSONPatch" {
-            let (name, patch_type) = (&hook.name, &answer.patch_type);
-            let why = format!("failed calling webhook {name:?}: unsupported patch type {patch_type:?}");
-            return Err(Status::internal(why));
+            return Err(Refusal::failed(hook, &format!("unsupported patch type {:?}", answer.patch_type)));
         }
         let patched = apply(&Default::default(), PatchType::Json, objects.object.clone(), &answer.patch);
-        let patched = patched.map_err(Status::internal)?.value;
-        self.codec.read(attributes, &matched.kind, patched).map_err(Status::internal)
+        let patched = patched.map_err(|error| Refusal::Refused(Status::internal(error)))?.value;
+        self.codec.read(attributes, &matched.kind, patched).map_err(Refusal::Refused)
     }
 }
 

@@ -53,15 +53,15 @@ fn resource_tree(kind: &Kind) -> Value {
     json!({"group": &*version.group, "version": &*version.version, "resource": &*kind.plural})
 }
 
-/// `CreateOptions`, `UpdateOptions`, `PatchOptions` or `DeleteOptions`, as the client gave them.
+/// `CreateOptions`, `UpdateOptions` or `DeleteOptions`, as the client gave them; those of a patch are what it
+/// comes to.
 fn options(attributes: &Attributes) -> Value {
     let ctx = attributes.ctx;
-    let kind = match (attributes.operation, ctx.info.verb.as_str()) {
-        (Operation::Connect, _) => return Value::Null,
-        (Operation::Delete, _) => "DeleteOptions",
-        (_, "patch") => "PatchOptions",
-        (Operation::Update, _) => "UpdateOptions",
-        (Operation::Create, _) => "CreateOptions",
+    let kind = match attributes.operation {
+        Operation::Connect => return Value::Null,
+        Operation::Delete => "DeleteOptions",
+        Operation::Update => "UpdateOptions",
+        Operation::Create => "CreateOptions",
     };
     let mut options = match &ctx.delete_options {
         Some(options) if kind == "DeleteOptions" => serde_json::to_value(options).unwrap_or_default(),

@@ -27,8 +27,43 @@ pub struct Answer {
     pub warnings: Vec<String>,
 }
 
+/// What the scheme that decodes answers is called in upstream's errors.
+const SCHEME: &str = "k8s.io/apiserver/pkg/util/webhook/client.go:71";
+
+/// Whether an answer is one that can be decoded as the version that was asked for.
+///
+/// # Errors
+/// What upstream says behind `failed to call webhook: `.
+pub fn check_type(review: &Value, version: &str) -> Result<(), String> {
+    let (api_version, kind) = (text(review, "apiVersion"), text(review, "kind"));
+    if api_version.is_empty() && kind.is_empty() {
+        return Ok(());
+    }
+    let named =
+        api_version.strip_prefix("admission.k8s.io/").filter(|named| matches!(*named, "v1" | "v1beta1"));
+    match (named, kind) {
+        (Some(named), "AdmissionReview") if named == version => check_patch(at(review, "response.patch")),
+        (Some(named), "AdmissionReview") => Err(format!(
+            "converting ({named}.AdmissionReview) to ({version}.AdmissionReview): unknown conversion"
+        )),
+        _ => Err(format!("no kind {kind:?} is registered for version {api_version:?} in scheme {SCHEME:?}")),
+    }
+}
+
+fn check_patch(patch: &Value) -> Result<(), String> {
+    use base64::DecodeError::{InvalidByte, InvalidLastSymbol};
+    let text = patch.as_str().unwrap_or_default();
+    match STANDARD.decode(text) {
+        Ok(_) => Ok(()),
+        Err(InvalidByte(at, _) | InvalidLastSymbol(at, _)) => {
+            Err(format!("illegal base64 data at input byte {at}"))
+        }
+        Err(_) => Err(format!("illegal base64 data at input byte {}", text.len())),
+    }
+}
+
 impl Answer {
-    /// Reads an AdmissionReview.
+    /// Reads an AdmissionReview whose type was checked.
     ///
     /// # Errors
     /// What upstream says behind `received invalid webhook response: `.
@@ -41,9 +76,7 @@ impl Answer {
             check(review, uid, is_mutating)?;
         }
         let patch = match at(response, "patch") {
-            Value::String(text) => {
-                STANDARD.decode(text).map_err(|error| format!("response.patch is not base64: {error}"))?
-            }
+            Value::String(text) => STANDARD.decode(text).unwrap_or_default(),
             _ => vec![],
         };
         Ok(Answer {
@@ -140,6 +173,27 @@ mod tests {
         let wanted =
             "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /v1, Kind=Pod";
         assert_eq!(other.unwrap_err(), wanted);
+    }
+
+    #[test]
+    fn types_are_checked_first() {
+        let review = |api_version: &str, kind: &str, patch: &str| json!({"apiVersion": api_version, "kind": kind, "response": {"patch": patch}});
+        let admission = "admission.k8s.io/v1";
+        for (review, wanted) in [
+            (review(admission, "AdmissionReview", "W10="), Ok(())),
+            (review(admission, "AdmissionReview", "%%%"), Err("illegal base64 data at input byte 0")),
+            (
+                review("admission.k8s.io/v1beta1", "AdmissionReview", ""),
+                Err("converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion"),
+            ),
+            (
+                review("v1", "Pod", ""),
+                Err("no kind \"Pod\" is registered for version \"v1\" in scheme \
+                     \"k8s.io/apiserver/pkg/util/webhook/client.go:71\""),
+            ),
+        ] {
+            assert_eq!(check_type(&review, "v1"), wanted.map_err(str::to_owned));
+        }
     }
 
     #[test]

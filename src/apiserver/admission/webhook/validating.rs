@@ -6,15 +6,16 @@ use futures::future::{BoxFuture, join_all};
 use serde_json::Value;
 
 use super::Source;
-use super::call::call;
+use super::call::{call, count};
 use super::hook::{Hook, hooks};
 use super::matcher::{Matched, Matcher, is_exempt};
 use super::versions::Versions;
 use crate::apimachinery::status::Status;
 use crate::apis::admissionregistration::webhook_configuration::VALIDATING_WEBHOOK_CONFIGURATIONS;
 use crate::apiserver::admission::cel::Inputs;
-use crate::apiserver::admission::{Attributes, Authorizer, Initializer, Plugin};
+use crate::apiserver::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin};
 use crate::apiserver::webhook::ServiceResolver;
+use crate::clock::Clock;
 use crate::entropy::Entropy;
 
 /// Asks the webhooks of all ValidatingWebhookConfigurations.
@@ -23,6 +24,8 @@ pub struct ValidatingAdmissionWebhook {
     matcher: Matcher,
     authorizer: Arc<dyn Authorizer>,
     entropy: Entropy,
+    clock: Clock,
+    metrics: Arc<AdmissionMetrics>,
 }
 
 impl ValidatingAdmissionWebhook {
@@ -35,6 +38,8 @@ impl ValidatingAdmissionWebhook {
             matcher: Matcher::new(with.registry, with.scheme),
             authorizer: with.authorizer.clone(),
             entropy: with.entropy.clone(),
+            clock: with.clock.clone(),
+            metrics: with.metrics.clone(),
         }
     }
 
@@ -61,7 +66,10 @@ impl ValidatingAdmissionWebhook {
             }
         }
         let asked = relevant.iter().enumerate().map(|(index, (hook, matched, objects))| async move {
+            let start = self.clock.elapsed();
             let answer = call(hook, attributes, &matched.kind, objects, false, &self.entropy).await;
+            let duration = self.clock.elapsed().saturating_sub(start);
+            count(&self.metrics, hook, "validating", attributes, answer.as_ref().map(drop), duration);
             let key = format!("failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}");
             answer.map(drop).or_else(|refusal| refusal.judge(hook, attributes, &key))
         });

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::apimachinery::decode::{Target, decode_value};
-use crate::apimachinery::gvk::GroupVersion;
+use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::gvk::{GroupVersion, GroupVersionKind};
 use crate::apimachinery::managed_fields;
 use crate::apimachinery::schema::{self, Schema, Schemas};
+use crate::apimachinery::status::Status;
 use crate::apis::kind::{Kind, Subresource};
 use crate::apis::scheme::Scheme;
+use crate::apis::tree::text;
 use crate::apiserver::admission::Attributes;
 
 /// The group, version and kind of what is written below `subresource`.
@@ -81,6 +84,17 @@ fn with_type(tree: Value, kind: &Kind, subresource: &str) -> Value {
     Value::Object(map)
 }
 
+fn check_custom_kind(kind: &Kind, tree: &Value) -> Result<(), Status> {
+    let found = text(tree, "kind");
+    if *found == *kind.kind {
+        return Ok(());
+    }
+    let mut errors = FieldErrors::default();
+    errors.invalid("kind", &tree["kind"], format!("must be {}", kind.kind));
+    let named = GroupVersionKind { group_version: kind.group_version.clone(), kind: found.into() };
+    Err(Status::invalid(&named, text(tree, "metadata.name"), &errors))
+}
+
 /// Reads what a webhook or a policy has made of an object: unknown fields go, defaults come.
 pub struct Codec {
     schemas: Arc<Schemas>,
@@ -114,14 +128,17 @@ impl Codec {
     /// `apiVersion` and `kind`.
     ///
     /// # Errors
-    /// It is no object of the kind any more.
-    pub fn read(&self, attributes: &Attributes, kind: &Kind, tree: Value) -> Result<Value, String> {
+    /// 500 when it is no object of the kind any more; 422 for a custom one, which upstream only validates.
+    pub fn read(&self, attributes: &Attributes, kind: &Kind, tree: Value) -> Result<Value, Status> {
         let subresource = attributes.subresource;
-        let mut object = self.decode(kind, subresource, tree)?;
+        let is_whole = is_whole(kind, subresource);
+        if kind.is_custom && is_whole {
+            check_custom_kind(kind, &tree)?;
+        }
+        let mut object = self.decode(kind, subresource, tree).map_err(Status::internal)?;
         if let Some(schema) = self.schema(kind, subresource) {
             schema::apply_defaults(&schema, &mut object);
         }
-        let is_whole = is_whole(kind, subresource);
         if is_whole {
             (kind.defaults)(&mut object);
             if let Some(custom) = &kind.custom {

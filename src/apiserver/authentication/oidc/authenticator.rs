@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::super::extra::CREDENTIAL_ID;
 use super::super::service_account::authenticator::has_issuer;
 use super::super::{Response, TokenAuthenticator, audience_agnostic, jwt};
+use super::distributed::ClaimResolver;
 use super::expression::{Expression, texts};
 use super::key_set::KeySet;
 use crate::apimachinery::cel::Value as CelValue;
@@ -68,16 +69,23 @@ pub struct Oidc {
     issuers: [String; 1],
     audiences: Vec<String>,
     keys: KeySet,
+    resolver: Option<ClaimResolver>,
     clock: Clock,
 }
 
-type Claims = Map<String, Value>;
+pub(super) type Claims = Map<String, Value>;
 
 impl Oidc {
     /// Tokens that one of the keys signed; `audiences` are those of this server.
     pub fn new(settings: JwtAuthenticator, keys: KeySet, audiences: &[String], clock: &Clock) -> Oidc {
         let issuers = [settings.issuer.clone()];
-        Oidc { settings, issuers, audiences: audiences.to_vec(), keys, clock: clock.clone() }
+        let resolver = match (&settings.groups, keys.provider()) {
+            (Some(Mapping::Claim { claim, .. }), Some(provider)) => {
+                Some(ClaimResolver::new(claim, &settings.audiences, provider.clone()))
+            }
+            _ => None,
+        };
+        Oidc { settings, issuers, audiences: audiences.to_vec(), keys, resolver, clock: clock.clone() }
     }
 
     /// The same future that the trait gives, for those who hold it by its type.
@@ -90,8 +98,14 @@ impl Oidc {
             return Ok(None);
         }
         let Some(audiences) = audience_agnostic(&self.audiences, asked) else { return Ok(None) };
-        let claims = self.verified(token).await.map_err(|error| format!("oidc: verify token: {error}"))?;
-        self.check(&claims).map_err(|error| format!("oidc: verify token: {error}"))?;
+        let mut claims =
+            self.verified(token).await.map_err(|error| format!("oidc: verify token: {error}"))?;
+        check(&claims, &self.settings.audiences, self.clock.now().timestamp())
+            .map_err(|error| format!("oidc: verify token: {error}"))?;
+        if let Some(resolver) = &self.resolver {
+            let expanded = resolver.expand(&mut claims).await;
+            expanded.map_err(|error| format!("oidc: could not expand distributed claims: {error}"))?;
+        }
         Ok(Some(Response { user: Arc::new(self.settings.user(&claims)?), audiences }))
     }
 
@@ -100,30 +114,32 @@ impl Oidc {
         let keys = self.keys.find(&id).await?;
         jwt::verified(token, &keys.iter().collect::<Vec<_>>())
     }
+}
 
-    /// Audience and time. The leeway is for clocks that differ.
-    fn check(&self, claims: &Claims) -> Result<(), String> {
-        let (wanted, now) = (&self.settings.audiences, self.clock.now().timestamp());
-        let named: Vec<&str> = match claims.get("aud") {
-            Some(Value::String(one)) => vec![one],
-            Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
-            _ => vec![],
-        };
-        if !named.iter().any(|named| wanted.iter().any(|wanted| wanted == named)) {
-            let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
-            let (wanted, named) = (quoted(&wanted), quoted(&named));
-            return Err(format!("oidc: expected audience in {wanted} got {named}"));
-        }
-        let seconds = |claim: &str| claims.get(claim).and_then(Value::as_f64);
-        #[expect(clippy::cast_precision_loss, reason = "seconds fit for millions of years")]
-        let now = now as f64;
-        if seconds("exp").is_none_or(|end| end < now) {
-            return Err("oidc: token is expired".into());
-        }
-        match seconds("nbf").is_some_and(|start| start > now + 300.0) {
-            true => Err("oidc: current time is before the nbf (not before) time".into()),
-            false => Ok(()),
-        }
+/// Audience and time, in seconds since 1970. The leeway is for clocks that differ.
+///
+/// # Errors
+/// Which of them is wrong.
+pub(super) fn check(claims: &Claims, wanted: &[String], now: i64) -> Result<(), String> {
+    let named: Vec<&str> = match claims.get("aud") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
+        _ => vec![],
+    };
+    if !named.iter().any(|named| wanted.iter().any(|wanted| wanted == named)) {
+        let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
+        let (wanted, named) = (quoted(&wanted), quoted(&named));
+        return Err(format!("oidc: expected audience in {wanted} got {named}"));
+    }
+    let seconds = |claim: &str| claims.get(claim).and_then(Value::as_f64);
+    #[expect(clippy::cast_precision_loss, reason = "seconds fit for millions of years")]
+    let now = now as f64;
+    if seconds("exp").is_none_or(|end| end < now) {
+        return Err("oidc: token is expired".into());
+    }
+    match seconds("nbf").is_some_and(|start| start > now + 300.0) {
+        true => Err("oidc: current time is before the nbf (not before) time".into()),
+        false => Ok(()),
     }
 }
 

@@ -36,7 +36,14 @@ struct Remote {
     issuer: String,
     /// Where its discovery document is.
     discovery: String,
+    provider: Provider,
+}
+
+/// How providers are asked.
+#[derive(Clone)]
+pub struct Provider {
     transport: Transport,
+    algorithms: Allowed,
     clock: Clock,
 }
 
@@ -69,15 +76,21 @@ impl KeySet {
     ) -> KeySet {
         let well_known = || format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
         let discovery = discovery_url.map_or_else(well_known, str::to_owned);
-        let remote = Remote { issuer: issuer.into(), discovery, transport, clock: clock.clone() };
+        let provider = Provider { transport, algorithms: algorithms.clone(), clock: clock.clone() };
+        let remote = Remote { issuer: issuer.into(), discovery, provider };
         KeySet { algorithms, remote: Some(remote), known: RwLock::default() }
+    }
+
+    /// How the provider is asked; nothing where the keys are in a file.
+    pub(super) fn provider(&self) -> Option<&Provider> {
+        self.remote.as_ref().map(|remote| &remote.provider)
     }
 
     /// The keys that a token may be signed with, which names `id` or nothing.
     pub(super) async fn find(&self, id: &str) -> Result<Vec<VerifyingKey>, String> {
         let found = self.among_known(id);
         let Some(remote) = self.remote.as_ref().filter(|_| found.is_empty()) else { return Ok(found) };
-        if !self.may_ask(remote.clock.elapsed()) {
+        if !self.may_ask(remote.provider.clock.elapsed()) {
             return Ok(found);
         }
         let keys = remote.fetch(&self.algorithms).await.map_err(|error| format!("fetching keys {error}"))?;
@@ -102,7 +115,7 @@ impl KeySet {
 
 impl Remote {
     async fn fetch(&self, algorithms: &Allowed) -> Result<Arc<[VerifyingKey]>, String> {
-        let document = self.get(&self.discovery).await?;
+        let document = self.provider.get(&self.discovery, None).await?;
         let document: Value = serde_json::from_slice(&document)
             .map_err(|error| format!("oidc: failed to decode provider discovery object: {error}"))?;
         let issuer = document["issuer"].as_str().unwrap_or_default();
@@ -113,12 +126,29 @@ impl Remote {
             ));
         }
         let uri = document["jwks_uri"].as_str().ok_or("oidc: the provider names no jwks_uri")?;
-        read(&self.get(uri).await?, algorithms)
+        read(&self.provider.get(uri, None).await?, algorithms)
+    }
+}
+
+impl Provider {
+    /// The keys of another issuer, asked in the same way.
+    pub(super) fn key_set(&self, issuer: &str) -> KeySet {
+        let (transport, algorithms) = (self.transport.clone(), self.algorithms.clone());
+        KeySet::of_issuer(issuer, None, transport, algorithms, &self.clock)
     }
 
-    async fn get(&self, url: &str) -> Result<Vec<u8>, String> {
-        let request = http::Request::get(url).header("accept", "application/json").body(Body::empty());
-        let request = request.map_err(|error| error.to_string())?;
+    /// In seconds since 1970.
+    pub(super) fn now(&self) -> i64 {
+        self.clock.now().timestamp()
+    }
+
+    /// What is there, for whoever has the token.
+    pub(super) async fn get(&self, url: &str, access_token: Option<&str>) -> Result<Vec<u8>, String> {
+        let mut request = http::Request::get(url).header("accept", "application/json");
+        if let Some(token) = access_token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let request = request.body(Body::empty()).map_err(|error| error.to_string())?;
         let exchange = async {
             let response = self.transport.send(request).await.map_err(|error| error.message)?;
             let status = response.status();

@@ -10,6 +10,7 @@ mod validation;
 pub mod structured;
 
 mod authenticator;
+mod distributed;
 mod expression;
 mod key_set;
 

@@ -1,0 +1,74 @@
+//! How much was told, and what could not be (`audit/metrics.go`).
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::policy::Level;
+use crate::apiserver::metrics::family::Family;
+use crate::apiserver::metrics::heading;
+
+const LEVELS: [Level; 4] = [Level::None, Level::Metadata, Level::Request, Level::RequestResponse];
+
+/// Counters of one apiserver.
+pub struct AuditMetrics {
+    events: AtomicU64,
+    rejected: AtomicU64,
+    /// In the order of [`LEVELS`].
+    levels: [AtomicU64; LEVELS.len()],
+    errors: Family<1>,
+}
+
+impl Default for AuditMetrics {
+    fn default() -> AuditMetrics {
+        let help = "Counter of audit events that failed to be audited properly. Plugin identifies the plugin \
+                    affected by the error.";
+        AuditMetrics {
+            events: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+            levels: Default::default(),
+            errors: Family::counter("apiserver_audit_error_total", help, ["plugin"]),
+        }
+    }
+}
+
+impl AuditMetrics {
+    /// The policy wants so much told of a request.
+    pub fn decided(&self, level: Level) {
+        self.levels[level as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An event goes to the backends.
+    pub fn told(&self) {
+        self.events.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A request fails because its event could not be stored.
+    pub fn rejected(&self) {
+        self.rejected.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Events did not get where they should: `log`, `webhook`, `truncate` or `buffered` stood in their way.
+    pub fn failed(&self, plugin: &str, events: usize) {
+        (0..events).for_each(|_| self.errors.count([plugin]));
+    }
+
+    /// In Prometheus' text format.
+    pub fn render(&self, out: &mut String) {
+        self.errors.render(out);
+        let name = "apiserver_audit_event_total";
+        heading(out, name, "counter", "Counter of audit events generated and sent to the audit backend.");
+        let _ = writeln!(out, "{name} {}", self.events.load(Ordering::Relaxed));
+        let name = "apiserver_audit_level_total";
+        heading(out, name, "counter", "Counter of policy levels for audit events (1 per request).");
+        for (level, counter) in LEVELS.iter().zip(&self.levels) {
+            let count = counter.load(Ordering::Relaxed);
+            if count > 0 {
+                let _ = writeln!(out, "{name}{{level=\"{level:?}\"}} {count}");
+            }
+        }
+        let name = "apiserver_audit_requests_rejected_total";
+        let help = "Counter of apiserver requests rejected due to an error in audit logging backend.";
+        heading(out, name, "counter", help);
+        let _ = writeln!(out, "{name} {}", self.rejected.load(Ordering::Relaxed));
+    }
+}

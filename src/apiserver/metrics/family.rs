@@ -1,0 +1,176 @@
+//! Counters and histograms that differ in their labels (the vectors of `component-base/metrics`), and the
+//! text that Prometheus reads.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// Different sets of labels of one family; further ones are not counted.
+const MAX_CELLS: usize = 4096;
+
+/// `ExponentialBuckets(0.001, 2, 15)`: of authentication, authorization and impersonation.
+pub const FROM_A_MILLISECOND: [f64; 15] = [
+    0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384,
+];
+
+/// How long something took, how often. Observing takes no lock.
+#[derive(Debug)]
+pub struct Histogram {
+    bounds: &'static [f64],
+    /// One for each bound, and one for what is above all.
+    buckets: Box<[AtomicU64]>,
+    nanoseconds: AtomicU64,
+}
+
+impl Histogram {
+    /// With nothing observed; `bounds` in seconds, in order.
+    pub fn new(bounds: &'static [f64]) -> Histogram {
+        let buckets = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
+        Histogram { bounds, buckets, nanoseconds: AtomicU64::new(0) }
+    }
+
+    /// One more.
+    pub fn observe(&self, duration: Duration) {
+        let seconds = duration.as_secs_f64();
+        let at = self.bounds.partition_point(|bound| *bound < seconds);
+        self.buckets[at].fetch_add(1, Ordering::Relaxed);
+        let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// How many were observed.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).sum()
+    }
+
+    /// The samples; nothing when there are none. `labels` as `a="b",c="d"`, which may be nothing.
+    pub fn render(&self, out: &mut String, name: &str, labels: &str) {
+        let total = self.count();
+        if total == 0 {
+            return;
+        }
+        let comma = if labels.is_empty() { "" } else { "," };
+        let mut below = 0;
+        for (bound, bucket) in self.bounds.iter().zip(&self.buckets) {
+            below += bucket.load(Ordering::Relaxed);
+            let _ = writeln!(out, "{name}_bucket{{{labels}{comma}le=\"{bound}\"}} {below}");
+        }
+        let _ = writeln!(out, "{name}_bucket{{{labels}{comma}le=\"+Inf\"}} {total}");
+        let seconds = Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)).as_secs_f64();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+        let _ = writeln!(out, "{name}_sum{labels} {seconds}\n{name}_count{labels} {total}");
+    }
+}
+
+/// Counters or histograms of one name, whose labels' values are not known beforehand.
+pub struct Family<const N: usize> {
+    name: &'static str,
+    help: &'static str,
+    labels: [&'static str; N],
+    /// None for counters.
+    bounds: Option<&'static [f64]>,
+    cells: Mutex<HashMap<u64, Cell>>,
+}
+
+#[derive(Clone)]
+struct Cell {
+    labels: Arc<str>,
+    value: Arc<Histogram>,
+}
+
+impl<const N: usize> Family<N> {
+    /// Counters.
+    pub fn counter(name: &'static str, help: &'static str, labels: [&'static str; N]) -> Family<N> {
+        Family { name, help, labels, bounds: None, cells: Mutex::default() }
+    }
+
+    /// Histograms.
+    pub fn histogram(
+        name: &'static str,
+        help: &'static str,
+        labels: [&'static str; N],
+        bounds: &'static [f64],
+    ) -> Family<N> {
+        Family { bounds: Some(bounds), ..Family::counter(name, help, labels) }
+    }
+
+    /// Counts one.
+    pub fn count(&self, values: [&str; N]) {
+        self.observe(values, Duration::ZERO);
+    }
+
+    /// Counts one that took so long. No allocation when there were such before.
+    pub fn observe(&self, values: [&str; N], duration: Duration) {
+        let mut hasher = DefaultHasher::new();
+        values.hash(&mut hasher);
+        let key = hasher.finish();
+        let mut cells = self.lock();
+        let has_room = cells.len() < MAX_CELLS;
+        let cell = match cells.get(&key) {
+            Some(cell) => cell,
+            None if has_room => cells.entry(key).or_insert_with(|| self.cell(values)),
+            None => return,
+        };
+        cell.value.observe(duration);
+    }
+
+    /// In Prometheus' text format; nothing where nothing was counted, as upstream's vectors.
+    pub fn render(&self, out: &mut String) {
+        let mut cells: Vec<Cell> = self.lock().values().cloned().collect();
+        if cells.is_empty() {
+            return;
+        }
+        cells.sort_by(|a, b| a.labels.cmp(&b.labels));
+        let metric_type = if self.bounds.is_some() { "histogram" } else { "counter" };
+        super::heading(out, self.name, metric_type, self.help);
+        for Cell { labels, value } in cells {
+            match self.bounds {
+                Some(_) => value.render(out, self.name, &labels),
+                None => drop(writeln!(out, "{}{{{labels}}} {}", self.name, value.count())),
+            }
+        }
+    }
+
+    fn cell(&self, values: [&str; N]) -> Cell {
+        let pairs = self.labels.iter().zip(values).map(|(label, value)| format!("{label}={value:?}"));
+        let labels = pairs.collect::<Vec<_>>().join(",").into();
+        Cell { labels, value: Arc::new(Histogram::new(self.bounds.unwrap_or_default())) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Cell>> {
+        self.cells.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_are_written_as_prometheus_reads_them() {
+        let family = Family::histogram("f_seconds", "How long.", ["a", "b"], &[0.1, 1.0]);
+        let mut out = String::new();
+        family.render(&mut out);
+        assert_eq!(out, "");
+        family.observe(["x", "say \"y\""], Duration::from_millis(500));
+        family.observe(["x", "say \"y\""], Duration::from_secs(4));
+        family.render(&mut out);
+        let labels = "a=\"x\",b=\"say \\\"y\\\"\"";
+        assert_eq!(
+            out,
+            format!(
+                "# HELP f_seconds How long.\n# TYPE f_seconds histogram\nf_seconds_bucket{{{labels},le=\"0.1\"}} 0\n\
+                 f_seconds_bucket{{{labels},le=\"1\"}} 1\nf_seconds_bucket{{{labels},le=\"+Inf\"}} 2\n\
+                 f_seconds_sum{{{labels}}} 4.5\nf_seconds_count{{{labels}}} 2\n"
+            )
+        );
+        let counter = Family::counter("c_total", "How often.", ["a"]);
+        (0..3).for_each(|_| counter.count(["z"]));
+        let mut out = String::new();
+        counter.render(&mut out);
+        assert!(out.ends_with("# TYPE c_total counter\nc_total{a=\"z\"} 3\n"), "{out}");
+    }
+}
