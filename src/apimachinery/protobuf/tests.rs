@@ -14,6 +14,7 @@ use crate::apimachinery::schema::{Schema, Schemas, Shape, complete};
 
 const DEPLOYMENT: &str = "io.k8s.api.apps.v1.Deployment";
 const RECORDED: &str = include_str!("testdata/kubectl.tsv");
+const ANSWERS: &str = include_str!("testdata/answers.tsv");
 /// The fields of every message.
 struct Table(BTreeMap<String, Vec<String>>);
 
@@ -58,7 +59,11 @@ fn message(schema: &Schema, value: &Value) -> Vec<u8> {
 
 /// Definition, protobuf, JSON.
 fn recorded() -> impl Iterator<Item = (&'static str, Vec<u8>, &'static str)> {
-    RECORDED.lines().filter(|line| !line.starts_with('#')).map(|line| {
+    lines(RECORDED)
+}
+
+fn lines(table: &'static str) -> impl Iterator<Item = (&'static str, Vec<u8>, &'static str)> {
+    table.lines().filter(|line| !line.starts_with('#')).map(|line| {
         let [definition, protobuf, json] = line.split('\t').collect::<Vec<_>>().try_into().unwrap();
         (definition, STANDARD.decode(protobuf).unwrap(), json)
     })
@@ -109,6 +114,17 @@ fn what_was_read_is_written_as_it_was() {
         let value = decode(schema, envelope.raw).unwrap();
         let again = body(&envelope.api_version, &envelope.kind, &message(schema, &value));
         assert_eq!(STANDARD.encode(again), STANDARD.encode(&protobuf), "{definition}");
+    }
+}
+
+/// Every kind of value: times, quantities, maps in order, pointers to zero, JSON in bytes, choices.
+#[test]
+fn objects_are_written_as_go_writes_them() {
+    for (definition, protobuf, json) in lines(ANSWERS) {
+        let value: Value = serde_json::from_str(json).unwrap();
+        let [api_version, kind] = ["apiVersion", "kind"].map(|name| value[name].as_str().unwrap());
+        let ours = body(api_version, kind, &message(Schemas::reference(definition), &value));
+        assert_eq!(STANDARD.encode(ours), STANDARD.encode(&protobuf), "{definition}");
     }
 }
 
