@@ -17,6 +17,7 @@ pub mod print;
 pub mod quota;
 mod reset_fields;
 pub mod resources;
+pub mod scale;
 mod selectable;
 pub mod tree;
 pub mod validation;

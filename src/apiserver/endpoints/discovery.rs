@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::groups::{Group, groups};
 use crate::apis::kind::{Kind, Subresource};
+use crate::apis::scale::scale_of;
 use crate::apis::scheme::Scheme;
 
 /// `/api`: `metav1.APIVersions`. `host` is how the client reached the server.
@@ -62,6 +63,10 @@ pub(super) fn storage_version_hash(kind: &Kind) -> String {
 
 /// The group, version and kind of a subresource's body.
 pub(super) fn response_kind(kind: &Kind, subresource: Subresource) -> (String, String, String) {
+    if subresource == Subresource::Scale {
+        let (version, _) = scale_of(kind);
+        return (version.group.to_string(), version.version.to_string(), "Scale".into());
+    }
     if let Some((group, version, name)) = subresource.kind() {
         return (group.into(), version.into(), name.into());
     }

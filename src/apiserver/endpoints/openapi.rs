@@ -19,6 +19,7 @@ use crate::apimachinery::schema::Schemas;
 use crate::apimachinery::wire::{ApiResponse, text_response};
 use crate::apis::apiextensions::published;
 use crate::apis::kind::{Kind, Subresource};
+use crate::apis::scale::scale_of;
 use crate::apiserver::aggregator::Remote;
 
 const JSON: &str = "application/json";
@@ -233,7 +234,7 @@ fn with_selectable(kind: &Kind, mut schema: Value) -> Value {
 fn served_below(kind: &Kind, subresource: Subresource) -> ServedSubresource {
     let (group, version, name) = response_kind(kind, subresource);
     let definition = match subresource {
-        Subresource::Scale => "io.k8s.api.autoscaling.v1.Scale".into(),
+        Subresource::Scale => scale_of(kind).1,
         Subresource::Binding => "io.k8s.api.core.v1.Binding".into(),
         Subresource::Eviction => "io.k8s.api.policy.v1.Eviction".into(),
         Subresource::Token => "io.k8s.api.authentication.v1.TokenRequest".into(),

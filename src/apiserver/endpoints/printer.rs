@@ -16,6 +16,7 @@ use crate::apimachinery::object::Object;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::watch::{Bookmark, WatchEvent};
 use crate::apis::kind::Kind;
+use crate::apis::scale::scale_of;
 use crate::apis::table::{CellsSource, Column};
 use crate::clock::Clock;
 
@@ -69,10 +70,10 @@ impl Printer {
         }
         let (api_version, kind) = self.type_meta();
         let definition = match &self.scale {
-            Some(_) => "io.k8s.api.autoscaling.v1.Scale",
-            None => &self.kind.definition,
+            Some(_) => scale_of(&self.kind).1,
+            None => self.kind.definition.to_string(),
         };
-        Messages::of(api_version, kind, &self.kind.list_kind, definition)
+        Messages::of(api_version, kind, &self.kind.list_kind, &definition)
     }
 
     /// One object.
@@ -209,7 +210,7 @@ impl Printer {
     /// `apiVersion` and `kind` of what is written.
     fn type_meta(&self) -> (String, &str) {
         match &self.scale {
-            Some(_) => ("autoscaling/v1".into(), "Scale"),
+            Some(_) => (scale_of(&self.kind).0.to_string(), "Scale"),
             None => (self.kind.api_version(), &self.kind.kind),
         }
     }

@@ -12,8 +12,10 @@ use super::negotiation::{Output, Transform};
 use super::printer::Printer;
 use super::query::{Query, WriteOptions};
 use super::table::{IncludeObject, include_object};
+use crate::apimachinery::gvk::GroupVersion;
 use crate::apimachinery::status::Status;
 use crate::apis::kind::{Kind, Subresource};
+use crate::apis::scale::scale_of;
 use crate::apiserver::admission::{Attributes, Operation};
 use crate::apiserver::registry::Part;
 use crate::apiserver::request::RequestContext;
@@ -125,7 +127,8 @@ impl Scope {
     pub fn form(&self) -> Form {
         match self.subresource {
             Some(Subresource::Scale) => {
-                Form::named(&self.server, "autoscaling", "v1", "Scale", "io.k8s.api.autoscaling.v1.Scale")
+                let (GroupVersion { group, version }, definition) = scale_of(&self.kind);
+                Form::named(&self.server, &group, &version, "Scale", &definition)
             }
             _ => Form::of(&self.server, &self.kind),
         }

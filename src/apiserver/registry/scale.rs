@@ -18,6 +18,7 @@ use crate::apimachinery::status::Status;
 use crate::apis::apiextensions::custom_resource::{at_path, set_at_path};
 use crate::apis::apiextensions::view::Scale;
 use crate::apis::kind::Kind;
+use crate::apis::scale::say_selector;
 use crate::apiserver::request::RequestContext;
 
 impl Registry {
@@ -146,6 +147,7 @@ fn from_workload(kind: &Kind, workload: &Value) -> Result<Value, Status> {
     if !selector.is_empty() {
         scale["status"]["selector"] = json!(selector);
     }
+    say_selector(kind, &mut scale["status"]);
     Ok(scale)
 }
 

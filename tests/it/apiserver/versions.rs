@@ -61,6 +61,32 @@ async fn a_deployment_can_be_read_and_written_through_each_version() {
 }
 
 #[tokio::test]
+async fn old_versions_have_a_scale_of_their_own() {
+    let server = server().await;
+    server.create(DEPLOYMENTS, deployment("web")).await;
+    for (replicas, version) in LEGACY.iter().enumerate() {
+        let path = format!("{}/web/scale", collection(version, "deployments"));
+        let patch = json!({"spec": {"replicas": replicas}}).to_string();
+        let scale = server.patch(&path, "application/merge-patch+json", &patch).await.json();
+        assert_eq!((&scale["kind"], &scale["apiVersion"]), (&json!("Scale"), &json!(version)), "{scale}");
+        let status = json!({"replicas": 0, "selector": {"app": "web"}, "targetSelector": "app=web"});
+        assert_eq!(scale["status"], status);
+        let mut put = server.get(&path).await;
+        put["spec"]["replicas"] = 7.into();
+        let answer = server.call(&format!("PUT {path}"), &put).await;
+        assert_eq!((answer.code, &answer.json()["spec"]["replicas"]), (200, &json!(7)), "{}", answer.text);
+        let form = server.get_as(&path, protobuf::PROTOBUF).await;
+        let definition = format!("io.k8s.api.{}.Scale", version.replace('/', "."));
+        assert_eq!(protobuf::object(&definition, &form.bytes), server.get(&path).await);
+        let list = server.get(&format!("/apis/{version}")).await;
+        let resources = list["resources"].as_array().unwrap();
+        let scale = resources.iter().find(|resource| resource["name"] == "deployments/scale").unwrap();
+        assert_eq!((&scale["kind"], &scale["group"]), (&json!("Scale"), &Value::Null));
+    }
+    assert_eq!(server.get(&format!("{DEPLOYMENTS}/web/scale")).await["status"]["selector"], "app=web");
+}
+
+#[tokio::test]
 async fn old_versions_are_discovered_behind_todays() {
     let server = server().await;
     let apps = server.get("/apis/apps").await;
