@@ -1,5 +1,6 @@
 //! Versions that Kubernetes no longer serves: made from today's definitions, as `manifests/schemas/legacy.json`
-//! says, because nearly every field is still what it was.
+//! says, because nearly every field is still what it was. It also has the few types of discovery that no
+//! generated source has.
 
 use std::collections::BTreeMap;
 use std::fs;

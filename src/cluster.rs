@@ -125,12 +125,7 @@ impl Cluster {
         apiserver.authentication = authentication(&config, &authority, &apiserver)?;
         apiserver.kubelets = kubelets.clone();
         apiserver.flow = flow.clone();
-        apiserver.authorization = config.authorization.clone();
-        apiserver.admission = config.admission.clone();
-        apiserver.audit = config.audit.clone();
-        apiserver.feature_gates = config.feature_gates.clone();
-        apiserver.flow_control = config.flow_control;
-        apiserver.proxy_identity = ProxyIdentity::read(config.proxy_client.as_ref()).map_err(ConfigError)?;
+        follow_flags(&mut apiserver, &config)?;
         apiserver.exposed = exposed.map(|listen| listen.address);
         let token_issuer = apiserver.authentication.issuer.clone();
         let service = Apiserver::new(apiserver)?;
@@ -321,6 +316,17 @@ fn authority(config: &Config) -> Result<Authority, pki::Error> {
         Some(dir) => Authority::load_or_generate(&pki_folder(dir), now),
         None => Authority::generate(now),
     }
+}
+
+/// What the apiserver's flags say, but for who may come in.
+fn follow_flags(apiserver: &mut ApiserverConfig, config: &Config) -> Result<(), ConfigError> {
+    apiserver.authorization = config.authorization.clone();
+    apiserver.admission = config.admission.clone();
+    apiserver.audit = config.audit.clone();
+    apiserver.feature_gates = config.feature_gates.clone();
+    apiserver.flow_control = config.flow_control;
+    apiserver.proxy_identity = ProxyIdentity::read(config.proxy_client.as_ref()).map_err(ConfigError)?;
+    Ok(())
 }
 
 fn authentication(

@@ -20,8 +20,7 @@ pub fn say_selector(kind: &Kind, status: &mut Value) {
     let Some(status) = status.as_object_mut().filter(|_| has_own(kind)) else { return };
     let Some(Value::String(text)) = status.remove("selector") else { return };
     // Where it is no more than labels it is said as such too.
-    let labels: Option<Value> =
-        text.split(',').map(|term| label(term)).collect::<Option<_>>().map(Value::Object);
+    let labels: Option<Value> = text.split(',').map(label).collect::<Option<_>>().map(Value::Object);
     status.extend(labels.map(|labels| ("selector".to_owned(), labels)));
     status.insert("targetSelector".into(), text.into());
 }

@@ -28,10 +28,14 @@ pub fn encode(schema: &Schema, object: &Value, out: &mut Vec<u8>) -> Result<(), 
 /// `apiVersion` and `kind` itself.
 ///
 /// # Errors
-/// What is no type of `meta/v1`.
+/// What is no type of `meta/v1` or of discovery.
 pub fn encode_document(document: &Value) -> Result<Vec<u8>, Error> {
     let [api_version, kind] = ["apiVersion", "kind"].map(|name| document[name].as_str().unwrap_or_default());
-    let schema = Schemas::lookup(&format!("{META}.{kind}")).unwrap_or(&Schema::FREE);
+    let definition = match api_version.strip_prefix("apidiscovery.k8s.io/") {
+        Some(version) => format!("io.k8s.api.apidiscovery.{version}.{kind}"),
+        None => format!("{META}.{kind}"),
+    };
+    let schema = Schemas::lookup(&definition).unwrap_or(&Schema::FREE);
     let mut message = Vec::new();
     encode(schema, document, &mut message)?;
     let mut out = Vec::with_capacity(message.len() + 64);

@@ -8,32 +8,39 @@ use sha2::{Digest, Sha256};
 
 use super::discovery::{self, names};
 use super::groups::Group;
+use super::messages;
 use super::negotiation::Output;
 use super::response::write_bytes;
-use crate::apimachinery::accept::{Accepted, accepted};
+use crate::apimachinery::accept::{Accepted, MediaType, accepted};
 use crate::apimachinery::wire::ApiResponse;
 use crate::apis::kind::Kind;
 use crate::apiserver::aggregator::Remote;
 
-/// The version of the aggregated form that the client likes best; nothing when it wants the old one.
-/// Protobuf is passed over: clients name JSON behind it.
-pub(super) fn wanted_version(headers: &HeaderMap) -> Option<&'static str> {
-    let version = |part: &Accepted| match (part.media_type.as_str(), part.parameter("as")) {
-        ("application/json", "") | ("*/*", _) => Some(None),
-        ("application/json", "APIGroupDiscoveryList") if part.parameter("g") == "apidiscovery.k8s.io" => {
-            match part.parameter("v") {
-                "v2" => Some(Some("v2")),
-                "v2beta1" => Some(Some("v2beta1")),
-                _ => None,
-            }
-        }
-        _ => None,
+/// A form of the aggregated answer: its version, and how it is written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Form {
+    version: &'static str,
+    media_type: MediaType,
+}
+
+/// The aggregated form that the client likes best; nothing when it wants the old one.
+pub(super) fn wanted(headers: &HeaderMap) -> Option<Form> {
+    let form = |part: &Accepted| {
+        let media_type = MediaType::ALL.into_iter().find(|media_type| part.matches(*media_type))?;
+        let version = match ["as", "g", "v"].map(|name| part.parameter(name)) {
+            ["", "", ""] => return Some(None),
+            ["APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2"] => "v2",
+            ["APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2beta1"] => "v2beta1",
+            _ => return None,
+        };
+        Some(Some(Form { version, media_type }))
     };
-    accepted(headers).iter().find_map(version).flatten()
+    accepted(headers).iter().find_map(form).flatten()
 }
 
 /// The answer: the core group at `/api`, all others at `/apis`. A client that has it already is told so.
-pub(super) fn respond(groups: &[Group], headers: &HeaderMap, version: &str, is_core: bool) -> ApiResponse {
+pub(super) fn respond(groups: &[Group], headers: &HeaderMap, form: Form, is_core: bool) -> ApiResponse {
+    let Form { version, media_type } = form;
     let items: Vec<Value> =
         groups.iter().filter(|group| group.name.is_empty() == is_core).map(of_group).collect();
     let api_version = format!("apidiscovery.k8s.io/{version}");
@@ -49,10 +56,17 @@ pub(super) fn respond(groups: &[Group], headers: &HeaderMap, version: &str, is_c
             *response.status_mut() = StatusCode::NOT_MODIFIED;
             response
         }
-        _ => write_bytes(headers, &Output::default(), 200, bytes.into()),
+        _ => {
+            let bytes = match media_type {
+                MediaType::Protobuf => messages::document(&list).unwrap_or_default(),
+                MediaType::Json | MediaType::Yaml => bytes.into_bytes(),
+            };
+            write_bytes(headers, &Output { media_type, ..Output::default() }, 200, bytes.into())
+        }
     };
-    let media_type = format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
-    for (name, value) in [(CONTENT_TYPE, media_type.as_str()), (ETAG, &etag)] {
+    let name = media_type.name();
+    let content_type = format!("{name};g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
+    for (name, value) in [(CONTENT_TYPE, content_type.as_str()), (ETAG, &etag)] {
         response.headers_mut().insert(name, HeaderValue::from_str(value).expect("plain text"));
     }
     response.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
@@ -152,6 +166,8 @@ mod tests {
     use crate::apis::scheme::Scheme;
     use http::header::ACCEPT;
 
+    const V2: Form = Form { version: "v2", media_type: MediaType::Json };
+
     #[test]
     fn clients_say_which_form_they_read() {
         let new = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -159,27 +175,28 @@ mod tests {
         let protobuf =
             "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
         let cases = [
-            (format!("{new},{old},application/json"), Some("v2")),
-            (format!("{old},application/json"), Some("v2beta1")),
-            (format!("{protobuf},{new},application/json"), Some("v2")),
+            (format!("{new},{old},application/json"), Some(("v2", MediaType::Json))),
+            (format!("{old},application/json"), Some(("v2beta1", MediaType::Json))),
+            (format!("{protobuf},{new},application/json"), Some(("v2", MediaType::Protobuf))),
             ("application/json".into(), None),
             ("*/*".into(), None),
             (String::new(), None),
         ];
-        for (accept, version) in cases {
+        for (accept, form) in cases {
+            let form = form.map(|(version, media_type)| Form { version, media_type });
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, accept.parse().unwrap());
-            assert_eq!(wanted_version(&headers), version, "{accept}");
+            assert_eq!(wanted(&headers), form, "{accept}");
         }
     }
 
     #[test]
     fn what_is_known_is_not_sent_again() {
         let groups = groups(&Scheme::builtin());
-        let first = respond(&groups, &HeaderMap::new(), "v2", false);
+        let first = respond(&groups, &HeaderMap::new(), V2, false);
         let mut headers = HeaderMap::new();
         headers.insert(IF_NONE_MATCH, first.headers()[ETAG].clone());
-        assert_eq!(respond(&groups, &headers, "v2", false).status(), StatusCode::NOT_MODIFIED);
-        assert_eq!(respond(&groups, &headers, "v2", true).status(), StatusCode::OK);
+        assert_eq!(respond(&groups, &headers, V2, false).status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(respond(&groups, &headers, V2, true).status(), StatusCode::OK);
     }
 }

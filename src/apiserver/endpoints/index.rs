@@ -37,17 +37,15 @@ pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
     if matches!(segments[0], "apis" | "openapi") {
         server.crds.wait_until_synced().await;
     }
-    let aggregated = aggregated_discovery::wanted_version(headers);
     let all_groups = || async { groups::with_remotes(scheme, server.aggregator.all().await) };
+    if let (["api"] | ["apis"], Some(form)) = (&segments[..], aggregated_discovery::wanted(headers)) {
+        return aggregated_discovery::respond(&all_groups().await, headers, form, segments == ["api"]);
+    }
     let document = match segments[..] {
         ["debug", "api_priority_and_fairness", flow_control::DUMP_PRIORITY_LEVELS] => {
             return flow_control::respond(server).await;
         }
         [""] => Some(json!({"paths": paths(server)})),
-        ["api"] | ["apis"] if aggregated.is_some() => {
-            let version = aggregated.unwrap_or_default();
-            return aggregated_discovery::respond(&all_groups().await, headers, version, segments == ["api"]);
-        }
         ["api"] => Some(discovery::api_versions(host(request))),
         ["apis"] => Some(discovery::api_group_list(&all_groups().await)),
         ["api", version] => discovery::api_resource_list(scheme, "", version),

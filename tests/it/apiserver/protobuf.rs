@@ -156,6 +156,12 @@ async fn discovery_is_protobuf_too() {
             complete_as(kind, server.get(path).await)
         );
     }
+    let form = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    let whole = server.get_as("/apis", &format!("{PROTOBUF}{form}")).await;
+    assert_eq!(whole.headers["content-type"], format!("{PROTOBUF}{form}"));
+    let read = object("io.k8s.api.apidiscovery.v2.APIGroupDiscoveryList", &whole.bytes);
+    let json = server.get_as("/apis", &format!("application/json{form}")).await.json();
+    assert_eq!(read["items"][0]["versions"], json["items"][0]["versions"]);
     assert_eq!(server.get_as("/version", PROTOBUF).await.json()["major"], "1");
     assert_eq!(server.get_as("/apis", "text/plain").await.code, 406);
 }
