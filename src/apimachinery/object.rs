@@ -282,9 +282,9 @@ impl ObjectMeta {
                     metadata.deletion_grace_period_seconds = Some(value.as_i64()?);
                 }
                 "labels" => {
-                    let labels =
-                        value.as_object()?.iter().map(|(key, value)| Some((key.clone(), text(value)?)));
-                    metadata.labels = labels.collect::<Option<_>>()?;
+                    for (key, value) in value.as_object()? {
+                        metadata.labels.insert(key.clone(), text(value)?);
+                    }
                 }
                 "ownerReferences" => metadata.owner_references = Vec::deserialize(value).ok()?,
                 "finalizers" => metadata.finalizers = Vec::deserialize(value).ok()?,

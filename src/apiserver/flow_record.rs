@@ -100,7 +100,10 @@ fn note(
     let Some(info) = info.filter(|info| is_write(info)) else { return StepId::NONE };
     let cause = request.extensions().get::<CausedBy>().and_then(|cause| StepId(cause.0).cause());
     let step = flow.record(cause, make(request, &info));
-    request.extensions_mut().insert(CausedBy(step.0));
+    match request.extensions_mut().get_mut() {
+        Some(CausedBy(last)) => *last = step.0,
+        None => drop(request.extensions_mut().insert(CausedBy(step.0))),
+    }
     step
 }
 

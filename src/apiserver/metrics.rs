@@ -4,9 +4,11 @@ pub mod family;
 
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
+
+use foldhash::quality::RandomState;
 
 use crate::apiserver::request::RequestInfo;
 use crate::clock::Clock;
@@ -27,8 +29,12 @@ pub struct Metrics {
     clock: Clock,
     /// What others count.
     others: Vec<Render>,
-    series: Mutex<HashMap<u64, Series>>,
+    /// By the hash of their labels.
+    series: Mutex<AllSeries>,
+    hasher: RandomState,
 }
+
+type AllSeries = HashMap<u64, Series, RandomState>;
 
 struct Series {
     labels: String,
@@ -42,7 +48,7 @@ struct Series {
 impl Metrics {
     /// With nothing counted yet.
     pub fn new(clock: Clock) -> Metrics {
-        Metrics { clock, others: vec![], series: Mutex::default() }
+        Metrics { clock, others: vec![], series: Mutex::default(), hasher: RandomState::default() }
     }
 
     /// The same, and what somebody else counts.
@@ -58,7 +64,7 @@ impl Metrics {
 
     /// Counts one request. No allocation when the same was asked before.
     pub fn record(&self, info: &RequestInfo, code: u16, duration: Duration) {
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = self.hasher.build_hasher();
         (&info.verb, &info.group, &info.version, &info.resource, &info.subresource, code).hash(&mut hasher);
         (info.name.is_empty(), info.namespace.is_empty()).hash(&mut hasher);
         let mut series = self.lock();
@@ -109,7 +115,7 @@ impl Metrics {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Series>> {
+    fn lock(&self) -> MutexGuard<'_, AllSeries> {
         self.series.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

@@ -91,7 +91,9 @@ impl RequestInfo {
         let path = &*percent_encoding::percent_decode_str(path).decode_utf8_lossy();
         let mut info =
             RequestInfo { path: path.into(), verb: method.as_str().to_lowercase(), ..RequestInfo::default() };
-        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        // As many as most paths have.
+        let mut parts = Vec::with_capacity(8);
+        parts.extend(path.trim_matches('/').split('/'));
         let Some(parts) = info.take_group_version(&parts) else { return Ok(info) };
         let parts = info.take_verb(method, parts).map_err(|error| format!("{error}, {path}"))?;
         info.take_resource(parts);

@@ -14,6 +14,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use foldhash::fast::RandomState;
 use tokio::sync::Notify;
 
 use super::indexer::Indexer;
@@ -70,7 +71,7 @@ pub struct DeltaFifo {
 /// Invariant: a key is in `queue` if and only if it is in `items`, and its deltas are not empty.
 #[derive(Default)]
 struct State {
-    items: HashMap<Arc<str>, Deltas>,
+    items: HashMap<Arc<str>, Deltas, RandomState>,
     queue: VecDeque<Arc<str>>,
     /// Whether anything was ever put in.
     populated: bool,

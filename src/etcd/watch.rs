@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use foldhash::fast::RandomState;
 use tokio::sync::Notify;
 
 use super::state::{Shared, Unread};
@@ -120,7 +121,7 @@ impl Watcher {
 #[derive(Debug, Default)]
 pub(super) struct Watchers {
     /// By prefix: a change finds those that it concerns by the slashes of its key, however many there are.
-    folders: HashMap<String, Vec<Arc<Watcher>>>,
+    folders: HashMap<String, Vec<Arc<Watcher>>, RandomState>,
     others: Vec<Arc<Watcher>>,
 }
 

@@ -20,6 +20,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
@@ -61,7 +62,7 @@ pub struct Flow {
 struct Record {
     clock: Clock,
     ring: Mutex<Ring>,
-    names: Mutex<HashSet<Arc<str>>>,
+    names: Mutex<HashSet<Arc<str>, RandomState>>,
 }
 
 /// Invariant: a revision is in `stored` or `informed` if and only if the step that says so is in `steps`.
@@ -70,8 +71,8 @@ struct Ring {
     /// The id of `steps[0]`, less one.
     forgotten: u64,
     steps: VecDeque<Recorded>,
-    stored: HashMap<u64, StepId>,
-    informed: HashMap<(u64, Arc<str>), StepId>,
+    stored: HashMap<u64, StepId, RandomState>,
+    informed: HashMap<(u64, Arc<str>), StepId, RandomState>,
 }
 
 /// A step as it was recorded.

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::fields_v1;
 use super::set::Set;
@@ -141,8 +141,12 @@ impl Entry {
             ("subresource", subresource),
             ("time", self.time.unwrap_or_default()),
         ];
-        let given = members.into_iter().filter(|(_, text)| !text.is_empty());
-        Value::Object(given.map(|(name, text)| (name.to_owned(), Value::String(text))).collect())
+        let mut entry = Map::new();
+        // One by one: to collect a map sorts first.
+        for (name, text) in members.into_iter().filter(|(_, text)| !text.is_empty()) {
+            entry.insert(name.to_owned(), Value::String(text));
+        }
+        Value::Object(entry)
     }
 
     /// Appliers first, then by time, name, version and subresource.

@@ -91,8 +91,8 @@ pub fn remove_headers(headers: &mut HeaderMap, config: Option<&RequestHeaderConf
         let configured = config.is_some_and(|config| config.names(name));
         configured || CUSTOMARY.contains(&name) || name.starts_with(CUSTOMARY_EXTRA)
     };
-    let named: Vec<_> = headers.keys().filter(|name| is_proxys(name.as_str())).cloned().collect();
-    for name in named {
+    // Nearly always there is none.
+    while let Some(name) = headers.keys().find(|name| is_proxys(name.as_str())).cloned() {
         headers.remove(name);
     }
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{CertificateError, RootCertStore};
@@ -72,7 +73,7 @@ impl ClientAuthorities {
 /// Reads the certificate that came with the connection, each one once.
 pub struct ClientCertificate {
     authorities: ClientAuthorities,
-    known: Mutex<HashMap<Vec<u8>, Known>>,
+    known: Mutex<HashMap<Vec<u8>, Known, RandomState>>,
     /// How long certificates that are used are good for yet.
     expirations: Arc<Histogram>,
 }

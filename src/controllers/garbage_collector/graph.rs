@@ -3,6 +3,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use foldhash::fast::RandomState;
+
 use crate::apimachinery::gvk::GroupVersion;
 use crate::apimachinery::object::{Object, OwnerReference};
 use crate::apis::kind::Kind;
@@ -64,7 +66,7 @@ pub struct Todo {
 
 #[derive(Default)]
 struct State {
-    nodes: HashMap<Uid, Node>,
+    nodes: HashMap<Uid, Node, RandomState>,
     absent: HashSet<Uid>,
     absent_order: VecDeque<Uid>,
 }
