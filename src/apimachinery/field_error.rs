@@ -176,7 +176,8 @@ fn show(value: &Value) -> String {
     match value {
         Value::String(text) => super::go_text::quote(text),
         Value::Null => "null".into(),
-        other => other.to_string(),
+        Value::Number(number) => super::go_print::print_number(number),
+        other => super::go_text::escape_html(other.to_string()),
     }
 }
 

@@ -1,13 +1,15 @@
 //! JSON as Go prints it with `%v`: part of the words of some errors.
 
-use serde_json::Value;
+use serde_json::{Number, Value};
+
+use crate::apimachinery::go_text::printed_float;
 
 /// `map[a:1 b:[x y]]`.
 pub(crate) fn go_print(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".into(),
         Value::Bool(flag) => flag.to_string(),
-        Value::Number(number) => number.to_string(),
+        Value::Number(number) => print_number(number),
         Value::String(text) => text.clone(),
         Value::Array(list) => format!("[{}]", list.iter().map(go_print).collect::<Vec<_>>().join(" ")),
         Value::Object(map) => {
@@ -15,6 +17,14 @@ pub(crate) fn go_print(value: &Value) -> String {
                 map.iter().map(|(key, value)| format!("{key}:{}", go_print(value))).collect();
             format!("map[{}]", fields.join(" "))
         }
+    }
+}
+
+/// Of a number: `1e+10` of one with a point.
+pub(crate) fn print_number(number: &Number) -> String {
+    match number.as_f64().filter(|_| number.is_f64()) {
+        Some(float) => printed_float(float),
+        None => number.to_string(),
     }
 }
 

@@ -27,6 +27,36 @@ pub fn quote(text: &str) -> String {
     quoted
 }
 
+/// JSON as `encoding/json` writes it: safe within HTML.
+pub(crate) fn escape_html(json: String) -> String {
+    if !json.contains(['<', '>', '&']) {
+        return json;
+    }
+    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+/// A number as `encoding/json` writes it: without an exponent from 1e-6 until 1e21.
+pub(crate) fn float(value: f64) -> String {
+    if value == 0.0 || (1e-6..1e21).contains(&value.abs()) {
+        return value.to_string();
+    }
+    let text = format!("{value:e}");
+    match text.split_once('e') {
+        Some((digits, exponent)) if !exponent.starts_with('-') => format!("{digits}e+{exponent}"),
+        _ => text,
+    }
+}
+
+/// A number as `%v` writes it: with an exponent below 1e-4 and from 1e6 on.
+pub(crate) fn printed_float(value: f64) -> String {
+    let scientific = format!("{value:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    match exponent.parse::<i32>().unwrap_or_default() {
+        -4..6 => value.to_string(),
+        exponent => format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs()),
+    }
+}
+
 /// Near `unicode.IsPrint`: what Rust would escape is not printable, but for marks that it escapes because
 /// they would join the quote before them.
 fn is_printable(c: char) -> bool {

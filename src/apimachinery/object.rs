@@ -14,12 +14,12 @@ use std::hint::black_box;
 use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::time::{self, Time};
-use super::{managed_fields, pick};
+use super::{go_text, managed_fields, pick};
 
 /// Enough for most objects, so that writing one does not move what is written already.
 const ENCODED_BYTES: usize = 4096;
@@ -367,10 +367,23 @@ fn write_members(
         out.write_all(b":").expect("memory does not refuse");
         match name.as_str() {
             "managedFields" if !after => managed_fields::write_entries(out, value),
-            _ => serde_json::to_writer(&mut *out, value).map_err(Into::into),
+            _ => write_json(&mut *out, value).map_err(Into::into),
         }
         .expect("memory does not refuse");
     }
+}
+
+/// Numbers as Go writes them: a whole one has no point.
+struct GoNumbers;
+
+impl serde_json::ser::Formatter for GoNumbers {
+    fn write_f64<W: ?Sized + std::io::Write>(&mut self, out: &mut W, value: f64) -> std::io::Result<()> {
+        out.write_all(go_text::float(value).as_bytes())
+    }
+}
+
+fn write_json(out: impl std::io::Write, value: &Value) -> serde_json::Result<()> {
+    value.serialize(&mut serde_json::Serializer::with_formatter(out, GoNumbers))
 }
 
 fn revision<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {

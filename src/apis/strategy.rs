@@ -62,6 +62,9 @@ pub trait Strategy: Send + Sync {
         vec![]
     }
 
+    /// Brings what was found to be valid into the form in which it is kept.
+    fn canonicalize(&self, _new: &mut Value) {}
+
     /// What is wrong with a name.
     fn validate_name(&self, name: &str) -> Vec<String> {
         names::dns1123_subdomain(name)

@@ -71,6 +71,10 @@ pub(super) fn call(
                 _ => text.ends_with(&**part),
             }))
         }
+        ("split", Some(Value::String(text)), [Value::String(separator)]) => Ok(split(text, separator, -1)),
+        ("split", Some(Value::String(text)), [Value::String(separator), Value::Int(most)]) => {
+            Ok(split(text, separator, *most))
+        }
         (_, None, [of]) => match convert(function, of) {
             Some(outcome) => outcome,
             None => global(function, args, budget),
@@ -91,6 +95,24 @@ pub(super) fn call(
         (_, None, _) => global(function, args, budget),
         _ => bridge::call(function, target, args),
     }
+}
+
+/// `strings.SplitN`: by nothing into letters; with a negative `most` into as many parts as there are.
+fn split(text: &str, separator: &str, most: i64) -> Value {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let letters = || {
+        let cut = text.char_indices().nth(most.saturating_sub(1)).map_or(text.len(), |(at, _)| at);
+        let (single, rest) = text.split_at(cut);
+        let mut parts: Vec<String> = single.chars().map(String::from).collect();
+        parts.extend((!rest.is_empty()).then(|| rest.to_owned()));
+        parts
+    };
+    let parts: Vec<String> = match separator {
+        _ if most == 0 => vec![],
+        "" => letters(),
+        separator => text.splitn(most, separator).map(str::to_owned).collect(),
+    };
+    Value::from(parts.iter().map(|part| Value::from(part.as_str())).collect::<Vec<_>>())
 }
 
 fn size(of: &Value) -> Outcome {

@@ -67,7 +67,8 @@ fn object(schema: &Json, is_resource: bool) -> Type {
 pub fn value(schema: &Json, is_resource: bool, data: &Json) -> Result<Value, EvaluationError> {
     let invalid = |what: &str| EvaluationError::Function(format!("invalid data, {what}"));
     if data.is_null() {
-        return match flag(schema, "nullable") {
+        let is_free = schema["type"].is_null() && flag(schema, "x-kubernetes-preserve-unknown-fields");
+        return match flag(schema, "nullable") || is_free {
             true => Ok(Value::Null),
             false => Err(invalid("got null for schema with nullable=false")),
         };

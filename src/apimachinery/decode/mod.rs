@@ -158,13 +158,30 @@ pub(crate) fn decode_plain(schema: &Schema, body: &[u8]) -> Result<(Value, Vec<S
 /// about its duplicate keys. The error is Go's.
 pub(crate) fn decode_yaml(body: &[u8]) -> Result<(Value, Option<String>), String> {
     if first_byte(body) == Some(b'{')
-        && let Ok((value, errors)) = decode_plain(&Schema::FREE, body)
+        && let Ok((mut value, errors)) = decode_plain(&Schema::FREE, body)
         && errors.is_empty()
     {
+        lose_points(&mut value);
         return Ok((value, None));
     }
-    let document = yaml::parse(body)?;
+    let mut document = yaml::parse(body)?;
+    lose_points(&mut document.value);
     Ok((document.value, document.duplicates))
+}
+
+/// On their way from YAML through JSON numbers lose a point with nothing behind it.
+fn lose_points(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 1e18);
+            if let Some(whole) = whole {
+                *value = (whole as i64).into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(lose_points),
+        Value::Object(map) => map.values_mut().for_each(lose_points),
+        _ => {}
+    }
 }
 
 /// The name on the envelope decides whether the message in it is read at all.

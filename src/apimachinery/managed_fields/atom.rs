@@ -95,6 +95,8 @@ fn known(schema: &Schema) -> Atom<'_> {
         }
         Shape::Map(values) => Atom::map(plain(None, Some(Type::Known(values)))),
         Shape::List(items) => Atom { scalar: None, list: Some(list(schema, items)), map: None },
+        // Of a custom kind: it has no type, so it may be anything.
+        Shape::IntOrString if schema.facts().format.is_none() => Type::Deduced.atom(),
         Shape::String if schema.facts().format.is_none() => Atom::scalar(Scalar::Text),
         Shape::Bytes => Atom::scalar(Scalar::Text),
         Shape::Boolean => Atom::scalar(Scalar::Boolean),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::structural::Structural;
 use super::view::Scale;
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
+use crate::apimachinery::field_error::{ErrorType, FieldError, FieldErrors};
 use crate::apimachinery::go_print::{go_print, go_type};
 use crate::apimachinery::go_text::quote;
 use crate::apimachinery::gvk::GroupVersionKind;
@@ -56,7 +56,12 @@ impl CustomResource {
 
     /// The schema as server-side apply merges by it.
     pub fn typed(&self) -> Arc<Schema> {
-        self.typed.get_or_init(|| Arc::new(Schema::from_openapi(&self.openapi()))).clone()
+        let read = || {
+            let mut openapi = self.openapi();
+            inherit_openness(&mut openapi, false);
+            Arc::new(Schema::from_openapi(&openapi))
+        };
+        self.typed.get_or_init(read).clone()
     }
 
     /// The schema as it was declared.
@@ -74,8 +79,17 @@ impl CustomResource {
 
     /// Fills in defaults; those of metadata are the server's own.
     pub fn apply_defaults(&self, object: &mut Value) {
+        self.default_by(object, Structural::apply_defaults);
+    }
+
+    /// The same, but that nulls stay for validation to see.
+    pub fn fill_defaults(&self, object: &mut Value) {
+        self.default_by(object, Structural::fill_defaults);
+    }
+
+    fn default_by(&self, object: &mut Value, fill: fn(&Structural, &mut Value)) {
         let metadata = object.get_mut("metadata").map(Value::take);
-        self.structural().apply_defaults(object);
+        fill(self.structural(), object);
         if let (Some(metadata), Some(map)) = (metadata, object.as_object_mut()) {
             map.insert("metadata".into(), metadata);
         }
@@ -108,6 +122,7 @@ impl CustomResource {
         let mut errors = FieldErrors::default();
         let (new, old) = (self.with_type(new), old.map(|old| self.with_type(old)));
         self.structural().validate_value("", &new, old.as_ref(), &mut errors);
+        once(&mut errors);
         if let Some(scale) = &self.scale {
             validate_replicas(&new, &scale.spec_replicas_path, &mut errors);
         }
@@ -121,6 +136,7 @@ impl CustomResource {
         let (new, old) = (self.with_type(new), self.with_type(old));
         if let (Some(schema), Some(status)) = (self.structural().member("status"), new.get("status")) {
             schema.validate_part("status", status, old.get("status"), &mut errors);
+            once(&mut errors);
         }
         self.validate_scale_status(&new, &mut errors);
         self.validate_invariants(&new, Some(&old), errors)
@@ -162,6 +178,32 @@ impl CustomResource {
             errors.invalid(path, &json!(text), error);
         }
     }
+}
+
+/// What several parts of a schema find is said once.
+fn once(errors: &mut FieldErrors) {
+    let mut said: Vec<FieldError> = Vec::with_capacity(errors.0.len());
+    for error in std::mem::take(&mut errors.0) {
+        if !said.contains(&error) {
+            said.push(error);
+        }
+    }
+    errors.0 = said;
+}
+
+/// Below a schema that keeps unknown fields, all do, as far as ownership goes (`schemaconv`).
+fn inherit_openness(schema: &mut Value, above: bool) {
+    const KEEPS: &str = "x-kubernetes-preserve-unknown-fields";
+    let Value::Object(map) = schema else { return };
+    let keeps = above || map.get(KEEPS) == Some(&Value::Bool(true));
+    if keeps {
+        map.insert(KEEPS.into(), true.into());
+    }
+    for member in ["items", "additionalProperties"] {
+        map.get_mut(member).into_iter().for_each(|inner| inherit_openness(inner, keeps));
+    }
+    let properties = map.get_mut("properties").and_then(Value::as_object_mut);
+    properties.into_iter().flatten().for_each(|(_, inner)| inherit_openness(inner, keeps));
 }
 
 /// A number of replicas where a scale subresource looks for one (`unstructured.NestedInt64`).
@@ -260,5 +302,9 @@ impl Strategy for CustomStrategy {
 
     fn allow_unconditional_update(&self) -> bool {
         false
+    }
+
+    fn canonicalize(&self, new: &mut Value) {
+        self.0.apply_defaults(new);
     }
 }

@@ -42,7 +42,7 @@ impl Edit for Apply<'_> {
         if current.is_none() {
             self.check_uid(&object)?;
         }
-        self.form.apply_defaults(&mut object);
+        self.form.fill_defaults(&mut object);
         ensure_namespace(&mut object, self.scope.namespace())?;
         ensure_name(&object, self.scope.name())?;
         Ok(object)

@@ -177,6 +177,14 @@ impl Form {
         }
     }
 
+    /// Fills in the defaults of what was applied: nulls of a custom kind stay until it is validated.
+    pub fn fill_defaults(&self, object: &mut Value) {
+        match &self.custom {
+            Some(custom) => custom.fill_defaults(object),
+            None => self.apply_defaults(object),
+        }
+    }
+
     /// Drops what the schema of a custom kind does not know; says so as decoding says it of built-in kinds.
     fn prune(&self, object: &mut Value) -> Vec<String> {
         let dropped = self.custom.as_ref().map(|custom| custom.prune(object)).unwrap_or_default();

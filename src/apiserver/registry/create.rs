@@ -75,6 +75,7 @@ impl Registry {
         self.note_dangling(&stored, &mut new).await;
         validate(ctx, &governing, kind, &new)?;
         self.admit(kind, validating, Some(&new), None).await?;
+        governing.strategy.canonicalize(&mut new);
         if ctx.dry_run {
             self.expect_free_name(&stored, kind, &new).await?;
             return object_of(kind, &decode(kind, new), 0);

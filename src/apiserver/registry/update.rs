@@ -122,6 +122,7 @@ impl Registry {
         ignore_managed_fields_times(&mut new, &old);
         validate(update, &governing, &new, &old)?;
         self.admit(kind, update.validating, Some(&new), Some(&old)).await?;
+        governing.strategy.canonicalize(&mut new);
         if is_finalized(stored, &new, &old) {
             return self.delete_finalized(update, stored, current, &new).await;
         }

@@ -8,9 +8,25 @@ use super::Structural;
 impl Structural {
     /// Drops nulls that are no values, then fills in defaults, at every depth of what is there.
     pub fn apply_defaults(&self, value: &mut Value) {
+        self.complete(value, true);
+    }
+
+    /// Fills in defaults alone: nulls without one stay, and may be refused later.
+    pub fn fill_defaults(&self, value: &mut Value) {
+        self.complete(value, false);
+    }
+
+    fn complete(&self, value: &mut Value, drops_nulls: bool) {
         match value {
             Value::Object(map) => {
-                map.retain(|name, value| !self.member(name).is_some_and(|schema| schema.drops(value)));
+                let drops = |schema: &Structural, value: &Value| {
+                    (drops_nulls || schema.default.is_some()) && schema.drops(value)
+                };
+                map.retain(|name, value| match (self.properties.get(name), self.additional.as_deref()) {
+                    (Some(schema), _) => !drops(schema, value),
+                    (None, Some(schema)) => schema.default.is_some() || !drops(schema, value),
+                    (None, None) => true,
+                });
                 for (name, schema) in &self.properties {
                     if let Some(default) = &schema.default
                         && !map.contains_key(name)
@@ -18,9 +34,16 @@ impl Structural {
                         map.insert(name.clone(), default.clone());
                     }
                 }
+                let additional = self.additional.as_deref().and_then(|of| Some((of, of.default.as_ref()?)));
                 for (name, value) in map.iter_mut() {
+                    if let Some((of, default)) = additional
+                        && of.drops(value)
+                        && !self.properties.contains_key(name)
+                    {
+                        *value = default.clone();
+                    }
                     if let Some(schema) = self.member(name) {
-                        schema.apply_defaults(value);
+                        schema.complete(value, drops_nulls);
                     }
                 }
             }
@@ -32,7 +55,7 @@ impl Structural {
                     {
                         *item = default.clone();
                     }
-                    schema.apply_defaults(item);
+                    schema.complete(item, drops_nulls);
                 }
             }
             _ => {}

@@ -106,7 +106,7 @@ impl Structural {
         let has_rules = schema["x-kubernetes-validations"].as_array().is_some_and(|rules| !rules.is_empty());
         Structural {
             type_name: text("type"),
-            format: text("format"),
+            format: formats::checked(&text("type"), &text("format")),
             nullable: flag("nullable"),
             int_or_string: flag("x-kubernetes-int-or-string"),
             preserve_unknown_fields: flag("x-kubernetes-preserve-unknown-fields"),

@@ -7,6 +7,7 @@ use serde_json::{Map, Number, Value};
 
 use super::{Bounds, Structural, child, formats, shown};
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
+use crate::apimachinery::go_print::go_type;
 
 impl Structural {
     /// What is wrong with a value; `path` of the root is empty.
@@ -45,6 +46,7 @@ impl Structural {
     fn validate_type(&self, path: &str, value: &Value, errors: &mut FieldErrors) -> bool {
         let (given, wanted) = (type_of(value), self.type_name.as_str());
         if value.is_null() {
+            let wanted = if self.int_or_string { "integer,string" } else { wanted };
             if !self.nullable && !wanted.is_empty() {
                 wrong_type(path, wanted, given, errors);
             }
@@ -59,11 +61,16 @@ impl Structural {
         if self.int_or_string || wanted.is_empty() || self.is_of_type(value) {
             return true;
         }
-        if !self.format.is_empty() && !value.is_string() && !value.is_array() {
-            let given = if value.is_number() { "float64" } else { "" };
-            wrong_type(path, &self.format, given, errors);
-        } else {
-            wrong_type(path, wanted, given, errors);
+        let is_text_or_list = value.is_string() || value.is_array();
+        match wanted {
+            _ if self.format.is_empty() => wrong_type(path, wanted, given, errors),
+            "number" | "integer" if is_text_or_list => wrong_type(path, wanted, given, errors),
+            // A list is never told that it is not of a text's format.
+            _ if is_text_or_list => {}
+            _ => {
+                let given = if value.is_number() { go_type(value) } else { "" };
+                wrong_type(path, &self.format, given, errors);
+            }
         }
         true
     }
@@ -78,7 +85,7 @@ impl Structural {
 
     fn validate_number(&self, path: &str, number: &Number, errors: &mut FieldErrors) {
         let wanted = match (self.type_name.as_str(), self.format.as_str()) {
-            ("integer", "int32") if number.as_i64().is_none_or(|n| i32::try_from(n).is_err()) => {
+            ("integer", "int32") if !is_whole(number) || number.as_f64().is_none_or(|n| !fits_int32(n)) => {
                 Some("integer with format int32")
             }
             ("integer", "int64") if number.as_i64().is_none() && !is_whole(number) => {
@@ -97,7 +104,7 @@ impl Structural {
     }
 
     fn validate_enumeration(&self, path: &str, value: &Value, errors: &mut FieldErrors) {
-        if self.enumeration.is_empty() || self.enumeration.contains(value) {
+        if self.enumeration.is_empty() || self.enumeration.iter().any(|listed| is_listed(value, listed)) {
             return;
         }
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -236,6 +243,16 @@ impl Bounds {
 fn wrong_type(path: &str, wanted: &str, given: &str, errors: &mut FieldErrors) {
     let detail = format!("{path} in body must be of type {wanted}: {given:?}");
     errors.push(shown(path), ErrorType::TypeInvalid, format!("{given:?}"), &detail);
+}
+
+/// `EnumCase`: a number is converted to the type of what is listed, which cuts off what is behind the point.
+fn is_listed(value: &Value, listed: &Value) -> bool {
+    let cut = |value: &Value| value.as_f64().filter(|_| value.is_f64()).map(f64::trunc);
+    value == listed || (listed.is_i64() && cut(value).is_some_and(|cut| listed.as_f64() == Some(cut)))
+}
+
+fn fits_int32(number: f64) -> bool {
+    (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number)
 }
 
 /// A whole number that JSON's numbers of 53 bits hold (`swag.IsFloat64AJSONInteger`).

@@ -6,6 +6,7 @@ use super::cost::{Cost, estimate};
 use super::schema::nested;
 use crate::apimachinery::cel::{Environment, Type};
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
+use crate::apimachinery::go_text::escape_html;
 use crate::apis::apiextensions::structural::environment;
 
 /// `StaticEstimatedCostLimit`: what one rule may be estimated to cost for a whole object.
@@ -82,7 +83,8 @@ impl Checking<'_> {
         let text = |key: &str| rule[key].as_str().unwrap_or_default();
         let optional = rule["optionalOldSelf"].as_bool().unwrap_or(false);
         let Some(environment) = environment(schema, place.is_resource, optional) else {
-            let detail = "internal error: failed to retrieve type information for x-kubernetes-validations";
+            let detail = "internal error: failed to construct type information for x-kubernetes-validations rules: \
+                          unable to convert structural schema to CEL declarations";
             let path = path.rsplit_once('[').map_or(path, |(head, _)| head);
             self.errors.push(path, ErrorType::InternalError, String::new(), detail);
             return;
@@ -122,7 +124,7 @@ impl Checking<'_> {
             text("fieldPath"),
             rule["optionalOldSelf"]
         );
-        self.errors.push(at, ErrorType::Invalid, shown, detail);
+        self.errors.push(at, ErrorType::Invalid, escape_html(shown), detail);
     }
 
     fn observe(&mut self, what: &str, path: &str, Cost(cost): Cost) {

@@ -178,14 +178,15 @@ pub(super) fn validate_defaults(schema: &Value, path: &str, errors: &mut FieldEr
             let detail = "must not be null if nullable is not true";
             errors.invalid(at, default, detail);
         } else {
-            let mut defaulted = default.clone();
-            of.apply_defaults(&mut defaulted);
+            // As it stands: the defaults of what it holds are not filled in.
             let before = errors.0.len();
-            of.validate_part(&at, &defaulted, None, errors);
-            of.validate_lists(&at, &defaulted, errors);
+            of.validate_part(&at, default, None, errors);
             if errors.0.len() == before {
                 let mut found = FieldErrors::default();
-                of.validate_rules(&defaulted, None, &mut found);
+                of.validate_rules(default, Some(default), &mut found);
+                if found.is_empty() {
+                    of.validate_rules(default, None, &mut found);
+                }
                 for mut error in found.0 {
                     error.path =
                         if error.path == "<nil>" { at.clone() } else { format!("{at}.{}", error.path) };

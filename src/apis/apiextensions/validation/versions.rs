@@ -108,6 +108,9 @@ fn of_schema(version: &Version, of_version: &str, path: &str, errors: &mut Field
     rules::validate_texts(openapi, &path, errors);
     if errors.0.len() == before {
         schema::validate_defaults(openapi, &path, errors);
+    }
+    // Rules are looked at when nothing else is wrong.
+    if errors.0.len() == before {
         rules::validate(openapi, &path, errors);
     }
 }
