@@ -155,20 +155,32 @@ impl Cluster {
             bootstrap::default_storage_class(&cluster.client()).await?;
         }
         if let Some(listen) = config.listen {
-            let client_authorities = config.authentication.client_authorities(authority.certificate_pem())?;
-            cluster.listen(listen, &authority, client_authorities).await?;
-            let trust = authentication_trust::data(&config.authentication, authority.certificate_pem())?;
-            authentication_trust::publish(&cluster.client(), trust).await?;
-            if let Some(access) = cluster.access().filter(|_| config.authentication.bootstrap_tokens) {
-                cluster_info::publish(&cluster.client(), &access).await?;
-            }
-            if let Some(address) = cluster.address().and_then(server::advertised) {
-                api_endpoints::publish(&cluster.client(), address).await?;
-            }
+            cluster.open(listen, &config, &authority).await?;
         }
         ready::wait(&cluster.client(), &config).await?;
         cluster.running.ready();
         Ok(cluster)
+    }
+
+    /// Takes connections, and publishes what clients have to know of that.
+    async fn open(
+        &mut self,
+        listen: Listen,
+        config: &Config,
+        authority: &Authority,
+    ) -> Result<(), StartError> {
+        let authentication = &config.authentication;
+        let client_authorities = authentication.client_authorities(authority.certificate_pem())?;
+        self.listen(listen, authority, client_authorities).await?;
+        let trust = authentication_trust::data(authentication, authority.certificate_pem())?;
+        authentication_trust::publish(&self.client(), trust).await?;
+        if let Some(access) = self.access().filter(|_| authentication.bootstrap_tokens) {
+            cluster_info::publish(&self.client(), &access).await?;
+        }
+        if let Some(address) = self.address().and_then(server::advertised) {
+            api_endpoints::publish(&self.client(), address).await?;
+        }
+        Ok(())
     }
 
     /// A client in the name of an administrator (`system:masters`).
