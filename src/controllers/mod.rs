@@ -55,6 +55,7 @@ mod pod_garbage_collector;
 
 mod resource_quota;
 
+mod ephemeral_volume;
 mod pv_protection;
 mod pvc_protection;
 mod volume_binder;
@@ -149,6 +150,7 @@ pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
     spawn(ctx, node_lifecycle::NodeLifecycleController::new(ctx, config.node_monitor_grace_period));
     spawn(ctx, taint_eviction::TaintEvictionController::new(ctx));
     spawn(ctx, pod_garbage_collector::PodGarbageCollector::new(ctx, config.terminated_pod_threshold));
+    spawn(ctx, ephemeral_volume::EphemeralVolumeController::new(ctx));
     spawn(ctx, pvc_protection::PvcProtectionController::new(ctx));
     spawn(ctx, pv_protection::PvProtectionController::new(ctx));
     spawn(ctx, volume_binder::VolumeBinder::new(ctx));

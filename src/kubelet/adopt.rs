@@ -3,7 +3,9 @@
 
 use super::pod_workers::{NodeRuntime, PodWorker, Sandbox, WorkerState};
 use super::runtime::{Container, State, Terminated};
+use super::sources::Sources;
 use super::stages::Exit;
+use super::volumes::Written;
 use super::world::World;
 use crate::apimachinery::time::Time;
 use crate::apis::views::pod::{self, Container as Spec, ContainerStatus};
@@ -12,13 +14,32 @@ use crate::apis::views::pod::{self, Container as Spec, ContainerStatus};
 pub fn adopt(worker: &mut PodWorker, node: &mut NodeRuntime, now: Time) {
     let (pod, object) = (worker.pod.clone(), worker.object.clone());
     let status = &pod.status;
+    if !pod.is_terminal() && worker.adopts_later() {
+        node.addresses.reserve(&status.pod_ip);
+        return;
+    }
     if !status.pod_ip.is_empty() {
         worker.sandbox = Sandbox::Ready { address: status.pod_ip.clone() };
     }
-    let NodeRuntime { stages, images, addresses, entropy, .. } = node;
+    let (detail, sources) = worker.mounted();
+    let nothing = Sources::new();
+    let NodeRuntime { stages, images, addresses, entropy, host_ip, allocatable } = node;
     let mut unheard = Vec::new();
-    let (metadata, happenings) = (&object.metadata, &mut unheard);
-    let mut world = World { now, pod: &pod, metadata, stages, images, entropy, happenings };
+    let mut world = World {
+        now,
+        pod: &pod,
+        metadata: &object.metadata,
+        stages,
+        images,
+        entropy,
+        happenings: &mut unheard,
+        detail: detail.as_deref(),
+        sources: sources.as_deref().unwrap_or(&nothing),
+        written: Written::new(),
+        pod_ip: status.pod_ip.clone(),
+        host_ip,
+        allocatable,
+    };
     let mut restore = |specs: &[Spec], containers: &mut [Container], statuses: &[ContainerStatus]| {
         for (spec, container) in specs.iter().zip(containers) {
             if let Some(status) = statuses.iter().find(|status| status.name == spec.name) {

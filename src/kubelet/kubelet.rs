@@ -12,11 +12,13 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::sync::Notify;
 
+use super::admission;
 use super::images::ImageStore;
 use super::node_config::NodeConfig;
 use super::node_status;
 use super::pod_addresses::PodAddresses;
 use super::pod_workers::{NodeRuntime, PodWorker, WorkerState};
+use super::sources::{Fetch, Sources};
 use super::status_manager::{StatusManager, Write, fingerprint};
 use super::world::Happening;
 use crate::apimachinery::fields::FieldSelector;
@@ -59,6 +61,8 @@ pub(super) struct KubeletState {
     /// node.
     pending: BTreeMap<Arc<str>, Option<Arc<Object>>>,
     statuses: StatusManager,
+    /// What is to be fetched for pods. Bound: one for each pod.
+    fetches: Vec<Fetch>,
 }
 
 pub(super) struct Entry {
@@ -81,6 +85,7 @@ impl Kubelet {
             images: ImageStore::default(),
             addresses,
             host_ip: config.address.clone(),
+            allocatable: node_status::allocatable(&config),
             entropy: context.entropy.clone(),
         };
         let state = KubeletState {
@@ -89,6 +94,7 @@ impl Kubelet {
             timers: BTreeSet::new(),
             pending: BTreeMap::new(),
             statuses: StatusManager::default(),
+            fetches: Vec::new(),
         };
         let shared = Shared { context, config, state: Mutex::new(state), changed: Notify::new() };
         Ok(Kubelet { shared: Arc::new(shared) })
@@ -119,15 +125,20 @@ impl Kubelet {
 
     async fn sync_loop(self) {
         self.recover();
-        let mut writes = FuturesUnordered::new();
+        let (mut writes, mut fetches) = (FuturesUnordered::new(), FuturesUnordered::new());
         loop {
             let wait = self.sync_loop_iteration();
             while let Some(write) = self.take_write() {
                 writes.push(async move { (write.perform().await, write.uid) });
             }
+            for fetch in self.take_fetches() {
+                let client = &self.shared.context.client;
+                fetches.push(async move { (fetch.perform(client).await, fetch.uid) });
+            }
             tokio::select! {
                 biased;
                 Some((result, uid)) = writes.next(), if !writes.is_empty() => self.finish_write(&uid, result),
+                Some((sources, uid)) = fetches.next(), if !fetches.is_empty() => self.provide(&uid, sources),
                 () = self.shared.changed.notified() => {}
                 () = self.shared.context.clock.sleep(wait) => {}
             }
@@ -172,14 +183,19 @@ impl Kubelet {
                 return;
             }
         } else {
-            let worker = PodWorker::new(object, node, now);
+            let mut worker = PodWorker::new(object, node, now);
+            if worker.pod.status.start_time.is_none() {
+                let others = workers.values().map(|entry| &entry.worker);
+                let rejection = admission::rejection(&worker.pod, others, &node.allocatable);
+                rejection.into_iter().for_each(|rejection| worker.reject(rejection));
+            }
             workers.insert(uid.clone(), Entry { worker, timer: None, written: None, is_deleted: false });
         }
         self.sync_pod(state, &uid, now);
     }
 
     fn sync_pod(&self, state: &mut KubeletState, uid: &Arc<str>, now: Time) {
-        let KubeletState { node, workers, timers, statuses, .. } = state;
+        let KubeletState { node, workers, timers, statuses, fetches, .. } = state;
         let Some(entry) = workers.get_mut(uid) else { return };
         let cause = self.record_sync(&entry.worker);
         let mut happenings = Vec::new();
@@ -189,6 +205,10 @@ impl Kubelet {
         }
         let due = entry.worker.due;
         set_timer(entry, timers, uid, due);
+        if let Some(fetch) = entry.worker.take_fetch() {
+            fetches.push(fetch);
+            self.shared.changed.notify_one();
+        }
         if let Some(write) = self.write(entry, uid, &node.host_ip, now, cause) {
             statuses.add(write);
         }
@@ -204,6 +224,9 @@ impl Kubelet {
         cause: StepId,
     ) -> Option<Write> {
         let worker = &mut entry.worker;
+        if worker.is_waiting_for_sources() && !worker.object.is_deleting() {
+            return None;
+        }
         let status = worker.status(host_ip, now);
         let fingerprint = fingerprint(&status);
         let is_new = entry.written.replace(fingerprint) != Some(fingerprint);
@@ -219,6 +242,21 @@ impl Kubelet {
             patch,
             delete,
         })
+    }
+
+    /// Hands over what was fetched for a pod.
+    pub(super) fn provide(&self, uid: &Arc<str>, sources: Sources) {
+        let now = self.shared.context.clock.now();
+        let mut state = self.state();
+        let KubeletState { node, workers, .. } = &mut *state;
+        if let Some(entry) = workers.get_mut(uid) {
+            entry.worker.provide(sources, node, now);
+            self.sync_pod(&mut state, uid, now);
+        }
+    }
+
+    fn take_fetches(&self) -> Vec<Fetch> {
+        std::mem::take(&mut self.state().fetches)
     }
 
     fn take_write(&self) -> Option<Write> {

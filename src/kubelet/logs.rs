@@ -24,10 +24,8 @@ pub struct LogLine {
 pub struct Run<'a> {
     /// The container.
     pub spec: &'a Spec,
-    /// What it finds around it.
-    pub around: Surroundings,
-    /// The pod's name, which is its host name.
-    pub hostname: &'a str,
+    /// What it found around it, when that is known.
+    pub around: Option<&'a Surroundings>,
     /// When it started.
     pub started_at: Time,
     /// When it ended, or now.
@@ -37,10 +35,8 @@ pub struct Run<'a> {
 /// All that a run of a container has said until now.
 pub fn lines(run: &Run<'_>) -> Vec<LogLine> {
     let spent = (run.until - run.started_at).to_std().unwrap_or_default();
-    let mut said = match process::play(run.spec, &run.around, spent) {
-        Some(played) => played.lines,
-        None => known(run.spec),
-    };
+    let played = run.around.and_then(|around| process::play(run.spec, around, Some(spent)));
+    let mut said = played.map_or_else(|| known(run.spec), |played| played.lines);
     said.retain(|line| line.after <= spent);
     said.drain(..said.len().saturating_sub(MAX_LINES));
     said.into_iter().map(|line| finish(line, run)).collect()
@@ -48,10 +44,8 @@ pub fn lines(run: &Run<'_>) -> Vec<LogLine> {
 
 fn finish(line: Line, run: &Run<'_>) -> LogLine {
     let at = run.started_at + line.after;
-    let date = at.format("%a %b %e %H:%M:%S UTC %Y").to_string();
     let nginx = at.format("%Y/%m/%d %H:%M:%S").to_string();
-    let text = line.text.replace("$(date)", &date).replace("$(hostname)", run.hostname);
-    LogLine { at, text: with_pi(text.replace("{nginx-time}", &nginx)) }
+    LogLine { at, text: with_pi(line.text.replace("{nginx-time}", &nginx)) }
 }
 
 fn with_pi(text: String) -> String {
@@ -98,7 +92,9 @@ mod tests {
     fn said(container: serde_json::Value, seconds: i64) -> Vec<String> {
         let spec: Spec = serde_json::from_value(container).unwrap();
         let (started_at, until) = (Time::UNIX_EPOCH, Time::UNIX_EPOCH + chrono::TimeDelta::seconds(seconds));
-        let run = Run { spec: &spec, around: Surroundings::default(), hostname: "web-1", started_at, until };
+        let variables = [("HOSTNAME".to_owned(), "web-1".to_owned())].into();
+        let around = Surroundings { variables, started_at, ..Surroundings::default() };
+        let run = Run { spec: &spec, around: Some(&around), started_at, until };
         lines(&run).into_iter().map(|line| line.text).collect()
     }
 

@@ -15,6 +15,7 @@ pub mod node_config;
 mod node_lease;
 mod node_status;
 
+mod admission;
 pub mod pod_workers;
 
 pub mod runtime;
@@ -27,7 +28,27 @@ pub mod selector;
 pub mod process;
 pub mod surroundings;
 
+mod downward;
+mod environment;
+pub mod file_system;
+pub mod sources;
+pub mod volumes;
+
 pub mod shell;
+
+mod agnhost;
+mod commands;
+mod expansion;
+mod file_programs;
+mod player;
+mod text_programs;
+
+mod hooks;
+mod probes;
+mod pulling;
+mod running;
+
+mod mounting;
 
 pub mod backoff;
 

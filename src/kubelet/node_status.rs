@@ -4,6 +4,7 @@
 //! The Lease says that the kubelet lives and is renewed often; the status is written when it changes, and
 //! every five minutes all the same.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -201,15 +202,15 @@ fn status(config: &NodeConfig, images: &[(String, u64)], now: Time) -> Value {
 }
 
 /// What is left for pods: a tenth of the disk is kept for the node, as the eviction threshold does.
-fn allocatable(config: &NodeConfig) -> Value {
+pub(super) fn allocatable(config: &NodeConfig) -> BTreeMap<String, String> {
     let amount = |(name, amount): (&String, &String)| {
         let left = match (name.as_str(), Quantity::parse(amount)) {
             ("ephemeral-storage", Ok(quantity)) => (quantity.value() / 10 * 9).to_string(),
             _ => amount.clone(),
         };
-        (name.clone(), Value::String(left))
+        (name.clone(), left)
     };
-    Value::Object(config.capacity.iter().map(amount).collect())
+    config.capacity.iter().map(amount).collect()
 }
 
 fn node_info(config: &NodeConfig) -> Value {

@@ -33,6 +33,12 @@ impl PodWorker {
     /// they change.
     pub fn status(&mut self, host_ip: &str, now: Time) -> Value {
         let generation = self.object.metadata.generation;
+        if let Some(rejection) = &self.rejection {
+            let message = format!("Pod was rejected: {}", rejection.message);
+            let started = rfc3339(self.start_time);
+            return json!({"phase": "Failed", "reason": rejection.reason, "message": message,
+                "startTime": started, "observedGeneration": generation});
+        }
         let phase = self.phase();
         let conditions = pod_conditions::generate(self, phase, generation, now);
         let mut status = Map::new();

@@ -4,12 +4,16 @@
 //! Upstream gives each pod a goroutine. Here a worker is a value that is asked to sync when its pod changes
 //! or when something that it waits for is due; between that it costs its bytes and nothing else.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::admission::Rejection;
 use super::images::ImageStore;
+use super::mounting::Mounting;
 use super::pod_addresses::PodAddresses;
 use super::runtime::{Container, RestartPolicy, State, after};
+use super::sources::Sources;
 use super::stages::{Next, StageSet, Step};
 use super::world::{Happening, World};
 use crate::apimachinery::object::Object;
@@ -33,6 +37,8 @@ pub struct NodeRuntime {
     pub addresses: PodAddresses,
     /// The node's own address.
     pub host_ip: String,
+    /// What it has for pods.
+    pub allocatable: BTreeMap<String, String>,
     /// For ids and jitter.
     pub entropy: Entropy,
 }
@@ -75,6 +81,10 @@ pub struct PodWorker {
     pub(super) failure: Option<(&'static str, &'static str)>,
     /// The conditions as they were written last: what tells when one changed.
     pub(super) conditions: Vec<Condition>,
+    /// Why the node does not run it.
+    pub(super) rejection: Option<Box<Rejection>>,
+    /// What its containers find, when any of them looks or names what must be there.
+    pub(super) mounting: Option<Box<Mounting>>,
 }
 
 impl WorkerState {
@@ -111,6 +121,8 @@ impl PodWorker {
             start_time: pod.status.start_time.unwrap_or(now),
             failure: None,
             conditions: pod.status.conditions.clone(),
+            rejection: None,
+            mounting: Mounting::of(&pod, &object),
             pod,
             object,
         };
@@ -118,6 +130,11 @@ impl PodWorker {
             super::adopt::adopt(&mut worker, node, now);
         }
         worker
+    }
+
+    /// The node does not run it: it has failed before it began.
+    pub(super) fn reject(&mut self, rejection: Rejection) {
+        (self.rejection, self.mounting) = (Some(Box::new(rejection)), None);
     }
 
     /// The pod has changed.
@@ -144,19 +161,48 @@ impl PodWorker {
     /// Does all that can be done at `now`; notes what happened and when it wants to be asked again.
     pub fn sync(&mut self, node: &mut NodeRuntime, now: Time, happenings: &mut Vec<Happening>) {
         let (pod, object) = (self.pod.clone(), self.object.clone());
-        let NodeRuntime { stages, images, addresses, host_ip, entropy } = node;
-        let mut world =
-            World { now, pod: &pod, metadata: &object.metadata, stages, images, entropy, happenings };
+        let (detail, sources) = self.mounted();
+        let nothing = Sources::new();
+        let NodeRuntime { stages, images, addresses, host_ip, allocatable, entropy } = node;
+        let mut world = World {
+            now,
+            pod: &pod,
+            metadata: &object.metadata,
+            stages,
+            images,
+            entropy,
+            happenings,
+            detail: detail.as_deref(),
+            sources: sources.as_deref().unwrap_or(&nothing),
+            written: self.written_until(now),
+            pod_ip: String::new(),
+            host_ip,
+            allocatable,
+        };
+        if let Some(Rejection { reason, message }) = self.rejection.as_deref() {
+            if self.state == WorkerState::Sync {
+                let (container, list, event_type) = (String::new(), "", "Warning");
+                let message = message.clone();
+                world.happenings.push(Happening { container, list, event_type, reason, message });
+            }
+            (self.state, self.due) = (WorkerState::Terminated, None);
+            return;
+        }
         if self.state == WorkerState::Sync && !object.is_deleting() {
             let take_address =
                 || if pod.spec.host_network { Some(host_ip.clone()) } else { addresses.allocate() };
-            self.due = self.sync_pod(&mut world, take_address);
+            self.due = match self.mount(&mut world) {
+                Ok(refresh) => earliest([refresh, self.sync_pod(&mut world, take_address)]),
+                Err(retry) => retry,
+            };
         } else if self.state == WorkerState::Sync {
             self.state = WorkerState::Terminating;
         }
         if self.state == WorkerState::Terminating {
             self.due = self.sync_terminating_pod(&mut world);
         }
+        let World { written, .. } = world;
+        self.keep(written);
         if self.state == WorkerState::Terminating && self.is_stopped() {
             self.state = WorkerState::Terminated;
             self.due = None;
@@ -180,9 +226,8 @@ impl PodWorker {
             return None;
         }
         let sandbox = self.ensure_sandbox(world, address);
-        if !matches!(self.sandbox, Sandbox::Ready { .. }) {
-            return earliest([deadline, sandbox]);
-        }
+        let Sandbox::Ready { address } = &self.sandbox else { return earliest([deadline, sandbox]) };
+        world.pod_ip.clone_from(address);
         let (is_initialized, init) = self.advance_init_containers(world);
         let mut due = earliest([deadline, init, self.advance_ephemeral_containers(world)]);
         if is_initialized {
@@ -312,11 +357,22 @@ impl PodWorker {
 
     /// A container of the pod by its name, with its spec.
     pub fn container(&self, name: &str) -> Option<(&Spec, &Container)> {
+        self.all_containers().find(|(spec, _)| spec.name == name)
+    }
+
+    pub(super) fn all_containers(&self) -> impl Iterator<Item = (&Spec, &Container)> {
         let spec = &self.pod.spec;
         let init = spec.init_containers.iter().zip(&self.init_containers);
         let ephemeral = spec.ephemeral_containers.iter().zip(&self.ephemeral_containers);
-        let mut all = init.chain(spec.containers.iter().zip(&self.containers)).chain(ephemeral);
-        all.find(|(spec, _)| spec.name == name)
+        init.chain(spec.containers.iter().zip(&self.containers)).chain(ephemeral)
+    }
+
+    /// The pod's address; empty before it has one.
+    pub(super) fn address(&self) -> &str {
+        match &self.sandbox {
+            Sandbox::Ready { address } | Sandbox::Stopped { address } => address,
+            _ => "",
+        }
     }
 
     /// Whether a container runs.

@@ -1,357 +1,257 @@
-//! What a container's process does, as far as its command tells: how long it runs, how it ends, what it says.
+//! What a container's process does, as far as its command tells: how long it runs, how it ends, what it says and
+//! writes.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::images;
-use super::shell::{Action, Condition, Node, Script, When};
+use super::file_system::{self, File};
+use super::player::{Flow, Player};
+use super::shell::Script;
 use super::surroundings::Surroundings;
+use super::{agnhost, commands, expansion, images};
 use crate::apis::views::pod::Container;
 
 /// So many runs before the last one are played to know what they left.
 const MAX_EARLIER_RUNS: i64 = 8;
-/// Steps after which a script is taken to run for ever, or its older output for lost.
-const MAX_STEPS: usize = 200_000;
+/// Of a termination message (`MaxContainerTerminationMessageLength`).
+const MAX_MESSAGE_BYTES: usize = 4096;
+/// Of the log, when that is the termination message (`MaxContainerTerminationMessageLogLength`, `...LogLines`).
+const MAX_LOG_MESSAGE: (usize, usize) = (2048, 80);
 
 /// A line that was said, and how long after the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// After the start of the process.
     pub after: Duration,
-    /// Without its end. `$(date)` and `$(hostname)` are still to be filled in.
+    /// Without its end.
     pub text: String,
 }
 
+/// A path, and the file that was written there; none when it was removed.
+pub type Change = (String, Option<File>);
+
+/// What a container left in a volume.
+#[derive(Clone, Debug)]
+pub struct Left {
+    /// The volume's name.
+    pub volume: String,
+    /// In the volume.
+    pub path: String,
+    /// None when it was removed.
+    pub file: Option<File>,
+}
+
 /// A process that was played until it ended, or as far as was asked.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Played {
     /// When it ended and with what code; nothing while it runs.
     pub end: Option<(Duration, i32)>,
     /// What it said.
     pub lines: Vec<Line>,
+    /// What it wrote, and `None` where it removed something.
+    pub written: Vec<Change>,
+    /// When files changed.
+    pub changes: Vec<Duration>,
+}
+
+/// What a container runs, as far as it is known.
+enum Program {
+    Script(Script),
+    Agnhost(Vec<String>),
+    /// Ends at once and well.
+    Nothing,
 }
 
 /// Whether what the container's command does is known.
 pub fn is_known(container: &Container) -> bool {
-    script(container).is_some()
+    program(container, None).is_some()
 }
 
-/// Plays the container's command for `until`; nothing when it is not known. What earlier runs left in volumes
-/// is there.
-pub fn play(container: &Container, around: &Surroundings, until: Duration) -> Option<Played> {
-    let script = script(container)?;
-    let mut files = BTreeSet::new();
-    for _ in 0..around.restart_count.clamp(0, MAX_EARLIER_RUNS) {
-        let mut player = Player::new(around, files, Duration::MAX);
-        player.list(&script.nodes);
-        files = player.files;
-        files.retain(|file| around.mounts.iter().any(|mount| is_below(mount, file)));
+/// Whether its command is known and looks at files or at variables that are not the pod's own: then the volumes
+/// and the services that it would find are asked for.
+pub fn looks_around(container: &Container) -> bool {
+    match program(container, None) {
+        Some(Program::Script(script)) => {
+            script.any_command(&|name, _| {
+                !matches!(
+                    commands::base_name(name),
+                    "" | "echo" | "sleep" | "true" | "false" | "exit" | "date" | ":"
+                )
+            }) || names_services(container)
+        }
+        Some(Program::Agnhost(line)) => line.get(1).is_some_and(|name| name == "mounttest"),
+        Some(Program::Nothing) | None => false,
     }
-    let mut player = Player::new(around, files, until);
-    let flow = player.list(&script.nodes);
+}
+
+/// Whether its words name variables as a service's are named.
+fn names_services(container: &Container) -> bool {
+    let mut words = container.command.iter().chain(&container.args);
+    words.any(|word| word.contains("_SERVICE_") || word.contains("_PORT"))
+}
+
+/// Plays the container's command for `until`, or without it to its end; nothing when it is not known. What
+/// earlier runs left in volumes is there.
+pub fn play(container: &Container, around: &Surroundings, until: Option<Duration>) -> Option<Played> {
+    let program = program(container, Some(around))?;
+    let mut left = Vec::new();
+    for _ in 0..around.restart_count.clamp(0, MAX_EARLIER_RUNS) {
+        let mut player = Player::new(around, None);
+        player.written.extend(left);
+        program.run(&mut player);
+        left = player.written.into_iter().filter(|(path, _)| is_kept(around, path)).collect();
+    }
+    let mut player = Player::new(around, until);
+    player.written.extend(left);
+    let flow = program.run(&mut player);
+    player.flush();
+    let end = match flow {
+        Flow::OutOfTime => None,
+        Flow::Exit(code) => Some((player.elapsed, code)),
+        _ => Some((player.elapsed, player.status)),
+    };
+    let Player { lines, written, changes, .. } = player;
+    Some(Played { end, lines, written: written.into_iter().collect(), changes })
+}
+
+/// Runs a command in a running container beside its process (`exec`): its code and what it said; nothing when it
+/// is not known. `files` are what the container's process wrote so far.
+pub fn exec(command: &[String], around: &Surroundings, files: Vec<Change>) -> Option<Played> {
+    let script = Script::of_command(command).filter(|_| shell_is_known(command))?;
+    let mut player = Player::new(around, None);
+    player.written.extend(files);
+    let flow = player.list(&script.list);
     player.flush();
     let code = match flow {
-        Flow::OutOfTime => return Some(Played { end: None, lines: player.lines }),
+        Flow::OutOfTime => return Some(Played { end: None, lines: player.lines, ..Played::default() }),
         Flow::Exit(code) => code,
-        Flow::Go => player.status,
+        _ => player.status,
     };
-    Some(Played { end: Some((player.elapsed, code)), lines: player.lines })
+    let Player { elapsed, lines, written, changes, .. } = player;
+    Some(Played { end: Some((elapsed, code)), lines, written: written.into_iter().collect(), changes })
 }
 
-/// When and how the container's process ends by itself, as far as is known.
-pub fn end(container: &Container, around: &Surroundings) -> Option<(Duration, i32)> {
-    play(container, around, Duration::MAX)?.end
-}
-
-fn is_below(mount: &str, file: &str) -> bool {
-    file.strip_prefix(mount.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
-}
-
-/// How long after its start a container passes its readiness probe at the earliest; never, when the probe
-/// is the command `false`.
-pub fn ready_after(container: &Container) -> Option<Duration> {
-    let Some(probe) = &container.readiness_probe else { return Some(Duration::ZERO) };
-    let program = probe.exec.as_ref().and_then(|exec| exec.command.first());
-    if program.is_some_and(|program| program.rsplit('/').next() == Some("false")) {
-        return None;
+/// Whether a command does the same whatever it finds.
+pub fn is_constant(command: &[String]) -> bool {
+    let text = |script: &Script| {
+        !script.any_command(&|name, _| {
+            !matches!(commands::base_name(name), "echo" | "sleep" | "true" | "false" | "exit" | ":")
+        })
+    };
+    let at = command.iter().position(|word| commands::is_command_flag(word));
+    match at
+        .and_then(|at| command.get(at + 1))
+        .filter(|_| command.first().is_some_and(|it| is_shell(commands::base_name(it))))
+    {
+        Some(script) => Script::parse(script).is_some_and(|script| text(&script)),
+        None => Script::of_command(command).is_some_and(|script| text(&script)),
     }
-    Some(Duration::from_secs(u64::try_from(probe.initial_delay_seconds).unwrap_or(0)))
 }
 
-fn script(container: &Container) -> Option<Script> {
-    let words: Vec<String> = container.command.iter().chain(&container.args).cloned().collect();
-    let program = words.first().map(|program| program.rsplit('/').next().unwrap_or(program));
-    if container.command.is_empty() && !images::runs_a_shell(&container.image) {
-        return (images::base_name(&container.image) == "hello-world").then(|| Script { nodes: vec![] });
+/// Whether `sh -c script` has a script that is understood.
+fn shell_is_known(command: &[String]) -> bool {
+    let at = command.iter().position(|word| commands::is_command_flag(word));
+    let is_shell = command.first().is_some_and(|program| is_shell(commands::base_name(program)));
+    match at.and_then(|at| command.get(at + 1)) {
+        Some(script) if is_shell => Script::parse(script).is_some(),
+        _ => true,
     }
-    match (program, words.get(1..).unwrap_or_default()) {
+}
+
+/// The last word of a process that ended with `code`: the file of its `terminationMessagePath`, or the end of its
+/// log.
+pub fn termination_message(played: &Played, code: i32, around: &Surroundings) -> String {
+    let written = played.written.iter().find(|(written, _)| *written == around.message_path);
+    let text = written.and_then(|(_, file)| file.as_ref()).map(File::text).unwrap_or_default();
+    if !text.is_empty() {
+        return cut(text, MAX_MESSAGE_BYTES);
+    }
+    if !around.falls_back_to_logs || code == 0 {
+        return String::new();
+    }
+    let lines = &played.lines[played.lines.len().saturating_sub(MAX_LOG_MESSAGE.1)..];
+    cut(lines.iter().flat_map(|line| [line.text.as_str(), "\n"]).collect(), MAX_LOG_MESSAGE.0)
+}
+
+/// The last `limit` bytes.
+fn cut(text: String, limit: usize) -> String {
+    let mut from = text.len().saturating_sub(limit);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    text[from..].to_owned()
+}
+
+/// What a container wrote into volumes that others see.
+pub fn left_in_volumes(played: &Played, around: &Surroundings) -> Vec<Left> {
+    let in_volume = |(path, file): &Change| {
+        let mount = file_system::mount_of(&around.mounts, path).filter(|mount| mount.is_kept)?;
+        let inner = path[mount.path.trim_end_matches('/').len()..].trim_start_matches('/');
+        let inner = format!("{}/{inner}", mount.sub_path);
+        let (volume, path) = (mount.volume.clone(), inner.trim_matches('/').to_owned());
+        Some(Left { volume, path, file: file.clone() })
+    };
+    played.written.iter().filter_map(in_volume).collect()
+}
+
+fn is_kept(around: &Surroundings, path: &str) -> bool {
+    file_system::mount_of(&around.mounts, path).is_some_and(|mount| mount.is_kept)
+}
+
+impl Program {
+    fn run(&self, player: &mut Player<'_>) -> Flow {
+        match self {
+            Program::Script(script) => player.list(&script.list),
+            Program::Agnhost(line) => agnhost::run(player, line),
+            Program::Nothing => Flow::Go,
+        }
+    }
+}
+
+/// What the container runs. `$(NAME)` in its words is filled in as the kubelet does, when its variables are known.
+fn program(container: &Container, around: Option<&Surroundings>) -> Option<Program> {
+    let filled = |word: &String| match around {
+        Some(around) => expansion::expand(word, |name| around.variables.get(name).cloned()),
+        None => expansion::expand(word, |_| Some(String::new())),
+    };
+    let command: Vec<String> = container.command.iter().map(filled).collect();
+    let args: Vec<String> = container.args.iter().map(filled).collect();
+    if let Some(line) = agnhost::command_line(&container.image, &command, &args) {
+        return Some(Program::Agnhost(line));
+    }
+    if command.is_empty() && !images::runs_a_shell(&container.image) {
+        return (images::base_name(&container.image) == "hello-world").then_some(Program::Nothing);
+    }
+    let words: Vec<String> = command.into_iter().chain(args).collect();
+    let name = words.first().map(|program| commands::base_name(program));
+    match (name, words.get(1..).unwrap_or_default()) {
         // A shell that nobody types into reads the end of its input at once.
-        (None, _) | (Some("sh" | "bash" | "ash"), []) => (!container.stdin).then(|| Script { nodes: vec![] }),
-        (Some("sh" | "bash" | "ash"), [flags, text]) if is_command_flag(flags) => Script::parse(text),
-        (Some("sh" | "bash" | "ash"), _) => None,
-        (Some(program), arguments) => {
-            let command: Vec<String> =
-                std::iter::once(program.to_owned()).chain(arguments.iter().cloned()).collect();
-            Script::of_command(&command)
+        (None, []) => (!container.stdin).then_some(Program::Nothing),
+        (Some(name), []) if is_shell(name) => (!container.stdin).then_some(Program::Nothing),
+        (Some(name), [flags, text, ..]) if is_shell(name) && commands::is_command_flag(flags) => {
+            Script::parse(text).map(Program::Script)
         }
+        (Some(name), _) if is_shell(name) => None,
+        _ => Script::of_command(&words).map(Program::Script),
     }
 }
 
-/// `-c`, `-ec`, `-exc` ...
-fn is_command_flag(flag: &str) -> bool {
-    flag.starts_with('-') && flag.ends_with('c') && flag[1..].chars().all(|c| "cexlu".contains(c))
-}
-
-/// What comes after a command.
-enum Flow {
-    Go,
-    Exit(i32),
-    OutOfTime,
-}
-
-#[derive(Default)]
-struct Player {
-    until: Duration,
-    steps_left: usize,
-    elapsed: Duration,
-    status: i32,
-    variables: BTreeMap<String, String>,
-    files: BTreeSet<String>,
-    unfinished: String,
-    lines: Vec<Line>,
-}
-
-impl Player {
-    fn new(around: &Surroundings, files: BTreeSet<String>, until: Duration) -> Player {
-        let variables = around.variables.clone();
-        Player { until, files, variables, steps_left: MAX_STEPS, ..Player::default() }
-    }
-
-    fn list(&mut self, nodes: &[Node]) -> Flow {
-        for node in nodes {
-            let wanted = match node.when {
-                When::Always => true,
-                When::IfSucceeded => self.status == 0,
-                When::IfFailed => self.status != 0,
-            };
-            if !wanted {
-                continue;
-            }
-            match self.action(&node.action) {
-                Flow::Go => {}
-                flow => return flow,
-            }
-        }
-        Flow::Go
-    }
-
-    fn action(&mut self, action: &Action) -> Flow {
-        if self.steps_left == 0 {
-            return Flow::OutOfTime;
-        }
-        self.steps_left -= 1;
-        match action {
-            Action::Exit(code) => return Flow::Exit(self.number(code) & 0xff),
-            Action::Test(condition) => self.status = i32::from(!self.holds(condition)),
-            Action::Touch(files) => {
-                let files: Vec<String> = files.iter().map(|file| self.expand(file)).collect();
-                self.files.extend(files);
-                self.status = 0;
-            }
-            Action::Remove(files) => {
-                let files: Vec<String> = files.iter().map(|file| self.expand(file)).collect();
-                self.files.retain(|file| !files.contains(file));
-                self.status = 0;
-            }
-            Action::If(branches) => return self.branch(branches),
-            Action::While { condition, wanted, body } => return self.repeat(condition, *wanted, body),
-            Action::Return(code) => self.status = *code,
-            Action::Sleep(time) => return self.sleep(*time),
-            Action::Echo { words, newline } => self.echo(words, *newline),
-            Action::Assign(name, value) => {
-                let value = self.expand(value);
-                self.variables.insert(name.clone(), value);
-            }
-            Action::Forever(body) => return self.forever(body),
-            Action::For(variable, values, body) => {
-                for value in values {
-                    let value = self.expand(value);
-                    self.variables.insert(variable.clone(), value);
-                    match self.list(body) {
-                        Flow::Go => {}
-                        flow => return flow,
-                    }
-                }
-            }
-        }
-        Flow::Go
-    }
-
-    fn branch(&mut self, branches: &[(Vec<Node>, Vec<Node>)]) -> Flow {
-        for (condition, body) in branches {
-            self.status = 0;
-            match self.list(condition) {
-                Flow::Go if self.status == 0 => return self.list(body),
-                Flow::Go => {}
-                flow => return flow,
-            }
-        }
-        self.status = 0;
-        Flow::Go
-    }
-
-    fn repeat(&mut self, condition: &[Node], wanted: bool, body: &[Node]) -> Flow {
-        while self.steps_left > 0 {
-            match self.list(condition) {
-                Flow::Go if (self.status == 0) != wanted => {
-                    self.status = 0;
-                    return Flow::Go;
-                }
-                Flow::Go => {}
-                flow => return flow,
-            }
-            match self.list(body) {
-                Flow::Go => {}
-                flow => return flow,
-            }
-        }
-        Flow::OutOfTime
-    }
-
-    fn holds(&self, condition: &Condition) -> bool {
-        match condition {
-            Condition::Not(condition) => !self.holds(condition),
-            Condition::IsEmpty(word) => self.expand(word).is_empty(),
-            Condition::IsFile(path) => self.files.contains(&self.expand(path)),
-            Condition::Compare(a, operator, b) => {
-                let (a, b) = (self.expand(a), self.expand(b));
-                let [x, y] = [&a, &b].map(|text| text.trim().parse::<i64>().unwrap_or(0));
-                match operator.as_str() {
-                    "!=" => a != b,
-                    "-eq" => x == y,
-                    "-ne" => x != y,
-                    "-lt" => x < y,
-                    "-le" => x <= y,
-                    "-gt" => x > y,
-                    "-ge" => x >= y,
-                    _ => a == b,
-                }
-            }
-        }
-    }
-
-    fn number(&self, word: &str) -> i32 {
-        self.expand(word).trim().parse().unwrap_or(2)
-    }
-
-    fn sleep(&mut self, time: Duration) -> Flow {
-        self.status = 0;
-        self.elapsed = self.elapsed.saturating_add(time);
-        if self.elapsed > self.until { Flow::OutOfTime } else { Flow::Go }
-    }
-
-    fn forever(&mut self, body: &[Node]) -> Flow {
-        while !body.is_empty() && self.steps_left > 0 {
-            match self.list(body) {
-                Flow::Go => {}
-                flow => return flow,
-            }
-        }
-        Flow::OutOfTime
-    }
-
-    fn echo(&mut self, words: &[String], newline: bool) {
-        self.status = 0;
-        let words: Vec<String> = words.iter().map(|word| self.expand(word)).collect();
-        self.unfinished.push_str(&words.join(" "));
-        if newline {
-            self.flush_line();
-        }
-    }
-
-    fn flush(&mut self) {
-        if !self.unfinished.is_empty() {
-            self.flush_line();
-        }
-    }
-
-    fn flush_line(&mut self) {
-        let text = std::mem::take(&mut self.unfinished);
-        for line in text.split('\n') {
-            self.lines.push(Line { after: self.elapsed, text: line.to_owned() });
-        }
-    }
-
-    /// Fills in variables and sums; `$(date)` and `$(hostname)` stay for whoever knows them.
-    fn expand(&self, word: &str) -> String {
-        let (mut out, mut rest) = (String::new(), word);
-        while let Some(at) = rest.find('$') {
-            out.push_str(&rest[..at]);
-            rest = &rest[at + 1..];
-            if let Some(sum) = rest.strip_prefix("((") {
-                let end = sum.find("))").unwrap_or(sum.len());
-                out.push_str(&self.sum(&sum[..end]).to_string());
-                rest = sum.get(end + 2..).unwrap_or_default();
-            } else if rest.starts_with('(') {
-                out.push('$');
-            } else if let Some(after) = rest.strip_prefix('?') {
-                out.push_str(&self.status.to_string());
-                rest = after;
-            } else {
-                let braced = rest.starts_with('{');
-                let name = rest.trim_start_matches('{');
-                let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(name.len());
-                out.push_str(self.variable(&name[..end]));
-                rest = &name[end..];
-                rest = if braced { rest.strip_prefix('}').unwrap_or(rest) } else { rest };
-            }
-        }
-        out.push_str(rest);
-        out.replace('\u{1}', "$")
-    }
-
-    fn variable(&self, name: &str) -> &str {
-        if name == "HOSTNAME" {
-            return "$(hostname)";
-        }
-        self.variables.get(name).map_or("", String::as_str)
-    }
-
-    /// Of numbers and variables, with `+ - * / %`.
-    fn sum(&self, text: &str) -> i64 {
-        let mut spaced = text.replace(['$', '{', '}'], "");
-        for operator in ["+", "-", "*", "/", "%"] {
-            spaced = spaced.replace(operator, &format!(" {operator} "));
-        }
-        let value =
-            |term: &str| -> i64 { term.parse().unwrap_or_else(|_| self.variable(term).parse().unwrap_or(0)) };
-        let (mut total, mut product, mut sign, mut operator) = (0i64, 0i64, 1i64, "+");
-        for part in spaced.split_whitespace() {
-            if matches!(part, "+" | "-" | "*" | "/" | "%") {
-                operator = part;
-                continue;
-            }
-            match operator {
-                "*" => product = product.saturating_mul(value(part)),
-                "/" => product = product.checked_div(value(part)).unwrap_or(0),
-                "%" => product = product.checked_rem(value(part)).unwrap_or(0),
-                _ => {
-                    total = total.saturating_add(product.saturating_mul(sign));
-                    (product, sign) = (value(part), if operator == "-" { -1 } else { 1 });
-                }
-            }
-        }
-        total.saturating_add(product.saturating_mul(sign))
-    }
+fn is_shell(name: &str) -> bool {
+    matches!(name, "sh" | "bash" | "ash")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
 
     fn container(image: &str, command: &[&str]) -> Container {
         serde_json::from_value(json!({"name": "a", "image": image, "command": command})).unwrap()
+    }
+
+    fn end(container: &Container, around: &Surroundings) -> Option<(Duration, i32)> {
+        play(container, around, None)?.end
     }
 
     #[test]
@@ -362,7 +262,6 @@ mod tests {
             ("busybox", &["/bin/sh", "-c", "sleep 2m; exit 3"], Some((120, 3))),
             ("busybox", &["sh", "-c", "false || sleep 1 && exit 7"], Some((1, 7))),
             ("busybox", &["sh", "-c", "while true; do sleep 1; done"], None),
-            ("busybox", &["sh", "-c", "for i in 1 2 3; do sleep $i; done"], None),
             ("busybox", &["sh", "-c", "for i in 1 2 3; do sleep 2; done"], Some((6, 0))),
             ("busybox", &["sh", "-c", "false"], Some((0, 1))),
             ("busybox", &["sleep", "infinity"], None),
@@ -375,6 +274,16 @@ mod tests {
             ("busybox", &["sh", "-c", "false; exit $?"], Some((0, 1))),
             ("busybox", &["sh", "-c", "until test -e /x; do sleep 1; touch /x; done; exit 4"], Some((1, 4))),
             ("perl:5.34.0", &["perl", "-Mbignum=bpi", "-wle", "print bpi(2000)"], Some((1, 0))),
+            ("busybox", &["sh", "-c", "set -e; false; sleep 9"], Some((0, 1))),
+            ("busybox", &["sh", "-c", "echo a | grep -q b || exit 5"], Some((0, 5))),
+            (
+                "busybox",
+                &["sh", "-c", "while true; do sleep 1; if [ $((n)) = 0 ]; then break; fi; done"],
+                Some((1, 0)),
+            ),
+            ("busybox", &["tail", "-f", "/dev/null"], None),
+            ("agnhost", &[], None),
+            ("agnhost", &["/agnhost", "mounttest", "--file_content=/x"], Some((0, 1))),
         ];
         for (image, command, ends) in cases {
             let ends = ends.map(|(seconds, code)| (Duration::from_secs(seconds), code));
@@ -386,15 +295,14 @@ mod tests {
     #[test]
     fn loops_say_what_they_said_so_far() {
         let script = "i=1; while true; do echo \"line $i of '$HOSTNAME'\"; i=$((i+1)); sleep 1; done";
-        let (container, around) = (container("busybox", &["sh", "-c", script]), Surroundings::default());
-        let played = play(&container, &around, Duration::from_secs(2)).unwrap();
+        let variables = BTreeMap::from([("HOSTNAME".to_owned(), "web".to_owned())]);
+        let around = Surroundings { variables, ..Surroundings::default() };
+        let container = container("busybox", &["sh", "-c", script]);
+        let played = play(&container, &around, Some(Duration::from_secs(2))).unwrap();
         let lines: Vec<(u64, &str)> =
             played.lines.iter().map(|line| (line.after.as_secs(), line.text.as_str())).collect();
-        let name = "of '$(hostname)'";
-        let expected =
-            [(0, format!("line 1 {name}")), (1, format!("line 2 {name}")), (2, format!("line 3 {name}"))];
-        assert_eq!(played.end, None);
-        assert_eq!(lines, expected.iter().map(|(at, text)| (*at, text.as_str())).collect::<Vec<_>>());
+        assert!(played.end.is_none());
+        assert_eq!(lines, [(0, "line 1 of 'web'"), (1, "line 2 of 'web'"), (2, "line 3 of 'web'")]);
     }
 
     #[test]
@@ -403,12 +311,72 @@ mod tests {
         let once = "if [[ -r /data/foo ]] ; then exit 0 ; else touch /data/foo ; exit 1 ; fi";
         let code = |script: &str, index: &str, restart_count: i64, mount: &str| {
             let variables = BTreeMap::from([("INDEX".to_owned(), index.to_owned())]);
-            let around = Surroundings { variables, restart_count, mounts: vec![mount.to_owned()] };
+            let mounts = vec![super::super::surroundings::kept_mount(mount)];
+            let around = Surroundings { variables, restart_count, mounts, ..Surroundings::default() };
             end(&container("busybox", &["sh", "-c", script]), &around).unwrap().1
         };
-        assert_eq!([code(odd, "2", 0, "/"), code(odd, "3", 0, "/")], [0, 1]);
+        assert_eq!([code(odd, "2", 0, "/m"), code(odd, "3", 0, "/m")], [0, 1]);
         assert_eq!([code(once, "", 0, "/data"), code(once, "", 1, "/data")], [1, 0]);
         // What is not in a volume is lost.
         assert_eq!(code(once, "", 3, "/other"), 1);
+    }
+
+    #[test]
+    fn processes_say_what_they_find() {
+        let tree = file_system::Tree::from([("/etc/c/k".to_owned(), File::new(*b"value-1", 0o644))]);
+        let later = file_system::Tree::from([("/etc/c/k".to_owned(), File::new(*b"value-2", 0o644))]);
+        let view =
+            |after, tree| file_system::View { after: Duration::from_secs(after), tree: Arc::new(tree) };
+        let around = Surroundings {
+            variables: BTreeMap::from([("A".to_owned(), "a b".to_owned())]),
+            views: vec![view(0, tree), view(3, later)],
+            ..Surroundings::default()
+        };
+        let cases: &[(&[&str], &[&str])] = &[
+            (&["cat", "/etc/c/k"], &["value-1"]),
+            (&["sh", "-c", "sleep 5; cat /etc/c/k"], &["value-2"]),
+            (&["sh", "-c", "echo $A \"$A\" '$A' ${B:-c} | tr a-z A-Z"], &["A B A B $A C"]),
+            (
+                &["sh", "-c", "echo hello > /tmp/x; cat /tmp/x >&2; x=$(cat /tmp/x); echo $x-"],
+                &["hello", "hello-"],
+            ),
+            (&["cat", "/nothing"], &["cat: can't open '/nothing': No such file or directory"]),
+            (&["env"], &["A=a b"]),
+            (&["echo", "$(A)", "$(C)"], &["a b $(C)"]),
+            (&["sh", "-c", "ls /etc/c; ls -l /etc/c | wc -l"], &["k", "1"]),
+            (
+                &["sh", "-c", "printf '%s=%s\\n' a 1 b 2; for x in $A; do echo .$x; done"],
+                &["a=1", "b=2", ".a", ".b"],
+            ),
+        ];
+        for (command, said) in cases {
+            let played = play(&container("busybox", command), &around, None).unwrap();
+            let lines: Vec<&str> = played.lines.iter().map(|line| line.text.as_str()).collect();
+            assert_eq!(lines, *said, "{command:?}");
+        }
+        let mounted = container(
+            "agnhost",
+            &["/agnhost", "mounttest", "--file_mode=/etc/c/k", "--file_content=/etc/c/k"],
+        );
+        let said = play(&mounted, &around, None).unwrap();
+        let lines: Vec<&str> = said.lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(lines, ["mode of file \"/etc/c/k\": -rw-r--r--", "content of file \"/etc/c/k\": value-1"]);
+    }
+
+    #[test]
+    fn the_last_word_is_a_file_or_the_log() {
+        let message = |script: &str, falls_back: bool| {
+            let played =
+                play(&container("busybox", &["sh", "-c", script]), &Surroundings::default(), None).unwrap();
+            let code = played.end.unwrap().1;
+            let message_path = "/dev/termination-log".into();
+            let around =
+                Surroundings { message_path, falls_back_to_logs: falls_back, ..Surroundings::default() };
+            termination_message(&played, code, &around)
+        };
+        assert_eq!(message("echo -n DONE > /dev/termination-log", false), "DONE");
+        assert_eq!(message("echo DONE; exit 1", true), "DONE\n");
+        assert_eq!(message("echo DONE; exit 1", false), "");
+        assert_eq!(message("echo DONE", true), "");
     }
 }

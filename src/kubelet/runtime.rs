@@ -5,20 +5,22 @@
 //! and ready in the same.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::backoff::Backoff;
+use super::hooks;
 use super::pod_workers::grace_period;
+use super::running::Running;
 use super::stages::{Exit, Failure, Next, Step};
 use super::surroundings::Surroundings;
 use super::world::World;
-use super::{images, process};
 use crate::apimachinery::duration;
 use crate::apimachinery::time::Time;
 use crate::apis::views::pod::{Container as Spec, Pod};
 
-/// Between a failed pull and the status that says so: upstream, the next time that the pod is looked at.
-const BACKOFF_SHOWS_AFTER: Duration = Duration::from_secs(1);
+/// The reason of a container that waits for what it names.
+pub(super) const CONFIG_ERROR: &str = "CreateContainerConfigError";
 /// Until a container that could not be started is tried again.
 const START_RETRY: Duration = Duration::from_secs(10);
 
@@ -68,7 +70,7 @@ pub enum RestartPolicy {
 }
 
 /// One container of a pod on this node.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Container {
     /// What it does now.
     pub state: State,
@@ -80,17 +82,20 @@ pub struct Container {
     pub started: bool,
     /// Whether it passed its readiness probe.
     pub ready: bool,
-    restart_policy: RestartPolicy,
+    pub(super) restart_policy: RestartPolicy,
     /// What of its spec it was made from (`HashContainer`): of another it is made anew.
     hash: u64,
-    task: Task,
+    /// What its process finds, when that is known; of the run before the last restart, too.
+    pub(super) around: Option<Arc<Surroundings>>,
+    pub(super) last_around: Option<Arc<Surroundings>>,
+    pub(super) task: Task,
     restarts: Backoff,
-    pulls: Backoff,
+    pub(super) pulls: Backoff,
 }
 
 /// What it is busy with, and until when.
 #[derive(Clone, Debug, PartialEq)]
-enum Task {
+pub(super) enum Task {
     /// It is not its turn.
     Idle,
     Pull {
@@ -112,16 +117,18 @@ enum Task {
     StartBackOff {
         until: Time,
     },
-    Run {
-        ready_at: Option<Time>,
-        ends: Option<(Time, Exit)>,
-    },
+    Run(Box<Running>),
     Stop {
         until: Time,
         exit: Exit,
     },
     /// It is stopped to be started from another image.
     Replace {
+        until: Time,
+        exit: Exit,
+    },
+    /// It is stopped because a probe failed, and goes on as its restart policy says.
+    Restart {
         until: Time,
         exit: Exit,
     },
@@ -143,7 +150,7 @@ impl RestartPolicy {
         }
     }
 
-    fn restarts(self, exit_code: i32) -> bool {
+    pub(super) fn restarts(self, exit_code: i32) -> bool {
         match self {
             RestartPolicy::Always => true,
             RestartPolicy::OnFailure => exit_code != 0,
@@ -163,6 +170,8 @@ impl Container {
             ready: false,
             restart_policy,
             hash: hash(spec),
+            around: None,
+            last_around: None,
             task: Task::Idle,
             restarts: Backoff::default(),
             pulls: Backoff::default(),
@@ -174,12 +183,16 @@ impl Container {
         match self.state.clone() {
             State::Waiting { .. } => {}
             State::Running { started_at, .. } => {
-                let ready = self.ready;
-                self.task = self.run(spec, started_at, world);
-                if let Task::Run { ready_at, .. } = &mut self.task {
-                    self.ready = ready;
-                    *ready_at = ready_at.filter(|_| !ready);
+                let (ready, started) = (self.ready, self.started);
+                self.around = world.surroundings(spec, self.restart_count, started_at).unwrap_or_default();
+                let mut running = self.run(spec, started_at, world);
+                self.ready = ready;
+                running.ready_at = running.ready_at.filter(|_| !ready);
+                if let Some(probers) = running.probers.as_mut().filter(|_| started) {
+                    probers.forget_startup(ready);
                 }
+                self.started |= started;
+                self.task = Task::Run(running);
             }
             State::Terminated(ended) if self.restart_policy.restarts(ended.exit.code) => {
                 self.end(spec, *ended, world);
@@ -214,7 +227,7 @@ impl Container {
                 let (until, exit) = self.signal(spec, grace, world);
                 (self.ready, self.task) = (false, Task::Stop { until, exit });
             }
-            Task::Replace { until, exit } => {
+            Task::Replace { until, exit } | Task::Restart { until, exit } => {
                 self.task = Task::Stop { until: (*until).min(killed_at), exit: exit.clone() };
             }
             Task::Stop { until, exit } if *until > killed_at => {
@@ -242,10 +255,16 @@ impl Container {
         }
     }
 
-    /// When and how it ends that was sent the stop signal now.
-    fn signal(&self, spec: &Spec, grace: Duration, world: &World<'_>) -> (Time, Exit) {
+    /// When and how it ends that is stopped now: after its hook, and the stop signal.
+    pub(super) fn signal(&self, spec: &Spec, grace: Duration, world: &mut World<'_>) -> (Time, Exit) {
+        let hook = spec.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.as_ref());
+        let hook = hook.map(|hook| hooks::run(hook, self.around.as_deref()));
+        if hook.is_some_and(|hook| !hook.is_well) {
+            world.note(spec, "Warning", "FailedPreStopHook", "PreStopHook failed".into());
+        }
+        let took = hook.map_or(Duration::ZERO, |hook| hook.took.min(grace));
         match world.stage(Step::Stop, spec, self.restart_count) {
-            (delay, Next::Exit(exit)) if delay <= grace => (after(world.now, delay), exit),
+            (delay, Next::Exit(exit)) if took + delay <= grace => (after(world.now, took + delay), exit),
             _ => (after(world.now, grace), Exit { code: 137, ..Exit::default() }),
         }
     }
@@ -273,10 +292,7 @@ impl Container {
     fn due(&self) -> Option<Time> {
         match &self.task {
             Task::Idle | Task::Done => None,
-            Task::Run { ready_at, ends } => {
-                let ends = ends.as_ref().map(|(at, _)| *at);
-                ready_at.iter().chain(&ends).min().copied()
-            }
+            Task::Run(running) => running.due(),
             Task::Pull { until, .. }
             | Task::ShowBackOff { until, .. }
             | Task::PullBackOff { until }
@@ -284,6 +300,7 @@ impl Container {
             | Task::StartBackOff { until }
             | Task::Stop { until, .. }
             | Task::Replace { until, .. }
+            | Task::Restart { until, .. }
             | Task::CrashLoopBackOff { until } => Some(*until),
         }
     }
@@ -300,11 +317,14 @@ impl Container {
             Task::Start { next: Next::Fail(failure), .. } => self.start_failed(spec, &failure, world),
             Task::Start { .. } => self.start(spec, world),
             Task::StartBackOff { .. } => self.create(spec, world),
-            Task::Run { ends: Some((at, exit)), .. } if at <= due => self.exit(spec, exit, at, world),
-            Task::Run { ends, .. } => {
-                self.ready = true;
-                self.task = Task::Run { ready_at: None, ends };
-            }
+            Task::Run(mut running) => match running.ends.take() {
+                Some((at, exit)) if at <= due => self.exit(spec, exit, at, world),
+                ends => {
+                    running.ends = ends;
+                    self.look_at(spec, running, due, world);
+                }
+            },
+            Task::Restart { exit, .. } => self.exit(spec, exit, due, world),
             Task::Stop { exit, .. } => {
                 self.restart_policy = RestartPolicy::Never;
                 self.exit(spec, exit, due, world);
@@ -318,58 +338,8 @@ impl Container {
         }
     }
 
-    /// CRI `PullImage`, unless the image is there and the policy is content with that.
-    fn pull(&mut self, spec: &Spec, world: &mut World<'_>) {
-        let image = &spec.image;
-        // Images with the policy Never were brought by whoever wrote it: nothing simulated can have lost
-        // them.
-        if spec.image_pull_policy == "Never"
-            || (world.images.has(image) && spec.image_pull_policy != "Always")
-        {
-            let text = format!(
-                "Container image {image:?} already present on machine and can be accessed by the pod"
-            );
-            world.note(spec, "Normal", "Pulled", text);
-            return self.create(spec, world);
-        }
-        world.note(spec, "Normal", "Pulling", format!("Pulling image {image:?}"));
-        let (delay, next) = world.stage(Step::Pull, spec, self.restart_count);
-        self.task = Task::Pull { began: world.now, until: until(world.now, delay, &next), next };
-    }
-
-    fn pulled(&mut self, spec: &Spec, began: Time, world: &mut World<'_>) {
-        let image = &spec.image;
-        world.images.add(image);
-        let took = (world.now - began).to_std().unwrap_or_default().max(Duration::from_millis(1));
-        let (took, size) = (duration::format(whole_milliseconds(took)), images::size_bytes(image));
-        let took = format!("Successfully pulled image {image:?} in {took} ({took} including waiting).");
-        world.note(spec, "Normal", "Pulled", format!("{took} Image size: {size} bytes."));
-        self.create(spec, world);
-    }
-
-    fn pull_failed(&mut self, spec: &Spec, failed_at: Time, failure: &Failure, world: &mut World<'_>) {
-        let message = failure.message_for(&spec.image, &spec.name);
-        world.note(spec, "Warning", "Failed", format!("Failed to pull image {:?}: {message}", spec.image));
-        world.note(spec, "Warning", "Failed", format!("Error: {}", failure.reason));
-        self.pulls.next(failed_at, world.now);
-        self.state = waiting(&failure.reason, &message);
-        self.task = Task::ShowBackOff { until: world.now + BACKOFF_SHOWS_AFTER, failed_at: world.now };
-    }
-
-    fn show_pull_back_off(&mut self, spec: &Spec, failed_at: Time, world: &mut World<'_>) {
-        let text = format!("Back-off pulling image {:?}", spec.image);
-        let message = match &self.state {
-            State::Waiting { reason, message } => format!("{text}: {reason}: {message}"),
-            _ => text.clone(),
-        };
-        world.note(spec, "Normal", "BackOff", text);
-        world.note(spec, "Warning", "Failed", "Error: ImagePullBackOff".into());
-        self.state = waiting("ImagePullBackOff", &message);
-        self.task = Task::PullBackOff { until: self.pulls.until(failed_at).unwrap_or(world.now) };
-    }
-
     /// CRI `CreateContainer` and `StartContainer`, as far as they take time.
-    fn create(&mut self, spec: &Spec, world: &mut World<'_>) {
+    pub(super) fn create(&mut self, spec: &Spec, world: &mut World<'_>) {
         let (delay, next) = world.stage(Step::Start, spec, self.restart_count);
         self.task = Task::Start { until: until(world.now, delay, &next), next };
     }
@@ -377,48 +347,31 @@ impl Container {
     fn start_failed(&mut self, spec: &Spec, failure: &Failure, world: &mut World<'_>) {
         let message = failure.message_for(&spec.image, &spec.name);
         world.note(spec, "Warning", "Failed", format!("Error: {message}"));
+        self.remember_end();
         self.state = waiting(&failure.reason, &message);
         self.task = Task::StartBackOff { until: world.now + START_RETRY };
     }
 
     fn start(&mut self, spec: &Spec, world: &mut World<'_>) {
+        let restart_count = self.restart_count + i64::from(self.has_run());
+        let around = match world.surroundings(spec, restart_count, world.now) {
+            Ok(around) => around,
+            Err(message) => {
+                let failure = Failure { reason: CONFIG_ERROR.into(), message };
+                return self.start_failed(spec, &failure, world);
+            }
+        };
         world.note(spec, "Normal", "Created", "Container created".into());
         world.note(spec, "Normal", "Started", "Container started".into());
         self.remember_end();
-        self.restart_count += i64::from(self.last.is_some());
+        self.restart_count = restart_count;
+        self.last_around = std::mem::replace(&mut self.around, around);
         let id = format!("containerd://{}", world.entropy.hex(64));
         self.state = State::Running { id, started_at: world.now };
-        self.task = self.run(spec, world.now, world);
+        self.task = Task::Run(self.run(spec, world.now, world));
     }
 
-    /// The process from its start to its end.
-    fn run(&mut self, spec: &Spec, started_at: Time, world: &World<'_>) -> Task {
-        (self.started, self.ready) = (true, false);
-        let ready_at = match world.stage(Step::Ready, spec, self.restart_count) {
-            (delay, Next::Succeed) => {
-                process::ready_after(spec).map(|probed| after(started_at, delay.max(probed)))
-            }
-            _ => None,
-        };
-        let (delay, next) = world.stage(Step::Run, spec, self.restart_count);
-        let ends = match next {
-            Next::Exit(exit) => Some((after(started_at, delay), exit)),
-            Next::FollowCommand => {
-                let around = Surroundings::of(world.pod, world.metadata, spec, self.restart_count);
-                process::end(spec, &around).map(|(runtime, code)| {
-                    (after(started_at, delay.saturating_add(runtime)), Exit { code, ..Exit::default() })
-                })
-            }
-            _ => None,
-        };
-        Task::Run { ready_at, ends }
-    }
-
-    fn exit(&mut self, spec: &Spec, exit: Exit, finished_at: Time, world: &mut World<'_>) {
-        self.end(spec, self.ended(exit, finished_at), world);
-    }
-
-    fn ended(&self, exit: Exit, finished_at: Time) -> Terminated {
+    pub(super) fn ended(&self, exit: Exit, finished_at: Time) -> Terminated {
         let (id, started_at) = match &self.state {
             State::Running { id, started_at } => (id.clone(), Some(*started_at)),
             _ => (String::new(), None),
@@ -427,7 +380,7 @@ impl Container {
     }
 
     /// It has ended: for good, until its back-off is over, or until right now.
-    fn end(&mut self, spec: &Spec, ended: Terminated, world: &mut World<'_>) {
+    pub(super) fn end(&mut self, spec: &Spec, ended: Terminated, world: &mut World<'_>) {
         (self.started, self.ready) = (false, false);
         let (restarts, finished_at) = (self.restart_policy.restarts(ended.exit.code), ended.finished_at);
         self.state = State::Terminated(Box::new(ended));
@@ -480,12 +433,7 @@ fn hash(spec: &Spec) -> u64 {
 }
 
 /// When a step ends; one that stays never does.
-/// As pulls are told of.
-fn whole_milliseconds(duration: Duration) -> Duration {
-    duration - Duration::from_nanos(u64::from(duration.subsec_nanos() % 1_000_000))
-}
-
-fn until(now: Time, delay: Duration, next: &Next) -> Time {
+pub(super) fn until(now: Time, delay: Duration, next: &Next) -> Time {
     if *next == Next::Stay { Time::MAX_UTC } else { after(now, delay) }
 }
 
@@ -495,6 +443,6 @@ pub(super) fn after(time: Time, delay: Duration) -> Time {
     time.checked_add_signed(delta).unwrap_or(Time::MAX_UTC)
 }
 
-fn waiting(reason: &str, message: &str) -> State {
+pub(super) fn waiting(reason: &str, message: &str) -> State {
     State::Waiting { reason: reason.into(), message: message.into() }
 }

@@ -15,7 +15,6 @@ use super::kubelet::Kubelet;
 use super::logs::{self, LogLine, Run};
 use super::pod_workers::PodWorker;
 use super::runtime::{Container, State, Terminated};
-use super::surroundings::Surroundings;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::time::Time;
 use crate::clock::Clock;
@@ -58,6 +57,7 @@ struct LogStream {
     pod: String,
     options: LogOptions,
     started_at: Time,
+    has_begun: bool,
     /// Lines of the run that were sent or left out.
     seen: usize,
     bytes_left: usize,
@@ -88,9 +88,19 @@ impl Kubelet {
         let bytes_left = options.limit_bytes.unwrap_or(usize::MAX);
         let (namespace, pod, kubelet) = (namespace.to_owned(), pod.to_owned(), self.clone());
         let (waiting, is_over) = (VecDeque::new(), false);
-        let mut log =
-            LogStream { kubelet, namespace, pod, options, started_at, seen: 0, bytes_left, waiting, is_over };
-        log.start();
+        let (seen, has_begun) = (0, false);
+        let log = LogStream {
+            kubelet,
+            namespace,
+            pod,
+            options,
+            started_at,
+            has_begun,
+            seen,
+            bytes_left,
+            waiting,
+            is_over,
+        };
         Ok(stream::unfold(log, LogStream::next).boxed())
     }
 
@@ -103,6 +113,13 @@ impl Kubelet {
             metadata.namespace == namespace && metadata.name == pod
         });
         worker.map(look)
+    }
+
+    /// Has what containers of a pod look at fetched again, because somebody looks at them.
+    async fn refresh_pod(&self, namespace: &str, pod: &str) {
+        let Some(fetch) = self.with_worker(namespace, pod, PodWorker::refresh).flatten() else { return };
+        let sources = fetch.perform(&self.shared.context.client).await;
+        self.provide(&fetch.uid, sources);
     }
 
     /// What the run that began at `started_at` has said, and whether it has ended.
@@ -120,9 +137,9 @@ impl Kubelet {
             let run = [current(container), last(container)].into_iter().flatten().find(is_run)?;
             let until = run.finished_at.unwrap_or(now);
             let is_last = current(container).is_none_or(|current| current.started_at != started_at);
-            let restarts = container.restart_count - i64::from(is_last && container.last.is_some());
-            let around = Surroundings::of(&worker.pod, &worker.object.metadata, spec, restarts);
-            let lines = logs::lines(&Run { spec, around, hostname: pod, started_at, until });
+            let has_two = container.last_around.is_some() || !is_last;
+            let around = if is_last && has_two { &container.last_around } else { &container.around };
+            let lines = logs::lines(&Run { spec, around: around.as_deref(), started_at, until });
             Some((lines, run.finished_at.is_some()))
         };
         self.with_worker(namespace, pod, read).flatten()
@@ -202,6 +219,10 @@ impl LogStream {
     }
 
     async fn next(mut self) -> Option<(Bytes, LogStream)> {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.kubelet.refresh_pod(&self.namespace, &self.pod).await;
+            self.start();
+        }
         loop {
             if let Some(line) = self.waiting.pop_front() {
                 return Some((line, self));
@@ -210,6 +231,7 @@ impl LogStream {
                 return None;
             }
             self.kubelet.clock().sleep(FOLLOW_PERIOD).await;
+            self.kubelet.refresh_pod(&self.namespace, &self.pod).await;
             let (lines, is_over) = self.read()?;
             self.is_over = is_over;
             for line in lines.iter().skip(self.seen) {

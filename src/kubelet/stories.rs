@@ -4,6 +4,7 @@
 //! `tests/golden/stages/NAME.yaml` holds a pod, then optionally `{deleteAt: 5s, until: 60s}`, then what
 //! comes out. With `KUBARIUM_UPDATE_GOLDEN=1` the last part is written anew.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,7 @@ fn node() -> NodeRuntime {
         images: ImageStore::default(),
         addresses: PodAddresses::new("10.244.1.0/24").unwrap(),
         host_ip: "10.0.0.1".into(),
+        allocatable: BTreeMap::new(),
         entropy: Entropy::seeded(1),
     }
 }

@@ -1,40 +1,152 @@
-//! What a process finds around it, as far as its script may ask: the variables of its container, and which
-//! run of the container it is.
+//! What a process finds around it, as far as its script may ask: variables, files, who it is, and which run of the
+//! container it is.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
-use serde_json::Value;
-
+use super::file_system::{Mount, View};
+use super::sources::Sources;
+use super::volumes::{self, Written};
+use super::{environment, process};
 use crate::apimachinery::object::ObjectMeta;
+use crate::apimachinery::time::Time;
 use crate::apis::views::pod::{Container, Pod};
+use crate::apis::views::pod_detail::PodDetail;
+
+/// So many views of the volumes are remembered of a run; of more the older ones are forgotten.
+const MAX_VIEWS: usize = 16;
 
 /// What a process finds around it.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-    /// The container's variables; those that a ConfigMap, a Secret or a Service would give are not there.
+    /// The container's variables.
     pub variables: BTreeMap<String, String>,
     /// How often the container was restarted before.
     pub restart_count: i64,
-    /// Where its volumes are: what was written there outlives a restart.
-    pub mounts: Vec<String>,
+    /// Where its volumes are.
+    pub mounts: Vec<Mount>,
+    /// What its volumes show, the oldest first.
+    pub views: Vec<View>,
+    /// Where it runs.
+    pub folder: String,
+    /// The host name.
+    pub hostname: String,
+    /// Who it runs as.
+    pub user: i64,
+    /// And in which group.
+    pub group: i64,
+    /// Whether only volumes may be written.
+    pub is_root_read_only: bool,
+    /// Kernel parameters.
+    pub sysctls: BTreeMap<String, String>,
+    /// When it started.
+    pub started_at: Time,
+    /// The file with its last word.
+    pub message_path: String,
+    /// Whether its log is its last word, when it wrote none.
+    pub falls_back_to_logs: bool,
 }
 
 impl Surroundings {
-    /// Of a run of a pod's container.
-    pub fn of(pod: &Pod, metadata: &ObjectMeta, container: &Container, restart_count: i64) -> Surroundings {
-        let mut variables = BTreeMap::from([("RANDOM".into(), random(&metadata.uid, restart_count))]);
-        for variable in &container.env {
-            let value = match &variable.value_from {
-                None => expand(&variable.value, &variables),
-                Some(source) => match field(pod, metadata, source) {
-                    Some(value) => value,
-                    None => continue,
-                },
-            };
-            variables.insert(variable.name.clone(), value);
+    /// As somebody finds it who begins `after` the start.
+    pub fn from(&self, after: Duration) -> Surroundings {
+        let view = self.views.iter().rev().find(|view| view.after <= after).or(self.views.first());
+        let views = view.map(|view| View { after: Duration::ZERO, tree: view.tree.clone() });
+        Surroundings {
+            views: views.into_iter().collect(),
+            started_at: self.started_at + after,
+            ..self.clone()
         }
-        let mounts = container.volume_mounts.iter().map(|mount| mount.mount_path.clone()).collect();
-        Surroundings { variables, restart_count, mounts }
+    }
+}
+
+/// What all of that is worked out from.
+pub struct Facts<'a> {
+    /// The pod.
+    pub pod: &'a Pod,
+    /// Its metadata.
+    pub metadata: &'a ObjectMeta,
+    /// More of the pod.
+    pub detail: &'a PodDetail,
+    /// What was fetched for it.
+    pub sources: &'a Sources,
+    /// Its address; empty before it has one.
+    pub pod_ip: &'a str,
+    /// Its node's.
+    pub host_ip: &'a str,
+    /// What its node has for pods.
+    pub allocatable: &'a BTreeMap<String, String>,
+}
+
+impl<'a> Facts<'a> {
+    /// The name that the pod calls itself.
+    pub fn hostname(&self) -> &'a str {
+        match self.pod.spec.hostname.as_str() {
+            _ if self.pod.spec.host_network => &self.pod.spec.node_name,
+            "" => &self.metadata.name,
+            name => name,
+        }
+    }
+
+    /// What a run of `container` that starts now finds.
+    ///
+    /// # Errors
+    /// The message of `CreateContainerConfigError`.
+    pub fn surroundings(
+        &self,
+        container: &Container,
+        restart_count: i64,
+        now: Time,
+        written: &Written,
+    ) -> Result<Surroundings, String> {
+        let Some(detail) = self.detail.container(&container.name) else { return Ok(Surroundings::default()) };
+        let mut variables = environment::variables(self, container, detail)?;
+        let mounts = volumes::mounts(self, detail, &variables)?;
+        if !process::is_known(container) {
+            return Ok(Surroundings { started_at: now, ..Surroundings::default() });
+        }
+        variables.insert("RANDOM".into(), random(&self.metadata.uid, restart_count));
+        let view =
+            View { after: Duration::ZERO, tree: Arc::new(volumes::view(self, container, &mounts, written)) };
+        let (own, of_pod) = (&detail.security_context, &self.detail.spec.security_context);
+        let sysctls = of_pod.sysctls.iter().map(|sysctl| (sysctl.name.clone(), sysctl.value.clone()));
+        Ok(Surroundings {
+            variables,
+            restart_count,
+            mounts,
+            views: vec![view],
+            folder: detail.working_dir.clone(),
+            hostname: self.hostname().to_owned(),
+            user: own.run_as_user.or(of_pod.run_as_user).unwrap_or(0),
+            group: own.run_as_group.or(of_pod.run_as_group).unwrap_or(0),
+            is_root_read_only: own.read_only_root_filesystem == Some(true),
+            sysctls: sysctls.collect(),
+            started_at: now,
+            message_path: detail.termination_message_path.clone(),
+            falls_back_to_logs: detail.termination_message_policy == "FallbackToLogsOnError",
+        })
+    }
+
+    /// Notes what the volumes of a running container show at `now`, when that is not what they showed before.
+    /// Says whether it is not.
+    pub fn look_again(
+        &self,
+        around: &mut Surroundings,
+        container: &Container,
+        now: Time,
+        written: &Written,
+    ) -> bool {
+        let tree = volumes::view(self, container, &around.mounts, written);
+        if around.views.last().is_none_or(|last| *last.tree == tree) {
+            return false;
+        }
+        let after = (now - around.started_at).to_std().unwrap_or_default();
+        around.views.push(View { after, tree: Arc::new(tree) });
+        if around.views.len() > MAX_VIEWS {
+            around.views.remove(0);
+        }
+        true
     }
 }
 
@@ -46,57 +158,166 @@ fn random(uid: &str, restart_count: i64) -> String {
     ((seed >> 16) % 32_768).to_string()
 }
 
-/// Fills in `$(NAME)` of variables that came before.
-fn expand(value: &str, variables: &BTreeMap<String, String>) -> String {
-    variables.iter().fold(value.to_owned(), |text, (name, value)| text.replace(&format!("$({name})"), value))
-}
-
-/// The downward API (`fieldRef`).
-fn field(pod: &Pod, metadata: &ObjectMeta, source: &Value) -> Option<String> {
-    let path = source["fieldRef"]["fieldPath"].as_str()?;
-    let key = |list: &str| path.strip_prefix(list)?.strip_prefix("['")?.strip_suffix("']");
-    if let Some(label) = key("metadata.labels") {
-        return Some(metadata.labels.get(label).cloned().unwrap_or_default());
-    }
-    if let Some(annotation) = key("metadata.annotations") {
-        return Some(pod.metadata.annotations.get(annotation).cloned().unwrap_or_default());
-    }
-    let text = match path {
-        "metadata.name" => &metadata.name,
-        "metadata.namespace" => &metadata.namespace,
-        "metadata.uid" => &metadata.uid,
-        "spec.nodeName" => &pod.spec.node_name,
-        "spec.serviceAccountName" => &pod.spec.service_account_name,
-        _ => return None,
-    };
-    Some(text.clone())
+/// A volume that keeps what is written, at `path`.
+#[cfg(test)]
+pub fn kept_mount(path: &str) -> Mount {
+    let (volume, path) = ("data".to_owned(), path.to_owned());
+    Mount { path, sub_path: String::new(), volume, is_read_only: false, is_memory: false, is_kept: true }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::sources::{Found, Source};
     use super::*;
-    use serde_json::json;
+    use crate::apimachinery::object::Object;
+    use serde_json::{Value, json};
+
+    struct Given {
+        pod: Value,
+        sources: Sources,
+    }
+
+    fn given(spec: Value) -> Given {
+        let object = |value: Value| Found::Object(Arc::new(Object::from_value(&value, vec![]).unwrap()));
+        let metadata =
+            json!({"name": "web", "namespace": "ns", "uid": "u-1", "labels": {"index": "3", "b": "\"q\""}});
+        let map =
+            json!({"metadata": {"name": "c"}, "data": {"k": "v", "l": "w"}, "binaryData": {"bin": "AAE="}});
+        let secret = json!({"metadata": {"name": "s"}, "type": "Opaque", "data": {"k": "c2VjcmV0"}});
+        let service = json!({"metadata": {"name": "my-db", "namespace": "ns"}, "spec": {"clusterIP": "10.0.0.9",
+            "ports": [{"name": "sql", "port": 5432, "protocol": "TCP"}]}});
+        let Found::Object(service) = object(service) else { unreachable!("it is one") };
+        let sources = Sources::from([
+            (Source::ConfigMap("c".into()), object(map)),
+            (Source::ConfigMap("none".into()), Found::Missing("configmap \"none\" not found".into())),
+            (Source::Secret("s".into()), object(secret)),
+            (Source::Services, Found::Services(vec![service])),
+        ]);
+        Given { pod: json!({"metadata": metadata, "spec": spec}), sources }
+    }
+
+    impl Given {
+        fn with<T>(&self, look: impl FnOnce(&Facts<'_>, &Container) -> T) -> T {
+            let object = Object::from_value(&self.pod, vec![]).unwrap();
+            let (pod, detail) = (object.view::<Pod>(), object.view::<PodDetail>());
+            let allocatable = BTreeMap::from([("cpu".to_owned(), "8".to_owned())]);
+            let facts = Facts {
+                pod: &pod,
+                metadata: &object.metadata,
+                detail: &detail,
+                sources: &self.sources,
+                pod_ip: "10.244.1.2",
+                host_ip: "172.18.0.2",
+                allocatable: &allocatable,
+            };
+            look(&facts, &pod.spec.containers[0])
+        }
+
+        fn around(&self) -> Result<Surroundings, String> {
+            self.with(|facts, own| facts.surroundings(own, 0, Time::UNIX_EPOCH, &Written::new()))
+        }
+    }
+
+    fn container(extra: Value) -> Value {
+        let mut container = json!({"name": "c", "image": "busybox", "command": ["env"],
+            "resources": {"limits": {"memory": "64Mi"}, "requests": {"cpu": "250m"}}});
+        json_patch::merge(&mut container, &extra);
+        json!({"containers": [container]})
+    }
 
     #[test]
-    fn variables_are_read_from_the_pod() {
+    fn variables_come_from_everywhere() {
         let path = |path: &str| json!({"fieldRef": {"fieldPath": path}});
+        let amount =
+            |name: &str, divisor: &str| json!({"resourceFieldRef": {"resource": name, "divisor": divisor}});
         let env = json!([
             {"name": "A", "value": "a"},
-            {"name": "B", "value": "$(A)b$(C)"},
+            {"name": "B", "value": "$(A)b$(C)$$(A)$(MY_DB_SERVICE_PORT)"},
             {"name": "INDEX", "valueFrom": path("metadata.labels['index']")},
-            {"name": "NAME", "valueFrom": path("metadata.name")},
+            {"name": "IP", "valueFrom": path("status.podIP")},
             {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+            {"name": "GONE", "valueFrom": {"secretKeyRef": {"name": "s", "key": "x", "optional": true}}},
+            {"name": "CPU", "valueFrom": amount("requests.cpu", "0")},
+            {"name": "MILLI", "valueFrom": amount("requests.cpu", "1m")},
+            {"name": "LIMIT", "valueFrom": amount("limits.cpu", "1")},
+            {"name": "MEMORY", "valueFrom": amount("limits.memory", "1Mi")},
         ]);
-        let container: Container = serde_json::from_value(json!({"name": "c", "env": env})).unwrap();
-        let mut metadata = ObjectMeta { name: "pod".into(), uid: "u".into(), ..ObjectMeta::default() };
-        metadata.labels.insert("index".into(), "3".into());
-        let around = Surroundings::of(&Pod::default(), &metadata, &container, 0);
-        let get = |name: &str| around.variables.get(name).map(String::as_str);
-        assert_eq!(
-            [get("A"), get("B"), get("INDEX"), get("NAME")],
-            [Some("a"), Some("ab$(C)"), Some("3"), Some("pod")]
-        );
-        assert_eq!(get("SECRET"), None);
-        assert!(get("RANDOM").unwrap().parse::<u32>().unwrap() < 32_768);
+        let from = json!([{"prefix": "p_", "configMapRef": {"name": "c"}}]);
+        let around = given(container(json!({"env": env, "envFrom": from}))).around().unwrap();
+        for (name, value) in [
+            ("A", "a"),
+            ("B", "ab$(C)$(A)5432"),
+            ("INDEX", "3"),
+            ("IP", "10.244.1.2"),
+            ("SECRET", "secret"),
+            ("CPU", "1"),
+            ("MILLI", "250"),
+            ("LIMIT", "8"),
+            ("MEMORY", "64"),
+            ("p_k", "v"),
+            ("MY_DB_PORT_5432_TCP_ADDR", "10.0.0.9"),
+            ("MY_DB_SERVICE_PORT_SQL", "5432"),
+            ("HOSTNAME", "web"),
+        ] {
+            assert_eq!(around.variables.get(name).map(String::as_str), Some(value), "{name}");
+        }
+        assert!(!around.variables.contains_key("GONE"));
+    }
+
+    #[test]
+    fn what_is_missing_is_told() {
+        let key = |kind: &str, name: &str, key: &str| json!({"env": [{"name": "A", "valueFrom": {kind: {"name": name, "key": key}}}]});
+        for (extra, why) in [
+            (key("configMapKeyRef", "none", "k"), "configmap \"none\" not found"),
+            (key("configMapKeyRef", "c", "x"), "couldn't find key x in ConfigMap ns/c"),
+            (key("secretKeyRef", "s", "x"), "couldn't find key x in Secret ns/s"),
+            (json!({"envFrom": [{"configMapRef": {"name": "none"}}]}), "configmap \"none\" not found"),
+            (
+                json!({"volumeMounts": [{"name": "v", "mountPath": "/v", "subPathExpr": "$(NO)"}]}),
+                "missing value for \"NO\"",
+            ),
+        ] {
+            assert_eq!(given(container(extra)).around().unwrap_err(), why);
+        }
+    }
+
+    #[test]
+    fn volumes_show_what_they_are_made_of() {
+        let mut spec = container(json!({"volumeMounts": [
+            {"name": "map", "mountPath": "/map"},
+            {"name": "map", "mountPath": "/one/file", "subPath": "k"},
+            {"name": "all", "mountPath": "/all/"},
+        ]}));
+        let labels = json!({"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}});
+        spec["volumes"] = json!([
+            {"name": "map", "configMap": {"name": "c", "defaultMode": 0o400}},
+            {"name": "all", "projected": {"defaultMode": 0o644, "sources": [
+                {"secret": {"name": "s", "items": [{"key": "k", "path": "deep/er", "mode": 0o440}]}},
+                {"downwardAPI": {"items": [labels]}},
+                {"configMap": {"name": "none", "optional": true}},
+            ]}},
+        ]);
+        let around = given(spec.clone()).around().unwrap();
+        let tree = &around.views[0].tree;
+        let shown = |path: &str| tree.get(path).map(|file| (file.text(), file.mode));
+        assert_eq!(shown("/map/k"), Some(("v".into(), 0o400)));
+        assert_eq!(shown("/one/file"), Some(("v".into(), 0o400)));
+        assert_eq!(shown("/all/deep/er"), Some(("secret".into(), 0o440)));
+        assert_eq!(shown("/all/labels"), Some(("b=\"\\\"q\\\"\"\nindex=\"3\"".into(), 0o644)));
+        assert!(tree.contains_key("/map/bin") && !tree.contains_key("/one/k"));
+        assert!(shown("/etc/hosts").unwrap().0.ends_with("10.244.1.2\tweb\n"));
+
+        for (source, why) in [
+            (json!({"configMap": {"name": "none"}}), "configmap \"none\" not found"),
+            (
+                json!({"secret": {"secretName": "s", "items": [{"key": "x", "path": "y"}]}}),
+                "references non-existent secret key: x",
+            ),
+        ] {
+            spec["volumes"][0] = source;
+            spec["volumes"][0]["name"] = "map".into();
+            let refused = given(spec.clone()).with(|facts, _| volumes::check(facts));
+            assert_eq!(refused, Err(("map".to_owned(), why.to_owned())));
+        }
     }
 }

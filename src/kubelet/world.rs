@@ -1,13 +1,20 @@
 //! What the steps of a pod's containers need, and what is told of them.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::images::ImageStore;
+use super::process::{self, Left};
 use super::selector::StageSubject;
+use super::sources::Sources;
 use super::stages::{Next, StageSet, Step};
+use super::surroundings::{Facts, Surroundings};
+use super::volumes::{self, Written};
 use crate::apimachinery::object::ObjectMeta;
 use crate::apimachinery::time::Time;
 use crate::apis::views::pod::{Container as Spec, Pod};
+use crate::apis::views::pod_detail::PodDetail;
 use crate::entropy::Entropy;
 
 /// What happened and is told as an Event.
@@ -41,6 +48,18 @@ pub struct World<'a> {
     pub entropy: &'a Entropy,
     /// What happened.
     pub happenings: &'a mut Vec<Happening>,
+    /// More of the pod, when its containers look at more.
+    pub detail: Option<&'a PodDetail>,
+    /// What was fetched for it.
+    pub sources: &'a Sources,
+    /// What its containers left in its volumes.
+    pub written: Written,
+    /// Its address, as soon as it has one.
+    pub pod_ip: String,
+    /// Its node's.
+    pub host_ip: &'a str,
+    /// What its node has for pods.
+    pub allocatable: &'a BTreeMap<String, String>,
 }
 
 impl Happening {
@@ -69,6 +88,32 @@ impl World<'_> {
         };
         let container = spec.name.clone();
         self.happenings.push(Happening { container, list, event_type, reason, message });
+    }
+
+    /// What its containers find, when they look.
+    pub fn facts(&self) -> Option<Facts<'_>> {
+        let World { pod, metadata, sources, host_ip, allocatable, pod_ip, .. } = self;
+        Some(Facts { pod, metadata, detail: self.detail?, sources, pod_ip, host_ip, allocatable })
+    }
+
+    /// What a run of a container finds that starts at `started_at`; nothing when nobody knows what it does.
+    ///
+    /// # Errors
+    /// The message of `CreateContainerConfigError`.
+    pub fn surroundings(
+        &self,
+        spec: &Spec,
+        restart_count: i64,
+        started_at: Time,
+    ) -> Result<Option<Arc<Surroundings>>, String> {
+        let Some(facts) = self.facts() else { return Ok(None) };
+        let around = facts.surroundings(spec, restart_count, started_at, &self.written)?;
+        Ok(process::is_known(spec).then(|| Arc::new(around)))
+    }
+
+    /// What a container left in the pod's volumes.
+    pub fn keep(&mut self, left: Vec<Left>) {
+        volumes::keep(&mut self.written, left);
     }
 
     /// The pod as the kubelet's messages call it.

@@ -18,6 +18,7 @@ pub mod namespace;
 pub mod node;
 pub mod node_affinity;
 pub mod pod;
+pub mod pod_detail;
 pub mod pod_disruption_budget;
 pub mod rbac;
 pub mod replica_set;

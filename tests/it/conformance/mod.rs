@@ -6,6 +6,7 @@
 //! with that in their name. What needs a loop or a kubectl is a test in this folder, marked `Row:`.
 
 mod cli;
+mod commands;
 mod discovery;
 mod lifecycle;
 mod operations;
@@ -72,6 +73,40 @@ async fn every_story_ends_well() {
 
 #[test]
 fn every_row_has_a_test() {
+    let covered = covered();
+    let list = fs::read_to_string(root().join("tests/conformance/behaviours.txt")).unwrap();
+    let rows = list.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let missing: Vec<&str> = rows.filter(|row| !covered.contains(*row)).collect();
+    assert!(missing.is_empty(), "no test for these rows:\n{}", missing.join("\n"));
+}
+
+/// `tests/conformance/COVERAGE.md` names rows and functions that are there, or says why there is none.
+#[test]
+fn what_is_said_to_be_covered_is() {
+    let covered = covered();
+    let table = fs::read_to_string(root().join("tests/conformance/COVERAGE.md")).unwrap();
+    let lines = table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| test |"));
+    let (mut count, mut missing) = (0, vec![]);
+    for line in lines.filter(|line| !line.starts_with("| --- ")) {
+        count += 1;
+        let by = line.trim_end_matches('|').trim().rsplit(" | ").next().unwrap_or_default();
+        let named: Vec<&str> = by.split('`').skip(1).step_by(2).collect();
+        let is_there = |name: &&str| match name.split_once("::") {
+            Some((file, function)) => fs::read_to_string(root().join("tests/it").join(file))
+                .is_ok_and(|text| text.contains(&format!("fn {function}("))),
+            None => covered.contains(*name),
+        };
+        let says_why = named.is_empty() && by.starts_with("- ") && by.len() > 10;
+        if !says_why && (named.is_empty() || !named.iter().all(is_there)) {
+            missing.push(line);
+        }
+    }
+    assert!(count > 400, "only {count} tests");
+    assert!(missing.is_empty(), "what these name is not there:\n{}", missing.join("\n"));
+}
+
+/// All rows that something looks at.
+fn covered() -> BTreeSet<String> {
     let mut covered: BTreeSet<String> = BTreeSet::new();
     for path in story_files() {
         let area: Area = script::read(&path).unwrap();
@@ -84,10 +119,7 @@ fn every_row_has_a_test() {
         let text = fs::read_to_string(path).unwrap();
         covered.extend(mark.captures_iter(&text).map(|found| found[1].trim().to_owned()));
     }
-    let list = fs::read_to_string(root().join("tests/conformance/behaviours.txt")).unwrap();
-    let rows = list.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let missing: Vec<&str> = rows.filter(|row| !covered.contains(*row)).collect();
-    assert!(missing.is_empty(), "no test for these rows:\n{}", missing.join("\n"));
+    covered
 }
 
 impl Area {

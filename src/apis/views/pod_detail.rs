@@ -1,0 +1,282 @@
+//! What a kubelet wants to know of a pod beyond what everybody does: where the files and the variables of its
+//! containers come from.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::pod::EnvVar;
+use crate::apimachinery::object::nullable;
+
+/// `v1.Pod`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct PodDetail {
+    /// Desired.
+    pub spec: PodDetailSpec,
+}
+
+/// `v1.PodSpec`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodDetailSpec {
+    /// What containers may mount.
+    #[serde(deserialize_with = "nullable")]
+    pub volumes: Vec<Volume>,
+    /// As in [`super::pod::PodSpec`].
+    #[serde(deserialize_with = "nullable")]
+    pub containers: Vec<ContainerDetail>,
+    /// As in [`super::pod::PodSpec`].
+    #[serde(deserialize_with = "nullable")]
+    pub init_containers: Vec<ContainerDetail>,
+    /// As in [`super::pod::PodSpec`].
+    #[serde(deserialize_with = "nullable")]
+    pub ephemeral_containers: Vec<ContainerDetail>,
+    /// Who its containers run as.
+    #[serde(deserialize_with = "nullable")]
+    pub security_context: SecurityContext,
+    /// Lines of `/etc/hosts`.
+    #[serde(deserialize_with = "nullable")]
+    pub host_aliases: Vec<HostAlias>,
+    /// Whether services are variables; without, they are.
+    pub enable_service_links: Option<bool>,
+    /// As `ClusterFirst`.
+    pub dns_policy: String,
+    /// Lines of `/etc/resolv.conf`, as they stand.
+    pub dns_config: Option<Box<Value>>,
+}
+
+/// `v1.Container`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ContainerDetail {
+    /// Unique in the pod.
+    pub name: String,
+    /// Its variables.
+    #[serde(deserialize_with = "nullable")]
+    pub env: Vec<EnvVar>,
+    /// Variables from all keys of an object.
+    #[serde(deserialize_with = "nullable")]
+    pub env_from: Vec<EnvFrom>,
+    /// Where its volumes are.
+    #[serde(deserialize_with = "nullable")]
+    pub volume_mounts: Vec<Mount>,
+    /// Who it runs as.
+    #[serde(deserialize_with = "nullable")]
+    pub security_context: SecurityContext,
+    /// Where it runs.
+    pub working_dir: String,
+    /// The file with its last word.
+    pub termination_message_path: String,
+    /// `File` or `FallbackToLogsOnError`.
+    pub termination_message_policy: String,
+}
+
+/// `v1.EnvFromSource`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EnvFrom {
+    /// Before each name.
+    pub prefix: String,
+    /// All keys of a ConfigMap.
+    pub config_map_ref: Option<Reference>,
+    /// All keys of a Secret.
+    pub secret_ref: Option<Reference>,
+}
+
+/// A ConfigMap or a Secret.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Reference {
+    /// Its name.
+    pub name: String,
+    /// Whether it may be missing.
+    pub optional: Option<bool>,
+}
+
+/// `v1.VolumeMount`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Mount {
+    /// The volume's.
+    pub name: String,
+    /// In the container.
+    pub mount_path: String,
+    /// Where in the volume that is.
+    pub sub_path: String,
+    /// The same, with variables in it.
+    pub sub_path_expr: String,
+    /// Whether it may not be written.
+    pub read_only: bool,
+}
+
+/// `v1.SecurityContext` and `v1.PodSecurityContext`, what they have in common and more.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SecurityContext {
+    /// User id.
+    pub run_as_user: Option<i64>,
+    /// Group id.
+    pub run_as_group: Option<i64>,
+    /// The group of the volumes.
+    pub fs_group: Option<i64>,
+    /// Whether only volumes may be written.
+    pub read_only_root_filesystem: Option<bool>,
+    /// Kernel parameters.
+    #[serde(deserialize_with = "nullable")]
+    pub sysctls: Vec<Sysctl>,
+}
+
+/// `v1.Sysctl`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Sysctl {
+    /// As `kernel.shm_rmid_forced`.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// `v1.HostAlias`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct HostAlias {
+    /// The address.
+    pub ip: String,
+    /// Its names.
+    #[serde(deserialize_with = "nullable")]
+    pub hostnames: Vec<String>,
+}
+
+/// `v1.Volume`: of these kinds; what others hold nobody here knows.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Volume {
+    /// Unique in the pod.
+    pub name: String,
+    /// The keys of a ConfigMap.
+    pub config_map: Option<KeyedSource>,
+    /// The keys of a Secret.
+    pub secret: Option<KeyedSource>,
+    /// Fields of the pod.
+    #[serde(rename = "downwardAPI")]
+    pub downward_api: Option<DownwardSource>,
+    /// Several of those in one.
+    pub projected: Option<Projected>,
+    /// Nothing at first.
+    pub empty_dir: Option<EmptyDir>,
+}
+
+/// `v1.ConfigMapVolumeSource`, `v1.SecretVolumeSource` and their projections.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KeyedSource {
+    /// The object's name; of a volume of a Secret it is `secretName`.
+    #[serde(alias = "secretName")]
+    pub name: String,
+    /// Only these keys, each with its path; without, all of them.
+    #[serde(deserialize_with = "nullable")]
+    pub items: Vec<KeyToPath>,
+    /// Whether object and keys may be missing.
+    pub optional: Option<bool>,
+    /// Permissions.
+    pub default_mode: Option<u32>,
+}
+
+/// `v1.KeyToPath`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct KeyToPath {
+    /// Of the object.
+    pub key: String,
+    /// In the volume.
+    pub path: String,
+    /// Permissions.
+    pub mode: Option<u32>,
+}
+
+/// `v1.DownwardAPIVolumeSource`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DownwardSource {
+    /// The files.
+    #[serde(deserialize_with = "nullable")]
+    pub items: Vec<DownwardFile>,
+    /// Permissions.
+    pub default_mode: Option<u32>,
+}
+
+/// `v1.DownwardAPIVolumeFile`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DownwardFile {
+    /// In the volume.
+    pub path: String,
+    /// Permissions.
+    pub mode: Option<u32>,
+    /// `fieldRef` or `resourceFieldRef`, as they stand.
+    #[serde(flatten)]
+    pub source: BTreeMap<String, Value>,
+}
+
+/// `v1.ProjectedVolumeSource`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Projected {
+    /// In order: later ones win.
+    #[serde(deserialize_with = "nullable")]
+    pub sources: Vec<Projection>,
+    /// Permissions.
+    pub default_mode: Option<u32>,
+}
+
+/// `v1.VolumeProjection`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Projection {
+    /// The keys of a ConfigMap.
+    pub config_map: Option<KeyedSource>,
+    /// The keys of a Secret.
+    pub secret: Option<KeyedSource>,
+    /// Fields of the pod.
+    #[serde(rename = "downwardAPI")]
+    pub downward_api: Option<DownwardSource>,
+    /// A token of the pod's service account.
+    pub service_account_token: Option<TokenSource>,
+}
+
+/// `v1.ServiceAccountTokenProjection`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TokenSource {
+    /// Whom it is for; the apiserver without.
+    pub audience: String,
+    /// How long it lives.
+    pub expiration_seconds: Option<i64>,
+    /// In the volume.
+    pub path: String,
+}
+
+/// `v1.EmptyDirVolumeSource`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct EmptyDir {
+    /// `Memory`, or empty for the node's disk.
+    pub medium: String,
+}
+
+impl PodDetail {
+    /// A container of any kind by its name.
+    pub fn container(&self, name: &str) -> Option<&ContainerDetail> {
+        let PodDetailSpec { containers, init_containers, ephemeral_containers, .. } = &self.spec;
+        let mut all = containers.iter().chain(init_containers).chain(ephemeral_containers);
+        all.find(|container| container.name == name)
+    }
+
+    /// All containers.
+    pub fn containers(&self) -> impl Iterator<Item = &ContainerDetail> {
+        let PodDetailSpec { containers, init_containers, ephemeral_containers, .. } = &self.spec;
+        init_containers.iter().chain(containers).chain(ephemeral_containers)
+    }
+}

@@ -1,0 +1,75 @@
+//! What a kubelet refuses although it was bound to its node (`pkg/kubelet/lifecycle/predicate.go`): a pod whose
+//! host ports are taken, or that asks for more than is left. Pods that the scheduler placed fit; those that name
+//! their node themselves may not.
+
+use super::pod_workers::{PodWorker, WorkerState};
+use crate::apimachinery::quantity::Quantity;
+use crate::apis::views::pod::{ContainerPort, Pod};
+
+/// What is counted: the name, and the reason of a pod for which there is not enough.
+const RESOURCES: [(&str, &str); 3] =
+    [("cpu", "OutOfcpu"), ("memory", "OutOfmemory"), ("ephemeral-storage", "OutOfephemeral-storage")];
+
+/// Why a pod is not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rejection {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+/// Whether a pod that is new on the node is refused, given the others.
+pub(super) fn rejection<'a>(
+    pod: &Pod,
+    others: impl Iterator<Item = &'a PodWorker> + Clone,
+    allocatable: &std::collections::BTreeMap<String, String>,
+) -> Option<Rejection> {
+    let others = others.filter(|other| other.state() != WorkerState::Terminated);
+    for (name, reason) in RESOURCES {
+        let requested = requests(pod, name);
+        let Some(capacity) = allocatable.get(name).map(|text| amount(name, text)).filter(|_| requested > 0)
+        else {
+            continue;
+        };
+        let used: i64 = others.clone().map(|other| requests(&other.pod, name)).sum();
+        if requested + used > capacity {
+            let message = format!(
+                "Node didn't have enough resource: {name}, requested: {requested}, used: {used}, capacity: {capacity}"
+            );
+            return Some(Rejection { reason, message });
+        }
+    }
+    let mut wanted = host_ports(pod).peekable();
+    wanted.peek()?;
+    let taken: Vec<&ContainerPort> = others.flat_map(|other| host_ports(&other.pod)).collect();
+    wanted.any(|port| taken.iter().any(|taken| conflict(port, taken))).then(|| Rejection {
+        reason: "NodePorts",
+        message: "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+            .into(),
+    })
+}
+
+/// The sum of the containers, or the most that an init container asks for.
+fn requests(pod: &Pod, name: &str) -> i64 {
+    let of = |container: &crate::apis::views::pod::Container| {
+        container.resources.requests.get(name).map_or(0, |text| amount(name, text))
+    };
+    let together: i64 = pod.spec.containers.iter().map(of).sum();
+    let first = pod.spec.init_containers.iter().map(of).max().unwrap_or(0);
+    let overhead = pod.spec.overhead.get(name).map_or(0, |text| amount(name, text));
+    together.max(first) + overhead
+}
+
+/// CPUs are counted by the thousandth.
+fn amount(name: &str, text: &str) -> i64 {
+    let Ok(quantity) = Quantity::parse(text) else { return 0 };
+    if name == "cpu" { quantity.milli_value() } else { quantity.value() }
+}
+
+fn host_ports(pod: &Pod) -> impl Iterator<Item = &ContainerPort> {
+    pod.spec.containers.iter().flat_map(|container| &container.ports).filter(|port| port.host_port != 0)
+}
+
+fn conflict(a: &ContainerPort, b: &ContainerPort) -> bool {
+    let any = |port: &ContainerPort| matches!(port.host_ip.as_str(), "" | "0.0.0.0");
+    a.host_port == b.host_port && a.protocol == b.protocol && (any(a) || any(b) || a.host_ip == b.host_ip)
+}

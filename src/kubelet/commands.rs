@@ -1,0 +1,327 @@
+//! The programs that simulated containers have, as far as examples and tests use them; of BusyBox, where
+//! programs differ.
+
+use std::time::Duration;
+
+use super::file_programs;
+use super::player::{Flow, Player};
+use super::shell::Script;
+use super::text_programs;
+
+/// Programs of this file; those about files and texts are beside it.
+const PROGRAMS: &[&str] = &[
+    "true", ":", "false", "exit", "break", "continue", "echo", "printf", "sleep", "env", "printenv",
+    "export", "unset", "set", "date", "hostname", "whoami", "id", "pwd", "cd", "test", "[", "[[", "expr",
+    "seq", "sh", "bash", "ash", "exec", "trap", "umask", "sync", "read", "perl", "uname", "sysctl", "ip",
+    "nohup",
+];
+
+/// Whether `program` is one that is played; its folder does not matter.
+pub(super) fn is_known(program: &str) -> bool {
+    let name = base_name(program);
+    PROGRAMS.contains(&name) || file_programs::is_known(name) || text_programs::is_known(name)
+}
+
+/// Runs a program, or what the shell does itself.
+pub(super) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) -> Flow {
+    let name = base_name(program);
+    let plain: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match (name, plain.as_slice()) {
+        ("exit", []) => return Flow::Exit(player.status),
+        ("exit", [code, ..]) => return Flow::Exit(code.trim().parse().unwrap_or(2) & 0xff),
+        ("break", _) => return Flow::Break,
+        ("continue", _) => return Flow::Continue,
+        ("sleep", ["infinity" | "inf"]) => return player.sleep(Duration::MAX),
+        ("sleep", times) => match times.iter().map(|time| sleep_time(time)).sum::<Option<Duration>>() {
+            Some(time) if !times.is_empty() => return player.sleep(time),
+            _ => player.fail(&format!("sleep: invalid number '{}'\n", times.join(" "))),
+        },
+        ("sh" | "bash" | "ash", words) => return shell(player, words),
+        ("exec" | "nohup", [program, rest @ ..]) if is_known(program) => {
+            let rest: Vec<String> = rest.iter().map(ToString::to_string).collect();
+            let flow = run(player, program, &rest);
+            return if flow == Flow::Go && name == "exec" { Flow::Exit(player.status) } else { flow };
+        }
+        ("perl", [.., program]) => return pi(player, program),
+        ("cd", [folder, ..]) => player.folder = super::file_system::absolute(&player.folder, folder),
+        ("test" | "[" | "[[", words) => {
+            let words = words.strip_suffix(&["]"]).or(words.strip_suffix(&["]]"])).unwrap_or(words);
+            player.status = i32::from(!holds(player, words));
+        }
+        ("false", _) => player.status = 1,
+        ("read", names) => read(player, names),
+        (name, words) if PROGRAMS.contains(&name) => simple(player, name, words),
+        (name, words) if file_programs::is_known(name) => return file_programs::run(player, name, words),
+        (name, words) => text_programs::run(player, name, words),
+    }
+    Flow::Go
+}
+
+/// Those that say something and take no time.
+fn simple(player: &mut Player<'_>, name: &str, words: &[&str]) {
+    let said = match (name, words) {
+        ("echo", words) => echo(words),
+        ("printf", [format, rest @ ..]) => printf(format, rest),
+        ("env", _) | ("printenv" | "export" | "set", []) => {
+            let mut said = String::new();
+            for (name, value) in player.variables.iter().filter(|(name, _)| *name != "RANDOM") {
+                said.push_str(&format!("{name}={value}\n"));
+            }
+            said
+        }
+        ("printenv", [name, ..]) => match player.variables.get(*name) {
+            Some(value) => format!("{value}\n"),
+            None => return player.status = 1,
+        },
+        ("export", words) => {
+            for (name, value) in words.iter().filter_map(|word| word.split_once('=')) {
+                player.variables.insert(name.into(), value.into());
+            }
+            return;
+        }
+        ("unset", words) => return words.iter().for_each(|name| drop(player.variables.remove(*name))),
+        ("set", [flags, ..]) => {
+            if flags.starts_with('-') && flags.contains('e') {
+                player.stops_at_failure = true;
+            }
+            return;
+        }
+        ("date", words) => date(player, words),
+        ("hostname", _) => format!("{}\n", player.around.hostname),
+        ("whoami", _) if player.around.user == 0 => "root\n".into(),
+        ("whoami", _) => {
+            return player.fail(&format!("whoami: unknown uid {}\n", player.around.user));
+        }
+        ("id", words) => id(player, words),
+        ("pwd", _) => format!("{}\n", player.folder),
+        ("expr", words) => {
+            let sum = player.sum(&words.join(" "));
+            player.status = i32::from(sum == 0);
+            format!("{sum}\n")
+        }
+        ("seq", words) => sequence(words),
+        ("uname", words) => match words {
+            ["-m"] => "x86_64\n".into(),
+            ["-n"] => format!("{}\n", player.around.hostname),
+            _ => "Linux\n".into(),
+        },
+        ("sysctl", [name, ..]) => match player.around.sysctls.get(*name) {
+            Some(value) => format!("{name} = {value}\n"),
+            None => format!("{name} = 0\n"),
+        },
+        ("ip", _) => return player.fail("ip: RTNETLINK answers: Operation not permitted\n"),
+        _ => return,
+    };
+    player.say(&said);
+}
+
+impl Player<'_> {
+    /// Says why on the standard error, and fails.
+    pub(super) fn fail(&mut self, why: &str) {
+        self.complain(why);
+        self.status = 1;
+    }
+}
+
+/// `sh -c script`; a shell without one reads the end of its input at once.
+fn shell(player: &mut Player<'_>, words: &[&str]) -> Flow {
+    let Some(at) = words.iter().position(|word| is_command_flag(word)) else { return Flow::Go };
+    let Some(script) = words.get(at + 1).and_then(|text| Script::parse(text)) else {
+        player.status = 127;
+        return Flow::Go;
+    };
+    match player.list(&script.list) {
+        Flow::Exit(code) => {
+            player.status = code;
+            Flow::Go
+        }
+        flow => flow,
+    }
+}
+
+/// `-c`, `-ec`, `-exc` ...
+pub(super) fn is_command_flag(flag: &str) -> bool {
+    flag.starts_with('-') && flag.ends_with('c') && flag[1..].chars().all(|c| "cexlu".contains(c))
+}
+
+/// `print bpi(2000)`: it takes a moment.
+fn pi(player: &mut Player<'_>, program: &str) -> Flow {
+    let digits = program.trim().strip_prefix("print bpi(").and_then(|rest| rest.strip_suffix(')'));
+    let Some(digits) = digits.and_then(|digits| digits.parse::<usize>().ok()) else { return Flow::Go };
+    let flow = player.sleep(Duration::from_secs(1));
+    if flow == Flow::Go {
+        player.say(&format!("$(pi {digits})\n"));
+    }
+    flow
+}
+
+fn read(player: &mut Player<'_>, names: &[&str]) {
+    let names: Vec<&&str> = names.iter().filter(|name| !name.starts_with('-')).collect();
+    let input = player.standard_input.take().unwrap_or_default();
+    if input.is_empty() {
+        return player.status = 1;
+    }
+    let (line, rest) = input.split_once('\n').unwrap_or((&input, ""));
+    player.standard_input = Some(rest.to_owned());
+    let mut pieces = line.trim().splitn(names.len().max(1), ' ');
+    for name in names {
+        player.variables.insert((**name).into(), pieces.next().unwrap_or_default().trim().into());
+    }
+}
+
+fn echo(words: &[&str]) -> String {
+    let (mut newline, mut escapes, mut words) = (true, false, words);
+    while let [flag @ ("-n" | "-e" | "-ne" | "-en" | "-E"), rest @ ..] = words {
+        newline &= !flag.contains('n');
+        escapes |= flag.contains('e');
+        words = rest;
+    }
+    let text = words.join(" ");
+    let text = if escapes { unescape(&text) } else { text };
+    if newline { text + "\n" } else { text }
+}
+
+fn unescape(text: &str) -> String {
+    text.replace("\\n", "\n").replace("\\t", "\t").replace("\\\\", "\\")
+}
+
+/// `%s`, `%d` and `%%`, again and again while there are arguments.
+fn printf(format: &str, arguments: &[&str]) -> String {
+    let format = unescape(format);
+    let (mut out, mut arguments) = (String::new(), arguments.iter());
+    loop {
+        let (mut rest, mut takes) = (format.as_str(), false);
+        while let Some(at) = rest.find('%') {
+            out.push_str(&rest[..at]);
+            let end = rest[at + 1..].find(|c: char| c.is_ascii_alphabetic() || c == '%');
+            let end = at + 1 + end.unwrap_or(0);
+            match rest.as_bytes().get(end) {
+                Some(b'%') => out.push('%'),
+                _ => {
+                    takes = true;
+                    out.push_str(arguments.next().copied().unwrap_or_default());
+                }
+            }
+            rest = rest.get(end + 1..).unwrap_or_default();
+        }
+        out.push_str(rest);
+        if !takes || arguments.len() == 0 {
+            return out;
+        }
+    }
+}
+
+fn date(player: &Player<'_>, words: &[&str]) -> String {
+    let now = player.around.started_at + player.elapsed;
+    let format = words.iter().find_map(|word| word.strip_prefix('+'));
+    match format.unwrap_or("%a %b %e %H:%M:%S UTC %Y") {
+        format
+            if chrono::format::StrftimeItems::new(format).any(|item| item == chrono::format::Item::Error) =>
+        {
+            format!("{format}\n")
+        }
+        format => format!("{}\n", now.format(format)),
+    }
+}
+
+fn id(player: &Player<'_>, words: &[&str]) -> String {
+    let (user, group) = (player.around.user, player.around.group);
+    match words {
+        ["-u", ..] => format!("{user}\n"),
+        ["-g", ..] | ["-G", ..] => format!("{group}\n"),
+        _ => {
+            let name = |id: i64| if id == 0 { "0(root)".to_owned() } else { id.to_string() };
+            format!("uid={} gid={} groups={}\n", name(user), name(group), name(group))
+        }
+    }
+}
+
+fn sequence(words: &[&str]) -> String {
+    let numbers: Vec<i64> = words.iter().filter_map(|word| word.parse().ok()).collect();
+    let (first, step, last) = match numbers.as_slice() {
+        [last] => (1, 1, *last),
+        [first, last] => (*first, 1, *last),
+        [first, step, last] => (*first, *step, *last),
+        _ => return String::new(),
+    };
+    let count = if step == 0 { 0 } else { (last - first) / step + 1 };
+    (0..count.clamp(0, 100_000)).map(|at| format!("{}\n", first + at * step)).collect()
+}
+
+/// What `test` asks.
+fn holds(player: &Player<'_>, words: &[&str]) -> bool {
+    let file = |path: &str| player.file(path);
+    let is_folder = |path: &str| {
+        let path = super::file_system::absolute(&player.folder, path);
+        path == "/"
+            || path == "/tmp"
+            || player.around.mounts.iter().any(|mount| mount.path == path)
+            || player.files().keys().any(|file| *file != path && super::file_system::is_within(&path, file))
+    };
+    if let Some(at) = words.iter().position(|word| matches!(*word, "-o" | "||")) {
+        return holds(player, &words[..at]) || holds(player, &words[at + 1..]);
+    }
+    if let Some(at) = words.iter().position(|word| matches!(*word, "-a" | "&&")) {
+        return holds(player, &words[..at]) && holds(player, &words[at + 1..]);
+    }
+    match words {
+        [] => false,
+        ["!", rest @ ..] => !holds(player, rest),
+        ["-z", value] => value.is_empty(),
+        ["-n", value] | [value] => !value.is_empty(),
+        ["-d", path] => is_folder(path) || file(path).is_some_and(|file| file.is_folder),
+        ["-f", path] => file(path).is_some_and(|file| !file.is_folder),
+        ["-s", path] => file(path).is_some_and(|file| !file.content.is_empty()),
+        ["-e" | "-r" | "-w" | "-x" | "-L" | "-h", path] => file(path).is_some() || is_folder(path),
+        [a, operator, b] => compares(a, operator, b),
+        _ => false,
+    }
+}
+
+fn compares(a: &str, operator: &str, b: &str) -> bool {
+    let [x, y] = [a, b].map(|text| text.trim().parse::<i64>().unwrap_or(0));
+    match operator {
+        "!=" => a != b,
+        "-eq" => x == y,
+        "-ne" => x != y,
+        "-lt" => x < y,
+        "-le" => x <= y,
+        "-gt" => x > y,
+        "-ge" => x >= y,
+        "<" => a < b,
+        ">" => a > b,
+        _ => a == b,
+    }
+}
+
+/// Whether `text` matches a pattern of `case`: `*` and `?`.
+pub(super) fn is_like(pattern: &str, text: &str) -> bool {
+    match pattern.chars().next() {
+        None => text.is_empty(),
+        Some('*') => {
+            let rest = &pattern[1..];
+            text.char_indices().any(|(at, _)| is_like(rest, &text[at..])) || is_like(rest, "")
+        }
+        Some(c) => match text.chars().next() {
+            Some(first) if c == '?' || c == first => {
+                is_like(&pattern[c.len_utf8()..], &text[first.len_utf8()..])
+            }
+            _ => false,
+        },
+    }
+}
+
+fn sleep_time(text: &str) -> Option<Duration> {
+    let (number, factor) = match text.strip_suffix(['s', 'm', 'h', 'd']) {
+        Some(number) if text.ends_with('m') => (number, 60.0),
+        Some(number) if text.ends_with('h') => (number, 3600.0),
+        Some(number) if text.ends_with('d') => (number, 86_400.0),
+        Some(number) => (number, 1.0),
+        None => (text, 1.0),
+    };
+    Duration::try_from_secs_f64(number.parse::<f64>().ok()? * factor).ok()
+}
+
+pub(super) fn base_name(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}

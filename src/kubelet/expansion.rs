@@ -1,0 +1,144 @@
+//! Filling in words: variables, substitutions and sums of the shell, and the kubelet's own `$(NAME)`.
+
+use super::player::{Flow, Player};
+use super::shell::{Part, Word};
+
+/// The kubelet's expansion of `$(NAME)` (`third_party/forked/golang/expansion`): `$$` is a dollar sign, and what
+/// `lookup` does not know stays as it is.
+pub fn expand(text: &str, mut lookup: impl FnMut(&str) -> Option<String>) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('$') {
+            out.push('$');
+            rest = after;
+        } else if let Some((name, after)) = rest.strip_prefix('(').and_then(|inner| inner.split_once(')')) {
+            out.push_str(&lookup(name).unwrap_or_else(|| format!("$({name})")));
+            rest = after;
+        } else {
+            out.push('$');
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+impl Player<'_> {
+    /// A word as one text.
+    pub(super) fn text(&mut self, word: &Word) -> String {
+        word.iter().map(|part| self.part(part)).collect()
+    }
+
+    /// A word as the words that it becomes: what is filled in without quotes is split.
+    pub(super) fn fields(&mut self, word: &Word) -> Vec<String> {
+        let (mut fields, mut is_open) = (Vec::<String>::new(), false);
+        for part in word {
+            let is_quoted = match part {
+                Part::Text(_, _) => true,
+                Part::Variable(_, _, quoted) | Part::Output(_, quoted) => *quoted,
+                Part::Sum(_) => true,
+            };
+            let text = self.part(part);
+            if is_quoted {
+                if !is_open {
+                    fields.push(String::new());
+                }
+                fields.last_mut().into_iter().for_each(|field| field.push_str(&text));
+                is_open = true;
+                continue;
+            }
+            for (at, piece) in text.split_whitespace().enumerate() {
+                let joins = at == 0 && is_open && !text.starts_with(char::is_whitespace);
+                match fields.last_mut() {
+                    Some(field) if joins => field.push_str(piece),
+                    _ => fields.push(piece.to_owned()),
+                }
+                is_open = true;
+            }
+            is_open &= !text.ends_with(char::is_whitespace);
+        }
+        fields
+    }
+
+    fn part(&mut self, part: &Part) -> String {
+        match part {
+            Part::Text(text, _) => text.clone(),
+            Part::Sum(text) => self.sum(text).to_string(),
+            Part::Output(script, _) => {
+                let variables = self.variables.clone();
+                let (said, flow) = self.gather(|player| player.list(&script.list));
+                self.variables = variables;
+                if let Flow::Exit(code) = flow {
+                    self.status = code;
+                }
+                said.trim_end_matches('\n').to_owned()
+            }
+            Part::Variable(name, operator, _) => {
+                let value = self.variable(name);
+                match operator {
+                    Some((operator, word)) if operator == "-" && value.is_empty() => self.text(word),
+                    Some((operator, word)) if operator == "+" && !value.is_empty() => self.text(word),
+                    Some((operator, _)) if operator == "+" => String::new(),
+                    _ => value,
+                }
+            }
+        }
+    }
+
+    pub(super) fn variable(&self, name: &str) -> String {
+        match name {
+            "?" => self.status.to_string(),
+            "$" => "1".into(),
+            "#" => "0".into(),
+            "PWD" => self.folder.clone(),
+            name => self.variables.get(name).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Of numbers and variables, with `+ - * / %`.
+    pub(super) fn sum(&self, text: &str) -> i64 {
+        let mut spaced = text.replace(['$', '{', '}'], "");
+        for operator in ["+", "-", "*", "/", "%"] {
+            spaced = spaced.replace(operator, &format!(" {operator} "));
+        }
+        let value =
+            |term: &str| -> i64 { term.parse().unwrap_or_else(|_| self.variable(term).parse().unwrap_or(0)) };
+        let (mut total, mut product, mut sign, mut operator) = (0i64, 0i64, 1i64, "+");
+        for part in spaced.split_whitespace() {
+            if matches!(part, "+" | "-" | "*" | "/" | "%") {
+                operator = part;
+                continue;
+            }
+            match operator {
+                "*" => product = product.saturating_mul(value(part)),
+                "/" => product = product.checked_div(value(part)).unwrap_or(0),
+                "%" => product = product.checked_rem(value(part)).unwrap_or(0),
+                _ => {
+                    total = total.saturating_add(product.saturating_mul(sign));
+                    (product, sign) = (value(part), if operator == "-" { -1 } else { 1 });
+                }
+            }
+        }
+        total.saturating_add(product.saturating_mul(sign))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_parentheses_are_filled_in() {
+        let lookup = |name: &str| (name == "A").then(|| "a".to_owned());
+        for (text, wanted) in [
+            ("$(A)-$(B)", "a-$(B)"),
+            ("$$(A)$", "$(A)$"),
+            ("$A $(A", "$A $(A"),
+            ("$$$(A)", "$a"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(expand(text, lookup), wanted);
+        }
+    }
+}

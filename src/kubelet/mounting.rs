@@ -1,0 +1,257 @@
+//! What a pod waits for before its containers start, and looks at again from time to time: the objects that its
+//! volumes and variables are made of (`pkg/kubelet/volumemanager`).
+//!
+//! A worker says what it wants fetched; whoever runs it asks the apiserver and hands over what was found.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::adopt;
+use super::pod_workers::{NodeRuntime, PodWorker};
+use super::process;
+use super::runtime::{CONFIG_ERROR, Container, State, Task, after};
+use super::sources::{self, Fetch, Found, Source, Sources};
+use super::surroundings::Facts;
+use super::volumes::{self, Written};
+use super::world::{Happening, World};
+use crate::apimachinery::object::Object;
+use crate::apimachinery::time::Time;
+use crate::apis::views::pod::{Container as Spec, Pod};
+use crate::apis::views::pod_detail::PodDetail;
+
+/// The first pause after a volume could not be mounted, and the longest (`exponentialbackoff`).
+const MOUNT_RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(122));
+/// How often what running containers look at is fetched again (`--sync-frequency`).
+const REFRESH_PERIOD: Duration = Duration::from_secs(60);
+
+/// What the containers of one pod find.
+pub(super) struct Mounting {
+    detail: Arc<PodDetail>,
+    wanted: Vec<Source>,
+    /// Whether a container is known to look at files.
+    looks_around: bool,
+    sources: Option<Arc<Sources>>,
+    fetched_at: Option<Time>,
+    /// It is to be fetched, and nobody has been told yet.
+    asks: bool,
+    is_mounted: bool,
+    /// When mounting is tried again, and the pause before that.
+    retry: Option<(Time, Duration)>,
+    written: Written,
+    /// The pod ran before this kubelet, and is taken up when all is there.
+    is_to_be_adopted: bool,
+}
+
+impl Mounting {
+    /// Nothing for a pod of which nobody needs to know more.
+    pub(super) fn of(pod: &Pod, object: &Object) -> Option<Box<Mounting>> {
+        let spec = &pod.spec;
+        let specs = || spec.init_containers.iter().chain(&spec.containers);
+        let detail = object.view::<PodDetail>();
+        let looks_around = specs().any(process::looks_around);
+        let wanted = sources::wanted(&detail, looks_around);
+        let is_needed = !wanted.is_empty() || specs().any(process::is_known);
+        is_needed.then(|| {
+            Box::new(Mounting {
+                fetched_at: None,
+                sources: None,
+                asks: false,
+                is_mounted: false,
+                retry: None,
+                written: Written::new(),
+                is_to_be_adopted: false,
+                detail,
+                wanted,
+                looks_around,
+            })
+        })
+    }
+
+    /// A token serves until its pod has gone.
+    fn has_token(&self, source: &Source) -> bool {
+        self.sources.as_ref().is_some_and(|sources| matches!(sources.get(source), Some(Found::Token(_))))
+    }
+
+    fn is_fetched(&self) -> bool {
+        self.wanted.is_empty() || self.sources.is_some()
+    }
+}
+
+impl PodWorker {
+    /// Whether it knows nothing yet of what it waits for: nobody is to hear of it before.
+    pub fn is_waiting_for_sources(&self) -> bool {
+        self.mounting.as_ref().is_some_and(|mounting| !mounting.is_fetched())
+    }
+
+    /// Whether it is taken up later, when all is there.
+    pub(super) fn adopts_later(&mut self) -> bool {
+        let is_waiting = self.is_waiting_for_sources();
+        self.mounting.iter_mut().for_each(|mounting| mounting.is_to_be_adopted = is_waiting);
+        is_waiting
+    }
+
+    /// What it wants to have fetched, once.
+    pub fn take_fetch(&mut self) -> Option<Fetch> {
+        let asks = self.mounting.as_mut().is_some_and(|mounting| std::mem::take(&mut mounting.asks));
+        asks.then(|| self.fetch()).flatten()
+    }
+
+    /// What it wants to know of afresh, because somebody looks.
+    pub fn refresh(&self) -> Option<Fetch> {
+        let looks =
+            self.mounting.as_ref().is_some_and(|mounting| mounting.looks_around && mounting.is_fetched());
+        looks.then(|| self.fetch()).flatten()
+    }
+
+    fn fetch(&self) -> Option<Fetch> {
+        let metadata = &self.object.metadata;
+        self.mounting.as_ref().map(|mounting| Fetch {
+            wanted: mounting.wanted.iter().filter(|wanted| !mounting.has_token(wanted)).cloned().collect(),
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            uid: metadata.uid.as_str().into(),
+            service_account: self.pod.spec.service_account_name.clone(),
+        })
+    }
+
+    /// Hands over what was found; a sync follows.
+    pub fn provide(&mut self, mut found: Sources, node: &mut NodeRuntime, now: Time) {
+        let Some(mounting) = &mut self.mounting else { return };
+        let old_tokens = mounting.sources.iter().flat_map(|sources| sources.iter());
+        let old_tokens = old_tokens.filter(|(_, old)| matches!(old, Found::Token(_)));
+        let old_tokens: Vec<_> = old_tokens.map(|(source, token)| (source.clone(), token.clone())).collect();
+        found.extend(old_tokens);
+        // What was there and is gone stays mounted, unless the pod does without.
+        for (source, found) in &mut found {
+            let old = mounting.sources.as_ref().and_then(|sources| sources.get(source));
+            if let (Found::Missing(_), Some(old @ Found::Object(_))) = (&*found, old) {
+                if mounting.is_mounted && !sources::is_optional(&mounting.detail, source) {
+                    *found = old.clone();
+                }
+            }
+        }
+        (mounting.sources, mounting.fetched_at) = (Some(Arc::new(found)), Some(now));
+        if std::mem::take(&mut mounting.is_to_be_adopted) {
+            adopt::adopt(self, node, now);
+        }
+        self.look_again(node, now);
+    }
+
+    /// What its containers find, as far as it was fetched.
+    pub(super) fn mounted(&self) -> (Option<Arc<PodDetail>>, Option<Arc<Sources>>) {
+        match &self.mounting {
+            Some(mounting) => (Some(mounting.detail.clone()), mounting.sources.clone()),
+            None => (None, None),
+        }
+    }
+
+    /// What containers left in volumes, those that run among them.
+    pub(super) fn written_until(&mut self, now: Time) -> Written {
+        let Some(mounting) = &mut self.mounting else { return Written::new() };
+        let mut written = std::mem::take(&mut mounting.written);
+        for (spec, container) in self.all_containers() {
+            let around = container.around.as_ref().filter(|_| container.is_running());
+            let Some(around) = around.filter(|around| around.mounts.iter().any(|mount| mount.is_kept)) else {
+                continue;
+            };
+            let ran = (now - around.started_at).to_std().unwrap_or_default();
+            let played = process::play(spec, around, Some(ran)).unwrap_or_default();
+            volumes::keep(&mut written, process::left_in_volumes(&played, around));
+        }
+        written
+    }
+
+    /// See [`PodWorker::written_until`].
+    pub(super) fn keep(&mut self, written: Written) {
+        if let Some(mounting) = &mut self.mounting {
+            mounting.written = written;
+        }
+    }
+
+    /// Whether its containers may start: then, when it wants to look again; else, when it tries again.
+    pub(super) fn mount(&mut self, world: &mut World<'_>) -> Result<Option<Time>, Option<Time>> {
+        let now = world.now;
+        let retried_at = self.config_retry().filter(|at| *at <= now);
+        let Some(mounting) = &mut self.mounting else { return Ok(None) };
+        if mounting.wanted.is_empty() {
+            return Ok(None);
+        }
+        let is_stale = |mounting: &Mounting, at: Time| mounting.fetched_at.is_none_or(|fetched| fetched < at);
+        let due = mounting.retry.map(|(at, _)| at);
+        if let Some(at) = due.filter(|at| *at > now && is_stale(mounting, *at)) {
+            return Err(Some(at));
+        }
+        let wanted_since = due.or(retried_at);
+        if mounting.fetched_at.is_none() || wanted_since.is_some_and(|at| is_stale(mounting, at)) {
+            mounting.asks = true;
+            return Err(None);
+        }
+        if !mounting.is_mounted {
+            let checked = world.facts().map_or(Ok(()), |facts| volumes::check(&facts));
+            if let Err((volume, why)) = checked {
+                let pause = mounting.retry.map_or(MOUNT_RETRY.0, |(_, pause)| (pause * 2).min(MOUNT_RETRY.1));
+                let at = after(now, pause);
+                mounting.retry = Some((at, pause));
+                world.happenings.push(failed_mount(&volume, &why));
+                return Err(Some(at));
+            }
+            (mounting.is_mounted, mounting.retry) = (true, None);
+        }
+        let refresh =
+            mounting.fetched_at.filter(|_| mounting.looks_around).map(|at| after(at, REFRESH_PERIOD));
+        mounting.asks |= refresh.is_some_and(|at| at <= now);
+        Ok(refresh.filter(|at| *at > now))
+    }
+
+    /// When a container that lacked something is tried again.
+    fn config_retry(&self) -> Option<Time> {
+        let retry = |(_, container): (&Spec, &Container)| match (&container.state, &container.task) {
+            (State::Waiting { reason, .. }, Task::StartBackOff { until }) if reason == CONFIG_ERROR => {
+                Some(*until)
+            }
+            _ => None,
+        };
+        self.all_containers().filter_map(retry).min()
+    }
+
+    /// Shows running containers what their volumes hold now; what their commands do may depend on it.
+    fn look_again(&mut self, node: &NodeRuntime, now: Time) {
+        let (Some(detail), sources) = self.mounted() else { return };
+        let nothing = Sources::new();
+        let (pod, object, pod_ip) = (self.pod.clone(), self.object.clone(), self.address().to_owned());
+        let facts = Facts {
+            pod: &pod,
+            metadata: &object.metadata,
+            detail: &detail,
+            sources: sources.as_deref().unwrap_or(&nothing),
+            pod_ip: &pod_ip,
+            host_ip: &node.host_ip,
+            allocatable: &node.allocatable,
+        };
+        let written = self.written_until(now);
+        for (spec, container) in pod.spec.containers.iter().zip(&mut self.containers) {
+            let Some(around) = container.around.as_mut().filter(|_| process::looks_around(spec)) else {
+                continue;
+            };
+            let started_at = around.started_at;
+            let differs = facts.look_again(Arc::make_mut(around), spec, now, &written);
+            let ends = container.end_of_command(spec, started_at, Duration::ZERO);
+            if let Task::Run(running) = &mut container.task {
+                if differs && running.follows_command {
+                    running.ends = ends;
+                }
+            }
+        }
+        self.keep(written);
+    }
+}
+
+fn failed_mount(volume: &str, why: &str) -> Happening {
+    Happening {
+        container: String::new(),
+        list: "",
+        event_type: "Warning",
+        reason: "FailedMount",
+        message: format!("MountVolume.SetUp failed for volume {volume:?} : {why}"),
+    }
+}

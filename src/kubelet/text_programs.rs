@@ -1,0 +1,198 @@
+//! Programs that read texts: `grep`, `head`, `wc` and their kin.
+
+use super::file_programs::read;
+use super::player::{Flow, Player};
+
+const PROGRAMS: &[&str] =
+    &["grep", "head", "wc", "sort", "uniq", "tr", "cut", "base64", "basename", "dirname", "hexdump"];
+
+pub(super) fn is_known(name: &str) -> bool {
+    PROGRAMS.contains(&name)
+}
+
+/// Runs one of them.
+pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) {
+    let (flags, rest): (Vec<&str>, Vec<&str>) =
+        words.iter().partition(|word| word.starts_with('-') && word.len() > 1);
+    match name {
+        "grep" => grep(player, &flags, &rest),
+        "head" => {
+            let (count, paths) = count(words);
+            let Some(text) = input(player, name, &paths) else { return };
+            lines(player, text.lines().take(count));
+        }
+        "wc" => wc(player, &flags, &rest),
+        "sort" | "uniq" => {
+            let Some(text) = input(player, name, &rest) else { return };
+            let mut all: Vec<&str> = text.lines().collect();
+            if name == "sort" {
+                all.sort_unstable();
+            }
+            if name == "uniq" || flags.contains(&"-u") {
+                all.dedup();
+            }
+            lines(player, all.into_iter());
+        }
+        "tr" => tr(player, &flags, &rest),
+        "cut" => cut(player, words),
+        "base64" => base64(player, &flags, &rest),
+        "hexdump" => hexdump(player, &rest),
+        "basename" => {
+            let name = rest.first().map(|path| super::commands::base_name(path)).unwrap_or_default();
+            player.say(&format!("{name}\n"));
+        }
+        "dirname" => {
+            let folder =
+                rest.first().and_then(|path| path.rsplit_once('/')).map_or(".", |(folder, _)| folder);
+            player.say(&format!("{folder}\n"));
+        }
+        _ => {}
+    }
+}
+
+/// `tail` without following.
+pub(super) fn tail(player: &mut Player<'_>, words: &[&str]) -> Flow {
+    let (count, paths) = count(words);
+    if let Some(text) = input(player, "tail", &paths) {
+        let all: Vec<&str> = text.lines().collect();
+        lines(player, all[all.len().saturating_sub(count)..].iter().copied());
+    }
+    Flow::Go
+}
+
+/// `-n 3`, `-n3` or `-3`, and the other words.
+fn count<'a>(words: &[&'a str]) -> (usize, Vec<&'a str>) {
+    let (mut count, mut paths, mut words) = (10, vec![], words.iter());
+    while let Some(word) = words.next() {
+        match word.strip_prefix('-') {
+            Some("n") => count = words.next().and_then(|number| number.parse().ok()).unwrap_or(count),
+            Some(flag) => count = flag.trim_start_matches('n').parse().unwrap_or(count),
+            None => paths.push(*word),
+        }
+    }
+    (count, paths)
+}
+
+/// The files that are named, one behind the other, or the standard input.
+fn input(player: &mut Player<'_>, program: &str, paths: &[&str]) -> Option<String> {
+    if paths.is_empty() {
+        return Some(player.standard_input.take().unwrap_or_default());
+    }
+    paths.iter().map(|path| read(player, program, path)).collect()
+}
+
+fn lines<'a>(player: &mut Player<'_>, lines: impl Iterator<Item = &'a str>) {
+    let text: String = lines.flat_map(|line| [line, "\n"]).collect();
+    player.say(&text);
+}
+
+fn grep(player: &mut Player<'_>, flags: &[&str], rest: &[&str]) {
+    let Some((pattern, paths)) = rest.split_first() else { return };
+    let has = |letter: char| flags.iter().any(|flag| !flag.starts_with("--") && flag.contains(letter));
+    let Some(text) = input(player, "grep", paths) else { return player.status = 2 };
+    let pattern = if has('F') { regex::escape(pattern) } else { (*pattern).to_owned() };
+    let pattern = if has('i') { format!("(?i){pattern}") } else { pattern };
+    let Ok(pattern) = regex::Regex::new(&pattern) else { return player.status = 2 };
+    let found: Vec<&str> = text.lines().filter(|line| pattern.is_match(line) != has('v')).collect();
+    player.status = i32::from(found.is_empty());
+    if has('c') {
+        player.say(&format!("{}\n", found.len()));
+    } else if !has('q') {
+        lines(player, found.into_iter());
+    }
+}
+
+fn wc(player: &mut Player<'_>, flags: &[&str], paths: &[&str]) {
+    let Some(text) = input(player, "wc", paths) else { return };
+    let (lines, words, bytes) = (text.matches('\n').count(), text.split_whitespace().count(), text.len());
+    let said = match flags.first() {
+        Some(&"-l") => lines.to_string(),
+        Some(&"-w") => words.to_string(),
+        Some(&"-c") => bytes.to_string(),
+        _ => format!("{lines:>9} {words:>9} {bytes:>9}"),
+    };
+    let said = paths.first().map_or_else(|| said.clone(), |path| format!("{said} {path}"));
+    player.say(&format!("{said}\n"));
+}
+
+/// Single characters, the usual classes, and `-d`.
+fn tr(player: &mut Player<'_>, flags: &[&str], rest: &[&str]) {
+    let set = |text: &str| -> Vec<char> {
+        match text {
+            "[:lower:]" | "a-z" => ('a'..='z').collect(),
+            "[:upper:]" | "A-Z" => ('A'..='Z').collect(),
+            "\\n" => vec!['\n'],
+            text => text.chars().collect(),
+        }
+    };
+    let text = player.standard_input.take().unwrap_or_default();
+    let from = rest.first().map(|text| set(text)).unwrap_or_default();
+    let to = rest.get(1).map(|text| set(text)).unwrap_or_default();
+    let said: String = match flags.contains(&"-d") {
+        true => text.chars().filter(|c| !from.contains(c)).collect(),
+        false => {
+            let swap = |c: char| match from.iter().position(|from| *from == c) {
+                Some(at) => to.get(at).or(to.last()).copied().unwrap_or(c),
+                None => c,
+            };
+            text.chars().map(swap).collect()
+        }
+    };
+    player.say(&said);
+}
+
+/// `cut -d: -f2`
+fn cut(player: &mut Player<'_>, words: &[&str]) {
+    let (mut delimiter, mut field, mut paths, mut words) = ("\t", 1usize, vec![], words.iter());
+    while let Some(word) = words.next() {
+        let mut value = |flag: &str| match word.strip_prefix(flag) {
+            Some("") => words.next().copied(),
+            value => value,
+        };
+        if let Some(given) = value("-d") {
+            delimiter = given;
+        } else if let Some(given) = value("-f") {
+            field = given.parse().unwrap_or(1);
+        } else {
+            paths.push(*word);
+        }
+    }
+    let Some(text) = input(player, "cut", &paths) else { return };
+    let piece = |line: &str| match line.contains(delimiter) {
+        true => line.split(delimiter).nth(field.saturating_sub(1)).unwrap_or_default().to_owned(),
+        false => line.to_owned(),
+    };
+    let pieces: Vec<String> = text.lines().map(piece).collect();
+    lines(player, pieces.iter().map(String::as_str));
+}
+
+fn base64(player: &mut Player<'_>, flags: &[&str], paths: &[&str]) {
+    use base64::Engine;
+    let engine = base64::engine::general_purpose::STANDARD;
+    let Some(text) = input(player, "base64", paths) else { return };
+    if !flags.iter().any(|flag| matches!(*flag, "-d" | "--decode")) {
+        return player.say(&format!("{}\n", engine.encode(text)));
+    }
+    match engine.decode(text.trim()) {
+        Ok(bytes) => player.say(&String::from_utf8_lossy(&bytes)),
+        Err(_) => player.fail("base64: invalid input\n"),
+    }
+}
+
+/// `hexdump -C`, of a file that a volume shows.
+fn hexdump(player: &mut Player<'_>, paths: &[&str]) {
+    let Some(file) = paths.first().and_then(|path| player.file(path)) else {
+        return player.fail("hexdump: No such file or directory\n");
+    };
+    let mut said = String::new();
+    for (at, row) in file.content.chunks(16).enumerate() {
+        let half =
+            |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
+        let hex = format!("{}  {}", half(&row[..row.len().min(8)]), half(row.get(8..).unwrap_or_default()));
+        let shown = |byte: &u8| if (0x20..0x7f).contains(byte) { *byte as char } else { '.' };
+        let text: String = row.iter().map(shown).collect();
+        said.push_str(&format!("{:08x}  {hex:<48}  |{text}|\n", at * 16));
+    }
+    said.push_str(&format!("{:08x}\n", file.content.len()));
+    player.say(&said);
+}
