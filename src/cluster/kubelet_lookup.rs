@@ -9,7 +9,8 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 
 use crate::apimachinery::status::Status;
-use crate::apiserver::endpoints::log::{KubeletLookup, LogRequest, PodLogOptions};
+use crate::apiserver::endpoints::log::{ExecRequest, Executed, KubeletLookup, LogRequest, PodLogOptions};
+use crate::kubelet::exec::Command;
 use crate::kubelet::kubelet::Kubelet;
 use crate::kubelet::server::LogOptions;
 
@@ -50,6 +51,24 @@ impl KubeletLookup for Kubelets {
         let body = lines.map(|lines| Body::from_stream(lines.map(Ok::<_, Infallible>)));
         Box::pin(std::future::ready(body))
     }
+
+    fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<Executed, Status>> {
+        let ExecRequest { node, namespace, pod, container, command: words, standard_input } = request;
+        let kubelet = self.of_node(&node);
+        Box::pin(async move {
+            let kubelet = kubelet
+                .ok_or_else(|| Status::internal(format!("the kubelet of node {node:?} does not run")))?;
+            let command = Command { container, words, standard_input };
+            let played = kubelet.exec(&namespace, &pod, &command).await;
+            played.map(executed).map_err(|why| Status::failure(500, "InternalError", why))
+        })
+    }
+}
+
+/// What a command said, when it has ended: one that never does is not waited for.
+fn executed(played: crate::kubelet::process::Executed) -> Executed {
+    let code = played.end.map_or(137, |(_, code)| code);
+    Executed { code, out: played.out, errors: played.errors }
 }
 
 /// Numbers below zero were refused by the apiserver.

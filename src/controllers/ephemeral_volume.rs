@@ -1,5 +1,5 @@
-//! The ephemeral volume controller (`pkg/controller/volume/ephemeral`): a claim for each generic ephemeral
-//! volume of a pod, named after both and owned by the pod, so that it goes with it.
+//! The ephemeral volume controller (`pkg/controller/volume/ephemeral`): a claim for each generic
+//! ephemeral volume of a pod, named after both and owned by the pod, so that it goes with it.
 
 use std::sync::Arc;
 

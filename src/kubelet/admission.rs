@@ -1,6 +1,6 @@
-//! What a kubelet refuses although it was bound to its node (`pkg/kubelet/lifecycle/predicate.go`): a pod whose
-//! host ports are taken, or that asks for more than is left. Pods that the scheduler placed fit; those that name
-//! their node themselves may not.
+//! What a kubelet refuses although it was bound to its node (`pkg/kubelet/lifecycle/predicate.go`): a pod
+//! whose host ports are taken, or that asks for more than is left. Pods that the scheduler placed fit;
+//! those that name their node themselves may not.
 
 use super::pod_workers::{PodWorker, WorkerState};
 use crate::apimachinery::quantity::Quantity;

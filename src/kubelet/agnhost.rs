@@ -1,5 +1,5 @@
-//! What the test image of Kubernetes' own suites does (`test/images/agnhost`), as far as it needs no network, and
-//! what the images before it did that had one program each.
+//! What the test image of Kubernetes' own suites does (`test/images/agnhost`), as far as it needs no
+//! network, and what the images before it did that had one program each.
 
 use std::time::Duration;
 

@@ -38,8 +38,8 @@ fn lines(entries: &BTreeMap<String, String>) -> String {
     entries.iter().map(|(key, value)| format!("{key}={value:?}")).collect::<Vec<_>>().join("\n")
 }
 
-/// `resourceFieldRef`: an amount of the container in units of the divisor, rounded up. A limit that is not set is
-/// what the node has for pods.
+/// `resourceFieldRef`: an amount of the container in units of the divisor, rounded up. A limit that is
+/// not set is what the node has for pods.
 pub fn resource(facts: &Facts<'_>, own: &Container, source: &Value) -> Option<String> {
     let container = match source["containerName"].as_str().filter(|name| !name.is_empty()) {
         Some(name) => container(facts.pod, name)?,

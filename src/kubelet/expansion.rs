@@ -3,8 +3,8 @@
 use super::player::{Flow, Player};
 use super::shell::{Part, Word};
 
-/// The kubelet's expansion of `$(NAME)` (`third_party/forked/golang/expansion`): `$$` is a dollar sign, and what
-/// `lookup` does not know stays as it is.
+/// The kubelet's expansion of `$(NAME)` (`third_party/forked/golang/expansion`): `$$` is a dollar sign,
+/// and what `lookup` does not know stays as it is.
 pub fn expand(text: &str, mut lookup: impl FnMut(&str) -> Option<String>) -> String {
     let (mut out, mut rest) = (String::new(), text);
     while let Some(at) = rest.find('$') {

@@ -56,8 +56,8 @@ fn cat(player: &mut Player<'_>, paths: &[&str]) {
     player.status = status;
 }
 
-/// The text of a file; says why not, when there is none. Of the image's own files nothing is known, so they are
-/// empty.
+/// The text of a file; says why not, when there is none. Of the image's own files nothing is known, so
+/// they are empty.
 pub(super) fn read(player: &mut Player<'_>, program: &str, path: &str) -> Option<String> {
     match player.file(path) {
         Some(file) if file.is_folder => {

@@ -40,12 +40,13 @@ pub struct Mount {
     pub is_read_only: bool,
     /// Whether it is memory (`tmpfs`).
     pub is_memory: bool,
-    /// Whether what is written there stays for other containers and the next run: anything but what is made
-    /// of API objects.
+    /// Whether what is written there stays for other containers and the next run: anything but what is
+    /// made of API objects.
     pub is_kept: bool,
 }
 
-/// A file of a well-known path that no volume shows but every image has: nothing is known of what is in it.
+/// A file of a well-known path that no volume shows but every image has: nothing is known of what is in
+/// it.
 const OF_EVERY_IMAGE: [&str; 8] = ["/etc/", "/proc/", "/sys/", "/usr/", "/bin/", "/lib/", "/dev/", "/sbin/"];
 
 impl File {

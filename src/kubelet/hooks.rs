@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::process;
 use super::surroundings::Surroundings;
-use crate::apis::views::pod::Hook;
+use crate::apis::views::probe::Hook;
 
 /// How a hook went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,9 @@ pub(super) fn run(hook: &Hook, around: Option<&Surroundings>) -> Outcome {
         return well;
     }
     let nothing = Surroundings::default();
-    match process::exec(&exec.command, around.unwrap_or(&nothing), vec![]).and_then(|played| played.end) {
+    match process::exec(&exec.command, around.unwrap_or(&nothing), vec![], None)
+        .and_then(|executed| executed.end)
+    {
         Some((took, code)) => Outcome { took, is_well: code == 0 },
         None => well,
     }

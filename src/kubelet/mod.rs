@@ -48,6 +48,7 @@ mod probes;
 mod pulling;
 mod running;
 
+pub mod exec;
 mod mounting;
 
 pub mod backoff;

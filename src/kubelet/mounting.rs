@@ -1,5 +1,5 @@
-//! What a pod waits for before its containers start, and looks at again from time to time: the objects that its
-//! volumes and variables are made of (`pkg/kubelet/volumemanager`).
+//! What a pod waits for before its containers start, and looks at again from time to time: the objects
+//! that its volumes and variables are made of (`pkg/kubelet/volumemanager`).
 //!
 //! A worker says what it wants fetched; whoever runs it asks the apiserver and hands over what was found.
 
@@ -47,24 +47,37 @@ impl Mounting {
     pub(super) fn of(pod: &Pod, object: &Object) -> Option<Box<Mounting>> {
         let spec = &pod.spec;
         let specs = || spec.init_containers.iter().chain(&spec.containers);
-        let detail = object.view::<PodDetail>();
         let looks_around = specs().any(process::looks_around);
-        let wanted = sources::wanted(&detail, looks_around);
-        let is_needed = !wanted.is_empty() || specs().any(process::is_known);
-        is_needed.then(|| {
-            Box::new(Mounting {
-                fetched_at: None,
-                sources: None,
-                asks: false,
-                is_mounted: false,
-                retry: None,
-                written: Written::new(),
-                is_to_be_adopted: false,
-                detail,
-                wanted,
-                looks_around,
-            })
-        })
+        let mounting = Mounting::new(object, looks_around);
+        let is_needed = !mounting.wanted.is_empty() || specs().any(process::is_known);
+        is_needed.then(|| Box::new(mounting))
+    }
+
+    fn new(object: &Object, looks_around: bool) -> Mounting {
+        let detail = object.view::<PodDetail>();
+        Mounting {
+            wanted: sources::wanted(&detail, looks_around),
+            detail,
+            looks_around,
+            fetched_at: None,
+            sources: None,
+            asks: false,
+            is_mounted: false,
+            retry: None,
+            written: Written::new(),
+            is_to_be_adopted: false,
+        }
+    }
+
+    /// Of a pod that runs already, and into which somebody looks now.
+    pub(super) fn of_running(object: &Object, now: Time) -> Mounting {
+        let sources = Some(Arc::new(Sources::new()));
+        Mounting { is_mounted: true, fetched_at: Some(now), sources, ..Mounting::new(object, true) }
+    }
+
+    /// From now on all is fetched that its containers might look at.
+    pub(super) fn look_around(&mut self) {
+        (self.wanted, self.looks_around) = (sources::wanted(&self.detail, true), true);
     }
 
     /// A token serves until its pod has gone.
@@ -156,7 +169,7 @@ impl PodWorker {
             };
             let ran = (now - around.started_at).to_std().unwrap_or_default();
             let played = process::play(spec, around, Some(ran)).unwrap_or_default();
-            volumes::keep(&mut written, process::left_in_volumes(&played, around));
+            volumes::keep(&mut written, process::left_in_volumes(&played.written, around));
         }
         written
     }
@@ -215,7 +228,7 @@ impl PodWorker {
     }
 
     /// Shows running containers what their volumes hold now; what their commands do may depend on it.
-    fn look_again(&mut self, node: &NodeRuntime, now: Time) {
+    pub(super) fn look_again(&mut self, node: &NodeRuntime, now: Time) {
         let (Some(detail), sources) = self.mounted() else { return };
         let nothing = Sources::new();
         let (pod, object, pod_ip) = (self.pod.clone(), self.object.clone(), self.address().to_owned());

@@ -35,7 +35,7 @@ pub(super) enum Sink {
     Nowhere,
     File(String),
     /// What a pipe or a substitution gathers.
-    Gathered,
+    Gathered(usize),
 }
 
 pub(super) struct Player<'a> {
@@ -85,6 +85,19 @@ impl<'a> Player<'a> {
             lines: vec![],
             stops_at_failure: false,
         }
+    }
+
+    /// What is said goes nowhere but into [`Player::said`].
+    pub(super) fn gathering(mut self) -> Player<'a> {
+        (self.out, self.errors) = (Sink::Gathered(0), Sink::Gathered(1));
+        self.gathered = vec![String::new(), String::new()];
+        self
+    }
+
+    /// The standard output and the standard error.
+    pub(super) fn said(&mut self) -> (String, String) {
+        let mut said = std::mem::take(&mut self.gathered).into_iter();
+        (said.next().unwrap_or_default(), said.next().unwrap_or_default())
     }
 
     pub(super) fn list(&mut self, list: &List) -> Flow {
@@ -144,7 +157,7 @@ impl<'a> Player<'a> {
 
     /// What `play` says, instead of its going to the output.
     pub(super) fn gather(&mut self, play: impl FnOnce(&mut Player<'a>) -> Flow) -> (String, Flow) {
-        let out = std::mem::replace(&mut self.out, Sink::Gathered);
+        let out = std::mem::replace(&mut self.out, Sink::Gathered(self.gathered.len()));
         self.gathered.push(String::new());
         let flow = play(self);
         self.out = out;
@@ -337,8 +350,8 @@ impl<'a> Player<'a> {
     fn put(&mut self, sink: &Sink, text: &str) {
         match sink {
             Sink::Nowhere => {}
-            Sink::Gathered => {
-                let gathered = self.gathered.last_mut().filter(|gathered| gathered.len() < MAX_BYTES);
+            Sink::Gathered(at) => {
+                let gathered = self.gathered.get_mut(*at).filter(|gathered| gathered.len() < MAX_BYTES);
                 gathered.into_iter().for_each(|gathered| gathered.push_str(text));
             }
             Sink::File(path) => {

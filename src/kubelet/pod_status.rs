@@ -88,11 +88,17 @@ impl PodWorker {
         statuses
     }
 
+    /// By name; init containers in the order in which they run.
     fn statuses(&self, specs: &[Spec], containers: &[Container], is_init: bool) -> Value {
         let is_over = self.state == WorkerState::Terminated && !self.is_initializing();
-        let status =
-            |(spec, container): (&Spec, &Container)| container_status(spec, container, is_init, is_over);
-        specs.iter().zip(containers).map(status).collect()
+        let mut pairs: Vec<(&Spec, &Container)> = specs.iter().zip(containers).collect();
+        if !is_init {
+            pairs.sort_by(|a, b| a.0.name.cmp(&b.0.name));
+        }
+        pairs
+            .into_iter()
+            .map(|(spec, container)| container_status(spec, container, is_init, is_over))
+            .collect()
     }
 }
 

@@ -1,9 +1,9 @@
-//! Probes of a running container (`pkg/kubelet/prober`): when it has started, whether it is ready, whether it is to
-//! be restarted.
+//! Probes of a running container (`pkg/kubelet/prober`): when it has started, whether it is ready,
+//! whether it is to be restarted.
 //!
-//! What a probe answers is worked out ahead, for nothing comes from outside: a command is played among the files
-//! that the container's script has written by then, a server is one of those that are known, and a script that is
-//! known serves nothing. One that passes from now on is asked no more.
+//! What a probe answers is worked out ahead, for nothing comes from outside: a command is played among
+//! the files that the container's script has written by then, a server is one of those that are known,
+//! and a script that is known serves nothing. One that passes from now on is asked no more.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use super::surroundings::Surroundings;
 use super::{agnhost, process};
 use crate::apimachinery::int_or_string::IntOrString;
 use crate::apimachinery::time::Time;
-use crate::apis::views::pod::{Container, ExecAction, Probe};
+use crate::apis::views::pod::Container;
+use crate::apis::views::probe::{ExecAction, Probe};
 
 /// After so long the test image's `liveness` server fails its health check.
 const LIVENESS_SERVER_FAILS_AFTER: Duration = Duration::from_secs(10);
@@ -66,8 +67,8 @@ pub(super) struct Run<'a> {
 }
 
 impl Probers {
-    /// Those of a container; nothing when it has none. Nobody asks before `first`, nor whether it is ready before
-    /// `ready_from`; without that it never will be.
+    /// Those of a container; nothing when it has none. Nobody asks before `first`, nor whether it is
+    /// ready before `ready_from`; without that it never will be.
     pub(super) fn new(run: &Run<'_>, first: Time, ready_from: Option<Time>) -> Option<Box<Probers>> {
         let spec = run.spec;
         let prober = |kind, probe: &Option<Box<Probe>>, from: Time| {
@@ -269,10 +270,10 @@ fn exec_answer(
         return Ok(());
     }
     let around = around.from(time);
-    match process::exec(&exec.command, &around, written.unwrap_or_default()) {
-        Some(played) => match played.end {
+    match process::exec(&exec.command, &around, written.unwrap_or_default(), None) {
+        Some(executed) => match executed.end {
             Some((_, 0)) => Ok(()),
-            _ => Err(played.lines.iter().flat_map(|line| [line.text.as_str(), "\n"]).collect()),
+            _ => Err(executed.out + &executed.errors),
         },
         None => Ok(()),
     }

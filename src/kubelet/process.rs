@@ -1,6 +1,7 @@
-//! What a container's process does, as far as its command tells: how long it runs, how it ends, what it says and
-//! writes.
+//! What a container's process does, as far as its command tells: how long it runs, how it ends, what it
+//! says and writes.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::file_system::{self, File};
@@ -14,7 +15,8 @@ use crate::apis::views::pod::Container;
 const MAX_EARLIER_RUNS: i64 = 8;
 /// Of a termination message (`MaxContainerTerminationMessageLength`).
 const MAX_MESSAGE_BYTES: usize = 4096;
-/// Of the log, when that is the termination message (`MaxContainerTerminationMessageLogLength`, `...LogLines`).
+/// Of the log, when that is the termination message (`MaxContainerTerminationMessageLogLength`,
+/// `...LogLines`).
 const MAX_LOG_MESSAGE: (usize, usize) = (2048, 80);
 
 /// A line that was said, and how long after the start.
@@ -66,8 +68,8 @@ pub fn is_known(container: &Container) -> bool {
     program(container, None).is_some()
 }
 
-/// Whether its command is known and looks at files or at variables that are not the pod's own: then the volumes
-/// and the services that it would find are asked for.
+/// Whether its command is known and looks at files or at variables that are not the pod's own: then the
+/// volumes and the services that it would find are asked for.
 pub fn looks_around(container: &Container) -> bool {
     match program(container, None) {
         Some(Program::Script(script)) => {
@@ -89,8 +91,8 @@ fn names_services(container: &Container) -> bool {
     words.any(|word| word.contains("_SERVICE_") || word.contains("_PORT"))
 }
 
-/// Plays the container's command for `until`, or without it to its end; nothing when it is not known. What
-/// earlier runs left in volumes is there.
+/// Plays the container's command for `until`, or without it to its end; nothing when it is not known.
+/// What earlier runs left in volumes is there.
 pub fn play(container: &Container, around: &Surroundings, until: Option<Duration>) -> Option<Played> {
     let program = program(container, Some(around))?;
     let mut left = Vec::new();
@@ -113,21 +115,39 @@ pub fn play(container: &Container, around: &Surroundings, until: Option<Duration
     Some(Played { end, lines, written: written.into_iter().collect(), changes })
 }
 
-/// Runs a command in a running container beside its process (`exec`): its code and what it said; nothing when it
-/// is not known. `files` are what the container's process wrote so far.
-pub fn exec(command: &[String], around: &Surroundings, files: Vec<Change>) -> Option<Played> {
+/// A command that was run beside a container's process.
+#[derive(Clone, Debug, Default)]
+pub struct Executed {
+    /// How long it took and its code; nothing when it never ends.
+    pub end: Option<(Duration, i32)>,
+    /// What it said.
+    pub out: String,
+    /// What it said of errors.
+    pub errors: String,
+    /// What it wrote, beside what was written before.
+    pub written: Vec<Change>,
+}
+
+/// Runs a command in a running container beside its process (`exec`); nothing when it is not known.
+/// `files` are what the container's process wrote so far.
+pub fn exec(
+    command: &[String],
+    around: &Surroundings,
+    files: Vec<Change>,
+    standard_input: Option<String>,
+) -> Option<Executed> {
     let script = Script::of_command(command).filter(|_| shell_is_known(command))?;
-    let mut player = Player::new(around, None);
-    player.written.extend(files);
-    let flow = player.list(&script.list);
-    player.flush();
-    let code = match flow {
-        Flow::OutOfTime => return Some(Played { end: None, lines: player.lines, ..Played::default() }),
-        Flow::Exit(code) => code,
-        _ => player.status,
+    let before: BTreeMap<String, Option<File>> = files.into_iter().collect();
+    let mut player = Player::new(around, None).gathering();
+    (player.written, player.standard_input) = (before.clone(), standard_input);
+    let end = match player.list(&script.list) {
+        Flow::OutOfTime => None,
+        Flow::Exit(code) => Some((player.elapsed, code)),
+        _ => Some((player.elapsed, player.status)),
     };
-    let Player { elapsed, lines, written, changes, .. } = player;
-    Some(Played { end: Some((elapsed, code)), lines, written: written.into_iter().collect(), changes })
+    let (out, errors) = player.said();
+    let written = player.written.into_iter().filter(|(path, file)| before.get(path) != Some(file)).collect();
+    Some(Executed { end, out, errors, written })
 }
 
 /// Whether a command does the same whatever it finds.
@@ -157,8 +177,8 @@ fn shell_is_known(command: &[String]) -> bool {
     }
 }
 
-/// The last word of a process that ended with `code`: the file of its `terminationMessagePath`, or the end of its
-/// log.
+/// The last word of a process that ended with `code`: the file of its `terminationMessagePath`, or the
+/// end of its log.
 pub fn termination_message(played: &Played, code: i32, around: &Surroundings) -> String {
     let written = played.written.iter().find(|(written, _)| *written == around.message_path);
     let text = written.and_then(|(_, file)| file.as_ref()).map(File::text).unwrap_or_default();
@@ -182,7 +202,7 @@ fn cut(text: String, limit: usize) -> String {
 }
 
 /// What a container wrote into volumes that others see.
-pub fn left_in_volumes(played: &Played, around: &Surroundings) -> Vec<Left> {
+pub fn left_in_volumes(written: &[Change], around: &Surroundings) -> Vec<Left> {
     let in_volume = |(path, file): &Change| {
         let mount = file_system::mount_of(&around.mounts, path).filter(|mount| mount.is_kept)?;
         let inner = path[mount.path.trim_end_matches('/').len()..].trim_start_matches('/');
@@ -190,10 +210,11 @@ pub fn left_in_volumes(played: &Played, around: &Surroundings) -> Vec<Left> {
         let (volume, path) = (mount.volume.clone(), inner.trim_matches('/').to_owned());
         Some(Left { volume, path, file: file.clone() })
     };
-    played.written.iter().filter_map(in_volume).collect()
+    written.iter().filter_map(in_volume).collect()
 }
 
-fn is_kept(around: &Surroundings, path: &str) -> bool {
+/// Whether what is written there stays, for others too.
+pub fn is_kept(around: &Surroundings, path: &str) -> bool {
     file_system::mount_of(&around.mounts, path).is_some_and(|mount| mount.is_kept)
 }
 
@@ -207,7 +228,8 @@ impl Program {
     }
 }
 
-/// What the container runs. `$(NAME)` in its words is filled in as the kubelet does, when its variables are known.
+/// What the container runs. `$(NAME)` in its words is filled in as the kubelet does, when its variables
+/// are known.
 fn program(container: &Container, around: Option<&Surroundings>) -> Option<Program> {
     let filled = |word: &String| match around {
         Some(around) => expansion::expand(word, |name| around.variables.get(name).cloned()),
@@ -243,7 +265,6 @@ fn is_shell(name: &str) -> bool {
 mod tests {
     use super::*;
     use serde_json::json;
-    use std::collections::BTreeMap;
     use std::sync::Arc;
 
     fn container(image: &str, command: &[&str]) -> Container {

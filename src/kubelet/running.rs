@@ -110,7 +110,7 @@ impl Container {
             if exit.message.is_empty() {
                 exit.message = process::termination_message(&played, exit.code, &around);
             }
-            world.keep(process::left_in_volumes(&played, &around));
+            world.keep(process::left_in_volumes(&played.written, &around));
         }
         self.end(spec, self.ended(exit, finished_at), world);
     }

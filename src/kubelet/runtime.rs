@@ -269,6 +269,14 @@ impl Container {
         }
     }
 
+    /// When its process started, if it runs.
+    pub(super) fn started_at(&self) -> Option<Time> {
+        match &self.state {
+            State::Running { started_at, .. } => Some(*started_at),
+            _ => None,
+        }
+    }
+
     /// Whether its process runs.
     pub fn is_running(&self) -> bool {
         matches!(self.state, State::Running { .. })

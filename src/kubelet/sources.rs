@@ -1,8 +1,8 @@
-//! What a kubelet fetches for a pod: the ConfigMaps and Secrets that it names, tokens of its service account, the
-//! services of its namespace (`pkg/kubelet/configmap`, `secret`, `token`).
+//! What a kubelet fetches for a pod: the ConfigMaps and Secrets that it names, tokens of its service
+//! account, the services of its namespace (`pkg/kubelet/configmap`, `secret`, `token`).
 //!
-//! A pod that names none is never asked about. What every pod has, its own token and the cluster's certificate, is
-//! fetched only for containers that are known to look at files.
+//! A pod that names none is never asked about. What every pod has, its own token and the cluster's
+//! certificate, is fetched only for containers that are known to look at files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -69,8 +69,8 @@ pub struct Fetch {
     pub service_account: String,
 }
 
-/// All that a pod needs; `looks_around` when one of its containers looks at files and variables that every pod
-/// has.
+/// All that a pod needs; `looks_around` when one of its containers looks at files and variables that
+/// every pod has.
 pub fn wanted(detail: &PodDetail, looks_around: bool) -> Vec<Source> {
     let mut wanted = Vec::new();
     for volume in &detail.spec.volumes {

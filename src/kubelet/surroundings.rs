@@ -1,14 +1,14 @@
-//! What a process finds around it, as far as its script may ask: variables, files, who it is, and which run of the
-//! container it is.
+//! What a process finds around it, as far as its script may ask: variables, files, who it is, and which
+//! run of the container it is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::file_system::{Mount, View};
+use super::environment;
+use super::file_system::{File, Mount, View};
 use super::sources::Sources;
 use super::volumes::{self, Written};
-use super::{environment, process};
 use crate::apimachinery::object::ObjectMeta;
 use crate::apimachinery::time::Time;
 use crate::apis::views::pod::{Container, Pod};
@@ -46,6 +46,8 @@ pub struct Surroundings {
     pub message_path: String,
     /// Whether its log is its last word, when it wrote none.
     pub falls_back_to_logs: bool,
+    /// What others wrote into the container (`exec`), and `None` where they removed something.
+    pub foreign: BTreeMap<String, Option<File>>,
 }
 
 impl Surroundings {
@@ -103,9 +105,6 @@ impl<'a> Facts<'a> {
         let Some(detail) = self.detail.container(&container.name) else { return Ok(Surroundings::default()) };
         let mut variables = environment::variables(self, container, detail)?;
         let mounts = volumes::mounts(self, detail, &variables)?;
-        if !process::is_known(container) {
-            return Ok(Surroundings { started_at: now, ..Surroundings::default() });
-        }
         variables.insert("RANDOM".into(), random(&self.metadata.uid, restart_count));
         let view =
             View { after: Duration::ZERO, tree: Arc::new(volumes::view(self, container, &mounts, written)) };
@@ -125,11 +124,12 @@ impl<'a> Facts<'a> {
             started_at: now,
             message_path: detail.termination_message_path.clone(),
             falls_back_to_logs: detail.termination_message_policy == "FallbackToLogsOnError",
+            foreign: BTreeMap::new(),
         })
     }
 
-    /// Notes what the volumes of a running container show at `now`, when that is not what they showed before.
-    /// Says whether it is not.
+    /// Notes what the volumes of a running container show at `now`, when that is not what they showed
+    /// before. Says whether it is not.
     pub fn look_again(
         &self,
         around: &mut Surroundings,
@@ -137,7 +137,13 @@ impl<'a> Facts<'a> {
         now: Time,
         written: &Written,
     ) -> bool {
-        let tree = volumes::view(self, container, &around.mounts, written);
+        let mut tree = volumes::view(self, container, &around.mounts, written);
+        for (path, file) in &around.foreign {
+            match file {
+                Some(file) => tree.insert(path.clone(), file.clone()),
+                None => tree.remove(path),
+            };
+        }
         if around.views.last().is_none_or(|last| *last.tree == tree) {
             return false;
         }

@@ -1,7 +1,8 @@
-//! What the volumes of a pod hold (`pkg/volume/configmap`, `secret`, `downwardapi`, `projected`, `emptydir`).
+//! What the volumes of a pod hold (`pkg/volume/configmap`, `secret`, `downwardapi`, `projected`,
+//! `emptydir`).
 //!
-//! A volume made of API objects is worked out from them whenever somebody looks. What containers write into the
-//! other kinds is kept for as long as the pod lives.
+//! A volume made of API objects is worked out from them whenever somebody looks. What containers write
+//! into the other kinds is kept for as long as the pod lives.
 
 use std::collections::BTreeMap;
 
@@ -129,8 +130,8 @@ fn is_of_objects(volume: &Volume) -> bool {
         || volume.projected.is_some()
 }
 
-/// The files of a volume that is made of API objects; nothing for other volumes. The amounts of a container are
-/// those of `own` where no other is named.
+/// The files of a volume that is made of API objects; nothing for other volumes. The amounts of a
+/// container are those of `own` where no other is named.
 fn of_objects(facts: &Facts<'_>, volume: &Volume, own: Option<&Container>) -> Option<Result<Files, String>> {
     let mut files = Files::new();
     let mode = |mode: Option<u32>| mode.unwrap_or(DEFAULT_MODE);

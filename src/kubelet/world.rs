@@ -96,7 +96,8 @@ impl World<'_> {
         Some(Facts { pod, metadata, detail: self.detail?, sources, pod_ip, host_ip, allocatable })
     }
 
-    /// What a run of a container finds that starts at `started_at`; nothing when nobody knows what it does.
+    /// What a run of a container finds that starts at `started_at`; nothing when nobody knows what it
+    /// does.
     ///
     /// # Errors
     /// The message of `CreateContainerConfigError`.

@@ -1,5 +1,5 @@
-//! What a kubelet wants to know of a pod beyond what everybody does: where the files and the variables of its
-//! containers come from.
+//! What a kubelet wants to know of a pod beyond what everybody does: where the files and the variables of
+//! its containers come from.
 
 use std::collections::BTreeMap;
 

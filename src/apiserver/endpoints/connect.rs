@@ -1,22 +1,29 @@
-//! exec, attach, portforward, proxy: streams into a container. Nothing runs in a simulated one, so there is
-//! nothing to connect to, and the answer says so.
+//! exec, attach, portforward, proxy: streams into a container. Nothing runs in a simulated one, so there
+//! is nothing to connect to, and the answer says so; but for commands over a WebSocket, which are played.
 
 use serde_json::{Map, Value};
 
 use super::request_scope::Scope;
 use super::response::Answer;
+use super::{exec, websocket};
 use crate::apimachinery::status::Status;
 use crate::apis::kind::Subresource;
 use crate::apiserver::admission::Operation;
 use crate::apiserver::registry::Validating;
 
 /// 404 for an object that is not there, then what admission says, else 501.
-pub(super) async fn connect(scope: &Scope) -> Result<Answer, Status> {
+pub(super) async fn connect(scope: &mut Scope) -> Result<Answer, Status> {
     scope.server.registry.get(&scope.kind, scope.namespace(), scope.name(), None).await?;
     let attributes = scope.attributes(Operation::Connect, scope.name());
     let mut options = options(scope);
     scope.server.admission.admit(&attributes, Some(&mut options), None).await?;
     scope.server.admission.validating(&attributes).validate(Some(&options), None).await?;
+    if scope.subresource == Some(Subresource::Exec)
+        && websocket::is_wanted(&scope.headers)
+        && let Some(upgrade) = scope.upgrade.take()
+    {
+        return exec::exec(scope, upgrade).await;
+    }
     let what = scope.subresource.map_or("", Subresource::name);
     let text =
         format!("{}/{what} is not supported: containers in this cluster are simulated", scope.kind.plural);

@@ -1,6 +1,7 @@
 //! `pods/log`: what a container said, asked of the kubelet of its node (`registry/core/pod/rest.LogREST`).
 
 use axum::body::Body;
+use futures::StreamExt;
 use futures::future::BoxFuture;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
@@ -9,6 +10,8 @@ use serde_json::Value;
 use super::query::Query;
 use super::request_scope::Scope;
 use super::response::Answer;
+use super::streams::{self, Conversation, Duplex};
+use super::websocket;
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::gvk::GroupVersion;
 use crate::apimachinery::status::Status;
@@ -22,6 +25,15 @@ pub trait KubeletLookup: Send + Sync {
     /// # Errors
     /// 404 and 400 as the kubelet says; 500 or 503 when there is no kubelet of that name.
     fn logs(&self, request: LogRequest) -> BoxFuture<'_, Result<Body, Status>>;
+
+    /// Runs a command in a container, as far as it is known what it would do.
+    ///
+    /// # Errors
+    /// Why it could not be started, as the kubelet says.
+    fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<Executed, Status>> {
+        let text = format!("no kubelet of node {:?} can be reached", request.node);
+        Box::pin(std::future::ready(Err(Status::internal(text))))
+    }
 }
 
 /// Nobody has a kubelet.
@@ -30,6 +42,34 @@ impl KubeletLookup for () {
         let text = format!("no kubelet of node {:?} can be reached", request.node);
         Box::pin(std::future::ready(Err(Status::internal(text))))
     }
+}
+
+/// What is to be run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExecRequest {
+    /// The node that the pod is bound to.
+    pub node: String,
+    /// The pod's namespace.
+    pub namespace: String,
+    /// The pod.
+    pub pod: String,
+    /// The container.
+    pub container: String,
+    /// The command line.
+    pub command: Vec<String>,
+    /// What it reads.
+    pub standard_input: Option<String>,
+}
+
+/// How it ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Executed {
+    /// Its exit code.
+    pub code: i32,
+    /// What it said.
+    pub out: String,
+    /// What it said of errors.
+    pub errors: String,
 }
 
 /// Which log.
@@ -67,7 +107,7 @@ pub struct PodLogOptions {
 }
 
 /// Asks the kubelet.
-pub(super) async fn log(scope: &Scope) -> Result<Answer, Status> {
+pub(super) async fn log(scope: &mut Scope) -> Result<Answer, Status> {
     let options = read_options(&scope.query)?;
     let pod = scope.server.registry.get(&scope.kind, scope.namespace(), scope.name(), None).await?;
     let tree = pod.to_value();
@@ -84,7 +124,28 @@ pub(super) async fn log(scope: &Scope) -> Result<Answer, Status> {
         container,
         options,
     };
-    scope.server.kubelets.logs(request).await.map(text)
+    let body = scope.server.kubelets.logs(request).await?;
+    if websocket::is_wanted(&scope.headers)
+        && let Some(upgrade) = scope.upgrade.take()
+    {
+        return streams::accept(&scope.headers, upgrade, &["binary.k8s.io"], |_| over_websocket(body));
+    }
+    Ok(text(body))
+}
+
+/// The log as frames, without channels.
+fn over_websocket(body: Body) -> Conversation {
+    Box::new(move |mut io: Box<dyn Duplex>| -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            let mut chunks = body.into_data_stream();
+            while let Some(Ok(chunk)) = chunks.next().await {
+                if streams::send(&mut *io, None, &chunk).await.is_err() {
+                    return;
+                }
+            }
+            drop(streams::close(&mut *io).await);
+        })
+    })
 }
 
 fn text(body: Body) -> Answer {
@@ -94,7 +155,7 @@ fn text(body: Body) -> Answer {
 }
 
 /// The container that is meant: the one named, or the only one.
-fn container(pod: &Value, name: &str, wanted: Option<&str>) -> Result<String, Status> {
+pub(super) fn container(pod: &Value, name: &str, wanted: Option<&str>) -> Result<String, Status> {
     let names = |list: &str| -> Vec<String> {
         let containers = pod["spec"][list].as_array().into_iter().flatten();
         containers.filter_map(|container| Some(container["name"].as_str()?.to_owned())).collect()

@@ -41,9 +41,12 @@ mod websocket;
 mod binding;
 mod connect;
 mod eviction;
+mod exec;
+mod streams;
 pub mod log;
 mod rollback;
 mod token;
+mod websocket;
 
 mod aggregated_discovery;
 mod discovery;

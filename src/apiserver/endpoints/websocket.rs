@@ -25,12 +25,12 @@ use crate::apimachinery::wire::ApiResponse;
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const VERSION: &str = "13";
 const TEXT: u8 = 1;
-const BINARY: u8 = 2;
-const CLOSE: u8 = 8;
-const PING: u8 = 9;
-const PONG: u8 = 10;
+pub(super) const BINARY: u8 = 2;
+pub(super) const CLOSE: u8 = 8;
+pub(super) const PING: u8 = 9;
+pub(super) const PONG: u8 = 10;
 /// The code of a close that nothing is wrong with.
-const NORMAL: [u8; 2] = 1000_u16.to_be_bytes();
+pub(super) const NORMAL: [u8; 2] = 1000_u16.to_be_bytes();
 /// The most that a frame may carry which is not for the user.
 const MAX_CONTROL_BYTES: u64 = 125;
 
@@ -86,7 +86,7 @@ fn accept(headers: &HeaderMap) -> Result<HeaderMap, (StatusCode, &'static str)> 
     if text(headers, ORIGIN).is_empty() {
         return Err((StatusCode::FORBIDDEN, ""));
     }
-    let digest = STANDARD.encode(Sha1::digest(format!("{key}{GUID}")));
+    let digest = accepted(key);
     let mut answer = HeaderMap::new();
     answer.insert(UPGRADE, HeaderValue::from_static("websocket"));
     answer.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -102,7 +102,12 @@ fn accept(headers: &HeaderMap) -> Result<HeaderMap, (StatusCode, &'static str)> 
     Ok(answer)
 }
 
-fn text(headers: &HeaderMap, name: HeaderName) -> &str {
+/// What tells a client that its key was understood.
+pub(super) fn accepted(key: &str) -> String {
+    STANDARD.encode(Sha1::digest(format!("{key}{GUID}")))
+}
+
+pub(super) fn text(headers: &HeaderMap, name: HeaderName) -> &str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
@@ -139,7 +144,7 @@ async fn send(
 }
 
 /// A whole message in one frame; a server masks nothing.
-fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
     let mut out = vec![0x80 | opcode];
     match (u8::try_from(payload.len()), u16::try_from(payload.len())) {
         (Ok(short @ ..126), _) => out.push(short),

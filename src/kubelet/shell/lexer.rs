@@ -128,7 +128,8 @@ fn word(text: &str) -> Option<(Word, usize)> {
     quote.is_none().then_some((builder.parts, at))
 }
 
-/// What begins with a dollar sign or a back quote, and its length; no part when the dollar sign is just one.
+/// What begins with a dollar sign or a back quote, and its length; no part when the dollar sign is just
+/// one.
 fn expansion(text: &str, is_quoted: bool) -> Option<(Option<Part>, usize)> {
     if let Some(command) = text.strip_prefix('`') {
         let end = command.find('`')?;

@@ -1,9 +1,9 @@
-//! The shell that simulated containers speak, so that `sh -c 'cat /etc/config/key; sleep 30; exit 1'` does just
-//! that: `lexer` makes words, `parser` commands of them, and `player` plays those.
+//! The shell that simulated containers speak, so that `sh -c 'cat /etc/config/key; sleep 30; exit 1'`
+//! does just that: `lexer` makes words, `parser` commands of them, and `player` plays those.
 //!
-//! Lists, pipes, redirections, `if`, `while`, `until`, `for`, `case`, groups, variables, command substitution
-//! and sums are understood, with the commands of `commands`. Whatever else stands in a script makes the whole
-//! script unknown, which is better than half of it being played.
+//! Lists, pipes, redirections, `if`, `while`, `until`, `for`, `case`, groups, variables, command
+//! substitution and sums are understood, with the commands of `commands`. Whatever else stands in a
+//! script makes the whole script unknown, which is better than half of it being played.
 
 mod lexer;
 mod parser;
@@ -83,7 +83,8 @@ pub(super) type Word = Vec<Part>;
 pub(super) enum Part {
     /// As it stands; whether it was quoted.
     Text(String, bool),
-    /// `$NAME`, `${NAME}`, `${NAME:-default}`: the name, the operator with its word, whether it is quoted.
+    /// `$NAME`, `${NAME}`, `${NAME:-default}`: the name, the operator with its word, whether it is
+    /// quoted.
     Variable(String, Option<(String, Word)>, bool),
     /// `$(command)`
     Output(Script, bool),
@@ -108,8 +109,8 @@ impl Script {
         Some(Script { list: vec![Node { when: When::Always, is_negated: false, commands: vec![command] }] })
     }
 
-    /// Whether any of its commands satisfies `wanted`, which is given a program's name and its arguments as far
-    /// as they are plain.
+    /// Whether any of its commands satisfies `wanted`, which is given a program's name and its arguments
+    /// as far as they are plain.
     pub(super) fn any_command(&self, wanted: &dyn Fn(&str, &[Word]) -> bool) -> bool {
         any_command(&self.list, wanted)
     }

@@ -1,0 +1,129 @@
+//! Commands that somebody runs in a container (`ExecSync`): they are played among the files and the
+//! variables that the container has, and what they write stays there.
+
+use std::sync::Arc;
+
+use super::kubelet::Kubelet;
+use super::mounting::Mounting;
+use super::pod_workers::{NodeRuntime, PodWorker};
+use super::process::{self, Executed};
+use super::runtime::Container;
+use super::sources::Sources;
+use super::surroundings::Facts;
+use super::volumes;
+use crate::apimachinery::time::Time;
+use crate::apis::views::pod::Container as Spec;
+
+/// What is to be run where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Command {
+    /// The container.
+    pub container: String,
+    /// The command line.
+    pub words: Vec<String>,
+    /// What it reads.
+    pub standard_input: Option<String>,
+}
+
+impl Kubelet {
+    /// Runs a command in a container.
+    ///
+    /// # Errors
+    /// Why it could not be started, in the words of kubelet and runtime.
+    pub async fn exec(&self, namespace: &str, pod: &str, command: &Command) -> Result<Executed, String> {
+        let now = self.shared.context.clock.now();
+        let not_found = || format!("container not found ({:?})", command.container);
+        let fetch = self.with_worker_mut(namespace, pod, |worker, _| worker.look_around(now));
+        if let Some(fetch) = fetch.ok_or_else(not_found)? {
+            let sources = fetch.perform(&self.shared.context.client).await;
+            self.provide(&fetch.uid, sources);
+        }
+        let run = |worker: &mut PodWorker, node: &mut NodeRuntime| worker.exec(node, now, command);
+        let executed = self.with_worker_mut(namespace, pod, run).flatten().ok_or_else(not_found)?;
+        if let Some((took, _)) = executed.as_ref().and_then(|executed| executed.end) {
+            self.shared.context.clock.sleep(took).await;
+        }
+        executed.ok_or_else(|| {
+            let program = command.words.first().map_or("", String::as_str);
+            format!(
+                "OCI runtime exec failed: exec failed: unable to start container process: exec: {program:?}: \
+                 executable file not found in $PATH: unknown"
+            )
+        })
+    }
+
+    fn with_worker_mut<T>(
+        &self,
+        namespace: &str,
+        pod: &str,
+        change: impl FnOnce(&mut PodWorker, &mut NodeRuntime) -> T,
+    ) -> Option<T> {
+        let mut state = self.state();
+        let state = &mut *state;
+        let mut workers = state.workers.values_mut().map(|entry| &mut entry.worker);
+        let worker = workers.find(|worker| {
+            let metadata = &worker.object.metadata;
+            metadata.namespace == namespace && metadata.name == pod
+        });
+        worker.map(|worker| change(worker, &mut state.node))
+    }
+}
+
+impl PodWorker {
+    /// Somebody looks into its containers: what is to be fetched for that.
+    fn look_around(&mut self, now: Time) -> Option<super::sources::Fetch> {
+        match &mut self.mounting {
+            Some(mounting) => mounting.look_around(),
+            None => self.mounting = Some(Box::new(Mounting::of_running(&self.object, now))),
+        }
+        self.refresh()
+    }
+
+    /// None when the container does not run; nothing in it when the command is not known.
+    fn exec(&mut self, node: &NodeRuntime, now: Time, command: &Command) -> Option<Option<Executed>> {
+        let (detail, sources) = self.mounted();
+        let (pod, object, pod_ip) = (self.pod.clone(), self.object.clone(), self.address().to_owned());
+        let nothing = Sources::new();
+        let facts = Facts {
+            pod: &pod,
+            metadata: &object.metadata,
+            detail: &*detail?,
+            sources: sources.as_deref().unwrap_or(&nothing),
+            pod_ip: &pod_ip,
+            host_ip: &node.host_ip,
+            allocatable: &node.allocatable,
+        };
+        let mut written = self.written_until(now);
+        let (spec, container) = self.running_container(&pod.spec, &command.container)?;
+        let started_at = container.started_at()?;
+        if container.around.is_none() {
+            let found = facts.surroundings(spec, container.restart_count, started_at, &written).ok()?;
+            container.around = Some(Arc::new(found));
+        }
+        let around = Arc::make_mut(container.around.get_or_insert_default());
+        let ran = (now - started_at).to_std().unwrap_or_default();
+        let before = process::play(spec, around, Some(ran)).map(|played| played.written).unwrap_or_default();
+        let input = command.standard_input.clone();
+        let executed = process::exec(&command.words, &around.from(ran), before, input);
+        if let Some(executed) = &executed {
+            volumes::keep(&mut written, process::left_in_volumes(&executed.written, around));
+            let own: Vec<_> =
+                executed.written.iter().filter(|(path, _)| !process::is_kept(around, path)).collect();
+            around.foreign.extend(own.into_iter().cloned());
+        }
+        self.keep(written);
+        self.look_again(node, now);
+        Some(executed)
+    }
+
+    fn running_container<'a>(
+        &'a mut self,
+        specs: &'a crate::apis::views::pod::PodSpec,
+        name: &str,
+    ) -> Option<(&'a Spec, &'a mut Container)> {
+        let init = specs.init_containers.iter().zip(&mut self.init_containers);
+        let ephemeral = specs.ephemeral_containers.iter().zip(&mut self.ephemeral_containers);
+        let mut all = init.chain(specs.containers.iter().zip(&mut self.containers)).chain(ephemeral);
+        all.find(|(spec, container)| spec.name == name && container.is_running())
+    }
+}
