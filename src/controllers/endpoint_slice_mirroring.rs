@@ -12,6 +12,7 @@ use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Wat
 use super::controller_ref::controller_reference;
 use super::endpoint_slice::desired::Group;
 use super::endpoint_slice::pack::{self, Packed};
+use super::endpoint_slice::tracker::SliceTracker;
 use super::pod_control::is_namespace_terminating;
 use crate::apimachinery::object::{Object, object_key, split_key};
 use crate::apimachinery::options::DeleteOptions;
@@ -44,6 +45,8 @@ pub struct EndpointSliceMirroringController {
     services: Lister,
     endpoints: Lister,
     slices: Lister,
+    /// By Endpoints.
+    written: SliceTracker,
 }
 
 impl EndpointSliceMirroringController {
@@ -52,7 +55,8 @@ impl EndpointSliceMirroringController {
         let slices = ctx.informers.informer(&ENDPOINT_SLICES);
         slices.add_index(INDEX, |slice| mirrored_key(slice).into_iter().collect());
         let [services, endpoints] = [&SERVICES, &ENDPOINTS].map(|kind| ctx.informers.informer(kind).lister());
-        EndpointSliceMirroringController { services, endpoints, slices: slices.lister() }
+        let (slices, written) = (slices.lister(), SliceTracker::default());
+        EndpointSliceMirroringController { services, endpoints, slices, written }
     }
 
     /// The Endpoints of that key, if they are to be mirrored.
@@ -64,7 +68,7 @@ impl EndpointSliceMirroringController {
     }
 
     async fn carry_out(&self, ctx: &Reconcile, endpoints: &Object, plan: pack::Plan) -> Result<(), Status> {
-        let namespace = &endpoints.metadata.namespace;
+        let (namespace, key) = (&endpoints.metadata.namespace, endpoints.key());
         for packed in plan.write {
             let written = match &packed.slice {
                 None => ctx.client.create(&ENDPOINT_SLICES, namespace, new_slice(endpoints, &packed)).await,
@@ -76,18 +80,18 @@ impl EndpointSliceMirroringController {
             };
             match written {
                 Err(error) if is_namespace_terminating(&error) => return Ok(()),
-                written => written?,
+                written => self.written.note_written(&key, written?),
             };
         }
-        self.delete(ctx, plan.delete).await
+        self.delete(ctx, &key, plan.delete).await
     }
 
-    async fn delete(&self, ctx: &Reconcile, slices: Vec<Arc<Object>>) -> Result<(), Status> {
+    async fn delete(&self, ctx: &Reconcile, key: &Key, slices: Vec<Arc<Object>>) -> Result<(), Status> {
         for slice in slices {
             let (namespace, name) = (&slice.metadata.namespace, &slice.metadata.name);
             match ctx.client.delete(&ENDPOINT_SLICES, namespace, name, &DeleteOptions::default()).await {
                 Err(error) if !error.is_not_found() => return Err(error),
-                _ => {}
+                _ => self.written.note_deleted(key, name),
             }
         }
         Ok(())
@@ -109,7 +113,11 @@ impl Controller for EndpointSliceMirroringController {
                 enqueue.now(change.object().key());
             }
         };
-        let slices = |change: &Change<'_>, enqueue: &Enqueue| {
+        let written = self.written.clone();
+        let slices = move |change: &Change<'_>, enqueue: &Enqueue| {
+            if let (Change::Deleted(slice), Some(key)) = (change, mirrored_key(change.object())) {
+                written.note_deleted(&key, &slice.metadata.name);
+            }
             if !matches!(change, Change::Added(_)) {
                 mirrored_key(change.object()).into_iter().for_each(|key| enqueue.batched(key));
             }
@@ -128,9 +136,13 @@ impl Controller for EndpointSliceMirroringController {
         let (namespace, name) = split_key(key);
         let slices = self.slices.by_index(INDEX, key);
         let Some(endpoints) = self.mirrored(namespace, name) else {
-            self.delete(ctx, slices).await?;
+            self.delete(ctx, key, slices).await?;
+            self.written.forget(key);
             return Ok(Action::Done);
         };
+        if self.written.is_stale(&self.slices, key) {
+            return Err(Status::internal("EndpointSlice informer cache is out of date"));
+        }
         let groups = groups(&endpoints);
         let slices = slices.into_iter().filter(|slice| !slice.is_deleting()).collect();
         self.carry_out(ctx, &endpoints, pack::plan(slices, groups, &labels(&endpoints))).await?;

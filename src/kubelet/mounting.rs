@@ -243,9 +243,7 @@ impl PodWorker {
         };
         let written = self.written_until(now);
         for (spec, container) in pod.spec.containers.iter().zip(&mut self.containers) {
-            let Some(around) = container.around.as_mut().filter(|_| process::looks_around(spec)) else {
-                continue;
-            };
+            let Some(around) = container.around.as_mut() else { continue };
             let started_at = around.started_at;
             let differs = facts.look_again(Arc::make_mut(around), spec, now, &written);
             let ends = container.end_of_command(spec, started_at, Duration::ZERO);

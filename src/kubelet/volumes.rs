@@ -62,13 +62,13 @@ pub fn mounts(
         let mut missing = vec![];
         let expanded = expand(&mount.sub_path_expr, |name| {
             let value = variables.get(name).cloned();
-            if value.is_none() {
+            if value.as_ref().is_none_or(String::is_empty) {
                 missing.push(name.to_owned());
             }
             value
         });
         if !missing.is_empty() {
-            return Err(format!("missing value for {:?}", missing.join(", ")));
+            return Err(format!("missing value for {}", missing.join(", ")));
         }
         let sub_path = if mount.sub_path_expr.is_empty() { mount.sub_path.clone() } else { expanded };
         if sub_path.starts_with('/') {

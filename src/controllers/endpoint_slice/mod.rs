@@ -7,14 +7,16 @@
 
 pub(super) mod desired;
 pub(super) mod pack;
+pub(super) mod tracker;
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use self::desired::Group;
 use self::pack::{Packed, Plan};
+use self::tracker::SliceTracker;
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::controller_ref::controller_reference;
 use super::pod_control::is_namespace_terminating;
@@ -47,12 +49,9 @@ pub struct EndpointSliceController {
     nodes: Lister,
     slices: Lister,
     trigger_times: TriggerTimes,
-    /// By service: the slices that were written and the revisions at which the cache must have them before
-    /// the next round (upstream's `EndpointSliceTracker`). Bound: one entry a service, forgotten with it.
-    written: Arc<Mutex<Written>>,
+    /// By service.
+    written: SliceTracker,
 }
-
-type Written = HashMap<Key, Vec<Arc<Object>>>;
 
 impl EndpointSliceController {
     /// With its informers.
@@ -67,35 +66,8 @@ impl EndpointSliceController {
             nodes,
             slices: slices.lister(),
             trigger_times: TriggerTimes::default(),
-            written: Arc::default(),
+            written: SliceTracker::default(),
         }
-    }
-
-    /// A cache that lacks our last writes would make us write them again, under other names.
-    fn is_stale(&self, key: &Key) -> bool {
-        let mut all = self.written.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Some(written) = all.get_mut(key) else { return false };
-        written.retain(|slice| {
-            let cached = self.slices.get(&slice.metadata.namespace, &slice.metadata.name);
-            cached.is_none_or(|cached| cached.metadata.resource_version < slice.metadata.resource_version)
-        });
-        let is_stale = !written.is_empty();
-        if !is_stale {
-            all.remove(key);
-        }
-        is_stale
-    }
-
-    fn note_written(&self, key: &Key, slice: Arc<Object>) {
-        let mut all = self.written.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let written = all.entry(key.clone()).or_default();
-        written.retain(|other| other.metadata.uid != slice.metadata.uid);
-        written.push(slice);
-    }
-
-    /// A slice that is gone is not waited for.
-    fn note_deleted(&self, key: &Key, name: &str) {
-        forget(&self.written, key, name);
     }
 
     async fn carry_out(
@@ -119,7 +91,7 @@ impl EndpointSliceController {
                 }
             };
             match written {
-                Ok(slice) => self.note_written(key, slice),
+                Ok(slice) => self.written.note_written(key, slice),
                 // The slices would go with the namespace.
                 Err(error) if is_namespace_terminating(&error) => return Ok(()),
                 Err(error) => return Err(error),
@@ -129,7 +101,7 @@ impl EndpointSliceController {
             let (name, options) = (&slice.metadata.name, DeleteOptions::default());
             match ctx.client.delete(&ENDPOINT_SLICES, namespace, name, &options).await {
                 Err(error) if !error.is_not_found() => return Err(error),
-                _ => self.note_deleted(key, name),
+                _ => self.written.note_deleted(key, name),
             }
         }
         Ok(())
@@ -146,8 +118,7 @@ impl Controller for EndpointSliceController {
         // Our own writes come back as additions and updates; what others undo has to be done again.
         let slices = move |change: &Change<'_>, enqueue: &Enqueue| {
             if let (Change::Deleted(slice), Some(key)) = (change, service_key(change.object())) {
-                // Nobody waits for it to show up any more (`HandleDeletion`).
-                forget(&written, &key, &slice.metadata.name);
+                written.note_deleted(&key, &slice.metadata.name);
             }
             if !matches!(change, Change::Added(_)) {
                 service_key(change.object()).into_iter().for_each(|key| enqueue.batched(key));
@@ -162,14 +133,14 @@ impl Controller for EndpointSliceController {
         let (namespace, name) = split_key(key);
         let Some(object) = self.services.get(namespace, name) else {
             self.trigger_times.forget(key);
-            self.written.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).remove(key);
+            self.written.forget(key);
             return Ok(Action::Done);
         };
         let service = object.view::<Service>();
         if !service_pods::has_managed_endpoints(&service) || object.is_deleting() {
             return Ok(Action::Done);
         }
-        if self.is_stale(key) {
+        if self.written.is_stale(&self.slices, key) {
             return Err(Status::internal("EndpointSlice informer cache is out of date"));
         }
         let pods = self.pods.list(namespace, &Selector::from_labels(&service.spec.selector));
@@ -182,13 +153,6 @@ impl Controller for EndpointSliceController {
         let plan = pack::plan(slices, groups, &labels);
         self.carry_out(ctx, key, &owner, plan).await?;
         Ok(Action::Done)
-    }
-}
-
-fn forget(written: &Mutex<Written>, key: &Key, name: &str) {
-    let mut all = written.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if let Some(written) = all.get_mut(key) {
-        written.retain(|slice| slice.metadata.name != name);
     }
 }
 

@@ -1,6 +1,5 @@
 //! Scheduler and kubelets against a real apiserver, in memory: pods in, what becomes of them out.
 
-mod exec;
 mod kubelet;
 mod scheduling;
 

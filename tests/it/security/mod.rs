@@ -6,6 +6,7 @@ mod leaks;
 mod remote;
 mod requests;
 mod smuggling;
+mod streams;
 mod structured;
 mod tokens;
 mod upgrades;

@@ -13,7 +13,7 @@ use crate::apiserver::Server;
 use crate::support::wire::Target;
 
 /// What a server says first on a connection that is to be no HTTP any more; then the connection.
-async fn upgraded(target: &Target, path: &str, headers: &str) -> (String, TlsStream<TcpStream>) {
+pub(super) async fn upgraded(target: &Target, path: &str, headers: &str) -> (String, TlsStream<TcpStream>) {
     let mut stream = target.connect().await.unwrap();
     let host = &target.authority;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\n{headers}\r\n");
@@ -29,7 +29,7 @@ const WEBSOCKET: &str = "Upgrade: websocket\r\nOrigin: http://localhost\r\nSec-W
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
 /// The opcode and the payload of the next frame.
-async fn next_frame(stream: &mut TlsStream<TcpStream>) -> (u8, Vec<u8>) {
+pub(super) async fn next_frame(stream: &mut TlsStream<TcpStream>) -> (u8, Vec<u8>) {
     let first = stream.read_u8().await.unwrap();
     let length = match stream.read_u8().await.unwrap() {
         126 => stream.read_u16().await.unwrap().into(),

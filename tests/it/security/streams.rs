@@ -1,0 +1,133 @@
+//! Commands in containers, over websockets: what kubectl 1.31 and later and upstream's own suites speak.
+
+use tokio::io::AsyncReadExt;
+
+use super::upgrades::{next_frame, upgraded};
+use super::wire::{admin, listening};
+use super::*;
+use crate::support::script::{Runner, Step};
+use crate::support::wire::Target;
+use crate::support::{Kubectl, Up, kubectls};
+
+const POD: &str = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {
+  "volumes": [{"name": "c", "configMap": {"name": "config"}}, {"name": "e", "emptyDir": {}}],
+  "containers": [
+    {"name": "a", "image": "nginx", "env": [{"name": "A", "value": "b"}],
+     "volumeMounts": [{"name": "c", "mountPath": "/etc/config"}, {"name": "e", "mountPath": "/shared"}]},
+    {"name": "b", "image": "busybox",
+     "command": ["sh", "-c", "until [ -f /shared/go ]; do sleep 1; done; echo went; sleep 600"],
+     "volumeMounts": [{"name": "e", "mountPath": "/shared"}]}]}}"#;
+const POD_PATH: &str = "/api/v1/namespaces/default/pods/p";
+const NEWEST: &str = "v5.channel.k8s.io, v4.channel.k8s.io";
+
+/// What comes of a request for a stream: the head of the answer, and all messages as channel and text.
+async fn stream(target: &Target, path: &str, headers: &str) -> (String, Vec<(u8, String)>) {
+    let headers = format!(
+        "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{headers}\r\n"
+    );
+    let (head, mut stream) = upgraded(target, path, &headers).await;
+    let mut messages = vec![];
+    if !head.starts_with("HTTP/1.1 101 ") {
+        let mut rest = vec![0; 4096];
+        let length = stream.read(&mut rest).await.unwrap();
+        return (head + &String::from_utf8_lossy(&rest[..length]), messages);
+    }
+    loop {
+        match next_frame(&mut stream).await {
+            (8, _) => return (head.to_lowercase(), messages),
+            (_, payload) => {
+                messages.push((payload[0], String::from_utf8_lossy(&payload[1..]).into_owned()));
+            }
+        }
+    }
+}
+
+async fn speaking(target: &Target, path: &str, protocols: &str) -> (String, Vec<(u8, String)>) {
+    stream(target, path, &format!("Sec-WebSocket-Protocol: {protocols}\r\n")).await
+}
+
+fn exec(container: &str, words: &[&str]) -> String {
+    let words: String = words.iter().map(|word| format!("&command={}", escaped(word))).collect();
+    format!("{POD_PATH}/exec?container={container}&stdout=true&stderr=true{words}")
+}
+
+fn escaped(word: &str) -> String {
+    word.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+async fn run(runner: &mut Runner, step: Value) {
+    let step: Step = serde_json::from_value(step).unwrap();
+    runner.run(&step).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_are_played_in_containers() {
+    let (cluster, access) = listening().await;
+    let (target, mut runner) = (admin(&access), Runner::new(cluster.service(), &[]));
+    let config = json!({"metadata": {"name": "config"}, "data": {"key": "value-1"}});
+    run(&mut runner, json!({"do": "POST /api/v1/namespaces/default/configmaps", "body": config})).await;
+    let pod: Value = serde_json::from_str(POD).unwrap();
+    run(&mut runner, json!({"do": "POST /api/v1/namespaces/default/pods", "body": pod})).await;
+    let running = json!({"status": {"phase": "Running"}});
+    run(&mut runner, json!({"do": format!("GET {POD_PATH}"), "eventually": true, "answer": running})).await;
+    let success = (3, json!({"metadata": {}, "status": "Success"}).to_string());
+
+    let (head, messages) = speaking(&target, &exec("a", &["cat", "/etc/config/key"]), NEWEST).await;
+    assert!(head.contains("sec-websocket-protocol: v5.channel.k8s.io\r\n"), "{head}");
+    assert_eq!(messages, [(1, "value-1".to_owned()), success.clone()]);
+    let script = "echo $A; echo no >&2; exit 3";
+    let (_, messages) = speaking(&target, &exec("a", &["sh", "-c", script]), NEWEST).await;
+    assert_eq!(messages[..2], [(1, "b\n".to_owned()), (2, "no\n".to_owned())]);
+    assert!(messages[2].1.contains(r#"{"message":"3","reason":"ExitCode"}"#), "{}", messages[2].1);
+    // What is written stays, in the container and in its volumes; who waits for it goes on.
+    let write = exec("a", &["sh", "-c", "echo x > /tmp/file; touch /shared/go"]);
+    assert_eq!(speaking(&target, &write, NEWEST).await.1, [success]);
+    let (head, messages) = speaking(&target, &exec("a", &["cat", "/tmp/file"]), "channel.k8s.io").await;
+    assert!(head.contains("sec-websocket-protocol: channel.k8s.io\r\n"), "{head}");
+    assert_eq!(messages, [(1, "x\n".to_owned())]);
+    let log = format!("{POD_PATH}/log?container=b");
+    run(&mut runner, json!({"do": format!("GET {log}"), "eventually": true, "answer": "went\n"})).await;
+    let (_, messages) = speaking(&target, &log, "binary.k8s.io").await;
+    assert_eq!(messages, [(b'w', "ent\n".to_owned())]);
+    let (_, messages) = speaking(&target, &exec("a", &["nonsense"]), NEWEST).await;
+    assert!(messages[0].1.contains("executable file not found in $PATH"), "{}", messages[0].1);
+    who_may_only_get_may_not(&target, &mut runner).await;
+    cluster.stop().await;
+}
+
+/// A websocket begins as a GET; to open one is to create all the same.
+async fn who_may_only_get_may_not(target: &Target, runner: &mut Runner) {
+    let rbac = "POST /apis/rbac.authorization.k8s.io/v1/namespaces/default";
+    let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods/exec"]}]);
+    let role = json!({"metadata": {"name": "r"}, "rules": rules});
+    run(runner, json!({"do": format!("{rbac}/roles"), "body": role})).await;
+    let binding = json!({"metadata": {"name": "r"}, "subjects": [{"kind": "User", "name": "jane"}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}});
+    run(runner, json!({"do": format!("{rbac}/rolebindings"), "body": binding})).await;
+    let (answer, _) = stream(target, &exec("a", &["true"]), "Impersonate-User: jane\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+    assert!(answer.contains(r#"cannot create resource \"pods/exec\""#), "{answer}");
+}
+
+#[test]
+fn kubectl_runs_commands_in_containers() {
+    let up = Up::start();
+    let kubectl = Kubectl::new(&kubectls().pop().unwrap(), &up);
+    kubectl.ok("create configmap config --from-literal=key=value-1");
+    kubectl.ok(&format!("create -f {}", up.file("pod.json", POD)));
+    kubectl.ok("wait --for=condition=Ready pod/p --timeout=30s");
+    let version: Value = serde_json::from_str(&kubectl.ok("version --client -o json")).unwrap();
+    let minor = version["clientVersion"]["minor"].as_str().unwrap().trim_end_matches('+');
+    if minor.parse::<u32>().unwrap() < 31 {
+        // Older ones speak SPDY, and are told that nobody does.
+        assert!(kubectl.fails("exec p -c a -- true").contains("simulated"));
+        return;
+    }
+    assert_eq!(kubectl.ok("exec p -c a -- cat /etc/config/key"), "value-1");
+    let output = kubectl.run("exec p -c a -- sh -c 'echo no >&2; exit 3'");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{errors}");
+    assert!(errors.starts_with("no\n"), "{errors}");
+    assert!(kubectl.fails("exec p -c a -- nonsense").contains("executable file not found in $PATH"));
+}
