@@ -36,15 +36,14 @@ mod patch;
 mod get;
 mod list;
 mod watch;
-mod websocket;
 
 mod binding;
 mod connect;
 mod eviction;
 mod exec;
-mod streams;
 pub mod log;
 mod rollback;
+mod streams;
 mod token;
 mod websocket;
 

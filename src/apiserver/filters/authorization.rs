@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::header::X_CONTENT_TYPE_OPTIONS;
+use http::header::{UPGRADE, X_CONTENT_TYPE_OPTIONS};
 
 use super::{NOSNIFF, Next, Passing, fail, info_of, refuse, user_of};
 use crate::apimachinery::go_text::quote;
@@ -37,7 +37,13 @@ pub async fn authorize(
     let start = clock.elapsed();
     let decision = authorizer.authorize(&user, &info).wait().await;
     metrics.attempted(&decision, clock.elapsed().saturating_sub(start));
+    let upgrades = request.headers().contains_key(UPGRADE);
     match decision {
+        Decision::Allow(_) if !may_open_stream(authorizer, &user, &info, upgrades).await => {
+            let create = RequestInfo { verb: "create".into(), ..RequestInfo::clone(&info) };
+            annotate(&request, "forbid", "");
+            refuse(&request, forbidden(&user, &create, ""))
+        }
         Decision::Allow(allowed) => {
             annotate(&request, "allow", allowed.reason.as_deref().unwrap_or_default());
             request.extensions_mut().insert(allowed);
@@ -57,6 +63,22 @@ pub async fn authorize(
             answer
         }
     }
+}
+
+/// Whoever opens a stream into a pod by a websocket, which begins as a GET, must be allowed to create one
+/// (`AuthorizePodWebsocketUpgradeCreatePermission`).
+async fn may_open_stream(
+    authorizer: &Arc<dyn Authorizer>,
+    user: &UserInfo,
+    info: &RequestInfo,
+    upgrades: bool,
+) -> bool {
+    let is_stream = matches!(info.subresource.as_str(), "exec" | "attach" | "portforward");
+    if !is_stream || info.verb != "get" || !upgrades {
+        return true;
+    }
+    let create = RequestInfo { verb: "create".into(), ..info.clone() };
+    matches!(authorizer.authorize(user, &create).wait().await, Decision::Allow(_))
 }
 
 /// For the audit event.
