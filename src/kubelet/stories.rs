@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::images::ImageStore;
 use super::pod_addresses::PodAddresses;
 use super::pod_workers::{NodeRuntime, PodWorker, WorkerState};
+use super::sources::Sources;
 use super::stages::StageSet;
 use crate::apimachinery::duration;
 use crate::apimachinery::object::Object;
@@ -69,6 +70,10 @@ fn tell(mut pod: Value, delete_at: Option<Duration>, until: Duration) -> Vec<Val
         }
         let mut happenings = Vec::new();
         worker.sync(&mut node, now, &mut happenings);
+        if worker.take_fetch().is_some() {
+            worker.provide(Sources::new(), &mut node, now);
+            worker.sync(&mut node, now, &mut happenings);
+        }
         let event = |h: super::world::Happening| format!("{} {} {}", h.event_type, h.reason, h.message);
         let events: Vec<String> = happenings.into_iter().map(event).collect();
         let status = symbolic(worker.status("10.0.0.1", now));

@@ -67,6 +67,8 @@ async fn commands_are_played_in_containers() {
     let (target, mut runner) = (admin(&access), Runner::new(cluster.service(), &[]));
     let config = json!({"metadata": {"name": "config"}, "data": {"key": "value-1"}});
     run(&mut runner, json!({"do": "POST /api/v1/namespaces/default/configmaps", "body": config})).await;
+    let account = "GET /api/v1/namespaces/default/serviceaccounts/default";
+    run(&mut runner, json!({"do": account, "eventually": true})).await;
     let pod: Value = serde_json::from_str(POD).unwrap();
     run(&mut runner, json!({"do": "POST /api/v1/namespaces/default/pods", "body": pod})).await;
     let running = json!({"status": {"phase": "Running"}});
