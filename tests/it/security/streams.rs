@@ -1,9 +1,11 @@
 //! Commands in containers, over websockets: what kubectl 1.31 and later and upstream's own suites speak.
 
+use kubarium::cluster::Listen;
+use kubarium::{Cluster, Config};
 use tokio::io::AsyncReadExt;
 
 use super::upgrades::{next_frame, upgraded};
-use super::wire::{admin, listening};
+use super::wire::admin;
 use super::*;
 use crate::support::script::{Runner, Step};
 use crate::support::wire::Target;
@@ -63,7 +65,9 @@ async fn run(runner: &mut Runner, step: Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_are_played_in_containers() {
-    let (cluster, access) = listening().await;
+    let listen = Some(Listen { address: "127.0.0.1:0".parse().unwrap(), tls: true });
+    let cluster = Cluster::start(Config { listen, ..Config::default() }).await.unwrap();
+    let access = cluster.access().unwrap();
     let (target, mut runner) = (admin(&access), Runner::new(cluster.service(), &[]));
     let config = json!({"metadata": {"name": "config"}, "data": {"key": "value-1"}});
     run(&mut runner, json!({"do": "POST /api/v1/namespaces/default/configmaps", "body": config})).await;
