@@ -57,7 +57,7 @@ impl ListBody {
         let mut out = Segments::new(&self.list.items);
         out.put(|own| own.extend_from_slice(&std::mem::take(&mut self.pieces.head)));
         while self.next < self.list.items.len() && !out.is_full() && out.remaining() < STRETCH_BYTES {
-            if self.next % LOOKAHEAD == 0 {
+            if self.next.is_multiple_of(LOOKAHEAD) {
                 look_into(self.list.items[self.next..].iter().take(LOOKAHEAD));
             }
             out.put(|own| self.pieces.write_item_head(own, self.next, &self.list.items[self.next]));

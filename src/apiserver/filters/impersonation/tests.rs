@@ -51,7 +51,8 @@ async fn each_sort_of_user_has_its_way() {
     let agent = user("system:serviceaccount:d:agent", &[], &on_node);
     let groups = ["system:serviceaccounts", "system:serviceaccounts:d", "system:authenticated"];
     let on = |mode: &str| format!("impersonate-on:{mode}:list pods ").leak() as &'static str;
-    let cases: [(&[&'static str], &UserInfo, UserInfo, &[&str], Option<&str>); 6] = [
+    type Case<'c> = (&'c [&'static str], &'c UserInfo, UserInfo, &'c [&'c str], Option<&'c str>);
+    let cases: [Case; 6] = [
         (&["impersonate users joe"], &jane, user("joe", &[], &[]), &["system:authenticated"], None),
         (
             &[on("user-info"), "impersonate:user-info users joe", "impersonate:user-info groups ops"],
