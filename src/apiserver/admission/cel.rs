@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value as Json, json};
 
+use super::metrics::AdmissionMetrics;
 use super::webhook::{Versions, admission_request};
 use super::{Attributes, Authorizer};
 use crate::apimachinery::cel::authorizer::{Authorize, Check, Verdict, authorizer, resource_check};
@@ -17,6 +18,7 @@ use crate::apis::kind::Kind;
 use crate::apis::tree::text;
 use crate::apiserver::authorizer::Answer;
 use crate::apiserver::request::RequestInfo;
+use crate::clock::Clock;
 
 /// `RuntimeCELCostBudgetMatchConditions`: what the conditions of one webhook or policy may cost together.
 const MATCH_CONDITIONS_BUDGET: u64 = 2_500_000;
@@ -101,6 +103,17 @@ pub fn namespace_object(namespace: Option<&Json>) -> Value {
     Value::from_json(&shown)
 }
 
+/// Where it is counted how conditions are evaluated.
+#[derive(Clone, Copy)]
+pub struct Watched<'a> {
+    /// The counters.
+    pub metrics: &'a AdmissionMetrics,
+    /// What says how long it takes.
+    pub clock: &'a Clock,
+    /// The name of whose conditions they are, its kind, which phase it is, the operation.
+    pub labels: [&'a str; 4],
+}
+
 /// `matchConditions`, compiled (`webhook/matchconditions`).
 pub struct MatchConditions {
     conditions: Vec<Compiled>,
@@ -126,24 +139,37 @@ impl MatchConditions {
     ///
     /// # Errors
     /// 403 with what went wrong, where failures close.
-    pub fn are_met(&self, inputs: &Inputs, params: Option<&Json>) -> Result<bool, Status> {
+    pub fn are_met(&self, inputs: &Inputs, watched: Watched) -> Result<bool, Status> {
         if self.conditions.is_empty() {
             return Ok(true);
         }
-        self.evaluate(&inputs.activation(params)).map_err(|why| {
+        let met = self.evaluate(&inputs.activation(None), watched).map_err(|why| {
             let resource = inputs.attributes.kind.group_resource();
             Status::forbidden(&resource, inputs.attributes.name, &why)
-        })
+        })?;
+        if !met {
+            watched.metrics.excluded(watched.labels);
+        }
+        Ok(met)
     }
 
     /// The same, over an activation; the error is what went wrong.
-    pub fn evaluate(&self, activation: &Activation) -> Result<bool, String> {
+    pub fn evaluate(&self, activation: &Activation, watched: Watched) -> Result<bool, String> {
+        if self.conditions.is_empty() {
+            return Ok(true);
+        }
+        let Watched { metrics, clock, labels } = watched;
+        let start = clock.elapsed();
         let mut budget = Budget::new(MATCH_CONDITIONS_BUDGET);
         let outcomes = self.conditions.iter().map(|(expression, program)| {
             let outcome = run(program, expression, activation, &mut budget);
-            outcome.map(|value| !matches!(value, Value::Bool(false)))
+            outcome
+                .map(|value| !matches!(value, Value::Bool(false)))
+                .inspect_err(|_| metrics.condition_failed(labels))
         });
-        match all_hold(outcomes) {
+        let outcome = all_hold(outcomes);
+        metrics.conditions_evaluated(labels, clock.elapsed().saturating_sub(start));
+        match outcome {
             Err(_) if self.fails_open => Ok(false),
             outcome => outcome,
         }

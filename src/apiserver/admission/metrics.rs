@@ -195,22 +195,19 @@ impl AdmissionMetrics {
         self.webhook_fail_open.count([name, phase]);
     }
 
-    /// The match conditions of a `webhook` or a `policy` were looked at; `met` is nothing when that failed.
-    pub fn conditions(
-        &self,
-        (kind, name): (&str, &str),
-        phase: Phase,
-        operation: Operation,
-        met: Option<bool>,
-        duration: Duration,
-    ) {
-        let labels = [name, kind, phase.name(), operation.name()];
+    /// The match conditions of a webhook or a policy were looked at; the labels in the order of the metric.
+    pub fn conditions_evaluated(&self, labels: [&str; 4], duration: Duration) {
         self.condition_seconds.observe(labels, duration);
-        match met {
-            None => self.condition_errors.count(labels),
-            Some(false) => self.condition_exclusions.count(labels),
-            Some(true) => {}
-        }
+    }
+
+    /// One of them could not be evaluated.
+    pub fn condition_failed(&self, labels: [&str; 4]) {
+        self.condition_errors.count(labels);
+    }
+
+    /// A webhook is not asked, as they say.
+    pub fn excluded(&self, labels: [&str; 4]) {
+        self.condition_exclusions.count(labels);
     }
 
     /// A validation of a policy did not hold, or the policy holds as a whole; and what follows from it.

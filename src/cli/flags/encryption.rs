@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use crate::apiserver::storage::encryption::Encryption;
+use crate::apiserver::storage::encryption::{Encryption, Mistake};
 use crate::cli::Failure;
 
 /// How objects are kept.
@@ -39,8 +39,18 @@ impl EncryptionFlags {
         let text = text.map_err(|error| {
             Failure::new(format!("error opening encryption provider configuration file {shown}"), error)
         })?;
-        let encryption = Encryption::parse(&text)
-            .map_err(|error| Failure::new(format!("error while parsing file: {shown}"), error))?;
+        let file = format!("encryption provider configuration file {shown}");
+        if text.is_empty() {
+            return Err(Failure(format!(
+                "error while parsing file: error while loading file: {file} is empty"
+            )));
+        }
+        let encryption = Encryption::parse(&text).map_err(|mistake| match mistake {
+            Mistake::Undecodable(why) => {
+                Failure(format!("error while parsing file: error decoding {file}: {why}"))
+            }
+            Mistake::Invalid(why) => Failure(format!("error while parsing file: {why}")),
+        })?;
         Ok(match self.encryption_provider_config_automatic_reload {
             true => encryption.following(path, &text),
             false => encryption,

@@ -275,6 +275,61 @@ async fn only_what_matches_is_asked_about() {
 }
 
 #[tokio::test]
+async fn what_came_of_asking_is_counted() {
+    let webhook = Webhook::start(judge).await;
+    let server = Server::start().await;
+    let named = |name: &str, path: &str, change: Value| {
+        let mut entry = entry(&webhook, path, change);
+        entry["name"] = json!(name);
+        entry
+    };
+    let condition = |expression: &str| json!([{"name": "n", "expression": expression}]);
+    let hooks = json!([
+        named("away.example.com", "/deny", json!({"matchConditions": condition("false")})),
+        named(
+            "lost.example.com",
+            "/deny",
+            json!({"matchConditions": condition("object.spec.x == 1"), "failurePolicy": "Ignore"}),
+        ),
+        named(
+            "gone.example.com",
+            "/gone",
+            json!({"failurePolicy": "Ignore", "clientConfig":
+            {"url": "https://127.0.0.1:1/"}})
+        ),
+        named("no.example.com", "/deny", json!({})),
+    ]);
+    configure(&server, VALIDATING, "counted", hooks).await;
+    assert_eq!(server.call(&format!("POST {CONFIG_MAPS}"), &config_map("x")).await.code, 400);
+    let text = server.call("GET /metrics", &Value::Null).await.text;
+    let condition = |metric: &str, name: &str, count: u8| {
+        let labels =
+            format!("kind=\"webhook\",name=\"{name}.example.com\",operation=\"CREATE\",type=\"validating\"");
+        format!("apiserver_admission_match_condition_{metric}{{{labels}}} {count}\n")
+    };
+    let webhook =
+        |metric: &str, labels: &str| format!("apiserver_admission_webhook_{metric}{{{labels}}} 1\n");
+    for line in [
+        condition("exclusions_total", "away", 1),
+        condition("evaluation_seconds_count", "away", 1),
+        condition("exclusions_total", "lost", 1),
+        condition("evaluation_errors_total", "lost", 1),
+        webhook("fail_open_count", "name=\"gone.example.com\",type=\"validating\""),
+        webhook(
+            "rejection_count",
+            "error_type=\"no_error\",name=\"no.example.com\",operation=\"CREATE\",rejection_code=\"400\",\
+             type=\"validating\"",
+        ),
+        webhook(
+            "request_total",
+            "code=\"400\",name=\"no.example.com\",operation=\"CREATE\",rejected=\"true\",type=\"validating\"",
+        ),
+    ] {
+        assert!(text.contains(&line), "{line} is not in\n{text}");
+    }
+}
+
+#[tokio::test]
 async fn mutating_webhooks_change_objects_in_order_and_are_asked_again() {
     let webhook = Webhook::start(|asked| {
         let trail = asked.body["request"]["object"]["data"]["trail"].as_str().unwrap_or("").to_owned();

@@ -10,7 +10,7 @@ use crate::apimachinery::cel::{Activation, Budget, Type, Value};
 use crate::apimachinery::object::Object;
 use crate::apis::admissionregistration::expressions::{Compiled, compile, environment, with_variables};
 use crate::apis::tree::{at, items, text};
-use crate::apiserver::admission::cel::{MatchConditions, Variables, run};
+use crate::apiserver::admission::cel::{MatchConditions, Variables, Watched, run};
 use crate::apiserver::admission::webhook::Criteria;
 
 /// A message that an expression makes may be so long; else it is not used.
@@ -97,8 +97,8 @@ impl Policy {
     }
 
     /// Evaluates everything.
-    pub fn evaluate(&self, activation: Activation) -> Outcome {
-        match self.conditions.evaluate(&activation) {
+    pub fn evaluate(&self, activation: Activation, watched: Watched) -> Outcome {
+        match self.conditions.evaluate(&activation, watched) {
             Ok(true) => {}
             Ok(false) => return Outcome::default(),
             Err(why) => return Outcome { decisions: vec![self.failed(why)], ..Outcome::default() },

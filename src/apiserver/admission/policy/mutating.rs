@@ -17,10 +17,11 @@ use crate::apis::admissionregistration::mutating_admission_policy::{
 };
 use crate::apis::kind::Kind;
 use crate::apis::scheme::Scheme;
-use crate::apiserver::admission::cel::{Inputs, namespace_object};
+use crate::apiserver::admission::cel::{Inputs, Watched, namespace_object};
 use crate::apiserver::admission::webhook::{Codec, Matched, Matcher, Source, Versions, is_exempt};
-use crate::apiserver::admission::{Attributes, Authorizer, Initializer, Plugin, forbidden};
+use crate::apiserver::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin, forbidden};
 use crate::apiserver::registry::Registry;
+use crate::clock::Clock;
 
 const NAME: &str = "MutatingAdmissionPolicy";
 
@@ -33,6 +34,8 @@ pub struct MutatingAdmissionPolicy {
     registry: Registry,
     scheme: Arc<Scheme>,
     authorizer: Arc<dyn Authorizer>,
+    clock: Clock,
+    metrics: Arc<AdmissionMetrics>,
 }
 
 /// A policy, a binding and one of its parameters, for one request.
@@ -63,6 +66,8 @@ impl MutatingAdmissionPolicy {
             registry: with.registry.clone(),
             scheme: with.scheme.clone(),
             authorizer: with.authorizer.clone(),
+            clock: with.clock.clone(),
+            metrics: with.metrics.clone(),
         }
     }
 
@@ -193,11 +198,14 @@ impl MutatingAdmissionPolicy {
         let custom = kind.custom.as_ref().filter(|_| attributes.subresource != "scale");
         let custom = custom.map(|custom| custom.typed());
         let typed = known.as_deref().map(Type::Known).or(custom.as_deref().map(Type::Custom));
+        // Upstream counts its conditions as a validating one's.
+        let labels = [&*policy.name, "policy", "validate", attributes.operation.name()];
+        let watched = Watched { metrics: &self.metrics, clock: &self.clock, labels };
         for index in 0..policy.len() {
             let objects = Versions::new(attributes, kind, Some(object), old);
             let inputs = Inputs { attributes, kind, objects: &objects, authorizer: &self.authorizer };
             let activation = inputs.activation(params).with("namespaceObject", namespace_object(namespace));
-            if index == 0 && !policy.is_about(&activation)? {
+            if index == 0 && !policy.is_about(&activation, watched)? {
                 return Ok(());
             }
             let changed = policy.mutate(index, activation, &objects.object, typed, &mut budget)?;

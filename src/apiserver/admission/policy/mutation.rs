@@ -14,7 +14,7 @@ use crate::apis::admissionregistration::expressions::{
     Compiled, apply_configuration_type, compile, json_patch_type, mutating_environment, with_variables,
 };
 use crate::apis::tree::{at, items, text};
-use crate::apiserver::admission::cel::{MatchConditions, Variables, run};
+use crate::apiserver::admission::cel::{MatchConditions, Variables, Watched, run};
 use crate::apiserver::admission::webhook::Criteria;
 
 /// A policy.
@@ -79,8 +79,8 @@ impl Policy {
     ///
     /// # Errors
     /// What went wrong.
-    pub fn is_about(&self, activation: &Activation) -> Result<bool, String> {
-        self.conditions.evaluate(activation)
+    pub fn is_about(&self, activation: &Activation, watched: Watched) -> Result<bool, String> {
+        self.conditions.evaluate(activation, watched)
     }
 
     /// How many mutations there are; each sees what those before it have made.

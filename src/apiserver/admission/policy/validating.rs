@@ -17,7 +17,7 @@ use crate::apis::admissionregistration::validating_admission_policy::{
 };
 use crate::apis::kind::Kind;
 use crate::apis::scheme::Scheme;
-use crate::apiserver::admission::cel::{Inputs, namespace_object};
+use crate::apiserver::admission::cel::{Inputs, Watched, namespace_object};
 use crate::apiserver::admission::webhook::{Matched, Matcher, Source, Versions, is_exempt};
 use crate::apiserver::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin, forbidden};
 use crate::apiserver::registry::Registry;
@@ -155,9 +155,11 @@ impl ValidatingAdmissionPolicy {
             let null = Value::Null;
             let params = policy.param_kind.as_ref().map(|_| params.as_ref().unwrap_or(&null));
             let activation = inputs.activation(params);
+            let activation = activation.with("namespaceObject", namespace_object(namespace.as_ref()));
+            let labels = [&*policy.name, "policy", "validate", attributes.operation.name()];
+            let watched = Watched { metrics: &self.metrics, clock: &self.clock, labels };
             let start = self.clock.elapsed();
-            let outcome =
-                policy.evaluate(activation.with("namespaceObject", namespace_object(namespace.as_ref())));
+            let outcome = policy.evaluate(activation, watched);
             let duration = self.clock.elapsed().saturating_sub(start);
             self.metrics.evaluated(duration);
             (outcome, duration)

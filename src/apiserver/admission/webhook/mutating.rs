@@ -15,7 +15,7 @@ use super::{Matched, Source};
 use crate::apimachinery::patch::{PatchType, apply, check_json_patch};
 use crate::apimachinery::status::Status;
 use crate::apis::admissionregistration::webhook_configuration::MUTATING_WEBHOOK_CONFIGURATIONS;
-use crate::apiserver::admission::cel::Inputs;
+use crate::apiserver::admission::cel::{Inputs, Watched};
 use crate::apiserver::admission::reinvocation::Reinvocation;
 use crate::apiserver::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin};
 use crate::apiserver::webhook::ServiceResolver;
@@ -82,7 +82,9 @@ impl MutatingAdmissionWebhook {
         let objects = Versions::new(attributes, &matched.kind, object.as_deref(), old);
         let inputs =
             Inputs { attributes, kind: &matched.kind, objects: &objects, authorizer: &self.authorizer };
-        if !hook.conditions.are_met(&inputs, None)? {
+        let labels = [&*hook.name, "webhook", "admit", attributes.operation.name()];
+        let watched = Watched { metrics: &self.metrics, clock: &self.clock, labels };
+        if !hook.conditions.are_met(&inputs, watched)? {
             return Ok(());
         }
         let changed = self.change(round, hook, attributes, (object, &matched), &objects).await?;

@@ -12,7 +12,7 @@ use super::matcher::{Matched, Matcher, is_exempt};
 use super::versions::Versions;
 use crate::apimachinery::status::Status;
 use crate::apis::admissionregistration::webhook_configuration::VALIDATING_WEBHOOK_CONFIGURATIONS;
-use crate::apiserver::admission::cel::Inputs;
+use crate::apiserver::admission::cel::{Inputs, Watched};
 use crate::apiserver::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin};
 use crate::apiserver::webhook::ServiceResolver;
 use crate::clock::Clock;
@@ -61,7 +61,9 @@ impl ValidatingAdmissionWebhook {
             };
             let inputs =
                 Inputs { attributes, kind: &matched.kind, objects: &objects, authorizer: &self.authorizer };
-            if hook.conditions.are_met(&inputs, None)? {
+            let labels = [&*hook.name, "webhook", "validating", attributes.operation.name()];
+            let watched = Watched { metrics: &self.metrics, clock: &self.clock, labels };
+            if hook.conditions.are_met(&inputs, watched)? {
                 relevant.push((hook.clone(), matched, objects));
             }
         }

@@ -15,32 +15,62 @@ use crate::apis::validation::Field;
 
 const METHODS: [(&str, Method); 3] =
     [("aesgcm", Method::AesGcm), ("aescbc", Method::AesCbc), ("secretbox", Method::Secretbox)];
+const NAMES: [&str; 5] = ["kms", "aesgcm", "aescbc", "secretbox", "identity"];
 const ALL: &str = "KMS, AESGCM, AESCBC, Secretbox, Identity";
+/// Where upstream makes the scheme that reads the file.
+const SCHEME: &str = "k8s.io/apiserver/pkg/server/options/encryptionconfig/config.go:142";
+
+/// Why a file is no `EncryptionConfiguration` to go by.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Mistake {
+    /// It cannot be read as one.
+    #[error("error decoding encryption provider configuration file: {0}")]
+    Undecodable(String),
+    /// It says what cannot be.
+    #[error("{0}")]
+    Invalid(String),
+}
 
 impl Encryption {
     /// Reads the file's text.
     ///
     /// # Errors
     /// What is wrong with it, in upstream's words; never a secret.
-    pub fn parse(yaml: &str) -> Result<Encryption, String> {
-        let tree: Value = serde_yaml::from_str(yaml)
-            .map_err(|error| format!("error decoding encryption provider configuration file: {error}"))?;
+    pub fn parse(yaml: &str) -> Result<Encryption, Mistake> {
+        let tree: Value =
+            serde_yaml::from_str(yaml).map_err(|error| Mistake::Undecodable(error.to_string()))?;
         let (api_version, kind) = (text(&tree, "apiVersion"), text(&tree, "kind"));
         let known = ["apiserver.config.k8s.io/v1", "v1"];
         if kind != "EncryptionConfiguration" || !known.contains(&api_version) {
-            return Err(format!(
-                "error decoding encryption provider configuration file: no kind {kind:?} is registered for \
-                 version {api_version:?}"
-            ));
+            let why =
+                format!("no kind {kind:?} is registered for version {api_version:?} in scheme {SCHEME:?}");
+            return Err(Mistake::Undecodable(why));
+        }
+        let unknown = unknown_providers(&tree);
+        if !unknown.is_empty() {
+            return Err(Mistake::Undecodable(format!("strict decoding error: {}", unknown.join(", "))));
         }
         let mut errors = FieldErrors::default();
         validate(&tree, &mut errors);
         if !errors.is_empty() {
-            return Err(errors.to_string());
+            return Err(Mistake::Invalid(errors.to_string()));
         }
         let rules: Vec<Rule> = items(&tree, "resources").iter().map(rule).collect();
         Ok(Encryption { rules: Arc::from(rules), followed: None })
     }
+}
+
+fn unknown_providers(tree: &Value) -> Vec<String> {
+    let mut unknown = Vec::new();
+    for (at, entry) in items(tree, "resources").iter().enumerate() {
+        for (nth, provider) in items(entry, "providers").iter().enumerate() {
+            let names = provider.as_object().into_iter().flat_map(|provider| provider.keys());
+            let strange = names.filter(|name| !NAMES.contains(&name.as_str()));
+            let told = |name| format!("unknown field \"resources[{at}].providers[{nth}].{name}\"");
+            unknown.extend(strange.map(told));
+        }
+    }
+    unknown
 }
 
 fn rule(tree: &Value) -> Rule {
@@ -128,8 +158,7 @@ fn validate_name(name: &Field, errors: &mut FieldErrors) {
 }
 
 fn validate_provider(provider: &Field, errors: &mut FieldErrors) {
-    let names = ["kms", "aesgcm", "aescbc", "secretbox", "identity"];
-    let found: Vec<&str> = names.into_iter().filter(|name| provider.child(name).is_set()).collect();
+    let found: Vec<&str> = NAMES.into_iter().filter(|name| provider.child(name).is_set()).collect();
     // Its keys are never shown.
     let shown = json!(found);
     let shown = Field { path: provider.path.clone(), value: &shown };
@@ -217,8 +246,20 @@ mod tests {
                  specified multiple times",
             ),
         ] {
-            assert_eq!(Encryption::parse(&text).unwrap_err(), wanted);
+            assert_eq!(Encryption::parse(&text).unwrap_err().to_string(), wanted);
         }
-        assert!(Encryption::parse("kind: Secret\napiVersion: v1").is_err());
+        for (text, wanted) in [
+            (
+                "kind: Secret\napiVersion: v1".to_owned(),
+                "no kind \"Secret\" is registered for version \"v1\" in scheme \
+                 \"k8s.io/apiserver/pkg/server/options/encryptionconfig/config.go:142\"",
+            ),
+            (
+                with("[secrets]", "[{foo: {}}]"),
+                "strict decoding error: unknown field \"resources[0].providers[0].foo\"",
+            ),
+        ] {
+            assert_eq!(Encryption::parse(&text).unwrap_err(), Mistake::Undecodable(wanted.into()));
+        }
     }
 }

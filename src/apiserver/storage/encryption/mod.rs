@@ -15,6 +15,7 @@ use bytes::Bytes;
 
 use crate::apis::kind::Kind;
 use cipher::Cipher;
+pub use config::Mistake;
 
 /// What every value that a provider has written begins with.
 const ENCRYPTED: &[u8] = b"k8s:enc:";

@@ -28,7 +28,7 @@ impl Followed {
         if self.current.read().unwrap_or_else(|poisoned| poisoned.into_inner()).0 == text {
             return Ok(false);
         }
-        let rules = Encryption::parse(&text)?.rules;
+        let rules = Encryption::parse(&text).map_err(|mistake| mistake.to_string())?.rules;
         *self.current.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = (text, rules);
         Ok(true)
     }
