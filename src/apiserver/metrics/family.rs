@@ -136,8 +136,12 @@ impl<const N: usize> Family<N> {
 
     fn cell(&self, values: [&str; N]) -> Cell {
         let pairs = self.labels.iter().zip(values).map(|(label, value)| format!("{label}={value:?}"));
-        let labels = pairs.collect::<Vec<_>>().join(",").into();
-        Cell { labels, value: Arc::new(Histogram::new(self.bounds.unwrap_or_default())) }
+        let mut pairs: Vec<String> = pairs.collect();
+        pairs.sort();
+        Cell {
+            labels: pairs.join(",").into(),
+            value: Arc::new(Histogram::new(self.bounds.unwrap_or_default())),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Cell>> {
@@ -151,12 +155,12 @@ mod tests {
 
     #[test]
     fn families_are_written_as_prometheus_reads_them() {
-        let family = Family::histogram("f_seconds", "How long.", ["a", "b"], &[0.1, 1.0]);
+        let family = Family::histogram("f_seconds", "How long.", ["b", "a"], &[0.1, 1.0]);
         let mut out = String::new();
         family.render(&mut out);
         assert_eq!(out, "");
-        family.observe(["x", "say \"y\""], Duration::from_millis(500));
-        family.observe(["x", "say \"y\""], Duration::from_secs(4));
+        family.observe(["say \"y\"", "x"], Duration::from_millis(500));
+        family.observe(["say \"y\"", "x"], Duration::from_secs(4));
         family.render(&mut out);
         let labels = "a=\"x\",b=\"say \\\"y\\\"\"";
         assert_eq!(

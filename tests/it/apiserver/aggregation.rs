@@ -94,8 +94,10 @@ async fn another_server_is_asked_over_tls_in_the_users_name() {
     api_service["spec"]["service"]["port"] = port.into();
     server.create(API_SERVICES, api_service).await;
     let line = "GET /apis/remote.example.com/v1/things?limit=5";
-    let answer = server.call_with(line, &[("x-remote-user", "mallory")], "").await;
+    let said = [("x-remote-user", "mallory"), ("authorization", "Bearer secret")];
+    let answer = server.call_with(line, &said, "").await;
     let echo = answer.json();
+    assert_eq!(echo["authorization"], json!([]), "the credentials go no further: {echo}");
     assert_eq!(echo["user"], json!(["admin"]), "{} {}", answer.code, answer.text);
     assert_eq!(echo["groups"], json!(["system:masters", "system:authenticated"]));
     assert!(echo["path"].as_str().unwrap().ends_with("/apis/remote.example.com/v1/things?limit=5"), "{echo}");
