@@ -32,7 +32,7 @@ pub fn variables(
         for (reference, is_secret) in references {
             let Some(reference) = reference else { continue };
             let Some(object) = object(facts, reference, is_secret)? else { continue };
-            let keys = sources::keys(&object).into_iter().filter(|(key, _)| !key.contains('='));
+            let keys = sources::keys(object).into_iter().filter(|(key, _)| !key.contains('='));
             let named = |(key, value): (String, Vec<u8>)| (format!("{}{key}", source.prefix), text(value));
             variables.extend(keys.map(named));
         }
@@ -71,7 +71,7 @@ fn from_source(facts: &Facts<'_>, container: &Container, source: &Value) -> Resu
         let (Some(name), Some(key)) = (selector["name"].as_str(), selector["key"].as_str()) else { continue };
         let reference = Reference { name: name.into(), optional: selector["optional"].as_bool() };
         let Some(object) = object(facts, &reference, is_secret)? else { return Ok(None) };
-        return match sources::keys(&object).remove(key) {
+        return match sources::keys(object).remove(key) {
             Some(value) => Ok(Some(text(value))),
             None if reference.optional == Some(true) => Ok(None),
             None => {

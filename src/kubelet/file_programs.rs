@@ -101,7 +101,8 @@ fn ls(player: &mut Player<'_>, program: &str, flags: &[&str], paths: &[&str]) {
         {
             let rest = &found[prefix.len()..];
             let name = if program == "find" { found } else { rest.split('/').next().unwrap_or(rest) };
-            if name != last && !(name.starts_with("..") && !flags.iter().any(|flag| flag.contains('a'))) {
+            let is_shown = !name.starts_with("..") || flags.iter().any(|flag| flag.contains('a'));
+            if name != last && is_shown {
                 last = name.to_owned();
                 let line = listed(flags, file, name);
                 player.say(&line);

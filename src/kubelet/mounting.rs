@@ -137,10 +137,11 @@ impl PodWorker {
         // What was there and is gone stays mounted, unless the pod does without.
         for (source, found) in &mut found {
             let old = mounting.sources.as_ref().and_then(|sources| sources.get(source));
-            if let (Found::Missing(_), Some(old @ Found::Object(_))) = (&*found, old) {
-                if mounting.is_mounted && !sources::is_optional(&mounting.detail, source) {
-                    *found = old.clone();
-                }
+            if let (Found::Missing(_), Some(old @ Found::Object(_))) = (&*found, old)
+                && mounting.is_mounted
+                && !sources::is_optional(&mounting.detail, source)
+            {
+                *found = old.clone();
             }
         }
         (mounting.sources, mounting.fetched_at) = (Some(Arc::new(found)), Some(now));
@@ -247,10 +248,11 @@ impl PodWorker {
             let started_at = around.started_at;
             let differs = facts.look_again(Arc::make_mut(around), spec, now, &written);
             let ends = container.end_of_command(spec, started_at, Duration::ZERO);
-            if let Task::Run(running) = &mut container.task {
-                if differs && running.follows_command {
-                    running.ends = ends;
-                }
+            if let Task::Run(running) = &mut container.task
+                && differs
+                && running.follows_command
+            {
+                running.ends = ends;
             }
         }
         self.keep(written);

@@ -149,10 +149,10 @@ fn of_objects(facts: &Facts<'_>, volume: &Volume, own: Option<&Container>) -> Op
             source.config_map.iter().try_for_each(|it| keyed(facts, it, false, mode, &mut files))?;
             source.secret.iter().try_for_each(|it| keyed(facts, it, true, mode, &mut files))?;
             source.downward_api.iter().for_each(|it| downward_files(facts, it, own, mode, &mut files));
-            if let Some(token) = &source.service_account_token {
-                if let Some(Found::Token(text)) = facts.sources.get(&sources::token(token)) {
-                    files.insert(token.path.clone(), File::new(text.clone().into_bytes(), mode));
-                }
+            if let Some(token) = &source.service_account_token
+                && let Some(Found::Token(text)) = facts.sources.get(&sources::token(token))
+            {
+                files.insert(token.path.clone(), File::new(text.clone().into_bytes(), mode));
             }
             Ok(())
         })
