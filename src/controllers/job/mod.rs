@@ -17,6 +17,7 @@ mod indexes;
 mod pods;
 mod policies;
 mod status;
+mod writes;
 
 pub mod orphans;
 
@@ -41,6 +42,7 @@ pub struct JobController {
     expectations: Expectations,
     finalizers: finalizers::FinalizerExpectations,
     backoffs: Arc<backoff::Backoffs>,
+    writes: Arc<writes::Writes>,
 }
 
 impl JobController {
@@ -54,6 +56,7 @@ impl JobController {
             expectations: Expectations::new(&ctx.clock),
             finalizers: finalizers::FinalizerExpectations::default(),
             backoffs: Arc::default(),
+            writes: Arc::default(),
         }
     }
 
@@ -83,7 +86,7 @@ impl Controller for JobController {
 
     fn watches(&self) -> Watches {
         let (expectations, finalizers) = (self.expectations.clone(), self.finalizers.clone());
-        let backoffs = self.backoffs.clone();
+        let (backoffs, writes) = (self.backoffs.clone(), self.writes.clone());
         let of_job = move |change: &Change<'_>, enqueue: &Enqueue| {
             let job = change.object();
             let is_status_only =
@@ -92,6 +95,7 @@ impl Controller for JobController {
                 expectations.forget(&job.metadata.uid);
                 finalizers.forget(&job.metadata.uid);
                 backoffs.forget(&job.metadata.uid);
+                writes.forget(&job.metadata.uid);
             } else if is_status_only {
                 enqueue.batched(job.key());
             } else {
@@ -117,6 +121,10 @@ impl Controller for JobController {
         }
         if job.status.finished().is_some() {
             self.backoffs.forget(&object.metadata.uid);
+            self.writes.forget(&object.metadata.uid);
+            return Ok(Action::Done);
+        }
+        if self.writes.are_ahead_of(&object) {
             return Ok(Action::Done);
         }
         // On the heap: an idle worker should not hold the room that a sync needs.

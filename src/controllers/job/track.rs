@@ -53,6 +53,7 @@ pub async fn track(mut sync: JobSync<'_>) -> Result<(), Status> {
 
 async fn flush(sync: &mut JobSync<'_>) -> Result<(), Status> {
     sync.object = write(sync.ctx, &sync.object, &sync.status).await?;
+    sync.controller.writes.note(&sync.object);
     sync.stored = sync.status.clone();
     Ok(())
 }
