@@ -170,6 +170,6 @@ async fn the_way_that_led_somewhere_is_tried_first() {
     assert!(refused.message.contains("cannot impersonate resource \"users\""), "{}", refused.message);
     let mut out = String::new();
     impersonation.render(&mut out);
-    let line = "apiserver_impersonation_attempts_total{mode=\"legacy\",decision=\"allowed\"} 2\n";
+    let line = "apiserver_impersonation_attempts_total{decision=\"allowed\",mode=\"legacy\"} 2\n";
     assert!(out.contains(line), "{out}");
 }
