@@ -207,6 +207,11 @@ impl Object {
         tree
     }
 
+    /// Whether a text stands anywhere in it: cheaper than reading it, where that would mostly be for nothing.
+    pub fn mentions(&self, text: &str) -> bool {
+        std::str::from_utf8(&self.stored).is_ok_and(|stored| stored.contains(text))
+    }
+
     /// Reads the fields that `T` names. The first type asked for is kept, so controllers that share one view
     /// type parse once per object; any other type is parsed each time.
     ///

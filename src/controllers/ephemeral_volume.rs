@@ -102,6 +102,8 @@ impl Controller for EphemeralVolumeController {
     }
 }
 
+/// Most pods have none: those are not read, because what was read of an object is kept with it.
 fn has_ephemeral_volumes(pod: &Object) -> bool {
-    pod.view::<Pod>().spec.claims.iter().any(|claim| claim.is_ephemeral)
+    pod.mentions("volumeClaimTemplate")
+        && pod.view::<Pod>().spec.claims.iter().any(|claim| claim.is_ephemeral)
 }
