@@ -240,10 +240,12 @@ fn finish(target: &Target, context: Context, value: Value, body: &[u8]) -> Resul
         "" => target.version.to_owned(),
         group => format!("{group}/{}", target.version),
     };
-    let given = [("apiVersion", api_version), ("kind", target.kind.into())].map(|(name, text)| {
-        map.insert(name.into(), text.into()).and_then(|given| Some(given.as_str()?.to_owned()))
+    let given = [("apiVersion", api_version), ("kind", target.kind.into())];
+    let given = given.map(|(name, text)| map.insert(name.into(), text.into()));
+    let [version, kind] = given.map(|given| match given {
+        Some(Value::String(text)) => text,
+        _ => String::new(),
     });
-    let [version, kind] = given.map(Option::unwrap_or_default);
     let strict_errors = context.strict_errors;
     let is_foreign = !target.typed && (map["apiVersion"] != *version || map["kind"] != *kind);
     let foreign = is_foreign.then_some(ForeignType { api_version: version, kind });

@@ -17,11 +17,9 @@ use crate::apimachinery::gvk::GroupVersionKind;
 use crate::apimachinery::labels::Selector;
 use crate::apimachinery::object::{Malformed, encode_for_storage};
 use crate::apimachinery::schema::Schema;
+use crate::apis::finalizers::lacks_domain;
 use crate::apis::kind::Kind;
 use crate::apis::strategy::Strategy;
-
-/// Finalizers without a domain that nobody is warned of.
-const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 /// One version of a custom kind. What is made of the schema is made when it is first needed.
 pub struct CustomResource {
@@ -268,7 +266,6 @@ fn finalizer_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
         names.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
     };
     let before = old.map(finalizers).unwrap_or_default();
-    let is_plain = |name: &&String| !name.contains('/') && !STANDARD_FINALIZERS.contains(&name.as_str());
     let warn = |name: &String| {
         let including = if name.contains('.') { " including a path (/)" } else { "" };
         format!(
@@ -277,7 +274,7 @@ fn finalizer_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
             quote(name)
         )
     };
-    finalizers(new).difference(&before).filter(is_plain).map(warn).collect()
+    finalizers(new).difference(&before).filter(|name| lacks_domain(name)).map(warn).collect()
 }
 
 /// The strategy of the objects of one version.

@@ -6,6 +6,7 @@ use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
+use crate::apis::finalizers::lacks_domain;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::name;
 use crate::apis::rules::{RULES, Rules};
@@ -73,8 +74,7 @@ fn prepare_for_update(new: &mut Value, old: &Value) {
 pub fn finalizers(namespace: &Value, path: &str, errors: &mut FieldErrors) {
     for finalizer in Field::of(namespace, path).items().iter().map(|finalizer| finalizer.shown_as(path)) {
         finalizer.invalid_each(names::qualified_name(finalizer.text()), errors);
-        let is_standard = matches!(finalizer.text(), "kubernetes" | "foregroundDeletion" | "orphan");
-        if !finalizer.text().contains('/') && !is_standard {
+        if lacks_domain(finalizer.text()) {
             finalizer.invalid("name is neither a standard finalizer name nor is it fully qualified", errors);
         }
     }

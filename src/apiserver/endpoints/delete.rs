@@ -99,10 +99,8 @@ fn parse(bytes: &Bytes, format: Format) -> Result<Value, String> {
 /// Its kind first, then its fields. What is unknown is left out.
 fn parse_json(bytes: &[u8]) -> Result<Value, String> {
     let fault = |error: String| format!("couldn't get version/kind; json parse error: {error}");
-    if let Some(error) = decode::syntax_error(bytes) {
-        return Err(fault(error));
-    }
-    let tree: Value = serde_json::from_slice(bytes).map_err(|error| fault(error.to_string()))?;
+    let tree: Value = serde_json::from_slice(bytes)
+        .map_err(|error| fault(decode::syntax_error(bytes).unwrap_or_else(|| error.to_string())))?;
     if let Some(error) = decode::type_meta_error(&tree) {
         return Err(fault(error));
     }

@@ -3,14 +3,14 @@
 
 use axum::body::Body;
 use futures::future::BoxFuture;
-use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use http::header::{SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use super::response::Answer;
-use super::websocket::{BINARY, CLOSE, NORMAL, PING, PONG, accepted, frame, text};
+use super::websocket::{BINARY, CLOSE, FrameHead, NORMAL, PING, PONG, frame, opening, text};
 use crate::apimachinery::status::Status;
 use crate::apimachinery::wire::ApiResponse;
 
@@ -55,13 +55,9 @@ pub(super) fn accept(
     };
     let mut response = ApiResponse::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let head = response.headers_mut();
-    head.insert(UPGRADE, HeaderValue::from_static("websocket"));
-    head.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    let digest = HeaderValue::from_str(&accepted(text(headers, SEC_WEBSOCKET_KEY)));
-    head.insert(SEC_WEBSOCKET_ACCEPT, digest.expect("base64 is plain text"));
+    *response.headers_mut() = opening(text(headers, SEC_WEBSOCKET_KEY));
     if !protocol.is_empty() {
-        head.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
+        response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
     }
     let conversation = conversation(protocol);
     // It ends with what it tells, or with the client.
@@ -95,24 +91,12 @@ pub(super) async fn close(io: &mut dyn Duplex) -> std::io::Result<()> {
 /// The next message; pings are answered.
 pub(super) async fn receive(io: &mut dyn Duplex) -> std::io::Result<Message> {
     loop {
-        let mut head = [0; 2];
-        io.read_exact(&mut head).await?;
-        let length = match head[1] & 0x7f {
-            126 => u64::from(io.read_u16().await?),
-            127 => io.read_u64().await?,
-            length => u64::from(length),
-        };
-        if length > MAX_MESSAGE_BYTES {
+        let head = FrameHead::read(io).await?;
+        if head.length > MAX_MESSAGE_BYTES {
             return Ok(Message::Close);
         }
-        let mut mask = [0; 4];
-        if head[1] & 0x80 != 0 {
-            io.read_exact(&mut mask).await?;
-        }
-        let mut payload = vec![0; length as usize];
-        io.read_exact(&mut payload).await?;
-        payload.iter_mut().zip(mask.iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);
-        match head[0] & 0x0f {
+        let mut payload = head.payload(io).await?;
+        match head.opcode {
             CLOSE => return Ok(Message::Close),
             PING => {
                 io.write_all(&frame(PONG, &payload[..payload.len().min(125)])).await?;

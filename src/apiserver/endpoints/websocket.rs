@@ -86,11 +86,7 @@ fn accept(headers: &HeaderMap) -> Result<HeaderMap, (StatusCode, &'static str)> 
     if text(headers, ORIGIN).is_empty() {
         return Err((StatusCode::FORBIDDEN, ""));
     }
-    let digest = accepted(key);
-    let mut answer = HeaderMap::new();
-    answer.insert(UPGRADE, HeaderValue::from_static("websocket"));
-    answer.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    answer.insert(SEC_WEBSOCKET_ACCEPT, HeaderValue::from_str(&digest).expect("base64 is plain text"));
+    let mut answer = opening(key);
     // One may be named; which of several is meant nobody says.
     match text(headers, SEC_WEBSOCKET_PROTOCOL).trim() {
         "" => {}
@@ -102,9 +98,14 @@ fn accept(headers: &HeaderMap) -> Result<HeaderMap, (StatusCode, &'static str)> 
     Ok(answer)
 }
 
-/// What tells a client that its key was understood.
-pub(super) fn accepted(key: &str) -> String {
-    STANDARD.encode(Sha1::digest(format!("{key}{GUID}")))
+/// The headers that open a websocket for a client, and tell it that its key was understood.
+pub(super) fn opening(key: &str) -> HeaderMap {
+    let digest = STANDARD.encode(Sha1::digest(format!("{key}{GUID}")));
+    HeaderMap::from_iter([
+        (UPGRADE, HeaderValue::from_static("websocket")),
+        (CONNECTION, HeaderValue::from_static("Upgrade")),
+        (SEC_WEBSOCKET_ACCEPT, HeaderValue::from_str(&digest).expect("base64 is plain text")),
+    ])
 }
 
 pub(super) fn text(headers: &HeaderMap, name: HeaderName) -> &str {
@@ -161,12 +162,16 @@ pub(super) fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Reads frames for their pings, until one closes or the connection ends.
-async fn read_until_closed(
-    mut reader: impl AsyncRead + Unpin,
-    pings: Sender<Vec<u8>>,
-) -> std::io::Result<()> {
-    loop {
+/// What stands in front of a frame's payload.
+pub(super) struct FrameHead {
+    pub opcode: u8,
+    pub length: u64,
+    mask: [u8; 4],
+}
+
+impl FrameHead {
+    /// The next one.
+    pub async fn read(reader: &mut (impl AsyncRead + Unpin + ?Sized)) -> std::io::Result<FrameHead> {
         let opcode = reader.read_u8().await? & 0x0f;
         let second = reader.read_u8().await?;
         let length = match second & 0x7f {
@@ -178,15 +183,34 @@ async fn read_until_closed(
         if second & 0x80 != 0 {
             reader.read_exact(&mut mask).await?;
         }
-        match opcode {
+        Ok(FrameHead { opcode, length, mask })
+    }
+
+    /// All behind it, as it was meant. The caller has looked at its length.
+    pub async fn payload(&self, reader: &mut (impl AsyncRead + Unpin + ?Sized)) -> std::io::Result<Vec<u8>> {
+        let mut payload = vec![0; usize::try_from(self.length).unwrap_or_default()];
+        reader.read_exact(&mut payload).await?;
+        payload.iter_mut().zip(self.mask.iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);
+        Ok(payload)
+    }
+}
+
+/// Reads frames for their pings, until one closes or the connection ends.
+async fn read_until_closed(
+    mut reader: impl AsyncRead + Unpin,
+    pings: Sender<Vec<u8>>,
+) -> std::io::Result<()> {
+    loop {
+        let head = FrameHead::read(&mut reader).await?;
+        match head.opcode {
             CLOSE => return Ok(()),
-            PING if length <= MAX_CONTROL_BYTES => {
-                let mut payload = vec![0; usize::try_from(length).unwrap_or_default()];
-                reader.read_exact(&mut payload).await?;
-                payload.iter_mut().zip(mask.iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);
-                drop(pings.send(payload).await);
+            PING if head.length <= MAX_CONTROL_BYTES => {
+                drop(pings.send(head.payload(&mut reader).await?).await)
             }
-            _ => drop(tokio::io::copy(&mut (&mut reader).take(length), &mut tokio::io::sink()).await?),
+            _ => {
+                let mut rest = (&mut reader).take(head.length);
+                tokio::io::copy(&mut rest, &mut tokio::io::sink()).await?;
+            }
         }
     }
 }

@@ -15,15 +15,11 @@ use crate::apimachinery::object::{Object, object_key};
 use crate::apimachinery::options::DeleteOptions;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::time::{Time, parse, rfc3339};
+use crate::apis::finalizers::{FOREGROUND, ORPHAN};
 use crate::apis::kind::Kind;
 use crate::apis::strategy::GarbageCollectionPolicy;
 use crate::apiserver::request::RequestContext;
 use crate::apiserver::storage::Written;
-
-/// The garbage collector is to cut the dependents loose first.
-pub const ORPHAN_FINALIZER: &str = "orphan";
-/// The garbage collector is to delete the dependents first.
-pub const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
 
 /// What is to be done with an object.
 #[derive(Debug, PartialEq)]
@@ -219,14 +215,14 @@ fn set_finalizers(kind: &Kind, new: &mut Value, options: &DeleteOptions) {
         (None, Some("Orphan")) => (true, false),
         (None, Some("Foreground")) => (false, true),
         (None, Some("Background")) => (false, false),
-        _ if has(ORPHAN_FINALIZER) => (true, false),
-        _ if has(FOREGROUND_FINALIZER) => (false, true),
+        _ if has(ORPHAN) => (true, false),
+        _ if has(FOREGROUND) => (false, true),
         _ => (by_default, false),
     };
-    let ours = |name: &String| name == ORPHAN_FINALIZER || name == FOREGROUND_FINALIZER;
+    let ours = |name: &String| name == ORPHAN || name == FOREGROUND;
     let mut after: Vec<String> = before.iter().filter(|name| !ours(name)).cloned().collect();
-    after.extend(orphan.then(|| ORPHAN_FINALIZER.to_owned()));
-    after.extend(foreground.then(|| FOREGROUND_FINALIZER.to_owned()));
+    after.extend(orphan.then(|| ORPHAN.to_owned()));
+    after.extend(foreground.then(|| FOREGROUND.to_owned()));
     if after.is_empty() {
         unset(new, "finalizers");
     } else if after.len() != before.len() || !after.iter().all(|name| has(name)) {

@@ -7,15 +7,12 @@ use serde_json::{Map, Value, json};
 use super::metadata::{number, text, texts};
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
 use crate::apimachinery::names;
+use crate::apis::finalizers::{FOREGROUND, ORPHAN, lacks_domain};
 use crate::apis::kind::Kind;
 
 const IMMUTABLE: &str = "field is immutable";
 /// All annotations together.
 const MAX_ANNOTATIONS_BYTES: usize = 256 << 10;
-const ORPHAN: &str = super::deletion::ORPHAN_FINALIZER;
-const FOREGROUND: &str = super::deletion::FOREGROUND_FINALIZER;
-/// Finalizers without a domain.
-const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", ORPHAN, FOREGROUND];
 /// Their kinds are validated by the libraries that bring them.
 const LIBRARY_GROUPS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
@@ -57,7 +54,7 @@ pub fn standard_finalizers(tree: &Value, kind: &Kind, errors: &mut FieldErrors) 
         return;
     }
     for (index, name) in texts(tree, "finalizers").iter().enumerate() {
-        if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name.as_str()) {
+        if lacks_domain(name) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
             errors.invalid(format!("metadata.finalizers[{index}]"), &json!(name), detail);
         }

@@ -7,13 +7,10 @@ use foldhash::fast::RandomState;
 
 use crate::apimachinery::gvk::GroupVersion;
 use crate::apimachinery::object::{Object, OwnerReference};
+pub use crate::apis::finalizers::{FOREGROUND, ORPHAN};
 use crate::apis::kind::Kind;
 use crate::apis::scheme::Scheme;
 
-/// The finalizer of an owner that is deleted after its dependents.
-pub const FOREGROUND: &str = "foregroundDeletion";
-/// The finalizer of an owner whose dependents stay.
-pub const ORPHAN: &str = "orphan";
 /// Upstream's `absentOwnerCache` holds as many; beyond it the oldest is forgotten, and asked for again.
 const ABSENT_OWNERS: usize = 500;
 

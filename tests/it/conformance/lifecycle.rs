@@ -47,7 +47,7 @@ async fn an_object_lives_through_every_verb() {
         let walk = Walk { server: &server, kind: &lifecycle };
         let revision = walk.revision().await;
         let events = walk.run().await;
-        for collection in [walk.everywhere(), walk.collection()] {
+        for collection in [walk.places().everywhere(), walk.places().collection()] {
             let line = format!("GET {collection}?watch=true&resourceVersion={revision}&{SELECTOR}");
             let step = serde_json::from_value(json!({"do": line, "until": events})).unwrap();
             Runner::new(server.service(), &[]).run(&step).await.unwrap();
@@ -86,7 +86,7 @@ impl Walk<'_> {
                 types.extend(["DELETED", "ADDED", "MODIFIED"]);
             }
         }
-        let line = format!("DELETE {}?{SELECTOR}", self.collection());
+        let line = format!("DELETE {}?{SELECTOR}", self.places().collection());
         self.ok(self.server.call(&line, &Value::Null).await);
         self.is_gone().await;
         types.push("DELETED");
@@ -94,23 +94,17 @@ impl Walk<'_> {
     }
 
     async fn revision(&self) -> String {
-        let list = self.server.get(&self.everywhere()).await;
+        let list = self.server.get(&self.places().everywhere()).await;
         list["metadata"]["resourceVersion"].as_str().unwrap().to_owned()
     }
 
-    fn everywhere(&self) -> String {
-        format!("/apis/{}/{}", self.kind.version, self.kind.resource)
-    }
-
-    fn collection(&self) -> String {
-        match self.kind.namespaced {
-            true => format!("/apis/{}/namespaces/default/{}", self.kind.version, self.kind.resource),
-            false => self.everywhere(),
-        }
+    fn places(&self) -> Places<'_> {
+        let Lifecycle { version, resource, namespaced, .. } = self.kind;
+        Places { version, resource, namespaced: *namespaced }
     }
 
     fn path(&self) -> String {
-        format!("{}/lifecycle", self.collection())
+        format!("{}/lifecycle", self.places().collection())
     }
 
     fn ok(&self, answer: Answer) -> Value {
@@ -123,7 +117,7 @@ impl Walk<'_> {
         object["apiVersion"] = self.kind.version.clone().into();
         object["kind"] = self.kind.kind.clone().into();
         object["metadata"] = json!({"name": "lifecycle", "labels": {"e2e-test.kubernetes.io": "lifecycle"}});
-        let line = format!("POST {}?fieldValidation=Strict", self.collection());
+        let line = format!("POST {}?fieldValidation=Strict", self.places().collection());
         let created = self.ok(self.server.call(&line, &object).await);
         holds(&object, &created, "").unwrap();
         created

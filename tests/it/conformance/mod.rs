@@ -25,6 +25,29 @@ use tokio::task::JoinSet;
 
 use crate::support::script::{self, Runner, Step};
 
+/// Where the objects of a kind are.
+struct Places<'a> {
+    /// As `resource.k8s.io/v1`.
+    version: &'a str,
+    resource: &'a str,
+    namespaced: bool,
+}
+
+impl Places<'_> {
+    /// Of all namespaces.
+    fn everywhere(&self) -> String {
+        format!("/apis/{}/{}", self.version, self.resource)
+    }
+
+    /// Of the default namespace, if the kind has any.
+    fn collection(&self) -> String {
+        match self.namespaced {
+            true => format!("/apis/{}/namespaces/default/{}", self.version, self.resource),
+            false => self.everywhere(),
+        }
+    }
+}
+
 /// The stories of an area on one cluster.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -65,7 +65,7 @@ impl Walk<'_> {
         assert_eq!(list["items"].as_array().unwrap().len(), 3, "{}", self.kind.row);
         let revision = at(&list, "metadata.resourceVersion").unwrap().as_str().unwrap().to_owned();
         self.change(&names[2]).await;
-        for collection in [self.everywhere(), self.collection()] {
+        for collection in [self.places().everywhere(), self.places().collection()] {
             let line = format!("GET {collection}?watch=true&resourceVersion={revision}&{SELECTOR}");
             let object = json!({"metadata": {"name": names[2], "annotations": {"patched": "true"}}});
             let step = json!({"do": line, "until": [{"type": "MODIFIED", "object": object}]});
@@ -78,15 +78,9 @@ impl Walk<'_> {
         self.remove(&names[2]).await;
     }
 
-    fn everywhere(&self) -> String {
-        format!("/apis/{}/{}", self.kind.version, self.kind.resource)
-    }
-
-    fn collection(&self) -> String {
-        match self.kind.namespaced {
-            true => format!("/apis/{}/namespaces/default/{}", self.kind.version, self.kind.resource),
-            false => self.everywhere(),
-        }
+    fn places(&self) -> Places<'_> {
+        let Operations { version, resource, namespaced, .. } = self.kind;
+        Places { version, resource, namespaced: *namespaced }
     }
 
     async fn ok(&self, line: &str, body: Value) -> Value {
@@ -119,9 +113,9 @@ impl Walk<'_> {
                 Some(name) => body["metadata"]["name"] = name.clone().into(),
                 None => body["metadata"]["generateName"] = "e2e-example-".into(),
             }
-            let created = self.ok(&format!("POST {}", self.collection()), body).await;
+            let created = self.ok(&format!("POST {}", self.places().collection()), body).await;
             let name = created["metadata"]["name"].as_str().unwrap().to_owned();
-            let read = self.server.get(&format!("{}/{name}", self.collection())).await;
+            let read = self.server.get(&format!("{}/{name}", self.places().collection())).await;
             assert_eq!(read["metadata"]["uid"], created["metadata"]["uid"]);
             names.push(name);
         }
@@ -129,8 +123,8 @@ impl Walk<'_> {
     }
 
     async fn list(&self) -> Value {
-        let here = self.server.get(&format!("{}?{SELECTOR}", self.collection())).await;
-        let everywhere = self.server.get(&format!("{}?{SELECTOR}", self.everywhere())).await;
+        let here = self.server.get(&format!("{}?{SELECTOR}", self.places().collection())).await;
+        let everywhere = self.server.get(&format!("{}?{SELECTOR}", self.places().everywhere())).await;
         let names = |list: &Value| -> Vec<Value> {
             list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].clone()).collect()
         };
@@ -140,7 +134,7 @@ impl Walk<'_> {
 
     /// Patches, then updates.
     async fn change(&self, name: &str) {
-        let path = format!("{}/{name}", self.collection());
+        let path = format!("{}/{name}", self.places().collection());
         let mut patch = json!({"metadata": {"annotations": {"patched": "true"}}});
         if self.kind.change.is_object() {
             json_patch::merge(&mut patch, &self.kind.change);
@@ -153,7 +147,7 @@ impl Walk<'_> {
     }
 
     async fn change_status(&self, name: &str) {
-        let path = format!("{}/{name}/status", self.collection());
+        let path = format!("{}/{name}/status", self.places().collection());
         let read = self.server.get(&path).await;
         assert_eq!(read["metadata"]["name"], name);
         let patch =
@@ -185,7 +179,7 @@ impl Walk<'_> {
     }
 
     async fn remove(&self, name: &str) {
-        let path = format!("{}/{name}", self.collection());
+        let path = format!("{}/{name}", self.places().collection());
         self.ok(&format!("DELETE {path}"), Value::Null).await;
         let gone = async |path: &str| {
             let answer = self.server.call(&format!("GET {path}"), &Value::Null).await;
@@ -198,7 +192,7 @@ impl Walk<'_> {
         self.until(async || gone(&path).await).await;
         let list = self.list().await;
         assert_eq!(list["items"].as_array().unwrap().len(), 2, "{}", self.kind.row);
-        let collection = format!("{}?{SELECTOR}", self.collection());
+        let collection = format!("{}?{SELECTOR}", self.places().collection());
         self.ok(&format!("DELETE {collection}"), Value::Null).await;
         self.until(async || gone(&collection).await).await;
     }

@@ -76,22 +76,24 @@ pub fn provider(url: &str, path: &str, _body: &Value) -> Value {
     }
 }
 
+/// With the provider outside as the issuer.
+fn oidc(outside: &Outside, folder: &Path) -> OidcConfig {
+    let path = folder.join("ca.crt");
+    fs::write(&path, outside.authority.certificate_pem()).unwrap();
+    OidcConfig {
+        issuer_url: outside.url(),
+        client_id: "kube".into(),
+        username_claim: "sub".into(),
+        signing_algorithms: vec!["RS256".into()],
+        ca_file: Some(path),
+        ..OidcConfig::default()
+    }
+}
+
 #[tokio::test]
 async fn a_provider_is_asked_for_its_keys_when_the_first_token_comes() {
     let outside = Outside::start(provider).await;
-    let guarded = Guarded::start(|folder, flags| {
-        let path = folder.join("ca.crt");
-        fs::write(&path, outside.authority.certificate_pem()).unwrap();
-        flags.oidc = Some(OidcConfig {
-            issuer_url: outside.url(),
-            client_id: "kube".into(),
-            username_claim: "sub".into(),
-            signing_algorithms: vec!["RS256".into()],
-            ca_file: Some(path),
-            ..OidcConfig::default()
-        });
-    })
-    .await;
+    let guarded = Guarded::start(|folder, flags| flags.oidc = Some(oidc(&outside, folder))).await;
     let end = guarded.clock.now().timestamp() + 600;
     let token = |id: &str, algorithm: Algorithm| {
         let header = Header { kid: Some(id.into()), ..Header::new(algorithm) };
@@ -134,18 +136,8 @@ fn provider_of_groups(url: &str, path: &str, body: &Value) -> Value {
 async fn groups_may_be_told_by_somebody_else() {
     let outside = Outside::start(provider_of_groups).await;
     let guarded = Guarded::start(|folder, flags| {
-        let path = folder.join("ca.crt");
-        fs::write(&path, outside.authority.certificate_pem()).unwrap();
-        flags.oidc = Some(OidcConfig {
-            issuer_url: outside.url(),
-            client_id: "kube".into(),
-            username_claim: "sub".into(),
-            username_prefix: "-".into(),
-            groups_claim: "groups".into(),
-            signing_algorithms: vec!["RS256".into()],
-            ca_file: Some(path),
-            ..OidcConfig::default()
-        });
+        let (username_prefix, groups_claim) = ("-".into(), "groups".into());
+        flags.oidc = Some(OidcConfig { username_prefix, groups_claim, ..oidc(&outside, folder) });
     })
     .await;
     let url = outside.url();
