@@ -8,6 +8,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::Revision;
+use super::sweep::Superfluous;
 
 /// Keys in order, each with its changes since the last compaction, oldest first. No key is without a change.
 #[derive(Debug, Default)]
@@ -70,14 +71,17 @@ impl Index {
         found
     }
 
-    /// Forgets what nobody can see who reads at `before` or later, and returns the revisions forgotten: of
-    /// each key all but the newest change up to `before`, and that one too if it is a deletion.
-    pub(super) fn compact(&mut self, before: Revision) -> Vec<Revision> {
-        let mut forgotten = Vec::new();
+    /// Forgets what nobody can see who reads at `before` or later, and returns what is forgotten: of each
+    /// key all but the newest change up to `before`, and that one too if it is a deletion.
+    pub(super) fn compact(&mut self, before: Revision) -> Superfluous {
+        let mut forgotten = Superfluous::default();
         self.keys.retain(|_, changes| {
             let upto = changes.partition_point(|change| change.revision <= before);
             let keep = usize::from(upto > 0 && !changes[upto - 1].deleted);
-            forgotten.extend(changes.drain(..upto - keep).map(|change| change.revision));
+            for change in changes.drain(..upto - keep) {
+                let kind = if change.deleted { &mut forgotten.deletions } else { &mut forgotten.puts };
+                kind.push(change.revision);
+            }
             !changes.is_empty()
         });
         forgotten
@@ -138,13 +142,15 @@ mod tests {
 
     #[test]
     fn compaction_forgets_only_what_nobody_can_see_any_more() {
-        let table: [(Revision, &[Revision]); 5] =
-            [(1, &[]), (4, &[]), (5, &[2]), (6, &[2, 3, 6]), (8, &[2, 3, 6, 4, 7])];
-        for (before, expected) in table {
+        let table: [(Revision, &[Revision], &[Revision]); 5] =
+            [(1, &[], &[]), (4, &[], &[]), (5, &[2], &[]), (6, &[2, 3], &[6]), (8, &[2, 3, 4], &[6, 7])];
+        for (before, puts, deletions) in table {
             let mut index = index();
             let seen: Vec<_> = (before..=8).map(|at| live(&index, at)).collect();
-            assert_eq!(index.compact(before), expected, "before {before}");
-            assert_eq!(index.knows("a", 2), !expected.contains(&2), "before {before}");
+            let forgotten =
+                Superfluous { puts: puts.to_vec(), deletions: deletions.to_vec(), unflushed: false };
+            assert_eq!(index.compact(before), forgotten, "before {before}");
+            assert_eq!(index.knows("a", 2), !puts.contains(&2), "before {before}");
             assert!(index.knows("c", 8) && !index.knows("c", 5) && !index.knows("d", 8));
             assert_eq!((before..=8).map(|at| live(&index, at)).collect::<Vec<_>>(), seen, "before {before}");
         }

@@ -18,6 +18,7 @@ use super::recent::Recent;
 use super::recovery::{self, DirLock};
 use super::segments::Segments;
 use super::state::{self, Shared, State};
+use super::sweep::Superfluous;
 use super::writer::{COMPACT_REVISION, LEASE, NEWEST_LEASE, Request, Write, Writer};
 use super::{Error, Expect, KeyValue, LeaseId, Op, Options, Range, Revision, Txn, Watch};
 use crate::clock::Clock;
@@ -82,7 +83,7 @@ impl Kv {
             clock: clock.clone(),
             durable,
             failed: None,
-            superfluous: Vec::new(),
+            superfluous: Superfluous::default(),
             newest_lease,
         };
         let writer = if durable {
@@ -469,9 +470,9 @@ pub(super) fn read_state(
     state::replay(&*log, &mut state)?;
     state.recent = Recent::new(state.revision + 1, recent_bytes);
     // What a compaction had not got to when the store was closed.
-    for revision in state.index.compact(compact_revision) {
-        log.remove(revision)?;
-    }
+    let mut superfluous = Superfluous::default();
+    superfluous.extend(state.index.compact(compact_revision));
+    while superfluous.remove(usize::MAX, &*log)? {}
     Ok((state, newest_lease))
 }
 

@@ -24,6 +24,7 @@ mod record;
 mod recovery;
 mod segments;
 mod state;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod watch;

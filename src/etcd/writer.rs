@@ -5,7 +5,6 @@
 //! to the log, makes the log durable once, and only then shows them to readers and watches and answers. In
 //! memory there is nothing to make durable: changes are logged when they leave the recent ones.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::log::Log;
 use super::record;
 use super::state::Shared;
+use super::sweep::Superfluous;
 use super::{Error, Event, EventKind, Expect, KeyValue, LeaseId, Op, Revision, Txn};
 use crate::clock::Clock;
 
@@ -79,8 +79,8 @@ pub(super) struct Writer {
     pub durable: bool,
     /// Why nothing can be written any more: after a failed write nobody knows what is on disk.
     pub failed: Option<Error>,
-    /// Records nobody can see any more. As many as compactions have made.
-    pub superfluous: Vec<Revision>,
+    /// Records nobody can see any more.
+    pub superfluous: Superfluous,
     pub newest_lease: u64,
 }
 
@@ -252,19 +252,12 @@ impl Writer {
         let mut state = self.shared.write();
         state.compact_revision = before;
         self.superfluous.extend(state.index.compact(before));
-        drop(state);
-        // Swept from the end, so oldest first: in the order in which the log has them side by side.
-        self.superfluous.sort_unstable_by_key(|revision| Reverse(*revision));
         Ok(())
     }
 
     fn sweep(&mut self) -> Result<bool, Error> {
         let log = self.log()?;
-        let keep = self.superfluous.len().saturating_sub(SWEEP_RECORDS);
-        for revision in self.superfluous.drain(keep..) {
-            log.remove(revision)?;
-        }
-        Ok(!self.superfluous.is_empty())
+        self.superfluous.remove(SWEEP_RECORDS, &*log).map_err(|error| self.fail(error))
     }
 
     fn grant(&mut self, ttl: Duration) -> Result<LeaseId, Error> {

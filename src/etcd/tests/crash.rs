@@ -129,9 +129,22 @@ fn check(kv: &Kv, started: Revision, before: Keys, acknowledged: &Writes, what: 
                 None => drop(expected.remove(key)),
             }
         }
-        assert!(found == expected, "{what}: the keys are not what was written");
+        let (missing, strange) = (differ(&expected, &found), differ(&found, &expected));
+        assert!(
+            found == expected,
+            "{what}: at {after}, acknowledged {newest}, found {}: missing {missing:?}, found {strange:?}",
+            kv.revision()
+        );
     }
     found
+}
+
+/// What is in the one, and not so in the other.
+fn differ(one: &Keys, other: &Keys) -> Keys {
+    one.iter()
+        .filter(|(key, text)| other.get(*key) != Some(*text))
+        .map(|(k, t)| (k.clone(), t.clone()))
+        .collect()
 }
 
 /// All writes after a revision, as a watch tells them.

@@ -12,6 +12,8 @@ use super::*;
 #[derive(Debug)]
 struct Disk {
     records: Mutex<BTreeMap<Revision, Bytes>>,
+    /// What was removed since the last flush, in order.
+    removed: Mutex<Vec<Revision>>,
     outcomes: Mutex<mpsc::Receiver<Result<(), Error>>>,
 }
 
@@ -28,6 +30,7 @@ impl Log for Disk {
 
     fn remove(&self, revision: Revision) -> Result<(), Error> {
         self.records.lock().unwrap().remove(&revision);
+        self.removed.lock().unwrap().push(revision);
         Ok(())
     }
 
@@ -40,6 +43,7 @@ impl Log for Disk {
     }
 
     fn flush(&self) -> Result<(), Error> {
+        self.removed.lock().unwrap().clear();
         self.outcomes.lock().unwrap().recv().unwrap_or(Ok(()))
     }
 
@@ -54,7 +58,11 @@ impl Log for Disk {
 
 fn store() -> (Kv, Arc<Disk>, mpsc::Sender<Result<(), Error>>) {
     let (outcomes, receiver) = mpsc::channel();
-    let disk = Arc::new(Disk { records: Mutex::default(), outcomes: Mutex::new(receiver) });
+    let disk = Arc::new(Disk {
+        records: Mutex::default(),
+        removed: Mutex::default(),
+        outcomes: Mutex::new(receiver),
+    });
     let (state, newest_lease) = read_state(disk.clone(), 1 << 20, Duration::ZERO).unwrap();
     let options = Options { data_dir: Some("unused".into()), ..Options::default() };
     (Kv::start(state, newest_lease, &options, stepped_clock()).unwrap(), disk, outcomes)
@@ -165,5 +173,25 @@ async fn when_the_disk_fails_nothing_is_acknowledged_and_reads_go_on() {
     assert_eq!(kv.revision(), 2);
     assert_eq!(kv.range("/", None, None, None).unwrap().count, 1);
     assert_eq!(watch.try_next().unwrap(), None);
+    kv.close().await;
+}
+
+#[tokio::test]
+async fn a_deletion_goes_from_the_disk_after_what_it_deletes() {
+    let (kv, disk, outcomes) = store();
+    drop(outcomes);
+    put(&kv, "/a", "1").await;
+    put(&kv, "/b", "1").await;
+    put(&kv, "/a", "2").await;
+    for key in ["/a", "/b"] {
+        kv.txn(key, Expect::Any, Op::Delete).await.unwrap();
+    }
+    put(&kv, "/c", "1").await;
+    kv.compact(3).await.unwrap();
+    assert_eq!(*disk.removed.lock().unwrap(), [0; 0], "/a and /b are there at revision 3");
+    kv.compact(6).await.unwrap();
+    // Without a flush between, the disk might lose the one and keep the other.
+    assert_eq!(*disk.removed.lock().unwrap(), [5, 6]);
+    assert_eq!(disk.records.lock().unwrap().keys().copied().collect::<Vec<_>>(), [7]);
     kv.close().await;
 }
