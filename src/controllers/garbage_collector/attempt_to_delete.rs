@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::graph::{FOREGROUND, Graph, Identity, Node, ORPHAN};
-use super::{live, mapping};
+use super::graph::{FOREGROUND, Graph, Identity, Node, ORPHAN, blocks};
+use super::{collected, live, mapping};
 use crate::apimachinery::gvk::GroupVersion;
 use crate::apimachinery::object::{Object, OwnerReference};
 use crate::apimachinery::options::DeleteOptions;
@@ -86,6 +86,10 @@ impl AttemptToDelete {
     ) -> Result<(), Status> {
         let blocking = self.graph.blocking_dependents(uid);
         if blocking.is_empty() {
+            let live = live::dependents(ctx, &collected(&self.scheme), &node.identity, uid).await?;
+            if live.iter().any(|(_, dependent)| blocks(&dependent.metadata.owner_references, uid)) {
+                return Err(Status::internal("a dependent has not been observed yet"));
+            }
             return live::remove_finalizer(ctx, &node.identity, uid, FOREGROUND).await;
         }
         let idle = blocking.into_iter().filter(|(_, node)| !node.is_deleting_dependents);

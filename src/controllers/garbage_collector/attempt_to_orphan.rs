@@ -1,23 +1,26 @@
 //! Lets the dependents of an owner go that is deleted with the policy Orphan (`attemptToOrphanWorker`).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::future::try_join_all;
 
-use super::graph::{Graph, ORPHAN};
-use super::live;
+use super::graph::{Graph, Identity, ORPHAN, Uid};
+use super::{collected, live};
 use crate::apimachinery::status::Status;
+use crate::apis::scheme::Scheme;
 use crate::controllers::controller::{Action, Controller, Key, Reconcile, Watches};
 
 /// The worker; its keys are uids of owners.
 pub struct AttemptToOrphan {
     graph: Arc<Graph>,
+    scheme: Arc<Scheme>,
 }
 
 impl AttemptToOrphan {
     /// On a graph.
-    pub fn new(graph: Arc<Graph>) -> AttemptToOrphan {
-        AttemptToOrphan { graph }
+    pub fn new(graph: Arc<Graph>, scheme: Arc<Scheme>) -> AttemptToOrphan {
+        AttemptToOrphan { graph, scheme }
     }
 }
 
@@ -33,9 +36,12 @@ impl Controller for AttemptToOrphan {
 
     async fn reconcile(&self, ctx: &Reconcile, owner: &Key) -> Result<Action, Status> {
         let Some(node) = self.graph.get(owner) else { return Ok(Action::Done) };
-        let dependents = self.graph.dependents(owner);
-        let release = dependents.iter().map(|(uid, dependent)| {
-            live::change_owners(ctx, &dependent.identity, uid, |reference| {
+        let mut dependents: BTreeMap<Uid, Identity> =
+            self.graph.dependents(owner).into_iter().map(|(uid, node)| (uid, node.identity)).collect();
+        let live = live::dependents(ctx, &collected(&self.scheme), &node.identity, owner).await?;
+        dependents.extend(live.into_iter().map(|(identity, it)| (it.metadata.uid.clone(), identity)));
+        let release = dependents.iter().map(|(uid, identity)| {
+            live::change_owners(ctx, identity, uid, |reference| {
                 (reference["uid"] != owner.as_str()).then(|| reference.clone())
             })
         });

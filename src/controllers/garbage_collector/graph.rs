@@ -116,10 +116,7 @@ impl Graph {
 
     /// The dependents for which `uid` waits: those that say so in their reference (`blockingDependents`).
     pub fn blocking_dependents(&self, uid: &str) -> Vec<(Uid, Node)> {
-        let blocks = |node: &Node| {
-            node.owners.iter().any(|owner| owner.uid == uid && owner.block_owner_deletion == Some(true))
-        };
-        self.dependents(uid).into_iter().filter(|(_, node)| blocks(node)).collect()
+        self.dependents(uid).into_iter().filter(|(_, node)| blocks(&node.owners, uid)).collect()
     }
 
     /// All dependents of `uid`.
@@ -146,17 +143,26 @@ impl Graph {
     }
 }
 
+/// Whether an owner in foreground deletion waits for the object with these owners.
+pub fn blocks(owners: &[OwnerReference], uid: &str) -> bool {
+    owners.iter().any(|owner| owner.uid == uid && owner.block_owner_deletion == Some(true))
+}
+
+impl Identity {
+    /// Of an object of a kind.
+    pub fn of(kind: &Arc<Kind>, object: &Object) -> Identity {
+        let (namespace, name) = (object.metadata.namespace.clone(), object.metadata.name.clone());
+        Identity { kind: Some(kind.clone()), namespace, name }
+    }
+}
+
 impl Node {
     fn of(kind: &Arc<Kind>, object: &Object) -> Node {
         let metadata = &object.metadata;
         let has =
             |finalizer: &str| object.is_deleting() && metadata.finalizers.iter().any(|it| it == finalizer);
         Node {
-            identity: Identity {
-                kind: Some(kind.clone()),
-                namespace: metadata.namespace.clone(),
-                name: metadata.name.clone(),
-            },
+            identity: Identity::of(kind, object),
             dependents: BTreeSet::new(),
             owners: metadata.owner_references.clone(),
             is_being_deleted: object.is_deleting(),
@@ -195,9 +201,6 @@ impl State {
         if new.owners == old_owners {
             return;
         }
-        let blocks = |owners: &[OwnerReference], uid: &str| {
-            owners.iter().any(|owner| owner.uid == uid && owner.block_owner_deletion == Some(true))
-        };
         for owner in old_owners {
             let is_unblocked = blocks(old_owners, &owner.uid) && !blocks(&new.owners, &owner.uid);
             let is_removed = new.owners.iter().all(|it| it.uid != owner.uid);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::graph::Identity;
 use crate::apimachinery::object::Object;
-use crate::apimachinery::options::PatchType;
+use crate::apimachinery::options::{ListOptions, PatchType};
 use crate::apimachinery::status::Status;
 use crate::apis::kind::Kind;
 use crate::controllers::controller::Reconcile;
@@ -21,6 +21,33 @@ pub async fn get(ctx: &Reconcile, identity: &Identity, uid: &str) -> Result<Opti
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Who names an owner, of all `kinds`: what the graph has not been told of yet included. An owner is let go
+/// only after this has been asked, for its dependents' informers may lag behind its own.
+///
+/// A kind that cannot be listed is passed over, as one that is not served: what the graph knows of it counts.
+pub async fn dependents(
+    ctx: &Reconcile,
+    kinds: &[Arc<Kind>],
+    owner: &Identity,
+    uid: &str,
+) -> Result<Vec<(Identity, Arc<Object>)>, Status> {
+    let mut found = Vec::new();
+    // What is not in a namespace is not owned by what is.
+    for kind in kinds.iter().filter(|kind| owner.namespace.is_empty() || kind.namespaced) {
+        let list = match ctx.client.list(kind, &owner.namespace, &ListOptions::default()).await {
+            Ok(list) => list,
+            Err(error) if error.is_not_found() || error.is("InternalError") => continue,
+            Err(error) => return Err(error),
+        };
+        let names_owner = |object: &&Arc<Object>| {
+            object.metadata.uid != uid && object.metadata.owner_references.iter().any(|it| it.uid == uid)
+        };
+        let dependents = list.items.iter().filter(names_owner).cloned();
+        found.extend(dependents.map(|object| (Identity::of(kind, &object), object)));
+    }
+    Ok(found)
 }
 
 /// The kind; an owner reference may name one that is not served.

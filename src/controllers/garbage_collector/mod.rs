@@ -6,7 +6,9 @@
 //! object its owners and finalizers.
 //!
 //! The graph is what the informers tell; before anything is deleted, the apiserver itself is asked. So an
-//! owner that the cache does not have (yet) costs a request and never an object.
+//! owner that the cache does not have (yet) costs a request and never an object. It is asked, too, who names
+//! an owner that is about to go: informers of several kinds are not equally quick. (Upstream trusts its graph
+//! there, and on a busy machine may delete what was to be orphaned.)
 
 mod attempt_to_delete;
 mod attempt_to_orphan;
@@ -32,7 +34,7 @@ const SYNC_PERIOD: Duration = Duration::from_secs(5);
 /// Starts both workers of the collector, and the watch for kinds that come up later.
 pub fn spawn(ctx: &ComponentContext, scheme: Arc<Scheme>) {
     let graph = Arc::new(Graph::default());
-    let orphan = controller::spawn(ctx, AttemptToOrphan::new(graph.clone()));
+    let orphan = controller::spawn(ctx, AttemptToOrphan::new(graph.clone(), scheme.clone()));
     let generation = scheme.generation();
     let kinds = collected(&scheme);
     let seen: BTreeSet<Arc<str>> = kinds.iter().map(|kind| kind.storage_prefix().clone()).collect();
