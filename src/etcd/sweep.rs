@@ -7,9 +7,9 @@ use super::{Error, Revision};
 
 /// Revisions of records that nobody can see any more. As many as compactions have made.
 ///
-/// Invariant: as long as a superseded put is in the log, so is the deletion after it, or a restart would bring
-/// the key back. A disk that fails keeps later changes and loses earlier ones, so the order of removal alone
-/// does not see to that: between the two there is a flush.
+/// Invariant: as long as a superseded put is in the log, so is the deletion after it, or a restart would
+/// bring the key back. A disk that fails keeps later changes and loses earlier ones, so the order of removal
+/// alone does not see to that: between the two there is a flush.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Superfluous {
     pub puts: Vec<Revision>,

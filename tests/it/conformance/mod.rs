@@ -151,11 +151,11 @@ impl Area {
         let cluster = Cluster::start(config).await.unwrap();
         let (serial, together): (Vec<Story>, Vec<Story>) =
             self.stories.into_iter().partition(|story| story.serial);
+        let mut wrong: Vec<String> = ready(&cluster, self.nodes).await.err().into_iter().collect();
         let mut running = JoinSet::new();
         for (number, story) in together.into_iter().enumerate() {
             running.spawn(story.run(cluster.service(), format!("story-{number}")));
         }
-        let mut wrong = vec![];
         while let Some(outcome) = running.join_next().await {
             wrong.extend(outcome.unwrap().err());
         }
@@ -170,7 +170,7 @@ impl Area {
 impl Story {
     async fn run(self, service: ApiService, namespace: String) -> Result<(), String> {
         let mut runner = Runner::new(service, &[("ns", &namespace)]);
-        for step in NAMESPACE_IS_READY.iter().map(|step| serde_yaml::from_str(step).unwrap()) {
+        for step in NAMESPACE_IS_READY.iter().copied().map(written) {
             self.step(&mut runner, &step).await?;
         }
         for step in &self.steps {
@@ -184,6 +184,25 @@ impl Story {
         outcome.map_err(|why| format!("{}: {}\n  {}\n  {why}", self.row, step.name, step.request))
     }
 }
+
+/// A suite begins when nodes take pods.
+async fn ready(cluster: &Cluster, nodes: u32) -> Result<(), String> {
+    for node in 1..=nodes {
+        let mut runner = Runner::new(cluster.service(), &[("node", &format!("node-{node}"))]);
+        runner.run(&written(NODE_IS_READY)).await?;
+    }
+    Ok(())
+}
+
+fn written(step: &str) -> Step {
+    serde_yaml::from_str(step).unwrap()
+}
+
+const NODE_IS_READY: &str = "
+do: GET /api/v1/nodes/${node}
+eventually: true
+answer: {spec: {taints: null}, status: {conditions: {$has: [{type: Ready, status: 'True'}]}}}
+";
 
 /// What is waited for before a suite's test begins.
 const NAMESPACE_IS_READY: [&str; 3] = [
