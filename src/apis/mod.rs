@@ -8,6 +8,7 @@
 
 pub mod finalizers;
 pub mod kind;
+pub mod object_meta;
 pub mod rules;
 pub mod scheme;
 pub mod strategy;

@@ -12,9 +12,14 @@ impl Kind {
             (None, ("certificates.k8s.io", "certificatesigningrequests")) => {
                 ResetFields::excluding(&["spec", "status"])
             }
+            // Upstream's strategy names them under a group that is not theirs, so it names none.
+            (None | Some(Subresource::Status), ("networking.k8s.io", "servicecidrs")) => {
+                ResetFields::default()
+            }
             (None | Some(Subresource::Finalize), _) if self.has(Subresource::Status) => {
                 ResetFields::excluding(&["status"])
             }
+            (Some(Subresource::Status), _) if self.is_custom => ResetFields::excluding(&["metadata", "spec"]),
             (Some(Subresource::Status), resource) => ResetFields::excluding(beside_status(resource)),
             (Some(Subresource::Approval), _) => ResetFields::excluding(&["spec", "status.certificate"]),
             (Some(Subresource::EphemeralContainers), _) => {
@@ -36,7 +41,9 @@ fn beside_status(resource: (&str, &str)) -> &'static [&'static str] {
         ("apps", "deployments") => &["spec", "metadata.labels"],
         ("", "pods") => &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"],
         ("certificates.k8s.io", "certificatesigningrequests") => &["spec", "status.conditions"],
-        ("storage.k8s.io", "volumeattachments") => &["metadata", "spec"],
+        ("apiregistration.k8s.io", "apiservices")
+        | ("flowcontrol.apiserver.k8s.io", "flowschemas" | "prioritylevelconfigurations")
+        | ("storage.k8s.io", "volumeattachments") => &["metadata", "spec"],
         _ => &["spec"],
     }
 }

@@ -103,7 +103,7 @@ fn from_theirs(value: Theirs) -> Result<Value, EvaluationError> {
                 Ok((key, from_theirs(value.clone())?))
             };
             let entries = map.map.iter().map(entry).collect::<Result<_, EvaluationError>>()?;
-            Value::Map(Arc::new(Map { entries }))
+            Value::Map(Arc::new(Map::of(entries)))
         }
         Theirs::Opaque(opaque) => match opaque.downcast_ref::<OptionalValue>() {
             Some(optional) => {

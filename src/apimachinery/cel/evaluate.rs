@@ -165,7 +165,7 @@ impl<'a> Evaluator<'a> {
                 return Err(EvaluationError::Function(format!("Failed with repeated key {text}")));
             }
         }
-        Ok(Value::Map(Arc::new(Map { entries: out })))
+        Ok(Value::Map(Arc::new(Map::of(out))))
     }
 
     fn structure(&mut self, fields: &'a [Entry<(String, Expr)>]) -> Outcome {
@@ -177,7 +177,7 @@ impl<'a> Evaluator<'a> {
                 out.insert(Key::String(field.as_str().into()), value);
             }
         }
-        Ok(Value::Map(Arc::new(Map { entries: out })))
+        Ok(Value::Map(Arc::new(Map::of(out))))
     }
 
     fn comprehension(&mut self, comprehension: &'a Macro) -> Outcome {
@@ -287,7 +287,7 @@ impl<'a> Evaluator<'a> {
                 _ => return Err(EvaluationError::NoSuchOverload),
             }
         }
-        Ok(Value::Map(Arc::new(Map { entries: out })))
+        Ok(Value::Map(Arc::new(Map::of(out))))
     }
 
     fn sort_by(&mut self, comprehension: &'a Macro, elements: Vec<Vec<Value>>) -> Outcome {

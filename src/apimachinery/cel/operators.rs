@@ -26,7 +26,7 @@ pub(super) fn equal(left: &Value, right: &Value, budget: &mut Budget) -> Result<
         (Value::Type(left), Value::Type(right)) => left == right,
         (Value::List(left), Value::List(right)) => return equal_lists(left, right, budget),
         (Value::Map(left), Value::Map(right)) => {
-            if left.entries.len() != right.entries.len() {
+            if left.len() != right.len() || !left.agrees(right) {
                 return Ok(false);
             }
             for (key, value) in &left.entries {

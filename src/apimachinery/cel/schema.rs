@@ -104,35 +104,49 @@ fn object_value(
     is_resource: bool,
     map: &serde_json::Map<String, Json>,
 ) -> Result<Value, EvaluationError> {
-    let mut entries = BTreeMap::new();
+    let mut object = Map::default();
     let additional = schema.get("additionalProperties").filter(|values| values.is_object());
     for (name, data) in map {
         if let Some(values) = additional {
-            entries.insert(Key::String(name.as_str().into()), nested_value(values, data)?);
+            object.entries.insert(Key::String(name.as_str().into()), nested_value(values, data)?);
             continue;
         }
         let of_resource = is_resource.then(|| of_resource(name, data)).flatten();
         let property = schema["properties"].get(name);
         let found = match (of_resource, property) {
-            (Some(found), _) => found,
-            (None, Some(property)) => nested_value(property, data)?,
-            (None, None) => continue,
+            (Some(found), _) => Some(found),
+            (None, Some(property)) => Some(nested_value(property, data)?),
+            (None, None) => None,
         };
-        if let Some(name) = escape(name) {
-            entries.insert(Key::String(name.into()), found);
+        match (found, escape(name)) {
+            (Some(found), Some(name)) => {
+                object.entries.insert(Key::String(name.into()), found);
+            }
+            _ => {
+                object.undeclared.insert(name.clone(), data.clone());
+            }
         }
     }
-    Ok(Value::Map(Arc::new(Map { entries })))
+    Ok(Value::Map(Arc::new(object)))
 }
 
-/// Of metadata only the names are seen.
+/// Of metadata only the names are seen; old and new have the same revision, or none that counts.
 fn of_resource(name: &str, data: &Json) -> Option<Value> {
     match (name, data) {
         ("apiVersion" | "kind", Json::String(text)) => Some(Value::from(text.as_str())),
         ("metadata", Json::Object(map)) => {
-            let names = ["name", "generateName"].into_iter();
-            let held = names.filter_map(|name| Some((name.into(), Value::from(map.get(name)?.as_str()?))));
-            Some(Value::map(held))
+            let mut metadata = Map::default();
+            for (name, data) in map.iter().filter(|(name, _)| *name != "resourceVersion") {
+                match (&**name, data) {
+                    ("name" | "generateName", Json::String(text)) => {
+                        metadata.entries.insert(Key::String((&**name).into()), Value::from(text.as_str()));
+                    }
+                    _ => {
+                        metadata.undeclared.insert(name.clone(), data.clone());
+                    }
+                }
+            }
+            Some(Value::Map(Arc::new(metadata)))
         }
         _ => None,
     }

@@ -91,6 +91,31 @@ pub enum ListKind {
 pub struct Map {
     /// By key.
     pub entries: BTreeMap<Key, Value>,
+    /// Of an object: what its schema does not declare. No expression reaches it, but equality and size count
+    /// it.
+    pub undeclared: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Map {
+    /// With nothing undeclared.
+    pub fn of(entries: BTreeMap<Key, Value>) -> Map {
+        Map { entries, undeclared: serde_json::Map::new() }
+    }
+
+    /// How many members it has.
+    pub fn len(&self) -> usize {
+        self.entries.len() + self.undeclared.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether what is undeclared is the same in both: what only one has is not looked at.
+    pub(super) fn agrees(&self, other: &Map) -> bool {
+        self.undeclared.iter().all(|(name, value)| other.undeclared.get(name).is_none_or(|of| of == value))
+    }
 }
 
 /// A key of a map. Numbers that are equal are the same key.
@@ -165,7 +190,7 @@ impl Value {
     /// A map with text keys.
     pub fn map(entries: impl IntoIterator<Item = (Arc<str>, Value)>) -> Value {
         let entries = entries.into_iter().map(|(key, value)| (Key::String(key), value)).collect();
-        Value::Map(Arc::new(Map { entries }))
+        Value::Map(Arc::new(Map::of(entries)))
     }
 
     /// JSON as it is, without a schema: numbers are `int` where they are whole, objects are maps.

@@ -26,7 +26,7 @@ use serde::de::DeserializeSeed;
 use serde_json::{Map, Value};
 
 use crate::apimachinery::protobuf;
-use crate::apimachinery::schema::Schema;
+use crate::apimachinery::schema::{Schema, Schemas};
 use context::Context;
 pub use go_json::syntax_error;
 pub use refusal::DecodeError;
@@ -154,6 +154,23 @@ pub(crate) fn decode_plain(schema: &Schema, body: &[u8]) -> Result<(Value, Vec<S
     }
 }
 
+/// Reads the metadata of an object within an object, as `metav1.ObjectMeta` holds it; with the paths of its
+/// unknown fields. The error is Go's.
+pub(crate) fn decode_metadata(value: Value) -> Result<(Value, Vec<String>), String> {
+    let mut context = Context::new(true);
+    let decoded = Typed::new(Schemas::reference(typed::OBJECT_META), &mut context).deserialize(value);
+    let mut metadata = decoded.map_err(|error| error.to_string())?;
+    if let Some(error) = context.error() {
+        return Err(error);
+    }
+    match metadata.as_object_mut() {
+        Some(fields) => fields.retain(|_, value| !value.is_null()),
+        None => metadata = Value::Object(Map::new()),
+    }
+    let path = |error: &String| Some(error.strip_prefix("unknown field \"")?.strip_suffix('"')?.to_owned());
+    Ok((metadata, context.strict_errors.iter().filter_map(path).collect()))
+}
+
 /// Reads YAML or JSON that is no object of a kind, as upstream's `yaml.Unmarshal`: the tree, and one text
 /// about its duplicate keys. The error is Go's.
 pub(crate) fn decode_yaml(body: &[u8]) -> Result<(Value, Option<String>), String> {
@@ -232,6 +249,10 @@ fn finish(target: &Target, context: Context, value: Value, body: &[u8]) -> Resul
     refusal::check_kind(target, &map, &context, body)?;
     if !target.typed && map.get("kind").is_none_or(|kind| *kind == "" || kind.is_null()) {
         return Err(refusal::kind_is_missing(target, map, body));
+    }
+    if !target.typed && map.get("apiVersion").is_some_and(Value::is_null) {
+        let error = ".apiVersion accessor error: <nil> is of the type <nil>, expected string";
+        return Err(refusal::cannot_be_handled(target, target.kind, target.version, error));
     }
     if let Some(error) = context.error() {
         return Err(refusal::cannot_be_handled(target, target.kind, target.version, &error));

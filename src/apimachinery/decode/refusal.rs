@@ -28,6 +28,11 @@ impl DecodeError {
         cannot_be_handled(target, target.kind, target.version, &error)
     }
 
+    /// Something in a decoded body is not as it has to be.
+    pub fn of(target: &Target, error: &str) -> Self {
+        cannot_be_handled(target, target.kind, target.version, error)
+    }
+
     /// What was wrong, without saying what with: `json: cannot unmarshal string into Go struct field ...`.
     pub fn cause(&self) -> &str {
         &self.cause

@@ -10,7 +10,7 @@ use super::{conversion, scalar};
 use crate::apimachinery::schema::{Fields, Presence, Schema, Schemas, Shape, is_dropped, zero_value};
 
 /// The definition of the metadata of every object.
-const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+pub(super) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// JSON of no schema.
 const FREE: &Schema = &Schema::FREE;

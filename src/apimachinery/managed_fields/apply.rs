@@ -3,13 +3,14 @@
 
 use serde_json::Value;
 
+use super::atom::Type;
 use super::compare::compare;
 use super::field_set::field_set;
 use super::managed::{Entry, Managed, Operation};
 use super::manager::{BEFORE_FIRST_APPLY, FieldManager, put_managed_fields, strip, take_managed_fields};
 use super::set::Set;
 use super::updater::Refusal;
-use super::validate::validate;
+use super::validate::{validate, validate_live};
 use crate::apimachinery::status::Status;
 
 /// What client-side apply keeps its configuration in.
@@ -38,13 +39,25 @@ pub(super) fn apply(
     }
     let managed = Managed::decode(take_managed_fields(&mut live))
         .map_err(|error| unclassified(format!("failed to decode managed fields: {error}")))?;
-    let managed = match managed.0.is_empty() {
-        true => fields.updated(empty, &live, managed, BEFORE_FIRST_APPLY),
-        false => managed,
+    let name = name_of(fields, &live);
+    let typed = match fields.updater.kind {
+        kind @ Type::Custom(_) => validate_live(kind, &live),
+        _ => Ok(()),
+    };
+    let managed = match (managed.0.is_empty(), &typed) {
+        (true, Err(error)) => {
+            return Err(unclassified(format!(
+                "failed to create manager for existing fields: failed to convert new object ({name}) to smd \
+                 typed: {error}"
+            )));
+        }
+        (true, Ok(())) => fields.updated(empty, &live, managed, BEFORE_FIRST_APPLY),
+        (false, _) => managed,
     };
     validate(fields.updater.kind, config).map_err(|error| {
         unclassified(format!("failed to create typed patch object ({}): {error}", name_of(fields, config)))
     })?;
+    typed.map_err(|error| unclassified(format!("failed to create typed live object ({name}): {error}")))?;
     let (object, managed) = with_last_applied(fields, &live, config, managed, force)?;
     let mut object = object.unwrap_or(live);
     sync_last_applied(fields, &mut object, config);
@@ -119,6 +132,7 @@ fn allowed_conflicts(fields: &FieldManager, live: &Value) -> Option<Set> {
         return None;
     }
     let kind = fields.updater.kind;
+    validate(kind, live).ok()?;
     validate(kind, &last).ok()?;
     let comparison = compare(kind, &last, live);
     let set = field_set(kind, &last).difference(&comparison.modified);

@@ -6,11 +6,13 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::apply::{self, ApplyError};
+use super::atom::Type;
 use super::cap::cap_update_managers;
 use super::managed::{Entry, Managed, ManagerId, Operation};
 use super::path::path_of;
 use super::set::Set;
 use super::updater::Updater;
+use super::validate::validate_live;
 
 /// The manager of what was there before the first apply to an object that nobody's ownership was known of.
 pub(super) const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -61,6 +63,10 @@ impl FieldManager<'_> {
         if managed.0.is_empty() && !is_create {
             return;
         }
+        // What is not of its type is owned by nobody (`UpdateNoErrors`).
+        if !self.is_typed(new) || !live.is_none_or(|live| self.is_typed(live)) {
+            return;
+        }
         let managed = match live {
             Some(live) => self.updated(live, new, managed, self.manager),
             None => self.updated(&empty(), new, managed, self.manager),
@@ -80,6 +86,11 @@ impl FieldManager<'_> {
         force: bool,
     ) -> Result<Value, ApplyError> {
         apply::apply(self, live, &empty(), config, force)
+    }
+
+    /// Whether the object is one of its type; that of a built-in kind cannot be anything else.
+    fn is_typed(&self, object: &Value) -> bool {
+        !matches!(self.updater.kind, Type::Custom(_)) || validate_live(self.updater.kind, object).is_ok()
     }
 
     /// The owners as the request found them (`decodeLiveOrNew`): a request may set them, clear them with one

@@ -36,12 +36,25 @@ impl fmt::Display for ValidationErrors {
 /// # Errors
 /// All that is wrong; of unknown fields the first of each object.
 pub fn validate(kind: Type, value: &Value) -> Result<(), ValidationErrors> {
-    let mut walker = Walker { path: Path::new(), errors: ValidationErrors::default() };
+    walk(kind, value, false)
+}
+
+/// The same of an object that is there: an element may stand twice (`typed.AllowDuplicates`).
+///
+/// # Errors
+/// As [`validate`].
+pub(super) fn validate_live(kind: Type, value: &Value) -> Result<(), ValidationErrors> {
+    walk(kind, value, true)
+}
+
+fn walk(kind: Type, value: &Value, allow_duplicates: bool) -> Result<(), ValidationErrors> {
+    let mut walker = Walker { allow_duplicates, path: Path::new(), errors: ValidationErrors::default() };
     walker.visit(kind, value);
     if walker.errors.0.is_empty() { Ok(()) } else { Err(walker.errors) }
 }
 
 struct Walker {
+    allow_duplicates: bool,
     path: Path,
     errors: ValidationErrors,
 }
@@ -82,7 +95,7 @@ impl Walker {
                 Ok(element) => element,
                 Err(error) => return self.refuse(format!("element {at}: {error}")),
             };
-            if !list.is_atomic && !seen.insert(element.clone()) {
+            if !list.is_atomic && !seen.insert(element.clone()) && !self.allow_duplicates {
                 self.refuse(format!("duplicate entries for key {element}"));
             }
             self.path.push(element);

@@ -67,12 +67,19 @@ impl CustomResource {
         serde_json::from_str(&self.schema).unwrap_or_default()
     }
 
-    /// Drops what the schema does not know, apart from type and metadata; returns what was dropped.
-    pub fn prune(&self, object: &mut Value) -> Vec<String> {
+    /// Drops what the schema does not know, apart from type and metadata; returns the paths of what was
+    /// dropped.
+    ///
+    /// # Errors
+    /// An embedded resource whose type or metadata cannot be read.
+    pub fn prune(&self, object: &mut Value) -> Result<Vec<String>, FieldErrors> {
         let structural = self.structural();
-        let dropped = structural.prune(object);
-        structural.coerce_embedded(object);
-        dropped
+        let mut dropped = structural.prune(object);
+        let mut embedded = vec![];
+        structural.coerce_embedded("", object, &mut embedded)?;
+        embedded.sort();
+        dropped.append(&mut embedded);
+        Ok(dropped)
     }
 
     /// Fills in defaults; those of metadata are the server's own.

@@ -83,7 +83,8 @@ impl Form {
     ) -> Result<Value, Status> {
         let mut value = match raw {
             Raw::Tree(mut value) => {
-                self.prune(&mut value);
+                self.with_target(|target| self.prune(target, &mut value))
+                    .map_err(|error| Status::bad_request(error.to_string()))?;
                 value
             }
             Raw::Bytes(_, Format::Protobuf) if self.schema.is_none() => {
@@ -100,7 +101,9 @@ impl Form {
                     let given = initializers::of_body(&body, format);
                     initializers::put_back(&mut decoded.value, given, &mut decoded.strict_errors);
                 }
-                decoded.strict_errors.extend(self.prune(&mut decoded.value));
+                let pruned = self.prune(target, &mut decoded.value);
+                let pruned = pruned.map_err(|error| Status::bad_request(error.to_string()))?;
+                decoded.strict_errors.extend(pruned);
                 let errors = &decoded.strict_errors;
                 if validation == FieldValidation::Strict && !errors.is_empty() {
                     return Err(Status::bad_request(DecodeError::strict(target, errors).to_string()));
@@ -134,7 +137,11 @@ impl Form {
             (None, false) => decode::decode_value(target, tree),
         })?;
         initializers::put_back(&mut decoded.value, given, &mut decoded.strict_errors);
-        decoded.strict_errors.extend(self.prune(&mut decoded.value));
+        let pruned = match &decoded.foreign {
+            Some(foreign) => self.prune_foreign(foreign, &decoded.value),
+            None => self.with_target(|target| self.prune(target, &mut decoded.value))?,
+        };
+        decoded.strict_errors.extend(pruned);
         strip_type(&mut decoded.value);
         Ok(decoded)
     }
@@ -186,9 +193,19 @@ impl Form {
     }
 
     /// Drops what the schema of a custom kind does not know; says so as decoding says it of built-in kinds.
-    fn prune(&self, object: &mut Value) -> Vec<String> {
-        let dropped = self.custom.as_ref().map(|custom| custom.prune(object)).unwrap_or_default();
-        dropped.into_iter().map(|path| format!("unknown field {path:?}")).collect()
+    fn prune(&self, target: &Target, object: &mut Value) -> Result<Vec<String>, DecodeError> {
+        let Some(custom) = &self.custom else { return Ok(vec![]) };
+        let dropped = custom.prune(object).map_err(|errors| DecodeError::of(target, &errors.to_string()))?;
+        Ok(dropped.into_iter().map(|path| format!("unknown field {path:?}")).collect())
+    }
+
+    /// What a patch made another kind of is not looked at; of another version nothing is known.
+    fn prune_foreign(&self, given: &ForeignType, object: &Value) -> Vec<String> {
+        let group = given.api_version.split_once('/').map_or("", |(group, _)| group);
+        let is_of_kind = *group == *self.group_version.group && *given.kind == *self.kind;
+        let known = |name: &&String| matches!(&***name, "apiVersion" | "kind" | "metadata");
+        let unknown = object.as_object().into_iter().flat_map(|map| map.keys()).filter(|name| !known(name));
+        unknown.filter(|_| is_of_kind).map(|name| format!("unknown field {name:?}")).collect()
     }
 
     /// Fills in what upstream always writes, as the last step before the registry.

@@ -70,8 +70,10 @@ impl Edit for Patch<'_> {
         let is_converted = self.patch_type == PatchType::StrategicMerge;
         let decoded = self.form.decode_tree(patched.value, self.reach(), is_converted);
         let mut decoded = decoded.map_err(|error| self.invalid(current, error.cause()))?;
-        if let Some(foreign) = &decoded.foreign {
-            self.form.check_type(foreign, &decoded.value)?;
+        if decoded.foreign.as_ref().is_some_and(|foreign| foreign.api_version.is_empty()) {
+            return Err(Status::internal(
+                "Object 'apiVersion' is missing in 'object has no apiVersion field'",
+            ));
         }
         let mut errors = patched.strict_errors;
         errors.append(&mut decoded.strict_errors);
@@ -79,6 +81,9 @@ impl Edit for Patch<'_> {
             return Err(self.invalid(current, &format!("strict decoding error: {}", errors.join(", "))));
         }
         warn(&self.scope.ctx, &errors, self.validation);
+        if let Some(foreign) = &decoded.foreign {
+            self.form.check_type(foreign, &decoded.value)?;
+        }
         let mut object = decoded.value;
         self.form.apply_defaults(&mut object);
         ensure_namespace(&mut object, self.scope.namespace())?;

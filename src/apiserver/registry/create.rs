@@ -10,10 +10,11 @@ use super::custom_versions::governing;
 use super::metadata::{
     ensure_namespace, fill_system_fields, generate_name, needs_name, resource_version, set, text,
 };
-use super::{Registry, Validating, prepare, validation};
+use super::{Registry, Validating, prepare};
 use crate::apimachinery::object::{Object, object_key};
 use crate::apimachinery::status::{Status, StatusDetails};
 use crate::apis::kind::Kind;
+use crate::apis::object_meta as validation;
 use crate::apiserver::request::RequestContext;
 use crate::apiserver::storage::Written;
 

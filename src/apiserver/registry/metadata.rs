@@ -6,28 +6,13 @@ use serde_json::{Map, Value, json};
 use crate::apimachinery::status::Status;
 use crate::apimachinery::time::{Time, rfc3339};
 use crate::apis::kind::Kind;
+pub use crate::apis::object_meta::{number, text, texts};
 use crate::apiserver::storage::request::parse_number;
 use crate::entropy::Entropy;
 
 /// Names are 63 bytes long, and a generated one ends in 5 random ones.
 const MAX_GENERATED_BASE: usize = 58;
 const SUFFIX: usize = 5;
-
-/// A text of the metadata; empty when there is none.
-pub fn text<'a>(tree: &'a Value, field: &str) -> &'a str {
-    tree["metadata"][field].as_str().unwrap_or_default()
-}
-
-/// A number of the metadata; 0 when there is none.
-pub fn number(tree: &Value, field: &str) -> i64 {
-    tree["metadata"][field].as_i64().unwrap_or_default()
-}
-
-/// The texts of a list of the metadata.
-pub fn texts(tree: &Value, field: &str) -> Vec<String> {
-    let list = tree["metadata"][field].as_array().map(Vec::as_slice).unwrap_or_default();
-    list.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
-}
 
 /// Sets a member of the metadata.
 pub fn set(tree: &mut Value, field: &str, value: impl Into<Value>) {

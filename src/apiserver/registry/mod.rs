@@ -16,7 +16,6 @@ mod collection;
 
 mod metadata;
 mod prepare;
-mod validation;
 
 mod bootstrap;
 mod conversion;

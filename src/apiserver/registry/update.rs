@@ -11,12 +11,13 @@ use super::conversion::{decode, encode, object_of, storage_kind};
 use super::custom_versions::{as_asked, governing};
 use super::metadata::{carry_over, ensure_namespace, resource_version, set, text, texts};
 use super::store::Part;
-use super::{Change, Registry, Validating, prepare, validation};
+use super::{Change, Registry, Validating, prepare};
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names;
 use crate::apimachinery::object::{Object, object_key};
 use crate::apimachinery::status::Status;
 use crate::apis::kind::Kind;
+use crate::apis::object_meta as validation;
 use crate::apiserver::request::RequestContext;
 use crate::apiserver::storage::Written;
 

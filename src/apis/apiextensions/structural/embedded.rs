@@ -1,57 +1,47 @@
 //! Embedded resources (`schema/objectmeta`): objects within objects keep to the rules of objects.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Structural, child};
+use crate::apimachinery::decode::decode_metadata;
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names;
-
-/// The fields of `metav1.ObjectMeta`, and what they hold.
-const METADATA: [(&str, &str); 14] = [
-    ("annotations", "map"),
-    ("creationTimestamp", "text"),
-    ("deletionGracePeriodSeconds", "number"),
-    ("deletionTimestamp", "text"),
-    ("finalizers", "list"),
-    ("generateName", "text"),
-    ("generation", "number"),
-    ("labels", "map"),
-    ("managedFields", "list"),
-    ("name", "text"),
-    ("namespace", "text"),
-    ("ownerReferences", "list"),
-    ("resourceVersion", "text"),
-    ("uid", "text"),
-];
+use crate::apis::object_meta::{object_meta as validate, text};
 
 impl Structural {
-    /// Drops unknown fields of the metadata of embedded resources.
-    pub fn coerce_embedded(&self, value: &mut Value) {
+    /// Reads the type and metadata of embedded resources as those of objects; `unknown` gets the paths of the
+    /// fields that this drops (`schemaobjectmeta.Coerce`).
+    ///
+    /// # Errors
+    /// The first value that does not fit.
+    pub fn coerce_embedded(
+        &self,
+        path: &str,
+        value: &mut Value,
+        unknown: &mut Vec<String>,
+    ) -> Result<(), FieldErrors> {
         if self.embedded_resource
-            && let Some(Value::Object(metadata)) = value.get_mut("metadata")
+            && let Value::Object(map) = value
         {
-            metadata.retain(|name, value| {
-                METADATA.iter().any(|(known, holds)| known == name && fits(holds, value))
-            });
-            if metadata.is_empty() {
-                metadata.insert("creationTimestamp".into(), Value::Null);
-            }
+            coerce_resource(path, map, unknown)?;
         }
         match value {
             Value::Object(map) => {
                 for (name, value) in map.iter_mut() {
                     if let Some(schema) = self.member(name) {
-                        schema.coerce_embedded(value);
+                        schema.coerce_embedded(&self.path_of(path, name), value, unknown)?;
                     }
                 }
             }
             Value::Array(items) => {
-                if let Some(schema) = &self.items {
-                    items.iter_mut().for_each(|item| schema.coerce_embedded(item));
+                let Some(schema) = &self.items else { return Ok(()) };
+                for (at, item) in items.iter_mut().enumerate() {
+                    schema.coerce_embedded(&format!("{path}[{at}]"), item, unknown)?;
                 }
             }
             _ => {}
         }
+        Ok(())
     }
 
     /// What is wrong with embedded resources: type and metadata.
@@ -78,46 +68,63 @@ impl Structural {
     }
 }
 
-fn fits(holds: &str, value: &Value) -> bool {
-    match holds {
-        "text" => value.is_string() || value.is_null(),
-        "number" => value.is_number(),
-        "map" => value.as_object().is_some_and(|map| map.values().all(Value::is_string)),
-        _ => value.is_array(),
+fn coerce_resource(
+    path: &str,
+    map: &mut Map<String, Value>,
+    unknown: &mut Vec<String>,
+) -> Result<(), FieldErrors> {
+    let mut errors = FieldErrors::default();
+    for name in ["apiVersion", "kind"] {
+        if let Some(value) = map.get(name).filter(|value| !value.is_string()) {
+            errors.invalid(child(path, name), value, "must be a string");
+            return Err(errors);
+        }
+    }
+    let Some(given) = map.get_mut("metadata") else { return Ok(()) };
+    let path = child(path, "metadata");
+    match decode_metadata(given.clone()) {
+        Ok((metadata, fields)) => {
+            unknown.extend(fields.iter().map(|field| child(&path, field)));
+            *given = metadata;
+            Ok(())
+        }
+        Err(error) => {
+            errors.invalid(path, given, error);
+            Err(errors)
+        }
     }
 }
 
 fn of_resource(path: &str, value: &Value, errors: &mut FieldErrors) {
+    let mut refuse = |field: &str, detail: &str| errors.invalid(child(path, field), &value[field], detail);
     match value["apiVersion"].as_str() {
-        None | Some("") => errors.required(child(path, "apiVersion"), ""),
-        Some(version) => {
-            let (_, version) = version.split_once('/').unwrap_or(("", version));
-            for detail in names::dns1035_label(version) {
-                errors.invalid(child(path, "apiVersion"), &value["apiVersion"], detail);
-            }
+        Some("") => refuse("apiVersion", "must not be empty"),
+        Some(version) if version.matches('/').count() > 1 => {
+            refuse("apiVersion", &format!("unexpected GroupVersion string: {version}"));
         }
+        _ => {}
     }
     match value["kind"].as_str() {
-        None | Some("") => errors.required(child(path, "kind"), ""),
+        Some("") => refuse("kind", "must not be empty"),
         Some(kind) => {
             for detail in names::dns1035_label(&kind.to_lowercase()) {
-                let detail = format!("may have mixed case, but should otherwise match: {detail}");
-                errors.invalid(child(path, "kind"), &json!(kind), detail);
+                refuse("kind", &format!("may have mixed case, but should otherwise match: {detail}"));
             }
         }
+        None => {}
     }
-    let metadata = &value["metadata"];
-    if let Some(name) = metadata["name"].as_str().filter(|name| !name.is_empty()) {
-        for detail in names::path_segment_name(name) {
-            errors.invalid(child(path, "metadata.name"), &json!(name), detail);
-        }
+    for field in ["apiVersion", "kind"].iter().filter(|field| value[**field].is_null()) {
+        errors.required(child(path, field), "");
     }
-    for (key, label) in metadata["labels"].as_object().into_iter().flatten() {
-        for detail in names::qualified_name(key) {
-            errors.invalid(child(path, "metadata.labels"), &json!(key), detail);
+    if value["metadata"].is_object() {
+        let mut object = json!({ "metadata": value["metadata"] });
+        // It needs none.
+        if text(&object, "name").is_empty() {
+            object["metadata"]["name"] = "fakename".into();
         }
-        for detail in names::label_value(label.as_str().unwrap_or_default()) {
-            errors.invalid(child(path, "metadata.labels"), label, detail);
-        }
+        let namespaced = !text(&object, "namespace").is_empty();
+        let mut found = validate(&object, namespaced, &names::path_segment_name);
+        found.0.iter_mut().for_each(|error| error.path = child(path, &error.path));
+        errors.extend(found);
     }
 }

@@ -75,6 +75,14 @@ impl Structural {
         let _ = self.run_rules("", true, value, old, &mut run);
     }
 
+    /// Members of a map are shown in brackets, fields behind a dot.
+    pub(super) fn path_of(&self, path: &str, name: &str) -> String {
+        match self.properties.contains_key(name) {
+            true => child(path, name),
+            false => format!("{path}[{name}]"),
+        }
+    }
+
     fn run_rules(
         &self,
         path: &str,
@@ -94,13 +102,7 @@ impl Structural {
                 for (name, value) in map {
                     let Some(schema) = self.member(name) else { continue };
                     let old = old.filter(|_| self.map_type != "atomic").and_then(|old| old.get(name));
-                    schema.run_rules(
-                        &child_of(self, path, name),
-                        schema.embedded_resource,
-                        value,
-                        old,
-                        run,
-                    )?;
+                    schema.run_rules(&self.path_of(path, name), schema.embedded_resource, value, old, run)?;
                 }
             }
             Value::Array(items) => {
@@ -113,14 +115,6 @@ impl Structural {
             _ => {}
         }
         Ok(())
-    }
-}
-
-/// Members of a map are shown in brackets, fields behind a dot.
-fn child_of(schema: &Structural, path: &str, name: &str) -> String {
-    match schema.properties.contains_key(name) {
-        true => child(path, name),
-        false => format!("{path}[{name}]"),
     }
 }
 

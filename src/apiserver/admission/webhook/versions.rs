@@ -142,7 +142,7 @@ impl Codec {
         if is_whole {
             (kind.defaults)(&mut object);
             if let Some(custom) = &kind.custom {
-                custom.prune(&mut object);
+                custom.prune(&mut object).map_err(Status::internal)?;
                 custom.apply_defaults(&mut object);
             }
         }

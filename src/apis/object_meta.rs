@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::metadata::{number, text, texts};
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
 use crate::apimachinery::names;
 use crate::apis::finalizers::{FOREGROUND, ORPHAN, lacks_domain};
@@ -15,6 +14,22 @@ const IMMUTABLE: &str = "field is immutable";
 const MAX_ANNOTATIONS_BYTES: usize = 256 << 10;
 /// Their kinds are validated by the libraries that bring them.
 const LIBRARY_GROUPS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
+
+/// A text of the metadata; empty when there is none.
+pub fn text<'a>(tree: &'a Value, field: &str) -> &'a str {
+    tree["metadata"][field].as_str().unwrap_or_default()
+}
+
+/// A number of the metadata; 0 when there is none.
+pub fn number(tree: &Value, field: &str) -> i64 {
+    tree["metadata"][field].as_i64().unwrap_or_default()
+}
+
+/// The texts of a list of the metadata.
+pub fn texts(tree: &Value, field: &str) -> Vec<String> {
+    let list = tree["metadata"][field].as_array().map(Vec::as_slice).unwrap_or_default();
+    list.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+}
 
 /// `ValidateObjectMeta`: of a new object, or of the new state of one.
 pub fn object_meta(tree: &Value, namespaced: bool, name_errors: &dyn Fn(&str) -> Vec<String>) -> FieldErrors {
