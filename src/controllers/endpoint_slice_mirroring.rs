@@ -37,7 +37,8 @@ const NOT_COPIED: &[&str] =
     &["kubectl.kubernetes.io/last-applied-configuration", "endpoints.kubernetes.io/over-capacity"];
 /// Finds the mirrors of Endpoints by their key.
 const INDEX: &str = "mirrored";
-/// Addresses of one subset that are mirrored (upstream's `--mirroring-max-endpoints-per-subset`).
+/// Addresses of one subset that are mirrored, and endpoints of one slice (upstream's
+/// `--mirroring-max-endpoints-per-subset`).
 const MAX_ENDPOINTS_PER_SUBSET: usize = 1000;
 
 /// The controller of mirrored EndpointSlices.
@@ -145,7 +146,8 @@ impl Controller for EndpointSliceMirroringController {
         }
         let groups = groups(&endpoints);
         let slices = slices.into_iter().filter(|slice| !slice.is_deleting()).collect();
-        self.carry_out(ctx, &endpoints, pack::plan(slices, groups, &labels(&endpoints))).await?;
+        let plan = pack::plan(slices, groups, &labels(&endpoints), MAX_ENDPOINTS_PER_SUBSET);
+        self.carry_out(ctx, &endpoints, plan).await?;
         Ok(Action::Done)
     }
 }

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::path_segment_name;
+use crate::apimachinery::names::{dns1123_label, path_segment_name};
 use crate::apis::validation::Field;
-use crate::apis::validation::resources::quantity;
+use crate::apis::validation::resources::{Place, quantity, resource_name};
 
 /// Where each type of metric keeps its source, in upstream's order of looking.
 const SOURCES: [(&str, &str); 5] = [
@@ -107,13 +107,11 @@ fn source(source: &Field, kind: &str, errors: &mut FieldErrors) {
     }
     match kind {
         "object" => reference(&source.child("describedObject"), errors),
-        "resource" | "containerResource" if source.child("name").is_zero() => {
+        "resource" if source.child("name").is_zero() => {
             source.child("name").required("must specify a resource name", errors);
         }
+        "containerResource" => of_container(source, errors),
         _ => {}
-    }
-    if kind == "containerResource" && source.child("container").is_zero() {
-        source.child("container").required("must specify a container", errors);
     }
     validate_target(&target, errors);
     match kind {
@@ -126,7 +124,7 @@ fn source(source: &Field, kind: &str, errors: &mut FieldErrors) {
         "external" if value.is_set() && average.is_set() => {
             value.forbidden("may not set both a target value for metric and a per-pod target", errors);
         }
-        "pods" if quantity(&average).sign() <= 0 => {
+        "pods" if !average.is_set() => {
             average.required("must specify a positive target averageValue", errors);
         }
         "resource" | "containerResource" => match (utilization.is_set(), average.is_set()) {
@@ -142,6 +140,18 @@ fn source(source: &Field, kind: &str, errors: &mut FieldErrors) {
     }
 }
 
+fn of_container(source: &Field, errors: &mut FieldErrors) {
+    let (name, container) = (source.child("name"), source.child("container"));
+    match name.text() {
+        "" => name.required("must specify a resource name", errors),
+        text => resource_name(text, &name, Place::Container, errors),
+    }
+    match container.text() {
+        "" => container.required("must specify a container", errors),
+        text => container.invalid_each(dns1123_label(text), errors),
+    }
+}
+
 fn metric_name(name: &Field, errors: &mut FieldErrors) {
     match name.is_zero() {
         true => name.required("must specify a metric name", errors),
@@ -151,10 +161,12 @@ fn metric_name(name: &Field, errors: &mut FieldErrors) {
 
 fn validate_target(target: &Field, errors: &mut FieldErrors) {
     let kind = target.child("type");
-    match kind.text() {
-        "" => kind.required("must specify a metric target type", errors),
-        "Utilization" | "Value" | "AverageValue" => {}
-        _ => kind.invalid("must be either Utilization, Value, or AverageValue", errors),
+    if kind.is_zero() {
+        kind.required("must specify a metric target type", errors);
+    }
+    if !matches!(kind.text(), "Utilization" | "Value" | "AverageValue") {
+        let words = "must be either Utilization, Value, or AverageValue";
+        errors.invalid(kind.path.as_str(), &kind.text().into(), words);
     }
     for field in ["value", "averageValue"].map(|name| target.child(name)) {
         if field.is_set() && quantity(&field).sign() != 1 {

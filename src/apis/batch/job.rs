@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::job_validation;
+use super::{job_status_validation, job_validation};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::{Time, human_duration, parse};
 use crate::apis::core::pod::defaults::pod_spec;
@@ -31,7 +31,7 @@ pub static JOBS: Builtin = LazyLock::new(|| {
             validate: job_validation::validate,
             validate_create: job_validation::validate_create,
             validate_update: job_validation::validate_update,
-            validate_status_update: job_validation::validate_status_update,
+            validate_status_update: job_status_validation::validate_status_update,
             ..RULES
         })
         .into()

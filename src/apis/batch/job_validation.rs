@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::indexes;
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
 use crate::apimachinery::names::{dns1123_label, qualified_name};
 use crate::apis::core::pod::validation::template;
@@ -189,6 +190,9 @@ fn pod_failure_rule(spec: &Field, rule: &Field, names: &BTreeSet<&str>, errors: 
     if codes.is_set() {
         exit_codes(&codes, names, errors);
     }
+    if conditions.items().len() > 20 {
+        errors.too_many(conditions.path.as_str(), conditions.items().len(), 20);
+    }
     for pattern in conditions.items() {
         let kind = pattern.child("type");
         kind.invalid_each(qualified_name(kind.text()), errors);
@@ -254,11 +258,33 @@ fn success_policy(spec: &Field, errors: &mut FieldErrors) {
         if !count.is_set() && !indexes.is_set() {
             rule.required("at least one of succeededCount or succeededIndexes must be specified", errors);
         }
+        let total = succeeded_indexes(&indexes, completions, errors);
         count.nonnegative(errors);
         if count.number() > completions {
             let words =
                 format!("must be less than or equal to {completions} (the number of specified completions)");
             count.invalid(words, errors);
+        }
+        if indexes.is_set() && count.number() > total {
+            let words = format!(
+                "must be less than or equal to {total} (the number of indexes in the specified succeededIndexes field)"
+            );
+            count.invalid(words, errors);
+        }
+    }
+}
+
+/// How many they are.
+fn succeeded_indexes(given: &Field, completions: i64, errors: &mut FieldErrors) -> i64 {
+    const MOST_BYTES: usize = 64 * 1024;
+    if given.text().len() > MOST_BYTES {
+        errors.too_long(given.path.as_str(), MOST_BYTES);
+    }
+    match indexes::count(given.text(), completions) {
+        Ok(total) => total,
+        Err(why) => {
+            given.invalid(format!("error parsing succeededIndexes: {why}"), errors);
+            0
         }
     }
 }
@@ -323,36 +349,4 @@ fn is_at_rest(job: &Value) -> bool {
         .any(|condition| text(condition, "type") == "Suspended" && text(condition, "status") == "True");
     let has_pods = number(job, "status.active") > 0;
     Field::of(job, "spec.suspend").flag() && !has_pods && (!was_started || has_stopped)
-}
-
-/// What is wrong with a change of status.
-pub fn validate_status_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
-    let (status, was) = (Field::of(new, "status"), Field::of(old, "status"));
-    status.all_nonnegative(&["active", "succeeded", "failed", "ready", "terminating"], errors);
-    let holds = |status: &Field, kind: &str| {
-        let is_it = |condition: &Field| {
-            condition.child("type").text() == kind && condition.child("status").text() == "True"
-        };
-        status.each("conditions").iter().any(is_it)
-    };
-    let mut wrong = |words: String| {
-        errors.push("status.conditions", ErrorType::Invalid, String::new(), &words);
-    };
-    for (a, b) in [("Complete", "Failed"), ("Complete", "FailureTarget"), ("SuccessCriteriaMet", "Failed")] {
-        if holds(&status, a) && holds(&status, b) {
-            wrong(format!("cannot set {a}=True and {b}=true conditions"));
-        }
-    }
-    for kind in ["Failed", "Complete", "FailureTarget"] {
-        if holds(&was, kind) && !holds(&status, kind) {
-            wrong(format!("cannot disable the terminal {kind}=True condition"));
-        }
-    }
-    let (done, is_complete) = (status.child("completionTime"), holds(&status, "Complete"));
-    if done.is_set() && !is_complete {
-        done.invalid("cannot set completionTime when there is no Complete=True condition", errors);
-    }
-    if !done.is_set() && is_complete {
-        done.required("completionTime is required for Complete jobs", errors);
-    }
 }

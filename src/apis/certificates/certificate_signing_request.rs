@@ -4,8 +4,9 @@ use std::cmp::Ordering;
 use std::sync::LazyLock;
 
 use super::request::CertificateRequest;
+use super::signer_name;
 use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::{dns1123_subdomain, qualified_name};
+use crate::apimachinery::names::qualified_name;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::{Time, human_duration};
 use crate::apimachinery::user::UserInfo;
@@ -150,39 +151,15 @@ fn validate(spec: &Field, errors: &mut FieldErrors) {
             usage.duplicate(errors);
         }
     }
-    validate_signer(&spec.child("signerName"), errors);
+    let signer = spec.child("signerName");
+    if signer.text() == "kubernetes.io/legacy-unknown" {
+        signer.invalid("the legacy signerName is not allowed via this API version", errors);
+    } else {
+        signer_name(&signer, errors);
+    }
     let expiration = spec.child("expirationSeconds");
     if expiration.is_set() && expiration.number() < 600 {
         expiration.invalid("may not specify a duration less than 600 seconds (10 minutes)", errors);
-    }
-}
-
-/// `ValidateSignerName`
-fn validate_signer(signer: &Field, errors: &mut FieldErrors) {
-    const MOST_BYTES: usize = 571;
-    if signer.is_zero() {
-        return signer.required("", errors);
-    }
-    let text = signer.text();
-    if text == "kubernetes.io/legacy-unknown" {
-        return signer.invalid("the legacy signerName is not allowed via this API version", errors);
-    }
-    let Some((domain, path)) = text.split_once('/').filter(|(_, path)| !path.contains('/')) else {
-        let words = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-        return signer.invalid(words, errors);
-    };
-    if text.len() > MOST_BYTES {
-        errors.too_long(signer.path.as_str(), MOST_BYTES);
-    }
-    for wrong in dns1123_subdomain(domain) {
-        let words = format!("validating label {domain:?}: {wrong}");
-        signer.invalid(words, errors);
-    }
-    if domain.split('.').count() < 2 {
-        signer.invalid("should be a domain with at least two segments separated by dots", errors);
-    }
-    for wrong in dns1123_subdomain(path) {
-        signer.invalid(format!("validating label {path:?}: {wrong}"), errors);
     }
 }
 

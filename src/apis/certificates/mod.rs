@@ -2,6 +2,9 @@
 
 pub mod certificate_signing_request;
 pub mod request;
+mod signer_name;
+
+pub use signer_name::signer_name;
 
 use super::kind::Builtin;
 

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::names::qualified_name;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
@@ -43,7 +44,16 @@ fn validate(lease: &Value, errors: &mut FieldErrors) {
     }
     transitions.nonnegative(errors);
     let strategy = spec.child("strategy");
-    if spec.child("preferredHolder").is_set() && strategy.is_zero() {
+    if strategy.is_set() {
+        // Upstream says the field's name twice.
+        let shown = strategy.shown_as("spec.strategy.strategy");
+        match strategy.text() {
+            "OldestEmulationVersion" => {}
+            text if text.contains('/') => shown.invalid_each(qualified_name(text), errors),
+            _ => shown.not_supported(&["OldestEmulationVersion"], errors),
+        }
+    }
+    if !spec.child("preferredHolder").is_zero() && strategy.is_zero() {
         spec.child("preferredHolder").forbidden("may only be specified if `strategy` is defined", errors);
     }
 }

@@ -19,6 +19,7 @@ pub mod secret;
 pub mod service;
 pub mod service_account;
 mod service_validation;
+pub mod volume_sources;
 
 use super::kind::Builtin;
 

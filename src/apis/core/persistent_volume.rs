@@ -8,13 +8,13 @@ use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::core::persistent_volume_claim::access_modes_of;
 use crate::apis::core::pod::defaults::volume_source;
-use crate::apis::core::pod::validation::node_selector;
+use crate::apis::core::pod::validation::{LONG_INITIATOR, is_long_initiator, node_selector};
+use crate::apis::core::volume_sources;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{access_modes, name, or, quantity};
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
-use crate::apis::validation::texts::no_backsteps;
 use crate::apis::validation::{Field, difference, equal, resources};
 use serde_json::{Value, json};
 
@@ -26,7 +26,15 @@ pub static PERSISTENT_VOLUMES: Builtin = LazyLock::new(|| {
         .with(&[Subresource::Status])
         .printed(columns(), cells)
         .defaulted(defaults)
-        .governed_by(Rules { prepare_for_create, validate, validate_update, ..RULES })
+        .governed_by(Rules {
+            prepare_for_create,
+            validate: |volume, errors| {
+                let spec = Field::of(volume, "spec");
+                validate_spec(&spec, text(volume, "metadata.name"), errors);
+            },
+            validate_update,
+            ..RULES
+        })
         .into()
 });
 
@@ -112,21 +120,10 @@ const SOURCES: &[&str] = &[
     "csi",
 ];
 
-fn validate(volume: &Value, errors: &mut FieldErrors) {
-    let spec = Field::of(volume, "spec");
-    access_modes_of(&spec, errors);
-    let capacity = spec.child("capacity");
-    if capacity.is_zero() {
-        capacity.required("", errors);
-    }
-    for (name, quantity) in capacity.members() {
-        if name != "storage" {
-            capacity.not_supported(&["storage"], errors);
-        }
-        if resources::quantity(&quantity).sign() <= 0 {
-            quantity.invalid("must be greater than zero", errors);
-        }
-    }
+/// `ValidatePersistentVolumeSpec`
+fn validate_spec(spec: &Field, name: &str, errors: &mut FieldErrors) {
+    volume_access_modes(spec, errors);
+    capacity(&spec.child("capacity"), errors);
     spec.child("persistentVolumeReclaimPolicy").one_of_if_set(&["Delete", "Recycle", "Retain"], errors);
     let affinity = spec.child("nodeAffinity");
     if affinity.is_set() {
@@ -135,29 +132,89 @@ fn validate(volume: &Value, errors: &mut FieldErrors) {
             required => required.required("must specify required node constraints", errors),
         }
     }
-    source(&spec, errors);
+    source(spec, name, errors);
     spec.child("storageClassName").follows(dns1123_subdomain, errors);
     spec.child("volumeMode").one_of_if_set(&["Block", "Filesystem"], errors);
+    attributes_class(spec, errors);
 }
 
-fn source(spec: &Field, errors: &mut FieldErrors) {
-    let mut present = SOURCES.iter().map(|kind| spec.child(kind)).filter(Field::is_set);
-    let Some(first) = present.next() else { return spec.required("must specify a volume type", errors) };
-    if first.path.ends_with(".hostPath") && first.child("path").require(errors) {
-        no_backsteps(&first.child("path"), errors);
+/// The same of the volume that a VolumeAttachment brings with it.
+pub fn validate_inline(spec: &Field, errors: &mut FieldErrors) {
+    let refuse = |name: &str, errors: &mut FieldErrors| {
+        if !spec.child(name).is_zero() {
+            let words = "may not be specified in the context of inline volumes";
+            spec.child(name).forbidden(words, errors);
+        }
+    };
+    ["claimRef", "capacity"].iter().for_each(|name| refuse(name, errors));
+    if !spec.child("csi").is_set() {
+        spec.child("csi").required("has to be specified in the context of inline volumes", errors);
     }
-    if first.path.ends_with(".local") {
-        first.child("path").require(errors);
-        if !spec.child("nodeAffinity").is_set() {
-            spec.child("nodeAffinity").required("Local volume requires node affinity", errors);
+    volume_access_modes(spec, errors);
+    let policy = spec.child("persistentVolumeReclaimPolicy");
+    if !matches!(policy.text(), "" | "Retain") {
+        policy.forbidden("may only be Retain in the context of inline volumes", errors);
+    }
+    refuse("nodeAffinity", errors);
+    source(spec, "", errors);
+    refuse("storageClassName", errors);
+    let mode = spec.child("volumeMode");
+    if mode.is_set() && mode.text() != "Filesystem" {
+        let words = "may not specify volumeMode other than Filesystem in the context of inline volumes";
+        mode.forbidden(words, errors);
+    }
+    attributes_class(spec, errors);
+}
+
+fn volume_access_modes(spec: &Field, errors: &mut FieldErrors) {
+    spec.child("accessModes").require(errors);
+    access_modes_of(spec, errors);
+}
+
+fn capacity(capacity: &Field, errors: &mut FieldErrors) {
+    capacity.require(errors);
+    let amounts = capacity.members();
+    if amounts.len() != 1 || amounts[0].0 != "storage" {
+        capacity.not_supported(&["storage"], errors);
+    }
+    for (_, amount) in amounts {
+        if resources::quantity(&amount).sign() <= 0 {
+            amount.invalid("must be greater than zero", errors);
         }
     }
-    for other in present {
-        other.forbidden("may not specify more than 1 volume type", errors);
+}
+
+fn source(spec: &Field, name: &str, errors: &mut FieldErrors) {
+    if let Some((kind, source, others)) = volume_sources::only(spec, SOURCES, errors) {
+        if kind == "iscsi" && is_long_initiator(name, &source) {
+            let portal = source.child("targetPortal");
+            portal.shown_as(format!("{}.targetportal", source.path)).invalid(LONG_INITIATOR, errors);
+        }
+        volume_sources::source(kind, &source, true, errors);
+        if kind == "local" && spec.child("nodeAffinity.required.nodeSelectorTerms").is_zero() {
+            spec.child("nodeAffinity").required("Local volume requires node affinity", errors);
+        }
+        volume_sources::refuse(spec, &others, errors);
     }
-    let recycles = spec.child("persistentVolumeReclaimPolicy");
-    if spec.child("hostPath.path").text() == "/" && recycles.text() == "Recycle" {
-        recycles.forbidden("may not be 'recycle' for a hostPath mount of '/'", errors);
+    let (policy, path) = (spec.child("persistentVolumeReclaimPolicy"), spec.child("hostPath.path"));
+    let is_root = path.text().starts_with('/') && path.text().split('/').all(|part| matches!(part, "" | "."));
+    if is_root && policy.text() == "Recycle" {
+        policy.forbidden("may not be 'recycle' for a hostPath mount of '/'", errors);
+    }
+}
+
+fn attributes_class(spec: &Field, errors: &mut FieldErrors) {
+    let class = spec.child("volumeAttributesClassName");
+    if !class.is_set() {
+        return;
+    }
+    match class.is_zero() {
+        true => class.required("an empty string is disallowed", errors),
+        false => class.invalid_each(dns1123_subdomain(class.text()), errors),
+    }
+    if !spec.child("csi").is_set() {
+        let words = "has to be specified when using volumeAttributesClassName";
+        spec.child("csi").required(words, errors);
     }
 }
 
@@ -166,9 +223,15 @@ fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
         let of = |kind: &&str| ((*kind).to_owned(), at(&volume["spec"], kind).clone());
         Value::Object(SOURCES.iter().map(of).collect())
     };
-    if !equal(&sources(new), &sources(old)) {
+    let (mut is, was) = (sources(new), sources(old));
+    const EXPAND_SECRET: &str = "csi.controllerExpandSecretRef";
+    if is_set(&was, "csi") && !is_set(&was, EXPAND_SECRET) {
+        // It may be added.
+        remove(&mut is, EXPAND_SECRET);
+    }
+    if !equal(&is, &was) {
         let words = "spec.persistentvolumesource is immutable after creation";
-        let difference = difference(&sources(old), &sources(new));
+        let difference = difference(&was, &is);
         errors.forbidden("spec.persistentvolumesource", format!("{words}\n{difference}"));
     }
     let mode = Field::of(new, "spec.volumeMode").shown_as("volumeMode");
@@ -176,5 +239,9 @@ fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
     if is_set(old, "spec.nodeAffinity") {
         let affinity = Field::of(new, "spec.nodeAffinity").shown_as("nodeAffinity");
         affinity.immutable(&Field::of(old, "spec.nodeAffinity"), errors);
+    }
+    let class = Field::of(new, "spec.volumeAttributesClassName");
+    if is_set(old, "spec.volumeAttributesClassName") && !class.is_set() {
+        class.forbidden("update from non-nil value to nil is forbidden", errors);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::{dns1123_label, dns1123_subdomain};
+use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
@@ -12,7 +12,7 @@ use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
 use crate::apis::validation::labels::label_selector;
-use crate::apis::validation::{Field, difference, equal, resources};
+use crate::apis::validation::{Field, IMMUTABLE, difference, equal, resources};
 use serde_json::{Value, json};
 
 /// `persistentvolumeclaims`
@@ -27,6 +27,7 @@ pub static PERSISTENT_VOLUME_CLAIMS: Builtin = LazyLock::new(|| {
             prepare_for_update: |new, _| data_source(new),
             validate: |claim, errors| validate_spec(&Field::of(claim, "spec"), errors),
             validate_update,
+            validate_status_update: |new, _, errors| validate_status_update(new, errors),
             ..RULES
         })
         .into()
@@ -106,8 +107,11 @@ const MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "Read
 
 /// `ValidatePersistentVolumeClaimSpec`; also of ephemeral volumes.
 pub fn validate_spec(spec: &Field, errors: &mut FieldErrors) {
-    access_modes_of(spec, errors);
+    if spec.child("accessModes").is_zero() {
+        spec.child("accessModes").required("at least 1 access mode is required", errors);
+    }
     label_selector(&spec.child("selector"), errors);
+    access_modes_of(spec, errors);
     requested_storage(spec, errors);
     spec.child("storageClassName").follows(dns1123_subdomain, errors);
     spec.child("volumeMode").one_of_if_set(&["Block", "Filesystem"], errors);
@@ -116,15 +120,13 @@ pub fn validate_spec(spec: &Field, errors: &mut FieldErrors) {
             data_source_of(&source, errors);
         }
     }
+    data_sources_agree(spec, errors);
     spec.child("volumeAttributesClassName").follows(dns1123_subdomain, errors);
 }
 
 /// The access modes of a claim or a volume.
 pub fn access_modes_of(spec: &Field, errors: &mut FieldErrors) {
     let modes = spec.child("accessModes");
-    if modes.is_zero() {
-        modes.required("at least 1 access mode is required", errors);
-    }
     for mode in modes.items().iter().filter(|mode| !MODES.contains(&mode.text())) {
         mode.shown_as(modes.path.as_str()).not_supported(MODES, errors);
     }
@@ -157,15 +159,75 @@ fn data_source_of(source: &Field, errors: &mut FieldErrors) {
     source.child("namespace").follows(dns1123_label, errors);
 }
 
+/// Both say the same, unless the source is in another namespace: then only the newer can.
+fn data_sources_agree(spec: &Field, errors: &mut FieldErrors) {
+    let (old, new) = (spec.child("dataSource"), spec.child("dataSourceRef"));
+    let parts = |source: &Field| ["apiGroup", "kind", "name"].map(|name| source.child(name).value.clone());
+    let words = match new.child("namespace").is_zero() {
+        _ if !old.is_set() => return,
+        false => "may not be specified when dataSourceRef.namespace is specified",
+        true if new.is_set() && parts(&old) != parts(&new) => "must match dataSourceRef",
+        true => return,
+    };
+    errors.invalid(spec.path.as_str(), &json!(old.path), words);
+}
+
+/// What of a claim's status says how far its growth is, and of which resources.
+fn validate_status_update(new: &Value, errors: &mut FieldErrors) {
+    const STATES: &[&str] = &[
+        "ControllerResizeInProgress",
+        "ControllerResizeInfeasible",
+        "NodeResizeInProgress",
+        "NodeResizeInfeasible",
+        "NodeResizePending",
+    ];
+    if count(new, "spec.accessModes") == 0 {
+        errors.required("Spec.accessModes", "");
+    }
+    let status = Field::of(new, "status");
+    for (_, amount) in status.child("capacity").members() {
+        not_negative(&amount, errors);
+    }
+    for (name, state) in status.child("allocatedResourceStatuses").members() {
+        resource_key(name, "status.allocatedResourceStatus", errors);
+        if !STATES.contains(&state.text()) {
+            errors.not_supported("status.allocatedResourceStatus", &json!(name), STATES);
+        }
+    }
+    for (name, amount) in status.child("allocatedResources").members() {
+        if resource_key(name, "status.allocatedResources", errors) {
+            not_negative(&amount, errors);
+        }
+    }
+}
+
+fn not_negative(amount: &Field, errors: &mut FieldErrors) {
+    let whole = resources::quantity(amount).value();
+    if whole < 0 {
+        errors.invalid(amount.path.as_str(), &json!(whole), "must be a valid resource quantity");
+    }
+}
+
+/// Of the resources without a domain, a claim can only ask for storage.
+fn resource_key(name: &str, path: &str, errors: &mut FieldErrors) -> bool {
+    let before = errors.0.len();
+    for detail in qualified_name(name) {
+        errors.invalid(path, &json!(name), detail);
+    }
+    let is_native = !name.contains('/') || name.contains("kubernetes.io/");
+    if errors.0.len() == before && is_native && name != "storage" {
+        errors.not_supported(path, &json!(name), &["storage"]);
+    }
+    errors.0.len() == before
+}
+
 /// A claim is bound once and for all; afterwards it may only grow.
 fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
     let mut allowed = new.clone();
     if text(old, "spec.volumeName").is_empty() {
         remove(&mut allowed, "spec.volumeName");
     }
-    if !is_set(old, "spec.storageClassName") {
-        remove(&mut allowed, "spec.storageClassName");
-    }
+    storage_class_upgrade(new, old, &mut allowed, errors);
     if text(new, "status.phase") == "Bound" {
         for path in ["spec.resources.requests.storage", "spec.volumeAttributesClassName"] {
             if is_set(new, path) {
@@ -187,4 +249,29 @@ fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
     }
     let mode = Field::of(new, "spec.volumeMode").shown_as("volumeMode");
     mode.immutable(&Field::of(old, "spec.volumeMode"), errors);
+    let class = Field::of(new, "spec.volumeAttributesClassName");
+    if is_set(old, "spec.volumeAttributesClassName") && !class.is_set() {
+        class.forbidden("update from non-nil value to nil is forbidden", errors);
+    } else if !text(old, "spec.volumeAttributesClassName").is_empty() && class.is_zero() {
+        class.forbidden("update from non-nil value to an empty string is forbidden", errors);
+    }
+}
+
+/// A claim without a class may get one; the annotation that once named it stays, or becomes the field.
+fn storage_class_upgrade(new: &Value, old: &Value, allowed: &mut Value, errors: &mut FieldErrors) {
+    const BETA: &str = "volume.beta.kubernetes.io/storage-class";
+    let of = |claim: &Value| {
+        at(claim, "metadata.annotations").get(BETA).and_then(Value::as_str).map(str::to_owned)
+    };
+    let (is, was, class) = (of(new), of(old), at(new, "spec.storageClassName").as_str());
+    let may_be_set =
+        !is_set(old, "spec.storageClassName") && was.as_deref().is_none_or(|was| class == Some(was));
+    if may_be_set {
+        remove(allowed, "spec.storageClassName");
+    }
+    let becomes_field = may_be_set && was.is_some() && class.is_some() && is.is_none();
+    if is != was && !becomes_field {
+        let path = format!("metadata.annotations.{BETA}");
+        errors.invalid(path, &json!(is.unwrap_or_default()), IMMUTABLE);
+    }
 }

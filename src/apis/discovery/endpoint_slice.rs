@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
+use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, label_value, qualified_name};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
@@ -11,8 +11,8 @@ use crate::apis::print::{name, or, with_more};
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
-use crate::apis::validation::Field;
-use crate::apis::validation::texts;
+use crate::apis::validation::labels::labels;
+use crate::apis::validation::{Field, at_most, texts};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -70,17 +70,12 @@ fn defaults(slice: &mut Value) {
 fn validate(slice: &Value, errors: &mut FieldErrors) {
     let kind = Field::of(slice, "addressType");
     kind.one_of(&["FQDN", "IPv4", "IPv6"], errors);
-    let endpoints = Field::of(slice, "endpoints");
-    if endpoints.items().len() > 1000 {
-        errors.too_many("endpoints", endpoints.items().len(), 1000);
+    for endpoint in at_most(&Field::of(slice, "endpoints"), 1000, errors) {
+        one_endpoint(&endpoint, kind.text(), errors);
     }
-    endpoints.items().iter().for_each(|endpoint| one_endpoint(endpoint, kind.text(), errors));
-    let ports = Field::of(slice, "ports");
-    if ports.items().len() > 20_000 {
-        errors.too_many("ports", ports.items().len(), 20_000);
-    }
+    let ports = at_most(&Field::of(slice, "ports"), 20_000, errors);
     let mut names = BTreeSet::new();
-    for port in ports.items() {
+    for port in ports {
         let name = port.child("name");
         name.follows(dns1123_label, errors);
         if !names.insert(name.text()) {
@@ -91,7 +86,10 @@ fn validate(slice: &Value, errors: &mut FieldErrors) {
         if number.is_set() {
             number.invalid_each(texts::port_number(number.number()), errors);
         }
-        port.child("appProtocol").follows(qualified_name, errors);
+        let protocol = port.child("appProtocol");
+        if protocol.is_set() {
+            protocol.invalid_each(qualified_name(protocol.text()), errors);
+        }
     }
 }
 
@@ -116,6 +114,36 @@ fn one_endpoint(endpoint: &Field, kind: &str, errors: &mut FieldErrors) {
             _ => address.invalid_each(dns1123_subdomain(address.text()), errors),
         }
     }
-    endpoint.child("nodeName").follows(dns1123_subdomain, errors);
-    endpoint.child("hostname").follows(dns1123_label, errors);
+    let topology = endpoint.child("deprecatedTopology");
+    if topology.members().len() > 16 {
+        errors.too_many(topology.path.as_str(), topology.members().len(), 16);
+    }
+    let rules: [(&str, fn(&str) -> Vec<String>); 2] =
+        [("nodeName", dns1123_subdomain), ("hostname", dns1123_label)];
+    for (name, rule) in rules {
+        let field = endpoint.child(name);
+        if field.is_set() {
+            field.invalid_each(rule(field.text()), errors);
+        }
+        if name == "nodeName" {
+            labels(&topology, errors);
+        }
+    }
+    hints(&endpoint.child("hints"), errors);
+}
+
+/// For whom an endpoint is: zones and nodes, each once.
+fn hints(hints: &Field, errors: &mut FieldErrors) {
+    let lists: [(&str, fn(&str) -> Vec<String>); 2] =
+        [("forZones", label_value), ("forNodes", dns1123_subdomain)];
+    for (list, rule) in lists {
+        let given = at_most(&hints.child(list), 8, errors);
+        for (at, hint) in given.iter().enumerate() {
+            let name = hint.child("name");
+            if given[..at].iter().any(|earlier| earlier.child("name").text() == name.text()) {
+                name.duplicate(errors);
+            }
+            name.invalid_each(rule(name.text()), errors);
+        }
+    }
 }

@@ -11,7 +11,7 @@ use crate::apis::print::{name, or};
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
-use crate::apis::validation::Field;
+use crate::apis::validation::{Field, equal};
 use serde_json::{Value, json};
 
 /// `flowschemas`
@@ -28,7 +28,11 @@ pub static FLOW_SCHEMAS: Builtin = LazyLock::new(|| {
     .with_generation()
     .printed(columns(), cells)
     .defaulted(|schema| set_if_zero(schema, "spec.matchingPrecedence", 1000))
-    .governed_by(Rules { validate, ..RULES })
+    .governed_by(Rules {
+        validate,
+        validate_status_update: |new, _, errors| super::conditions(new, errors),
+        ..RULES
+    })
     .starting_with(&STARTING)
     .into()
 });
@@ -110,6 +114,13 @@ fn validate(schema: &Value, errors: &mut FieldErrors) {
         name => level.invalid_each(dns1123_subdomain(name), errors),
     }
     spec.each("rules").iter().for_each(|rule| validate_rule(rule, errors));
+    if super::is_mandatory(schema)
+        && !super::fixed(&STARTING, schema).is_some_and(|fixed| equal(&fixed["spec"], spec.value))
+    {
+        let name = text(schema, "metadata.name");
+        spec.invalid(format!("spec of '{name}' must equal the fixed value"), errors);
+    }
+    super::conditions(schema, errors);
 }
 
 fn validate_rule(rule: &Field, errors: &mut FieldErrors) {
@@ -215,7 +226,8 @@ fn validate_namespaces(rule: &Field, errors: &mut FieldErrors) {
     }
     for namespace in given {
         for detail in dns1123_label(namespace.text()) {
-            namespace.invalid(format!("any namespace must be a DNS label: {detail}"), errors);
+            let words = "each member of this list must be '*' or a DNS-1123 label; ";
+            namespace.invalid(format!("{words}{detail}"), errors);
         }
     }
 }
@@ -224,7 +236,7 @@ fn validate_url(url: &Field, errors: &mut FieldErrors) {
     let path = url.text();
     match path {
         "*" | "/" => {}
-        "" => url.invalid("must start with slash", errors),
+        "" => url.invalid("must not be empty", errors),
         _ if !path.starts_with('/') => url.invalid("must start with slash", errors),
         _ if path.contains(' ') => url.invalid("must not contain white-space", errors),
         _ if path.contains("//") => url.invalid("must not contain double slash", errors),

@@ -10,7 +10,7 @@ use crate::apis::print::name;
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
-use crate::apis::validation::Field;
+use crate::apis::validation::{Field, equal};
 use serde_json::{Value, json};
 
 /// `prioritylevelconfigurations`
@@ -27,7 +27,11 @@ pub static PRIORITY_LEVEL_CONFIGURATIONS: Builtin = LazyLock::new(|| {
     .with_generation()
     .printed(columns(), cells)
     .defaulted(defaults)
-    .governed_by(Rules { validate, ..RULES })
+    .governed_by(Rules {
+        validate,
+        validate_status_update: |new, _, errors| super::conditions(new, errors),
+        ..RULES
+    })
     .starting_with(&STARTING)
     .into()
 });
@@ -106,6 +110,10 @@ fn validate(level: &Value, errors: &mut FieldErrors) {
         "Limited" => validate_limited(&limited, errors),
         _ => kind.not_supported(&["Exempt", "Limited"], errors),
     }
+    if super::is_mandatory(level) {
+        mandatory(level, errors);
+    }
+    super::conditions(level, errors);
 }
 
 fn shares(part: &Field, errors: &mut FieldErrors) {
@@ -141,17 +149,51 @@ fn validate_limited(limited: &Field, errors: &mut FieldErrors) {
 
 fn validate_queuing(queuing: &Field, errors: &mut FieldErrors) {
     const MOST_QUEUES: i64 = 10_000_000;
+    const MOST_BITS: i64 = 60;
     let [queues, hand, length] = ["queues", "handSize", "queueLengthLimit"].map(|name| queuing.child(name));
-    if queues.number() > MOST_QUEUES {
-        queues.invalid(format!("must not be greater than {MOST_QUEUES}"), errors);
-    }
     for field in [&length, &queues, &hand] {
         if field.number() <= 0 {
             field.invalid("must be positive", errors);
         }
     }
-    if hand.number() > queues.number() {
-        let (hand_size, count) = (hand.number(), queues.number());
-        hand.invalid(format!("should not be greater than queues ({count}): {hand_size}"), errors);
+    if queues.number() > MOST_QUEUES {
+        queues.invalid(format!("must not be greater than {MOST_QUEUES}"), errors);
+    }
+    let (deck, cards) = (queues.number(), hand.number());
+    if cards > deck && cards > 0 {
+        hand.invalid(format!("should not be greater than queues ({deck})"), errors);
+    } else if cards > 0 && entropy_bits(deck, cards) > MOST_BITS {
+        let words = format!(
+            "required entropy bits of deckSize {deck} and handSize {cards} should not be greater than {MOST_BITS}"
+        );
+        hand.invalid(words, errors);
+    }
+}
+
+/// `shufflesharding.RequiredEntropyBits`
+fn entropy_bits(deck: i64, cards: i64) -> i64 {
+    let bits = |card: i64| ((deck - card).max(1) as f64).log2();
+    (0..cards.min(i64::from(u8::MAX))).map(bits).sum::<f64>().ceil() as i64
+}
+
+/// Of the mandatory level, only its shares may be chosen.
+fn mandatory(level: &Value, errors: &mut FieldErrors) {
+    let fixed = super::fixed(&STARTING, level).map(|mut fixed| {
+        defaults(&mut fixed);
+        fixed
+    });
+    let name = text(level, "metadata.name");
+    let mut spec = level["spec"].clone();
+    let words = match name {
+        "exempt" => format!("spec of '{name}' except the 'spec.exempt' field must equal the fixed value"),
+        _ => format!("spec of '{name}' must equal the fixed value"),
+    };
+    let mut wanted = fixed.map_or(Value::Null, |fixed| fixed["spec"].clone());
+    if name == "exempt" {
+        remove(&mut spec, "exempt");
+        remove(&mut wanted, "exempt");
+    }
+    if !equal(&spec, &wanted) {
+        Field::of(level, "spec").invalid(words, errors);
     }
 }

@@ -23,7 +23,15 @@ pub static INGRESSES: Builtin = LazyLock::new(|| {
         .with(&[Subresource::Status])
         .with_generation()
         .printed(columns(), cells)
-        .governed_by(Rules { validate, validate_create, ..RULES })
+        .governed_by(Rules {
+            validate,
+            validate_create,
+            validate_status_update: |new, _, errors| {
+                let points = Field::of(new, "status.loadBalancer").each("ingress");
+                points.iter().for_each(|point| validate_point(point, errors));
+            },
+            ..RULES
+        })
         .into()
 });
 
@@ -96,6 +104,16 @@ fn validate_create(ingress: &Value, errors: &mut FieldErrors) {
     if !old.is_empty() && new.is_set() && old != new.text() {
         let words = "must match `ingressClassName` when both are specified";
         errors.invalid("annotations.kubernetes.io/ingress.class", &json!(old), words);
+    }
+}
+
+/// Where a load balancer takes requests (`ValidateIngressLoadBalancerStatus`).
+fn validate_point(point: &Field, errors: &mut FieldErrors) {
+    let (address, host) = (point.child("ip"), point.child("hostname"));
+    address.follows(texts::ip, errors);
+    host.follows(dns1123_subdomain, errors);
+    if texts::ip(host.text()).is_empty() {
+        host.invalid("must be a DNS name, not an IP address", errors);
     }
 }
 

@@ -89,10 +89,6 @@ pub fn typed_reference(reference: &Field, errors: &mut FieldErrors) {
         group.invalid_each(dns1123_subdomain(group.text()), errors);
     }
     for name in ["kind", "name"] {
-        let field = reference.child(name);
-        match field.is_zero() {
-            true => field.required(&format!("{name} is required"), errors),
-            false => field.invalid_each(path_segment_name(field.text()), errors),
-        }
+        reference.child(name).must_follow(path_segment_name, errors);
     }
 }

@@ -2,15 +2,19 @@
 
 use std::sync::LazyLock;
 
+use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names::dns1123_label;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
+use crate::apis::core::pod::validation::{requirements_of_overhead, tolerations};
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::name;
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::text;
 use crate::apis::validation::Field;
+use crate::apis::validation::labels::labels;
+use crate::apis::validation::texts::shown_each;
 use serde_json::{Value, json};
 
 /// `runtimeclasses`
@@ -20,7 +24,7 @@ pub static RUNTIME_CLASSES: Builtin = LazyLock::new(|| {
         .printed(columns(), cells)
         .governed_by(Rules {
             allow_unconditional_update: false,
-            validate: |class, errors| Field::of(class, "handler").must_follow(dns1123_label, errors),
+            validate_create,
             validate_update: |new, old, errors| {
                 Field::of(new, "handler").immutable(&Field::of(old, "handler"), errors)
             },
@@ -36,4 +40,14 @@ fn columns() -> Vec<Column> {
 
 fn cells(object: &Object, now: Time) -> Vec<Value> {
     vec![name(object), json!(text(&object.to_value(), "handler")), age(object, now)]
+}
+
+/// `ValidateRuntimeClass`
+fn validate_create(class: &Value, errors: &mut FieldErrors) {
+    shown_each(&Field::of(class, "handler"), dns1123_label, errors);
+    let fixed = Field::of(class, "overhead.podFixed").shown_as("overhead");
+    requirements_of_overhead(&fixed, errors);
+    let scheduling = Field::of(class, "scheduling");
+    labels(&scheduling.child("nodeSelector"), errors);
+    tolerations(&scheduling.child("tolerations"), errors);
 }

@@ -12,6 +12,7 @@ use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::{at, number};
 use crate::apis::validation::Field;
+use crate::apis::validation::conditions::conditions;
 use crate::apis::validation::labels::label_selector;
 use crate::apis::validation::texts::{at_most_100_percent, number_or_percent};
 use serde_json::{Value, json};
@@ -27,7 +28,10 @@ pub static POD_DISRUPTION_BUDGETS: Builtin = LazyLock::new(|| {
             allow_unconditional_update: false,
             validate_name: names::path_segment_name,
             validate,
-            validate_status_update: |new, _, errors| Field::of(new, "status").all_nonnegative(COUNTS, errors),
+            validate_status_update: |new, _, errors| {
+                conditions(&Field::of(new, "status.conditions"), errors);
+                Field::of(new, "status").all_nonnegative(COUNTS, errors);
+            },
             ..RULES
         })
         .into()

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::devices::{configuration, selectors};
+use super::devices::class;
 use super::{DEFINITIONS, GROUP};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
@@ -22,13 +22,14 @@ pub static DEVICE_CLASSES: Builtin = LazyLock::new(|| {
         .printed(vec![Column::name(), Column::age()], cells)
         .governed_by(Rules {
             validate: |class, errors| {
-                let spec = Field::of(class, "spec");
-                selectors(&spec.child("selectors"), errors);
-                configuration(&spec.child("config"), None, errors);
-                let extended = spec.child("extendedResourceName");
+                let extended = Field::of(class, "spec.extendedResourceName");
                 if extended.is_set() {
                     extended_resource_name(&extended, errors);
                 }
+            },
+            validate_create: |new, errors| class(&Field::of(new, "spec"), None, errors),
+            validate_update: |new, old, errors| {
+                class(&Field::of(new, "spec"), Some(&Field::of(old, "spec")), errors);
             },
             ..RULES
         })

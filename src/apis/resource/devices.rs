@@ -1,17 +1,23 @@
-//! What claims, classes and slices say of devices (`pkg/apis/resource/validation`).
+//! What claims and classes say of devices (`pkg/apis/resource/validation`).
 
 use std::collections::BTreeMap;
 
+use super::names::{fully_qualified_name, pool_name};
 use crate::apimachinery::cel::{Environment, Type};
 use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::{dns1123_label, dns1123_subdomain};
+use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, label_value, qualified_name};
 use crate::apis::tree::*;
-use crate::apis::validation::Field;
-use serde_json::Value;
+use crate::apis::validation::texts::{csi_driver_name, shown_each};
+use crate::apis::validation::{Field, at_most, equal};
+use serde_json::{Value, json};
 
 const MOST: usize = 32;
 const MOST_SUBREQUESTS: usize = 8;
 const MOST_EXPRESSION_BYTES: usize = 10 * 1024;
+const MOST_PARAMETER_BYTES: usize = 10 * 1024;
+const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
+const REFERENCE: &str =
+    "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
 
 /// The defaults of a claim's spec at `path`.
 pub fn default_claim(tree: &mut Value, path: &str) {
@@ -36,20 +42,21 @@ fn default_request(request: &mut Value) {
 /// `validateDeviceClaim`
 pub fn claim(devices: &Field, errors: &mut FieldErrors) {
     let names = request_names(devices);
-    let requests = devices.child("requests");
-    for request in set(&requests, MOST, "name", errors) {
-        validate_request(&request, errors);
-    }
+    set(&devices.child("requests"), MOST, "name", validate_request, errors);
     for constraint in at_most(&devices.child("constraints"), MOST, errors) {
         validate_constraint(&constraint, &names, errors);
     }
-    configuration(&devices.child("config"), Some(&names), errors);
+    for one in at_most(&devices.child("config"), MOST, errors) {
+        references(&one.child("requests"), &names, errors);
+        configuration(&one, false, errors);
+    }
 }
 
 /// The requests of a claim, and of each its subrequests.
-type Names = BTreeMap<String, Vec<String>>;
+pub type Names = BTreeMap<String, Vec<String>>;
 
-fn request_names(devices: &Field) -> Names {
+/// The names that may be referred to.
+pub fn request_names(devices: &Field) -> Names {
     let name = |field: &Field| field.child("name").text().to_owned();
     let of = |request: &Field| request.each("firstAvailable").iter().map(name).collect();
     devices.each("requests").iter().map(|request| (name(request), of(request))).collect()
@@ -65,30 +72,29 @@ fn is_known(names: &Names, wanted: &str) -> bool {
 }
 
 fn validate_request(request: &Field, errors: &mut FieldErrors) {
-    request.child("name").must_follow(dns1123_label, errors);
+    const ONE: &str = "exactly one of `exactly` or `firstAvailable` is required";
+    shown_each(&request.child("name"), dns1123_label, errors);
     let (exactly, first) = (request.child("exactly"), request.child("firstAvailable"));
     match (exactly.is_set(), !first.is_zero()) {
-        (false, false) => {
-            request.required("exactly one of `exactly` or `firstAvailable` is required", errors);
-        }
+        (false, false) => request.required(ONE, errors),
         (true, true) => {
-            let words =
-                "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
+            let words = format!("{ONE}, but multiple fields are set");
             errors.invalid(request.path.as_str(), &Value::Null, words);
         }
         (true, false) => validate_exact(&exactly, errors),
         (false, true) => {
-            for subrequest in set(&first, MOST_SUBREQUESTS, "name", errors) {
-                subrequest.child("name").must_follow(dns1123_label, errors);
-                validate_exact(&subrequest, errors);
-            }
+            let subrequest = |subrequest: &Field, errors: &mut FieldErrors| {
+                shown_each(&subrequest.child("name"), dns1123_label, errors);
+                validate_exact(subrequest, errors);
+            };
+            set(&first, MOST_SUBREQUESTS, "name", subrequest, errors);
         }
     }
 }
 
 fn validate_exact(request: &Field, errors: &mut FieldErrors) {
     request.child("deviceClassName").must_follow(dns1123_subdomain, errors);
-    selectors(&request.child("selectors"), errors);
+    selectors(&request.child("selectors"), false, errors);
     let (mode, count) = (request.child("allocationMode"), request.child("count"));
     match mode.text() {
         "All" if count.number() != 0 => {
@@ -101,6 +107,32 @@ fn validate_exact(request: &Field, errors: &mut FieldErrors) {
         "ExactCount" => {}
         _ => mode.not_supported(&["All", "ExactCount"], errors),
     }
+    tolerations(&request.child("tolerations"), errors);
+}
+
+/// `validateDeviceToleration`, of each.
+pub fn tolerations(list: &Field, errors: &mut FieldErrors) {
+    for toleration in list.items() {
+        let [key, operator, value, effect] =
+            ["key", "operator", "value", "effect"].map(|name| toleration.child(name));
+        key.follows(qualified_name, errors);
+        match operator.text() {
+            "Exists" if !value.is_zero() => value.invalid("must be empty for operator `Exists`", errors),
+            "Exists" => {}
+            "Equal" => value.follows(label_value, errors),
+            _ => operator.one_of(&["Equal", "Exists"], errors),
+        }
+        if !effect.is_zero() {
+            effect.one_of(EFFECTS, errors);
+        }
+    }
+}
+
+/// `validateDeviceTaint`
+pub fn taint(taint: &Field, errors: &mut FieldErrors) {
+    shown_each(&taint.child("key"), qualified_name, errors);
+    taint.child("value").follows(label_value, errors);
+    taint.child("effect").one_of(EFFECTS, errors);
 }
 
 /// What an expression may ask of a device (`dynamic-resource-allocation/cel`).
@@ -130,13 +162,15 @@ fn validate_expression(expression: &Field, errors: &mut FieldErrors) {
     }
 }
 
-/// `validateSelectorSlice`
-pub fn selectors(selectors: &Field, errors: &mut FieldErrors) {
+/// `validateSelectorSlice`; expressions that are stored were judged before.
+pub fn selectors(selectors: &Field, is_stored: bool, errors: &mut FieldErrors) {
     for selector in at_most(selectors, MOST, errors) {
         let cel = selector.child("cel");
         let expression = cel.child("expression");
         if !cel.is_set() {
             cel.required("", errors);
+        } else if is_stored {
+            continue;
         } else if expression.text().len() > MOST_EXPRESSION_BYTES {
             errors.too_long(expression.path.as_str(), MOST_EXPRESSION_BYTES);
         } else {
@@ -145,89 +179,98 @@ pub fn selectors(selectors: &Field, errors: &mut FieldErrors) {
     }
 }
 
-/// Configuration for drivers; only that of a claim names requests.
-pub fn configuration(list: &Field, names: Option<&Names>, errors: &mut FieldErrors) {
-    for one in at_most(list, MOST, errors) {
-        if let Some(names) = names {
-            validate_references(&one.child("requests"), names, errors);
-        }
-        let opaque = one.child("opaque");
-        if !opaque.is_set() {
-            one.required("exactly one of opaque is required", errors);
-            continue;
-        }
-        driver(&opaque.child("driver"), errors);
-        let parameters = opaque.child("parameters");
-        match parameters.value {
-            Value::Null => parameters.required("", errors),
-            Value::Object(_) => {}
-            _ => parameters.invalid("must be a valid JSON object", errors),
-        }
+/// `validateDeviceClassSpec`
+pub fn class(spec: &Field, old: Option<&Field>, errors: &mut FieldErrors) {
+    let is_stored = |list: &str| old.is_some_and(|old| equal(old.child(list).value, spec.child(list).value));
+    selectors(&spec.child("selectors"), is_stored("selectors"), errors);
+    for one in at_most(&spec.child("config"), MOST, errors) {
+        configuration(&one, is_stored("config"), errors);
     }
 }
 
-fn validate_references(list: &Field, names: &Names, errors: &mut FieldErrors) {
-    let given = at_most(list, MOST, errors);
-    for (at, name) in given.iter().enumerate() {
-        if !is_known(names, name.text()) {
-            name.invalid(
-                "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'",
-                errors,
-            );
+/// `validateDeviceConfiguration`: what a driver is told.
+pub fn configuration(one: &Field, is_stored: bool, errors: &mut FieldErrors) {
+    let opaque = one.child("opaque");
+    if !opaque.is_set() {
+        opaque.required("", errors);
+    } else {
+        csi_driver_name(&opaque.child("driver"), errors);
+        raw_object(&opaque.child("parameters"), is_stored, MOST_PARAMETER_BYTES, errors);
+    }
+}
+
+/// `validateRawExtension`
+pub fn raw_object(field: &Field, is_stored: bool, most_bytes: usize, errors: &mut FieldErrors) {
+    match field.value {
+        Value::Null => field.required("", errors),
+        value if !is_stored && value.to_string().len() > most_bytes => {
+            errors.too_long(field.path.as_str(), most_bytes);
         }
+        Value::Object(_) => {}
+        _ => errors.invalid(field.path.as_str(), &json!("<value omitted>"), "must be a valid JSON object"),
+    }
+}
+
+/// The requests that a part of a claim is about: each once.
+pub fn references(list: &Field, names: &Names, errors: &mut FieldErrors) {
+    let given = at_most(list, MOST, errors);
+    given.iter().for_each(|name| reference(name, names, errors));
+    for (at, name) in given.iter().enumerate() {
         if given[..at].iter().any(|earlier| earlier.text() == name.text()) {
             name.duplicate(errors);
         }
     }
 }
 
-fn validate_constraint(constraint: &Field, names: &Names, errors: &mut FieldErrors) {
-    validate_references(&constraint.child("requests"), names, errors);
-    let attributes = ["matchAttribute", "distinctAttribute"].map(|name| constraint.child(name));
-    if !attributes.iter().any(Field::is_set) {
-        constraint.required("exactly one of matchAttribute or distinctAttribute is required", errors);
+/// `validateRequestNameRef`
+pub fn reference(name: &Field, names: &Names, errors: &mut FieldErrors) {
+    let parts: Vec<&str> = name.text().split('/').collect();
+    if parts.len() <= 2 {
+        for part in parts {
+            for detail in dns1123_label(part) {
+                errors.invalid(name.path.as_str(), &json!(part), detail);
+            }
+        }
     }
-    for attribute in attributes.iter().filter(|attribute| attribute.is_set()) {
-        let Some((domain, name)) = attribute.text().split_once('/') else {
-            attribute.invalid("must include a domain", errors);
-            continue;
-        };
-        attribute.invalid_each(dns1123_subdomain(domain), errors);
-        if name.is_empty() {
-            attribute.required("the name must not be empty", errors);
+    if !is_known(names, name.text()) {
+        errors.invalid(name.path.as_str(), &json!(name.text()), REFERENCE);
+    }
+}
+
+fn validate_constraint(constraint: &Field, names: &Names, errors: &mut FieldErrors) {
+    references(&constraint.child("requests"), names, errors);
+    let attributes = ["matchAttribute", "distinctAttribute"].map(|name| constraint.child(name));
+    match attributes.iter().find(|attribute| attribute.is_set()) {
+        Some(attribute) => fully_qualified_name(attribute, errors),
+        None => {
+            let words = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields \
+                are set";
+            constraint.required(words, errors);
         }
     }
 }
 
-/// `ValidateCSIDriverName`: of a DRA driver, too.
-pub fn driver(name: &Field, errors: &mut FieldErrors) {
-    const MOST_BYTES: usize = 63;
-    if name.is_zero() {
-        return name.required("", errors);
-    }
-    if name.text().len() > MOST_BYTES {
-        errors.too_long(name.path.as_str(), MOST_BYTES);
-    }
-    name.invalid_each(dns1123_subdomain(&name.text().to_lowercase()), errors);
+/// What names a device: its driver, its pool, its own name.
+pub fn device_id(device: &Field, errors: &mut FieldErrors) {
+    csi_driver_name(&device.child("driver"), errors);
+    pool_name(&device.child("pool"), errors);
+    shown_each(&device.child("device"), dns1123_label, errors);
 }
 
-/// The items of a list that may hold `most`.
-pub fn at_most<'a>(list: &Field<'a>, most: usize, errors: &mut FieldErrors) -> Vec<Field<'a>> {
-    let items = list.items();
-    if items.len() > most {
-        errors.too_many(list.path.as_str(), items.len(), most);
-    }
-    items
-}
-
-/// The same of a list whose items differ in `key`.
-pub fn set<'a>(list: &Field<'a>, most: usize, key: &str, errors: &mut FieldErrors) -> Vec<Field<'a>> {
+/// A list of at most `most` items, each of which follows `rule`, and which differ in `key`.
+pub fn set(
+    list: &Field,
+    most: usize,
+    key: &str,
+    rule: impl Fn(&Field, &mut FieldErrors),
+    errors: &mut FieldErrors,
+) {
     let items = at_most(list, most, errors);
+    items.iter().for_each(|item| rule(item, errors));
     for (at, item) in items.iter().enumerate() {
         let own = item.child(key);
         if items[..at].iter().any(|earlier| earlier.child(key).text() == own.text()) {
             own.shown_as(item.path.as_str()).duplicate(errors);
         }
     }
-    items
 }

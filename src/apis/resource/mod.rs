@@ -1,9 +1,14 @@
 //! The group `resource.k8s.io/v1`: devices, and who claims them.
 
 pub mod device_class;
-mod devices;
 pub mod resource_claim;
 pub mod resource_slice;
+
+mod allocation;
+mod capacity;
+mod devices;
+mod names;
+mod slice_devices;
 
 use super::kind::Builtin;
 

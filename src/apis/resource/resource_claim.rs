@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use super::devices::{claim, default_claim, set};
+use super::allocation::validate_status_update;
+use super::devices::{claim, default_claim};
 use super::{DEFINITIONS, GROUP};
-use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
@@ -12,7 +12,8 @@ use crate::apis::print::name;
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
-use crate::apis::validation::{Field, IMMUTABLE, equal};
+use crate::apis::validation::Field;
+use crate::apis::validation::texts::template_metadata;
 use serde_json::Value;
 
 /// `resourceclaims`
@@ -39,7 +40,10 @@ pub static RESOURCE_CLAIM_TEMPLATES: Builtin = LazyLock::new(|| {
         .printed(vec![Column::name(), Column::age()], |object, now| vec![name(object), age(object, now)])
         .defaulted(|template| default_claim(template, "spec.spec"))
         .governed_by(Rules {
-            validate_create: |new, errors| claim(&Field::of(new, "spec.spec.devices"), errors),
+            validate_create: |new, errors| {
+                template_metadata(&Field::of(new, "spec.metadata"), errors);
+                claim(&Field::of(new, "spec.spec.devices"), errors);
+            },
             validate_update: |new, old, errors| {
                 Field::of(new, "spec").immutable(&Field::of(old, "spec"), errors);
             },
@@ -69,22 +73,4 @@ fn state(object: &Object, tree: &Value) -> String {
         }
     }
     states.join(",")
-}
-
-fn validate_status_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
-    const MOST_CONSUMERS: usize = 256;
-    let status = Field::of(new, "status");
-    let reserved = status.child("reservedFor");
-    for consumer in set(&reserved, MOST_CONSUMERS, "uid", errors) {
-        for field in ["resource", "name", "uid"].map(|name| consumer.child(name)) {
-            field.require(errors);
-        }
-    }
-    let (allocation, before) = (status.child("allocation"), at(old, "status.allocation"));
-    if !before.is_null() && allocation.is_set() && !equal(allocation.value, before) {
-        allocation.invalid(IMMUTABLE, errors);
-    }
-    if !reserved.is_zero() && !allocation.is_set() {
-        reserved.forbidden("may not be specified when `allocated` is not set", errors);
-    }
 }

@@ -2,22 +2,20 @@
 
 use std::sync::LazyLock;
 
-use super::devices::{driver, set};
+use super::names::pool_name;
+use super::slice_devices::{devices, ways};
 use super::{DEFINITIONS, GROUP};
 use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::{dns1123_label, dns1123_subdomain};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
-use crate::apis::core::pod::validation::node_selector;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::name;
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
 use crate::apis::validation::Field;
+use crate::apis::validation::texts::csi_driver_name;
 use serde_json::{Value, json};
-
-const MOST_DEVICES: usize = 128;
 
 /// `resourceslices`
 pub static RESOURCE_SLICES: Builtin = LazyLock::new(|| {
@@ -58,30 +56,19 @@ fn cells(object: &Object, now: Time) -> Vec<Value> {
 
 fn validate(slice: &Value, errors: &mut FieldErrors) {
     let spec = Field::of(slice, "spec");
-    driver(&spec.child("driver"), errors);
+    csi_driver_name(&spec.child("driver"), errors);
     validate_pool(&spec.child("pool"), errors);
     validate_place(&spec, errors);
-    for device in set(&spec.child("devices"), MOST_DEVICES, "name", errors) {
-        device.child("name").must_follow(dns1123_label, errors);
-        for taint in device.each("taints") {
-            taint.child("key").require(errors);
-            taint.child("effect").one_of(&["NoExecute", "NoSchedule", "None"], errors);
-        }
+    if spec.child("sharedCounters").is_set() && spec.child("devices").is_set() {
+        let words = "only one of `sharedCounters` or `devices` is allowed";
+        errors.invalid("spec", &json!(""), words);
     }
+    devices(&spec, errors);
 }
 
 fn validate_pool(pool: &Field, errors: &mut FieldErrors) {
-    const MOST_BYTES: usize = 253;
-    let (name, count, generation) =
-        (pool.child("name"), pool.child("resourceSliceCount"), pool.child("generation"));
-    if name.is_zero() {
-        name.required("", errors);
-    } else {
-        if name.text().len() > MOST_BYTES {
-            errors.too_long(name.path.as_str(), MOST_BYTES);
-        }
-        name.text().split('/').for_each(|part| name.invalid_each(dns1123_subdomain(part), errors));
-    }
+    let (count, generation) = (pool.child("resourceSliceCount"), pool.child("generation"));
+    pool_name(&pool.child("name"), errors);
     if count.number() <= 0 {
         count.invalid("must be greater than zero", errors);
     }
@@ -94,17 +81,15 @@ fn validate_pool(pool: &Field, errors: &mut FieldErrors) {
 fn validate_place(spec: &Field, errors: &mut FieldErrors) {
     let [node, selector, all, each] =
         ["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"].map(|name| spec.child(name));
-    let ways = [!node.is_zero(), selector.is_set(), all.flag(), each.flag()];
+    let empty = "must be either unset or set to a non-empty string";
+    let ways = ways(&node, &selector, &all, Some(&each), empty, errors);
     let words = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
-    match ways.iter().filter(|is_said| **is_said).count() {
+    match ways.len() {
         0 => spec.required(words, errors),
         1 => {}
         _ => {
-            errors.invalid(spec.path.as_str(), &Value::Null, format!("{words}, but multiple fields are set"))
+            let shown = json!(format!("{{{}}}", ways.join(", ")));
+            errors.invalid("spec", &shown, format!("{words}, but multiple fields are set"));
         }
-    }
-    node.follows(dns1123_subdomain, errors);
-    if selector.is_set() {
-        node_selector(&selector, errors);
     }
 }

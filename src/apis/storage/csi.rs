@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::csi_validation;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
@@ -9,6 +10,7 @@ use crate::apis::print::{name, or};
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
+use crate::apis::validation::Field;
 use serde_json::{Value, json};
 
 /// `csidrivers`
@@ -17,7 +19,12 @@ pub static CSI_DRIVERS: Builtin = LazyLock::new(|| {
         .cluster_scoped()
         .printed(driver_columns(), driver_cells)
         .defaulted(driver_defaults)
-        .governed_by(Rules { allow_unconditional_update: false, ..RULES })
+        .governed_by(Rules {
+            allow_unconditional_update: false,
+            validate: csi_validation::driver,
+            validate_update: csi_validation::driver_update,
+            ..RULES
+        })
         .into()
 });
 
@@ -26,7 +33,12 @@ pub static CSI_NODES: Builtin = LazyLock::new(|| {
     Kind::builtin("storage.k8s.io", "v1", "CSINode", "csinodes", "io.k8s.api.storage.v1")
         .cluster_scoped()
         .printed(node_columns(), node_cells)
-        .governed_by(Rules { allow_unconditional_update: false, ..RULES })
+        .governed_by(Rules {
+            allow_unconditional_update: false,
+            validate: csi_validation::node,
+            validate_update: csi_validation::node_update,
+            ..RULES
+        })
         .into()
 });
 
@@ -40,7 +52,16 @@ pub static CSI_STORAGE_CAPACITIES: Builtin = LazyLock::new(|| {
         "io.k8s.api.storage.v1",
     )
     .printed(capacity_columns(), capacity_cells)
-    .governed_by(Rules { allow_unconditional_update: false, ..RULES })
+    .governed_by(Rules {
+        allow_unconditional_update: false,
+        validate: csi_validation::capacity,
+        validate_update: |new, old, errors| {
+            for field in ["nodeTopology", "storageClassName"] {
+                Field::of(new, field).immutable(&Field::of(old, field), errors);
+            }
+        },
+        ..RULES
+    })
     .into()
 });
 

@@ -1,6 +1,7 @@
 //! The group `storage.k8s.io/v1`.
 
 pub mod csi;
+mod csi_validation;
 pub mod storage_class;
 pub mod volume_attachment;
 pub mod volume_attributes_class;

@@ -1,5 +1,6 @@
 //! StorageClass: how volumes are made.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use crate::apimachinery::field_error::FieldErrors;
@@ -11,7 +12,7 @@ use crate::apis::print::or;
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::*;
-use crate::apis::validation::{Field, equal};
+use crate::apis::validation::Field;
 use serde_json::{Value, json};
 
 /// `storageclasses`
@@ -63,30 +64,69 @@ fn defaults(class: &mut Value) {
 }
 
 fn validate(class: &Value, errors: &mut FieldErrors) {
-    let provisioner = Field::of(class, "provisioner");
-    if provisioner.require(errors) {
-        provisioner.invalid_each(qualified_name(&provisioner.text().to_lowercase()), errors);
-    }
-    let parameters = Field::of(class, "parameters");
-    if parameters.members().len() > 512 {
-        errors.too_long("parameters", 512);
-    } else if parameters.members().iter().any(|(name, _)| name.is_empty()) {
-        errors.invalid("parameters", &json!(""), "field can not be empty.");
-    }
+    provisioner(&Field::of(class, "provisioner"), errors);
+    parameters(&Field::of(class, "parameters"), errors);
     Field::of(class, "reclaimPolicy").one_of_if_set(&["Delete", "Retain"], errors);
     let mode = Field::of(class, "volumeBindingMode");
     match mode.is_set() {
         true => mode.one_of_if_set(&["Immediate", "WaitForFirstConsumer"], errors),
         false => mode.required("", errors),
     }
+    allowed_topologies(&Field::of(class, "allowedTopologies"), errors);
+}
+
+/// `validateProvisioner`, which shows the name in small letters.
+pub(super) fn provisioner(name: &Field, errors: &mut FieldErrors) {
+    let small = json!(name.text().to_lowercase());
+    let name = Field { path: name.path.clone(), value: &small };
+    name.must_follow(qualified_name, errors);
+}
+
+/// `validateParameters`; also of a VolumeAttributesClass.
+pub(super) fn parameters(parameters: &Field, errors: &mut FieldErrors) {
+    const MOST: usize = 512;
+    const MOST_BYTES: usize = 256 * 1024;
+    let all = parameters.members();
+    if all.len() > MOST {
+        return errors.too_long(parameters.path.as_str(), MOST);
+    }
+    if all.iter().any(|(name, _)| name.is_empty()) {
+        errors.invalid(parameters.path.as_str(), &json!(""), "field can not be empty.");
+    }
+    if all.iter().map(|(name, value)| name.len() + value.text().len()).sum::<usize>() > MOST_BYTES {
+        errors.too_long(parameters.path.as_str(), MOST_BYTES);
+    }
+}
+
+/// `validateAllowedTopologies`: terms that differ, each with labels that differ, each with values that do.
+fn allowed_topologies(topologies: &Field, errors: &mut FieldErrors) {
+    let mut seen: Vec<BTreeMap<&str, BTreeSet<&str>>> = vec![];
+    for term in topologies.items() {
+        let mut labels = BTreeMap::new();
+        let expressions = term.each("matchLabelExpressions");
+        for expression in &expressions {
+            let (key, values) = (expression.child("key"), expression.child("values"));
+            let all: BTreeSet<&str> = values.items().iter().map(Field::text).collect();
+            values.require(errors);
+            for (at, value) in values.items().iter().enumerate() {
+                if values.items()[..at].iter().any(|earlier| earlier.text() == value.text()) {
+                    value.duplicate(errors);
+                }
+            }
+            key.invalid_each(qualified_name(key.text()), errors);
+            if labels.insert(key.text(), all).is_some() {
+                key.duplicate(errors);
+            }
+        }
+        if seen.contains(&labels) || labels.is_empty() {
+            errors.duplicate(format!("{}.matchLabelExpressions", term.path), &json!(""));
+        }
+        seen.push(labels);
+    }
 }
 
 fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
-    for field in ["parameters", "provisioner", "reclaimPolicy"] {
-        if !equal(at(new, field), at(old, field)) {
-            errors.forbidden(field, format!("updates to {field} are forbidden."));
-        }
+    for field in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
+        Field::of(new, field).immutable(&Field::of(old, field), errors);
     }
-    let mode = Field::of(new, "volumeBindingMode");
-    mode.immutable(&Field::of(old, "volumeBindingMode"), errors);
 }

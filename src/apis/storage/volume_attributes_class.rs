@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::storage_class::{self, provisioner};
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
@@ -9,6 +10,7 @@ use crate::apis::kind::{Builtin, Kind};
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::{annotation, text};
+use crate::apis::validation::Field;
 use serde_json::{Value, json};
 
 /// `volumeattributesclasses`
@@ -23,9 +25,19 @@ pub static VOLUME_ATTRIBUTES_CLASSES: Builtin = LazyLock::new(|| {
     .cluster_scoped()
     .short(&["vac"])
     .printed(columns(), cells)
-    .governed_by(Rules { validate_update, ..RULES })
+    .governed_by(Rules { validate, validate_update, ..RULES })
     .into()
 });
+
+/// `ValidateVolumeAttributesClass`
+fn validate(class: &Value, errors: &mut FieldErrors) {
+    provisioner(&Field::of(class, "driverName"), errors);
+    let parameters = Field::of(class, "parameters");
+    storage_class::parameters(&parameters, errors);
+    if parameters.is_zero() {
+        parameters.required("must contain at least one key/value pair", errors);
+    }
+}
 
 /// `ValidateVolumeAttributesClassUpdate`
 fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {

@@ -4,6 +4,7 @@
 //! Paths and texts are upstream's to the letter: people search for them. A [`Field`] is a value and where it
 //! is, so that a rule says only what is wrong.
 
+pub mod conditions;
 pub mod labels;
 pub mod resources;
 pub mod texts;
@@ -186,6 +187,16 @@ impl<'a> Field<'a> {
             part.invalid(words, errors);
         }
     }
+}
+
+/// The items of a list that may hold `most`; nothing when there are more.
+pub fn at_most<'a>(list: &Field<'a>, most: usize, errors: &mut FieldErrors) -> Vec<Field<'a>> {
+    let items = list.items();
+    if items.len() > most {
+        errors.too_many(list.path.as_str(), items.len(), most);
+        return vec![];
+    }
+    items
 }
 
 /// An error with a value and words of its own.

@@ -3,9 +3,11 @@
 
 use std::net::IpAddr;
 
-use super::Field;
-use crate::apimachinery::field_error::FieldErrors;
+use super::labels::{annotations, labels};
+use super::{Field, push};
+use crate::apimachinery::field_error::{ErrorType, FieldErrors};
 use crate::apimachinery::names::dns1123_subdomain;
+use crate::apis::tree;
 
 /// `InclusiveRangeError`
 pub fn in_range(number: i64, least: i64, most: i64) -> Vec<String> {
@@ -225,6 +227,48 @@ pub fn file_path(path: &Field, errors: &mut FieldErrors) {
     descending_path(path, errors);
     if path.text().starts_with("..") && !path.text().starts_with("../") && path.text() != ".." {
         path.invalid("must not start with '..'", errors);
+    }
+}
+
+/// What `rule` says of a text, which is shown as empty when it is absent.
+pub fn shown_each(field: &Field, rule: fn(&str) -> Vec<String>, errors: &mut FieldErrors) {
+    for detail in rule(field.text()) {
+        push(errors, &field.path, ErrorType::Invalid, field.text(), &detail);
+    }
+}
+
+/// `ValidateCSIDriverName`: of a driver of devices, too.
+pub fn csi_driver_name(name: &Field, errors: &mut FieldErrors) {
+    const MOST_BYTES: usize = 63;
+    if !name.require(errors) {
+        return;
+    }
+    if name.text().len() > MOST_BYTES {
+        errors.too_long(name.path.as_str(), MOST_BYTES);
+    }
+    name.invalid_each(dns1123_subdomain(&name.text().to_lowercase()), errors);
+}
+
+/// How long a token for a volume may last.
+pub fn token_seconds(seconds: &Field, errors: &mut FieldErrors) {
+    match seconds.number() {
+        ..600 => seconds.invalid("may not specify a duration less than 10 minutes", errors),
+        600..=0x1_0000_0000 => {}
+        _ => seconds.invalid("may not specify a duration larger than 2^32 seconds", errors),
+    }
+}
+
+/// The metadata of a template for objects: labels and annotations, and nothing else
+/// (`ValidateTemplateObjectMeta`).
+pub fn template_metadata(metadata: &Field, errors: &mut FieldErrors) {
+    annotations(&metadata.child("annotations"), errors);
+    labels(&metadata.child("labels"), errors);
+    for (name, value) in metadata.value.as_object().into_iter().flatten() {
+        if !matches!(name.as_str(), "annotations" | "labels") && !tree::is_zero(value) {
+            // Upstream writes Go's `UID` with a small first letter.
+            let shown = if name == "uid" { "uID" } else { name };
+            errors.forbidden(format!("{}.{shown}", metadata.path), "cannot be set");
+        }
     }
 }
 

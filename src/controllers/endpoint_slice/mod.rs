@@ -150,7 +150,7 @@ impl Controller for EndpointSliceController {
         let mut slices = self.slices.by_index(SERVICE_INDEX, key);
         slices.retain(|slice| !slice.is_deleting());
         let labels = owner.labels();
-        let plan = pack::plan(slices, groups, &labels);
+        let plan = pack::plan(slices, groups, &labels, pack::MAX_ENDPOINTS_PER_SLICE);
         self.carry_out(ctx, key, &owner, plan).await?;
         Ok(Action::Done)
     }

@@ -10,7 +10,7 @@ use crate::apimachinery::object::Object;
 use crate::apis::views::endpoints::Endpoint;
 
 /// Upstream's `--max-endpoints-per-slice`.
-const MAX_ENDPOINTS: usize = 100;
+pub const MAX_ENDPOINTS_PER_SLICE: usize = 100;
 
 /// What has to be written.
 #[derive(Default)]
@@ -31,11 +31,12 @@ pub struct Packed {
     pub endpoints: Vec<Endpoint>,
 }
 
-/// What to do about `slices` so that they hold `groups` and bear `labels`.
+/// What to do about `slices` so that they hold `groups`, at most `most` endpoints each, and bear `labels`.
 pub fn plan(
     slices: Vec<Arc<Object>>,
     groups: BTreeMap<Group, Vec<Endpoint>>,
     labels: &BTreeMap<String, String>,
+    most: usize,
 ) -> Plan {
     let mut plan = Plan::default();
     let mut by_group: BTreeMap<Group, Vec<Arc<Object>>> = BTreeMap::new();
@@ -48,7 +49,7 @@ pub fn plan(
     }
     for (group, endpoints) in groups {
         let slices = by_group.remove(&group).unwrap_or_default();
-        plan_group(&mut plan, slices, &mut strays, group, endpoints, labels);
+        plan_group(&mut plan, slices, &mut strays, (group, endpoints), labels, most);
     }
     plan.delete.extend(strays);
     plan
@@ -67,9 +68,9 @@ fn plan_group(
     plan: &mut Plan,
     slices: Vec<Arc<Object>>,
     strays: &mut Vec<Arc<Object>>,
-    group: Group,
-    endpoints: Vec<Endpoint>,
+    (group, endpoints): (Group, Vec<Endpoint>),
     labels: &BTreeMap<String, String>,
+    most: usize,
 ) {
     let mut wanted: BTreeMap<String, Endpoint> =
         endpoints.into_iter().map(|it| (identity(&it), it)).collect();
@@ -86,11 +87,11 @@ fn plan_group(
         .collect();
     let mut new: Vec<Endpoint> = wanted.into_values().collect();
     for (_, endpoints, _) in kept.iter_mut().filter(|(_, _, differs)| *differs) {
-        let room = MAX_ENDPOINTS.saturating_sub(endpoints.len()).min(new.len());
+        let room = most.saturating_sub(endpoints.len()).min(new.len());
         endpoints.extend(new.drain(..room));
     }
     let fits = |(_, endpoints, _): &&mut (Arc<Object>, Vec<Endpoint>, bool)| {
-        !new.is_empty() && endpoints.len() + new.len() <= MAX_ENDPOINTS
+        !new.is_empty() && endpoints.len() + new.len() <= most
     };
     if let Some((_, endpoints, differs)) = kept.iter_mut().filter(fits).max_by_key(|(_, it, _)| it.len()) {
         endpoints.append(&mut new);
@@ -111,7 +112,7 @@ fn plan_group(
     let chunks: Vec<Vec<Endpoint>> = match new.is_empty() {
         true if is_placed => vec![],
         true => vec![vec![]],
-        false => new.chunks(MAX_ENDPOINTS).map(<[Endpoint]>::to_vec).collect(),
+        false => new.chunks(most).map(<[Endpoint]>::to_vec).collect(),
     };
     for endpoints in chunks {
         let same_type = strays.iter().position(|stray| view(stray).address_type == group.address_type);
@@ -160,9 +161,10 @@ mod tests {
     #[test]
     fn endpoints_fill_slices_of_a_hundred() {
         let labels = BTreeMap::new();
-        let first = plan(vec![], [(group(&[80]), endpoints(0..250))].into(), &labels);
+        let first =
+            plan(vec![], [(group(&[80]), endpoints(0..250))].into(), &labels, MAX_ENDPOINTS_PER_SLICE);
         assert_eq!(sizes(&first), [(None, 100), (None, 100), (None, 50)]);
-        let none = plan(vec![], [(group(&[]), vec![])].into(), &labels);
+        let none = plan(vec![], [(group(&[]), vec![])].into(), &labels, MAX_ENDPOINTS_PER_SLICE);
         assert_eq!(sizes(&none), [(None, 0)]);
     }
 
@@ -171,15 +173,28 @@ mod tests {
         let (labels, group) = (BTreeMap::new(), group(&[80]));
         let full = slice("full", &group, &endpoints(0..100));
         let half = slice("half", &group, &endpoints(100..150));
-        let same =
-            plan(vec![full.clone(), half.clone()], [(group.clone(), endpoints(0..150))].into(), &labels);
+        let same = plan(
+            vec![full.clone(), half.clone()],
+            [(group.clone(), endpoints(0..150))].into(),
+            &labels,
+            MAX_ENDPOINTS_PER_SLICE,
+        );
         assert!(same.write.is_empty() && same.delete.is_empty());
-        let grown =
-            plan(vec![full.clone(), half.clone()], [(group.clone(), endpoints(0..160))].into(), &labels);
+        let grown = plan(
+            vec![full.clone(), half.clone()],
+            [(group.clone(), endpoints(0..160))].into(),
+            &labels,
+            MAX_ENDPOINTS_PER_SLICE,
+        );
         assert_eq!(sizes(&grown), [(Some("half".into()), 60)]);
-        let moved = plan(vec![full, half.clone()], [(group.clone(), endpoints(10..160))].into(), &labels);
+        let moved = plan(
+            vec![full, half.clone()],
+            [(group.clone(), endpoints(10..160))].into(),
+            &labels,
+            MAX_ENDPOINTS_PER_SLICE,
+        );
         assert_eq!(sizes(&moved), [(Some("full".into()), 100)]);
-        let gone = plan(vec![half], [(group, vec![])].into(), &labels);
+        let gone = plan(vec![half], [(group, vec![])].into(), &labels, MAX_ENDPOINTS_PER_SLICE);
         assert_eq!(sizes(&gone), [(Some("half".into()), 0)]);
     }
 
@@ -187,7 +202,8 @@ mod tests {
     fn slices_of_other_ports_are_used_again_or_deleted() {
         let labels = BTreeMap::new();
         let old = [slice("a", &group(&[80]), &endpoints(0..2)), slice("b", &group(&[81]), &endpoints(2..4))];
-        let plan = plan(old.to_vec(), [(group(&[90]), endpoints(0..2))].into(), &labels);
+        let plan =
+            plan(old.to_vec(), [(group(&[90]), endpoints(0..2))].into(), &labels, MAX_ENDPOINTS_PER_SLICE);
         assert_eq!(sizes(&plan), [(Some("a".into()), 2)]);
         assert_eq!(plan.delete.len(), 1);
     }

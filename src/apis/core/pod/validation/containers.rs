@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Scope, probes, security};
+use super::{Scope, probes, resource_claims, security};
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
 use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
 use crate::apis::tree;
@@ -129,6 +129,7 @@ fn common(container: &Field, scope: &Scope, errors: &mut FieldErrors) {
     volume_devices(container, scope, errors);
     container.child("imagePullPolicy").one_of(&["Always", "IfNotPresent", "Never"], errors);
     requirements(&container.child("resources"), Place::Container, errors);
+    resource_claims::used(&container.child("resources.claims"), &scope.claims, errors);
     resize_policy(container, scope, errors);
     security::security_context(&container.child("securityContext"), scope, errors);
 }

@@ -4,6 +4,8 @@ mod affinity;
 mod containers;
 mod parts;
 mod probes;
+mod projected;
+mod resource_claims;
 mod security;
 mod update;
 mod volumes;
@@ -15,6 +17,7 @@ use serde_json::Value;
 pub use affinity::{node_selector, tolerations};
 pub use parts::validate_part_update;
 pub use update::{validate_status_update, validate_update};
+pub use volumes::{LONG_INITIATOR, is_long_initiator};
 
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
@@ -28,6 +31,8 @@ use crate::apis::validation::{Field, equal};
 struct Scope<'a> {
     /// The volumes that are right, by name.
     volumes: BTreeMap<&'a str, &'a Value>,
+    /// The names of the claims for devices.
+    claims: Vec<&'a str>,
     grace_period_seconds: i64,
     restart_policy: &'a str,
     uses_host_users: bool,
@@ -37,7 +42,7 @@ struct Scope<'a> {
 pub fn validate(pod: &Value, errors: &mut FieldErrors) {
     specific_annotations(&Field::of(pod, "metadata.annotations"), errors);
     let spec_field = Field::of(pod, "spec");
-    spec(&spec_field, true, errors);
+    spec(&spec_field, Some(tree::text(pod, "metadata.name")), errors);
     if spec_field.child("serviceAccountName").is_zero() {
         for source in spec_field.each("volumes").iter().flat_map(|volume| volume.each("projected.sources")) {
             let token = source.child("serviceAccountToken");
@@ -67,7 +72,7 @@ pub fn template(template: &Field, errors: &mut FieldErrors) {
     // Upstream leaves `metadata` out of these paths.
     labels(&template.child("metadata.labels").shown_as(format!("{}.labels", template.path)), errors);
     template_annotations(template, errors);
-    spec(&template.child("spec"), false, errors);
+    spec(&template.child("spec"), None, errors);
     if !template.child("spec.ephemeralContainers").is_zero() {
         template
             .child("spec.ephemeralContainers")
@@ -116,13 +121,14 @@ fn unpadded_image(container: &Field, errors: &mut FieldErrors) {
     }
 }
 
-/// `ValidatePodSpec`
-fn spec(spec: &Field, is_pod: bool, errors: &mut FieldErrors) {
+/// `ValidatePodSpec`; `pod` is the pod's name, when it is a pod's.
+fn spec(spec: &Field, pod: Option<&str>, errors: &mut FieldErrors) {
     if !spec.child("terminationGracePeriodSeconds").is_set() {
         spec.child("terminationGracePeriodSeconds").required("", errors);
     }
     let scope = Scope {
-        volumes: volumes::volumes(spec, is_pod, errors),
+        volumes: volumes::volumes(spec, pod, errors),
+        claims: resource_claims::claims(spec, errors),
         grace_period_seconds: spec.child("terminationGracePeriodSeconds").number(),
         restart_policy: spec.child("restartPolicy").text(),
         uses_host_users: spec.child("hostUsers").value != false,
@@ -131,7 +137,7 @@ fn spec(spec: &Field, is_pod: bool, errors: &mut FieldErrors) {
     containers::init_containers(spec, &scope, errors);
     containers::ephemeral_containers(spec, &scope, errors);
     pod_resources(&spec.child("resources"), errors);
-    host_network(spec, is_pod, errors);
+    host_network(spec, pod.is_some(), errors);
     spec.child("restartPolicy").one_of(&["Always", "OnFailure", "Never"], errors);
     spec.child("dnsPolicy").one_of(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"], errors);
     labels(&spec.child("nodeSelector"), errors);
@@ -145,7 +151,7 @@ fn spec(spec: &Field, is_pod: bool, errors: &mut FieldErrors) {
     tolerations(&spec.child("tolerations"), errors);
     host_aliases(spec, errors);
     references(spec, errors);
-    requirements_of_overhead(spec, errors);
+    requirements_of_overhead(&spec.child("overhead"), errors);
     security::operating_system(spec, errors);
 }
 
@@ -244,10 +250,11 @@ fn references(spec: &Field, errors: &mut FieldErrors) {
     }
 }
 
-fn requirements_of_overhead(spec: &Field, errors: &mut FieldErrors) {
-    let overhead = spec.child("overhead");
+/// `validateOverhead`: also of a RuntimeClass.
+pub fn requirements_of_overhead(overhead: &Field, errors: &mut FieldErrors) {
     if overhead.is_set() {
         let limits = serde_json::json!({ "limits": overhead.value });
-        requirements(&Field { path: overhead.path, value: &limits }, Place::Container, errors);
+        let overhead = Field { path: overhead.path.clone(), value: &limits };
+        requirements(&overhead, Place::Container, errors);
     }
 }

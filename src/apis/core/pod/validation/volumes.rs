@@ -5,56 +5,68 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::containers::{field_ref, resource_field_ref};
+use super::projected::projected;
 use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::dns1123_label;
-use crate::apis::core::persistent_volume_claim;
+use crate::apimachinery::names::{dns1123_label, dns1123_subdomain};
+use crate::apis::core::{persistent_volume_claim, volume_sources};
 use crate::apis::validation::Field;
 use crate::apis::validation::resources::quantity;
-use crate::apis::validation::texts::{descending_path, file_mode, file_path, no_backsteps};
+use crate::apis::validation::texts::{file_mode, file_path, template_metadata};
 
-/// Every source with the fields that it must have, in upstream's order.
-const SOURCES: &[(&str, &[&str])] = &[
-    ("emptyDir", &[]),
-    ("hostPath", &["path"]),
-    ("gitRepo", &["repository"]),
-    ("gcePersistentDisk", &["pdName"]),
-    ("awsElasticBlockStore", &["volumeID"]),
-    ("secret", &["secretName"]),
-    ("nfs", &["server", "path"]),
-    ("iscsi", &["targetPortal", "iqn"]),
-    ("glusterfs", &["endpoints", "path"]),
-    ("flocker", &[]),
-    ("persistentVolumeClaim", &["claimName"]),
-    ("rbd", &["monitors", "image"]),
-    ("cinder", &["volumeID"]),
-    ("cephfs", &["monitors"]),
-    ("quobyte", &["registry", "volume"]),
-    ("downwardAPI", &[]),
-    ("fc", &[]),
-    ("flexVolume", &["driver"]),
-    ("configMap", &["name"]),
-    ("azureFile", &["secretName", "shareName"]),
-    ("vsphereVolume", &["volumePath"]),
-    ("photonPersistentDisk", &["pdID"]),
-    ("azureDisk", &["diskName", "diskURI"]),
-    ("portworxVolume", &["volumeID"]),
-    ("storageos", &[]),
-    ("projected", &[]),
-    ("scaleIO", &["gateway", "system", "volumeName"]),
-    ("csi", &["driver"]),
-    ("ephemeral", &["volumeClaimTemplate"]),
-    ("image", &[]),
+/// Every source, in upstream's order.
+const SOURCES: &[&str] = &[
+    "emptyDir",
+    "hostPath",
+    "gitRepo",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "secret",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "flocker",
+    "persistentVolumeClaim",
+    "rbd",
+    "cinder",
+    "cephfs",
+    "quobyte",
+    "downwardAPI",
+    "fc",
+    "flexVolume",
+    "configMap",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "azureDisk",
+    "portworxVolume",
+    "storageos",
+    "projected",
+    "scaleIO",
+    "csi",
+    "ephemeral",
+    "image",
 ];
 
 const FIELDS: &[&str] =
     &["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 
-/// `ValidateVolumes`: the volumes that are right, by name.
-pub fn volumes<'a>(spec: &Field<'a>, is_pod: bool, errors: &mut FieldErrors) -> BTreeMap<&'a str, &'a Value> {
+/// `ValidateVolumes`: the volumes that are right, by name. `pod` is the pod's name, empty when it has none or
+/// is a template.
+pub fn volumes<'a>(
+    spec: &Field<'a>,
+    pod: Option<&str>,
+    errors: &mut FieldErrors,
+) -> BTreeMap<&'a str, &'a Value> {
     let mut right = BTreeMap::new();
-    for volume in spec.each("volumes") {
+    let volumes = spec.each("volumes");
+    let claim_of = |volume: &Field| format!("{}-{}", pod.unwrap_or(""), volume.child("name").text());
+    let is_made = |claim: &Field| {
+        let makes = |volume: &Field| volume.child("ephemeral").is_set() && claim_of(volume) == claim.text();
+        pod.is_some_and(|pod| !pod.is_empty()) && volumes.iter().any(makes)
+    };
+    for volume in &volumes {
         let mut wrong = FieldErrors::default();
-        source(&volume, is_pod, &mut wrong);
+        source(volume, pod, &mut wrong);
         let name = volume.child("name");
         name.must_follow(dns1123_label, &mut wrong);
         if right.contains_key(name.text()) {
@@ -64,38 +76,28 @@ pub fn volumes<'a>(spec: &Field<'a>, is_pod: bool, errors: &mut FieldErrors) -> 
             right.insert(name.text(), volume.value);
         }
         errors.extend(wrong);
+        let claim = volume.child("persistentVolumeClaim.claimName");
+        if claim.is_set() && is_made(&claim) {
+            claim.invalid("must not reference a PVC that gets created for an ephemeral volume", errors);
+        }
     }
     right
 }
 
-fn source(volume: &Field, is_pod: bool, errors: &mut FieldErrors) {
-    let mut present = SOURCES.iter().filter(|(kind, _)| volume.child(kind).is_set());
-    let Some((kind, needed)) = present.next() else {
-        return volume.required("must specify a volume type", errors);
-    };
-    let source = volume.child(kind);
-    for field in *needed {
-        source.child(field).require(errors);
-    }
-    match *kind {
+fn source(volume: &Field, pod: Option<&str>, errors: &mut FieldErrors) {
+    let Some((kind, source, others)) = volume_sources::only(volume, SOURCES, errors) else { return };
+    volume_sources::source(kind, &source, false, errors);
+    match kind {
         "emptyDir" => empty_dir(&source, errors),
-        "hostPath" => host_path(&source, errors),
-        "gitRepo" => descending_path(&source.child("directory"), errors),
-        "nfs" if !source.child("path").text().starts_with('/') => {
-            source.child("path").invalid("must be an absolute path", errors);
-        }
         "secret" | "configMap" => keys_to_paths(&source, errors),
         "downwardAPI" => downward_api(&source, errors),
         "projected" => projected(&source, errors),
-        "ephemeral" if source.child("volumeClaimTemplate").is_set() => {
-            persistent_volume_claim::validate_spec(&source.child("volumeClaimTemplate.spec"), errors);
-        }
-        "image" => image(&source, is_pod, errors),
+        "iscsi" => long_initiator(volume, &source, errors),
+        "ephemeral" => ephemeral(volume, &source, pod, errors),
+        "image" => image(&source, pod.is_some(), errors),
         _ => {}
     }
-    for (kind, _) in present {
-        volume.child(kind).forbidden("may not specify more than 1 volume type", errors);
-    }
+    volume_sources::refuse(volume, &others, errors);
 }
 
 fn empty_dir(source: &Field, errors: &mut FieldErrors) {
@@ -105,22 +107,36 @@ fn empty_dir(source: &Field, errors: &mut FieldErrors) {
     }
 }
 
-fn host_path(source: &Field, errors: &mut FieldErrors) {
-    const TYPES: &[&str] = &[
-        "",
-        "BlockDevice",
-        "CharDevice",
-        "Directory",
-        "DirectoryOrCreate",
-        "File",
-        "FileOrCreate",
-        "Socket",
-    ];
-    if source.child("path").is_zero() {
-        return;
+/// Also of PersistentVolumes: the node's directory is named by both.
+pub fn is_long_initiator(name: &str, source: &Field) -> bool {
+    const MOST_BYTES: usize = 64;
+    let portal = source.child("targetPortal");
+    source.child("initiatorName").is_set() && name.len() + 1 + portal.text().len() > MOST_BYTES
+}
+
+/// What is said of it.
+pub const LONG_INITIATOR: &str = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 \
+characters if iscsi.initiatorName is specified.";
+
+fn long_initiator(volume: &Field, source: &Field, errors: &mut FieldErrors) {
+    let name = volume.child("name");
+    if is_long_initiator(name.text(), source) {
+        name.invalid(LONG_INITIATOR, errors);
     }
-    no_backsteps(&source.child("path"), errors);
-    source.child("type").one_of_if_set(TYPES, errors);
+}
+
+fn ephemeral(volume: &Field, source: &Field, pod: Option<&str>, errors: &mut FieldErrors) {
+    let (template, name) = (source.child("volumeClaimTemplate"), volume.child("name"));
+    if template.is_set() {
+        template_metadata(&template.child("metadata"), errors);
+        persistent_volume_claim::validate_spec(&template.child("spec"), errors);
+    }
+    if let Some(pod) = pod.filter(|pod| !pod.is_empty() && !name.is_zero()) {
+        let claim = format!("{pod}-{}", name.text());
+        for wrong in dns1123_subdomain(&claim) {
+            name.invalid(format!("PVC name {claim:?}: {wrong}"), errors);
+        }
+    }
 }
 
 fn image(source: &Field, is_pod: bool, errors: &mut FieldErrors) {
@@ -135,7 +151,7 @@ fn keys_to_paths(source: &Field, errors: &mut FieldErrors) {
     source.each("items").iter().for_each(|item| key_to_path(item, errors));
 }
 
-fn key_to_path(item: &Field, errors: &mut FieldErrors) {
+pub(super) fn key_to_path(item: &Field, errors: &mut FieldErrors) {
     item.child("key").require(errors);
     item.child("path").require(errors);
     file_path(&item.child("path"), errors);
@@ -150,7 +166,7 @@ fn downward_api(source: &Field, errors: &mut FieldErrors) {
     }
 }
 
-fn downward_api_file(item: &Field, errors: &mut FieldErrors) {
+pub(super) fn downward_api_file(item: &Field, errors: &mut FieldErrors) {
     item.child("path").require(errors);
     file_path(&item.child("path"), errors);
     let (field, resource) = (item.child("fieldRef"), item.child("resourceFieldRef"));
@@ -166,41 +182,4 @@ fn downward_api_file(item: &Field, errors: &mut FieldErrors) {
         (false, false) => item.required("one of fieldRef and resourceFieldRef is required", errors),
     }
     file_mode(&item.child("mode"), errors);
-}
-
-fn projected(source: &Field, errors: &mut FieldErrors) {
-    file_mode(&source.child("defaultMode"), errors);
-    for projection in source.each("sources") {
-        for kind in
-            ["secret", "configMap"].map(|kind| projection.child(kind)).iter().filter(|kind| kind.is_set())
-        {
-            kind.child("name").require(errors);
-            kind.each("items").iter().for_each(|item| key_to_path(item, errors));
-        }
-        let downward = projection.child("downwardAPI");
-        downward.each("items").iter().for_each(|item| downward_api_file(item, errors));
-        let token = projection.child("serviceAccountToken");
-        if token.is_set() {
-            service_account_token(&token, errors);
-        }
-        let kinds = projection
-            .value
-            .as_object()
-            .map_or(0, |kinds| kinds.values().filter(|kind| !kind.is_null()).count());
-        if kinds > 1 {
-            projection.forbidden("may not specify more than 1 volume type", errors);
-        }
-    }
-}
-
-fn service_account_token(token: &Field, errors: &mut FieldErrors) {
-    let expiration = token.child("expirationSeconds");
-    match expiration.number() {
-        ..600 => expiration.invalid("may not specify a duration less than 10 minutes", errors),
-        600..=0x1_0000_0000 => {}
-        _ => expiration.invalid("may not specify a duration larger than 2^32 seconds", errors),
-    }
-    if token.child("path").require(errors) {
-        file_path(&token.child("path"), errors);
-    }
 }
