@@ -1,5 +1,6 @@
 //! ServiceCIDR: a range that Services take their addresses from.
 
+use std::net::IpAddr;
 use std::sync::LazyLock;
 
 use crate::apimachinery::field_error::FieldErrors;
@@ -53,16 +54,36 @@ fn validate(ranges: &Field, errors: &mut FieldErrors) {
     if items.len() > 2 {
         return ranges.invalid("may only hold up to 2 values", errors);
     }
+    items.iter().for_each(|range| canonical_range(range, errors));
     if let [first, second] = items.as_slice() {
         let is_v4 = |range: &Field| parse_cidr(range.text()).map(|(address, _)| address.is_ipv4());
         if is_v4(first).is_some() && is_v4(first) == is_v4(second) {
             ranges.invalid(
-                "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/96",
+                "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64",
                 errors,
             );
         }
     }
-    items.iter().for_each(|range| range.invalid_each(cidr(range.text()), errors));
+}
+
+/// `IsValidCIDR`
+fn canonical_range(range: &Field, errors: &mut FieldErrors) {
+    let Some((address, length)) = parse_cidr(range.text()) else {
+        return range.invalid_each(cidr(range.text()), errors);
+    };
+    let (bits, width) = match address {
+        IpAddr::V4(v4) => (u128::from(v4.to_bits()), 32),
+        IpAddr::V6(v6) => (v6.to_bits(), 128),
+    };
+    let beyond = u128::MAX.checked_shr(128 - (width - length)).unwrap_or(0);
+    let canonical = format!("{address}/{length}");
+    if matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some()) {
+        range.invalid("must not have an IPv4-mapped IPv6 address", errors);
+    } else if bits & beyond != 0 {
+        range.invalid("must not have bits set beyond the prefix length", errors);
+    } else if canonical != range.text() {
+        range.invalid(format!("must be in canonical form ({canonical:?})"), errors);
+    }
 }
 
 /// A range may only gain a second family.

@@ -160,6 +160,9 @@ fn projection(source: &mut Value) {
     if let Some(token) = get_mut(source, "serviceAccountToken") {
         set_if_unset(token, "expirationSeconds", 3600);
     }
+    if let Some(certificate) = get_mut(source, "podCertificate") {
+        set_if_unset(certificate, "maxExpirationSeconds", 86_400);
+    }
 }
 
 /// Only in pods: a template must not be changed by what its containers ask for.

@@ -10,9 +10,10 @@ use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_nam
 use crate::apis::tree;
 use crate::apis::validation::resources::{Place, requirements};
 use crate::apis::validation::texts::{
-    config_map_key, descending_path, environment_variable_name, no_backsteps, port_name, port_number,
+    config_map_key, descending_path, environment_variable_name, file_path, no_backsteps, port_name,
+    port_number,
 };
-use crate::apis::validation::{Field, push};
+use crate::apis::validation::{Field, at_most, push};
 
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 const FIELDS: &[&str] = &[
@@ -48,7 +49,7 @@ pub fn containers(spec: &Field, scope: &Scope, errors: &mut FieldErrors) {
             container.child("name").duplicate(errors);
         }
         probes::lifecycle_and_probes(container, scope, errors);
-        container.child("restartPolicy").one_of_if_set(&["Always", "Never", "OnFailure"], errors);
+        restart_policy(container, errors);
     }
     host_port_conflicts(&containers, errors);
 }
@@ -59,7 +60,7 @@ pub fn init_containers(spec: &Field, scope: &Scope, errors: &mut FieldErrors) {
     let mut names: BTreeSet<&str> = regular.iter().map(|container| container.child("name").text()).collect();
     for container in spec.each("initContainers") {
         common(&container, scope, errors);
-        container.child("restartPolicy").one_of_if_set(&["Always", "Never", "OnFailure"], errors);
+        restart_policy(&container, errors);
         let name = container.child("name");
         if !names.insert(name.text()) {
             name.duplicate(errors);
@@ -76,6 +77,31 @@ pub fn init_containers(spec: &Field, scope: &Scope, errors: &mut FieldErrors) {
                 container.child(field).forbidden(words, errors);
             }
         }
+    }
+}
+
+/// `validateContainerRestartPolicy`: a container that restarts by rules says how it does otherwise.
+fn restart_policy(container: &Field, errors: &mut FieldErrors) {
+    let (policy, rules) = (container.child("restartPolicy"), container.child("restartPolicyRules"));
+    policy.one_of_if_set(&["Always", "Never", "OnFailure"], errors);
+    if !policy.is_set() && !rules.is_zero() {
+        policy.required("must specify restartPolicy when restart rules are used", errors);
+    }
+    for rule in at_most(&rules, 20, errors) {
+        let (action, codes) = (rule.child("action"), rule.child("exitCodes"));
+        if !matches!(action.text(), "Restart" | "RestartAllContainers") {
+            let shown = json!(action.text());
+            errors.not_supported(action.path.as_str(), &shown, &["Restart", "RestartAllContainers"]);
+        }
+        if !codes.is_set() {
+            codes.required("must be specified", errors);
+            continue;
+        }
+        let operator = codes.child("operator");
+        if !matches!(operator.text(), "In" | "NotIn") {
+            errors.not_supported(operator.path.as_str(), &json!(operator.text()), &["In", "NotIn"]);
+        }
+        at_most(&codes.child("values"), 255, errors);
     }
 }
 
@@ -182,6 +208,7 @@ fn environment_variable(variable: &Field, errors: &mut FieldErrors) {
             Some("fieldRef") => field_ref(source, FIELDS, errors),
             Some("resourceFieldRef") => resource_field_ref(source, false, errors),
             Some("configMapKeyRef" | "secretKeyRef") => key_ref(source, errors),
+            Some("fileKeyRef") => file_key_ref(source, errors),
             _ => {}
         }
     }
@@ -194,6 +221,14 @@ fn environment_variable(variable: &Field, errors: &mut FieldErrors) {
         _ => "may not have more than one field specified at a time",
     };
     errors.invalid(from.path, &json!(""), words);
+}
+
+fn file_key_ref(reference: &Field, errors: &mut FieldErrors) {
+    reference.child("volumeName").require(errors);
+    if reference.child("path").require(errors) {
+        file_path(&reference.child("path"), errors);
+    }
+    reference.child("key").must_follow(environment_variable_name, errors);
 }
 
 fn key_ref(reference: &Field, errors: &mut FieldErrors) {

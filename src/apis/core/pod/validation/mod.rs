@@ -226,6 +226,25 @@ fn names_and_limits(spec: &Field, errors: &mut FieldErrors) {
     }
     spec.child("hostname").follows(dns1123_label, errors);
     spec.child("subdomain").follows(dns1123_label, errors);
+    hostname_override(spec, errors);
+}
+
+/// The name by which a pod knows itself, instead of any other.
+fn hostname_override(spec: &Field, errors: &mut FieldErrors) {
+    const MOST_BYTES: usize = 64;
+    let name = spec.child("hostnameOverride");
+    if name.is_zero() {
+        return;
+    }
+    name.invalid_each(dns1123_subdomain(name.text()), errors);
+    if name.text().len() > MOST_BYTES {
+        errors.too_long(name.path.as_str(), MOST_BYTES);
+    }
+    for other in ["hostNetwork", "setHostnameAsFQDN"] {
+        if spec.child(other).flag() {
+            name.forbidden(format!("may not be set when `{other}` is true"), errors);
+        }
+    }
 }
 
 fn host_aliases(spec: &Field, errors: &mut FieldErrors) {
