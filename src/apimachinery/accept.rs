@@ -42,6 +42,11 @@ impl MediaType {
 }
 
 impl Accepted {
+    /// A clause that is no more than a media type.
+    pub fn of(media_type: &str) -> Accepted {
+        Accepted { media_type: media_type.into(), parameters: vec![], quality: 1.0 }
+    }
+
     /// A parameter's value; empty when it is not there.
     pub fn parameter(&self, name: &str) -> &str {
         let found = self.parameters.iter().rev().find(|(key, _)| key == name);

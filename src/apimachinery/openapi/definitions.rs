@@ -26,8 +26,10 @@ pub(super) fn collect<'a>(
 ) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     let mut wanted: Vec<String> = [STATUS, DELETE_OPTIONS, PATCH_BODY].map(str::to_owned).into();
+    let mut of_group = None;
     for resource in resources {
         if resource.schema.is_none() {
+            of_group = is_v3.then_some((resource.group.as_str(), resource.version.as_str()));
             wanted.extend([API_RESOURCE_LIST, WATCH_EVENT].map(str::to_owned));
         }
         if let Some(schema) = if is_v3 { &resource.schema_v3 } else { &resource.schema } {
@@ -42,7 +44,7 @@ pub(super) fn collect<'a>(
     follow(wanted, schemas, &mut found);
     for (name, kind) in [(DELETE_OPTIONS, "DeleteOptions"), (WATCH_EVENT, "WatchEvent")] {
         if let Some(schema) = found.get_mut(name) {
-            schema["x-kubernetes-group-version-kind"] = every_group(served, kind);
+            schema["x-kubernetes-group-version-kind"] = every_group(served, kind, of_group);
         }
     }
     found
@@ -66,11 +68,13 @@ fn follow(mut wanted: Vec<String>, schemas: &Schemas, found: &mut BTreeMap<Strin
     }
 }
 
-/// A kind that belongs to every group and version.
-fn every_group(served: &[ServedResource], kind: &str) -> Value {
+/// A kind that belongs to every group and version; the document of one built-in group names only that one
+/// and the core.
+fn every_group(served: &[ServedResource], kind: &str, own: Option<(&str, &str)>) -> Value {
     let groups: BTreeSet<(&str, &str)> =
         served.iter().map(|resource| (resource.group.as_str(), resource.version.as_str())).collect();
-    groups.into_iter().map(|(group, version)| group_version_kind(group, version, kind)).collect()
+    let groups = groups.into_iter().filter(|of| own.is_none_or(|own| own == *of || *of == ("", "v1")));
+    groups.map(|(group, version)| group_version_kind(group, version, kind)).collect()
 }
 
 fn group_version_kind(group: &str, version: &str, kind: &str) -> Value {
@@ -134,7 +138,7 @@ fn identity(properties: &mut Value, schemas: &Schemas) {
 }
 
 /// The names of the definitions that a schema refers to.
-fn references(schema: &Value) -> Vec<String> {
+pub(super) fn references(schema: &Value) -> Vec<String> {
     let mut names = Vec::new();
     gather(schema, &mut names);
     names

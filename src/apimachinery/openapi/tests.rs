@@ -172,8 +172,11 @@ fn components_carry_what_clients_merge_by() {
     assert_eq!(int_or_string["oneOf"], json!([{"type": "integer"}, {"type": "string"}]));
     assert_eq!(schemas["io.k8s.api.core.v1.Container"]["properties"]["name"]["default"], "");
     let options = &schemas["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
-    let kinds = options["x-kubernetes-group-version-kind"].as_array().expect("a list");
-    assert_eq!(kinds.len(), 4);
+    let kinds = options["x-kubernetes-group-version-kind"].clone();
+    assert_eq!(kinds, json!([{"group": "", "kind": "DeleteOptions", "version": "v1"}]));
+    let options = &v3("apps")["components"]["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+    let kinds = options["x-kubernetes-group-version-kind"].as_array().expect("a list").len();
+    assert_eq!(kinds, 2, "its own group, and the core");
     assert!(!core.to_string().contains("x-kubarium"));
 }
 
@@ -198,7 +201,10 @@ fn the_index_names_documents_by_path_and_hash() {
     let hash = hash(b"{}");
     assert_eq!(hash.len(), 128);
     assert_eq!(
-        v3_index([(v3_path("", "v1").as_str(), "A"), (v3_path("apps", "v1").as_str(), "B")]),
+        v3_index([("", "A"), ("apps", "B")].map(|(group, hash)| {
+            let path = v3_path(group, "v1");
+            (path.clone(), v3_url(&path, hash))
+        })),
         json!({"paths": {
             "api/v1": {"serverRelativeURL": "/openapi/v3/api/v1?hash=A"},
             "apis/apps/v1": {"serverRelativeURL": "/openapi/v3/apis/apps/v1?hash=B"},
@@ -268,4 +274,86 @@ fn the_protobuf_says_what_the_swagger_says() {
     assert_eq!(at(&message, &[9, 1, 1]), b"A");
     assert_eq!(at(&message, &[9, 1, 2, 22, 1]), b"object");
     assert_eq!(at(&message, &[9, 1, 2, 25, 1, 2, 1]), b"#/definitions/B");
+}
+
+#[test]
+fn the_same_tables_say_it_in_v3() {
+    let document = json!({
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": RELEASE},
+        "paths": {"/a": {"get": {"responses": {"200": {"description": "OK"}}}}},
+        "components": {"schemas": {"A": {
+            "type": "object",
+            "properties": {
+                "b": {"allOf": [{"$ref": "#/components/schemas/B"}], "default": {}},
+                "c": {"type": "string", "default": "", "minLength": 300},
+            },
+            "additionalProperties": false,
+            "x-kubernetes-list-type": "set",
+        }}},
+    });
+    let message = v3_protobuf(&document);
+    assert_eq!(at(&message, &[1]), b"3.0.0");
+    assert_eq!(at(&message, &[2, 6]), RELEASE.as_bytes());
+    assert_eq!(at(&message, &[4, 1, 2, 4, 8, 2, 1]), b"200");
+    let a = at(&message, &[5, 1, 1, 2, 1]);
+    assert_eq!(at(&a, &[25]), b"object");
+    let b = at(&a, &[31, 1, 2, 1]);
+    assert_eq!(at(&b, &[26, 2, 1]), b"#/components/schemas/B");
+    assert!(at(&b, &[33]).is_empty(), "a default that is an object has no field");
+    let c = wire(&at(&a, &[31])).pop().expect("the last property").1;
+    assert!(at(&c, &[2, 1, 33, 3]).is_empty(), "an empty text is written where it is chosen");
+    assert_eq!(at(&c, &[2, 1, 16])[..2], 300_u16.to_le_bytes());
+    assert_eq!(at(&a, &[32, 2])[0], 0);
+    assert_eq!(at(&a, &[36, 1]), b"x-kubernetes-list-type");
+    assert_eq!(at(&a, &[36, 2, 2]), br#""set""#);
+}
+
+/// Documents by the definitions, by name what each says, that they have for `/apis/g/v1/NAME`.
+fn swagger(definitions: Value) -> Value {
+    let names = definitions.as_object().expect("a map").keys();
+    let answer = |name: &String| json!({"schema": {"$ref": format!("#/definitions/{name}")}});
+    let paths: serde_json::Map<String, Value> = names
+        .map(|name| (format!("/apis/g/v1/{name}"), json!({"get": {"responses": {"200": answer(name)}}})))
+        .collect();
+    json!({"swagger": "2.0", "paths": paths, "definitions": definitions})
+}
+
+#[test]
+fn documents_are_merged_as_upstream_merges_them() {
+    let kinds = |groups: &[&str]| -> Value {
+        let kind = |group: &&str| json!({"group": group, "version": "v1", "kind": "K"});
+        json!({"type": "object", "x-kubernetes-group-version-kind": groups.iter().map(kind).collect::<Vec<_>>()})
+    };
+    let mut ours = swagger(json!({"Mine": {"type": "string"}, "Shared": kinds(&["b"])}));
+    ours["definitions"]["Other"] = json!({"type": "integer"});
+    ours["definitions"]["Other_v2"] = json!({"type": "number"});
+    let other = || {
+        let mut other = swagger(json!({"Other": {"type": "boolean"}, "Shared": kinds(&["a", "b"])}));
+        other["paths"]["/apis/g/v2/x"] = json!({"get": {"schema": {"$ref": "#/definitions/Foreign"}}});
+        other["paths"]["/apis/g/v1/Mine"] = json!({"get": {"schema": {"$ref": "#/definitions/Theirs"}}});
+        other["definitions"]["Foreign"] = json!({});
+        other["definitions"]["Theirs"] = json!({});
+        other["definitions"]["Unused"] = json!({});
+        other
+    };
+    v2_merge(&mut ours, other(), "g", "v1");
+    let definitions = ours["definitions"].clone();
+    assert_eq!(definitions["Other_v3"], json!({"type": "boolean"}), "the first name that is free");
+    assert_eq!(
+        definitions["Shared"]["x-kubernetes-group-version-kind"][0]["group"], "b",
+        "its path was there"
+    );
+    assert!(definitions.get("Foreign").is_none() && definitions.get("Theirs").is_none());
+    assert!(definitions.get("Unused").is_some(), "nobody needed it before, either");
+    let answer = &ours["paths"]["/apis/g/v1/Other"]["get"]["responses"]["200"];
+    assert_eq!(answer["schema"]["$ref"], "#/definitions/Other_v3");
+    assert!(ours["paths"].get("/apis/g/v2/x").is_none());
+    let before = ours.clone();
+    v2_merge(&mut ours, other(), "g", "v1");
+    assert_eq!(ours, before, "there is nothing new in it");
+    let mut shared = swagger(json!({"Shared": kinds(&["a", "b"])}));
+    shared["paths"] = json!({"/apis/g/v1/new": {"get": {"schema": {"$ref": "#/definitions/Shared"}}}});
+    v2_merge(&mut ours, shared, "g", "v1");
+    assert_eq!(ours["definitions"]["Shared"], kinds(&["a", "b"]), "of the kinds of both");
 }

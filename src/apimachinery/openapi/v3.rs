@@ -141,7 +141,7 @@ fn reference(definition: &str) -> Value {
 
 /// A v2 definition as a v3 component. With the schema that decodes it at hand, it also tells the zero
 /// values that upstream's types write: `default: {}` of a struct, `default: ""` of a plain string.
-fn component(mut definition: Value, schema: Option<&Schema>) -> Value {
+pub(super) fn component(mut definition: Value, schema: Option<&Schema>) -> Value {
     match schema.map(|schema| &schema.resolve().shape) {
         Some(Shape::IntOrString) if definition.get("$ref").is_none() => {
             one_of(&mut definition, [json!({"type": "integer"}), json!({"type": "string"})]);

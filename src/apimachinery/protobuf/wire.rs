@@ -185,13 +185,13 @@ pub fn write_nested(out: &mut Vec<u8>, number: u32, write: impl FnOnce(&mut Vec<
 }
 
 /// Appends a number; negative ones take ten bytes, as everywhere.
-pub(super) fn write_int(out: &mut Vec<u8>, number: u32, value: i64) {
+pub fn write_int(out: &mut Vec<u8>, number: u32, value: i64) {
     write_tag(out, number, 0);
     write_varint(out, value as u64);
 }
 
 /// Appends a floating point number.
-pub(super) fn write_double(out: &mut Vec<u8>, number: u32, value: f64) {
+pub fn write_double(out: &mut Vec<u8>, number: u32, value: f64) {
     write_tag(out, number, 1);
     out.extend_from_slice(&value.to_le_bytes());
 }

@@ -5,6 +5,7 @@
 //! It must not know how objects are stored, nor who authenticated the user. A cluster in which nobody asks
 //! for APIServices or for groups that it does not serve pays nothing for it.
 
+mod documents;
 mod local;
 pub mod priorities;
 mod remote;
@@ -25,6 +26,7 @@ use crate::apiserver::registry::Registry;
 use crate::apiserver::webhook::ServiceResolver;
 use crate::clock::Clock;
 
+pub use documents::{RemoteDocument, RemoteIndex};
 pub use remote::{ProxyIdentity, Remote};
 
 /// The aggregator of one server. What it started ends with it.
@@ -101,6 +103,39 @@ impl Aggregator {
             return remote::unavailable();
         }
         remote.proxy(request, user, |stream| self.spawn(stream)).await
+    }
+
+    /// What the remote servers publish at `/openapi/v2`, as far as they said; those that win over others
+    /// first.
+    pub async fn openapi_v2(&self) -> Vec<RemoteDocument> {
+        let asked = self.those_to_ask().await.into_iter().map(|(remote, is_there)| async move {
+            let clock = &self.remotes.clock;
+            let (body, hash) = remote.documents.v2.get(&remote, clock, is_there).await?.document()?;
+            Some(RemoteDocument { remote, body, hash })
+        });
+        let mut found: Vec<RemoteDocument> =
+            futures::future::join_all(asked).await.into_iter().flatten().collect();
+        documents::sort(&mut found);
+        found
+    }
+
+    /// What each of the remote servers has in its index at `/openapi/v3`.
+    pub async fn openapi_v3(&self) -> Vec<RemoteIndex> {
+        let asked = self.those_to_ask().await.into_iter().map(|(remote, is_there)| async move {
+            RemoteIndex::ask(remote, &self.remotes.clock, is_there).await
+        });
+        futures::future::join_all(asked).await.into_iter().flatten().collect()
+    }
+
+    /// All remote servers, and whether there is sense in asking each.
+    async fn those_to_ask(&self) -> Vec<(Arc<Remote>, bool)> {
+        let mut all = Vec::new();
+        for remote in self.all().await {
+            let is_there =
+                remote.is_available() || !remote.has_been_asked() && self.remotes.check(&remote).await;
+            all.push((remote, is_there));
+        }
+        all
     }
 
     /// Reads the remote APIServices once, and hears of them from then on.

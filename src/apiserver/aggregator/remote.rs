@@ -6,14 +6,16 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use axum::body::Body;
+use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::header::{AUTHORIZATION, CONNECTION, HOST, HeaderName, HeaderValue, UPGRADE};
+use http::header::{ACCEPT, AUTHORIZATION, CONNECTION, HOST, HeaderName, HeaderValue, UPGRADE};
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use http::{HeaderMap, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 
+use super::documents::Documents;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse, text_response};
@@ -43,6 +45,8 @@ pub struct Remote {
     pub(super) spec: Value,
     /// Its `metav1.APIResourceList`, while it is there; none before it was asked.
     resources: RwLock<Option<Option<Arc<Value>>>>,
+    /// What it publishes.
+    pub(super) documents: Arc<Documents>,
     service: ServiceReference,
     transport: Transport,
 }
@@ -99,6 +103,7 @@ impl Remote {
             group_priority: u32::try_from(number(spec, "groupPriorityMinimum")).unwrap_or_default(),
             spec: spec.clone(),
             resources: RwLock::default(),
+            documents: Arc::default(),
             transport: Transport::new(&config, resolver),
             service,
         })
@@ -166,27 +171,44 @@ impl Remote {
     /// # Errors
     /// In Go's words.
     pub async fn fetch(&self, path: &str, accept: &str, clock: &Clock) -> Result<Value, String> {
+        let user = UserInfo::authenticated("system:kube-aggregator", &[MASTERS]);
+        let response = self.ask(path, &user, &[(ACCEPT, accept)], clock).await?;
+        if !response.status().is_success() {
+            let shown = format!("https://{}:{}{path}", self.service.server_name(), self.service.port);
+            return Err(format!("bad status from {shown}: {}", response.status().as_u16()));
+        }
+        serde_json::from_slice(response.body()).map_err(|error| error.to_string())
+    }
+
+    /// Its answer to a GET that is this server's own, read to its end.
+    ///
+    /// # Errors
+    /// In Go's words.
+    pub(super) async fn ask(
+        &self,
+        path: &str,
+        user: &UserInfo,
+        headers: &[(HeaderName, &str)],
+        clock: &Clock,
+    ) -> Result<http::Response<Bytes>, String> {
         let shown = format!("https://{}:{}{path}", self.service.server_name(), self.service.port);
         let uri = self.uri(path.parse().ok()).ok_or("invalid URL")?;
         let mut request = http::Request::new(Body::empty());
         *request.uri_mut() = uri;
-        put_identity(request.headers_mut(), &UserInfo::authenticated("system:kube-aggregator", &[MASTERS]));
-        if let Ok(value) = HeaderValue::from_str(accept) {
-            request.headers_mut().insert(http::header::ACCEPT, value);
+        put_identity(request.headers_mut(), user);
+        for (name, value) in headers {
+            let value = HeaderValue::from_str(value).map_err(|error| error.to_string())?;
+            request.headers_mut().insert(name, value);
         }
         let ask = async {
             let response = self.transport.send(request).await.map_err(|error: CallError| error.message)?;
-            let status = response.status();
-            let body = axum::body::to_bytes(Body::new(response.into_body()), MAX_DOCUMENT_BYTES).await;
-            if !status.is_success() {
-                return Err(format!("bad status from {shown}: {}", status.as_u16()));
-            }
-            body.map_err(|error| error.to_string())
+            let (parts, body) = response.into_parts();
+            let body = axum::body::to_bytes(Body::new(body), MAX_DOCUMENT_BYTES).await;
+            let body = body.map_err(|error| error.to_string())?;
+            Ok(http::Response::from_parts(parts, body))
         };
         let late = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)";
-        let body =
-            clock.timeout(DISCOVERY_TIMEOUT, ask).await.map_err(|_| format!("Get {shown:?}: {late}"))??;
-        serde_json::from_slice(&body).map_err(|error| error.to_string())
+        clock.timeout(DISCOVERY_TIMEOUT, ask).await.map_err(|_| format!("Get {shown:?}: {late}"))?
     }
 
     /// Asks whether it is there.

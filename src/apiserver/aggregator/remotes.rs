@@ -27,7 +27,7 @@ pub(super) struct Remotes {
     registry: Registry,
     resolver: ServiceResolver,
     proxy: ProxyIdentity,
-    clock: Clock,
+    pub(super) clock: Clock,
     by_version: RwLock<BTreeMap<(String, String), Arc<Remote>>>,
 }
 
@@ -113,7 +113,7 @@ impl Remotes {
 
     /// The remote of an APIService, if it has one. Its own conditions are no change of it.
     fn put(&self, object: &Object) -> Option<Arc<Remote>> {
-        let Some(new) = Remote::of(object, &self.resolver, &self.proxy) else {
+        let Some(mut new) = Remote::of(object, &self.resolver, &self.proxy) else {
             self.take(&object.metadata.name);
             return None;
         };
@@ -121,6 +121,10 @@ impl Remotes {
         let mut all = self.by_version.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(known) = all.get(&key).filter(|known| known.spec == new.spec) {
             return Some(known.clone());
+        }
+        if let Some(known) = all.get(&key) {
+            known.documents.forget_failures();
+            new.documents = known.documents.clone();
         }
         let new = Arc::new(new);
         all.insert(key, new.clone());

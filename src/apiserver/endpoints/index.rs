@@ -19,6 +19,7 @@ use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{
     ApiRequest, ApiResponse, WantsObjects, negotiated_status_response, status_response, text_response,
 };
+use crate::apiserver::aggregator::Remote;
 use crate::apiserver::request::RequestInfo;
 
 /// Answers at the paths that there are.
@@ -27,9 +28,9 @@ pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
     let query = Query::parse(request.uri.query().unwrap_or_default());
     let (headers, method) = (&request.headers, &request.method);
     let segments: Vec<&str> = info.path.trim_matches('/').split('/').collect();
-    // Health answers whatever it is asked with.
+    // Health and OpenAPI answer whatever they are asked with.
     if !matches!(*method, Method::GET | Method::HEAD)
-        && !matches!(segments[0], "healthz" | "livez" | "readyz")
+        && !matches!(segments[0], "healthz" | "livez" | "readyz" | "openapi")
     {
         return text_response(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n");
     }
@@ -56,11 +57,7 @@ pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
         [".well-known", "openid-configuration"] => return openid::configuration(server, host(request)),
         ["openid", "v1", "jwks"] => return openid::jwks(server),
         ["metrics"] => return metrics::respond(server).await,
-        ["openapi", "v3", "apis", group, version] if is_remote(server, group, version).await => None,
-        ["openapi", ref rest @ ..] => {
-            let remotes = if rest == ["v3"] { server.aggregator.all().await } else { vec![] };
-            return openapi::respond(server, rest, &remotes, &query, headers);
-        }
+        ["openapi", ref rest @ ..] => return openapi::respond(server, rest, request).await,
         [root @ ("healthz" | "livez" | "readyz"), ref rest @ ..] => {
             let check = if rest.is_empty() { None } else { Some(rest.join("/")) };
             let response = server.health.respond(root, check.as_deref(), &query);
@@ -70,14 +67,10 @@ pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
     };
     // Another server may have it.
     if document.is_none()
-        && let ["apis", group, version] | ["openapi", "v3", "apis", group, version] = segments[..]
+        && let ["apis", group, version] = segments[..]
         && let Some(remote) = server.aggregator.remote(group, version).await
     {
-        let user = request.extensions.get::<Arc<UserInfo>>().cloned();
-        let user = user.unwrap_or_else(|| Arc::new(UserInfo::anonymous()));
-        let mut passed = ApiRequest::default();
-        (*passed.uri_mut(), *passed.headers_mut()) = (request.uri.clone(), headers.clone());
-        return server.aggregator.proxy(&remote, passed, &user).await;
+        return pass_on(server, request, &remote).await;
     }
     match document {
         Some(document) => write_document(headers, &query, &document)
@@ -99,13 +92,14 @@ fn write_document(headers: &HeaderMap, query: &Query, document: &Value) -> Resul
     Ok(write_bytes(headers, &output, 200, bytes.into()))
 }
 
-async fn is_remote(server: &Endpoints, group: &str, version: &str) -> bool {
-    let is_local = server
-        .scheme
-        .all()
-        .iter()
-        .any(|kind| (&*kind.group_version.group, &*kind.group_version.version) == (group, version));
-    !is_local && server.aggregator.remote(group, version).await.is_some()
+/// Asks another server in the user's name.
+pub(super) async fn pass_on(server: &Endpoints, request: &Parts, remote: &Arc<Remote>) -> ApiResponse {
+    let user = request.extensions.get::<Arc<UserInfo>>().cloned();
+    let user = user.unwrap_or_else(|| Arc::new(UserInfo::anonymous()));
+    let mut passed = ApiRequest::default();
+    (*passed.method_mut(), *passed.uri_mut()) = (request.method.clone(), request.uri.clone());
+    *passed.headers_mut() = request.headers.clone();
+    server.aggregator.proxy(remote, passed, &user).await
 }
 
 fn not_found(wants_objects: bool) -> ApiResponse {

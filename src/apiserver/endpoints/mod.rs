@@ -48,6 +48,7 @@ mod token;
 mod websocket;
 
 mod aggregated_discovery;
+mod content;
 mod discovery;
 mod flow_control;
 mod flowz;

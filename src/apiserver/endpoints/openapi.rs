@@ -5,29 +5,41 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
+use chrono::{DateTime, Months, Utc};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, LOCATION};
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Value, json};
 
 use super::Endpoints;
+use super::content::{Content, empty, put, varying};
 use super::discovery::response_kind;
+use super::index::pass_on;
 use super::query::Query;
-use super::response::compress;
-use crate::apimachinery::accept::accepted;
+use crate::apimachinery::accept::{Accepted, accepted};
 use crate::apimachinery::openapi::{self, ServedResource, ServedSubresource};
 use crate::apimachinery::schema::Schemas;
 use crate::apimachinery::wire::{ApiResponse, text_response};
 use crate::apis::apiextensions::published;
 use crate::apis::kind::{Kind, Subresource};
 use crate::apis::scale::scale_of;
-use crate::apiserver::aggregator::Remote;
+use crate::apiserver::aggregator::{RemoteDocument, RemoteIndex};
 
-const JSON: &str = "application/json";
-/// gnostic's protobuf, as clients ask for it of old and of late, and as it is answered.
-const PROTOBUF: [&str; 2] = [
-    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
-    "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+/// The forms in which a document is to be had, the one that the server likes best first: media type as
+/// clients name it, as it is answered, and whether it is protobuf.
+type Forms = [(&'static str, &'static str, bool); 3];
+const V2_FORMS: Forms = [
+    ("application/json", "application/json", false),
+    ("application/com.github.proto-openapi.spec.v2@v1.0+protobuf", V2_PROTOBUF, true),
+    (V2_PROTOBUF, V2_PROTOBUF, true),
 ];
+const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const V3_FORMS: Forms = [
+    ("application/json", "application/json", false),
+    (V3_PROTOBUF, V3_PROTOBUF, true),
+    ("application/com.github.proto-openapi.spec.v3@v1.0+protobuf", V3_PROTOBUF, true),
+];
+const V3_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
 
 /// The documents of one state of the scheme.
 #[derive(Default)]
@@ -35,101 +47,130 @@ pub(crate) struct OpenApi(Mutex<Option<Arc<Documents>>>);
 
 struct Documents {
     generation: u64,
+    /// Since when the documents say what they say.
+    made: DateTime<Utc>,
     /// As `v1.36.2`.
     release: String,
     served: Vec<ServedResource>,
     schemas: Arc<Schemas>,
-    v2: OnceLock<(Bytes, String)>,
-    v2_protobuf: OnceLock<Bytes>,
-    /// By path, as `apis/apps/v1`: the hash, and the document when somebody asked for it.
-    v3: BTreeMap<String, (String, OnceLock<Bytes>)>,
+    /// What is served here and by others, as the hash of both says.
+    v2: Mutex<Option<Arc<Document>>>,
+    /// By path, as `apis/apps/v1`.
+    v3: BTreeMap<String, Document>,
 }
 
-/// Answers at `/openapi/...`; `segments` are what stands behind it. The documents of remote groups are in the
-/// index, and are those servers' to give.
-pub(super) fn respond(
-    server: &Endpoints,
-    segments: &[&str],
-    remotes: &[Arc<Remote>],
-    query: &Query,
-    headers: &HeaderMap,
-) -> ApiResponse {
-    let documents = server.openapi.current(server);
-    match segments {
-        ["v2"] => respond_v2(&documents, headers),
-        ["v3"] => respond_index(&documents, headers, remotes),
-        ["v3", path @ ..] => respond_v3(server, &documents, &path.join("/"), query, headers),
+/// One document in the forms that somebody asked for.
+struct Document {
+    hash: String,
+    json: OnceLock<Bytes>,
+    protobuf: OnceLock<Bytes>,
+}
+
+/// Answers at `/openapi/...`; `path` is what stands behind it.
+pub(super) async fn respond(server: &Arc<Endpoints>, path: &[&str], request: &Parts) -> ApiResponse {
+    match path {
+        ["v2"] => respond_v2(server, request).await,
+        ["v3"] => respond_index(server, request).await,
+        ["v3", path @ ..] => respond_v3(server, request, &path.join("/")).await,
         _ => text_response(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
 }
 
-fn respond_v2(documents: &Documents, headers: &HeaderMap) -> ApiResponse {
-    let wants_protobuf =
-        accepted(headers).first().is_some_and(|best| PROTOBUF.contains(&best.media_type.as_str()));
-    let (json, hash) = documents.v2();
-    match wants_protobuf {
-        true => write(headers, PROTOBUF[1], documents.v2_protobuf(), hash),
-        false => write(headers, JSON, json.clone(), hash),
-    }
+async fn respond_v2(server: &Endpoints, request: &Parts) -> ApiResponse {
+    let documents = server.openapi.current(server);
+    let others = server.aggregator.openapi_v2().await;
+    let document = documents.v2(&server.version.git_version, &others);
+    let Some((media_type, is_protobuf)) = negotiate(&request.headers, &V2_FORMS) else {
+        return varying(empty(StatusCode::NOT_ACCEPTABLE), &["Accept-Encoding", "Accept"]);
+    };
+    let body = document.body(is_protobuf, openapi::v2_protobuf, || documents.make_v2(&others));
+    let content = Content { media_type, body, hash: &document.hash, made: documents.made };
+    varying(content.compressed(request), &["Accept-Encoding", "Accept"])
 }
 
-fn respond_index(documents: &Documents, headers: &HeaderMap, remotes: &[Arc<Remote>]) -> ApiResponse {
-    let of_remote = |remote: &Arc<Remote>| {
-        let resources = remote.resources()?.to_string();
-        Some((openapi::v3_path(&remote.group, &remote.version), openapi::hash(resources.as_bytes())))
-    };
-    let remotes: Vec<(String, String)> = remotes.iter().filter_map(of_remote).collect();
-    let own = documents.v3.iter().map(|(path, (hash, _))| (path.as_str(), hash.as_str()));
-    let all = own.chain(remotes.iter().map(|(path, hash)| (path.as_str(), hash.as_str())));
-    let index = openapi::v3_index(all).to_string();
-    let hash = openapi::hash(index.as_bytes());
-    write(headers, JSON, index.into(), &hash)
+/// The documents of other servers are in the index, and are theirs to give. Upstream's aggregator lets the
+/// media type be guessed, and nobody guesses JSON. It has no ETag there; ours is one more.
+async fn respond_index(server: &Endpoints, request: &Parts) -> ApiResponse {
+    let documents = server.openapi.current(server);
+    let others = server.aggregator.openapi_v3().await.into_iter().flat_map(|index| index.urls);
+    let own =
+        documents.v3.iter().map(|(path, document)| (path.clone(), openapi::v3_url(path, &document.hash)));
+    let index = Bytes::from(openapi::v3_index(others.chain(own)).to_string());
+    let hash = openapi::hash(&index);
+    let media_type = "text/plain; charset=utf-8";
+    Content { media_type, body: index, hash: &hash, made: server.clock.now() }.plain(request)
+}
+
+async fn respond_v3(server: &Arc<Endpoints>, request: &Parts, path: &str) -> ApiResponse {
+    let documents = server.openapi.current(server);
+    if let Some(document) = documents.v3.get(path) {
+        return write_v3(server, request, path, document, documents.made, || documents.make_v3(path));
+    }
+    let others = server.aggregator.openapi_v3().await;
+    match others.into_iter().find(|index| index.urls.contains_key(path)) {
+        Some(RemoteIndex { legacy: Some(v2), .. }) => {
+            let document = Document::new(v2.hash.clone());
+            let convert = || openapi::v2_to_v3(&serde_json::from_slice(&v2.body).unwrap_or_default());
+            write_v3(server, request, path, &document, documents.made, convert)
+        }
+        Some(RemoteIndex { remote, .. }) => pass_on(server, request, &remote).await,
+        None => empty(StatusCode::NOT_FOUND),
+    }
 }
 
 /// With the right hash the answer may be kept for ever; with a wrong one the client is sent to the right one.
-fn respond_v3(
+fn write_v3(
     server: &Endpoints,
-    documents: &Documents,
+    request: &Parts,
     path: &str,
-    query: &Query,
-    headers: &HeaderMap,
+    document: &Document,
+    made: DateTime<Utc>,
+    make: impl FnOnce() -> Value,
 ) -> ApiResponse {
-    let Some((hash, _)) = documents.v3.get(path) else {
-        return text_response(StatusCode::NOT_FOUND, "404 page not found\n");
+    let query = Query::parse(request.uri.query().unwrap_or_default());
+    let Some((media_type, is_protobuf)) = negotiate(&request.headers, &V3_FORMS) else {
+        // Of what is no media type at all nothing is said.
+        let is_nothing = clauses(&request.headers).is_empty();
+        let code = if is_nothing { StatusCode::OK } else { StatusCode::NOT_ACCEPTABLE };
+        return varying(empty(code), &["Accept"]);
     };
-    let given = query.text("hash");
+    let hash = &document.hash;
+    let given = query.text("hash").filter(|given| !given.is_empty());
     if given.is_some_and(|given| given != hash) {
-        let mut response = text_response(StatusCode::MOVED_PERMANENTLY, "");
-        let location = format!("/openapi/v3/{path}?hash={hash}");
-        response.headers_mut().insert(LOCATION, HeaderValue::from_str(&location).expect("plain text"));
+        let mut response = varying(empty(StatusCode::MOVED_PERMANENTLY), &["Accept"]);
+        put(&mut response, LOCATION, &openapi::v3_url(path, hash));
+        put(&mut response, CONTENT_TYPE, media_type);
+        put(&mut response, ETAG, &format!("\"{hash}\""));
         return response;
     }
-    let mut response = write(headers, JSON, documents.v3(path), hash);
+    let body = document.body(is_protobuf, openapi::v3_protobuf, make);
+    let mut response = varying(Content { media_type, body, hash, made }.plain(request), &["Accept"]);
     if given.is_some() {
-        let in_a_year = server.clock.now() + chrono::TimeDelta::days(365);
-        let expires = in_a_year.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
-        let answer = response.headers_mut();
-        answer.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
-        answer.insert(EXPIRES, HeaderValue::from_str(&expires).expect("plain text"));
+        let now = server.clock.now();
+        let in_a_year = now.checked_add_months(Months::new(12)).unwrap_or(now);
+        put(&mut response, CACHE_CONTROL, "public, immutable");
+        put(&mut response, EXPIRES, &in_a_year.format("%a, %d %b %Y %H:%M:%S UTC").to_string());
     }
     response
 }
 
-fn write(headers: &HeaderMap, media_type: &'static str, body: Bytes, hash: &str) -> ApiResponse {
-    let etag = format!("\"{hash}\"");
-    let mut response = ApiResponse::default();
-    let known = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    let answer = response.headers_mut();
-    answer.insert(ETAG, HeaderValue::from_str(&etag).expect("a hash is plain text"));
-    answer.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
-    answer.append(VARY, HeaderValue::from_static("Accept"));
-    if known == Some(&etag) {
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-        return response;
-    }
-    let body = compress(headers, answer, body);
-    *response.body_mut() = body.into();
-    response
+/// goautoneg's clauses; a client that says nothing reads anything.
+fn clauses(headers: &HeaderMap) -> Vec<Accepted> {
+    let says_nothing = headers.get(ACCEPT).is_none_or(HeaderValue::is_empty);
+    if says_nothing { vec![Accepted::of("*/*")] } else { accepted(headers) }
+}
+
+/// The media type of the first form that the best clause takes, and whether it is protobuf.
+fn negotiate(headers: &HeaderMap, forms: &Forms) -> Option<(&'static str, bool)> {
+    let takes = |clause: &Accepted, form: &str| {
+        let (clause, form) = (clause.media_type.split_once('/'), form.split_once('/'));
+        let (Some((main, sub)), Some((of_form, name))) = (clause, form) else { return false };
+        (main == "*" || main == of_form) && (sub == "*" || sub == name)
+    };
+    clauses(headers).iter().find_map(|clause| {
+        let found = forms.iter().find(|(name, ..)| takes(clause, name));
+        found.map(|(_, media_type, is_protobuf)| (*media_type, *is_protobuf))
+    })
 }
 
 impl OpenApi {
@@ -155,46 +196,56 @@ impl Documents {
         let release = version_of(&server.version.git_version).to_owned();
         let hashed = |text: String| {
             let text = format!("{}{text}", server.version.git_version);
-            (openapi::hash(text.as_bytes()), OnceLock::new())
+            Document::new(openapi::hash(text.as_bytes()))
         };
         texts.extend(openapi::v3_roots(&served).into_iter().map(|path| (path.clone(), path)));
         let v3 = texts.into_iter().map(|(path, text)| (path, hashed(text))).collect();
-        let (v2, v2_protobuf) = Default::default();
-        Documents { generation, release, served, schemas: server.schemas.clone(), v2, v2_protobuf, v3 }
+        let (made, schemas) = (server.clock.now(), server.schemas.clone());
+        Documents { generation, made, release, served, schemas, v2: Mutex::default(), v3 }
     }
 
-    fn v2(&self) -> &(Bytes, String) {
-        self.v2.get_or_init(|| {
-            let bytes = Bytes::from(openapi::v2(&self.served, &self.schemas, &self.release).to_string());
-            let hash = openapi::hash(&bytes);
-            (bytes, hash)
-        })
+    /// The document of everything, anew when others say something new.
+    fn v2(&self, git_version: &str, others: &[RemoteDocument]) -> Arc<Document> {
+        let own = self.v3.values().map(|document| document.hash.as_str());
+        let of_others = others.iter().map(|document| document.hash.as_str());
+        let parts: Vec<&str> = own.chain(of_others).chain([git_version]).collect();
+        let hash = openapi::hash(parts.concat().as_bytes());
+        let mut known = self.v2.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match &*known {
+            Some(document) if document.hash == hash => document.clone(),
+            _ => known.insert(Arc::new(Document::new(hash))).clone(),
+        }
     }
 
-    fn v2_protobuf(&self) -> Bytes {
-        let make = || {
-            let document: Value = serde_json::from_slice(&self.v2().0).expect("we wrote JSON");
-            openapi::v2_protobuf(&document).into()
-        };
-        self.v2_protobuf.get_or_init(make).clone()
+    fn make_v2(&self, others: &[RemoteDocument]) -> Value {
+        let mut document = openapi::v2(&self.served, &self.schemas, &self.release);
+        for RemoteDocument { remote, body, .. } in others {
+            let other = serde_json::from_slice(body).unwrap_or_default();
+            openapi::v2_merge(&mut document, other, &remote.group, &remote.version);
+        }
+        document
     }
 
-    fn v3(&self, path: &str) -> Bytes {
-        let Some((_, document)) = self.v3.get(path) else { return Bytes::new() };
-        let group_version = match path.split('/').collect::<Vec<_>>()[..] {
-            ["api", version] => Some(("", version)),
-            ["apis", group, version] => Some((group, version)),
-            _ => None,
-        };
-        let make = || {
-            let (served, schemas, release) = (&self.served, &self.schemas, &self.release);
-            let document = match group_version {
-                Some((group, version)) => openapi::v3_group(group, version, served, schemas, release),
-                None => openapi::v3_root(path, served, schemas, release).unwrap_or_default(),
-            };
-            document.to_string().into()
-        };
-        document.get_or_init(make).clone()
+    fn make_v3(&self, path: &str) -> Value {
+        let (served, schemas, release) = (&self.served, &self.schemas, &self.release);
+        match path.split('/').collect::<Vec<_>>()[..] {
+            ["api", version] => openapi::v3_group("", version, served, schemas, release),
+            ["apis", group, version] => openapi::v3_group(group, version, served, schemas, release),
+            _ => openapi::v3_root(path, served, schemas, release).unwrap_or_default(),
+        }
+    }
+}
+
+impl Document {
+    fn new(hash: String) -> Document {
+        Document { hash, json: OnceLock::new(), protobuf: OnceLock::new() }
+    }
+
+    fn body(&self, is_protobuf: bool, encode: fn(&Value) -> Vec<u8>, make: impl FnOnce() -> Value) -> Bytes {
+        match is_protobuf {
+            true => self.protobuf.get_or_init(|| encode(&make()).into()).clone(),
+            false => self.json.get_or_init(|| make().to_string().into()).clone(),
+        }
     }
 }
 

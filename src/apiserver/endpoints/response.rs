@@ -205,15 +205,20 @@ fn to_yaml(json: &[u8]) -> Bytes {
     serde_yaml::to_string(&tree).expect("what was JSON is YAML").into()
 }
 
-/// Compresses what is worth it; quickly rather than well.
+/// Compresses what is worth it.
 pub(super) fn compress(request: &HeaderMap, answer: &mut HeaderMap, body: Bytes) -> Bytes {
     if body.len() < GZIP_THRESHOLD_BYTES || !reads_gzip(request) {
         return body;
     }
-    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
-    let written = encoder.write_all(&body).and_then(|()| encoder.finish());
     answer.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     answer.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    gzip(&body)
+}
+
+/// Quickly rather than well.
+pub(super) fn gzip(body: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
+    let written = encoder.write_all(body).and_then(|()| encoder.finish());
     written.expect("memory does not refuse").into()
 }
 

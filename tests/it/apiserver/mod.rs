@@ -13,6 +13,7 @@ mod initializers;
 mod kinds;
 mod limits;
 mod objects;
+mod openapi;
 mod patches;
 mod protobuf;
 mod security;
