@@ -9,7 +9,7 @@ use crate::apis::kind::{Builtin, Kind};
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::tree::*;
 use crate::apis::validation::Field;
-use crate::apis::validation::resources::{Place, quantity, resource_name};
+use crate::apis::validation::resources::{Place, may_overcommit, quantity, resource_name};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -111,9 +111,27 @@ fn consistent(item: &Field, errors: &mut FieldErrors) {
             }
         }
     }
-    for (_, ratio) in item.child("maxLimitRequestRatio").members() {
+    for (name, ratio) in item.child("maxLimitRequestRatio").members() {
         if quantity(&ratio) < Quantity::new(1, Format::DecimalSi) {
             ratio.invalid(format!("ratio {} is less than 1", ratio.text()), errors);
         }
+        let bounds = of("max", name).zip(of("min", name));
+        let most = bounds.map(|(max, min)| as_number(&max) / as_number(&min));
+        if let Some(most) = most.filter(|most| as_number(&ratio) > *most) {
+            ratio.invalid(format!("ratio {} is greater than max/min = {most:.6}", ratio.text()), errors);
+        }
     }
+    for (name, asked) in item.child("defaultRequest").members() {
+        let given = of("default", name).filter(|given| quantity(given) != quantity(&asked));
+        if let Some(given) = given.filter(|_| !may_overcommit(name)) {
+            let (given, asked_for) = (given.text(), asked.text());
+            let words =
+                format!("default value {given} must equal to defaultRequest value {asked_for} in {name}");
+            asked.invalid(words, errors);
+        }
+    }
+}
+
+fn as_number(field: &Field) -> f64 {
+    quantity(field).as_approximate_f64()
 }

@@ -130,6 +130,12 @@ fn validate(node: &Value, errors: &mut FieldErrors) {
     if families.len() > 2 || families.len() == 2 && families[0] == families[1] {
         ranges.invalid("may specify no more than one CIDR for each IP family", errors);
     }
+    let all = ranges.items();
+    for (at, range) in all.iter().enumerate() {
+        if all[..at].iter().any(|earlier| earlier.text() == range.text()) {
+            range.duplicate(errors);
+        }
+    }
 }
 
 fn taints(taints: &Field, errors: &mut FieldErrors) {

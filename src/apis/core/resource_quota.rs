@@ -10,7 +10,7 @@ use crate::apis::print::name;
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::table::{Column, age};
 use crate::apis::tree::{at, members};
-use crate::apis::validation::resources::{Place, resource_name, resource_quantity};
+use crate::apis::validation::resources::{Place, is_quota_standard, resource_name, resource_quantity};
 use crate::apis::validation::{Field, IMMUTABLE};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -79,16 +79,14 @@ fn amounts(list: &Field, errors: &mut FieldErrors) {
 
 fn validate(spec: &Field, errors: &mut FieldErrors) {
     amounts(&spec.child("hard"), errors);
-    let scopes = spec.child("scopes");
-    for _ in scopes.items().iter().filter(|scope| !SCOPES.contains(&scope.text())) {
-        scopes.invalid("unsupported scope", errors);
-    }
-    let has = |name: &str| scopes.items().iter().any(|scope| scope.text() == name);
-    for (a, b) in [("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")] {
-        if has(a) && has(b) {
-            scopes.invalid("conflicting scopes", errors);
+    let (hard, scopes) = (spec.child("hard"), spec.child("scopes"));
+    for scope in scopes.items() {
+        if !SCOPES.contains(&scope.text()) {
+            scopes.invalid("unsupported scope", errors);
         }
+        applies(scope.text(), &hard, &scopes, errors);
     }
+    conflicting(&scopes.items(), &scopes, errors);
     let selector = spec.child("scopeSelector.matchExpressions");
     for expression in selector.items() {
         // Upstream names the list and not the item.
@@ -96,7 +94,35 @@ fn validate(spec: &Field, errors: &mut FieldErrors) {
             let path = format!("{}.scopeSelector.matchExpressions.{name}", spec.path);
             expression.child(name).shown_as(path)
         };
-        scope_expression(&shown("scopeName"), &shown("operator"), &shown("values"), errors);
+        let scope = shown("scopeName");
+        let whole = spec.child("scopeSelector").shown_as(selector.path.as_str());
+        applies(scope.text(), &hard, &whole, errors);
+        scope_expression(&scope, &shown("operator"), &shown("values"), errors);
+    }
+    let named: Vec<Field> = selector.items().iter().map(|one| one.child("scopeName")).collect();
+    conflicting(&named, &scopes.shown_as(selector.path.as_str()), errors);
+}
+
+/// What a scope can be of; what is no resource of quotas is somebody else's.
+fn applies(scope: &str, hard: &Field, shown: &Field, errors: &mut FieldErrors) {
+    const COMPUTE: &[&str] =
+        &["cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"];
+    let fits = |name: &str| match scope {
+        "BestEffort" => name == "pods",
+        "VolumeAttributesClass" => matches!(name, "persistentvolumeclaims" | "requests.storage"),
+        _ => name == "pods" || COMPUTE.contains(&name) || !SCOPES.contains(&scope),
+    };
+    for _ in hard.members().iter().filter(|(name, _)| is_quota_standard(name) && !fits(name)) {
+        shown.invalid("unsupported scope applied to resource", errors);
+    }
+}
+
+fn conflicting(scopes: &[Field], shown: &Field, errors: &mut FieldErrors) {
+    let has = |name: &str| scopes.iter().any(|scope| scope.text() == name);
+    for (a, b) in [("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")] {
+        if has(a) && has(b) {
+            shown.invalid("conflicting scopes", errors);
+        }
     }
 }
 

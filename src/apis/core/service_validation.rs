@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use super::service::{is_external, needs_health_check};
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
-use crate::apis::tree::{items, text, texts as texts_of};
+use crate::apis::tree::{at, items, text, texts as texts_of};
 use crate::apis::validation::labels::labels;
 use crate::apis::validation::{Field, equal, texts};
 
 /// What is wrong with a Service, new or changed.
 pub fn validate(service: &Value, errors: &mut FieldErrors) {
+    topology_annotations(service, errors);
     let spec = Field::of(service, "spec");
     let kind = spec.child("type");
     let is_headless = texts_of(service, "spec.clusterIPs") == ["None"];
@@ -40,7 +41,39 @@ pub fn validate(service: &Value, errors: &mut FieldErrors) {
     kind.one_of(&["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"], errors);
     distinct_ports(&spec, errors);
     load_balancer(&spec, errors);
+    source_ranges_annotation(service, errors);
     traffic(service, &spec, errors);
+}
+
+/// The older annotation and the newer may not contradict each other.
+fn topology_annotations(service: &Value, errors: &mut FieldErrors) {
+    const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
+    const MODE: &str = "service.kubernetes.io/topology-mode";
+    let of = |name: &str| at(service, "metadata.annotations").get(name);
+    if let (Some(hints), Some(mode)) = (of(HINTS), of(MODE))
+        && hints != mode
+    {
+        let words = format!("must match annotations[{HINTS}] when both are specified");
+        errors.invalid(format!("metadata.annotations[{MODE}]"), mode, words);
+    }
+}
+
+/// What the field's forerunner says, where the field says nothing.
+fn source_ranges_annotation(service: &Value, errors: &mut FieldErrors) {
+    const NAME: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
+    let Some(given) = at(service, "metadata.annotations").get(NAME).and_then(Value::as_str) else { return };
+    if !items(service, "spec.loadBalancerSourceRanges").is_empty() {
+        return;
+    }
+    let path = format!("metadata.annotations[{NAME}]");
+    if text(service, "spec.type") != "LoadBalancer" {
+        errors.forbidden(path.as_str(), "may only be used when `type` is 'LoadBalancer'");
+    }
+    for range in given.trim().split(',').map(str::trim).filter(|_| !given.trim().is_empty()) {
+        for detail in texts::cidr(range) {
+            errors.invalid(path.as_str(), &json!(range), detail);
+        }
+    }
 }
 
 fn external_name(spec: &Field, errors: &mut FieldErrors) {

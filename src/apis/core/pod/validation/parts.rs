@@ -50,16 +50,20 @@ fn resize(new: &Value, old: &Value, errors: &mut FieldErrors) {
             if differs && list == "initContainers" && !is_sidecar {
                 container
                     .shown_as("spec")
-                    .forbidden("only cpu and memory resources for sidecar containers are mutable", errors);
+                    .forbidden("resources for non-sidecar init containers are immutable", errors);
             } else if differs {
-                container_resources(&container.child("resources"), &was.child("resources"), errors);
+                let words = match is_sidecar && list == "initContainers" {
+                    true => "only cpu and memory resources for sidecar containers are mutable",
+                    false => "only cpu and memory resources are mutable",
+                };
+                container_resources(&container.child("resources"), &was.child("resources"), words, errors);
             }
         }
     }
 }
 
 /// Only CPU and memory may change, and what was said of them may not be taken back.
-fn container_resources(new: &Field, old: &Field, errors: &mut FieldErrors) {
+fn container_resources(new: &Field, old: &Field, words: &str, errors: &mut FieldErrors) {
     for part in ["requests", "limits"] {
         let (now, before) = (new.child(part), old.child(part));
         let others = |field: &Field| -> Vec<(String, Value)> {
@@ -68,7 +72,7 @@ fn container_resources(new: &Field, old: &Field, errors: &mut FieldErrors) {
             others.map(|(name, value)| (name.to_owned(), value.value.clone())).collect()
         };
         if others(&now) != others(&before) {
-            new.shown_as("spec").forbidden("only cpu and memory resources are mutable", errors);
+            new.shown_as("spec").forbidden(words, errors);
         }
         let is_removed = |name: &str| at(before.value, name) != &Value::Null && at(now.value, name).is_null();
         if ["cpu", "memory"].iter().any(|name| is_removed(name)) {

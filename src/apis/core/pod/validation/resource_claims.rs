@@ -1,6 +1,8 @@
 //! The claims for devices that a pod makes, and those of them that its containers use
 //! (`validatePodResourceClaims`, `validateResourceClaimNames`).
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
@@ -36,28 +38,40 @@ pub fn claims<'a>(spec: &Field<'a>, errors: &mut FieldErrors) -> Vec<&'a str> {
     names
 }
 
-/// The claims that a container uses: each once, and each one of the pod's.
+/// The claims that a container uses: each once, whole or some requests of it, and each one of the pod's.
 pub fn used(claims: &Field, names: &[&str], errors: &mut FieldErrors) {
-    let all = claims.items();
-    for (at, claim) in all.iter().enumerate() {
-        let of = |claim: &Field| ["name", "request"].map(|name| claim.child(name).value.clone());
-        let name = claim.child("name").text();
+    let mut seen = BTreeSet::new();
+    for claim in claims.items() {
+        let (name, request) = (claim.child("name").text(), claim.child("request"));
         if name.is_empty() {
             claim.required("", errors);
             continue;
         }
-        if all[..at].iter().any(|earlier| of(earlier) == of(claim)) {
+        request.follows(dns1123_label, errors);
+        let key = match request.text() {
+            "" => name.to_owned(),
+            request => format!("{name}/{request}"),
+        };
+        let is_part = |other: &String| other.split_once('/').is_some_and(|(of, _)| of == name);
+        if seen.contains(name) {
             errors.duplicate(claim.path.as_str(), &json!(name));
+        } else if seen.contains(&key) || request.is_zero() && seen.iter().any(is_part) {
+            errors.duplicate(claim.path.as_str(), &json!(key));
         }
+        seen.insert(key);
         if !names.contains(&name) {
-            let mut sorted = names.to_vec();
-            sorted.sort_unstable();
-            let known = match sorted.is_empty() {
-                true => " which is empty".to_owned(),
-                false => format!(": {}", sorted.join(", ")),
-            };
-            let words = format!("must be one of the names in pod.spec.resourceClaims{known}");
-            push(errors, &claim.path, ErrorType::NotFound, name, &words);
+            unknown(&claim, name, names, errors);
         }
     }
+}
+
+fn unknown(claim: &Field, name: &str, names: &[&str], errors: &mut FieldErrors) {
+    let mut sorted = names.to_vec();
+    sorted.sort_unstable();
+    let known = match sorted.is_empty() {
+        true => " which is empty".to_owned(),
+        false => format!(": {}", sorted.join(", ")),
+    };
+    let words = format!("must be one of the names in pod.spec.resourceClaims{known}");
+    push(errors, &claim.path, ErrorType::NotFound, name, &words);
 }
