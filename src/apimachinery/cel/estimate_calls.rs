@@ -1,5 +1,5 @@
-//! What a call costs at most beside its arguments (`checker/cost.go`, `k8s.io/apiserver/pkg/cel/library`), and
-//! how large its value is.
+//! What a call costs at most beside its arguments (`checker/cost.go`, `k8s.io/apiserver/pkg/cel/library`),
+//! and how large its value is.
 
 use super::ast::{Expr, Node};
 use super::estimate::{Estimate, LIST, Place, Range, Size, Step, UNKNOWN, union};
@@ -186,8 +186,8 @@ impl Call<'_, '_> {
     }
 }
 
-/// Sorting, and finding what is there twice: everything is compared with everything, and the result is thought
-/// to be as large.
+/// Sorting, and finding what is there twice: everything is compared with everything, and the result is
+/// thought to be as large.
 pub(super) fn sorting(list: Range, element: &Type) -> (u64, Range) {
     let pairs = product(list, list);
     (allocating(pairs, if is_text(element) { 2.0 + TEXT } else { 2.0 }).0, pairs)
