@@ -119,7 +119,7 @@ fn request_body(body: &Body, is_custom: bool) -> Value {
 fn responses(operation: &Operation) -> Value {
     let content = match operation.answer.as_str() {
         "" => content(&["text/plain"], json!({"type": "string"})),
-        list if operation.action == "list" => {
+        list if operation.action == "list" && !operation.is_custom => {
             content(&[MEDIA_TYPES[0], "application/json;stream=watch", MEDIA_TYPES[1]], reference(list))
         }
         definition => content(&MEDIA_TYPES, reference(definition)),
