@@ -154,7 +154,8 @@ fn reference(definition: &str) -> Value {
     json!({"$ref": format!("#/definitions/{definition}")})
 }
 
-/// Parameters are said once, and referred to by their name and a hash (`kube-openapi/pkg/builder/parameters`).
+/// Parameters are said once, and referred to by their name and a hash
+/// (`kube-openapi/pkg/builder/parameters`).
 fn shared_parameters(paths: &mut Map<String, Value>) -> Map<String, Value> {
     let mut shared = Map::new();
     for item in paths.values_mut().filter_map(Value::as_object_mut) {
