@@ -81,7 +81,8 @@ const IMPORTS: &[(&str, &[&str])] = &[
     // Reads FlowSchemas and priority levels; a request's turn depends on nothing else.
     (
         "apiserver::flow_control",
-        &["apimachinery", "apis", "apiserver::registry", "apiserver::request", "clock"],
+        // What it counts has histograms like everybody else's.
+        &["apimachinery", "apis", "apiserver::metrics", "apiserver::registry", "apiserver::request", "clock"],
     ),
     (
         "apiserver::filters",

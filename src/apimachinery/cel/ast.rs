@@ -1,7 +1,6 @@
 //! The tree of an expression. Macros are nodes of their own, so that they are checked and run as what they
 //! are and not as folds.
 
-use super::types::Type;
 use super::value::Value;
 
 /// One node, and where it stands in the text.
@@ -10,8 +9,6 @@ pub(super) struct Expr {
     /// Byte offset: of an operator, of the `(` of a call, of the `.` of a selection, as in cel-go.
     pub at: usize,
     pub node: Node,
-    /// What the checker found it to be; `dyn` before.
-    pub of: Type,
 }
 
 #[derive(Clone, Debug)]
@@ -60,7 +57,7 @@ pub(super) struct Entry<T> {
 #[derive(Clone, Debug)]
 pub(super) struct Macro {
     pub kind: MacroKind,
-    /// What is gone through, or may hold something.
+    /// What is gone through; of `cel.bind` the value that is bound.
     pub range: Expr,
     /// One name, or two: index or key, and element.
     pub variables: Vec<String>,
@@ -81,13 +78,14 @@ pub(super) enum MacroKind {
     TransformMap,
     TransformMapEntry,
     SortBy,
+    Bind,
     OptMap,
     OptFlatMap,
 }
 
 impl Expr {
     pub(super) fn new(at: usize, node: Node) -> Expr {
-        Expr { at, node, of: Type::Dyn }
+        Expr { at, node }
     }
 
     pub(super) fn call(at: usize, function: &str, args: Vec<Expr>) -> Expr {

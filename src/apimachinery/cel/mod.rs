@@ -30,7 +30,6 @@ mod time_functions;
 
 mod cost;
 mod estimate;
-mod estimate_calls;
 
 mod environment;
 mod error;

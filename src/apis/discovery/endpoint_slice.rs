@@ -93,9 +93,6 @@ fn validate(slice: &Value, errors: &mut FieldErrors) {
     }
 }
 
-/// What is wrong with a text.
-type Rule = fn(&str) -> Vec<String>;
-
 fn one_endpoint(endpoint: &Field, kind: &str, errors: &mut FieldErrors) {
     let addresses = endpoint.child("addresses");
     let list = addresses.items();
@@ -121,7 +118,8 @@ fn one_endpoint(endpoint: &Field, kind: &str, errors: &mut FieldErrors) {
     if topology.members().len() > 16 {
         errors.too_many(topology.path.as_str(), topology.members().len(), 16);
     }
-    let rules: [(&str, Rule); 2] = [("nodeName", dns1123_subdomain), ("hostname", dns1123_label)];
+    let rules: [(&str, fn(&str) -> Vec<String>); 2] =
+        [("nodeName", dns1123_subdomain), ("hostname", dns1123_label)];
     for (name, rule) in rules {
         let field = endpoint.child(name);
         if field.is_set() {
@@ -136,7 +134,8 @@ fn one_endpoint(endpoint: &Field, kind: &str, errors: &mut FieldErrors) {
 
 /// For whom an endpoint is: zones and nodes, each once.
 fn hints(hints: &Field, errors: &mut FieldErrors) {
-    let lists: [(&str, Rule); 2] = [("forZones", label_value), ("forNodes", dns1123_subdomain)];
+    let lists: [(&str, fn(&str) -> Vec<String>); 2] =
+        [("forZones", label_value), ("forNodes", dns1123_subdomain)];
     for (list, rule) in lists {
         let given = at_most(&hints.child(list), 8, errors);
         for (at, hint) in given.iter().enumerate() {

@@ -172,8 +172,7 @@ fn validate_queuing(queuing: &Field, errors: &mut FieldErrors) {
 
 /// `shufflesharding.RequiredEntropyBits`
 fn entropy_bits(deck: i64, cards: i64) -> i64 {
-    let bits = |card: i64| ((deck - card).max(1) as f64).log2();
-    (0..cards.min(i64::from(u8::MAX))).map(bits).sum::<f64>().ceil() as i64
+    ((deck as f64).log2() * cards as f64).ceil() as i64
 }
 
 /// Of the mandatory level, only its shares may be chosen.

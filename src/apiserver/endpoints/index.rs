@@ -43,8 +43,9 @@ pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
         return aggregated_discovery::respond(&all_groups().await, headers, form, segments == ["api"]);
     }
     let document = match segments[..] {
-        ["debug", "api_priority_and_fairness", flow_control::DUMP_PRIORITY_LEVELS] => {
-            return flow_control::respond(server).await;
+        ["debug", "api_priority_and_fairness", what] => {
+            let dump = flow_control::respond(server, what, &query).await;
+            return dump.unwrap_or_else(|| not_found(wants_objects));
         }
         [""] => Some(json!({"paths": paths(server)})),
         ["api"] => Some(discovery::api_versions(host(request))),

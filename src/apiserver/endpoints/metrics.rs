@@ -18,6 +18,7 @@ const PAGE_BYTES: u64 = 4096;
 pub(super) async fn respond(server: &Endpoints) -> ApiResponse {
     let mut out = String::new();
     server.metrics.render(&mut out);
+    server.flow_control.render(&mut out);
     storage_objects(server, &mut out).await;
     process(&mut out);
     let mut response = text_response(http::StatusCode::OK, out);

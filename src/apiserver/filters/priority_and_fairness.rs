@@ -1,57 +1,108 @@
 //! Each request waits for its turn at its priority level (`filters.WithPriorityAndFairness`), and is told
 //! which that is. Watches hold a seat until they have begun; other long streams take none.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
+use axum::body::Body;
+use bytes::Bytes;
 use http::header::{HeaderName, RETRY_AFTER};
+use http_body::{Frame, SizeHint};
 
+use super::timeout::{REQUEST_TIMEOUT, requested_limit};
 use super::{Next, Passing, info_of, is_component, user_of};
 use crate::apimachinery::wire::{ApiResponse, text_response};
-use crate::apiserver::flow_control::{Classification, FlowControl, GROUP};
+use crate::apiserver::flow_control::{FlowControl, FlowSchema, GROUP, Watching};
 
 const SYSTEM_MASTERS: &str = "system:masters";
 const FLOW_SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 const PRIORITY_LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
+/// Nobody waits for longer, whatever time there is.
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Holds a seat while the rest of the chain runs; where there is none the request is refused with 429 and
-/// told to come again in a second. Components of this process always go on: the cluster must be able to work
-/// its way out.
+/// told when to come again. Components of this process always go on: the cluster must be able to work its way
+/// out.
 pub async fn prioritize(control: &Arc<FlowControl>, request: Passing, next: Next<'_>) -> ApiResponse {
     let info = info_of(&request);
-    let takes_no_seat = info.is_long_running() && info.verb != "watch";
+    let (is_watch, is_long) = (info.verb == "watch", info.is_long_running());
     // Who changes the configuration sees it followed.
-    if takes_no_seat || is_component(&request) && (info.group != GROUP || info.is_read_only()) {
+    if is_long && !is_watch || is_component(&request) && (info.group != GROUP || info.is_read_only()) {
         return next.run(request).await;
     }
-    if let Some(bound) = control.in_flight(&info) {
-        let place = bound.try_acquire();
+    let user = user_of(&request);
+    if !control.is_enabled() {
+        let place = if is_long { None } else { control.enter(&info) };
         // Somebody must be able to help.
-        let is_exempt = user_of(&request).is_member_of(SYSTEM_MASTERS);
-        return if place.is_some() || is_exempt { next.run(request).await } else { refusal() };
+        let goes_on = is_long || place.is_some() || user.is_member_of(SYSTEM_MASTERS);
+        return if goes_on { next.run(request).await } else { refusal(1) };
     }
-    let Some(class) = control.classify(&user_of(&request), &info).await else {
+    let Some(schema) = control.classify(&user, &info).await else {
         return next.run(request).await;
     };
-    let seat = control.admit(&class).await;
-    let mut response = match &seat {
-        Some(_) => next.run(request).await,
-        None => refusal(),
+    let query = request.uri().query().unwrap_or_default();
+    let wait_limit =
+        || if is_long { REQUEST_TIMEOUT / 4 } else { (requested_limit(query) / 4).min(MAX_WAIT) };
+    let seat = control.admit(&schema, (&user, &info), query, wait_limit).await;
+    let mut response = match seat {
+        Some(seat) => {
+            let _executing = control.enter(&info);
+            let watching = if is_watch { control.watching(&info) } else { None };
+            let response = next.run(request).await;
+            drop(seat);
+            watched(response, watching)
+        }
+        None => refusal(schema.level.requests.note_dropped()),
     };
-    drop(seat);
-    say(&class, &mut response);
+    say(&schema, &mut response);
     response
 }
 
-fn refusal() -> ApiResponse {
+fn refusal(retry_after_seconds: u64) -> ApiResponse {
     let text = "Too many requests, please try again later.\n";
     let mut response = text_response(http::StatusCode::TOO_MANY_REQUESTS, text);
-    response.headers_mut().insert(RETRY_AFTER, 1.into());
+    response.headers_mut().insert(RETRY_AFTER, retry_after_seconds.into());
     response
 }
 
 /// By uid and not by name: names are the administrator's affair.
-fn say(class: &Classification, response: &mut ApiResponse) {
+fn say(schema: &FlowSchema, response: &mut ApiResponse) {
     let headers = response.headers_mut();
-    headers.insert(FLOW_SCHEMA_UID, class.flow_schema.clone());
-    headers.insert(PRIORITY_LEVEL_UID, class.level.header.clone());
+    headers.insert(FLOW_SCHEMA_UID, schema.header.clone());
+    headers.insert(PRIORITY_LEVEL_UID, schema.level.header.clone());
+}
+
+/// The body of a watch, which is counted as long as it is sent.
+struct Watched {
+    body: Body,
+    _watching: Watching,
+}
+
+fn watched(response: ApiResponse, watching: Option<Watching>) -> ApiResponse {
+    match watching.filter(|_| response.status().is_success()) {
+        Some(watching) => response.map(|body| Body::new(Watched { body, _watching: watching })),
+        None => response,
+    }
+}
+
+impl http_body::Body for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }

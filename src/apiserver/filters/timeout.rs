@@ -43,6 +43,11 @@ pub async fn limit_time(clock: &Clock, request: Passing, next: Next<'_>) -> ApiR
     })
 }
 
+/// The limit of a request that has passed here.
+pub(super) fn requested_limit(query: &str) -> Duration {
+    requested(query).unwrap_or(REQUEST_TIMEOUT)
+}
+
 /// The limit that the query asks for; 0 and more than the server's are the server's.
 fn requested(query: &str) -> Result<Duration, String> {
     let Some(text) = query_value(query, "timeout").filter(|text| !text.is_empty()) else {

@@ -88,12 +88,19 @@ impl Registry {
     }
 
     /// What a request would go through on its way here: defaults, owners of fields.
-    fn prepare_own(&self, kind: &Kind, manager: &str, new: &mut Value) {
+    pub(super) fn prepare_own(&self, kind: &Kind, manager: &str, new: &mut Value) {
         let Some(schema) = Schemas::lookup(&kind.definition) else { return };
         apply_defaults(schema, new);
         (kind.defaults)(new);
         complete(schema, new);
+        self.own(kind, manager, None, new);
+    }
+
+    /// Sets the owners of `new`, which is to replace `live`.
+    pub(super) fn own(&self, kind: &Kind, manager: &str, live: Option<&Value>, new: &mut Value) {
+        let Some(schema) = Schemas::lookup(&kind.definition) else { return };
         let (reset, api_version) = (kind.reset_fields(None), kind.api_version());
+        let now = if live.is_some() { self.0.clock.now() } else { self.0.started };
         let manager = FieldManager {
             updater: Updater {
                 kind: Type::Known(schema),
@@ -104,9 +111,9 @@ impl Registry {
             gvk: &kind.gvk().to_string(),
             subresource: "",
             manager,
-            now: &rfc3339(self.0.started),
+            now: &rfc3339(now),
         };
-        manager.update(None, || zero_object(schema), new);
+        manager.update(live, || zero_object(schema), new);
     }
 
     async fn set_own_status(&self, kind: &Arc<Kind>, name: &str, mut status: Value) -> Result<(), Status> {

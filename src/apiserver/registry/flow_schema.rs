@@ -7,6 +7,8 @@ use super::Registry;
 use crate::apimachinery::time::rfc3339;
 use crate::apis::kind::Kind;
 
+/// Who says it upstream.
+const MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 
 impl Registry {
@@ -36,5 +38,28 @@ impl Registry {
             conditions.into_iter().filter(|one| one["type"] != "Dangling").collect();
         conditions.push(condition);
         new["status"] = json!({"conditions": conditions});
+        own_condition(new);
     }
+}
+
+/// The condition is applied, by the one who says it, when it says something else than before.
+fn own_condition(new: &mut Value) {
+    let condition = new["status"]["conditions"].as_array().and_then(|all| all.last());
+    let time = condition.map_or(Value::Null, |condition| condition["lastTransitionTime"].clone());
+    let fields: serde_json::Map<String, Value> =
+        ["lastTransitionTime", "message", "reason", "status", "type"]
+            .iter()
+            .map(|field| (format!("f:{field}"), json!({})))
+            .chain([(".".to_owned(), json!({}))])
+            .collect();
+    let entry = json!({"manager": MANAGER, "operation": "Apply", "subresource": "status", "time": time,
+        "apiVersion": format!("{GROUP}/v1"), "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:status": {"f:conditions": {"k:{\"type\":\"Dangling\"}": fields}}}});
+    let Some(metadata) = new["metadata"].as_object_mut() else { return };
+    let entries = metadata.entry("managedFields").or_insert_with(|| json!([]));
+    let Some(entries) = entries.as_array_mut() else { return };
+    entries.retain(|entry| entry["manager"] != MANAGER || entry["subresource"] != "status");
+    // Those who apply come first.
+    let at = entries.iter().take_while(|entry| entry["operation"] == "Apply").count();
+    entries.insert(at, entry);
 }

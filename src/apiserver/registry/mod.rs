@@ -17,6 +17,7 @@ mod collection;
 mod metadata;
 mod prepare;
 
+mod auto_update;
 mod bootstrap;
 mod conversion;
 mod custom_versions;

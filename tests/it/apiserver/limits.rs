@@ -10,15 +10,16 @@ use tokio::task::JoinHandle;
 use super::{Answer, CONFIG_MAPS, Server, config_map};
 use crate::support::webhook::{Reply, Webhook};
 
-const FLOW_CONTROL: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
-const LEVEL_UID: &str = "x-kubernetes-pf-prioritylevel-uid";
+pub const FLOW_CONTROL: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
+pub const LEVEL_UID: &str = "x-kubernetes-pf-prioritylevel-uid";
 const JANE: [(&str, &str); 3] = [
     ("content-type", "application/json"),
     ("impersonate-user", "jane"),
     ("impersonate-group", "system:authenticated"),
 ];
 
-async fn as_jane(server: &Server, line: &str, body: &Value) -> Answer {
+/// What jane asks for.
+pub async fn as_jane(server: &Server, line: &str, body: &Value) -> Answer {
     let text = if body.is_null() { String::new() } else { body.to_string() };
     server.call_with(line, &JANE, text).await
 }
@@ -26,6 +27,13 @@ async fn as_jane(server: &Server, line: &str, body: &Value) -> Answer {
 /// A server where jane may do everything, and creating a ConfigMap takes for ever.
 async fn start(flow_control: FlowControlConfig) -> (Arc<Server>, Webhook) {
     let server = Server::start_with(|config| config.flow_control = flow_control).await;
+    let webhook = never_create_config_maps(&server).await;
+    let_jane_do_everything(&server).await;
+    (Arc::new(server), webhook)
+}
+
+/// Creating a ConfigMap takes for ever.
+pub async fn never_create_config_maps(server: &Server) -> Webhook {
     let webhook = Webhook::start(|_| Reply::Never).await;
     let hook = json!({
         "name": "never.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
@@ -34,6 +42,11 @@ async fn start(flow_control: FlowControlConfig) -> (Arc<Server>, Webhook) {
     });
     let hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
     server.create(hooks, json!({"metadata": {"name": "never"}, "webhooks": [hook]})).await;
+    webhook
+}
+
+/// Jane may do everything.
+pub async fn let_jane_do_everything(server: &Server) {
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
     let rule = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]});
     server.create(roles, json!({"metadata": {"name": "everything"}, "rules": [rule]})).await;
@@ -41,7 +54,6 @@ async fn start(flow_control: FlowControlConfig) -> (Arc<Server>, Webhook) {
     let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "everything"});
     let jane = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}]);
     server.create(bindings, json!({"metadata": {"name": "jane"}, "roleRef": role, "subjects": jane})).await;
-    (Arc::new(server), webhook)
 }
 
 /// Jane creates a ConfigMap; comes back when the server is at it.
@@ -65,7 +77,8 @@ fn assert_refused(answer: &Answer) {
 async fn a_level_that_is_full_refuses_until_a_seat_is_free() {
     let one_seat_each = FlowControlConfig { max_requests: 1, max_mutating_requests: 0, ..Default::default() };
     let (server, webhook) = start(one_seat_each).await;
-    let limited = json!({"nominalConcurrencyShares": 1, "limitResponse": {"type": "Reject"}});
+    let limited = json!({"nominalConcurrencyShares": 1, "borrowingLimitPercent": 0,
+        "limitResponse": {"type": "Reject"}});
     let level = json!({"metadata": {"name": "narrow"}, "spec": {"type": "Limited", "limited": limited}});
     let level = server.create(&format!("{FLOW_CONTROL}/prioritylevelconfigurations"), level).await;
     let uid = level["metadata"]["uid"].as_str().unwrap();

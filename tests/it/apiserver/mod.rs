@@ -9,6 +9,7 @@ mod audit;
 mod discovery;
 mod encryption;
 mod errors;
+mod fairness;
 mod initializers;
 mod kinds;
 mod limits;
