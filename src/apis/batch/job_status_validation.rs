@@ -183,11 +183,13 @@ impl Change<'_> {
                 _ => {}
             }
         }
-        if touched.contains(&true) && has_completions && failed.is_set() {
-            if let Some(index) = indexes::overlap(completed.text(), failed.text(), completions) {
-                let words = format!("failedIndexes and completedIndexes overlap at index: {index}");
-                failed.invalid(words, errors);
-            }
+        if touched.contains(&true)
+            && has_completions
+            && failed.is_set()
+            && let Some(index) = indexes::overlap(completed.text(), failed.text(), completions)
+        {
+            let words = format!("failedIndexes and completedIndexes overlap at index: {index}");
+            failed.invalid(words, errors);
         }
     }
 

@@ -118,8 +118,7 @@ fn one_endpoint(endpoint: &Field, kind: &str, errors: &mut FieldErrors) {
     if topology.members().len() > 16 {
         errors.too_many(topology.path.as_str(), topology.members().len(), 16);
     }
-    let rules: [(&str, fn(&str) -> Vec<String>); 2] =
-        [("nodeName", dns1123_subdomain), ("hostname", dns1123_label)];
+    let rules: [(&str, Rule); 2] = [("nodeName", dns1123_subdomain), ("hostname", dns1123_label)];
     for (name, rule) in rules {
         let field = endpoint.child(name);
         if field.is_set() {
@@ -132,10 +131,12 @@ fn one_endpoint(endpoint: &Field, kind: &str, errors: &mut FieldErrors) {
     hints(&endpoint.child("hints"), errors);
 }
 
+/// What is wrong with a text.
+type Rule = fn(&str) -> Vec<String>;
+
 /// For whom an endpoint is: zones and nodes, each once.
 fn hints(hints: &Field, errors: &mut FieldErrors) {
-    let lists: [(&str, fn(&str) -> Vec<String>); 2] =
-        [("forZones", label_value), ("forNodes", dns1123_subdomain)];
+    let lists: [(&str, Rule); 2] = [("forZones", label_value), ("forNodes", dns1123_subdomain)];
     for (list, rule) in lists {
         let given = at_most(&hints.child(list), 8, errors);
         for (at, hint) in given.iter().enumerate() {

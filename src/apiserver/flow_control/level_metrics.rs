@@ -7,7 +7,9 @@ use std::time::Duration;
 use super::level::{PriorityLevel, Standing};
 use super::metrics::{PREFIX, section};
 
-const GAUGES: &[(&str, fn(&Standing) -> f64)] = &[
+type Gauge = fn(&Standing) -> f64;
+
+const GAUGES: &[(&str, Gauge)] = &[
     ("current_r", |level| level.current_r),
     ("nominal_limit_seats", |level| level.limits.nominal as f64),
     ("lower_limit_seats", |level| level.limits.lower as f64),

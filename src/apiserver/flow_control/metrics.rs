@@ -65,7 +65,8 @@ pub(super) struct Utilization {
 
 /// All of one server.
 pub(super) struct FlowControlMetrics {
-    flows: Mutex<BTreeMap<(Arc<str>, Arc<str>), Arc<FlowStats>>>,
+    /// By level and FlowSchema.
+    flows: Mutex<BTreeMap<[Arc<str>; 2], Arc<FlowStats>>>,
     pub reads_and_writes: Mutex<ReadsAndWrites>,
     /// Bits of a float: how much of its target each level gets whose bounds do not matter.
     pub fair_fraction: AtomicU64,
@@ -219,7 +220,9 @@ const RATIOS: [(&str, &str); 4] = [
 ];
 
 /// Of each level and FlowSchema: a metric's name, and its samples.
-const OF_FLOWS: &[(&str, fn(&FlowStats, &mut String, &str, &str))] = &[
+type Samples = fn(&FlowStats, &mut String, &str, &str);
+
+const OF_FLOWS: &[(&str, Samples)] = &[
     ("rejected_requests_total", |flow, out, name, labels| {
         for (reason, count) in ["concurrency-limit", "queue-full", "time-out"].iter().zip(&flow.rejected) {
             let labels = format!("{labels},reason=\"{reason}\"");
@@ -292,7 +295,7 @@ impl FlowControlMetrics {
     /// What is counted of a pair.
     pub fn flow(&self, level: &Arc<str>, schema: &Arc<str>) -> Arc<FlowStats> {
         let mut flows = self.flows.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let key = (level.clone(), schema.clone());
+        let key = [level.clone(), schema.clone()];
         if flows.len() >= MAX_FLOWS && !flows.contains_key(&key) {
             return Arc::new(FlowStats::new(level, schema));
         }

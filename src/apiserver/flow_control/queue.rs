@@ -39,8 +39,8 @@ pub(super) struct Request {
 #[derive(Default)]
 pub(super) struct Queue {
     /// Bound: the level's `queueLengthLimit`, while all seats are taken; beyond it requests are refused.
-    pub waiting: VecDeque<Box<Request>>,
-    pub executing: Vec<Box<Request>>,
+    pub waiting: VecDeque<Request>,
+    pub executing: Vec<Request>,
     pub next_dispatch_r: SeatSeconds,
     pub seats_in_use: usize,
     pub initial_seats_sum: usize,
@@ -54,14 +54,14 @@ impl Queue {
         !self.waiting.is_empty() || !self.executing.is_empty()
     }
 
-    pub fn push(&mut self, request: Box<Request>) {
+    pub fn push(&mut self, request: Request) {
         self.initial_seats_sum += request.arrival.estimate.initial_seats;
         self.max_seats_sum += request.seats();
         self.work_sum = self.work_sum.plus(request.total_work);
         self.waiting.push_back(request);
     }
 
-    pub fn remove(&mut self, index: usize) -> Option<Box<Request>> {
+    pub fn remove(&mut self, index: usize) -> Option<Request> {
         let request = self.waiting.remove(index)?;
         self.initial_seats_sum -= request.arrival.estimate.initial_seats;
         self.max_seats_sum -= request.seats();

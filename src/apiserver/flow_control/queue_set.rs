@@ -76,7 +76,7 @@ pub(super) struct QueueSet {
     pub quiescing: bool,
     pub queues: Vec<Queue>,
     /// Those that are worked on without having been in a queue.
-    pub queueless: Vec<Box<Request>>,
+    pub queueless: Vec<Request>,
     pub waiting: usize,
     pub executing: usize,
     pub current_r: SeatSeconds,
@@ -219,21 +219,13 @@ impl QueueSet {
         }
     }
 
-    fn request(&mut self, now: Duration, arrival: Arrival) -> Box<Request> {
+    fn request(&mut self, now: Duration, arrival: Arrival) -> Request {
         self.next_id += 1;
         let estimate = &arrival.estimate;
         let first = SeatSeconds::of(estimate.initial_seats as f64, ESTIMATED_SERVICE_DURATION);
         let total_work = first.plus(estimate.final_work());
         let arrival_r = self.current_r;
-        Box::new(Request {
-            arrival,
-            arrived: now,
-            started: None,
-            id: self.next_id,
-            arrival_r,
-            total_work,
-            turn: None,
-        })
+        Request { arrival, arrived: now, started: None, id: self.next_id, arrival_r, total_work, turn: None }
     }
 
     fn refuse(&mut self, flow: &FlowStats, reason: Reason) -> Outcome {

@@ -24,9 +24,9 @@ impl Hand {
             hash /= left;
         }
         let remainders = cards;
-        for at in 0..size {
-            for before in (0..at).rev() {
-                cards[at] += usize::from(cards[at] >= remainders[before]);
+        for (at, card) in cards.iter_mut().take(size).enumerate() {
+            for before in remainders[..at].iter().rev() {
+                *card += usize::from(*card >= *before);
             }
         }
         Hand { cards, size }

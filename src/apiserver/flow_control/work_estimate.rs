@@ -121,6 +121,9 @@ impl WorkEstimator {
         if let Some((_, count, size)) = known.filter(|(at, ..)| now.saturating_sub(*at) < COUNT_TTL) {
             return (count, size);
         }
+        // As they are stored: nobody is asked to convert them.
+        let stored = self.scheme.storage_kinds().into_iter().find(|stored| *stored.storage_prefix() == key);
+        let kind = stored.as_ref().unwrap_or(kind);
         let listed = Box::pin(self.registry.list(kind, "", &ListOptions::default())).await;
         let Ok(list) = listed else { return (0, 0) };
         let bytes: usize = list.items.iter().map(|object| object.stored().len()).sum();
@@ -173,10 +176,7 @@ impl Listing {
             "" => 0,
             text => text.parse::<i64>().ok()?,
         };
-        let sends_initial_events = match value("sendInitialEvents").as_str() {
-            "" | "false" | "0" => false,
-            _ => true,
-        };
+        let sends_initial_events = !matches!(value("sendInitialEvents").as_str(), "" | "false" | "0");
         let (version, matching) = (value("resourceVersion"), value("resourceVersionMatch"));
         let is_any = matches!(version.as_str(), "" | "0");
         // Exact states and later pages are read from the store.

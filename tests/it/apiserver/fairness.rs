@@ -1,6 +1,7 @@
 //! Priority and fairness at work, on a stepped clock: who waits, who is let in when levels lend each other
 //! seats, what is told of it, and objects that are kept.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::limits::{FLOW_CONTROL, LEVEL_UID, as_jane, let_jane_do_everything, never_create_config_maps};
 use super::{CONFIG_MAPS, Server, config_map};
+use crate::support::PATIENCE;
 
 const DUMP: &str = "GET /debug/api_priority_and_fairness";
 
@@ -23,11 +25,11 @@ async fn start(max_requests: u64) -> (Arc<Server>, Clock) {
     (Arc::new(server.await), clock)
 }
 
-/// Jane's requests go to a level of their own with one queue of two.
-async fn make_narrow(server: &Server, clock: &Clock) {
+/// Jane's requests go to a level of their own with one queue of two, which may borrow as it is told.
+async fn make_narrow(server: &Server, clock: &Clock, borrowing_limit_percent: Option<u32>) {
     let queuing = json!({"queues": 1, "handSize": 1, "queueLengthLimit": 2});
-    let limited =
-        json!({"nominalConcurrencyShares": 1, "limitResponse": {"type": "Queue", "queuing": queuing}});
+    let limited = json!({"nominalConcurrencyShares": 1, "borrowingLimitPercent": borrowing_limit_percent,
+        "limitResponse": {"type": "Queue", "queuing": queuing}});
     let level = json!({"metadata": {"name": "narrow"}, "spec": {"type": "Limited", "limited": limited}});
     let level = server.create(&format!("{FLOW_CONTROL}/prioritylevelconfigurations"), level).await;
     let rule = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"]});
@@ -38,7 +40,10 @@ async fn make_narrow(server: &Server, clock: &Clock) {
     let uid = level["metadata"]["uid"].as_str().unwrap();
     let read = format!("GET {CONFIG_MAPS}");
     for poll in 1.. {
-        if as_jane(server, &read, &Value::Null).await.headers[LEVEL_UID] == *uid {
+        assert!(poll < 20_000, "the configuration is not followed");
+        // Of so few seats a level may have none before the next period.
+        let answer = while_time_passes(clock, as_jane(server, &read, &Value::Null)).await;
+        if answer.headers[LEVEL_UID] == *uid {
             break;
         }
         step(clock, poll).await;
@@ -46,6 +51,19 @@ async fn make_narrow(server: &Server, clock: &Clock) {
     // What follows begins with a period in which seats are lent.
     let elapsed = u64::try_from(clock.elapsed().as_millis()).unwrap();
     clock.advance(Duration::from_millis(elapsed.next_multiple_of(10_000) - elapsed));
+}
+
+async fn while_time_passes<T>(clock: &Clock, work: impl Future<Output = T>) -> T {
+    let time_passes = async {
+        for poll in 1.. {
+            step(clock, poll).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        done = work => done,
+        () = time_passes => unreachable!("it never ends"),
+    }
 }
 
 /// Who follows a configuration waits a moment before it watches again: now and then time passes.
@@ -101,7 +119,7 @@ async fn who_waits_is_let_in_when_seats_are_lent() {
     let (server, clock) = start(10).await;
     let webhook = never_create_config_maps(&server).await;
     let_jane_do_everything(&server).await;
-    make_narrow(&server, &clock).await;
+    make_narrow(&server, &clock, None).await;
     let begin = |name: String| {
         let server = server.clone();
         tokio::spawn(async move {
@@ -162,6 +180,37 @@ async fn who_waits_is_let_in_when_seats_are_lent() {
         .await;
     waiting.iter().for_each(|request| request.abort());
     until_followed(&server, Some(&clock), &levels, "narrow", &[]).await;
+}
+
+/// Who may not borrow waits for a quarter of a request's time.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_too_long_is_refused() {
+    let (server, clock) = start(10).await;
+    let webhook = never_create_config_maps(&server).await;
+    let_jane_do_everything(&server).await;
+    make_narrow(&server, &clock, Some(0)).await;
+    let begin = |name: &str| {
+        let (server, map) = (server.clone(), config_map(name));
+        tokio::spawn(async move { as_jane(&server, &format!("POST {CONFIG_MAPS}"), &map).await })
+    };
+    let working = begin("worked-on");
+    while webhook.asked().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let waiting = begin("waits");
+    let of_jane = "{flow_schema=\"jane\",priority_level=\"narrow\"";
+    let queued = format!("apiserver_flowcontrol_current_inqueue_requests{of_jane}}}");
+    until(&server, "GET /metrics", &queued, &[&format!("{queued} 1")]).await;
+    clock.advance(Duration::from_secs(15));
+    let refused = waiting.await.unwrap();
+    assert_eq!((refused.code, &*refused.text), (429, "Too many requests, please try again later.\n"));
+    let timed_out = format!("apiserver_flowcontrol_rejected_requests_total{of_jane},reason=\"time-out\"}}");
+    assert_eq!(lines(&server, "GET /metrics", &timed_out).await, [format!("{timed_out} 1")]);
+    assert_eq!(lines(&server, "GET /metrics", &queued).await, [format!("{queued} 0")]);
+    working.abort();
+    let read = format!("GET {CONFIG_MAPS}");
+    let next = tokio::time::timeout(PATIENCE, as_jane(&server, &read, &Value::Null));
+    assert_eq!(next.await.expect("the seat is free").code, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
