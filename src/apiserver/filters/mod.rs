@@ -23,6 +23,8 @@ pub mod priority_and_fairness;
 
 pub mod authorization;
 
+mod until_sent;
+
 use std::sync::Arc;
 
 use http::HeaderValue;

@@ -1,17 +1,13 @@
 //! Each request waits for its turn at its priority level (`filters.WithPriorityAndFairness`), and is told
 //! which that is. Watches hold a seat until they have begun; other long streams take none.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::Body;
-use bytes::Bytes;
 use http::header::{HeaderName, RETRY_AFTER};
-use http_body::{Frame, SizeHint};
 
 use super::timeout::{REQUEST_TIMEOUT, requested_limit};
+use super::until_sent::until_sent;
 use super::{Next, Passing, info_of, is_component, user_of};
 use crate::apimachinery::wire::{ApiResponse, text_response};
 use crate::apiserver::flow_control::{FlowControl, FlowSchema, GROUP, Watching};
@@ -74,35 +70,10 @@ fn say(schema: &FlowSchema, response: &mut ApiResponse) {
     headers.insert(PRIORITY_LEVEL_UID, schema.level.header.clone());
 }
 
-/// The body of a watch, which is counted as long as it is sent.
-struct Watched {
-    body: Body,
-    _watching: Watching,
-}
-
+/// A watch is counted as long as it is sent.
 fn watched(response: ApiResponse, watching: Option<Watching>) -> ApiResponse {
     match watching.filter(|_| response.status().is_success()) {
-        Some(watching) => response.map(|body| Body::new(Watched { body, _watching: watching })),
+        Some(watching) => until_sent(response, watching),
         None => response,
-    }
-}
-
-impl http_body::Body for Watched {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
