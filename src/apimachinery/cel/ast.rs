@@ -1,6 +1,7 @@
 //! The tree of an expression. Macros are nodes of their own, so that they are checked and run as what they
 //! are and not as folds.
 
+use super::types::Type;
 use super::value::Value;
 
 /// One node, and where it stands in the text.
@@ -9,6 +10,8 @@ pub(super) struct Expr {
     /// Byte offset: of an operator, of the `(` of a call, of the `.` of a selection, as in cel-go.
     pub at: usize,
     pub node: Node,
+    /// What the checker found it to be; `dyn` before.
+    pub of: Type,
 }
 
 #[derive(Clone, Debug)]
@@ -57,7 +60,7 @@ pub(super) struct Entry<T> {
 #[derive(Clone, Debug)]
 pub(super) struct Macro {
     pub kind: MacroKind,
-    /// What is gone through; of `cel.bind` the value that is bound.
+    /// What is gone through, or may hold something.
     pub range: Expr,
     /// One name, or two: index or key, and element.
     pub variables: Vec<String>,
@@ -78,14 +81,13 @@ pub(super) enum MacroKind {
     TransformMap,
     TransformMapEntry,
     SortBy,
-    Bind,
     OptMap,
     OptFlatMap,
 }
 
 impl Expr {
     pub(super) fn new(at: usize, node: Node) -> Expr {
-        Expr { at, node }
+        Expr { at, node, of: Type::Dyn }
     }
 
     pub(super) fn call(at: usize, function: &str, args: Vec<Expr>) -> Expr {

@@ -39,7 +39,9 @@ impl Checker<'_> {
     }
 
     pub(super) fn check(&mut self, expr: &mut Expr) -> Type {
-        super::on_enough_stack(|| self.check_node(expr))
+        let of = super::on_enough_stack(|| self.check_node(expr));
+        expr.of = of.clone();
+        of
     }
 
     fn check_node(&mut self, expr: &mut Expr) -> Type {
@@ -210,7 +212,7 @@ impl Checker<'_> {
                 Type::Map(key, _) => Type::Map(key, Arc::new(found)),
                 _ => Type::Map(Arc::new(Type::Int), Arc::new(found)),
             },
-            MacroKind::TransformMapEntry | MacroKind::Bind => found,
+            MacroKind::TransformMapEntry => found,
             MacroKind::SortBy => of,
             MacroKind::OptMap => Type::optional(found),
             MacroKind::OptFlatMap => match found {
@@ -234,7 +236,6 @@ impl Checker<'_> {
     /// What the names of a comprehension over `of` stand for.
     fn element_types(&mut self, at: usize, kind: MacroKind, of: &Type, names: usize) -> Vec<Type> {
         match (kind, of) {
-            (MacroKind::Bind, of) => vec![of.clone()],
             (MacroKind::OptMap | MacroKind::OptFlatMap, Type::Optional(inner)) => vec![(**inner).clone()],
             (_, Type::Dyn) => vec![Type::Dyn; names],
             (_, Type::List(item)) if names == 2 => vec![Type::Int, (**item).clone()],
@@ -252,7 +253,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn has_function(&self, name: &str) -> bool {
-        matches!(name, "math.greatest" | "math.least") || overloads(name).is_some()
+        overloads(name).is_some()
     }
 }
 

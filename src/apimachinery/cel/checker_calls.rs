@@ -7,7 +7,7 @@ use super::checker::Checker;
 use super::declarations::{Overload, overloads};
 use super::types::Type;
 
-/// The type of a call. A namespaced function (`math.greatest(...)`) becomes a global one.
+/// The type of a call. A namespaced function (`sets.contains(...)`) becomes a global one.
 pub(super) fn check(
     checker: &mut Checker,
     at: usize,
@@ -26,7 +26,6 @@ pub(super) fn check(
     match (function.as_str(), args.len()) {
         ("_&&_" | "_||_", _) => return logical(checker, args),
         ("_?_:_", 3) => return conditional(checker, at, args),
-        ("math.greatest" | "math.least", _) => return extreme(checker, at, function, args),
         _ => {}
     }
     if !checker.has_function(function) {
@@ -115,22 +114,5 @@ fn conditional(checker: &mut Checker, at: usize, args: &mut [Expr]) -> Type {
     match joined {
         Some(joined) if matches!(types[0], Type::Bool | Type::Dyn) => joined,
         _ => no_overload(checker, at, "_?_:_", None, &types),
-    }
-}
-
-/// Any number of numbers, or one list of them.
-fn extreme(checker: &mut Checker, at: usize, function: &str, args: &mut [Expr]) -> Type {
-    let types: Vec<Type> = args.iter_mut().map(|arg| checker.check(arg)).collect();
-    let is_number = |of: &Type| matches!(of, Type::Int | Type::Uint | Type::Double | Type::Dyn);
-    match types.as_slice() {
-        [Type::List(item)] if is_number(item) => (**item).clone(),
-        [first, rest @ ..] if types.iter().all(is_number) => {
-            if rest.iter().all(|of| of == first) {
-                first.clone()
-            } else {
-                Type::Dyn
-            }
-        }
-        _ => no_overload(checker, at, function, None, &types),
     }
 }

@@ -74,10 +74,9 @@ impl Program {
         &self.result
     }
 
-    /// What it costs at most, when the variables are of these sizes.
-    pub fn estimate(&self, variables: &[(&str, Size)]) -> u64 {
-        let scopes = variables.iter().map(|(name, size)| ((*name).to_owned(), size.clone())).collect();
-        Estimator { scopes }.estimate(&self.expr).0
+    /// What it costs at most, when every variable is of this size.
+    pub fn estimate(&self, variables: &Size) -> u64 {
+        Estimator { root: variables, scopes: vec![] }.estimate(&self.expr).cost
     }
 
     /// Whether it asks for a variable.

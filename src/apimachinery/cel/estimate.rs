@@ -1,13 +1,19 @@
 //! What an expression costs at most (`checker/cost.go`), when the sizes of its variables are known.
+//!
+//! Upstream's figures are shown to people, so its ways are kept, odd ones too: what has no path of its own is
+//! as large as the variable, and what is not known to be small is without bound.
 
 use std::collections::BTreeMap;
 
-use super::ast::{Expr, Macro, MacroKind, Node};
+use super::ast::{Entry, Expr, Macro, MacroKind, Node};
+use super::estimate_calls;
+use super::types::Type;
+use super::value::Value;
 
-/// How large a value can become.
+/// How large a value can become, by its declaration.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Size {
-    /// A value of fixed size.
+    /// A value without length.
     Scalar,
     /// A text of at most so many bytes.
     Text(u64),
@@ -17,149 +23,290 @@ pub enum Size {
     Fields(BTreeMap<String, Size>),
 }
 
+/// The least and the most elements or characters.
+pub(super) type Range = (u64, u64);
+
+/// Nothing is known.
+pub(super) const UNKNOWN: Range = (0, u64::MAX);
+const ONE: Range = (1, 1);
+const KEY: &Size = &Size::Scalar;
+
+pub(super) const LIST: u64 = 10;
+const MAP: u64 = 30;
+const STRUCT: u64 = 40;
+
+/// Where the declaration of a value is found (`AstNode.Path`).
+#[derive(Clone, Copy)]
+pub(super) enum Place<'s> {
+    /// It has no path.
+    Nowhere,
+    At(&'s Size),
+    /// Its path leads to nothing that is declared.
+    Lost,
+}
+
+/// The sizes of the keys and values that a literal or comprehension makes.
+#[derive(Clone, Copy)]
+pub(super) struct EntrySizes {
+    key: Range,
+    value: Range,
+}
+
+/// What is known of an expression.
+#[derive(Clone, Copy)]
+pub(super) struct Estimate<'s> {
+    pub cost: u64,
+    pub size: Option<Range>,
+    pub place: Place<'s>,
+    pub entries: Option<EntrySizes>,
+}
+
+pub(super) struct Estimator<'s> {
+    pub root: &'s Size,
+    /// Of comprehensions, innermost last; their own cost is not used.
+    pub scopes: Vec<(String, Estimate<'s>)>,
+}
+
+pub(super) enum Step<'n> {
+    Items,
+    Keys,
+    Field(&'n str),
+    Unknown,
+}
+
 impl Size {
-    fn bytes(&self) -> u64 {
+    /// `MaxElements`, which upstream leaves at zero for what is neither text nor collection.
+    fn most(&self) -> u64 {
         match self {
-            Size::Text(length) => *length,
-            _ => 1,
+            Size::Text(most) | Size::Many(most, _) => *most,
+            Size::Scalar | Size::Fields(_) => 0,
         }
-    }
-
-    fn count(&self) -> u64 {
-        match self {
-            Size::Many(count, _) => *count,
-            Size::Text(length) => *length,
-            _ => 1,
-        }
-    }
-
-    fn element(&self) -> Size {
-        match self {
-            Size::Many(_, element) => (**element).clone(),
-            _ => Size::Scalar,
-        }
-    }
-
-    /// The larger of two.
-    fn or(self, other: Size) -> Size {
-        if other.count() > self.count() { other } else { self }
     }
 }
 
-pub(super) struct Estimator {
-    pub scopes: Vec<(String, Size)>,
+impl<'s> Place<'s> {
+    /// The first name of a path is that of the variable, whatever it is.
+    pub(super) fn step(self, root: &'s Size, step: &Step) -> Place<'s> {
+        match (self, step) {
+            (Place::Nowhere, _) => Place::At(root),
+            (Place::At(Size::Many(_, element)), Step::Items) => Place::At(element),
+            (Place::At(Size::Many(..)), Step::Keys) => Place::At(KEY),
+            (Place::At(Size::Fields(fields)), Step::Field(name)) => {
+                fields.get(*name).map_or(Place::Lost, Place::At)
+            }
+            _ => Place::Lost,
+        }
+    }
+
+    pub(super) fn size(self) -> Option<Range> {
+        match self {
+            Place::At(size) => Some((0, size.most())),
+            Place::Nowhere | Place::Lost => None,
+        }
+    }
 }
 
-impl Estimator {
-    /// The cost of an expression and the size of its value.
-    pub(super) fn estimate(&mut self, expr: &Expr) -> (u64, Size) {
+impl EntrySizes {
+    fn union(self, other: Option<EntrySizes>) -> Option<EntrySizes> {
+        let other = other?;
+        Some(EntrySizes { key: union(self.key, other.key), value: union(self.value, other.value) })
+    }
+
+    /// Of a list whose elements are of this size.
+    fn of_list(value: Range) -> EntrySizes {
+        EntrySizes { key: ONE, value }
+    }
+}
+
+impl<'s> Estimate<'s> {
+    /// A call's: it has no path.
+    pub(super) fn call(cost: u64, size: Option<Range>) -> Estimate<'s> {
+        Estimate { cost, size, place: Place::Nowhere, entries: None }
+    }
+
+    pub(super) fn range(&self) -> Range {
+        self.size.unwrap_or(UNKNOWN)
+    }
+}
+
+impl<'s> Estimator<'s> {
+    pub(super) fn estimate(&mut self, expr: &Expr) -> Estimate<'s> {
         super::on_enough_stack(|| self.estimate_node(expr))
     }
 
-    fn estimate_node(&mut self, expr: &Expr) -> (u64, Size) {
+    fn estimate_node(&mut self, expr: &Expr) -> Estimate<'s> {
         match &expr.node {
-            Node::Literal(value) => {
-                (0, value.as_str().map_or(Size::Scalar, |text| Size::Text(text.len() as u64)))
+            Node::Literal(value) => Estimate::call(0, literal(value)),
+            Node::Ident(name) => self.ident(expr, name),
+            Node::Select { operand, field } => {
+                let inner = self.estimate(operand);
+                let own = u64::from(matches!(operand.of, Type::Map(..) | Type::Object(_)));
+                let place = inner.place.step(self.root, &Step::Field(field));
+                let size = place.size().or_else(|| of_type(&expr.of));
+                Estimate { place, ..Estimate::call(inner.cost.saturating_add(own), size) }
             }
-            Node::Ident(name) => {
-                let found = self.scopes.iter().rev().find(|(known, _)| known == name);
-                (1, found.map_or(Size::Scalar, |(_, size)| size.clone()))
+            Node::Has { operand, .. } => Estimate::call(self.estimate(operand).cost, Some(ONE)),
+            Node::OptionalSelect { operand, .. } => {
+                Estimate::call(self.estimate(operand).cost.saturating_add(1), None)
             }
-            Node::Select { operand, field } | Node::OptionalSelect { operand, field } => {
-                let (cost, size) = self.estimate(operand);
-                let size = match size {
-                    Size::Fields(fields) => fields.get(field).cloned().unwrap_or(Size::Scalar),
-                    other => other.element(),
-                };
-                (cost.saturating_add(1), size)
-            }
-            Node::Has { operand, .. } => (self.estimate(operand).0.saturating_add(1), Size::Scalar),
-            Node::Call { function, target, args } => self.call(function, target.as_deref(), args),
-            Node::List(items) => {
-                let parts: Vec<(u64, Size)> = items.iter().map(|item| self.estimate(&item.value)).collect();
-                let element = parts.iter().map(|(_, size)| size.clone()).reduce(Size::or);
-                let size = Size::Many(parts.len() as u64, Box::new(element.unwrap_or(Size::Scalar)));
-                (sum(10, parts.iter().map(|(cost, _)| *cost)), size)
-            }
-            Node::Map(entries) => {
-                let costs = entries.iter().map(|entry| {
-                    self.estimate(&entry.value.0).0.saturating_add(self.estimate(&entry.value.1).0)
-                });
-                (sum(30, costs), Size::Many(entries.len() as u64, Box::new(Size::Scalar)))
-            }
+            Node::Call { function, target, args } => self.call(expr, function, target.as_deref(), args),
+            Node::List(items) => self.list(items),
+            Node::Map(entries) => self.map(entries),
             Node::Struct { fields, .. } => {
-                (sum(40, fields.iter().map(|field| self.estimate(&field.value.1).0)), Size::Scalar)
+                let costs = fields.iter().map(|field| self.estimate(&field.value.1).cost);
+                Estimate::call(sum(STRUCT, costs), None)
             }
             Node::Macro(comprehension) => self.comprehension(comprehension),
         }
     }
 
-    fn call(&mut self, function: &str, target: Option<&Expr>, args: &[Expr]) -> (u64, Size) {
-        let parts: Vec<(u64, Size)> =
-            target.into_iter().chain(args).map(|part| self.estimate(part)).collect();
-        let costs = sum(0, parts.iter().map(|(cost, _)| *cost));
-        let size = |at: usize| parts.get(at).map_or(Size::Scalar, |(_, size)| size.clone());
-        let tenth = |bytes: u64| bytes.div_ceil(10);
-        let (own, result) = match function {
-            "_&&_" | "_||_" | "!_" => (0, Size::Scalar),
-            "_?_:_" => (0, size(1).or(size(2))),
-            "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" => {
-                (1 + tenth(size(0).count().min(size(1).count())), Size::Scalar)
-            }
-            "@in" => (1 + size(1).count(), Size::Scalar),
-            "_[_]" | "_[?_]" => (1, size(0).element()),
-            "_+_" => match (size(0), size(1)) {
-                (Size::Text(left), Size::Text(right)) => {
-                    let both = left.saturating_add(right);
-                    (1 + tenth(both), Size::Text(both))
-                }
-                (Size::Many(left, element), Size::Many(right, _)) => {
-                    let both = left.saturating_add(right);
-                    (1 + both, Size::Many(both, element))
-                }
-                _ => (1, Size::Scalar),
-            },
-            "matches" | "find" | "findAll" => {
-                let work = tenth(size(0).bytes()).saturating_mul(size(1).bytes().div_ceil(4));
-                (1 + work, size(0))
-            }
-            "contains" => (1 + tenth(size(0).bytes()).saturating_mul(tenth(size(1).bytes())), Size::Scalar),
-            "startsWith" | "endsWith" => (1 + tenth(size(1).bytes()), Size::Scalar),
-            // What a number or a time is as a text has no length that is known, as upstream.
-            "string" if !matches!(size(0), Size::Text(_)) => (1, Size::Text(u64::MAX)),
-            "size" | "type" | "has" => (1, Size::Scalar),
-            "sets.contains" | "sets.intersects" | "sets.equivalent" => {
-                (1 + size(0).count().saturating_mul(size(1).count()), Size::Scalar)
-            }
-            _ => (1 + size(0).count().max(tenth(size(0).bytes())), size(0)),
-        };
-        (costs.saturating_add(own), result)
+    fn ident(&self, expr: &Expr, name: &str) -> Estimate<'s> {
+        let local = self.scopes.iter().rev().find(|(known, _)| known == name).map(|(_, local)| *local);
+        let place = local.map_or(Place::At(self.root), |local| local.place);
+        let size = place.size().or_else(|| of_type(&expr.of)).or_else(|| local?.size);
+        Estimate { place, entries: local.and_then(|local| local.entries), ..Estimate::call(1, size) }
     }
 
-    fn comprehension(&mut self, comprehension: &Macro) -> (u64, Size) {
-        let Macro { kind, range, variables, filter, step } = comprehension;
-        let (range_cost, size) = self.estimate(range);
-        let single = matches!(kind, MacroKind::Bind | MacroKind::OptMap | MacroKind::OptFlatMap);
-        let (times, element) = if single { (1, size.clone()) } else { (size.count(), size.element()) };
-        let depth = self.scopes.len();
-        for (at, name) in variables.iter().enumerate() {
-            let is_last = at + 1 == variables.len();
-            self.scopes.push((name.clone(), if is_last { element.clone() } else { Size::Scalar }));
-        }
-        let filter_cost = filter.as_ref().map_or(0, |filter| self.estimate(filter).0);
-        let (step_cost, step_size) = self.estimate(step);
-        self.scopes.truncate(depth);
-        let each = step_cost.saturating_add(filter_cost).saturating_add(if single { 0 } else { 3 });
-        let result = match kind {
-            MacroKind::Filter | MacroKind::SortBy => size,
-            MacroKind::Map | MacroKind::TransformList | MacroKind::TransformMap => {
-                Size::Many(times, Box::new(step_size))
-            }
-            MacroKind::Bind | MacroKind::OptMap | MacroKind::OptFlatMap => step_size,
-            _ => Size::Scalar,
-        };
-        (range_cost.saturating_add(each.saturating_mul(times)), result)
+    fn list(&mut self, items: &[Entry<Expr>]) -> Estimate<'s> {
+        let parts: Vec<Estimate> = items.iter().map(|item| self.estimate(&item.value)).collect();
+        let value = parts.iter().map(Estimate::range).reduce(union).unwrap_or((0, 0));
+        let count = items.len() as u64;
+        let cost = sum(LIST, parts.iter().map(|part| part.cost));
+        Estimate { entries: Some(EntrySizes::of_list(value)), ..Estimate::call(cost, Some((count, count))) }
     }
+
+    fn map(&mut self, items: &[Entry<(Expr, Expr)>]) -> Estimate<'s> {
+        let (mut cost, mut entries) = (MAP, None::<EntrySizes>);
+        for Entry { value: (key, value), .. } in items {
+            let (key, value) = (self.estimate(key), self.estimate(value));
+            cost = sum(cost, [key.cost, value.cost].into_iter());
+            let entry = EntrySizes { key: key.range(), value: value.range() };
+            entries = entry.union(entries).or(Some(entry));
+        }
+        let entries = entries.or(Some(EntrySizes { key: (0, 0), value: (0, 0) }));
+        let count = items.len() as u64;
+        Estimate { entries, ..Estimate::call(cost, Some((count, count))) }
+    }
+
+    fn call(&mut self, expr: &Expr, function: &str, target: Option<&Expr>, args: &[Expr]) -> Estimate<'s> {
+        let target_estimate = target.map(|target| self.estimate(target));
+        let parts: Vec<Estimate> = args.iter().map(|arg| self.estimate(arg)).collect();
+        let costs = sum(target_estimate.map_or(0, |target| target.cost), parts.iter().map(|part| part.cost));
+        match (function, &parts[..]) {
+            ("dyn", [inner]) => Estimate { cost: costs.saturating_add(1), ..*inner },
+            ("_?_:_", [condition, left, right]) => {
+                let cost = condition.cost.saturating_add(left.cost.max(right.cost));
+                let entries = left.entries.and_then(|entries| entries.union(right.entries));
+                let size = Some(union(left.range(), right.range()));
+                Estimate { entries, ..Estimate::call(cost, size) }
+            }
+            ("_[_]", [container, _]) => {
+                let place = container.place.step(self.root, &Step::Items);
+                let size = container.entries.map(|entries| entries.value).or_else(|| place.size());
+                let size = size.or_else(|| of_type(&expr.of));
+                Estimate { place, ..Estimate::call(costs.saturating_add(1), size) }
+            }
+            _ => {
+                let call = estimate_calls::Call {
+                    root: self.root,
+                    function,
+                    target: target.zip(target_estimate),
+                    args,
+                    parts: &parts,
+                };
+                let (own, size) = call.estimate();
+                let entries = match (function, &parts[..]) {
+                    ("_+_", [left, right]) => left.entries.and_then(|entries| entries.union(right.entries)),
+                    _ => None,
+                };
+                let size = size.or_else(|| of_type(&expr.of));
+                Estimate { entries, ..Estimate::call(costs.saturating_add(own), size) }
+            }
+        }
+    }
+
+    fn comprehension(&mut self, comprehension: &Macro) -> Estimate<'s> {
+        let Macro { kind, range, variables, filter, step } = comprehension;
+        let over = self.estimate(range);
+        let depth = self.scopes.len();
+        match kind {
+            MacroKind::OptMap | MacroKind::OptFlatMap => {
+                return self.held(*kind, over, &variables[0], step);
+            }
+            _ => self.push_variables(&range.of, over, variables),
+        }
+        let element = self.scopes.last().map_or(UNKNOWN, |(_, last)| last.range());
+        let filter_cost = filter.as_ref().map(|filter| self.estimate(filter).cost);
+        let made = self.estimate(step);
+        self.scopes.truncate(depth);
+        // What macros expand to: (start, each time beside the step, end, size of an element).
+        let (start, each, end, value) = match kind {
+            MacroKind::All => (0, 3, 1, None),
+            MacroKind::Exists => (0, 4, 1, None),
+            MacroKind::ExistsOne => (0, 2, 2, None),
+            MacroKind::Filter => (LIST, 13, 1, Some(element)),
+            MacroKind::TransformMap => (MAP, 3, 1, Some(made.range())),
+            MacroKind::TransformMapEntry => (MAP, 2, 1, None),
+            // The list is named, its keys are made, and both are sorted.
+            MacroKind::SortBy => (2 * LIST + 2, 12, 1, None),
+            _ => (LIST, 12, 1, Some(made.range())),
+        };
+        let cost = sum(start + end, [over.cost].into_iter());
+        let each = made.cost.saturating_add(each).saturating_add(filter_cost.unwrap_or(0));
+        let cost = cost.saturating_add(over.range().1.saturating_mul(each));
+        let size = if start > 0 { over.range() } else { ONE };
+        if *kind == MacroKind::SortBy {
+            let (sorting, size) = estimate_calls::sorting(size, &step.of);
+            return Estimate::call(cost.saturating_add(sorting), Some(size));
+        }
+        let entries = value.map(|value| EntrySizes::of_list((0, value.1)));
+        Estimate { entries, ..Estimate::call(cost, Some(size)) }
+    }
+
+    fn push_variables(&mut self, of: &Type, over: Estimate<'s>, names: &[String]) {
+        let is_map = matches!(of, Type::Map(..));
+        let place = |step| over.place.step(self.root, &step);
+        let key_size = over.entries.map(|entries| entries.key);
+        let value_size = over.entries.map(|entries| entries.value);
+        let key = Estimate { place: place(Step::Keys), ..Estimate::call(0, key_size) };
+        let index = Estimate { place: place(Step::Unknown), ..Estimate::call(0, key_size) };
+        let value = Estimate { place: place(Step::Items), ..Estimate::call(0, value_size) };
+        let found = match (names.len(), is_map) {
+            (2, true) => vec![key, value],
+            (2, false) => vec![index, value],
+            (_, true) => vec![key],
+            (_, false) => vec![value],
+        };
+        self.scopes.extend(names.iter().cloned().zip(found));
+    }
+
+    /// What an optional may hold: upstream gives names to it and to what is in it by going through empty
+    /// lists, and asks whether there is anything.
+    fn held(&mut self, kind: MacroKind, optional: Estimate<'s>, name: &str, step: &Expr) -> Estimate<'s> {
+        self.scopes.push((name.to_owned(), Estimate::call(0, None)));
+        let result = self.estimate(step);
+        self.scopes.pop();
+        let own = 2 * LIST + 4 + u64::from(kind == MacroKind::OptMap);
+        Estimate::call(sum(own, [optional.cost, result.cost].into_iter()), None)
+    }
+}
+
+pub(super) fn union(left: Range, right: Range) -> Range {
+    (left.0.min(right.0), left.1.max(right.1))
+}
+
+fn literal(value: &Value) -> Option<Range> {
+    let length = match value {
+        Value::String(text) => text.chars().count() as u64,
+        Value::Bytes(bytes) => bytes.len() as u64,
+        _ => 1,
+    };
+    Some((length, length))
+}
+
+fn of_type(of: &Type) -> Option<Range> {
+    use Type::{Bool, Double, Duration, Int, Timestamp, Uint};
+    matches!(of, Bool | Double | Duration | Int | Timestamp | Uint).then_some(ONE)
 }
 
 fn sum(base: u64, costs: impl Iterator<Item = u64>) -> u64 {

@@ -191,7 +191,6 @@ impl<'a> Evaluator<'a> {
     fn run(&mut self, comprehension: &'a Macro, range: Value) -> Outcome {
         let Macro { kind, variables, .. } = comprehension;
         match kind {
-            MacroKind::Bind => self.step(comprehension, vec![range]),
             MacroKind::OptMap | MacroKind::OptFlatMap => match range {
                 Value::Optional(Some(inner)) => {
                     let value = self.step(comprehension, vec![(*inner).clone()])?;

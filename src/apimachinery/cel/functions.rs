@@ -269,10 +269,6 @@ fn global(function: &str, args: &[Value], budget: &mut Budget) -> Outcome {
             Ok(if value.is_zero() { Value::Optional(None) } else { some(value) })
         }
         ("optional.unwrap", [Value::List(list)]) => Ok(unwrap(&list.items)),
-        ("math.greatest" | "math.least", [Value::List(list)]) => {
-            extreme(&list.items, function == "math.greatest")
-        }
-        ("math.greatest" | "math.least", args) => extreme(args, function == "math.greatest"),
         (
             "sets.contains" | "sets.intersects" | "sets.equivalent",
             [Value::List(left), Value::List(right)],

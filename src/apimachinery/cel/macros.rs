@@ -1,5 +1,5 @@
 //! Calls that are macros become nodes of their own (`common/parser/macros.go`, `ext/comprehensions.go`,
-//! `ext/bindings.go`, the optional library, and Kubernetes' `sortBy`).
+//! `ext/lists.go` and the optional library).
 
 use super::ast::{Expr, Macro, MacroKind, Node};
 use super::error::Issue;
@@ -18,11 +18,6 @@ pub(super) fn global_call(at: usize, name: String, mut args: Vec<Expr>) -> Resul
 
 /// `target.name(args)`
 pub(super) fn member_call(at: usize, target: Expr, name: String, mut args: Vec<Expr>) -> Result<Expr, Issue> {
-    if name == "bind" && args.len() == 3 && target.dotted().as_deref() == Some("cel") {
-        let step = args.pop().expect("there are three");
-        let range = args.pop().expect("there are two");
-        return comprehension(at, MacroKind::Bind, range, args, None, step);
-    }
     let Some((kind, variables, filtered)) = macro_of(&name, args.len()) else {
         let target = Some(Box::new(target));
         return Ok(Expr::new(at, Node::Call { function: name, target, args }));

@@ -30,6 +30,7 @@ mod time_functions;
 
 mod cost;
 mod estimate;
+mod estimate_calls;
 
 mod environment;
 mod error;

@@ -4,7 +4,7 @@
 //! ids, parameters, bodies and answers.
 
 use super::names::{camel, group_path, group_version_id, tag};
-use super::parameters::{DELETE, DELETE_COLLECTION, LIST, LOG, PATCH, Parameter, WRITE};
+use super::parameters::{DELETE, DELETE_COLLECTION, LIST, LOG, PATCH, Parameter, READ, WRITE};
 use super::routes::{connections, is_connection, item, watches};
 use super::{ServedResource, ServedSubresource};
 
@@ -44,6 +44,8 @@ pub(super) struct Operation {
     pub(super) answer: String,
     /// The codes that it may come with, besides 401.
     pub(super) codes: &'static [&'static str],
+    /// Of a custom resource: what a definition publishes is described a little differently.
+    pub(super) is_custom: bool,
 }
 
 /// What an operation is sent.
@@ -124,9 +126,28 @@ impl<'a> Routes<'a> {
             let path = format!("{}/{{name}}/{}", self.collection, subresource.name);
             paths.push(item(self.resource, path, true, self.subresource_operations(subresource)));
         }
+        if self.resource.schema.is_some() {
+            paths.iter_mut().flat_map(|path| &mut path.operations).for_each(|own| self.customize(own));
+        }
         paths.extend(watches(self.resource));
         paths.retain(|path| !path.operations.is_empty());
         paths
+    }
+
+    /// Where the operations of custom resources are published otherwise than those of built-in ones
+    /// (`controller/openapi/builder`).
+    fn customize(&self, operation: &mut Operation) {
+        let ServedResource { group, version, kind, .. } = self.resource;
+        operation.is_custom = true;
+        // Whatever the subresource takes.
+        operation.kind = Some([group.clone(), version.clone(), kind.clone()]);
+        match operation.action {
+            "list" => operation.description = format!("list objects of kind {kind}"),
+            "get" => operation.parameters = READ,
+            "patch" => operation.codes = &["200"],
+            "deletecollection" => (operation.parameters, operation.body) = (LIST, None),
+            _ => {}
+        }
     }
 
     fn has(&self, verb: &str) -> bool {

@@ -25,6 +25,7 @@ pub(super) const LIST: &[Parameter] = &[
     RESOURCE_VERSION,
     RESOURCE_VERSION_MATCH,
     SEND_INITIAL_EVENTS,
+    SHARD_SELECTOR,
     TIMEOUT_SECONDS,
     flag("watch", "Answers with a stream of changes instead of a list."),
 ];
@@ -57,6 +58,9 @@ pub(super) const PROXY: &[Parameter] = &[text("path", "What is asked for behind 
 
 const CONTAINER: Parameter = text("container", "The container; may be left out where the pod has only one.");
 
+/// Of reading a custom object.
+pub(super) const READ: &[Parameter] = &[RESOURCE_VERSION];
+
 /// Of create and update.
 pub(super) const WRITE: &[Parameter] = &[DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION];
 
@@ -86,6 +90,7 @@ pub(super) const DELETE_COLLECTION: &[Parameter] = &[
     RESOURCE_VERSION,
     RESOURCE_VERSION_MATCH,
     SEND_INITIAL_EVENTS,
+    SHARD_SELECTOR,
     TIMEOUT_SECONDS,
 ];
 
@@ -127,6 +132,8 @@ const RESOURCE_VERSION_MATCH: Parameter =
     text("resourceVersionMatch", "How a list applies resourceVersion: Exact or NotOlderThan.");
 const SEND_INITIAL_EVENTS: Parameter =
     flag("sendInitialEvents", "Begins a watch with the objects there are, then a bookmark.");
+const SHARD_SELECTOR: Parameter =
+    text("shardSelector", "Selects objects by ranges of the hash of a field; needs a feature that is off.");
 const TIMEOUT_SECONDS: Parameter = integer("timeoutSeconds", "Ends the call after this many seconds.");
 
 const fn text(name: &'static str, description: &'static str) -> Parameter {

@@ -60,9 +60,9 @@ fn watch(resource: &ServedResource, id: String, action: &'static str, descriptio
         action,
         kind: Some([resource.group.clone(), resource.version.clone(), resource.kind.clone()]),
         parameters: LIST,
-        body: None,
         answer: WATCH_EVENT.into(),
         codes: &["200"],
+        ..Operation::default()
     }
 }
 
@@ -107,9 +107,8 @@ fn connect(
         action: "connect",
         kind: Some([&subresource.group, &subresource.version, &subresource.kind].map(Clone::clone)),
         parameters: parameters(&subresource.name),
-        body: None,
-        answer: String::new(),
         codes: &["200"],
+        ..Operation::default()
     }
 }
 

@@ -120,11 +120,15 @@ fn a_patch_says_that_dry_run_and_field_validation_are_supported() {
         (v2(&served(), &Schemas::builtin(), RELEASE), "/api/v1/namespaces/{namespace}/pods/{name}"),
     ] {
         let parameters = document["paths"][path]["patch"]["parameters"].as_array().expect("a list");
+        let meant = |own: &Value| match own["$ref"].as_str() {
+            Some(reference) => document.pointer(&reference[1..]).cloned().expect("it leads somewhere"),
+            None => own.clone(),
+        };
         for name in ["dryRun", "fieldValidation", "fieldManager"] {
-            assert!(
-                parameters.iter().any(|own| own["name"] == name && own["in"] == "query"),
-                "{path}: {name}"
-            );
+            let is_it = |own: &Value| own["name"] == name && own["in"] == "query";
+            assert!(parameters.iter().map(meant).any(|own| is_it(&own)), "{path}: {name}");
+            let is_said_here = parameters.iter().any(is_it);
+            assert!(is_said_here || name == "fieldManager", "{path}: old clients look for {name}");
         }
     }
 }
@@ -194,6 +198,25 @@ fn swagger_has_no_defaults_and_every_group() {
     }
     let patch = &document["paths"]["/apis/example.com/v1/namespaces/{namespace}/widgets/{name}"]["patch"];
     assert!(!patch["consumes"].to_string().contains("strategic"));
+}
+
+#[test]
+fn what_definitions_publish_is_told_in_their_builders_words() {
+    let document = v3("example.com");
+    assert_eq!(document["info"], json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}));
+    assert!(document.get("security").is_none() && document["components"].get("securitySchemes").is_none());
+    let path = "/apis/example.com/v1/namespaces/{namespace}/widgets";
+    let (all, one) = (&document["paths"][path], &document["paths"][format!("{path}/{{name}}")]);
+    assert_eq!(all["get"]["description"], "list objects of kind Widget");
+    assert_eq!(all["delete"]["parameters"].as_array().map(Vec::len), Some(11), "those of a list");
+    assert!(all["delete"].get("requestBody").is_none());
+    assert_eq!(one["get"]["parameters"][0]["name"], "resourceVersion");
+    assert!(one["patch"]["responses"].get("201").is_none() && one["put"]["responses"]["201"].is_object());
+    let media_types = |value: &Value| value["content"].as_object().expect("a map").keys().cloned().collect();
+    let found: Vec<String> = media_types(&all["post"]["requestBody"]);
+    assert_eq!(found, ["application/json", "application/yaml"]);
+    let found: Vec<String> = media_types(&all["get"]["responses"]["200"]);
+    assert_eq!(found, ["application/json", "application/yaml"], "and no word of a watch");
 }
 
 #[test]

@@ -16,7 +16,7 @@ const MEDIA_TYPES: [&str; 2] = ["application/json", "application/yaml"];
 pub(super) fn document(served: &[ServedResource], schemas: &Schemas, release: &str) -> Value {
     let groups: BTreeSet<(&str, &str)> =
         served.iter().map(|resource| (resource.group.as_str(), resource.version.as_str())).collect();
-    let paths: Map<String, Value> = groups
+    let mut paths: Map<String, Value> = groups
         .into_iter()
         .flat_map(|(group, version)| paths(group, version, served))
         .chain(roots(served).into_iter().map(|root| root.item))
@@ -28,11 +28,13 @@ pub(super) fn document(served: &[ServedResource], schemas: &Schemas, release: &s
     let is_custom = |name: &str| served.iter().any(|own| own.schema.is_some() && own.definition == name);
     let built_in = definitions.iter_mut().filter(|(name, _)| !is_custom(name));
     built_in.for_each(|(_, definition)| without_defaults(definition));
+    let parameters = shared_parameters(&mut paths);
     json!({
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": release},
         "paths": paths,
         "definitions": definitions,
+        "parameters": parameters,
         "securityDefinitions": {"BearerToken": {
             "description": "Bearer Token authentication", "type": "apiKey", "name": "authorization", "in": "header",
         }},
@@ -58,7 +60,7 @@ fn operation(operation: &Operation) -> Value {
     let body = operation.body.as_ref().map(body);
     let parameters: Vec<Value> = body.into_iter().chain(operation.parameters.iter().map(query)).collect();
     let mut value = json!({
-        "consumes": consumes(operation.body.as_ref()),
+        "consumes": consumes(operation),
         "description": operation.description,
         "operationId": operation.id,
         "produces": produces(operation),
@@ -89,9 +91,10 @@ fn body(body: &Body) -> Value {
     value
 }
 
-fn consumes(body: Option<&Body>) -> Value {
-    match body {
+fn consumes(operation: &Operation) -> Value {
+    match &operation.body {
         Some(Body::Patch { strategic }) => patch_media_types(*strategic).into_iter().collect(),
+        _ if operation.is_custom => json!(MEDIA_TYPES),
         _ => json!(["*/*"]),
     }
 }
@@ -109,7 +112,7 @@ pub(super) fn patch_media_types(strategic: bool) -> Vec<&'static str> {
 fn produces(operation: &Operation) -> Vec<&'static str> {
     match operation.answer.as_str() {
         "" => vec!["text/plain"],
-        _ if operation.action == "list" => {
+        _ if operation.action == "list" && !operation.is_custom => {
             MEDIA_TYPES.into_iter().chain(["application/json;stream=watch"]).collect()
         }
         _ => MEDIA_TYPES.to_vec(),
@@ -149,6 +152,35 @@ fn query(parameter: &Parameter) -> Value {
 
 fn reference(definition: &str) -> Value {
     json!({"$ref": format!("#/definitions/{definition}")})
+}
+
+/// Parameters are said once, and referred to by their name and a hash
+/// (`kube-openapi/pkg/builder/parameters`).
+fn shared_parameters(paths: &mut Map<String, Value>) -> Map<String, Value> {
+    let mut shared = Map::new();
+    for item in paths.values_mut().filter_map(Value::as_object_mut) {
+        for (key, own) in item {
+            let list = if key == "parameters" { Some(own) } else { own.get_mut("parameters") };
+            let all = list.and_then(Value::as_array_mut).into_iter().flatten();
+            for parameter in all.filter(|parameter| is_shared(parameter)) {
+                let hash = super::hash(parameter.to_string().as_bytes());
+                let name = format!("{}-{}", parameter["name"].as_str().unwrap_or("param"), &hash[..8]);
+                let reference = json!({"$ref": format!("#/parameters/{name}")});
+                shared.insert(name, std::mem::replace(parameter, reference));
+            }
+        }
+    }
+    shared
+}
+
+/// Not what tells of a kind, nor what older clients look for in an operation itself.
+fn is_shared(parameter: &Value) -> bool {
+    let definition = parameter["schema"]["$ref"].as_str().unwrap_or_default();
+    match parameter["name"].as_str() {
+        Some("name" | "fieldValidation" | "dryRun") => false,
+        Some("body") => definition.starts_with("#/definitions/io.k8s.apimachinery"),
+        _ => true,
+    }
 }
 
 /// The built-in definitions of swagger 2.0 are published without defaults.

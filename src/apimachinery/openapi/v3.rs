@@ -22,9 +22,17 @@ pub(super) fn document(
 ) -> Value {
     let paths: Map<String, Value> =
         paths(group, version, served).into_iter().map(|item| (item.path.clone(), path_item(&item))).collect();
-    let own = served.iter().filter(|resource| resource.group == group && resource.version == version);
-    let definitions = definitions::collect(own, served, schemas, true);
-    written(paths, components(definitions, schemas), release)
+    let own = || served.iter().filter(|resource| resource.group == group && resource.version == version);
+    let definitions = definitions::collect(own(), served, schemas, true);
+    let mut document = written(paths, components(definitions, schemas), release);
+    if own().all(|resource| resource.schema.is_some()) {
+        // Definitions are published by a builder of their own, which knows of no credentials.
+        document["info"] = json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"});
+        let Value::Object(map) = &mut document else { unreachable!("it was written as an object") };
+        map.remove("security");
+        document["components"] = json!({"schemas": document["components"]["schemas"].take()});
+    }
+    document
 }
 
 /// The document of a path that is of no group and version.
@@ -85,7 +93,7 @@ fn operation(operation: &Operation) -> Value {
         value["parameters"] = operation.parameters.iter().map(query).collect();
     }
     if let Some(body) = &operation.body {
-        value["requestBody"] = request_body(body);
+        value["requestBody"] = request_body(body, operation.is_custom);
     }
     if let Some([group, version, kind]) = &operation.kind {
         value["x-kubernetes-action"] = operation.action.into();
@@ -94,12 +102,13 @@ fn operation(operation: &Operation) -> Value {
     value
 }
 
-fn request_body(body: &Body) -> Value {
+fn request_body(body: &Body, is_custom: bool) -> Value {
+    let types: &[&str] = if is_custom { &MEDIA_TYPES } else { &["*/*"] };
     match body {
         Body::Object(definition) => {
-            json!({"content": content(&["*/*"], reference(definition)), "required": true})
+            json!({"content": content(types, reference(definition)), "required": true})
         }
-        Body::DeleteOptions => json!({"content": content(&["*/*"], reference(DELETE_OPTIONS))}),
+        Body::DeleteOptions => json!({"content": content(types, reference(DELETE_OPTIONS))}),
         Body::Patch { strategic } => {
             let types = patch_media_types(*strategic);
             json!({"content": content(&types, reference(PATCH_BODY)), "required": true})
@@ -110,7 +119,7 @@ fn request_body(body: &Body) -> Value {
 fn responses(operation: &Operation) -> Value {
     let content = match operation.answer.as_str() {
         "" => content(&["text/plain"], json!({"type": "string"})),
-        list if operation.action == "list" => {
+        list if operation.action == "list" && !operation.is_custom => {
             content(&[MEDIA_TYPES[0], "application/json;stream=watch", MEDIA_TYPES[1]], reference(list))
         }
         definition => content(&MEDIA_TYPES, reference(definition)),

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
-use super::request::CertificateRequest;
+use super::request::{CertificateRequest, check_certificates};
 use super::signer_name;
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names::qualified_name;
@@ -226,5 +226,10 @@ fn settled(new: &Value, old: &Value, errors: &mut FieldErrors) {
     let (certificate, before) = (Field::of(new, "status.certificate"), at(old, "status.certificate"));
     if !is_zero(before) && !equal(certificate.value, before) {
         certificate.forbidden("updates may not set certificate content to a different value", errors);
+    }
+    if let Err(why) = check_certificates(certificate.text())
+        && !equal(certificate.value, before)
+    {
+        errors.invalid("status.certificate", &json!("<certificate data>"), why);
     }
 }

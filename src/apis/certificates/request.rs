@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
-use x509_parser::pem::parse_x509_pem;
+use x509_parser::pem::{Pem, parse_x509_pem};
 use x509_parser::prelude::FromDer;
 
 const NOT_PEM: &str = "PEM block type must be CERTIFICATE REQUEST";
@@ -141,6 +141,28 @@ pub fn check_apiserver_client(usages: &[&str]) -> Result<(), String> {
     match usages.contains(&"client auth") {
         true => Ok(()),
         false => Err("missing required usage for client certificate: client auth".into()),
+    }
+}
+
+/// `validateCertificate`: base64 of certificates in PEM, and of nothing else.
+///
+/// # Errors
+/// What is wrong with them, for people.
+pub fn check_certificates(text: &str) -> Result<(), String> {
+    let bytes = STANDARD.decode(text).unwrap_or_default();
+    let blocks: Vec<Pem> = Pem::iter_from_buffer(&bytes).map_while(Result::ok).collect();
+    if text.is_empty() {
+        return Ok(());
+    }
+    for block in &blocks {
+        if block.label != "CERTIFICATE" {
+            return Err(format!("only CERTIFICATE PEM blocks are allowed, found {:?}", block.label));
+        }
+        block.parse_x509().map_err(|_| "x509: malformed certificate")?;
+    }
+    match blocks.is_empty() {
+        true => Err("must contain at least one CERTIFICATE PEM block".into()),
+        false => Ok(()),
     }
 }
 

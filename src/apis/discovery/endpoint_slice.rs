@@ -93,6 +93,9 @@ fn validate(slice: &Value, errors: &mut FieldErrors) {
     }
 }
 
+/// What is wrong with a text.
+type Rule = fn(&str) -> Vec<String>;
+
 fn one_endpoint(endpoint: &Field, kind: &str, errors: &mut FieldErrors) {
     let addresses = endpoint.child("addresses");
     let list = addresses.items();
@@ -130,9 +133,6 @@ fn one_endpoint(endpoint: &Field, kind: &str, errors: &mut FieldErrors) {
     }
     hints(&endpoint.child("hints"), errors);
 }
-
-/// What is wrong with a text.
-type Rule = fn(&str) -> Vec<String>;
 
 /// For whom an endpoint is: zones and nodes, each once.
 fn hints(hints: &Field, errors: &mut FieldErrors) {

@@ -75,7 +75,10 @@ async fn who_may_write_a_request_may_not_decide_it() {
     let mut approved = made.clone();
     approved["status"]["conditions"] = json!([{"type": "Approved", "status": "True", "reason": "mine"}]);
     let mut signed = made.clone();
-    signed["status"]["certificate"] = encoded("x").into();
+    let certificate = rcgen::generate_simple_self_signed(["jane".to_owned()]).unwrap().cert.pem();
+    signed["status"]["certificate"] = encoded(&certificate).into();
+    let mut scribbled = made.clone();
+    scribbled["status"]["certificate"] = encoded("x").into();
     let cases = [
         (
             "approval",
@@ -93,6 +96,15 @@ async fn who_may_write_a_request_may_not_decide_it() {
             403,
             format!(
                 "{group} \"x\" is forbidden: user not permitted to sign requests with signerName {client:?}"
+            ),
+        ),
+        (
+            "status",
+            &scribbled,
+            &[],
+            422,
+            format!(
+                "{kind} \"x\" is invalid: status.certificate: Invalid value: \"<certificate data>\": must contain at least one CERTIFICATE PEM block"
             ),
         ),
         (

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::cost::{Cost, estimate};
+use super::cost::{declared_elements, estimate, most_in_a_request};
 use super::schema::nested;
 use crate::apimachinery::cel::{Environment, Type};
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
@@ -19,12 +19,13 @@ const MOST_EXPENSIVE: usize = 4;
 /// What costs less is never named.
 const WORTH_NAMING: u64 = 1_000_000;
 
-/// Where a schema stands: how often it may occur, and from where on its values cannot be told apart.
+/// Where a schema stands: how often it may occur, if that is bounded, and from where on its values cannot be
+/// told apart.
 #[derive(Clone)]
 struct Place {
     path: String,
     is_resource: bool,
-    times: u64,
+    times: Option<u64>,
     uncorrelatable: Option<String>,
 }
 
@@ -38,7 +39,7 @@ struct Checking<'a> {
 /// All rules of a version.
 pub(super) fn validate(schema: &Value, path: &str, errors: &mut FieldErrors) {
     let mut checking = Checking { errors, total: 0, most_expensive: Vec::new() };
-    let place = Place { path: path.into(), is_resource: true, times: 1, uncorrelatable: None };
+    let place = Place { path: path.into(), is_resource: true, times: Some(1), uncorrelatable: None };
     checking.walk(schema, &place);
     if checking.total > SCHEMA_LIMIT {
         for (_, path) in std::mem::take(&mut checking.most_expensive) {
@@ -63,19 +64,17 @@ impl Checking<'_> {
         }
         for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
             let atomic = schema["x-kubernetes-map-type"] == "atomic";
-            self.walk(inner, &place.below(inner, format!(".properties[{name}]"), 1, atomic));
+            self.walk(inner, &place.below(schema, inner, format!(".properties[{name}]"), atomic));
         }
         let additional = &schema["additionalProperties"];
         if additional.is_object() {
-            let most = super::cost::most_elements(schema, additional, "maxProperties");
             let atomic = schema["x-kubernetes-map-type"] == "atomic";
-            self.walk(additional, &place.below(additional, ".additionalProperties".into(), most, atomic));
+            self.walk(additional, &place.below(schema, additional, ".additionalProperties".into(), atomic));
         }
         let items = &schema["items"];
         if items.is_object() {
-            let most = super::cost::most_elements(schema, items, "maxItems");
             let atomic = schema["x-kubernetes-list-type"] != "map";
-            self.walk(items, &place.below(items, ".items".into(), most, atomic));
+            self.walk(items, &place.below(schema, items, ".items".into(), atomic));
         }
     }
 
@@ -90,25 +89,35 @@ impl Checking<'_> {
             return;
         };
         let at = format!("{path}.rule");
+        let mut uses_old_self = false;
         match environment.compile(text("rule")) {
             Err(error) => {
-                self.refuse(at, rule, &format!("compilation failed: {error}"));
+                self.refuse(at.clone(), rule, &format!("compilation failed: {error}"));
             }
             Ok(program) if !matches!(program.result_type(), Type::Bool | Type::Dyn) => {
-                self.refuse(at, rule, "cel expression must evaluate to a bool");
+                self.refuse(at.clone(), rule, "cel expression must evaluate to a bool");
             }
             Ok(program) => {
-                if let (true, Some(within)) = (program.mentions("oldSelf"), &place.uncorrelatable) {
-                    let detail = format!(
-                        "oldSelf cannot be used on the uncorrelatable portion of the schema within {within}"
-                    );
-                    self.errors.invalid(at.clone(), &json!(text("rule")), detail);
-                }
-                let cost = estimate(&program, schema).times(place.times);
+                let times = place.times.unwrap_or_else(|| most_in_a_request(schema));
+                let cost = estimate(&program, schema, place.is_resource).saturating_mul(times);
                 self.observe("estimated rule cost", &at, cost);
+                uses_old_self = program.mentions("oldSelf");
             }
         }
         self.message_expression(&environment, schema, rule, place, path);
+        match (uses_old_self, &place.uncorrelatable) {
+            (true, Some(within)) => {
+                let detail = format!(
+                    "oldSelf cannot be used on the uncorrelatable portion of the schema within {within}"
+                );
+                self.errors.invalid(at, &json!(text("rule")), detail);
+            }
+            (false, _) if rule["optionalOldSelf"].is_boolean() => {
+                let detail = "may not be set if oldSelf is not used in rule";
+                self.errors.invalid(format!("{path}.optionalOldSelf"), &rule["optionalOldSelf"], detail);
+            }
+            _ => {}
+        }
     }
 
     /// With the whole rule shown, as Go's internal type.
@@ -127,7 +136,7 @@ impl Checking<'_> {
         self.errors.push(at, ErrorType::Invalid, escape_html(shown), detail);
     }
 
-    fn observe(&mut self, what: &str, path: &str, Cost(cost): Cost) {
+    fn observe(&mut self, what: &str, path: &str, cost: u64) {
         self.total = self.total.saturating_add(cost);
         if cost >= WORTH_NAMING {
             let at = self.most_expensive.partition_point(|(other, _)| *other >= cost);
@@ -161,7 +170,8 @@ impl Checking<'_> {
                 self.refuse(at, rule, "messageExpression must evaluate to a string");
             }
             Ok(program) => {
-                let cost = estimate(&program, schema).times(place.times);
+                // However often: that is upstream's way.
+                let cost = estimate(&program, schema, place.is_resource);
                 self.observe("estimated messageExpression cost", &at, cost);
             }
         }
@@ -230,12 +240,13 @@ fn member<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
 }
 
 impl Place {
-    fn below(&self, schema: &Value, path: String, times: u64, atomic: bool) -> Place {
+    fn below(&self, above: &Value, schema: &Value, path: String, atomic: bool) -> Place {
+        let times = self.times.zip(declared_elements(above));
         let uncorrelatable = self.uncorrelatable.clone().or_else(|| atomic.then(|| self.path.clone()));
         Place {
             path: format!("{}{path}", self.path),
             is_resource: schema["x-kubernetes-embedded-resource"] == true,
-            times: self.times.saturating_mul(times),
+            times: times.map(|(times, each)| times.saturating_mul(each)),
             uncorrelatable,
         }
     }
@@ -246,7 +257,7 @@ fn too_costly(what: &str, cost: u64, limit: u64) -> String {
     let factor = cost as f64 / limit as f64;
     let factor = match factor {
         factor if factor > 100.0 => "more than 100x".to_owned(),
-        factor if factor < 1.5 => format!("{factor}x"),
+        factor if factor < 1.5 => format!("{factor:.6}x"),
         factor => format!("{factor:.1}x"),
     };
     format!(
