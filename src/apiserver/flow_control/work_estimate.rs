@@ -20,6 +20,8 @@ const WATCHES_PER_SEAT: usize = 10;
 /// What an event takes beyond the request, on one seat for so many watches.
 const EVENT_TIME: Duration = Duration::from_millis(5);
 const BYTES_PER_SEAT: usize = 100_000;
+/// What a custom object is taken to have: a hundred of them make a seat, as where sizes are not known.
+const CUSTOM_OBJECT_BYTES: usize = 1000;
 /// More is not in memory at once: what comes from the cache is sent as a stream.
 const MAX_STREAMED_BYTES: usize = 1_000_000;
 /// How long a count of objects is good for: as often as upstream's storage counts its own.
@@ -121,19 +123,23 @@ impl WorkEstimator {
         if let Some((_, count, size)) = known.filter(|(at, ..)| now.saturating_sub(*at) < COUNT_TTL) {
             return (count, size);
         }
-        // As they are stored: nobody is asked to convert them.
-        let stored = self.scheme.storage_kinds().into_iter().find(|stored| *stored.storage_prefix() == key);
-        let kind = stored.as_ref().unwrap_or(kind);
-        let listed = Box::pin(self.registry.list(kind, "", &ListOptions::default())).await;
-        let Ok(list) = listed else { return (0, 0) };
-        let bytes: usize = list.items.iter().map(|object| object.stored().len()).sum();
-        let (count, size) = (list.items.len(), bytes.checked_div(list.items.len()).unwrap_or(0));
+        let Some((count, size)) = self.look(kind).await else { return (0, 0) };
         let mut counted = self.counted();
         if counted.len() >= MAX_COUNTED {
             counted.clear();
         }
         counted.insert(key, (now, count, size));
         (count, size)
+    }
+
+    /// Custom objects are only counted: to list them may be to have them converted.
+    async fn look(&self, kind: &Arc<Kind>) -> Option<(usize, usize)> {
+        if kind.custom.is_some() {
+            return Some((self.registry.count(kind.storage_kind()).ok()?, CUSTOM_OBJECT_BYTES));
+        }
+        let list = Box::pin(self.registry.list(kind, "", &ListOptions::default())).await.ok()?;
+        let bytes: usize = list.items.iter().map(|object| object.stored().len()).sum();
+        Some((list.items.len(), bytes.checked_div(list.items.len()).unwrap_or(0)))
     }
 
     fn counted(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, (Duration, usize, usize)>> {
