@@ -300,11 +300,13 @@ mod tests {
             pod(json!({"spec": {"containers": [{"name": "a", "image": image, "command": command}]}}))
         };
         let owned = pod(json!({"metadata": {"ownerReferences": [{"kind": "Job"}]}}));
+        let hook = pod(json!({"metadata": {"annotations": {"helm.sh/hook": "test"}}}));
         let cases = [
             (pod(json!({})), Step::Run, "run-forever"),
             (pod(json!({})), Step::Pull, "pull-at-once"),
             (owned.clone(), Step::Run, "job-completes"),
             (owned, Step::Stop, "stop-at-once"),
+            (hook, Step::Run, "helm-test-completes"),
             (annotated("crash-loop"), Step::Run, "crash-loop"),
             (annotated("slow-start,crash-loop"), Step::Run, "crash-loop"),
             (annotated("slow-start"), Step::Pull, "slow-start-pull"),
