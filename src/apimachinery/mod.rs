@@ -31,6 +31,7 @@ pub mod options;
 pub mod user;
 pub mod watch;
 pub mod wire;
+pub mod yaml;
 
 pub mod feature_gates;
 pub mod fingerprint;

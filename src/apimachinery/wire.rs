@@ -18,6 +18,7 @@ use super::protobuf;
 use super::status::Status;
 use super::user::UserInfo;
 use super::watch::WatchEvent;
+use super::yaml;
 
 /// A request to the apiserver.
 pub type ApiRequest = http::Request<Body>;
@@ -96,7 +97,7 @@ pub fn negotiated_status_response(
     };
     let bytes = match media_type {
         MediaType::Json => return status_response(status, wants_objects),
-        MediaType::Yaml => serde_yaml::to_string(&status.to_value()).unwrap_or_default().into_bytes(),
+        MediaType::Yaml => yaml::to_string(&status.to_value()).into_bytes(),
         MediaType::Protobuf => protobuf::encode_document(&status.to_value()).unwrap_or_default(),
     };
     let mut response = status_response(status, true);

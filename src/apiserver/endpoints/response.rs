@@ -28,6 +28,7 @@ use crate::apimachinery::watch::WatchEvent;
 use crate::apimachinery::wire::{
     ApiResponse, ListAnswer, ObjectAnswer, StatusAnswer, WatchAnswer, status_response,
 };
+use crate::apimachinery::yaml;
 use crate::apiserver::audit::AuditContext;
 use crate::apiserver::audit::policy::Level;
 
@@ -202,7 +203,7 @@ fn with_newline(mut bytes: Vec<u8>) -> Bytes {
 
 fn to_yaml(json: &[u8]) -> Bytes {
     let tree: Value = serde_json::from_slice(json).expect("we wrote JSON");
-    serde_yaml::to_string(&tree).expect("what was JSON is YAML").into()
+    yaml::to_string(&tree).into()
 }
 
 /// Compresses what is worth it.

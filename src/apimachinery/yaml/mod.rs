@@ -1,0 +1,184 @@
+//! Objects as YAML, written as `sigs.k8s.io/yaml` writes them: its keys in their order, its quotes, its
+//! folded lines.
+//!
+//! The emitter is libyaml's, in block style and two columns an indent. What decides where a line breaks is
+//! what was written last: whether that was white, and whether the line holds nothing but indents so far.
+
+mod key_order;
+mod resolve;
+mod scalar;
+
+use serde_json::{Number, Value};
+
+use super::go_text;
+use scalar::Style;
+
+/// Spaces of an indent.
+const INDENT: usize = 2;
+/// A text breaks at the next space behind this column.
+const WIDTH: usize = 80;
+/// Keys longer than this, in bytes, are announced by a question mark.
+const MAX_SIMPLE_KEY_BYTES: usize = 128;
+
+/// The document, with a line break at its end.
+pub fn to_string(value: &Value) -> String {
+    let mut emitter =
+        Emitter { out: String::new(), column: 0, indent: None, is_white: true, is_indent: true };
+    emitter.node(value, Place::Item);
+    emitter.line();
+    emitter.out
+}
+
+/// Where a node stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The root, or in a list.
+    Item,
+    /// A key short enough to stand before its colon.
+    Key,
+    /// A value, or a key behind a question mark.
+    Value,
+}
+
+struct Emitter {
+    out: String,
+    column: usize,
+    /// Columns; none above the root.
+    indent: Option<usize>,
+    /// What was written last needs no space behind it.
+    is_white: bool,
+    /// The line holds only indents and indicators so far.
+    is_indent: bool,
+}
+
+impl Emitter {
+    fn node(&mut self, value: &Value, place: Place) {
+        match value {
+            Value::Null => self.plain("null", place),
+            Value::Bool(flag) => self.plain(if *flag { "true" } else { "false" }, place),
+            Value::Number(written) => self.plain(&number(written), place),
+            Value::String(text) => self.text(text, place),
+            Value::Array(items) if items.is_empty() => self.indicator("[]", true, false),
+            Value::Array(items) => self.list(items, place),
+            Value::Object(fields) if fields.is_empty() => self.indicator("{}", true, false),
+            Value::Object(fields) => self.map(fields),
+        }
+    }
+
+    fn list(&mut self, items: &[Value], place: Place) {
+        let outer = self.indent;
+        // Below its key a list is not indented.
+        if place != Place::Value || self.is_indent {
+            self.indent = Some(outer.map_or(0, |columns| columns + INDENT));
+        }
+        for item in items {
+            self.line();
+            self.indicator("-", true, true);
+            self.node(item, Place::Item);
+        }
+        self.indent = outer;
+    }
+
+    fn map(&mut self, fields: &serde_json::Map<String, Value>) {
+        let outer = self.indent;
+        self.indent = Some(outer.map_or(0, |columns| columns + INDENT));
+        for key in key_order::sorted(fields.keys()) {
+            self.line();
+            if key.len() <= MAX_SIMPLE_KEY_BYTES && !key.contains(scalar::is_break) {
+                self.text(key, Place::Key);
+                self.indicator(":", false, false);
+            } else {
+                self.indicator("?", true, true);
+                self.text(key, Place::Value);
+                self.line();
+                self.indicator(":", true, true);
+            }
+            self.node(&fields[key], Place::Value);
+        }
+        self.indent = outer;
+    }
+
+    fn plain(&mut self, text: &str, place: Place) {
+        self.scalar(text, Style::Plain, place);
+    }
+
+    fn text(&mut self, text: &str, place: Place) {
+        self.scalar(text, scalar::style(text, place == Place::Key), place);
+    }
+
+    fn scalar(&mut self, text: &str, style: Style, place: Place) {
+        let outer = self.indent;
+        self.indent = Some(outer.unwrap_or_default() + INDENT);
+        let may_fold = place != Place::Key;
+        match style {
+            Style::Plain => self.plain_scalar(text, may_fold),
+            Style::SingleQuoted => self.single_quoted(text, may_fold),
+            Style::DoubleQuoted => self.double_quoted(text, may_fold),
+            Style::Literal => self.literal(text),
+        }
+        self.indent = outer;
+    }
+
+    /// A new line at the indent, unless one has just begun.
+    fn line(&mut self) {
+        let indent = self.indent.unwrap_or_default();
+        if !self.is_indent || self.column > indent || (self.column == indent && !self.is_white) {
+            self.line_break();
+        }
+        while self.column < indent {
+            self.put(' ');
+        }
+        self.is_white = true;
+        self.is_indent = true;
+    }
+
+    fn indicator(&mut self, indicator: &str, needs_space: bool, keeps_indent: bool) {
+        if needs_space && !self.is_white {
+            self.put(' ');
+        }
+        self.out.push_str(indicator);
+        self.column += indicator.len();
+        self.is_white = false;
+        self.is_indent &= keeps_indent;
+    }
+
+    fn put(&mut self, c: char) {
+        self.out.push(c);
+        self.column += 1;
+    }
+
+    fn line_break(&mut self) {
+        self.out.push('\n');
+        self.column = 0;
+    }
+}
+
+/// As Go's reader keeps it and `strconv` writes it: whole up to 64 bits, else with an exponent where that is
+/// far.
+fn number(number: &Number) -> String {
+    let Some(float) = number.as_f64().filter(|_| number.is_f64()) else { return number.to_string() };
+    let text = go_text::float(float);
+    match text.parse::<i64>() {
+        Ok(whole) => whole.to_string(),
+        Err(_) if text.parse::<u64>().is_ok() => text,
+        Err(_) => go_text::printed_float(float),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Documents as JSON, each with the YAML that Go makes of it, as a JSON string in the line below.
+    const PAIRS: &str = include_str!("pairs.txt");
+
+    #[test]
+    fn documents_are_written_as_go_writes_them() {
+        let mut lines = PAIRS.lines();
+        while let (Some(json), Some(yaml)) = (lines.next(), lines.next()) {
+            let value: Value = serde_json::from_str(json).unwrap();
+            let wanted: String = serde_json::from_str(yaml).unwrap();
+            assert_eq!(to_string(&value), wanted, "{json}");
+        }
+    }
+}
