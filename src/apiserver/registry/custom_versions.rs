@@ -166,6 +166,23 @@ impl Registry {
         Ok(Cow::Owned(tree))
     }
 
+    /// An object of one version of a custom kind in another, for whoever asked for that one.
+    ///
+    /// # Errors
+    /// The webhook's failure.
+    pub async fn convert_custom(&self, from: &Kind, to: &Kind, mut tree: Value) -> Result<Value, Status> {
+        if let Some(custom) = webhook(to).filter(|_| from.group_version != to.group_version) {
+            tree["apiVersion"] = json!(from.api_version());
+            tree["kind"] = json!(&*from.kind);
+            let converted = self.convert(custom, vec![tree], &to.api_version()).await?;
+            tree = converted.into_iter().next().map(without_type).unwrap_or_default();
+        }
+        if let Some(custom) = &to.custom {
+            custom.prune(&mut tree).map_err(Status::internal)?;
+        }
+        Ok(tree)
+    }
+
     async fn convert(
         &self,
         custom: &CustomResource,

@@ -48,7 +48,14 @@ impl Webhook {
 
 async fn answer(request: ApiRequest) -> ApiResponse {
     let body = request.into_body().collect().await.unwrap().to_bytes();
-    let mut review: Value = serde_json::from_slice(&body).unwrap();
+    let review = converted(serde_json::from_slice(&body).unwrap());
+    let mut response = ApiResponse::new(review.to_string().into());
+    response.headers_mut().insert("content-type", "application/json".parse().unwrap());
+    response
+}
+
+/// The answer to a review: what holds `refused` is not converted.
+pub(super) fn converted(mut review: Value) -> Value {
     let request = review.as_object_mut().unwrap().remove("request").unwrap();
     let wanted = request["desiredAPIVersion"].as_str().unwrap();
     let objects = request["objects"].as_array().unwrap();
@@ -59,9 +66,7 @@ async fn answer(request: ApiRequest) -> ApiResponse {
         false => json!({"status": "Success"}),
     };
     review["response"] = json!({"uid": request["uid"], "convertedObjects": converted, "result": result});
-    let mut response = ApiResponse::new(review.to_string().into());
-    response.headers_mut().insert("content-type", "application/json".parse().unwrap());
-    response
+    review
 }
 
 fn convert(object: &Value, wanted: &str) -> Value {

@@ -2,6 +2,7 @@
 //! with, and stories of requests, both as data.
 
 mod conversion;
+mod equivalents;
 mod kube_rs;
 mod publishing;
 

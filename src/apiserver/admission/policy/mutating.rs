@@ -18,7 +18,7 @@ use crate::apis::admissionregistration::mutating_admission_policy::{
 use crate::apis::kind::Kind;
 use crate::apis::scheme::Scheme;
 use crate::apiserver::admission::cel::{Inputs, Watched, namespace_object};
-use crate::apiserver::admission::webhook::{Codec, Matched, Matcher, Source, Versions, is_exempt};
+use crate::apiserver::admission::webhook::{Codec, Matched, Matcher, Shown, Source, is_exempt};
 use crate::apiserver::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin, forbidden};
 use crate::apiserver::registry::Registry;
 use crate::clock::Clock;
@@ -62,7 +62,7 @@ impl MutatingAdmissionPolicy {
             policies: Source::new(with.registry, &MUTATING_ADMISSION_POLICIES, Policy::new),
             bindings: Source::new(with.registry, &MUTATING_ADMISSION_POLICY_BINDINGS, Binding::new),
             matcher: Matcher::new(with.registry, with.scheme),
-            codec: Codec::new(with.scheme),
+            codec: Codec::new(with.registry, with.scheme),
             registry: with.registry.clone(),
             scheme: with.scheme.clone(),
             authorizer: with.authorizer.clone(),
@@ -81,14 +81,14 @@ impl MutatingAdmissionPolicy {
         if bindings.is_empty() {
             return Ok(());
         }
-        let mut failures = Vec::new();
-        let mut invocations = Vec::new();
+        let (mut failures, mut invocations, mut shown) = (Vec::new(), Vec::new(), Shown::default());
         for policy in self.policies.current().await? {
             let own = bindings.iter().filter(|binding| binding.policy == policy.name);
-            self.collect(&policy, own, attributes, (object, old), &mut invocations, &mut failures).await?;
+            let plan = (&mut invocations, &mut failures, &mut shown);
+            self.collect(&policy, own, attributes, (object, old), plan).await;
         }
         if !invocations.is_empty() {
-            self.invoke(&invocations, attributes, object, old, &mut failures).await?;
+            self.invoke(&invocations, attributes, (object, old), shown, &mut failures).await?;
         }
         refuse(&failures, attributes, object)
     }
@@ -100,23 +100,41 @@ impl MutatingAdmissionPolicy {
         bindings: impl Iterator<Item = &'b Arc<Binding>>,
         attributes: &Attributes<'_>,
         (object, old): (&Value, Option<&Value>),
-        invocations: &mut Vec<Invocation>,
-        failures: &mut Vec<Failure>,
-    ) -> Result<(), Status> {
-        let matched = self.matcher.matches(&policy.criteria, attributes, Some(object), old, false).await?;
-        let Some(matched) = matched.map(Arc::new) else { return Ok(()) };
+        (invocations, failures, shown): (&mut Vec<Invocation>, &mut Vec<Failure>, &mut Shown),
+    ) {
+        let matched = self.matcher.matches(&policy.criteria, attributes, Some(object), old, false).await;
+        let matched = match matched.map(|matched| matched.map(Arc::new)) {
+            Ok(Some(matched)) => matched,
+            Ok(None) => return,
+            Err(error) => {
+                let why = format!("failed to configure policy: {}", error.message);
+                failures.extend(Failure::of(policy, None, why, ""));
+                return;
+            }
+        };
         let kind: Option<Arc<Kind>> = match policy.param_kind.as_ref().map(|kind| kind.find(&self.scheme)) {
             None => None,
             Some(Ok(kind)) => Some(kind),
             Some(Err(why)) => {
                 failures.extend(Failure::of(policy, None, format!("failed to configure policy: {why}"), ""));
-                return Ok(());
+                return;
             }
         };
         for binding in bindings {
-            if let Some(criteria) = &binding.criteria
-                && self.matcher.matches(criteria, attributes, Some(object), old, true).await?.is_none()
-            {
+            if let Some(criteria) = &binding.criteria {
+                match self.matcher.matches(criteria, attributes, Some(object), old, true).await {
+                    Ok(Some(_)) => {}
+                    Ok(None) => continue,
+                    Err(error) => {
+                        let why = format!("failed to configure binding: {}", error.message);
+                        failures.extend(Failure::of(policy, Some(binding), why, ""));
+                        continue;
+                    }
+                }
+            }
+            if let Err(error) = shown.of(&self.registry, attributes, &matched.kind, Some(object), old).await {
+                let why = format!("failed to configure policy: {}", error.message);
+                failures.extend(Failure::of(policy, None, why, ""));
                 continue;
             }
             let param_ref = binding.param_ref.as_ref();
@@ -133,7 +151,6 @@ impl MutatingAdmissionPolicy {
                 })),
             }
         }
-        Ok(())
     }
 
     /// One after the other, each on what those before it have made.
@@ -141,8 +158,8 @@ impl MutatingAdmissionPolicy {
         &self,
         invocations: &[Invocation],
         attributes: &Attributes<'_>,
-        object: &mut Value,
-        old: Option<&Value>,
+        (object, old): (&mut Value, Option<&Value>),
+        mut shown: Shown,
         failures: &mut Vec<Failure>,
     ) -> Result<(), Status> {
         let namespace = self.matcher.namespace(attributes).await?;
@@ -161,9 +178,11 @@ impl MutatingAdmissionPolicy {
                 continue;
             }
             let before = object.clone();
-            if let Err(why) = self.apply(invocation, attributes, object, old, namespace.as_ref()) {
-                failures.extend(Failure::of(&invocation.policy, Some(&invocation.binding), why, "Invalid"));
-            }
+            let faults = self.apply(invocation, attributes, (object, old), &mut shown, namespace.as_ref());
+            let faults = faults.await?;
+            failures.extend(faults.into_iter().filter_map(|why| {
+                Failure::of(&invocation.policy, Some(&invocation.binding), why, "Invalid")
+            }));
             if *object != before {
                 has_changed = true;
                 reinvoked.append(&mut invoked);
@@ -181,19 +200,19 @@ impl MutatingAdmissionPolicy {
         Ok(())
     }
 
-    fn apply(
+    /// What goes wrong with some mutation does not keep the others from being made.
+    async fn apply(
         &self,
         invocation: &Invocation,
-        attributes: &Attributes,
-        object: &mut Value,
-        old: Option<&Value>,
+        attributes: &Attributes<'_>,
+        (object, old): (&mut Value, Option<&Value>),
+        shown: &mut Shown,
         namespace: Option<&Value>,
-    ) -> Result<(), String> {
+    ) -> Result<Vec<String>, Status> {
         let Invocation { policy, matched, params, .. } = invocation;
         let kind = &matched.kind;
         let null = Value::Null;
         let params = policy.param_kind.as_ref().map(|_| params.as_ref().unwrap_or(&null));
-        let mut budget = Budget::new(Budget::PER_REQUEST);
         let known = self.codec.schema(kind, attributes.subresource);
         let custom = kind.custom.as_ref().filter(|_| attributes.subresource != "scale");
         let custom = custom.map(|custom| custom.typed());
@@ -201,20 +220,36 @@ impl MutatingAdmissionPolicy {
         // Upstream counts its conditions as a validating one's.
         let labels = [&*policy.name, "policy", "validate", attributes.operation.name()];
         let watched = Watched { metrics: &self.metrics, clock: &self.clock, labels };
+        let objects = shown.of(&self.registry, attributes, kind, Some(object), old).await;
+        let objects = objects.map_err(Status::internal)?;
+        let mut faults = Vec::new();
         for index in 0..policy.len() {
-            let objects = Versions::new(attributes, kind, Some(object), old);
-            let inputs = Inputs { attributes, kind, objects: &objects, authorizer: &self.authorizer };
+            let inputs = Inputs { attributes, kind, objects, authorizer: &self.authorizer };
             let activation = inputs.activation(params).with("namespaceObject", namespace_object(namespace));
-            if index == 0 && !policy.is_about(&activation, watched)? {
-                return Ok(());
+            if index == 0 {
+                match policy.is_about(&activation, watched) {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(vec![]),
+                    Err(why) => return Ok(vec![why]),
+                }
             }
-            let changed = policy.mutate(index, activation, &objects.object, typed, &mut budget)?;
-            *object = self.codec.read(attributes, kind, changed).map_err(|status| {
-                let prefix = "Internal error occurred: ";
-                status.message.strip_prefix(prefix).unwrap_or(&status.message).to_owned()
-            })?;
+            let mut budget = Budget::new(Budget::PER_REQUEST);
+            let changed = match policy.mutate(index, activation, &objects.object, typed, &mut budget) {
+                Ok(changed) => self.codec.read(attributes, kind, changed).await.map_err(|status| {
+                    let prefix = "Internal error occurred: ";
+                    status.message.strip_prefix(prefix).unwrap_or(&status.message).to_owned()
+                }),
+                Err(why) => Err(why),
+            };
+            match changed {
+                Ok(changed) => {
+                    objects.set_object(kind, attributes.subresource, changed.versioned);
+                    *object = changed.object;
+                }
+                Err(why) => faults.push(why),
+            }
         }
-        Ok(())
+        Ok(faults)
     }
 }
 

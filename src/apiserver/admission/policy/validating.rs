@@ -95,8 +95,15 @@ impl ValidatingAdmissionPolicy {
         denied: &mut Vec<Denied>,
     ) -> Result<(), Status> {
         let Request { attributes, object, old } = *request;
-        let matched = self.matcher.matches(&policy.criteria, attributes, object, old, false).await?;
-        let Some(matched) = matched else { return Ok(()) };
+        let matched = match self.matcher.matches(&policy.criteria, attributes, object, old, false).await {
+            Ok(Some(matched)) => matched,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                let why = format!("failed to configure policy: {}", error.message);
+                denied.extend(Denied::configuration(policy, None, &why));
+                return Ok(());
+            }
+        };
         let kind = match policy.param_kind.as_ref().map(|kind| kind.find(&self.scheme)).transpose() {
             Ok(kind) => kind,
             Err(why) => {
@@ -108,13 +115,14 @@ impl ValidatingAdmissionPolicy {
                 return Ok(());
             }
         };
-        let objects = Versions::new(attributes, &matched.kind, object, old);
+        let objects = Versions::new(&self.registry, attributes, &matched.kind, object, old).await;
+        let objects = objects.map_err(|error| format!("failed to convert object version: {}", error.message));
         let namespace = self.matcher.namespace(attributes).await?;
         let mut annotations: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for binding in bindings {
             let outcomes =
                 self.evaluate(policy, binding, request, (&matched, &objects), (kind.as_ref(), &namespace));
-            match outcomes.await? {
+            match outcomes.await {
                 Err(why) => {
                     let why = format!("failed to configure binding: {why}");
                     denied.extend(Denied::configuration(policy, Some(binding), &why));
@@ -139,17 +147,23 @@ impl ValidatingAdmissionPolicy {
         policy: &Policy,
         binding: &Binding,
         request: &Request<'_>,
-        (matched, objects): (&Matched, &Versions),
+        (matched, objects): (&Matched, &Result<Versions, String>),
         (param_kind, namespace): (Option<&Arc<Kind>>, &Option<Value>),
-    ) -> Result<Result<Vec<(Outcome, Duration)>, String>, Status> {
+    ) -> Result<Vec<(Outcome, Duration)>, String> {
         let Request { attributes, object, old } = *request;
-        if let Some(criteria) = &binding.criteria
-            && self.matcher.matches(criteria, attributes, object, old, true).await?.is_none()
-        {
-            return Ok(Ok(vec![]));
+        if let Some(criteria) = &binding.criteria {
+            match self.matcher.matches(criteria, attributes, object, old, true).await {
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(vec![]),
+                Err(error) => return Err(error.message),
+            }
         }
         let param_ref = binding.param_ref.as_ref();
-        let params = params::collect(&self.registry, param_kind, param_ref, attributes.namespace).await;
+        let params = params::collect(&self.registry, param_kind, param_ref, attributes.namespace).await?;
+        if params.is_empty() {
+            return Ok(vec![]);
+        }
+        let objects = objects.as_ref().map_err(String::clone)?;
         let inputs = Inputs { attributes, kind: &matched.kind, objects, authorizer: &self.authorizer };
         let evaluate = |params: &Option<Value>| {
             let null = Value::Null;
@@ -164,7 +178,7 @@ impl ValidatingAdmissionPolicy {
             self.metrics.evaluated(duration);
             (outcome, duration)
         };
-        Ok(params.map(|params| params.iter().map(evaluate).collect()))
+        Ok(params.iter().map(evaluate).collect())
     }
 
     /// Each validation that does not hold is counted with what follows from it.

@@ -139,20 +139,24 @@ impl Matcher {
             "" => object.map_or("", |object| tree::text(object, "metadata.name")),
             name => name,
         };
-        let is_about = |kind: &Kind| {
-            let Attributes { operation, subresource, .. } = *attributes;
-            let asked = Asked { operation, kind, subresource, name };
-            rules.iter().any(|rule| rule.matches(&asked))
-        };
-        if is_about(attributes.kind) {
+        let Attributes { operation, subresource, .. } = *attributes;
+        let is_about = |rule: &Rule, kind: &Kind| rule.matches(&Asked { operation, kind, subresource, name });
+        if rules.iter().any(|rule| is_about(rule, attributes.kind)) {
             return Some(attributes.kind.clone());
         }
         if !is_equivalent {
             return None;
         }
         let place = attributes.kind.storage_prefix();
-        let mut others = self.scheme.all().into_iter().filter(|kind| kind.storage_prefix() == place);
-        others.find(|kind| !Arc::ptr_eq(kind, attributes.kind) && is_about(kind))
+        let has_part = |kind: &Kind| {
+            subresource.is_empty() || kind.subresources.iter().any(|own| own.name() == subresource)
+        };
+        let is_other = |kind: &Arc<Kind>| {
+            !Arc::ptr_eq(kind, attributes.kind) && kind.storage_prefix() == place && has_part(kind)
+        };
+        let others: Vec<Arc<Kind>> = self.scheme.all().into_iter().filter(is_other).collect();
+        // The first rule counts, not the first version.
+        rules.iter().find_map(|rule| others.iter().find(|kind| is_about(rule, kind))).cloned()
     }
 
     /// Objects outside of namespaces are selected by every selector; a namespace by its own labels.

@@ -25,4 +25,4 @@ pub mod validating;
 pub use matcher::{Criteria, Matched, Matcher, is_exempt};
 pub use request::admission_request;
 pub use source::Source;
-pub use versions::{Codec, Versions};
+pub use versions::{Codec, Shown, Versions};

@@ -10,7 +10,7 @@ use super::call::{Refusal, call, count};
 use super::hook::{Hook, hooks};
 use super::matcher::{Matcher, is_exempt};
 use super::response::Answer;
-use super::versions::{Codec, Versions};
+use super::versions::{Codec, Read, Shown, Versions};
 use super::{Matched, Source};
 use crate::apimachinery::patch::{PatchType, apply, check_json_patch};
 use crate::apimachinery::status::Status;
@@ -18,6 +18,7 @@ use crate::apis::admissionregistration::webhook_configuration::MUTATING_WEBHOOK_
 use crate::apiserver::admission::cel::{Inputs, Watched};
 use crate::apiserver::admission::reinvocation::Reinvocation;
 use crate::apiserver::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin};
+use crate::apiserver::registry::Registry;
 use crate::apiserver::webhook::ServiceResolver;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
@@ -27,6 +28,7 @@ pub struct MutatingAdmissionWebhook {
     source: Source<Vec<Arc<Hook>>>,
     matcher: Matcher,
     codec: Codec,
+    registry: Registry,
     authorizer: Arc<dyn Authorizer>,
     entropy: Entropy,
     clock: Clock,
@@ -41,7 +43,8 @@ impl MutatingAdmissionWebhook {
         MutatingAdmissionWebhook {
             source: Source::new(with.registry, &MUTATING_WEBHOOK_CONFIGURATIONS, compile),
             matcher: Matcher::new(with.registry, with.scheme),
-            codec: Codec::new(with.scheme),
+            codec: Codec::new(with.registry, with.scheme),
+            registry: with.registry.clone(),
             authorizer: with.authorizer.clone(),
             entropy: with.entropy.clone(),
             clock: with.clock.clone(),
@@ -79,15 +82,19 @@ impl MutatingAdmissionWebhook {
         if round.is_second && !round.reinvoked.contains(&key) {
             return Ok(());
         }
-        let objects = Versions::new(attributes, &matched.kind, object.as_deref(), old);
-        let inputs =
-            Inputs { attributes, kind: &matched.kind, objects: &objects, authorizer: &self.authorizer };
+        let mut shown = std::mem::take(&mut round.shown);
+        let objects = shown.of(&self.registry, attributes, &matched.kind, object.as_deref(), old).await;
+        // Upstream wraps it twice.
+        let objects = objects.map_err(|error| Status::internal(Status::internal(error)))?;
+        let inputs = Inputs { attributes, kind: &matched.kind, objects, authorizer: &self.authorizer };
         let labels = [&*hook.name, "webhook", "admit", attributes.operation.name()];
         let watched = Watched { metrics: &self.metrics, clock: &self.clock, labels };
         if !hook.conditions.are_met(&inputs, watched)? {
+            round.shown = shown;
             return Ok(());
         }
-        let changed = self.change(round, hook, attributes, (object, &matched), &objects).await?;
+        let changed = self.change(round, hook, attributes, (object, &matched), objects).await?;
+        round.shown = shown;
         if changed {
             // Whoever was asked before has not seen this.
             round.reinvoked.append(&mut round.invoked);
@@ -106,7 +113,7 @@ impl MutatingAdmissionWebhook {
         hook: &Hook,
         attributes: &Attributes<'_>,
         objects: (Option<&mut Value>, &Matched),
-        versions: &Versions,
+        versions: &mut Versions,
     ) -> Result<bool, Status> {
         let start = self.clock.elapsed();
         let changed = self.call(round, hook, attributes, objects, versions).await;
@@ -134,7 +141,7 @@ impl MutatingAdmissionWebhook {
         hook: &Hook,
         attributes: &Attributes<'_>,
         (object, matched): (Option<&mut Value>, &Matched),
-        versions: &Versions,
+        versions: &mut Versions,
     ) -> Result<bool, Refusal> {
         let answer = call(hook, attributes, &matched.kind, versions, true, &self.entropy).await?;
         if answer.patch.is_empty() {
@@ -147,7 +154,7 @@ impl MutatingAdmissionWebhook {
             return Ok(false);
         }
         let object = object.ok_or_else(|| Refusal::Refused(nothing_to_change(hook)))?;
-        let new = self.patch(hook, attributes, matched, versions, &answer)?;
+        let new = self.patch(hook, attributes, matched, versions, &answer).await?;
         let annotation = format!(
             "{{\"configuration\":{},\"webhook\":{},\"patch\":{},\"patchType\":\"JSONPatch\"}}",
             json!(hook.configuration),
@@ -155,25 +162,26 @@ impl MutatingAdmissionWebhook {
             serde_json::from_slice::<Value>(&answer.patch).unwrap_or_default()
         );
         attributes.ctx.annotate_request(&round.key("patch"), &annotation);
-        let changed = new != *object;
-        *object = new;
+        let changed = new.object != *object;
+        versions.set_object(&matched.kind, attributes.subresource, new.versioned);
+        *object = new.object;
         Ok(changed)
     }
 
-    fn patch(
+    async fn patch(
         &self,
         hook: &Hook,
-        attributes: &Attributes,
+        attributes: &Attributes<'_>,
         matched: &Matched,
         objects: &Versions,
         answer: &Answer,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Read, Refusal> {
         if answer.patch_type != "JSONPatch" {
             return Err(Refusal::failed(hook, &format!("unsupported patch type {:?}", answer.patch_type)));
         }
         let patched = apply(&Default::default(), PatchType::Json, objects.object.clone(), &answer.patch);
         let patched = patched.map_err(|error| Refusal::Refused(Status::internal(error)))?.value;
-        self.codec.read(attributes, &matched.kind, patched).map_err(Refusal::Refused)
+        self.codec.read(attributes, &matched.kind, patched).await.map_err(Refusal::Refused)
     }
 }
 
@@ -202,6 +210,8 @@ struct Round {
     /// To be asked again in the second round.
     reinvoked: BTreeSet<String>,
     wants_second: bool,
+    /// The objects in the version that was wanted last.
+    shown: Shown,
 }
 
 const NAME: &str = "MutatingAdmissionWebhook";
@@ -214,6 +224,7 @@ impl Round {
             invoked: BTreeSet::new(),
             reinvoked: BTreeSet::new(),
             wants_second: false,
+            shown: Shown::default(),
         };
         if let Some(reinvocation) = reinvocation.filter(|reinvocation| reinvocation.is_second()) {
             round.is_second = true;

@@ -14,6 +14,7 @@ use crate::apimachinery::status::Status;
 use crate::apis::admissionregistration::webhook_configuration::VALIDATING_WEBHOOK_CONFIGURATIONS;
 use crate::apiserver::admission::cel::{Inputs, Watched};
 use crate::apiserver::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin};
+use crate::apiserver::registry::Registry;
 use crate::apiserver::webhook::ServiceResolver;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
@@ -22,6 +23,7 @@ use crate::entropy::Entropy;
 pub struct ValidatingAdmissionWebhook {
     source: Source<Vec<Arc<Hook>>>,
     matcher: Matcher,
+    registry: Registry,
     authorizer: Arc<dyn Authorizer>,
     entropy: Entropy,
     clock: Clock,
@@ -36,6 +38,7 @@ impl ValidatingAdmissionWebhook {
         ValidatingAdmissionWebhook {
             source: Source::new(with.registry, &VALIDATING_WEBHOOK_CONFIGURATIONS, compile),
             matcher: Matcher::new(with.registry, with.scheme),
+            registry: with.registry.clone(),
             authorizer: with.authorizer.clone(),
             entropy: with.entropy.clone(),
             clock: with.clock.clone(),
@@ -57,7 +60,10 @@ impl ValidatingAdmissionWebhook {
             let same = relevant.iter().find(|(_, other, _)| Arc::ptr_eq(&other.kind, &matched.kind));
             let objects = match same {
                 Some((_, _, objects)) => objects.clone(),
-                None => Arc::new(Versions::new(attributes, &matched.kind, object, old)),
+                None => {
+                    let objects = Versions::new(&self.registry, attributes, &matched.kind, object, old);
+                    Arc::new(objects.await.map_err(Status::internal)?)
+                }
             };
             let inputs =
                 Inputs { attributes, kind: &matched.kind, objects: &objects, authorizer: &self.authorizer };

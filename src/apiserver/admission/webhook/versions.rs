@@ -14,6 +14,7 @@ use crate::apis::kind::{Kind, Subresource};
 use crate::apis::scheme::Scheme;
 use crate::apis::tree::text;
 use crate::apiserver::admission::Attributes;
+use crate::apiserver::registry::Registry;
 
 /// The group, version and kind of what is written below `subresource`.
 pub fn group_version_kind(kind: &Kind, subresource: &str) -> (GroupVersion, Arc<str>) {
@@ -34,38 +35,88 @@ pub struct Versions {
 
 impl Versions {
     /// The objects of a request, as `kind` shows them.
-    pub fn new(
-        attributes: &Attributes,
+    ///
+    /// # Errors
+    /// What the webhook that turns versions of a custom kind into one another does wrong.
+    pub async fn new(
+        registry: &Registry,
+        attributes: &Attributes<'_>,
         kind: &Kind,
         object: Option<&Value>,
         old: Option<&Value>,
-    ) -> Versions {
-        let show = |tree: Option<&Value>| match tree {
-            None => Value::Null,
-            Some(tree) => {
-                let mut tree = convert(attributes, kind, tree);
-                managed_fields::expand(&mut tree);
-                with_type(tree, kind, attributes.subresource)
-            }
-        };
-        Versions { object: show(object), old_object: show(old) }
+    ) -> Result<Versions, Status> {
+        let old_object = Versions::show(registry, attributes, kind, old).await?;
+        Ok(Versions { object: Versions::show(registry, attributes, kind, object).await?, old_object })
+    }
+
+    async fn show(
+        registry: &Registry,
+        attributes: &Attributes<'_>,
+        kind: &Kind,
+        tree: Option<&Value>,
+    ) -> Result<Value, Status> {
+        let Some(tree) = tree else { return Ok(Value::Null) };
+        let mut tree = tree.clone();
+        managed_fields::expand(&mut tree);
+        let tree = convert(registry, attributes.kind, kind, attributes.subresource, tree).await?;
+        Ok(with_type(tree, kind, attributes.subresource))
+    }
+
+    /// The same with another object, as it was read ([`Codec::read`]).
+    pub fn set_object(&mut self, kind: &Kind, subresource: &str, mut object: Value) {
+        managed_fields::expand(&mut object);
+        self.object = with_type(object, kind, subresource);
     }
 }
 
-/// An object of the request's version in that of `kind`, if the two differ; bodies of subresources have a
-/// version of their own.
-fn convert(attributes: &Attributes, kind: &Kind, tree: &Value) -> Value {
-    if Arc::as_ptr(attributes.kind) == std::ptr::from_ref(kind) || !is_whole(kind, attributes.subresource) {
-        return tree.clone();
+/// The objects in the version that was wanted last, for whoever wants the same next.
+#[derive(Default)]
+pub struct Shown(Option<(Arc<Kind>, Versions)>);
+
+impl Shown {
+    /// The objects as `kind` shows them.
+    ///
+    /// # Errors
+    /// As of [`Versions::new`].
+    pub async fn of(
+        &mut self,
+        registry: &Registry,
+        attributes: &Attributes<'_>,
+        kind: &Arc<Kind>,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<&mut Versions, Status> {
+        let kept = match self.0.take().filter(|(kept, _)| Arc::ptr_eq(kept, kind)) {
+            Some(kept) => kept,
+            None => (kind.clone(), Versions::new(registry, attributes, kind, object, old).await?),
+        };
+        Ok(&mut self.0.insert(kept).1)
     }
-    let stored = match &attributes.kind.stored {
-        Some(stored) => (stored.encode)(tree.clone()),
-        None => tree.clone(),
+}
+
+/// An object of one version in another, if the two differ; bodies of subresources have a version of their
+/// own.
+async fn convert(
+    registry: &Registry,
+    from: &Kind,
+    to: &Kind,
+    subresource: &str,
+    tree: Value,
+) -> Result<Value, Status> {
+    if std::ptr::eq(from, to) || !is_whole(to, subresource) {
+        return Ok(tree);
+    }
+    if to.is_custom {
+        return registry.convert_custom(from, to, tree).await;
+    }
+    let stored = match &from.stored {
+        Some(stored) => (stored.encode)(tree),
+        None => tree,
     };
-    match &kind.stored {
+    Ok(match &to.stored {
         Some(wanted) => (wanted.decode)(stored),
         None => stored,
-    }
+    })
 }
 
 /// Whether what is written is an object of the kind itself.
@@ -99,12 +150,21 @@ fn check_custom_kind(kind: &Kind, tree: &Value) -> Result<(), Status> {
 pub struct Codec {
     schemas: Arc<Schemas>,
     scheme: Arc<Scheme>,
+    registry: Registry,
+}
+
+/// What was read.
+pub struct Read {
+    /// In the version of whoever changed it.
+    pub versioned: Value,
+    /// In the version of the request.
+    pub object: Value,
 }
 
 impl Codec {
     /// With the schemas of built-in kinds.
-    pub fn new(scheme: &Arc<Scheme>) -> Codec {
-        Codec { schemas: Schemas::builtin(), scheme: scheme.clone() }
+    pub fn new(registry: &Registry, scheme: &Arc<Scheme>) -> Codec {
+        Codec { schemas: Schemas::builtin(), scheme: scheme.clone(), registry: registry.clone() }
     }
 
     /// The schema of what is written; none for custom kinds.
@@ -129,7 +189,7 @@ impl Codec {
     ///
     /// # Errors
     /// 500 when it is no object of the kind any more; 422 for a custom one, which upstream only validates.
-    pub fn read(&self, attributes: &Attributes, kind: &Kind, tree: Value) -> Result<Value, Status> {
+    pub async fn read(&self, attributes: &Attributes<'_>, kind: &Kind, tree: Value) -> Result<Read, Status> {
         let subresource = attributes.subresource;
         let is_whole = is_whole(kind, subresource);
         if kind.is_custom && is_whole {
@@ -146,17 +206,9 @@ impl Codec {
                 custom.apply_defaults(&mut object);
             }
         }
-        if Arc::as_ptr(attributes.kind) == std::ptr::from_ref(kind) || !is_whole {
-            return Ok(object);
-        }
-        let stored = match &kind.stored {
-            Some(stored) => (stored.encode)(object),
-            None => object,
-        };
-        Ok(match &attributes.kind.stored {
-            Some(wanted) => (wanted.decode)(stored),
-            None => stored,
-        })
+        let versioned = object.clone();
+        let object = convert(&self.registry, kind, attributes.kind, subresource, object).await?;
+        Ok(Read { versioned, object })
     }
 
     fn decode(&self, kind: &Kind, subresource: &str, tree: Value) -> Result<Value, String> {
