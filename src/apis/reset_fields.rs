@@ -16,6 +16,10 @@ impl Kind {
             (None | Some(Subresource::Status), ("networking.k8s.io", "servicecidrs")) => {
                 ResetFields::default()
             }
+            // It was gone before there were any.
+            _ if &*self.group_version.group == "batch" && &*self.group_version.version == "v2alpha1" => {
+                ResetFields::default()
+            }
             (None | Some(Subresource::Finalize), _) if self.has(Subresource::Status) => {
                 ResetFields::excluding(&["status"])
             }
@@ -36,12 +40,22 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// Whether labels and the like stay as they were when the status is written
+    /// (`metav1.ResetObjectMetaForStatus`).
+    pub fn status_leaves_metadata(&self) -> bool {
+        let resource = (&*self.group_version.group, &*self.plural);
+        resource == ("resource.k8s.io", "resourceclaims") || beside_status(resource).contains(&"metadata")
+    }
+}
+
 fn beside_status(resource: (&str, &str)) -> &'static [&'static str] {
     match resource {
         ("apps", "deployments") => &["spec", "metadata.labels"],
         ("", "pods") => &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"],
         ("certificates.k8s.io", "certificatesigningrequests") => &["spec", "status.conditions"],
-        ("apiregistration.k8s.io", "apiservices")
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies")
+        | ("apiregistration.k8s.io", "apiservices")
         | ("flowcontrol.apiserver.k8s.io", "flowschemas" | "prioritylevelconfigurations")
         | ("storage.k8s.io", "volumeattachments") => &["metadata", "spec"],
         _ => &["spec"],

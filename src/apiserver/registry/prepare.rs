@@ -77,7 +77,7 @@ fn stamp_conditions(new: &mut Value, old: &Value, now: Time) {
     }
 }
 
-/// Everything but metadata and status as it was; of a custom resource the metadata, too.
+/// Everything but metadata and status as it was; of a custom resource, and of some others, the metadata, too.
 fn status_only(kind: &Kind, new: &mut Value, old: &Value) {
     let owners = kind.is_custom.then(|| new["metadata"].get_mut("managedFields").map(Value::take));
     let is_written = |name: &str| name == "status" || (name == "metadata" && !kind.is_custom);
@@ -92,6 +92,10 @@ fn status_only(kind: &Kind, new: &mut Value, old: &Value) {
     }
     if let Some(owners) = owners {
         put(&mut new["metadata"], "managedFields", owners);
+    } else if kind.status_leaves_metadata() {
+        for field in ["annotations", "finalizers", "labels", "ownerReferences"] {
+            put(&mut new["metadata"], field, old["metadata"].get(field).cloned());
+        }
     }
     kind.strategy.prepare_for_status_update(new, old);
 }
