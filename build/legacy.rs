@@ -54,7 +54,7 @@ fn rename(schema: &mut Value, types: &[&str], from: &str, to: &str) {
     }
 }
 
-/// Objects are merged, everything else is replaced.
+/// Objects are merged, nulls take away, everything else is replaced.
 fn merge(schema: &mut Value, change: &Value) {
     let Value::Object(change) = change else { return };
     if !schema.is_object() {
@@ -63,6 +63,7 @@ fn merge(schema: &mut Value, change: &Value) {
     for (name, value) in change {
         match value {
             Value::Object(_) => merge(&mut schema[name.as_str()], value),
+            Value::Null => drop(schema.as_object_mut().and_then(|map| map.remove(name))),
             other => schema[name.as_str()] = other.clone(),
         }
     }

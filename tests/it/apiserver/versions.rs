@@ -123,3 +123,22 @@ async fn an_autoscaler_of_v1_keeps_in_annotations_what_it_has_no_field_for() {
         metrics.as_array().unwrap().iter().map(|metric| &metric["resource"]["name"]).collect();
     assert_eq!(names, ["cpu", "memory"], "{metrics}");
 }
+
+#[tokio::test]
+async fn a_cron_job_of_v2alpha1_has_the_fields_that_there_were() {
+    let server = server().await;
+    let template = json!({"spec": {"template": {"spec": {"restartPolicy": "Never",
+        "containers": [{"name": "c", "image": "i"}]}}}});
+    let today = json!({"metadata": {"name": "c"}, "spec": {"schedule": "* * * * *", "timeZone": "Etc/UTC",
+        "jobTemplate": template}});
+    server.create(&collection("batch/v1", "cronjobs"), today).await;
+    let path = format!("{}/c", collection("batch/v2alpha1", "cronjobs"));
+    let old = server.get(&path).await;
+    assert_eq!((&old["spec"]["schedule"], old["spec"].get("timeZone")), (&json!("* * * * *"), None));
+    let form = server.get_as(&path, protobuf::PROTOBUF).await;
+    assert_eq!(protobuf::object("io.k8s.api.batch.v2alpha1.CronJob", &form.bytes), old);
+    let strict = json!({"spec": {"timeZone": "Etc/UTC"}}).to_string();
+    let path = format!("{path}?fieldValidation=Strict");
+    let answer = server.patch(&path, "application/merge-patch+json", &strict).await;
+    assert_eq!((answer.code, answer.text.contains("unknown field")), (422, true), "{}", answer.text);
+}
