@@ -9,7 +9,7 @@ pub(super) struct Parameter {
     pub(super) description: &'static str,
 }
 
-/// Of every operation.
+/// Of what is done to objects, but for connections.
 pub(super) const PRETTY: Parameter = text("pretty", "'true' asks for indented output.");
 
 /// Of list and watch.

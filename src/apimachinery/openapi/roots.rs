@@ -25,14 +25,24 @@ pub(super) fn roots(served: &[ServedResource]) -> Vec<Root> {
     let fixed = [
         root("api", "CoreAPIVersions", "core", "get available API versions", format!("{META}.APIVersions")),
         root("apis", "APIVersions", "apis", "get available API versions", format!("{META}.APIGroupList")),
-        root("version", "CodeVersion", "version", RELEASE, "io.k8s.apimachinery.pkg.version.Info".into()),
+        form(
+            "application/json",
+            root("version", "CodeVersion", "version", RELEASE, "io.k8s.apimachinery.pkg.version.Info".into()),
+        ),
         plain(
             ".well-known/openid-configuration",
             "ServiceAccountIssuerOpenIDConfiguration",
             "WellKnown",
             ISSUER,
+            "application/json",
         ),
-        plain("openid/v1/jwks", "ServiceAccountIssuerOpenIDKeyset", "openid", KEYS),
+        plain(
+            "openid/v1/jwks",
+            "ServiceAccountIssuerOpenIDKeyset",
+            "openid",
+            KEYS,
+            "application/jwk-set+json",
+        ),
     ];
     fixed.into_iter().chain(named.map(group)).collect()
 }
@@ -64,6 +74,12 @@ fn root(path: &str, id: &str, tag: &str, description: &str, answer: String) -> R
 }
 
 /// Its answer is a text of its own.
-fn plain(path: &str, id: &str, tag: &str, description: &str) -> Root {
-    root(path, id, tag, description, String::new())
+fn plain(path: &str, id: &str, tag: &str, description: &str, media_type: &'static str) -> Root {
+    form(media_type, root(path, id, tag, description, String::new()))
+}
+
+/// One that answers in one form only.
+fn form(media_type: &'static str, mut root: Root) -> Root {
+    root.item.operations.iter_mut().for_each(|operation| operation.media_type = media_type);
+    root
 }

@@ -60,6 +60,7 @@ fn watch(resource: &ServedResource, id: String, action: &'static str, descriptio
         action,
         kind: Some([resource.group.clone(), resource.version.clone(), resource.kind.clone()]),
         parameters: LIST,
+        is_pretty: true,
         answer: WATCH_EVENT.into(),
         codes: &["200"],
         ..Operation::default()

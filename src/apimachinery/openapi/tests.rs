@@ -134,6 +134,36 @@ fn a_patch_says_that_dry_run_and_field_validation_are_supported() {
 }
 
 #[test]
+fn what_all_operations_take_is_said_once_for_the_path() {
+    let names = |parameters: &Value| -> Vec<String> {
+        let all = parameters.as_array().into_iter().flatten();
+        all.filter_map(|own| own["name"].as_str()).map(str::to_owned).collect()
+    };
+    let core = v3("");
+    let paths = &core["paths"];
+    let one = &paths["/api/v1/nodes/{name}"];
+    assert_eq!(
+        (names(&one["parameters"]), &one["get"]["parameters"]),
+        (vec!["name".into(), "pretty".into()], &Value::Null)
+    );
+    let eviction = &paths["/api/v1/namespaces/{namespace}/pods/{name}/eviction"];
+    let all = ["dryRun", "fieldManager", "fieldValidation", "name", "namespace", "pretty"];
+    assert_eq!(
+        (names(&eviction["parameters"]), &eviction["post"]["parameters"]),
+        (all.map(String::from).to_vec(), &Value::Null)
+    );
+    let discovery = &paths["/api/v1/"];
+    assert_eq!((&discovery["parameters"], &discovery["get"]["parameters"]), (&Value::Null, &Value::Null));
+    let swagger = v2(&served(), &Schemas::builtin(), RELEASE);
+    let types = |path: &str, list: &str| swagger["paths"][path]["get"][list].clone();
+    let objects = json!(["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"]);
+    assert_eq!((types("/api/v1/", "produces"), types("/api/v1/", "consumes")), (objects.clone(), objects));
+    assert_eq!(types("/version/", "produces"), json!(["application/json"]));
+    assert_eq!(types("/api/v1/pods", "produces").as_array().map(Vec::len), Some(5));
+    assert_eq!(types("/api/v1/pods", "consumes"), json!(["*/*"]));
+}
+
+#[test]
 fn every_reference_leads_somewhere() {
     fn check(value: &Value, document: &Value) {
         match value {

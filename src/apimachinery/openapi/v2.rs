@@ -7,11 +7,9 @@ use serde_json::{Map, Value, json};
 use super::ServedResource;
 use super::definitions;
 use super::operations::{Body, DELETE_OPTIONS, Operation, PATCH_BODY, PathItem, paths};
-use super::parameters::{PRETTY, Parameter};
+use super::parameters::Parameter;
 use super::roots::roots;
 use crate::apimachinery::schema::Schemas;
-
-const MEDIA_TYPES: [&str; 2] = ["application/json", "application/yaml"];
 
 pub(super) fn document(served: &[ServedResource], schemas: &Schemas, release: &str) -> Value {
     let groups: BTreeSet<(&str, &str)> =
@@ -44,26 +42,36 @@ pub(super) fn document(served: &[ServedResource], schemas: &Schemas, release: &s
 
 fn path_item(item: &PathItem) -> Value {
     let mut value: Map<String, Value> =
-        item.operations.iter().map(|own| (own.method.to_owned(), operation(own))).collect();
+        item.operations.iter().map(|own| (own.method.to_owned(), operation(item, own))).collect();
     let placeholders = item.placeholders.iter().map(|(name, description)| {
         json!({
             "name": name, "in": "path", "required": true, "type": "string", "uniqueItems": true,
             "description": description,
         })
     });
-    let parameters: Value = placeholders.chain([query(&PRETTY)]).collect();
-    value.insert("parameters".into(), parameters);
+    let parameters = sorted(placeholders.chain(item.common().into_iter().map(query)));
+    if !parameters.is_empty() {
+        value.insert("parameters".into(), parameters.into());
+    }
     Value::Object(value)
 }
 
-fn operation(operation: &Operation) -> Value {
+/// Parameters by their names.
+pub(super) fn sorted(parameters: impl Iterator<Item = Value>) -> Vec<Value> {
+    let mut parameters: Vec<Value> = parameters.collect();
+    let key = |parameter: &Value| ["name", "in"].map(|key| parameter[key].as_str().map(str::to_owned));
+    parameters.sort_by_cached_key(key);
+    parameters
+}
+
+fn operation(item: &PathItem, operation: &Operation) -> Value {
     let body = operation.body.as_ref().map(body);
-    let parameters: Vec<Value> = body.into_iter().chain(operation.parameters.iter().map(query)).collect();
+    let parameters = sorted(body.into_iter().chain(item.own(operation).into_iter().map(query)));
     let mut value = json!({
-        "consumes": consumes(operation),
+        "consumes": operation.consumes(),
         "description": operation.description,
         "operationId": operation.id,
-        "produces": produces(operation),
+        "produces": operation.produces(),
         "responses": responses(operation),
         "schemes": ["https"],
         "tags": [operation.tag],
@@ -89,34 +97,6 @@ fn body(body: &Body) -> Value {
         value["required"] = true.into();
     }
     value
-}
-
-fn consumes(operation: &Operation) -> Value {
-    match &operation.body {
-        Some(Body::Patch { strategic }) => patch_media_types(*strategic).into_iter().collect(),
-        _ if operation.is_custom => json!(MEDIA_TYPES),
-        _ => json!(["*/*"]),
-    }
-}
-
-/// The media types of patches, as a PATCH takes them.
-pub(super) fn patch_media_types(strategic: bool) -> Vec<&'static str> {
-    let mut types = vec!["application/json-patch+json", "application/merge-patch+json"];
-    if strategic {
-        types.push("application/strategic-merge-patch+json");
-    }
-    types.push("application/apply-patch+yaml");
-    types
-}
-
-fn produces(operation: &Operation) -> Vec<&'static str> {
-    match operation.answer.as_str() {
-        "" => vec!["text/plain"],
-        _ if operation.action == "list" && !operation.is_custom => {
-            MEDIA_TYPES.into_iter().chain(["application/json;stream=watch"]).collect()
-        }
-        _ => MEDIA_TYPES.to_vec(),
-    }
 }
 
 fn responses(operation: &Operation) -> Value {

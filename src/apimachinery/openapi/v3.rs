@@ -7,11 +7,9 @@ use serde_json::{Map, Value, json};
 use super::ServedResource;
 use super::definitions;
 use super::operations::{Body, DELETE_OPTIONS, Operation, PATCH_BODY, PathItem, paths};
-use super::parameters::{PRETTY, Parameter};
-use super::v2::{meaning, patch_media_types};
+use super::parameters::Parameter;
+use super::v2::{meaning, sorted};
 use crate::apimachinery::schema::{Presence, Schema, Schemas, Shape};
-
-const MEDIA_TYPES: [&str; 2] = ["application/json", "application/yaml"];
 
 pub(super) fn document(
     group: &str,
@@ -70,30 +68,33 @@ fn written(paths: Map<String, Value>, components: Map<String, Value>, release: &
 
 fn path_item(item: &PathItem) -> Value {
     let mut value: Map<String, Value> =
-        item.operations.iter().map(|own| (own.method.to_owned(), operation(own))).collect();
+        item.operations.iter().map(|own| (own.method.to_owned(), operation(item, own))).collect();
     let placeholders = item.placeholders.iter().map(|(name, description)| {
         json!({
             "name": name, "in": "path", "required": true, "description": description,
             "schema": {"type": "string", "uniqueItems": true},
         })
     });
-    let parameters: Value = placeholders.chain([query(&PRETTY)]).collect();
-    value.insert("parameters".into(), parameters);
+    let parameters = sorted(placeholders.chain(item.common().into_iter().map(query)));
+    if !parameters.is_empty() {
+        value.insert("parameters".into(), parameters.into());
+    }
     Value::Object(value)
 }
 
-fn operation(operation: &Operation) -> Value {
+fn operation(item: &PathItem, operation: &Operation) -> Value {
     let mut value = json!({
         "description": operation.description,
         "operationId": operation.id,
         "responses": responses(operation),
         "tags": [operation.tag],
     });
-    if !operation.parameters.is_empty() {
-        value["parameters"] = operation.parameters.iter().map(query).collect();
+    let parameters = item.own(operation);
+    if !parameters.is_empty() {
+        value["parameters"] = parameters.into_iter().map(query).collect();
     }
     if let Some(body) = &operation.body {
-        value["requestBody"] = request_body(body, operation.is_custom);
+        value["requestBody"] = request_body(body, &operation.consumes());
     }
     if let Some([group, version, kind]) = &operation.kind {
         value["x-kubernetes-action"] = operation.action.into();
@@ -102,28 +103,24 @@ fn operation(operation: &Operation) -> Value {
     value
 }
 
-fn request_body(body: &Body, is_custom: bool) -> Value {
-    let types: &[&str] = if is_custom { &MEDIA_TYPES } else { &["*/*"] };
+fn request_body(body: &Body, types: &[&str]) -> Value {
     match body {
         Body::Object(definition) => {
             json!({"content": content(types, reference(definition)), "required": true})
         }
         Body::DeleteOptions => json!({"content": content(types, reference(DELETE_OPTIONS))}),
-        Body::Patch { strategic } => {
-            let types = patch_media_types(*strategic);
-            json!({"content": content(&types, reference(PATCH_BODY)), "required": true})
+        Body::Patch { .. } => {
+            json!({"content": content(types, reference(PATCH_BODY)), "required": true})
         }
     }
 }
 
 fn responses(operation: &Operation) -> Value {
-    let content = match operation.answer.as_str() {
-        "" => content(&["text/plain"], json!({"type": "string"})),
-        list if operation.action == "list" && !operation.is_custom => {
-            content(&[MEDIA_TYPES[0], "application/json;stream=watch", MEDIA_TYPES[1]], reference(list))
-        }
-        definition => content(&MEDIA_TYPES, reference(definition)),
+    let schema = match operation.answer.as_str() {
+        "" => json!({"type": "string"}),
+        definition => reference(definition),
     };
+    let content = content(&operation.produces(), schema);
     let mut responses: Map<String, Value> = operation
         .codes
         .iter()

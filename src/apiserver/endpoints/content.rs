@@ -23,7 +23,8 @@ const TIME: &str = "%a, %d %b %Y %H:%M:%S GMT";
 pub(super) struct Content<'a> {
     pub media_type: &'static str,
     pub body: Bytes,
-    pub hash: &'a str,
+    /// None where the client is not told.
+    pub hash: Option<&'a str>,
     /// Since when it is as it is.
     pub made: DateTime<Utc>,
 }
@@ -31,10 +32,12 @@ pub(super) struct Content<'a> {
 impl Content<'_> {
     /// As it is.
     pub(super) fn plain(self, request: &Parts) -> ApiResponse {
-        let etag = format!("\"{}\"", self.hash);
+        let etag = self.hash.map(|hash| format!("\"{hash}\""));
         let mut response = ApiResponse::default();
-        put(&mut response, ETAG, &etag);
-        if let Some(code) = self.is_known(request, &etag) {
+        if let Some(etag) = &etag {
+            put(&mut response, ETAG, etag);
+        }
+        if let Some(code) = self.is_known(request, etag.as_deref()) {
             *response.status_mut() = code;
             return response;
         }
@@ -58,14 +61,14 @@ impl Content<'_> {
     }
 
     /// The code for a client that has it (`checkPreconditions`). A time counts where no tag was sent.
-    fn is_known(&self, request: &Parts, etag: &str) -> Option<StatusCode> {
+    fn is_known(&self, request: &Parts, etag: Option<&str>) -> Option<StatusCode> {
         let said = |name: HeaderName| request.headers.get(name).and_then(|value| value.to_str().ok());
         let is_read = matches!(request.method, Method::GET | Method::HEAD);
         let is_known = match said(IF_NONE_MATCH) {
             Some(tags) => tags
                 .split(',')
                 .map(|tag| tag.trim().trim_start_matches("W/"))
-                .any(|tag| tag == "*" || tag == etag),
+                .any(|tag| tag == "*" || Some(tag) == etag),
             None => is_read && said(IF_MODIFIED_SINCE).is_some_and(|since| self.is_not_after(since)),
         };
         let code = if is_read { StatusCode::NOT_MODIFIED } else { StatusCode::PRECONDITION_FAILED };

@@ -84,21 +84,20 @@ async fn respond_v2(server: &Endpoints, request: &Parts) -> ApiResponse {
         return varying(empty(StatusCode::NOT_ACCEPTABLE), &["Accept-Encoding", "Accept"]);
     };
     let body = document.body(is_protobuf, openapi::v2_protobuf, || documents.make_v2(&others));
-    let content = Content { media_type, body, hash: &document.hash, made: documents.made };
+    let content = Content { media_type, body, hash: Some(&document.hash), made: documents.made };
     varying(content.compressed(request), &["Accept-Encoding", "Accept"])
 }
 
 /// The documents of other servers are in the index, and are theirs to give. Upstream's aggregator lets the
-/// media type be guessed, and nobody guesses JSON. It has no ETag there; ours is one more.
+/// media type be guessed, and nobody guesses JSON.
 async fn respond_index(server: &Endpoints, request: &Parts) -> ApiResponse {
     let documents = server.openapi.current(server);
     let others = server.aggregator.openapi_v3().await.into_iter().flat_map(|index| index.urls);
     let own =
         documents.v3.iter().map(|(path, document)| (path.clone(), openapi::v3_url(path, &document.hash)));
     let index = Bytes::from(openapi::v3_index(others.chain(own)).to_string());
-    let hash = openapi::hash(&index);
     let media_type = "text/plain; charset=utf-8";
-    Content { media_type, body: index, hash: &hash, made: server.clock.now() }.plain(request)
+    Content { media_type, body: index, hash: None, made: server.clock.now() }.plain(request)
 }
 
 async fn respond_v3(server: &Arc<Endpoints>, request: &Parts, path: &str) -> ApiResponse {
@@ -144,7 +143,8 @@ fn write_v3(
         return response;
     }
     let body = document.body(is_protobuf, openapi::v3_protobuf, make);
-    let mut response = varying(Content { media_type, body, hash, made }.plain(request), &["Accept"]);
+    let content = Content { media_type, body, hash: Some(hash), made };
+    let mut response = varying(content.plain(request), &["Accept"]);
     if given.is_some() {
         let now = server.clock.now();
         let in_a_year = now.checked_add_months(Months::new(12)).unwrap_or(now);
