@@ -337,6 +337,7 @@ fn follow_flags(apiserver: &mut ApiserverConfig, config: &Config) -> Result<(), 
     apiserver.audit = config.audit.clone();
     apiserver.feature_gates = config.feature_gates.clone();
     apiserver.flow_control = config.flow_control;
+    apiserver.browsers = config.browsers.clone();
     apiserver.proxy_identity = ProxyIdentity::read(config.proxy_client.as_ref()).map_err(ConfigError)?;
     Ok(())
 }

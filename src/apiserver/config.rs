@@ -8,6 +8,7 @@ use super::aggregator::ProxyIdentity;
 use super::audit::AuditConfig;
 use super::authentication::Authentication;
 use super::authorization::config::AuthorizationConfig;
+use super::browsers::BrowserConfig;
 use super::endpoints::healthz::HealthChecks;
 use super::endpoints::log::KubeletLookup;
 use super::endpoints::version::VersionInfo;
@@ -52,6 +53,8 @@ pub struct ApiserverConfig {
     pub feature_gates: FeatureGates,
     /// How many requests are worked on at once.
     pub flow_control: FlowControlConfig,
+    /// What browsers are told.
+    pub browsers: BrowserConfig,
     /// What aggregated servers are shown.
     pub proxy_identity: ProxyIdentity,
     /// Where strangers will reach it, if they will: then it is none that lets them do everything.
@@ -83,6 +86,7 @@ impl ApiserverConfig {
             admission: AdmissionConfig::default(),
             feature_gates: FeatureGates::default(),
             flow_control: FlowControlConfig::default(),
+            browsers: BrowserConfig::default(),
             proxy_identity: ProxyIdentity::default(),
             exposed: None,
         }

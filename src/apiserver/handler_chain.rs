@@ -13,6 +13,7 @@ use super::authorization;
 use super::authorization::metrics::AuthorizationMetrics;
 use super::authorization::rbac::Rbac;
 use super::authorizer::{Answer, Authorizer, Decision};
+use super::browsers::BrowserConfig;
 use super::config::{ApiserverConfig, ConfigError};
 use super::crd_handler::CrdHandler;
 use super::endpoints::healthz::Check;
@@ -21,6 +22,8 @@ use super::filters::audit::audit as tell;
 use super::filters::authentication::authenticate;
 use super::filters::authorization::{Authorization, authorize};
 use super::filters::chain::{Chain, endpoint, from_fn, from_fn_with_state as with};
+use super::filters::cors::allow_origins;
+use super::filters::hsts::demand_tls;
 use super::filters::impersonation::{Impersonation, impersonate};
 use super::filters::metrics::measure;
 use super::filters::panic_recovery::recover_from_panic;
@@ -97,6 +100,7 @@ struct Filters {
     impersonation: Arc<Impersonation>,
     authorization: Authorization,
     metrics: Arc<Metrics>,
+    browsers: BrowserConfig,
 }
 
 impl Filters {
@@ -123,12 +127,13 @@ impl Filters {
             decided.render(out);
             authenticators.metrics().render(out);
         });
-        Filters { authenticators, audit, impersonation, authorization, metrics: Arc::new(metrics) }
+        let browsers = config.browsers.clone();
+        Filters { authenticators, audit, impersonation, authorization, metrics: Arc::new(metrics), browsers }
     }
 
     /// In the order in which a request meets them.
     fn around(self, endpoints: Arc<Endpoints>) -> ApiService {
-        let Filters { authenticators, audit, impersonation, authorization, metrics } = self;
+        let Filters { authenticators, audit, impersonation, authorization, metrics, browsers } = self;
         let (flow, clock, entropy) =
             (endpoints.flow.clone(), endpoints.clock.clone(), endpoints.entropy.clone());
         let chain = ServiceBuilder::new()
@@ -138,12 +143,16 @@ impl Filters {
             .layer(from_fn(resolve_request_info))
             // Outside of what refuses, so that refusals are told of too; only writes are.
             .layer(with(flow.clone(), record_request))
+            // Outside of what refuses: browsers are told whatever the answer is.
+            .layer(with(browsers.strict_transport_security, demand_tls))
             // Outside of what refuses, so that refusals have an id and are not cached either.
             .layer(with((entropy, audit), audit::identify))
             // Outside of what refuses, so that refusals are counted.
             .layer(with(metrics, measure))
             // Outside of what waits. It must know the request: watches have no limit.
             .layer(with(clock, limit_time))
+            // Before everything that asks who it is: a browser asks without credentials whether it may ask.
+            .layer(with(browsers.allowed_origins, allow_origins))
             // Before everything that asks who it is.
             .layer(with(authenticators, authenticate))
             .layer(with(flow.clone(), record_authenticated))

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use foldhash::quality::RandomState;
 
+use family::Family;
+
 use crate::apiserver::request::RequestInfo;
 use crate::clock::Clock;
 
@@ -31,6 +33,8 @@ pub struct Metrics {
     others: Vec<Render>,
     /// By the hash of their labels.
     series: Mutex<AllSeries>,
+    /// Requests that the server ended before their time.
+    terminations: Family<8>,
     hasher: RandomState,
 }
 
@@ -48,7 +52,13 @@ struct Series {
 impl Metrics {
     /// With nothing counted yet.
     pub fn new(clock: Clock) -> Metrics {
-        Metrics { clock, others: vec![], series: Mutex::default(), hasher: RandomState::default() }
+        let terminations = Family::counter(
+            "apiserver_request_terminations_total",
+            "Number of requests which apiserver terminated in self-defense.",
+            ["code", "component", "group", "resource", "scope", "subresource", "verb", "version"],
+        );
+        let (others, series, hasher) = (vec![], Mutex::default(), RandomState::default());
+        Metrics { clock, others, series, terminations, hasher }
     }
 
     /// The same, and what somebody else counts.
@@ -83,8 +93,17 @@ impl Metrics {
         }
     }
 
+    /// Counts a request that was ended before its time. One for no resource is told by its path.
+    pub fn terminated(&self, info: &RequestInfo, code: u16) {
+        let RequestInfo { group, resource, subresource, version, path, .. } = info;
+        let part = if info.is_resource_request { subresource } else { path };
+        let (code, verb) = (code.to_string(), verb(info));
+        self.terminations.count([&code, "apiserver", group, resource, scope(info), part, &verb, version]);
+    }
+
     /// In Prometheus' text format.
     pub fn render(&self, out: &mut String) {
+        self.terminations.render(out);
         self.others.iter().for_each(|render| render(out));
         let series = self.lock();
         let mut sorted: Vec<&Series> = series.values().collect();
@@ -122,17 +141,7 @@ impl Metrics {
 
 impl Series {
     fn new(info: &RequestInfo, code: u16) -> Series {
-        let scope = match (info.is_resource_request, info.name.is_empty(), info.namespace.is_empty()) {
-            (false, ..) => "",
-            (true, false, _) => "resource",
-            (true, true, false) => "namespace",
-            (true, true, true) => "cluster",
-        };
-        let verb = match info.verb.as_str() {
-            "create" => "POST".into(),
-            "update" => "PUT".into(),
-            other => other.to_ascii_uppercase(),
-        };
+        let (scope, verb) = (scope(info), verb(info));
         let RequestInfo { group, resource, subresource, version, .. } = info;
         let labels = format!(
             "component=\"apiserver\",dry_run=\"\",group={group:?},resource={resource:?},scope=\"{scope}\",\
@@ -153,6 +162,25 @@ impl Series {
         let _ = writeln!(out, "{name}_bucket{{{labels},le=\"+Inf\"}} {}", self.count);
         let _ = writeln!(out, "{name}_sum{{{labels}}} {}", self.seconds);
         let _ = writeln!(out, "{name}_count{{{labels}}} {}", self.count);
+    }
+}
+
+/// `CleanScope`
+fn scope(info: &RequestInfo) -> &'static str {
+    match (info.is_resource_request, info.name.is_empty(), info.namespace.is_empty()) {
+        (false, ..) => "",
+        (true, false, _) => "resource",
+        (true, true, false) => "namespace",
+        (true, true, true) => "cluster",
+    }
+}
+
+/// `cleanVerb`
+fn verb(info: &RequestInfo) -> String {
+    match info.verb.as_str() {
+        "create" => "POST".into(),
+        "update" => "PUT".into(),
+        other => other.to_ascii_uppercase(),
     }
 }
 

@@ -11,6 +11,7 @@ mod client_certificates;
 mod sent;
 mod unread_body;
 
+pub mod browsers;
 pub mod config;
 mod flow_record;
 pub mod handler_chain;

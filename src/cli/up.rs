@@ -155,6 +155,7 @@ impl Up {
             entropy: self.seed.map_or_else(Entropy::from_system, Entropy::seeded),
             runtime_config: self.api.runtime_config()?,
             flow_control: self.api.flow_control(),
+            browsers: self.api.browsers()?,
             proxy_client: self.api.proxy_client(),
             admission: self.admission.admission()?,
             audit: self.audit.audit()?,

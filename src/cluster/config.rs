@@ -9,6 +9,7 @@ use crate::apiserver::admission::AdmissionConfig;
 use crate::apiserver::audit::AuditConfig;
 use crate::apiserver::authentication::AuthenticationConfig;
 use crate::apiserver::authorization::config::AuthorizationConfig;
+use crate::apiserver::browsers::BrowserConfig;
 use crate::apiserver::flow_control::config::FlowControlConfig;
 use crate::apiserver::storage::encryption::Encryption;
 use crate::clock::Clock;
@@ -54,6 +55,8 @@ pub struct Config {
     pub feature_gates: FeatureGates,
     /// How many requests are worked on at once.
     pub flow_control: FlowControlConfig,
+    /// What browsers are told.
+    pub browsers: BrowserConfig,
     /// The certificate and the key that aggregated servers are shown (`--proxy-client-cert-file`,
     /// `--proxy-client-key-file`).
     pub proxy_client: Option<[PathBuf; 2]>,
@@ -107,6 +110,7 @@ impl Default for Config {
             encryption: Encryption::default(),
             feature_gates: FeatureGates::default(),
             flow_control: FlowControlConfig::default(),
+            browsers: BrowserConfig::default(),
             proxy_client: None,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Next, Passing, info_of};
+use super::{Next, Passing, Terminated, info_of};
 use crate::apimachinery::wire::ApiResponse;
 use crate::apiserver::metrics::Metrics;
 
@@ -13,5 +13,8 @@ pub async fn measure(metrics: &Arc<Metrics>, request: Passing, next: Next<'_>) -
     let start = clock.elapsed();
     let response = next.run(request).await;
     metrics.record(&info, response.status().as_u16(), clock.elapsed().saturating_sub(start));
+    if response.extensions().get::<Terminated>().is_some() {
+        metrics.terminated(&info, response.status().as_u16());
+    }
     response
 }

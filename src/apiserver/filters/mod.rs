@@ -15,6 +15,9 @@ pub mod metrics;
 pub mod request_info;
 pub mod timeout;
 
+pub mod cors;
+pub mod hsts;
+
 pub mod authentication;
 
 pub mod audit;
@@ -38,6 +41,10 @@ use crate::apiserver::audit::AuditContext;
 use crate::apiserver::request::RequestInfo;
 
 pub use chain::{Next, Passing};
+
+/// Of an answer: the server did not let the request run to its end, to keep itself from harm.
+#[derive(Clone)]
+struct Terminated;
 
 /// No browser is to make a page of an answer that quotes what was asked.
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");

@@ -8,7 +8,7 @@ use http::header::{HeaderName, RETRY_AFTER};
 
 use super::timeout::{REQUEST_TIMEOUT, requested_limit};
 use super::until_sent::until_sent;
-use super::{Next, Passing, info_of, is_component, user_of};
+use super::{Next, Passing, Terminated, info_of, is_component, user_of};
 use crate::apimachinery::wire::{ApiResponse, text_response};
 use crate::apiserver::flow_control::{FlowControl, FlowSchema, GROUP, Watching};
 
@@ -60,6 +60,7 @@ fn refusal(retry_after_seconds: u64) -> ApiResponse {
     let text = "Too many requests, please try again later.\n";
     let mut response = text_response(http::StatusCode::TOO_MANY_REQUESTS, text);
     response.headers_mut().insert(RETRY_AFTER, retry_after_seconds.into());
+    response.extensions_mut().insert(Terminated);
     response
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Next, Passing, info_of, refuse};
+use super::{Next, Passing, Terminated, info_of, refuse};
 use crate::apimachinery::duration;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::wire::{ApiResponse, WantsObjects, status_response};
@@ -39,7 +39,9 @@ pub async fn limit_time(clock: &Clock, request: Passing, next: Next<'_>) -> ApiR
     let response = clock.timeout(limit, next.run(request)).await;
     response.unwrap_or_else(|_| {
         let text = "request did not complete within requested timeout - context deadline exceeded";
-        status_response(Status::timeout(text), wants_objects)
+        let mut response = status_response(Status::timeout(text), wants_objects);
+        response.extensions_mut().insert(Terminated);
+        response
     })
 }
 

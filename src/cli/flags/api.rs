@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::apis::runtime_config::RuntimeConfig;
+use crate::apiserver::browsers::BrowserConfig;
 use crate::apiserver::flow_control::config::FlowControlConfig;
 use crate::cli::Failure;
 
@@ -33,6 +34,17 @@ pub struct ApiFlags {
         env = "KUBARIUM_ENABLE_PRIORITY_AND_FAIRNESS"
     )]
     pub enable_priority_and_fairness: bool,
+    /// Web pages of these origins may ask: regular expressions of whole origins, as //example\\.com(:|$).
+    #[arg(long, value_delimiter = ',', value_name = "REGEXP", env = "KUBARIUM_CORS_ALLOWED_ORIGINS")]
+    pub cors_allowed_origins: Vec<String>,
+    /// Directives that make browsers come over TLS only: max-age=31536000,includeSubDomains,preload.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "DIRECTIVE",
+        env = "KUBARIUM_STRICT_TRANSPORT_SECURITY_DIRECTIVES"
+    )]
+    pub strict_transport_security_directives: Vec<String>,
     /// The certificate by which aggregated servers know this one, and believe whom it names.
     #[arg(
         long,
@@ -59,6 +71,12 @@ impl ApiFlags {
             max_requests: self.max_requests_inflight.into(),
             max_mutating_requests: self.max_mutating_requests_inflight.into(),
         }
+    }
+
+    /// What browsers are told.
+    pub fn browsers(&self) -> Result<BrowserConfig, Failure> {
+        BrowserConfig::new(&self.cors_allowed_origins, &self.strict_transport_security_directives)
+            .map_err(Failure)
     }
 
     /// What aggregated servers are shown.

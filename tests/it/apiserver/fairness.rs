@@ -206,6 +206,9 @@ async fn who_waits_too_long_is_refused() {
     assert_eq!((refused.code, &*refused.text), (429, "Too many requests, please try again later.\n"));
     let timed_out = format!("apiserver_flowcontrol_rejected_requests_total{of_jane},reason=\"time-out\"}}");
     assert_eq!(lines(&server, "GET /metrics", &timed_out).await, [format!("{timed_out} 1")]);
+    let ended = "apiserver_request_terminations_total{code=\"429\",component=\"apiserver\",group=\"\",\
+        resource=\"configmaps\",scope=\"namespace\",subresource=\"\",verb=\"POST\",version=\"v1\"}";
+    assert_eq!(lines(&server, "GET /metrics", ended).await, [format!("{ended} 1")]);
     assert_eq!(lines(&server, "GET /metrics", &queued).await, [format!("{queued} 0")]);
     working.abort();
     let read = format!("GET {CONFIG_MAPS}");

@@ -6,6 +6,7 @@ mod admission_webhooks;
 mod aggregation;
 mod apply;
 mod audit;
+mod browsers;
 mod discovery;
 mod encryption;
 mod errors;
