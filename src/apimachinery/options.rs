@@ -1,5 +1,9 @@
 //! The options of requests (`metav1.ListOptions`, `DeleteOptions`, ...) and the kinds of patches.
 
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
 use serde::{Deserialize, Serialize};
 
 use super::selectable::Predicate;
@@ -48,6 +52,28 @@ pub struct ListOptions {
     pub send_initial_events: Option<bool>,
     /// The watch ends after so many seconds.
     pub timeout_seconds: Option<u64>,
+    /// Until it has sent the state that it begins with.
+    pub held: Option<Held>,
+}
+
+/// Something that is given back when the last of those who hold it is done: a place among the requests that
+/// are worked on.
+#[derive(Clone)]
+pub struct Held {
+    _held: Arc<dyn Any + Send + Sync>,
+}
+
+impl Held {
+    /// Holds it.
+    pub fn new(held: impl Send + 'static) -> Held {
+        Held { _held: Arc::new(Mutex::new(held)) }
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Held")
+    }
 }
 
 /// `metav1.DeleteOptions`.

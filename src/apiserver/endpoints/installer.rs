@@ -24,6 +24,7 @@ use super::{
 use crate::apimachinery::go_text::quote;
 use crate::apimachinery::gvk::GroupVersion;
 use crate::apimachinery::names::path_segment_name;
+use crate::apimachinery::options::Held;
 use crate::apimachinery::status::{Status, StatusDetails};
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{
@@ -210,7 +211,9 @@ fn scope(
     let input = Input::new(body, parts.extensions.remove::<DecodedBody>());
     let headers = parts.headers;
     let upgrade = parts.extensions.remove::<OnUpgrade>();
-    let scope = Scope { server, ctx, kind, subresource, query, headers, output, wants_objects, upgrade };
+    let held = parts.extensions.remove::<Held>();
+    let scope =
+        Scope { server, ctx, kind, subresource, query, headers, output, wants_objects, upgrade, held };
     Ok((scope, input, parts.method))
 }
 

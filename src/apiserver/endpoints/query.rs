@@ -139,6 +139,7 @@ impl Query {
             allow_watch_bookmarks: self.flag("allowWatchBookmarks").unwrap_or(false),
             send_initial_events: self.flag("sendInitialEvents"),
             timeout_seconds: positive(self.number("timeoutSeconds")?),
+            held: None,
         })
     }
 

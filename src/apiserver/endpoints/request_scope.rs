@@ -13,6 +13,7 @@ use super::printer::Printer;
 use super::query::{Query, WriteOptions};
 use super::table::{IncludeObject, include_object};
 use crate::apimachinery::gvk::GroupVersion;
+use crate::apimachinery::options::Held;
 use crate::apimachinery::status::Status;
 use crate::apis::kind::{Kind, Subresource};
 use crate::apis::scale::scale_of;
@@ -40,6 +41,8 @@ pub(super) struct Scope {
     pub wants_objects: bool,
     /// The connection itself, where it may become something else than HTTP.
     pub upgrade: Option<OnUpgrade>,
+    /// What a watch gives back when it has sent its state.
+    pub held: Option<Held>,
 }
 
 impl Scope {

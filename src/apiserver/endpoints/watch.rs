@@ -39,6 +39,7 @@ pub(super) async fn watch(scope: &mut Scope) -> Result<Answer, Status> {
         let seconds = MIN_TIMEOUT_SECONDS + scope.server.entropy.below(MIN_TIMEOUT_SECONDS);
         options.timeout_seconds = Some(seconds as u64);
     }
+    options.held = scope.held.take();
     let events = scope.server.registry.watch(&scope.kind, scope.namespace(), &options).await?;
     if websocket::is_wanted(&scope.headers)
         && let Some(upgrade) = scope.upgrade.take()

@@ -1,5 +1,6 @@
 //! Each request waits for its turn at its priority level (`filters.WithPriorityAndFairness`), and is told
-//! which that is. Watches hold a seat until they have begun; other long streams take none.
+//! which that is. Watches hold a seat until they have sent the state that they begin with; other long streams
+//! take none.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use http::header::{HeaderName, RETRY_AFTER};
 use super::timeout::{REQUEST_TIMEOUT, requested_limit};
 use super::until_sent::until_sent;
 use super::{Next, Passing, Terminated, info_of, is_component, user_of};
+use crate::apimachinery::options::Held;
 use crate::apimachinery::wire::{ApiResponse, text_response};
 use crate::apiserver::flow_control::{FlowControl, FlowSchema, GROUP, Watching};
 
@@ -21,7 +23,7 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 /// Holds a seat while the rest of the chain runs; where there is none the request is refused with 429 and
 /// told when to come again. Components of this process always go on: the cluster must be able to work its way
 /// out.
-pub async fn prioritize(control: &Arc<FlowControl>, request: Passing, next: Next<'_>) -> ApiResponse {
+pub async fn prioritize(control: &Arc<FlowControl>, mut request: Passing, next: Next<'_>) -> ApiResponse {
     let info = info_of(&request);
     let (is_watch, is_long) = (info.verb == "watch", info.is_long_running());
     // Who changes the configuration sees it followed.
@@ -45,10 +47,15 @@ pub async fn prioritize(control: &Arc<FlowControl>, request: Passing, next: Next
     let mut response = match seat {
         Some(seat) => {
             let _executing = control.enter(&info);
-            let watching = if is_watch { control.watching(&info) } else { None };
-            let response = next.run(request).await;
-            drop(seat);
-            watched(response, watching)
+            if is_watch {
+                let watching = control.watching(&info);
+                request.extensions_mut().insert(Held::new(seat));
+                watched(next.run(request).await, watching)
+            } else {
+                let response = next.run(request).await;
+                drop(seat);
+                response
+            }
         }
         None => refusal(schema.level.requests.note_dropped()),
     };

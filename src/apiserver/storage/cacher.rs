@@ -20,6 +20,7 @@ use super::watch_cache::{self, Snapshot, WatchCache};
 use super::watcher::next_bookmark;
 use crate::apimachinery::list::List;
 use crate::apimachinery::object::Object;
+use crate::apimachinery::options::Held;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::watch::{Bookmark, WatchEvent};
 use crate::apis::kind::Kind;
@@ -64,6 +65,8 @@ struct Shared {
 struct Initial {
     objects: Snapshot,
     marks_end: bool,
+    /// Until it has been sent.
+    _held: Option<Held>,
 }
 
 /// How a watcher goes on.
@@ -171,7 +174,8 @@ impl Cacher {
         let (initial, position) = match request.since {
             Since::State(at) => {
                 let (objects, revision) = shared.state(at).await?;
-                (Some(Initial { objects, marks_end: request.marks_initial_events_end }), revision)
+                let (marks_end, _held) = (request.marks_initial_events_end, request.held.clone());
+                (Some(Initial { objects, marks_end, _held }), revision)
             }
             Since::Now => (None, shared.state(At::Newest).await?.1),
             Since::After(revision) => {

@@ -10,7 +10,7 @@ use super::errors;
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::go_text::quote;
 use crate::apimachinery::object::{Object, object_key};
-use crate::apimachinery::options::ListOptions;
+use crate::apimachinery::options::{Held, ListOptions};
 use crate::apimachinery::selectable::Predicate;
 use crate::apimachinery::status::Status;
 use crate::apis::kind::Kind;
@@ -69,6 +69,8 @@ pub struct WatchRequest {
     pub marks_initial_events_end: bool,
     /// It ends after so long.
     pub timeout: Option<Duration>,
+    /// Until the state has been sent.
+    pub held: Option<Held>,
 }
 
 /// Where a watch begins.
@@ -182,6 +184,7 @@ impl WatchRequest {
             bookmarks,
             marks_initial_events_end: bookmarks && options.send_initial_events == Some(true),
             timeout: options.timeout_seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs),
+            held: options.held.clone(),
         })
     }
 }

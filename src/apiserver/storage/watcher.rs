@@ -98,6 +98,7 @@ impl Pump {
         if let Some(list) = initial {
             self.send_state(list).await?;
         }
+        self.request.held = None;
         let clock = self.store.clock().clone();
         let mut bookmark_at = next_bookmark(clock.elapsed(), self.ends_at);
         let mut bookmark_due = false;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use http_body_util::BodyExt;
 use kubarium::apiserver::flow_control::config::FlowControlConfig;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -102,6 +103,25 @@ async fn a_level_that_is_full_refuses_until_a_seat_is_free() {
     assert_eq!(server.call(&read, &Value::Null).await.code, 200);
     creating.abort();
     while as_jane(&server, &read, &Value::Null).await.code != 200 {
+        tokio::task::yield_now().await;
+    }
+    a_watch_has_its_seat_until_its_state_is_sent(&server, &read).await;
+}
+
+/// There are more objects than may wait for a reader.
+async fn a_watch_has_its_seat_until_its_state_is_sent(server: &Server, read: &str) {
+    let secrets = "/api/v1/namespaces/default/secrets";
+    for name in 0..150 {
+        server.create(secrets, json!({"metadata": {"name": format!("s{name}")}})).await;
+    }
+    let mut watch = server.begin(&format!("GET {secrets}?watch=1"), &JANE).await;
+    assert_refused(&as_jane(server, read, &Value::Null).await);
+    let mut seen = 0;
+    while seen < 150 {
+        let chunk = watch.frame().await.unwrap().unwrap().into_data().unwrap();
+        seen += chunk.iter().filter(|byte| **byte == b'\n').count();
+    }
+    while as_jane(server, read, &Value::Null).await.code != 200 {
         tokio::task::yield_now().await;
     }
 }

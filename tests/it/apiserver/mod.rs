@@ -145,11 +145,16 @@ impl Server {
 
     /// What a watch sends first.
     pub async fn first_bytes(&self, line: &str, headers: &[(&str, &str)]) -> bytes::Bytes {
-        let mut request = request(line, headers, String::new());
-        request.extensions_mut().insert(InProcessUser(self.user.clone()));
-        let mut body = self.send(request).await.into_body();
+        let mut body = self.begin(line, headers).await;
         let frame = body.frame().await.and_then(Result::ok).and_then(|frame| frame.into_data().ok());
         frame.unwrap_or_default()
+    }
+
+    /// An answer of which nothing is read yet.
+    pub async fn begin(&self, line: &str, headers: &[(&str, &str)]) -> Body {
+        let mut request = request(line, headers, String::new());
+        request.extensions_mut().insert(InProcessUser(self.user.clone()));
+        self.send(request).await.into_body()
     }
 
     /// GET, which must succeed.
