@@ -22,7 +22,7 @@ pub(crate) fn go_print(value: &Value) -> String {
 
 /// Of a number: `1e+10` of one with a point.
 pub(crate) fn print_number(number: &Number) -> String {
-    match number.as_f64().filter(|_| number.is_f64()) {
+    match number.as_f64().filter(|_| !number.is_i64()) {
         Some(float) => printed_float(float),
         None => number.to_string(),
     }
@@ -50,8 +50,9 @@ pub(crate) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
+        Value::Number(number) if number.is_i64() => "int64",
+        // What is larger, too.
+        Value::Number(_) => "float64",
         Value::String(_) => "string",
         Value::Array(_) => "[]interface {}",
         Value::Object(_) => "map[string]interface {}",

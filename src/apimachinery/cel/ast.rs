@@ -12,6 +12,8 @@ pub(super) struct Expr {
     pub node: Node,
     /// What the checker found it to be; `dyn` before.
     pub of: Type,
+    /// What it always is, where that is known before it runs.
+    pub constant: Option<Value>,
 }
 
 #[derive(Clone, Debug)]
@@ -83,11 +85,13 @@ pub(super) enum MacroKind {
     SortBy,
     OptMap,
     OptFlatMap,
+    /// `cel.bind(name, range, step)`
+    Bind,
 }
 
 impl Expr {
     pub(super) fn new(at: usize, node: Node) -> Expr {
-        Expr { at, node, of: Type::Dyn }
+        Expr { at, node, of: Type::Dyn, constant: None }
     }
 
     pub(super) fn call(at: usize, function: &str, args: Vec<Expr>) -> Expr {

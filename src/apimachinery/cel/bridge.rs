@@ -33,6 +33,13 @@ pub(super) fn call(function: &str, target: Option<&Value>, args: &[Value]) -> Re
     from_theirs(scope.resolve(&expr).map_err(translate)?)
 }
 
+/// What stands in brackets when a library's value is shown: of a named format its name.
+pub(super) fn debug_name(value: &Value) -> Option<String> {
+    let shown = format!("{:?}", to_theirs(value).ok()?);
+    let (_, name) = shown.rsplit_once('(')?;
+    Some(name.trim_end_matches(')').to_owned())
+}
+
 fn translate(error: ExecutionError) -> EvaluationError {
     match error {
         ExecutionError::NoSuchKey(key) => EvaluationError::NoSuchKey(key.to_string()),
@@ -65,7 +72,7 @@ fn to_theirs(value: &Value) -> Result<Theirs, EvaluationError> {
         Value::Optional(Some(value)) => Theirs::Opaque(Arc::new(OptionalValue::of(to_theirs(value)?))),
         Value::Optional(None) => Theirs::Opaque(Arc::new(OptionalValue::none())),
         Value::Opaque(opaque) => Theirs::Opaque(opaque.clone()),
-        Value::Host(_) => return Err(EvaluationError::NoSuchOverload),
+        Value::Host(_) | Value::Invalid(_) => return Err(EvaluationError::NoSuchOverload),
     })
 }
 

@@ -6,28 +6,24 @@ use std::sync::Arc;
 use super::ast::{Entry, Expr, Macro, MacroKind, Node};
 use super::checker_calls;
 use super::declarations::overloads;
+use super::environment::Environment;
 use super::error::Issue;
 use super::types::{ObjectType, Type};
 use super::value::Value;
 
+/// The one function that not everybody knows.
+const JSON_PATCH: &str = "jsonpatch.escapeKey";
+
 pub(super) struct Checker<'a> {
-    variables: &'a BTreeMap<String, Type>,
-    /// Object types that expressions may construct.
-    structures: &'a BTreeMap<String, Arc<ObjectType>>,
-    open_structures: &'a [String],
+    environment: &'a Environment,
     /// Of comprehensions, innermost last.
     scopes: Vec<(String, Type)>,
     pub(super) issues: Vec<Issue>,
 }
 
 /// The type of `expr`, or everything that is wrong with it.
-pub(super) fn check(
-    expr: &mut Expr,
-    variables: &BTreeMap<String, Type>,
-    structures: &BTreeMap<String, Arc<ObjectType>>,
-    open_structures: &[String],
-) -> Result<Type, Vec<Issue>> {
-    let mut checker = Checker { variables, structures, open_structures, scopes: vec![], issues: vec![] };
+pub(super) fn check(expr: &mut Expr, environment: &Environment) -> Result<Type, Vec<Issue>> {
+    let mut checker = Checker { environment, scopes: vec![], issues: vec![] };
     let of = checker.check(expr);
     if checker.issues.is_empty() { Ok(of) } else { Err(checker.issues) }
 }
@@ -83,20 +79,20 @@ impl Checker<'_> {
     fn qualified(&mut self, expr: &mut Expr) -> Option<Type> {
         let name = expr.dotted()?;
         let scoped = self.scopes.iter().rev().find(|(scoped, _)| *scoped == name).map(|(_, of)| of.clone());
-        if let Some(of) = scoped.or_else(|| self.variables.get(&name).cloned()) {
+        if let Some(of) = scoped.or_else(|| self.environment.variables.get(&name).cloned()) {
             expr.node = Node::Ident(name);
             return Some(of);
         }
         let root = name.split('.').next().unwrap_or_default();
-        let is_variable =
-            self.variables.contains_key(root) || self.scopes.iter().any(|(scoped, _)| scoped == root);
+        let is_variable = self.environment.variables.contains_key(root)
+            || self.scopes.iter().any(|(scoped, _)| scoped == root);
         let of = Type::named(&name).filter(|_| !is_variable && !matches!(&*name, "dyn" | "timestamp"))?;
         expr.node = Node::Literal(Value::Type(of.runtime_name()));
         Some(Type::Type)
     }
 
     pub(super) fn is_name(&self, name: &str) -> bool {
-        self.variables.contains_key(name) || self.scopes.iter().any(|(scoped, _)| scoped == name)
+        self.environment.variables.contains_key(name) || self.scopes.iter().any(|(scoped, _)| scoped == name)
     }
 
     fn field(&mut self, at: usize, operand: &Type, field: &str) -> Type {
@@ -160,13 +156,13 @@ impl Checker<'_> {
         let below = |open: &String| {
             name.strip_prefix(open.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        if self.open_structures.iter().any(below) {
+        if self.environment.open_structures.iter().any(below) {
             for Entry { value: (_, value), optional } in fields {
                 self.element(value, *optional);
             }
             return Type::Object(Arc::new(ObjectType { name: name.into(), fields: BTreeMap::new() }));
         }
-        let Some(object) = self.structures.get(name).cloned() else {
+        let Some(object) = self.environment.structures.get(name).cloned() else {
             return self.issue(at, format!("undeclared reference to '{name}' (in container '')"));
         };
         for Entry { value: (field, value), optional } in fields {
@@ -187,6 +183,12 @@ impl Checker<'_> {
     fn comprehension(&mut self, at: usize, comprehension: &mut Macro) -> Type {
         let Macro { kind, range, variables, filter, step } = comprehension;
         let of = self.check(range);
+        if *kind == MacroKind::Bind {
+            self.scopes.push((variables[0].clone(), of));
+            let found = self.check(step);
+            self.scopes.pop();
+            return found;
+        }
         let named = self.element_types(range.at, *kind, &of, variables.len());
         let depth = self.scopes.len();
         self.scopes.extend(variables.iter().cloned().zip(named));
@@ -213,7 +215,12 @@ impl Checker<'_> {
                 _ => Type::Map(Arc::new(Type::Int), Arc::new(found)),
             },
             MacroKind::TransformMapEntry => found,
-            MacroKind::SortBy => of,
+            MacroKind::SortBy if !found.is_ordered() => {
+                let keys = Type::list(found);
+                let function = "@sortByAssociatedKeys";
+                checker_calls::no_overload(self, at, function, Some(&of), &[keys])
+            }
+            MacroKind::SortBy | MacroKind::Bind => of,
             MacroKind::OptMap => Type::optional(found),
             MacroKind::OptFlatMap => match found {
                 Type::Optional(_) | Type::Dyn => found,
@@ -253,7 +260,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn has_function(&self, name: &str) -> bool {
-        overloads(name).is_some()
+        overloads(name).is_some() && (name != JSON_PATCH || self.environment.has_json_patch)
     }
 }
 

@@ -54,7 +54,7 @@ fn argument(checker: &mut Checker, function: &str, arg: &mut Expr) -> Type {
     }
 }
 
-fn no_overload(
+pub(super) fn no_overload(
     checker: &mut Checker,
     at: usize,
     function: &str,

@@ -1,4 +1,4 @@
-//! What an evaluation may cost (`common/types` cost tracking, `k8s.io/apiserver/pkg/cel` limits).
+//! What an evaluation may cost (`interpreter/runtimecost.go`, `k8s.io/apiserver/pkg/apis/cel`).
 
 use super::error::EvaluationError;
 
@@ -7,6 +7,7 @@ use super::error::EvaluationError;
 pub struct Budget {
     left: u64,
     spent: u64,
+    aside: u64,
 }
 
 impl Budget {
@@ -17,21 +18,15 @@ impl Budget {
 
     /// With so many units.
     pub fn new(units: u64) -> Budget {
-        Budget { left: units, spent: 0 }
+        Budget { left: units, spent: 0, aside: 0 }
     }
 
-    /// One expression's: at most [`Budget::PER_CALL`] and what `whole` has left. [`Budget::settle`] takes it
-    /// off the whole.
-    pub fn per_call(whole: &Budget) -> Budget {
-        Budget::new(Budget::PER_CALL.min(whole.left))
-    }
-
-    /// Takes what `part` has spent off this one.
+    /// Takes what `part` has spent off this one, and what was spent beside it.
     ///
     /// # Errors
-    /// There is not so much left.
+    /// There is not so much left; from now on there is nothing.
     pub fn settle(&mut self, part: &Budget) -> Result<(), EvaluationError> {
-        self.spend(part.spent)
+        self.spend(part.spent.saturating_add(part.aside))
     }
 
     /// Takes units.
@@ -52,13 +47,29 @@ impl Budget {
         }
     }
 
-    /// Going through so many bytes of text: a tenth of a unit each.
-    pub(super) fn spend_text(&mut self, bytes: usize) -> Result<(), EvaluationError> {
-        self.spend((bytes as u64).div_ceil(10))
+    /// Counts what another program has spent for this one, whose own limit that does not touch.
+    pub fn set_aside(&mut self, part: &Budget) {
+        self.aside = self.aside.saturating_add(part.spent).saturating_add(part.aside);
+    }
+
+    /// Whether so much could still be spent.
+    pub(super) fn allows(&self, units: u64) -> bool {
+        units <= self.left
+    }
+
+    /// A look-up that turns out to cost nothing.
+    pub(super) fn give_back(&mut self, units: u64) {
+        self.left += units;
+        self.spent = self.spent.saturating_sub(units);
     }
 
     /// What has been spent.
     pub fn spent(&self) -> u64 {
         self.spent
+    }
+
+    /// Whether nothing is left.
+    pub fn is_spent(&self) -> bool {
+        self.left == 0
     }
 }

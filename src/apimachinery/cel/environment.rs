@@ -5,22 +5,29 @@ use std::sync::Arc;
 
 use super::ast::Expr;
 use super::checker;
+use super::constants;
 use super::cost::Budget;
 use super::error::{CompileError, EvaluationError};
-use super::estimate::{Estimator, Size};
+use super::estimate::{Estimator, Root, Size};
 use super::evaluate::Evaluator;
 use super::functions::Patterns;
 use super::parser::parse;
 use super::types::{ObjectType, Type};
+use super::validators;
 use super::value::Value;
 
-/// The declared variables; the functions are always those of Kubernetes (`environment.MustBaseEnvSet`).
+/// The declared variables; the functions are always those of Kubernetes (`environment.MustBaseEnvSet`), and
+/// those that are only known to one kind of expression.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
-    variables: BTreeMap<String, Type>,
-    structures: BTreeMap<String, Arc<ObjectType>>,
+    pub(super) variables: BTreeMap<String, Type>,
+    pub(super) structures: BTreeMap<String, Arc<ObjectType>>,
     /// Names below which every structure is known, whatever its fields.
-    open_structures: Vec<String>,
+    pub(super) open_structures: Vec<String>,
+    /// The functions of `jsonpatch`.
+    pub(super) has_json_patch: bool,
+    /// `cel.bind(name, value, expression)`
+    pub(super) has_bindings: bool,
 }
 
 impl Environment {
@@ -33,6 +40,11 @@ impl Environment {
     pub fn with_variable(mut self, name: &str, of: Type) -> Environment {
         self.variables.insert(name.to_owned(), of);
         self
+    }
+
+    /// The type of a variable.
+    pub fn variable(&self, name: &str) -> Option<&Type> {
+        self.variables.get(name)
     }
 
     /// With a type that expressions may construct: `Name{field: value}`.
@@ -48,14 +60,31 @@ impl Environment {
         self
     }
 
+    /// With the functions of `jsonpatch` (`library.JSONPatch`).
+    pub fn with_json_patch(mut self) -> Environment {
+        self.has_json_patch = true;
+        self
+    }
+
+    /// With `cel.bind` (`ext.Bindings`).
+    pub fn with_bindings(mut self) -> Environment {
+        self.has_bindings = true;
+        self
+    }
+
     /// Parses and checks.
     ///
     /// # Errors
     /// Everything that is wrong with the expression.
     pub fn compile(&self, expression: &str) -> Result<Program, CompileError> {
-        let mut expr = parse(expression)?;
-        let result = checker::check(&mut expr, &self.variables, &self.structures, &self.open_structures);
+        let mut expr = parse(expression, self.has_bindings)?;
+        let result = checker::check(&mut expr, self);
         let result = result.map_err(|issues| CompileError::new(expression, issues))?;
+        let wrong = validators::validate(&expr);
+        if !wrong.is_empty() {
+            return Err(CompileError::new(expression, wrong));
+        }
+        constants::find(&mut expr).map_err(CompileError::instantiation)?;
         Ok(Program { expr, result, patterns: Patterns::default() })
     }
 }
@@ -74,9 +103,11 @@ impl Program {
         &self.result
     }
 
-    /// What it costs at most, when every variable is of this size.
-    pub fn estimate(&self, variables: &Size) -> u64 {
-        Estimator { root: variables, scopes: vec![] }.estimate(&self.expr).cost
+    /// What it costs at most, when every variable is of this size. `is_lax` is the way of custom resources:
+    /// what is not part of a variable is thought to be as large as it.
+    pub fn estimate(&self, variables: &Size, is_lax: bool) -> u64 {
+        let root = Root { size: variables, is_lax };
+        Estimator { root, scopes: vec![] }.estimate(&self.expr).cost
     }
 
     /// Whether it asks for a variable.

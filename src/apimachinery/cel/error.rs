@@ -20,16 +20,33 @@ pub struct CompileError {
     pub issues: Vec<Issue>,
     /// The words of the grammar's own parser, where the text is no expression at all.
     syntax: Option<String>,
+    /// It is right, and yet no program can be made of it.
+    is_instantiation: bool,
 }
 
 impl CompileError {
     pub(super) fn new(source: &str, mut issues: Vec<Issue>) -> CompileError {
         issues.sort_by_key(|issue| issue.at);
-        CompileError { source: source.to_owned(), issues, syntax: None }
+        CompileError { source: source.to_owned(), issues, syntax: None, is_instantiation: false }
+    }
+
+    pub(super) fn instantiation(text: String) -> CompileError {
+        CompileError { source: String::new(), issues: vec![], syntax: Some(text), is_instantiation: true }
+    }
+
+    /// Whether it is no fault of the expression's form (`program instantiation failed`).
+    pub fn is_instantiation(&self) -> bool {
+        self.is_instantiation
+    }
+
+    /// With what callers put before it.
+    pub fn described(&self) -> String {
+        let what = if self.is_instantiation { "program instantiation" } else { "compilation" };
+        format!("{what} failed: {self}")
     }
 
     pub(super) fn syntax(source: &str, issue: Issue, text: Option<String>) -> CompileError {
-        CompileError { source: source.to_owned(), issues: vec![issue], syntax: text }
+        CompileError { source: source.to_owned(), issues: vec![issue], syntax: text, is_instantiation: false }
     }
 }
 

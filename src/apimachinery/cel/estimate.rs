@@ -19,6 +19,17 @@ pub enum Size {
     Text(u64),
     /// At most so many elements or entries.
     Many(u64, Box<Size>),
+    /// At most so many entries, whose keys have a size, too; where it is open, every field is an element.
+    Keyed {
+        /// How many.
+        most: u64,
+        /// Of each key.
+        key: Box<Size>,
+        /// Of each element.
+        element: Box<Size>,
+        /// Whether its elements are found as fields, whatever they are called.
+        is_open: bool,
+    },
     /// An object.
     Fields(BTreeMap<String, Size>),
 }
@@ -61,8 +72,16 @@ pub(super) struct Estimate<'s> {
     pub entries: Option<EntrySizes>,
 }
 
+/// Where paths begin.
+#[derive(Clone, Copy)]
+pub(super) struct Root<'s> {
+    pub size: &'s Size,
+    /// What has no path of its own is taken for the variable: so it is for custom resources.
+    pub is_lax: bool,
+}
+
 pub(super) struct Estimator<'s> {
-    pub root: &'s Size,
+    pub root: Root<'s>,
     /// Of comprehensions, innermost last; their own cost is not used.
     pub scopes: Vec<(String, Estimate<'s>)>,
 }
@@ -78,7 +97,7 @@ impl Size {
     /// `MaxElements`, which upstream leaves at zero for what is neither text nor collection.
     fn most(&self) -> u64 {
         match self {
-            Size::Text(most) | Size::Many(most, _) => *most,
+            Size::Text(most) | Size::Many(most, _) | Size::Keyed { most, .. } => *most,
             Size::Scalar | Size::Fields(_) => 0,
         }
     }
@@ -86,10 +105,14 @@ impl Size {
 
 impl<'s> Place<'s> {
     /// The first name of a path is that of the variable, whatever it is.
-    pub(super) fn step(self, root: &'s Size, step: &Step) -> Place<'s> {
+    pub(super) fn step(self, root: Root<'s>, step: &Step) -> Place<'s> {
         match (self, step) {
-            (Place::Nowhere, _) => Place::At(root),
-            (Place::At(Size::Many(_, element)), Step::Items) => Place::At(element),
+            (Place::Nowhere, _) if root.is_lax => Place::At(root.size),
+            (Place::At(Size::Many(_, element) | Size::Keyed { element, .. }), Step::Items) => {
+                Place::At(element)
+            }
+            (Place::At(Size::Keyed { key, .. }), Step::Keys) => Place::At(key),
+            (Place::At(Size::Keyed { element, is_open: true, .. }), Step::Field(_)) => Place::At(element),
             (Place::At(Size::Many(..)), Step::Keys) => Place::At(KEY),
             (Place::At(Size::Fields(fields)), Step::Field(name)) => {
                 fields.get(*name).map_or(Place::Lost, Place::At)
@@ -162,7 +185,7 @@ impl<'s> Estimator<'s> {
 
     fn ident(&self, expr: &Expr, name: &str) -> Estimate<'s> {
         let local = self.scopes.iter().rev().find(|(known, _)| known == name).map(|(_, local)| *local);
-        let place = local.map_or(Place::At(self.root), |local| local.place);
+        let place = local.map_or(Place::At(self.root.size), |local| local.place);
         let size = place.size().or_else(|| of_type(&expr.of)).or_else(|| local?.size);
         Estimate { place, entries: local.and_then(|local| local.entries), ..Estimate::call(1, size) }
     }
@@ -230,6 +253,7 @@ impl<'s> Estimator<'s> {
         let over = self.estimate(range);
         let depth = self.scopes.len();
         match kind {
+            MacroKind::Bind => return self.bound(over, &variables[0], step),
             MacroKind::OptMap | MacroKind::OptFlatMap => {
                 return self.held(*kind, over, &variables[0], step);
             }
@@ -278,6 +302,14 @@ impl<'s> Estimator<'s> {
             (_, false) => vec![value],
         };
         self.scopes.extend(names.iter().cloned().zip(found));
+    }
+
+    /// A name for a value: going through an empty list, too.
+    fn bound(&mut self, value: Estimate<'s>, name: &str, step: &Expr) -> Estimate<'s> {
+        self.scopes.push((name.to_owned(), value));
+        let result = self.estimate(step);
+        self.scopes.pop();
+        Estimate { cost: sum(LIST, [value.cost, result.cost].into_iter()), ..result }
     }
 
     /// What an optional may hold: upstream gives names to it and to what is in it by going through empty

@@ -2,7 +2,7 @@
 //! and how large its value is.
 
 use super::ast::{Expr, Node};
-use super::estimate::{Estimate, LIST, Place, Range, Size, Step, UNKNOWN, union};
+use super::estimate::{Estimate, LIST, Place, Range, Root, Step, UNKNOWN, union};
 use super::types::Type;
 use super::value::Value;
 
@@ -19,7 +19,7 @@ const NETWORKS: u64 = ADDRESSES + 3;
 
 /// A call, and what is known of its parts.
 pub(super) struct Call<'a, 's> {
-    pub root: &'s Size,
+    pub root: Root<'s>,
     pub function: &'a str,
     pub target: Option<(&'a Expr, Estimate<'s>)>,
     pub args: &'a [Expr],

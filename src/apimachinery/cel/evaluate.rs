@@ -1,25 +1,41 @@
 //! Runs a checked expression (`interpreter/interpreter.go`).
+//!
+//! Names, and what is selected of them, are attributes: one is charged for the attribute, and one for each
+//! step. Where an attribute is only part of another, or a branch of `?:`, it is resolved without that charge.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ast::{Entry, Expr, Macro, MacroKind, Node};
+use super::ast::{Entry, Expr, Node};
+use super::call_cost::{Called, LIST};
+use super::constants;
 use super::cost::Budget;
 use super::environment::Activation;
 use super::error::EvaluationError;
 use super::functions::{self, Patterns};
-use super::operators::{arithmetic, equal, index, is_in, order};
+use super::operators::{arithmetic, compare, equal, index, is_in};
+use super::types::Type;
 use super::value::{Key, Map, Value};
 
-type Outcome = Result<Value, EvaluationError>;
+pub(super) type Outcome = Result<Value, EvaluationError>;
+
+const MAP: u64 = 30;
+const STRUCT: u64 = 40;
 
 pub(super) struct Evaluator<'a> {
     pub activation: &'a Activation,
     pub patterns: &'a Patterns,
     pub budget: &'a mut Budget,
     /// Of comprehensions, innermost last.
-    pub scopes: Vec<(&'a str, Value)>,
+    pub scopes: Vec<Scope<'a>>,
+}
+
+/// A name that a comprehension binds.
+pub(super) struct Scope<'a> {
+    pub name: &'a str,
+    pub value: Value,
+    /// What it costs to ask for it the first time, when it is worked out only then.
+    pub first: u64,
 }
 
 impl<'a> Evaluator<'a> {
@@ -28,102 +44,184 @@ impl<'a> Evaluator<'a> {
     }
 
     fn evaluate_node(&mut self, expr: &'a Expr) -> Outcome {
+        if let Some(constant) = &expr.constant {
+            return Ok(constant.clone());
+        }
         match &expr.node {
             Node::Literal(value) => Ok(value.clone()),
-            Node::Ident(name) => self.variable(name),
-            Node::Select { operand, field } => {
-                let operand = self.evaluate(operand)?;
-                self.field(&operand, field)
-            }
-            Node::Has { operand, field } => {
-                let operand = self.evaluate(operand)?;
-                self.has(&operand, field)
-            }
-            Node::OptionalSelect { operand, field } => {
-                let operand = self.evaluate(operand)?;
-                self.optional_field(&operand, field)
-            }
-            Node::Call { function, target, args } => self.call(function, target.as_deref(), args),
             Node::List(items) => self.list(items),
             Node::Map(entries) => self.map(entries),
             Node::Struct { fields, .. } => self.structure(fields),
             Node::Macro(comprehension) => self.comprehension(comprehension),
+            _ if is_attribute(expr) => {
+                let outcome = self.resolve(expr);
+                self.charge_attribute(expr)?;
+                outcome
+            }
+            Node::Call { function, target, args } => self.call(function, target.as_deref(), args),
+            _ => unreachable!("what is no call is an attribute"),
+        }
+    }
+
+    /// `SelectAndIdentCost`: none for `?:`, and a test for presence gives it back.
+    fn charge_attribute(&mut self, expr: &Expr) -> Result<(), EvaluationError> {
+        let cost = u64::from(!is_conditional(expr));
+        match &expr.node {
+            Node::Has { .. } => {
+                if cost == 0 {
+                    self.budget.give_back(1);
+                }
+                Ok(())
+            }
+            _ => self.budget.spend(cost),
+        }
+    }
+
+    /// The value of an attribute, for as many steps as it has; of anything else what it evaluates to.
+    fn resolve(&mut self, expr: &'a Expr) -> Outcome {
+        let outcome = match is_attribute(expr) {
+            true => super::on_enough_stack(|| self.attribute(expr)),
+            false => self.evaluate(expr),
+        };
+        match outcome? {
+            Value::Invalid(why) => Err(EvaluationError::Function(why.to_string())),
+            value => Ok(value),
+        }
+    }
+
+    fn attribute(&mut self, expr: &'a Expr) -> Outcome {
+        match &expr.node {
+            Node::Ident(name) => self.variable(name),
+            Node::Select { operand, field } => {
+                let operand = self.resolve(operand)?;
+                self.step(&operand, false, |operand, budget| field_of(operand, field, budget))
+            }
+            Node::OptionalSelect { operand, field } => {
+                let operand = self.resolve(operand)?;
+                self.step(&operand, true, |operand, budget| field_of(operand, field, budget))
+            }
+            Node::Has { operand, field } => {
+                let operand = self.resolve(operand)?;
+                if matches!(operand, Value::Optional(None)) {
+                    return Ok(Value::Bool(false));
+                }
+                self.budget.spend(1)?;
+                Ok(Value::Bool(has(&operand, field, self.budget)))
+            }
+            Node::Call { function, args, .. } => match &args[..] {
+                [condition, yes, no] => match self.evaluate(condition)? {
+                    Value::Bool(true) => self.resolve(yes),
+                    Value::Bool(false) => self.resolve(no),
+                    _ => Err(EvaluationError::NoSuchOverload),
+                },
+                [container, key] => {
+                    let container = self.resolve(container)?;
+                    if matches!(container, Value::Optional(None)) {
+                        return Ok(container);
+                    }
+                    self.index(&container, key, function == "_[?_]")
+                }
+                _ => Err(EvaluationError::NoSuchOverload),
+            },
+            _ => unreachable!("it is an attribute"),
         }
     }
 
     fn variable(&mut self, name: &str) -> Outcome {
-        self.budget.spend(1)?;
-        let scoped = self.scopes.iter().rev().find(|(scoped, _)| *scoped == name);
-        match scoped.map(|(_, value)| value).or_else(|| self.activation.get(name)) {
-            Some(value) => Ok(value.clone()),
-            None => Err(EvaluationError::NoSuchAttribute(name.into())),
+        if let Some(scope) = self.scopes.iter_mut().rev().find(|scope| scope.name == name) {
+            self.budget.spend(std::mem::take(&mut scope.first))?;
+            return Ok(scope.value.clone());
         }
+        let value = self.activation.get(name).cloned();
+        value.ok_or_else(|| EvaluationError::NoSuchAttribute(name.into()))
     }
 
-    fn field(&mut self, operand: &Value, field: &str) -> Outcome {
-        self.budget.spend(1)?;
-        let missing = || EvaluationError::NoSuchKey(field.to_owned());
-        match operand {
-            Value::Map(map) => map.entries.get(&Key::String(field.into())).cloned().ok_or_else(missing),
-            Value::Host(host) => host.field(field, self.budget).unwrap_or_else(|| Err(missing())),
-            Value::Optional(_) => self.optional_field(operand, field),
-            _ => Err(missing()),
-        }
-    }
-
-    fn has(&mut self, operand: &Value, field: &str) -> Outcome {
-        self.budget.spend(1)?;
-        Ok(Value::Bool(match operand {
-            Value::Map(map) => map.entries.contains_key(&Key::String(field.into())),
-            Value::Host(host) => host.field(field, self.budget).is_some(),
-            Value::Optional(Some(inner)) => return self.has(inner, field),
-            _ => false,
-        }))
-    }
-
-    fn optional_field(&mut self, operand: &Value, field: &str) -> Outcome {
+    /// One step of an attribute. Behind an optional everything is optional, and what is not there costs
+    /// nothing.
+    fn step(
+        &mut self,
+        operand: &Value,
+        is_optional: bool,
+        next: impl FnOnce(&Value, &mut Budget) -> Outcome,
+    ) -> Outcome {
         let operand = match operand {
             Value::Optional(None) => return Ok(Value::Optional(None)),
             Value::Optional(Some(inner)) => inner,
+            _ if !is_optional => {
+                self.budget.spend(1)?;
+                return next(operand, self.budget);
+            }
             other => other,
         };
-        optional(self.field(operand, field))
+        let found = optional(next(operand, self.budget))?;
+        self.budget.spend(u64::from(!matches!(found, Value::Optional(None))))?;
+        Ok(found)
     }
 
-    fn call(&mut self, function: &str, target: Option<&'a Expr>, args: &'a [Expr]) -> Outcome {
-        match (function, args) {
-            ("_&&_", args) => return self.logical(args, false),
-            ("_||_", args) => return self.logical(args, true),
-            ("_?_:_", [condition, yes, no]) => {
-                return match self.evaluate(condition)? {
-                    Value::Bool(true) => self.evaluate(yes),
-                    Value::Bool(false) => self.evaluate(no),
+    fn index(&mut self, container: &Value, key: &'a Expr, is_optional: bool) -> Outcome {
+        match self.resolve(key) {
+            Ok(key) => self.step(container, is_optional, |container, _| index(container, &key)),
+            Err(EvaluationError::CostLimitExceeded) => Err(EvaluationError::CostLimitExceeded),
+            Err(error) => {
+                let is_optional = is_optional || matches!(container, Value::Optional(_));
+                self.budget.spend(u64::from(!is_optional))?;
+                Err(error)
+            }
+        }
+    }
+
+    fn call(&mut self, function: &'a str, target: Option<&'a Expr>, args: &'a [Expr]) -> Outcome {
+        match (function, target, args) {
+            ("_&&_", _, args) => return self.logical(args, false),
+            ("_||_", _, args) => return self.logical(args, true),
+            ("or" | "orValue", Some(target), [other]) => {
+                return match self.evaluate(target)? {
+                    Value::Optional(None) => self.evaluate(other),
+                    Value::Optional(Some(inner)) if function == "orValue" => Ok((*inner).clone()),
+                    held @ Value::Optional(_) => Ok(held),
                     _ => Err(EvaluationError::NoSuchOverload),
                 };
             }
+            ("@in", _, [wanted, list]) if constants::is_set(list) => {
+                let wanted = self.evaluate(wanted)?;
+                return is_in(&wanted, list.constant.as_ref().unwrap_or(&Value::Null));
+            }
             _ => {}
         }
-        let target = target.map(|target| self.evaluate(target)).transpose()?;
-        let args = args.iter().map(|arg| self.evaluate(arg)).collect::<Result<Vec<_>, _>>()?;
-        self.budget.spend(1)?;
-        match (function, args.as_slice()) {
-            ("_==_", [left, right]) => equal(left, right, self.budget).map(Value::Bool),
-            ("_!=_", [left, right]) => equal(left, right, self.budget).map(|equal| Value::Bool(!equal)),
-            ("_<_" | "_<=_" | "_>_" | "_>=_", [left, right]) => compare(function, left, right),
-            ("_+_" | "_-_" | "_*_" | "_/_" | "_%_", [left, right]) => {
-                arithmetic(function, left, right, self.budget)
+        let types: Vec<&Type> = target.into_iter().chain(args).map(|part| &part.of).collect();
+        let mut values = Vec::with_capacity(types.len());
+        let mut failed = None;
+        for part in target.into_iter().chain(args) {
+            match self.evaluate(part) {
+                Ok(value) => values.push(Some(value)),
+                Err(error) => {
+                    failed = Some(error);
+                    values.push(None);
+                    break;
+                }
             }
-            ("@in", [left, right]) => is_in(left, right, self.budget),
-            ("_[_]", [Value::Optional(_), _]) | ("_[?_]", _) => optional_index(&args),
-            ("_[_]", [container, key]) => index(container, key),
-            ("!_", [Value::Bool(flag)]) => Ok(Value::Bool(!flag)),
-            ("-_", [Value::Int(number)]) => {
-                number.checked_neg().map(Value::Int).ok_or(EvaluationError::Overflow("integer"))
-            }
-            ("-_", [Value::Double(number)]) => Ok(Value::Double(-number)),
-            ("!_" | "-_", _) => Err(EvaluationError::NoSuchOverload),
-            (_, args) => functions::call(function, target.as_ref(), args, self.patterns, self.budget),
         }
+        let called = Called { function, is_member: target.is_some(), types: &types, values: &values };
+        if let Some(error) = failed {
+            // What lacks its last argument only is counted all the same.
+            let counts = error != EvaluationError::CostLimitExceeded && values.len() == types.len();
+            self.budget.spend(if counts { called.after(None) } else { 0 })?;
+            return Err(error);
+        }
+        let before = called.before();
+        self.budget.spend(before.unwrap_or(0))?;
+        if let ("lists.range", [Some(Value::Int(end))]) = (function, &values[..])
+            && !self.budget.allows((*end).max(0).unsigned_abs())
+        {
+            return Err(EvaluationError::CostLimitExceeded);
+        }
+        let plain: Vec<Value> = values.iter().flatten().cloned().collect();
+        let (target, args) = plain.split_at(usize::from(target.is_some()));
+        let outcome = apply(function, target.first(), args, self.patterns);
+        if before.is_none() {
+            self.budget.spend(called.after(outcome.as_ref().ok()))?;
+        }
+        outcome
     }
 
     /// One operand that decides is enough, whatever went wrong in the others.
@@ -142,188 +240,124 @@ impl<'a> Evaluator<'a> {
     }
 
     fn list(&mut self, items: &'a [Entry<Expr>]) -> Outcome {
-        self.budget.spend(10)?;
         let mut out = Vec::with_capacity(items.len());
+        let mut made = Ok(());
         for Entry { value, optional } in items {
-            let value = self.evaluate(value)?;
-            out.extend(held(value, *optional));
+            match self.evaluate(value) {
+                Ok(value) => out.extend(held(value, *optional)),
+                Err(error) => {
+                    made = Err(error);
+                    break;
+                }
+            }
         }
-        Ok(Value::from(out))
+        self.budget.spend(LIST)?;
+        made.map(|()| Value::from(out))
     }
 
     fn map(&mut self, entries: &'a [Entry<(Expr, Expr)>]) -> Outcome {
-        self.budget.spend(30)?;
+        let made = self.entries(entries);
+        self.budget.spend(MAP)?;
+        Ok(Value::Map(Arc::new(Map::of(made?))))
+    }
+
+    fn entries(
+        &mut self,
+        entries: &'a [Entry<(Expr, Expr)>],
+    ) -> Result<BTreeMap<Key, Value>, EvaluationError> {
         let mut out = BTreeMap::new();
         for Entry { value: (key, value), optional } in entries {
             let key = Key::of(&self.evaluate(key)?);
             let key = key.ok_or_else(|| EvaluationError::Function("unsupported key type".into()))?;
-            let value = self.evaluate(value)?;
-            let text = key.to_string();
-            if let Some(value) = held(value, *optional)
-                && out.insert(key, value).is_some()
-            {
-                return Err(EvaluationError::Function(format!("Failed with repeated key {text}")));
-            }
+            match held(self.evaluate(value)?, *optional) {
+                Some(value) => out.insert(key, value),
+                None => out.remove(&key),
+            };
         }
-        Ok(Value::Map(Arc::new(Map::of(out))))
+        Ok(out)
     }
 
     fn structure(&mut self, fields: &'a [Entry<(String, Expr)>]) -> Outcome {
-        self.budget.spend(40)?;
         let mut out = BTreeMap::new();
+        let mut made = Ok(());
         for Entry { value: (field, value), optional } in fields {
-            let value = self.evaluate(value)?;
-            if let Some(value) = held(value, *optional) {
-                out.insert(Key::String(field.as_str().into()), value);
+            match self.evaluate(value) {
+                Ok(value) => {
+                    out.extend(
+                        held(value, *optional).map(|value| (Key::String(field.as_str().into()), value)),
+                    );
+                }
+                Err(error) => {
+                    made = Err(error);
+                    break;
+                }
             }
         }
-        Ok(Value::Map(Arc::new(Map::of(out))))
+        self.budget.spend(STRUCT)?;
+        made.map(|()| Value::Map(Arc::new(Map::of(out))))
     }
+}
 
-    fn comprehension(&mut self, comprehension: &'a Macro) -> Outcome {
-        let range = self.evaluate(&comprehension.range)?;
-        let depth = self.scopes.len();
-        let outcome = self.run(comprehension, range);
-        self.scopes.truncate(depth);
-        outcome
+/// Applies an operator or function to its arguments.
+fn apply(function: &str, target: Option<&Value>, args: &[Value], patterns: &Patterns) -> Outcome {
+    match (function, args) {
+        ("_==_", [left, right]) => Ok(Value::Bool(equal(left, right))),
+        ("_!=_", [left, right]) => Ok(Value::Bool(!equal(left, right))),
+        ("_<_" | "_<=_" | "_>_" | "_>=_", [left, right]) => compare(function, left, right),
+        ("_+_" | "_-_" | "_*_" | "_/_" | "_%_", [left, right]) => arithmetic(function, left, right),
+        ("@in", [left, right]) => is_in(left, right),
+        ("!_", [Value::Bool(flag)]) => Ok(Value::Bool(!flag)),
+        ("-_", [Value::Int(number)]) => {
+            number.checked_neg().map(Value::Int).ok_or(EvaluationError::Overflow("integer"))
+        }
+        ("-_", [Value::Double(number)]) => Ok(Value::Double(-number)),
+        ("!_" | "-_", _) => Err(EvaluationError::NoSuchOverload),
+        (_, args) => functions::call(function, target, args, patterns),
     }
+}
 
-    fn run(&mut self, comprehension: &'a Macro, range: Value) -> Outcome {
-        let Macro { kind, variables, .. } = comprehension;
-        match kind {
-            MacroKind::OptMap | MacroKind::OptFlatMap => match range {
-                Value::Optional(Some(inner)) => {
-                    let value = self.step(comprehension, vec![(*inner).clone()])?;
-                    Ok(if *kind == MacroKind::OptMap {
-                        Value::Optional(Some(Arc::new(value)))
-                    } else {
-                        value
-                    })
-                }
-                Value::Optional(None) => Ok(range),
-                _ => Err(EvaluationError::NoSuchOverload),
+/// `InterpretableAttribute`
+fn is_attribute(expr: &Expr) -> bool {
+    expr.constant.is_none()
+        && match &expr.node {
+            Node::Ident(_) | Node::Select { .. } | Node::Has { .. } | Node::OptionalSelect { .. } => true,
+            Node::Call { function, .. } => matches!(&**function, "_[_]" | "_[?_]" | "_?_:_"),
+            _ => false,
+        }
+}
+
+/// Whether an attribute begins with a choice between two.
+fn is_conditional(expr: &Expr) -> bool {
+    expr.constant.is_none()
+        && match &expr.node {
+            Node::Select { operand, .. }
+            | Node::Has { operand, .. }
+            | Node::OptionalSelect { operand, .. } => is_conditional(operand),
+            Node::Call { function, args, .. } => match &**function {
+                "_?_:_" => true,
+                "_[_]" | "_[?_]" => args.first().is_some_and(is_conditional),
+                _ => false,
             },
-            _ => {
-                let elements = elements(&range, variables.len())?;
-                match kind {
-                    MacroKind::All | MacroKind::Exists => self.quantify(comprehension, elements),
-                    MacroKind::ExistsOne => self.exists_one(comprehension, elements),
-                    MacroKind::TransformMap | MacroKind::TransformMapEntry => {
-                        self.transform_map(comprehension, elements)
-                    }
-                    MacroKind::SortBy => self.sort_by(comprehension, elements),
-                    _ => self.transform(comprehension, elements),
-                }
-            }
+            _ => false,
         }
-    }
+}
 
-    /// Binds the names and runs one part of the comprehension.
-    fn with(&mut self, names: &'a [String], values: Vec<Value>, part: &'a Expr) -> Outcome {
-        let depth = self.scopes.len();
-        self.scopes.extend(names.iter().map(String::as_str).zip(values));
-        let outcome = self.evaluate(part);
-        self.scopes.truncate(depth);
-        outcome
-    }
-
-    fn step(&mut self, comprehension: &'a Macro, values: Vec<Value>) -> Outcome {
-        self.budget.spend(1)?;
-        self.with(&comprehension.variables, values, &comprehension.step)
-    }
-
-    fn takes(&mut self, comprehension: &'a Macro, values: &[Value]) -> Result<bool, EvaluationError> {
-        let Some(filter) = &comprehension.filter else { return Ok(true) };
-        boolean(self.with(&comprehension.variables, values.to_vec(), filter)?)
-    }
-
-    fn quantify(&mut self, comprehension: &'a Macro, elements: Vec<Vec<Value>>) -> Outcome {
-        let decides = comprehension.kind == MacroKind::Exists;
-        let mut failed = None;
-        for values in elements {
-            match self.step(comprehension, values).and_then(boolean) {
-                Ok(flag) if flag == decides => return Ok(Value::Bool(decides)),
-                Ok(_) => {}
-                Err(EvaluationError::CostLimitExceeded) => return Err(EvaluationError::CostLimitExceeded),
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        failed.map_or(Ok(Value::Bool(!decides)), Err)
-    }
-
-    fn exists_one(&mut self, comprehension: &'a Macro, elements: Vec<Vec<Value>>) -> Outcome {
-        let mut count = 0;
-        for values in elements {
-            count += usize::from(boolean(self.step(comprehension, values)?)?);
-        }
-        Ok(Value::Bool(count == 1))
-    }
-
-    fn transform(&mut self, comprehension: &'a Macro, elements: Vec<Vec<Value>>) -> Outcome {
-        let mut out = vec![];
-        for values in elements {
-            if comprehension.kind == MacroKind::Filter {
-                if boolean(self.step(comprehension, values.clone())?)? {
-                    out.extend(values);
-                }
-            } else if self.takes(comprehension, &values)? {
-                out.push(self.step(comprehension, values)?);
-            }
-        }
-        Ok(Value::from(out))
-    }
-
-    fn transform_map(&mut self, comprehension: &'a Macro, elements: Vec<Vec<Value>>) -> Outcome {
-        let mut out = BTreeMap::new();
-        for values in elements {
-            if !self.takes(comprehension, &values)? {
-                continue;
-            }
-            let key = Key::of(&values[0]).ok_or(EvaluationError::NoSuchOverload)?;
-            match (comprehension.kind, self.step(comprehension, values)?) {
-                (MacroKind::TransformMap, value) => drop(out.insert(key, value)),
-                (_, Value::Map(map)) => out.extend(map.entries.clone()),
-                _ => return Err(EvaluationError::NoSuchOverload),
-            }
-        }
-        Ok(Value::Map(Arc::new(Map::of(out))))
-    }
-
-    fn sort_by(&mut self, comprehension: &'a Macro, elements: Vec<Vec<Value>>) -> Outcome {
-        let mut keyed = vec![];
-        for mut values in elements {
-            let key = self.step(comprehension, values.clone())?;
-            keyed.push((key, values.swap_remove(0)));
-        }
-        if keyed.windows(2).any(|pair| order(&pair[0].0, &pair[1].0).is_none()) {
-            return Err(EvaluationError::NoSuchOverload);
-        }
-        keyed.sort_by(|left, right| order(&left.0, &right.0).unwrap_or(Ordering::Equal));
-        Ok(Value::from(keyed.into_iter().map(|(_, value)| value).collect::<Vec<_>>()))
+fn field_of(operand: &Value, field: &str, budget: &mut Budget) -> Outcome {
+    let missing = || EvaluationError::NoSuchKey(field.to_owned());
+    match operand {
+        Value::Map(map) => map.entries.get(&Key::String(field.into())).cloned().ok_or_else(missing),
+        Value::Host(host) => host.field(field, budget).unwrap_or_else(|| Err(missing())),
+        _ => Err(missing()),
     }
 }
 
-fn boolean(value: Value) -> Result<bool, EvaluationError> {
-    match value {
-        Value::Bool(flag) => Ok(flag),
-        _ => Err(EvaluationError::NoSuchOverload),
+fn has(operand: &Value, field: &str, budget: &mut Budget) -> bool {
+    match operand {
+        Value::Map(map) => map.entries.contains_key(&Key::String(field.into())),
+        Value::Host(host) => host.field(field, budget).is_some(),
+        Value::Optional(Some(inner)) => has(inner, field, budget),
+        _ => false,
     }
-}
-
-/// What the names stand for, element by element: the element or the key; or index and element, key and value.
-fn elements(range: &Value, names: usize) -> Result<Vec<Vec<Value>>, EvaluationError> {
-    Ok(match range {
-        Value::List(list) if names == 2 => {
-            let pair = |(at, item): (usize, &Value)| vec![Value::Int(at as i64), item.clone()];
-            list.items.iter().enumerate().map(pair).collect()
-        }
-        Value::List(list) => list.items.iter().map(|item| vec![item.clone()]).collect(),
-        Value::Map(map) if names == 2 => {
-            map.entries.iter().map(|(key, value)| vec![key.value(), value.clone()]).collect()
-        }
-        Value::Map(map) => map.entries.keys().map(|key| vec![key.value()]).collect(),
-        _ => return Err(EvaluationError::NoSuchOverload),
-    })
 }
 
 /// An element of a literal; an optional one that holds nothing is left out.
@@ -343,32 +377,4 @@ fn optional(found: Outcome) -> Outcome {
         }
         Err(error) => Err(error),
     }
-}
-
-fn optional_index(args: &[Value]) -> Outcome {
-    match args {
-        [Value::Optional(None), _] => Ok(Value::Optional(None)),
-        [Value::Optional(Some(inner)), key] => optional(index(inner, key)),
-        [container, key] => optional(index(container, key)),
-        _ => Err(EvaluationError::NoSuchOverload),
-    }
-}
-
-fn compare(function: &str, left: &Value, right: &Value) -> Outcome {
-    let found = match order(left, right) {
-        Some(found) => found,
-        None if is_number(left) && is_number(right) => return Ok(Value::Bool(false)),
-        None => return Err(EvaluationError::NoSuchOverload),
-    };
-    Ok(Value::Bool(match function {
-        "_<_" => found == Ordering::Less,
-        "_<=_" => found != Ordering::Greater,
-        "_>_" => found == Ordering::Greater,
-        _ => found != Ordering::Less,
-    }))
-}
-
-/// `NaN` has no order, and no error either.
-fn is_number(value: &Value) -> bool {
-    matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_))
 }

@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use regex::Regex;
 
 use super::bridge;
-use super::cost::Budget;
 use super::error::EvaluationError;
-use super::operators::{equal, order, position};
+use super::operators::{equal, order};
 use super::time_functions;
 use super::value::Value;
 
@@ -42,18 +41,9 @@ impl Patterns {
 }
 
 /// Calls a function. What is a member function's target comes as `target`.
-pub(super) fn call(
-    function: &str,
-    target: Option<&Value>,
-    args: &[Value],
-    patterns: &Patterns,
-    budget: &mut Budget,
-) -> Outcome {
+pub(super) fn call(function: &str, target: Option<&Value>, args: &[Value], patterns: &Patterns) -> Outcome {
     if let Some(Value::Host(host)) = target {
-        return host.call(function, args, budget);
-    }
-    if let Some(Value::String(text)) = target {
-        budget.spend_text(text.len())?;
+        return host.call(function, args);
     }
     match (function, target, args) {
         ("size", Some(of), []) | ("size", None, [of]) => size(of),
@@ -61,7 +51,6 @@ pub(super) fn call(
             let (Some(text), Some(pattern)) = (of.as_str(), pattern.as_str()) else {
                 return Err(EvaluationError::NoSuchOverload);
             };
-            budget.spend_text(pattern.len().saturating_mul(3))?;
             Ok(Value::Bool(patterns.get(pattern)?.is_match(text)))
         }
         ("contains" | "startsWith" | "endsWith", Some(Value::String(text)), [Value::String(part)]) => {
@@ -77,7 +66,7 @@ pub(super) fn call(
         }
         (_, None, [of]) => match convert(function, of) {
             Some(outcome) => outcome,
-            None => global(function, args, budget),
+            None => global(function, args),
         },
         (_, Some(of), _)
             if function.starts_with("get") && matches!(of, Value::Timestamp(_) | Value::Duration(_)) =>
@@ -85,14 +74,11 @@ pub(super) fn call(
             time_functions::part(function, of, args.first().and_then(Value::as_str))
         }
         (_, Some(Value::Optional(of)), _) => optional(function, of.as_deref(), args),
-        (_, Some(Value::List(list)), _) => {
-            budget.spend(list.items.len() as u64)?;
-            match of_list(function, &list.items, args, budget) {
-                Some(outcome) => outcome,
-                None => bridge::call(function, target, args),
-            }
-        }
-        (_, None, _) => global(function, args, budget),
+        (_, Some(Value::List(list)), _) => match of_list(function, &list.items, args) {
+            Some(outcome) => outcome,
+            None => bridge::call(function, target, args),
+        },
+        (_, None, _) => global(function, args),
         _ => bridge::call(function, target, args),
     }
 }
@@ -127,7 +113,7 @@ fn size(of: &Value) -> Outcome {
 }
 
 /// `int(x)`, `string(x)`, `type(x)`; None for other functions.
-fn convert(function: &str, of: &Value) -> Option<Outcome> {
+pub(super) fn convert(function: &str, of: &Value) -> Option<Outcome> {
     Some(match function {
         "type" => Ok(Value::Type(of.type_name().into())),
         "dyn" => Ok(of.clone()),
@@ -154,15 +140,15 @@ fn int(of: &Value) -> Outcome {
         Value::Uint(number) => i64::try_from(*number).map_err(|_| overflow)?,
         Value::Double(number) if number.abs() < 9.223_372_036_854_776e18 => *number as i64,
         Value::Double(_) => return Err(overflow),
-        Value::String(text) => text.parse().map_err(|_| conversion("int", text))?,
+        Value::String(text) => text.parse().map_err(|_| conversion("int"))?,
         Value::Timestamp(time) => time.timestamp(),
         Value::Duration(duration) => duration.num_nanoseconds().ok_or(overflow)?,
         _ => return Err(EvaluationError::NoSuchOverload),
     }))
 }
 
-fn conversion(to: &str, text: &str) -> EvaluationError {
-    EvaluationError::Function(format!("type conversion error from 'string' to '{to}': {text:?}"))
+fn conversion(to: &str) -> EvaluationError {
+    EvaluationError::Function(format!("type conversion error from 'string' to '{to}'"))
 }
 
 fn uint(of: &Value) -> Outcome {
@@ -172,7 +158,7 @@ fn uint(of: &Value) -> Outcome {
         Value::Int(number) => u64::try_from(*number).map_err(|_| overflow)?,
         Value::Double(number) if (0.0..1.844_674_407_370_955_1e19).contains(number) => *number as u64,
         Value::Double(_) => return Err(overflow),
-        Value::String(text) => text.parse().map_err(|_| conversion("uint", text))?,
+        Value::String(text) => text.parse().map_err(|_| conversion("uint"))?,
         _ => return Err(EvaluationError::NoSuchOverload),
     }))
 }
@@ -182,7 +168,7 @@ fn double(of: &Value) -> Outcome {
         Value::Double(number) => *number,
         Value::Int(number) => *number as f64,
         Value::Uint(number) => *number as f64,
-        Value::String(text) => text.parse().map_err(|_| conversion("double", text))?,
+        Value::String(text) => text.parse().map_err(|_| conversion("double"))?,
         _ => return Err(EvaluationError::NoSuchOverload),
     }))
 }
@@ -193,7 +179,7 @@ fn boolean(of: &Value) -> Outcome {
         Value::String(text) => match &**text {
             "1" | "t" | "T" | "true" | "True" | "TRUE" => Ok(Value::Bool(true)),
             "0" | "f" | "F" | "false" | "False" | "FALSE" => Ok(Value::Bool(false)),
-            _ => Err(conversion("bool", text)),
+            _ => Err(conversion("bool")),
         },
         _ => Err(EvaluationError::NoSuchOverload),
     }
@@ -244,7 +230,7 @@ fn timestamp(of: &Value) -> Outcome {
         }
         Value::String(text) => time_functions::parse_timestamp(text)
             .map(Value::Timestamp)
-            .ok_or_else(|| conversion("google.protobuf.Timestamp", text)),
+            .ok_or_else(|| conversion("google.protobuf.Timestamp")),
         _ => Err(EvaluationError::NoSuchOverload),
     }
 }
@@ -255,12 +241,12 @@ fn duration(of: &Value) -> Outcome {
         Value::Int(nanoseconds) => Ok(Value::Duration(chrono::TimeDelta::nanoseconds(*nanoseconds))),
         Value::String(text) => time_functions::parse_duration(text)
             .map(Value::Duration)
-            .ok_or_else(|| conversion("google.protobuf.Duration", text)),
+            .ok_or_else(|| conversion("google.protobuf.Duration")),
         _ => Err(EvaluationError::NoSuchOverload),
     }
 }
 
-fn global(function: &str, args: &[Value], budget: &mut Budget) -> Outcome {
+fn global(function: &str, args: &[Value]) -> Outcome {
     let some = |value: &Value| Value::Optional(Some(Arc::new(value.clone())));
     match (function, args) {
         ("optional.none", []) => Ok(Value::Optional(None)),
@@ -268,32 +254,25 @@ fn global(function: &str, args: &[Value], budget: &mut Budget) -> Outcome {
         ("optional.ofNonZeroValue", [value]) => {
             Ok(if value.is_zero() { Value::Optional(None) } else { some(value) })
         }
+        ("format.named", [Value::String(name)]) => {
+            let format = bridge::call(&format!("format.{name}"), None, &[]).ok();
+            Ok(Value::Optional(format.map(Arc::new)))
+        }
         ("optional.unwrap", [Value::List(list)]) => Ok(unwrap(&list.items)),
         (
             "sets.contains" | "sets.intersects" | "sets.equivalent",
             [Value::List(left), Value::List(right)],
         ) => {
-            let holds = |list: &[Value], items: &[Value], budget: &mut Budget| {
-                items.iter().try_fold(true, |all, item| {
-                    let found = position(list, budget, |other, budget| equal(other, item, budget))?;
-                    Ok::<bool, EvaluationError>(all && found.is_some())
-                })
-            };
+            let has = |list: &[Value], item: &Value| list.iter().any(|other| equal(other, item));
+            let holds = |list: &[Value], items: &[Value]| items.iter().all(|item| has(list, item));
+            let (left, right) = (&left.items, &right.items);
             Ok(Value::Bool(match function {
-                "sets.contains" => holds(&left.items, &right.items, budget)?,
-                "sets.equivalent" => {
-                    holds(&left.items, &right.items, budget)? && holds(&right.items, &left.items, budget)?
-                }
-                _ => position(&left.items, budget, |item, budget| {
-                    Ok(position(&right.items, budget, |other, budget| equal(other, item, budget))?.is_some())
-                })?
-                .is_some(),
+                "sets.contains" => holds(left, right),
+                "sets.equivalent" => holds(left, right) && holds(right, left),
+                _ => left.iter().any(|item| has(right, item)),
             }))
         }
-        ("lists.range", [Value::Int(end)]) => {
-            budget.spend((*end).max(0).unsigned_abs())?;
-            Ok(Value::from((0..*end).map(Value::Int).collect::<Vec<_>>()))
-        }
+        ("lists.range", [Value::Int(end)]) => Ok(Value::from((0..*end).map(Value::Int).collect::<Vec<_>>())),
         _ => bridge::call(function, None, args),
     }
 }
@@ -320,7 +299,7 @@ fn optional(function: &str, of: Option<&Value>, args: &[Value]) -> Outcome {
 }
 
 /// Functions of lists that need our equality or order; None for other functions.
-fn of_list(function: &str, items: &[Value], args: &[Value], budget: &mut Budget) -> Option<Outcome> {
+fn of_list(function: &str, items: &[Value], args: &[Value]) -> Option<Outcome> {
     Some(match (function, args) {
         ("min" | "max", []) if items.is_empty() => {
             Err(EvaluationError::Function(format!("{function} called on empty list")))
@@ -332,15 +311,11 @@ fn of_list(function: &str, items: &[Value], args: &[Value], budget: &mut Budget)
             let pairs = pairs.ok_or(EvaluationError::NoSuchOverload);
             pairs.map(|pairs| Value::Bool(pairs.into_iter().all(|ordered| ordered)))
         }
-        ("sum", []) => sum(items, budget),
-        ("indexOf", [wanted]) => {
-            let found = position(items, budget, |item, budget| equal(item, wanted, budget));
-            found.map(|at| Value::Int(at.map_or(-1, |at| at as i64)))
-        }
-        ("lastIndexOf", [wanted]) => {
-            let reversed: Vec<Value> = items.iter().rev().cloned().collect();
-            let found = position(&reversed, budget, |item, budget| equal(item, wanted, budget));
-            found.map(|at| Value::Int(at.map_or(-1, |at| (items.len() - 1 - at) as i64)))
+        ("sum", []) => sum(items),
+        ("indexOf", [wanted]) => Ok(place(items.iter().position(|item| equal(item, wanted)))),
+        ("lastIndexOf", [wanted]) => Ok(place(items.iter().rposition(|item| equal(item, wanted)))),
+        ("join", _) if items.iter().any(|item| item.as_str().is_none()) => {
+            Err(EvaluationError::NoSuchOverload)
         }
         ("first", []) => Ok(Value::Optional(items.first().cloned().map(Arc::new))),
         ("last", []) => Ok(Value::Optional(items.last().cloned().map(Arc::new))),
@@ -361,8 +336,12 @@ fn extreme(items: &[Value], greatest: bool) -> Outcome {
     Ok(best.clone())
 }
 
-fn sum(items: &[Value], budget: &mut Budget) -> Outcome {
+fn place(at: Option<usize>) -> Value {
+    Value::Int(at.map_or(-1, |at| at as i64))
+}
+
+fn sum(items: &[Value]) -> Outcome {
     let Some((first, rest)) = items.split_first() else { return Ok(Value::Int(0)) };
-    let add = |total: Value, item: &Value| super::operators::arithmetic("_+_", &total, item, budget);
+    let add = |total: Value, item: &Value| super::operators::arithmetic("_+_", &total, item);
     rest.iter().try_fold(first.clone(), add)
 }

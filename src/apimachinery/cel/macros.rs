@@ -17,7 +17,20 @@ pub(super) fn global_call(at: usize, name: String, mut args: Vec<Expr>) -> Resul
 }
 
 /// `target.name(args)`
-pub(super) fn member_call(at: usize, target: Expr, name: String, mut args: Vec<Expr>) -> Result<Expr, Issue> {
+pub(super) fn member_call(
+    at: usize,
+    target: Expr,
+    name: String,
+    mut args: Vec<Expr>,
+    has_bindings: bool,
+) -> Result<Expr, Issue> {
+    if has_bindings
+        && (name.as_str(), args.len()) == ("bind", 3)
+        && matches!(&target.node, Node::Ident(namespace) if namespace == "cel")
+    {
+        let (step, range) = (args.remove(2), args.remove(1));
+        return comprehension(at, MacroKind::Bind, range, args, None, step);
+    }
     let Some((kind, variables, filtered)) = macro_of(&name, args.len()) else {
         let target = Some(Box::new(target));
         return Ok(Expr::new(at, Node::Call { function: name, target, args }));

@@ -19,15 +19,19 @@ mod declarations;
 
 mod checker;
 mod checker_calls;
+mod validators;
 
 mod value;
 
 mod bridge;
+mod comprehend;
+mod constants;
 mod evaluate;
 mod functions;
 mod operators;
 mod time_functions;
 
+mod call_cost;
 mod cost;
 mod estimate;
 mod estimate_calls;

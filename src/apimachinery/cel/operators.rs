@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::cost::Budget;
 use super::error::EvaluationError;
 use super::time_functions;
 use super::value::{Key, List, ListKind, Value};
@@ -12,74 +11,47 @@ type Outcome = Result<Value, EvaluationError>;
 
 /// `==`: numbers by value whatever their type, sets and list maps without regard to order, values of
 /// different types unequal.
-pub(super) fn equal(left: &Value, right: &Value, budget: &mut Budget) -> Result<bool, EvaluationError> {
-    Ok(match (left, right) {
+pub(super) fn equal(left: &Value, right: &Value) -> bool {
+    match (left, right) {
         (Value::Null, Value::Null) => true,
         (Value::Bool(left), Value::Bool(right)) => left == right,
-        (Value::String(left), Value::String(right)) => {
-            budget.spend_text(left.len().min(right.len()))?;
-            left == right
-        }
+        (Value::String(left), Value::String(right)) => left == right,
         (Value::Bytes(left), Value::Bytes(right)) => left == right,
         (Value::Duration(left), Value::Duration(right)) => left == right,
         (Value::Timestamp(left), Value::Timestamp(right)) => left == right,
         (Value::Type(left), Value::Type(right)) => left == right,
-        (Value::List(left), Value::List(right)) => return equal_lists(left, right, budget),
+        (Value::List(left), Value::List(right)) => equal_lists(left, right),
         (Value::Map(left), Value::Map(right)) => {
-            if left.len() != right.len() || !left.agrees(right) {
-                return Ok(false);
-            }
-            for (key, value) in &left.entries {
-                budget.spend(1)?;
-                match right.entries.get(key) {
-                    Some(other) if equal(value, other, budget)? => {}
-                    _ => return Ok(false),
-                }
-            }
-            true
+            let has = |(key, value)| right.entries.get(key).is_some_and(|other| equal(value, other));
+            left.len() == right.len() && left.agrees(right) && left.entries.iter().all(has)
         }
         (Value::Optional(left), Value::Optional(right)) => match (left, right) {
-            (Some(left), Some(right)) => return equal(left, right, budget),
+            (Some(left), Some(right)) => equal(left, right),
             (left, right) => left.is_none() && right.is_none(),
         },
         (Value::Opaque(left), Value::Opaque(right)) => left.opaque_eq(&**right),
         (Value::Host(left), Value::Host(right)) => Arc::ptr_eq(left, right),
         (left, right) => numeric_order(left, right) == Some(Ordering::Equal),
-    })
+    }
 }
 
-fn equal_lists(left: &List, right: &List, budget: &mut Budget) -> Result<bool, EvaluationError> {
-    if left.items.len() != right.items.len() {
-        return Ok(false);
-    }
+fn equal_lists(left: &List, right: &List) -> bool {
     let unordered = match (&left.kind, &right.kind) {
         (ListKind::Atomic, other) | (other, _) => other,
     };
     let by_keys = |item: &Value, keys: &[Arc<str>]| -> Vec<Value> {
         keys.iter().map(|key| member(item, key).unwrap_or(Value::Null)).collect()
     };
-    for (at, item) in left.items.iter().enumerate() {
-        budget.spend(1)?;
-        let found = match unordered {
-            ListKind::Atomic => equal(item, &right.items[at], budget)?,
-            ListKind::Set => contains(&right.items, item, budget)?,
+    left.items.len() == right.items.len()
+        && left.items.iter().enumerate().all(|(at, item)| match unordered {
+            ListKind::Atomic => equal(item, &right.items[at]),
+            ListKind::Set => contains(&right.items, item),
             ListKind::Map(keys) => {
-                let wanted = Value::from(by_keys(item, keys));
-                let mut found = false;
-                for other in &right.items {
-                    if equal(&Value::from(by_keys(other, keys)), &wanted, budget)? {
-                        found = equal(item, other, budget)?;
-                        break;
-                    }
-                }
-                found
+                let wanted = by_keys(item, keys);
+                let found = right.items.iter().find(|other| by_keys(other, keys) == wanted);
+                found.is_some_and(|found| equal(item, found))
             }
-        };
-        if !found {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+        })
 }
 
 fn member(item: &Value, key: &Arc<str>) -> Option<Value> {
@@ -89,20 +61,14 @@ fn member(item: &Value, key: &Arc<str>) -> Option<Value> {
     }
 }
 
-fn contains(items: &[Value], wanted: &Value, budget: &mut Budget) -> Result<bool, EvaluationError> {
-    for item in items {
-        budget.spend(1)?;
-        if equal(item, wanted, budget)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+fn contains(items: &[Value], wanted: &Value) -> bool {
+    items.iter().any(|item| equal(item, wanted))
 }
 
 /// `in`
-pub(super) fn is_in(wanted: &Value, container: &Value, budget: &mut Budget) -> Outcome {
+pub(super) fn is_in(wanted: &Value, container: &Value) -> Outcome {
     match container {
-        Value::List(list) => contains(&list.items, wanted, budget).map(Value::Bool),
+        Value::List(list) => Ok(Value::Bool(contains(&list.items, wanted))),
         Value::Map(map) => Ok(Value::Bool(Key::of(wanted).is_some_and(|key| map.entries.contains_key(&key)))),
         _ => Err(EvaluationError::NoSuchOverload),
     }
@@ -142,20 +108,18 @@ fn as_double(value: &Value) -> Option<f64> {
 }
 
 /// `+ - * / %`
-pub(super) fn arithmetic(operator: &str, left: &Value, right: &Value, budget: &mut Budget) -> Outcome {
+pub(super) fn arithmetic(operator: &str, left: &Value, right: &Value) -> Outcome {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => integers(operator, *left, *right),
         (Value::Uint(left), Value::Uint(right)) => unsigned(operator, *left, *right),
         (Value::Double(left), Value::Double(right)) => doubles(operator, *left, *right),
         (Value::String(left), Value::String(right)) if operator == "_+_" => {
-            budget.spend_text(left.len() + right.len())?;
             Ok(Value::String(format!("{left}{right}").into()))
         }
         (Value::Bytes(left), Value::Bytes(right)) if operator == "_+_" => {
-            budget.spend_text(left.len() + right.len())?;
             Ok(Value::Bytes([&**left, &**right].concat().into()))
         }
-        (Value::List(left), Value::List(right)) if operator == "_+_" => add_lists(left, right, budget),
+        (Value::List(left), Value::List(right)) if operator == "_+_" => Ok(add_lists(left, right)),
         (left, right) => time_functions::arithmetic(operator, left, right),
     }
 }
@@ -197,53 +161,45 @@ fn doubles(operator: &str, left: f64, right: f64) -> Outcome {
 }
 
 /// A set takes what it lacks, a list map replaces what has the same keys.
-fn add_lists(left: &List, right: &List, budget: &mut Budget) -> Outcome {
-    budget.spend((left.items.len() + right.items.len()) as u64)?;
+fn add_lists(left: &List, right: &List) -> Value {
     let mut items = left.items.clone();
     for item in &right.items {
         let same = match &left.kind {
             ListKind::Atomic => None,
-            ListKind::Set => position(&items, budget, |other, budget| equal(other, item, budget))?,
-            ListKind::Map(keys) => {
-                position(&items, budget, |other, budget| same_keys(other, item, keys, budget))?
-            }
+            ListKind::Set => items.iter().position(|other| equal(other, item)),
+            ListKind::Map(keys) => items.iter().position(|other| same_keys(other, item, keys)),
         };
         match same {
             Some(at) => items[at] = item.clone(),
             None => items.push(item.clone()),
         }
     }
-    Ok(Value::List(Arc::new(List { items, kind: left.kind.clone() })))
+    Value::List(Arc::new(List { items, kind: left.kind.clone() }))
 }
 
-fn same_keys(
-    left: &Value,
-    right: &Value,
-    keys: &[Arc<str>],
-    budget: &mut Budget,
-) -> Result<bool, EvaluationError> {
-    for key in keys {
-        let of = |item| member(item, key).unwrap_or(Value::Null);
-        if !equal(&of(left), &of(right), budget)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+fn same_keys(left: &Value, right: &Value, keys: &[Arc<str>]) -> bool {
+    let of = |item, key| member(item, key).unwrap_or(Value::Null);
+    keys.iter().all(|key| equal(&of(left, key), &of(right, key)))
 }
 
-/// Where the first element is that `is` accepts.
-pub(super) fn position(
-    items: &[Value],
-    budget: &mut Budget,
-    is: impl Fn(&Value, &mut Budget) -> Result<bool, EvaluationError>,
-) -> Result<Option<usize>, EvaluationError> {
-    for (at, item) in items.iter().enumerate() {
-        budget.spend(1)?;
-        if is(item, budget)? {
-            return Ok(Some(at));
-        }
-    }
-    Ok(None)
+/// `<`, `<=`, `>`, `>=`
+pub(super) fn compare(function: &str, left: &Value, right: &Value) -> Outcome {
+    let found = match order(left, right) {
+        Some(found) => found,
+        None if is_number(left) && is_number(right) => return Ok(Value::Bool(false)),
+        None => return Err(EvaluationError::NoSuchOverload),
+    };
+    Ok(Value::Bool(match function {
+        "_<_" => found == Ordering::Less,
+        "_<=_" => found != Ordering::Greater,
+        "_>_" => found == Ordering::Greater,
+        _ => found != Ordering::Less,
+    }))
+}
+
+/// `NaN` has no order, and no error either.
+fn is_number(value: &Value) -> bool {
+    matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_))
 }
 
 /// `container[key]`

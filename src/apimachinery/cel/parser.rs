@@ -54,9 +54,10 @@ pub(super) fn is_keyword(name: &str) -> bool {
     matches!(name, "true" | "false" | "null" | "in") || RESERVED.contains(&name)
 }
 
-/// Reads an expression. What is no expression is told in the words of the grammar's generated parser.
-pub(super) fn parse(source: &str) -> Result<Expr, CompileError> {
-    read(source).map_err(|issue| {
+/// Reads an expression, in which `cel.bind` may be known. What is no expression is told in the words of the
+/// grammar's generated parser.
+pub(super) fn parse(source: &str, has_bindings: bool) -> Result<Expr, CompileError> {
+    read(source, has_bindings).map_err(|issue| {
         let is_ours = !issue.message.starts_with("Syntax error");
         let text = if is_ours { None } else { generated_text(source) };
         CompileError::syntax(source, issue, text)
@@ -76,9 +77,9 @@ fn generated_text(source: &str) -> Option<String> {
     errors.map(|text| text.replace("\n| ", "\n | "))
 }
 
-fn read(source: &str) -> Result<Expr, Issue> {
+fn read(source: &str, has_bindings: bool) -> Result<Expr, Issue> {
     let tokens = tokens(source)?;
-    let mut parser = Parser { tokens, next: 0, depth: 0 };
+    let mut parser = Parser { tokens, next: 0, depth: 0, has_bindings };
     let expr = parser.expression()?;
     match parser.peek() {
         Token::End => Ok(expr),
@@ -90,6 +91,7 @@ struct Parser {
     tokens: Vec<(usize, Token)>,
     next: usize,
     depth: usize,
+    has_bindings: bool,
 }
 
 impl Parser {
@@ -256,7 +258,7 @@ impl Parser {
             return Ok(Expr::new(dot, Node::Select { operand, field }));
         };
         let args = self.list_until(")")?;
-        macros::member_call(open, *operand, field, args)
+        macros::member_call(open, *operand, field, args, self.has_bindings)
     }
 
     fn primary(&mut self) -> Result<Expr, Issue> {

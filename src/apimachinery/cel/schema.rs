@@ -7,10 +7,10 @@ use std::sync::Arc;
 use base64::Engine;
 use serde_json::Value as Json;
 
-use super::error::EvaluationError;
 use super::time_functions::{parse_format_duration, parse_timestamp};
 use super::types::{ObjectType, Type};
 use super::value::{Key, List, ListKind, Map, Value};
+use crate::apimachinery::go_print::go_type;
 
 /// `SchemaDeclType`: what an expression may ask of a value of this schema; None where nothing is declared.
 /// `is_resource` is true at the root of a resource, which has its type and name.
@@ -60,62 +60,60 @@ fn object(schema: &Json, is_resource: bool) -> Type {
     Type::Object(Arc::new(ObjectType { name: "object".into(), fields }))
 }
 
-/// `UnstructuredToVal`: the value that an expression sees.
-///
-/// # Errors
-/// Data that does not fit its schema.
-pub fn value(schema: &Json, is_resource: bool, data: &Json) -> Result<Value, EvaluationError> {
-    let invalid = |what: &str| EvaluationError::Function(format!("invalid data, {what}"));
+/// `UnstructuredToVal`: the value that an expression sees. What does not fit its schema is an error only to
+/// expressions that ask for it.
+pub fn value(schema: &Json, is_resource: bool, data: &Json) -> Value {
+    let invalid = |what: &str| Value::Invalid(format!("invalid data, {what}").into());
     if data.is_null() {
         let is_free = schema["type"].is_null() && flag(schema, "x-kubernetes-preserve-unknown-fields");
         return match flag(schema, "nullable") || is_free {
-            true => Ok(Value::Null),
-            false => Err(invalid("got null for schema with nullable=false")),
+            true => Value::Null,
+            false => invalid("got null for schema with nullable=false"),
         };
     }
     if flag(schema, "x-kubernetes-int-or-string") {
-        return Ok(Value::from_json(data));
+        return match data.is_string() || data.is_i64() {
+            true => Value::from_json(data),
+            false => invalid("expected XIntOrString value to be either a string or integer"),
+        };
     }
+    let unlike = |wanted: &str| invalid(&format!("expected {wanted}, got {}", go_type(data)));
     match (schema["type"].as_str().unwrap_or_default(), data) {
         ("object", Json::Object(map)) => object_value(schema, is_resource, map),
+        ("object", _) => invalid("expected a map for the provided schema with type=object"),
         ("array", Json::Array(items)) => {
-            let item = |data: &Json| nested_value(&schema["items"], data);
-            let items = items.iter().map(item).collect::<Result<Vec<_>, _>>()?;
-            Ok(Value::List(Arc::new(List { items, kind: list_kind(schema) })))
+            let items = items.iter().map(|data| nested_value(&schema["items"], data)).collect();
+            Value::List(Arc::new(List { items, kind: list_kind(schema) }))
         }
+        ("array", _) => invalid("expected an array for the provided schema with type=array"),
         ("string", Json::String(text)) => string_value(schema, text),
-        ("number", Json::Number(number)) => Ok(Value::Double(number.as_f64().unwrap_or_default())),
-        ("integer", Json::Number(number)) => {
-            let whole = number.as_f64().filter(|number| number.fract() == 0.0).map(|number| number as i64);
-            number.as_i64().or(whole).map(Value::Int).ok_or_else(|| invalid("expected an integer"))
-        }
-        ("boolean", Json::Bool(flag)) => Ok(Value::Bool(*flag)),
-        ("", _) => Ok(Value::from_json(data)),
-        (wanted, _) => Err(invalid(&format!("expected {wanted} value to match the schema"))),
+        ("number", Json::Number(number)) => Value::Double(number.as_f64().unwrap_or_default()),
+        ("integer", data) => data.as_i64().map_or_else(|| unlike("int"), Value::Int),
+        ("boolean", Json::Bool(flag)) => Value::Bool(*flag),
+        ("string", _) => unlike("string"),
+        ("number", _) => unlike("float"),
+        ("boolean", _) => unlike("bool"),
+        _ => Value::from_json(data),
     }
 }
 
-fn nested_value(schema: &Json, data: &Json) -> Result<Value, EvaluationError> {
+fn nested_value(schema: &Json, data: &Json) -> Value {
     value(schema, flag(schema, "x-kubernetes-embedded-resource"), data)
 }
 
-fn object_value(
-    schema: &Json,
-    is_resource: bool,
-    map: &serde_json::Map<String, Json>,
-) -> Result<Value, EvaluationError> {
+fn object_value(schema: &Json, is_resource: bool, map: &serde_json::Map<String, Json>) -> Value {
     let mut object = Map::default();
     let additional = schema.get("additionalProperties").filter(|values| values.is_object());
     for (name, data) in map {
         if let Some(values) = additional {
-            object.entries.insert(Key::String(name.as_str().into()), nested_value(values, data)?);
+            object.entries.insert(Key::String(name.as_str().into()), nested_value(values, data));
             continue;
         }
         let of_resource = is_resource.then(|| of_resource(name, data)).flatten();
         let property = schema["properties"].get(name);
         let found = match (of_resource, property) {
             (Some(found), _) => Some(found),
-            (None, Some(property)) => Some(nested_value(property, data)?),
+            (None, Some(property)) => Some(nested_value(property, data)),
             (None, None) => None,
         };
         match (found, escape(name)) {
@@ -127,7 +125,7 @@ fn object_value(
             }
         }
     }
-    Ok(Value::Map(Arc::new(object)))
+    Value::Map(Arc::new(object))
 }
 
 /// Of metadata only the names are seen; old and new have the same revision, or none that counts.
@@ -152,7 +150,7 @@ fn of_resource(name: &str, data: &Json) -> Option<Value> {
     }
 }
 
-fn string_value(schema: &Json, text: &str) -> Result<Value, EvaluationError> {
+fn string_value(schema: &Json, text: &str) -> Value {
     let format = schema["format"].as_str().unwrap_or_default();
     let read = match format {
         "byte" => {
@@ -164,7 +162,7 @@ fn string_value(schema: &Json, text: &str) -> Result<Value, EvaluationError> {
         "date" => parse_timestamp(&format!("{text}T00:00:00Z")).map(Value::Timestamp),
         _ => Some(Value::from(text)),
     };
-    read.ok_or_else(|| EvaluationError::Function(format!("failed to parse {format}: {text:?}")))
+    read.unwrap_or_else(|| Value::Invalid(format!("failed to parse {format}: {text:?}").into()))
 }
 
 fn list_kind(schema: &Json) -> ListKind {

@@ -147,6 +147,12 @@ impl Type {
         }
     }
 
+    /// Whether values of it can be sorted (`comparableTypes`), as far as that is known.
+    pub(super) fn is_ordered(&self) -> bool {
+        use Type::{Bool, Bytes, Double, Duration, Dyn, Int, Param, String, Timestamp, Uint};
+        matches!(self, Dyn | Param(_) | Bool | Bytes | Double | Duration | Int | String | Timestamp | Uint)
+    }
+
     /// The more general of two types of which one accepts the other.
     pub(super) fn join(&self, other: &Type) -> Option<Type> {
         if matches!(self, Type::Dyn) || matches!(other, Type::Dyn) {
@@ -172,6 +178,18 @@ fn accept_param(name: char, given: &Type, bound: &mut BTreeMap<char, Type>) -> b
         bound.insert(name, given.clone());
     }
     true
+}
+
+impl Type {
+    /// `Type.String`: every type by the name that it has at run time.
+    pub fn declared_name(&self) -> String {
+        match self {
+            Type::List(item) => format!("list({})", item.declared_name()),
+            Type::Map(key, value) => format!("map({}, {})", key.declared_name(), value.declared_name()),
+            Type::Optional(of) => format!("optional_type({})", of.declared_name()),
+            other => other.runtime_name().to_string(),
+        }
+    }
 }
 
 /// `FormatCELType`

@@ -43,6 +43,8 @@ pub enum Value {
     Opaque(Arc<dyn Opaque>),
     /// A value of the embedding program: an authorizer, lazily evaluated variables.
     Host(Arc<dyn HostValue>),
+    /// Data that does not fit its schema: whoever asks for it gets the error.
+    Invalid(Arc<str>),
 }
 
 /// A value that the embedding program makes: fields that are worked out when they are asked for, functions
@@ -60,7 +62,7 @@ pub trait HostValue: Send + Sync {
     ///
     /// # Errors
     /// What went wrong; by default no function is known.
-    fn call(&self, _function: &str, _args: &[Value], _budget: &mut Budget) -> Result<Value, EvaluationError> {
+    fn call(&self, _function: &str, _args: &[Value]) -> Result<Value, EvaluationError> {
         Err(EvaluationError::NoSuchOverload)
     }
 }
@@ -198,10 +200,9 @@ impl Value {
         match json {
             serde_json::Value::Null => Value::Null,
             serde_json::Value::Bool(flag) => Value::Bool(*flag),
-            serde_json::Value::Number(number) => match (number.as_i64(), number.as_u64()) {
-                (Some(number), _) => Value::Int(number),
-                (None, Some(number)) => Value::Uint(number),
-                (None, None) => Value::Double(number.as_f64().unwrap_or_default()),
+            serde_json::Value::Number(number) => match number.as_i64() {
+                Some(number) => Value::Int(number),
+                None => Value::Double(number.as_f64().unwrap_or_default()),
             },
             serde_json::Value::String(text) => Value::from(text.as_str()),
             serde_json::Value::Array(items) => {
@@ -237,7 +238,7 @@ impl Value {
             }
             Value::Optional(Some(value)) => value.to_json()?,
             Value::Optional(None) => serde_json::Value::Null,
-            Value::Opaque(_) | Value::Host(_) => return None,
+            Value::Opaque(_) | Value::Host(_) | Value::Invalid(_) => return None,
         })
     }
 
@@ -267,6 +268,7 @@ impl Value {
             Value::Optional(_) => "optional_type",
             Value::Opaque(opaque) => opaque.runtime_type_name(),
             Value::Host(host) => host.type_name(),
+            Value::Invalid(_) => "error",
         }
     }
 
@@ -297,9 +299,9 @@ impl fmt::Debug for Value {
     }
 }
 
-/// For tests and for callers that compare answers: equality of the language, whatever it costs.
+/// Equality of the language.
 impl PartialEq for Value {
     fn eq(&self, other: &Value) -> bool {
-        super::operators::equal(self, other, &mut Budget::new(u64::MAX)).unwrap_or(false)
+        super::operators::equal(self, other)
     }
 }

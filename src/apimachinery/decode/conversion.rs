@@ -10,8 +10,11 @@ pub(super) fn error(shape: &Shape, given: &str, go_type: &str) -> String {
     let (conversion, kind) = match given {
         "array" => (false, "slice"),
         "object" => (false, "map"),
-        number if number.starts_with("number") && number.contains('.') => (true, "float64"),
-        number if number.starts_with("number") => (true, "int64"),
+        number if number.starts_with("number") => {
+            let digits = number.trim_start_matches("number").trim();
+            let is_float = !digits.is_empty() && digits.parse::<i64>().is_err();
+            (true, if is_float { "float64" } else { "int64" })
+        }
         other => (false, other),
     };
     match shape {

@@ -90,3 +90,12 @@ pub(super) fn freer_yaml(shape: &Shape, text: &str) -> Option<Value> {
         _ => None,
     }
 }
+
+/// A number that no `int64` holds is a `float64`, which is written without an exponent.
+pub(super) fn beyond_int64(number: u64) -> Value {
+    let float = number as f64;
+    match float.to_string().parse::<u64>() {
+        Ok(whole) => whole.into(),
+        Err(_) => float.into(),
+    }
+}

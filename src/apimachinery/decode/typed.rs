@@ -134,7 +134,10 @@ impl<'de> Visitor<'de> for Typed<'_, '_> {
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Value, E> {
-        Ok(self.number(number.into()))
+        Ok(match self.shape() {
+            Shape::Free if i64::try_from(number).is_err() => scalar::beyond_int64(number),
+            _ => self.number(number.into()),
+        })
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Value, E> {

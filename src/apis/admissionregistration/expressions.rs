@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::apimachinery::cel::authorizer::{authorizer_type, resource_check_type};
 use crate::apimachinery::cel::{Environment, ObjectType, Program, Type};
-use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::field_error::{ErrorType, FieldErrors};
 use crate::apis::tree::text;
 use crate::apis::validation::Field;
 
@@ -87,10 +87,10 @@ fn namespace_type() -> Type {
     Type::object("kubernetes.Namespace", fields)
 }
 
-/// The variables of a mutating policy's expressions, and what they may construct: `Object` and whatever is
-/// below it, `JSONPatch`.
-pub fn mutating_environment(has_params: bool) -> Environment {
-    let environment = environment(has_params, true).with_open_structure(APPLY_CONFIGURATION);
+/// What the mutations of a policy may construct besides, `Object` and whatever is below it, `JSONPatch`, and
+/// the functions for that. Neither its variables nor its conditions know them (`hasPatchTypes`).
+pub fn with_patch_types(environment: Environment) -> Environment {
+    let environment = environment.with_open_structure(APPLY_CONFIGURATION).with_json_patch();
     environment.with_structure(operation_type().into())
 }
 
@@ -117,16 +117,19 @@ fn operation_type() -> ObjectType {
 /// # Errors
 /// In upstream's words, as they stand behind a field of a policy.
 pub fn compile(environment: &Environment, expression: &str, wanted: &[Type]) -> Result<Program, String> {
-    let program = environment.compile(expression).map_err(|error| format!("compilation failed: {error}"))?;
+    judge(environment.compile(expression).map_err(|error| error.described())?, wanted)
+}
+
+fn judge(program: Program, wanted: &[Type]) -> Result<Program, String> {
     if wanted.is_empty() || wanted.contains(program.result_type()) {
         return Ok(program);
     }
-    let name = |of: &Type| if *of == Type::Null { "null_type".to_owned() } else { of.to_string() };
+    let given = program.result_type().declared_name();
     match wanted {
-        [one] => Err(format!("must evaluate to {}", name(one))),
+        [one] => Err(format!("must evaluate to {} but got {given}", one.declared_name())),
         many => {
-            let names: Vec<String> = many.iter().map(name).collect();
-            Err(format!("must evaluate to one of [{}]", names.join(" ")))
+            let names: Vec<String> = many.iter().map(Type::declared_name).collect();
+            Err(format!("must evaluate to one of [{}] but got {given}", names.join(" ")))
         }
     }
 }
@@ -146,9 +149,26 @@ pub fn with_variables(environment: Environment, variables: &[Value]) -> (Environ
     (declared, compiled)
 }
 
+/// What a message may name: what everybody may, and the variables, but not the authorizer.
+pub fn messages_environment(has_params: bool, declared: &Environment) -> Environment {
+    let messages = environment(has_params, false);
+    match declared.variable("variables") {
+        Some(of) => messages.with_variable("variables", of.clone()),
+        None => messages,
+    }
+}
+
 /// Refuses an expression that does not compile.
 pub fn check(environment: &Environment, expression: &Field, wanted: &[Type], errors: &mut FieldErrors) {
-    if let Err(why) = compile(environment, expression.text(), wanted) {
-        expression.invalid(why, errors);
+    match environment.compile(expression.text()) {
+        Err(error) if error.is_instantiation() => {
+            errors.push(&*expression.path, ErrorType::InternalError, String::new(), &error.described());
+        }
+        Err(error) => expression.invalid(error.described(), errors),
+        Ok(program) => {
+            if let Err(why) = judge(program, wanted) {
+                expression.invalid(why, errors);
+            }
+        }
     }
 }

@@ -144,9 +144,16 @@ pub(super) fn match_conditions(conditions: &Field, has_params: bool, errors: &mu
     let mut names = BTreeSet::new();
     for condition in &list {
         let (name, expression) = (condition.child("name"), condition.child("expression"));
-        match expression.text().trim() {
+        let trimmed = json!(expression.text().trim());
+        match trimmed.as_str().unwrap_or_default() {
             "" => expression.required("", errors),
-            _ => check(&environment, &expression, &[Type::Bool], errors),
+            // It is compiled, and shown, without what is blank around it.
+            _ => check(
+                &environment,
+                &Field { path: expression.path.clone(), value: &trimmed },
+                &[Type::Bool],
+                errors,
+            ),
         }
         if name.require(errors) {
             name.invalid_each(qualified_name(name.text()), errors);

@@ -4,10 +4,10 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::expressions::{
-    apply_configuration_type, check, json_patch_type, mutating_environment, with_variables,
+use super::expressions::{apply_configuration_type, check, json_patch_type, with_patch_types};
+use super::policy::{
+    default_binding, default_policy, param_kind_cell, policy_environment, validate_binding, validate_policy,
 };
-use super::policy::{default_binding, default_policy, param_kind_cell, validate_binding, validate_policy};
 use super::validating_admission_policy::{binding_cells, binding_columns};
 use super::{DEFINITION, GROUP};
 use crate::apimachinery::cel::Environment;
@@ -80,8 +80,7 @@ fn validate(policy: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     if mutations.is_zero() {
         mutations.required("mutations must contain at least one item", errors);
     }
-    let has_params = spec.child("paramKind").is_set();
-    let (environment, _) = with_variables(mutating_environment(has_params), items(spec.value, "variables"));
+    let environment = with_patch_types(policy_environment(&spec));
     for mutation in mutations.items() {
         validate_mutation(&mutation, &environment, errors);
     }

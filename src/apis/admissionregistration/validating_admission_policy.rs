@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::expressions::{check, environment, with_variables};
+use super::expressions::{check, messages_environment};
 use super::policy::{
     default_binding, default_policy, param_kind_cell, param_ref_cell, policy_environment, validate_binding,
     validate_policy,
@@ -115,7 +115,7 @@ fn validate(policy: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
         return annotations.required(words, errors);
     }
     let environment = policy_environment(&spec);
-    let messages = messages_environment(&spec);
+    let messages = messages_environment(spec.child("paramKind").is_set(), &environment);
     for validation in validations.items() {
         validate_validation(&validation, &environment, &messages, errors);
     }
@@ -131,11 +131,6 @@ fn validate(policy: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
             key.duplicate(errors);
         }
     }
-}
-
-/// A message sees the variables and the parameters, and may not ask the authorizer.
-fn messages_environment(spec: &Field) -> Environment {
-    with_variables(environment(spec.child("paramKind").is_set(), false), items(spec.value, "variables")).0
 }
 
 fn validate_validation(

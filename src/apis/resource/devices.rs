@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::names::{fully_qualified_name, pool_name};
-use crate::apimachinery::cel::{Environment, Type};
-use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::cel::{Environment, Size, Type};
+use crate::apimachinery::field_error::{ErrorType, FieldErrors};
 use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, label_value, qualified_name};
 use crate::apis::tree::*;
 use crate::apis::validation::texts::{csi_driver_name, shown_each};
@@ -14,6 +14,14 @@ use serde_json::{Value, json};
 const MOST: usize = 32;
 const MOST_SUBREQUESTS: usize = 8;
 const MOST_EXPRESSION_BYTES: usize = 10 * 1024;
+/// `CELSelectorExpressionMaxCost`
+const MOST_EXPRESSION_COST: u64 = 1_000_000;
+/// Of one domain, and domains.
+const MOST_ATTRIBUTES: u64 = 32;
+/// Of a driver's name, and of a domain.
+const MOST_NAME_LENGTH: u64 = 63;
+const MOST_ID_LENGTH: u64 = 32;
+const MOST_VALUE_LENGTH: u64 = 64;
 const MOST_PARAMETER_BYTES: usize = 10 * 1024;
 const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
 const REFERENCE: &str =
@@ -144,7 +152,28 @@ fn device_environment() -> Environment {
         ("capacity", of_domain(Type::Opaque("kubernetes.Quantity".into()))),
         ("allowMultipleAllocations", Type::Bool),
     ];
-    Environment::new().with_variable("device", Type::object("kubernetes.DRADevice", fields))
+    let device = Type::object("kubernetes.DRADevice", fields);
+    Environment::new().with_variable("device", device).with_bindings()
+}
+
+/// How large what it asks for can be.
+fn device_size() -> Size {
+    let keyed = |key: u64, element: Size, is_open: bool| Size::Keyed {
+        most: MOST_ATTRIBUTES,
+        key: Box::new(Size::Text(key)),
+        element: Box::new(element),
+        is_open,
+    };
+    let of_domain = |element: Size, is_open: bool| {
+        keyed(MOST_NAME_LENGTH, keyed(MOST_ID_LENGTH, element, is_open), false)
+    };
+    let fields = [
+        ("driver", Size::Text(MOST_NAME_LENGTH)),
+        ("attributes", of_domain(Size::Text(MOST_VALUE_LENGTH), true)),
+        ("capacity", of_domain(Size::Scalar, false)),
+        ("allowMultipleAllocations", Size::Scalar),
+    ];
+    Size::Fields(fields.map(|(name, size)| (name.to_owned(), size)).into())
 }
 
 /// `validateCELSelector`
@@ -153,10 +182,21 @@ fn validate_expression(expression: &Field, errors: &mut FieldErrors) {
         return expression.required("", errors);
     }
     match device_environment().compile(expression.text()) {
-        Err(error) => expression.invalid(format!("compilation failed: {error}"), errors),
+        Err(error) if error.is_instantiation() => {
+            errors.push(
+                expression.path.as_str(),
+                ErrorType::InternalError,
+                String::new(),
+                &error.described(),
+            );
+        }
+        Err(error) => expression.invalid(error.described(), errors),
         Ok(program) if !matches!(program.result_type(), Type::Bool | Type::Dyn) => {
-            let given = program.result_type();
+            let given = program.result_type().declared_name();
             expression.invalid(format!("must evaluate to bool or the unknown type, not {given}"), errors);
+        }
+        Ok(program) if program.estimate(&device_size(), false) > MOST_EXPRESSION_COST => {
+            expression.forbidden("too complex, exceeds cost limit", errors);
         }
         Ok(_) => {}
     }
@@ -271,6 +311,46 @@ pub fn set(
         let own = item.child(key);
         if items[..at].iter().any(|earlier| earlier.child(key).text() == own.text()) {
             own.shown_as(item.path.as_str()).duplicate(errors);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expression_is_thought_to_cost_what_it_is_upstream() {
+        let cases = [
+            (4, r#"device.driver == "gpu.example.com""#),
+            (5, r#"device.attributes["gpu.example.com"].model == "x""#),
+            (7, r#"device.capacity["gpu.example.com"].memory.compareTo(quantity("1Gi")) >= 0"#),
+            (17, r#"cel.bind(dra, device.attributes["dra.example.com"], dra.oneBool && dra.anotherBool)"#),
+            (18, r#"device.attributes["gpu.example.com"].model.matches("^a.*b$")"#),
+            (18, r#"device.attributes["dra.example.com"].services.matches("[a-z]+")"#),
+            (12, r#"device.attributes["gpu.example.com"].model.lowerAscii() == "x""#),
+            (6_403, r#"device.attributes.all(d, device.attributes[d].all(k, k.size() > 0))"#),
+            (622, r#"device.attributes.map(d, d).exists(d, d.startsWith("gpu"))"#),
+            (394, r#"device.driver.split(".").exists(p, p == "gpu")"#),
+            (11, r#"device.driver.contains("gpu") && device.allowMultipleAllocations"#),
+            (
+                u64::MAX,
+                r#"cel.bind(x, device.driver.split(""), x.all(a, x.all(b, x.all(c, a + b + c != "gpu"))))"#,
+            ),
+            (6, r#"device.attributes["gpu"].version.isGreaterThan(semver("1.2.3"))"#),
+            (6, r#"device.attributes["gpu"].?x.orValue("z") == "z""#),
+            (199, r#""gpu" in device.attributes && device.attributes["gpu"].exists(k, k == "x")"#),
+            (7, r#"has(device.attributes.foo) && device.attributes.foo.bar > 3"#),
+            (107, r#"[1,2,3].all(i, [1,2,3].all(j, i != j))"#),
+            (22, r#"device.attributes["a"].x + device.attributes["b"].y == "q""#),
+            (19, r#"device.attributes["a"].x.replace("a", "bb").size() > 3"#),
+            (18, r#"cel.bind(c, device.capacity["a"], c.x.isGreaterThan(c.y))"#),
+            (15, r#"device.attributes["a"].x == device.attributes["b"].y"#),
+            (10, r#"device.attributes["a"] == device.attributes["b"]"#),
+        ];
+        for (cost, expression) in cases {
+            let program = device_environment().compile(expression).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(program.estimate(&device_size(), false), cost, "{expression}");
         }
     }
 }

@@ -23,6 +23,10 @@ use crate::clock::Clock;
 /// `RuntimeCELCostBudgetMatchConditions`: what the conditions of one webhook or policy may cost together.
 const MATCH_CONDITIONS_BUDGET: u64 = 2_500_000;
 
+/// What is said when the budget of all expressions is spent.
+pub const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
+
 /// What expressions are evaluated over.
 pub struct Inputs<'a> {
     /// Who asks for what.
@@ -187,14 +191,11 @@ pub fn run(
     budget: &mut Budget,
 ) -> Result<Value, String> {
     let program = program.as_ref().map_err(|error| format!("compilation error: {error}"))?;
-    let mut part = Budget::per_call(budget);
+    let mut part = Budget::new(Budget::PER_CALL);
     let outcome = program.evaluate(activation, &mut part);
     let settled = budget.settle(&part);
     match (outcome, settled) {
-        (_, Err(_)) => Err(
-            "validation failed due to running out of cost budget, no further validation rules will be run"
-                .into(),
-        ),
+        (_, Err(_)) => Err(OUT_OF_BUDGET.into()),
         (Err(error), _) => Err(format!("expression '{expression}' resulted in error: {error}")),
         (Ok(value), _) => Ok(value),
     }
@@ -240,7 +241,12 @@ impl HostValue for Variables {
             activation.set("variables", Value::Host(me));
         }
         let value = match &self.programs[at].1 {
-            Ok(program) => program.evaluate(&activation, budget),
+            Ok(program) => {
+                let mut own = Budget::new(Budget::PER_CALL);
+                let outcome = program.evaluate(&activation, &mut own);
+                budget.set_aside(&own);
+                outcome
+            }
             Err(error) => Err(EvaluationError::Function(format!(
                 "composited variable {name:?} fails to compile: {error}"
             ))),

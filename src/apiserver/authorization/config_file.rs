@@ -11,11 +11,10 @@ use super::config::Mode;
 use crate::apimachinery::cel::conditions::all_hold;
 use crate::apimachinery::cel::{Activation, Budget, Environment, Program, Type, Value as CelValue};
 use crate::apimachinery::duration;
+use crate::apis::admissionregistration::expressions::compile;
 
 const API_VERSIONS: [&str; 3] =
     ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1", "apiserver.config.k8s.io/v1alpha1"];
-/// What the conditions of one webhook may cost together.
-const BUDGET: u64 = 2_500_000;
 
 /// One authorizer of the list.
 pub enum Entry {
@@ -198,18 +197,12 @@ fn settings(path: &str, webhook: &Webhook) -> Result<WebhookSettings, String> {
 
 impl Conditions {
     fn compile(path: &str, conditions: &[MatchCondition]) -> Result<Conditions, String> {
-        let environment = Environment::new().with_variable("request", Type::Dyn);
+        let environment = Environment::new().with_variable("request", request_type());
         let mut programs = Vec::new();
         for (at, MatchCondition { expression }) in conditions.iter().enumerate() {
             let path = format!("{path}.matchConditions[{at}].expression");
-            let program = environment
-                .compile(expression)
-                .map_err(|error| format!("{path}: Invalid value: {expression:?}: {error}"))?;
-            if !matches!(program.result_type(), Type::Bool | Type::Dyn) {
-                return Err(format!(
-                    "{path}: Invalid value: {expression:?}: must evaluate to bool or unknown"
-                ));
-            }
+            let program = compile(&environment, expression, &[Type::Bool])
+                .map_err(|why| format!("{path}: Invalid value: {expression:?}: {why}"))?;
             programs.push((expression.clone(), program));
         }
         Ok(Conditions(programs))
@@ -224,14 +217,43 @@ impl Conditions {
             return Ok(true);
         }
         let activation = Activation::new().with("request", CelValue::from_json(&seen(spec)));
-        let mut budget = Budget::new(BUDGET);
         all_hold(self.0.iter().map(|(expression, program)| {
             let failed =
                 |error| format!("cel evaluation error: expression '{expression}' resulted in error: {error}");
-            let value = program.evaluate(&activation, &mut budget).map_err(failed)?;
+            let value = program.evaluate(&activation, &mut Budget::new(Budget::PER_CALL)).map_err(failed)?;
             Ok(matches!(value, CelValue::Bool(true)))
         }))
     }
+}
+
+/// `buildRequestType`: a SubjectAccessReviewSpec.
+fn request_type() -> Type {
+    let texts = |names: &[&'static str]| -> Vec<(&'static str, Type)> {
+        names.iter().map(|name| (*name, Type::String)).collect()
+    };
+    let strings = || Type::list(Type::String);
+    let requirement = || {
+        let fields = texts(&["key", "operator"]).into_iter().chain([("values", strings())]);
+        Type::object("kubernetes.SelectorRequirement", fields)
+    };
+    let selector = |name: &str| {
+        Type::object(name, [("rawSelector", Type::String), ("requirements", Type::list(requirement()))])
+    };
+    let resource = texts(&["namespace", "verb", "group", "version", "resource", "subresource", "name"])
+        .into_iter()
+        .chain([
+            ("fieldSelector", selector("kubernetes.FieldSelectorAttributes")),
+            ("labelSelector", selector("kubernetes.LabelSelectorAttributes")),
+        ]);
+    let fields = [
+        ("resourceAttributes", Type::object("kubernetes.ResourceAttributes", resource)),
+        ("nonResourceAttributes", Type::object("kubernetes.NonResourceAttributes", texts(&["path", "verb"]))),
+        ("user", Type::String),
+        ("groups", strings()),
+        ("extra", Type::map_of(strings())),
+        ("uid", Type::String),
+    ];
+    Type::object("kubernetes.SubjectAccessReviewSpec", fields)
 }
 
 /// What conditions see: the spec with every field of what is asked for.

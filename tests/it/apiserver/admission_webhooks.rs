@@ -503,7 +503,8 @@ async fn configurations_are_defaulted_and_refused() {
         ),
         (
             with(json!({"matchConditions": [{"name": "n", "expression": "object.x + 'a'"}]})),
-            "webhooks[0].matchConditions[0].expression: Invalid value: \"object.x + 'a'\": must evaluate to bool",
+            "webhooks[0].matchConditions[0].expression: Invalid value: \"object.x + 'a'\": must evaluate to bool but \
+             got string",
         ),
     ];
     for (body, wanted) in cases {

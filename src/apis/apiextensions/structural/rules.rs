@@ -8,13 +8,14 @@ use crate::apimachinery::cel::{
     Activation, Budget, Environment, EvaluationError, Program, Type, Value as Cel,
 };
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
+use crate::apimachinery::go_text::quote;
 
 /// One rule.
 #[derive(Debug)]
 pub struct CompiledRule {
     rule: String,
     message: String,
-    message_expression: Option<Program>,
+    message_expression: Option<(String, Program)>,
     reason: ErrorType,
     field_path: String,
     optional_old_self: bool,
@@ -45,7 +46,8 @@ fn compile(schema: &Value, is_resource: bool, rule: &Value) -> Option<CompiledRu
     Some(CompiledRule {
         rule: text("rule"),
         message: text("message"),
-        message_expression: message_expression.and_then(|text| environment.compile(text).ok()),
+        message_expression: message_expression
+            .and_then(|text| Some((text.to_owned(), environment.compile(text).ok()?))),
         reason: reason(&text("reason")),
         field_path: text("fieldPath"),
         optional_old_self,
@@ -62,6 +64,12 @@ fn reason(name: &str) -> ErrorType {
         _ => ErrorType::Invalid,
     }
 }
+
+const OUT_OF_BUDGET: &str =
+    "failed due to running out of cost budget, no further validation rules will be run";
+const PER_CALL: &str = "no further validation rules will be run due to call cost exceeds limit for ";
+/// `MaxEvaluatedMessageExpressionSizeBytes`
+const MAX_MESSAGE_BYTES: usize = 5 * 1024;
 
 /// The budget is spent, or a rule cost too much: no more rules.
 struct Stopped;
@@ -134,6 +142,9 @@ impl Run<'_> {
         value: &Value,
         old: Option<&Value>,
     ) -> Result<(), Stopped> {
+        if !schema.rules.is_empty() && self.budget.is_spent() {
+            return self.stop(schema, path, &format!("validation {OUT_OF_BUDGET}"));
+        }
         let unchanged = old == Some(value);
         let due = |rule: &&CompiledRule| match (rule.uses_old_self, old) {
             (true, None) => rule.optional_old_self,
@@ -145,12 +156,7 @@ impl Run<'_> {
             return Ok(());
         }
         let current = cel_value(source, is_resource, value);
-        let before = old.map(|old| cel_value(source, is_resource, old)).transpose();
-        let (current, before) = match (current, before) {
-            (Ok(current), Ok(before)) => (current, before),
-            // The schema's own validation says what is wrong with it.
-            _ => return Ok(()),
-        };
+        let before = old.map(|old| cel_value(source, is_resource, old));
         for rule in due {
             let activation = activation(rule, &current, before.as_ref());
             self.rule(schema, rule, path, value, &activation)?;
@@ -166,26 +172,25 @@ impl Run<'_> {
         value: &Value,
         activation: &Activation,
     ) -> Result<(), Stopped> {
-        let mut budget = Budget::per_call(&self.budget);
-        let outcome = rule.program.evaluate(activation, &mut budget);
-        let type_name = Value::from(schema.type_name.as_str());
-        let errors = &mut *self.errors;
-        let mut refuse = |detail: String| errors.invalid(shown(path), &type_name, detail);
+        let mut own = Budget::new(Budget::PER_CALL);
+        let outcome = rule.program.evaluate(activation, &mut own);
+        if self.budget.settle(&own).is_err() {
+            return self.stop(schema, path, &format!("validation {OUT_OF_BUDGET}"));
+        }
         match outcome {
             Ok(Cel::Bool(true)) => {}
             Ok(_) => {
-                let detail = rule.message(activation, &mut budget);
                 let at = format!("{path}{}", rule.field_path);
-                rule.refuse(shown(at.trim_start_matches('.')), value, &detail, errors);
+                let at = at.trim_start_matches('.');
+                match rule.message(activation, &mut self.budget) {
+                    Ok(detail) => rule.refuse(shown(at), value, &detail, self.errors),
+                    Err(detail) => return self.stop(schema, at, &detail),
+                }
             }
             Err(EvaluationError::CostLimitExceeded) => {
-                let detail = format!(
-                    "'operation cancelled: actual cost limit exceeded': no further validation rules will be \
-                     run due to call cost exceeds limit for rule: {}",
-                    rule.shown()
-                );
-                refuse(detail);
-                return Err(Stopped);
+                let detail =
+                    format!("'{}': {PER_CALL}rule: {}", EvaluationError::CostLimitExceeded, rule.shown());
+                return self.stop(schema, path, &detail);
             }
             Err(EvaluationError::NoSuchOverload) => {
                 let detail = format!(
@@ -193,19 +198,21 @@ impl Run<'_> {
                      signature for rule: {}",
                     rule.shown()
                 );
-                refuse(detail);
+                self.refuse(schema, path, &detail);
             }
-            Err(error) => {
-                refuse(format!("{error} evaluating rule: {}", rule.shown()));
-            }
-        }
-        if self.budget.settle(&budget).is_err() {
-            let detail = "validation failed due to running out of cost budget, no further validation rules \
-                          will be run";
-            self.errors.invalid(shown(path), &type_name, detail);
-            return Err(Stopped);
+            Err(error) => self.refuse(schema, path, &format!("{error} evaluating rule: {}", rule.shown())),
         }
         Ok(())
+    }
+
+    /// Of a value its type is shown.
+    fn refuse(&mut self, schema: &Structural, path: &str, detail: &str) {
+        self.errors.invalid(shown(path), &Value::from(schema.type_name.as_str()), detail);
+    }
+
+    fn stop(&mut self, schema: &Structural, path: &str, detail: &str) -> Result<(), Stopped> {
+        self.refuse(schema, path, detail);
+        Err(Stopped)
     }
 }
 
@@ -218,17 +225,38 @@ fn activation(rule: &CompiledRule, current: &Cel, before: Option<&Cel>) -> Activ
     }
 }
 
+/// `evalMessageExpression`: a line of text that is not too long.
+fn evaluate_message(
+    expression: &str,
+    program: &Program,
+    activation: &Activation,
+    budget: &mut Budget,
+) -> Result<Option<String>, String> {
+    let mut own = Budget::new(Budget::PER_CALL);
+    let outcome = program.evaluate(activation, &mut own);
+    if budget.settle(&own).is_err() {
+        return Err(format!("messageExpression evaluation {OUT_OF_BUDGET}"));
+    }
+    if outcome == Err(EvaluationError::CostLimitExceeded) {
+        return Err(format!("{PER_CALL}messageExpression: {}", quote(expression)));
+    }
+    let text = outcome.ok();
+    let text = text.as_ref().and_then(Cel::as_str).map(str::trim);
+    let is_fit = |text: &&str| !text.is_empty() && text.len() <= MAX_MESSAGE_BYTES && !text.contains('\n');
+    Ok(text.filter(is_fit).map(str::to_owned))
+}
+
 impl CompiledRule {
-    /// What the rule says when it does not hold.
-    fn message(&self, activation: &Activation, budget: &mut Budget) -> String {
-        let expression = self.message_expression.as_ref();
-        let text = expression.and_then(|program| program.evaluate(activation, budget).ok());
-        let text = text.as_ref().and_then(Cel::as_str).map(str::trim);
-        match text.filter(|text| !text.is_empty() && !text.contains('\n')) {
-            Some(text) => text.to_owned(),
-            None if self.message.trim().is_empty() => format!("failed rule: {}", self.rule.trim()),
-            None => self.message.trim().to_owned(),
-        }
+    /// What the rule says when it does not hold; the error is why nothing goes on.
+    fn message(&self, activation: &Activation, budget: &mut Budget) -> Result<String, String> {
+        let made = match &self.message_expression {
+            Some((expression, program)) => evaluate_message(expression, program, activation, budget)?,
+            None => None,
+        };
+        Ok(made.unwrap_or_else(|| match self.message.trim() {
+            "" => format!("failed rule: {}", self.rule.trim()),
+            message => message.to_owned(),
+        }))
     }
 
     /// Objects and lists are not shown, and a duplicate has no more to say (`fieldErrorForReason`).

@@ -14,7 +14,7 @@ const DATE_BYTES: u64 = 12;
 
 /// What `program` costs at most over a value of `schema`, once.
 pub(super) fn estimate(program: &Program, schema: &Value, is_resource: bool) -> u64 {
-    program.estimate(&size_of(schema, is_resource))
+    program.estimate(&size_of(schema, is_resource), true)
 }
 
 /// How many elements a value of this schema has at most, where that is declared.

@@ -92,7 +92,7 @@ impl Checking<'_> {
         let mut uses_old_self = false;
         match environment.compile(text("rule")) {
             Err(error) => {
-                self.refuse(at.clone(), rule, &format!("compilation failed: {error}"));
+                self.refuse(at.clone(), rule, &error.described());
             }
             Ok(program) if !matches!(program.result_type(), Type::Bool | Type::Dyn) => {
                 self.refuse(at.clone(), rule, "cel expression must evaluate to a bool");
@@ -163,7 +163,7 @@ impl Checking<'_> {
         }
         match environment.compile(expression) {
             Err(error) => {
-                let detail = format!("messageExpression compilation failed: {error}");
+                let detail = format!("messageExpression {}", error.described());
                 self.refuse(at, rule, &detail);
             }
             Ok(program) if !matches!(program.result_type(), Type::String | Type::Dyn) => {

@@ -8,9 +8,11 @@ use serde_json::Value as Json;
 use super::params::ParamKind;
 use crate::apimachinery::cel::{Activation, Budget, Type, Value};
 use crate::apimachinery::object::Object;
-use crate::apis::admissionregistration::expressions::{Compiled, compile, environment, with_variables};
+use crate::apis::admissionregistration::expressions::{
+    Compiled, compile, environment, messages_environment, with_variables,
+};
 use crate::apis::tree::{at, items, text};
-use crate::apiserver::admission::cel::{MatchConditions, Variables, Watched, run};
+use crate::apiserver::admission::cel::{MatchConditions, OUT_OF_BUDGET, Variables, Watched, run};
 use crate::apiserver::admission::webhook::Criteria;
 
 /// A message that an expression makes may be so long; else it is not used.
@@ -67,7 +69,7 @@ impl Policy {
         let param_kind = ParamKind::of(spec);
         let has_params = param_kind.is_some();
         let (declared, variables) = with_variables(environment(has_params, true), items(spec, "variables"));
-        let (messages, _) = with_variables(environment(has_params, false), items(spec, "variables"));
+        let messages = messages_environment(has_params, &declared);
         let fails_open = text(spec, "failurePolicy") == "Ignore";
         let program = |expression: &str, wanted: &[Type]| {
             (expression.trim().to_owned(), compile(&declared, expression, wanted))
@@ -107,6 +109,10 @@ impl Policy {
         let mut budget = Budget::new(Budget::PER_REQUEST);
         let checks = self.validations.iter().map(|own| self.decide(own, &activation, &mut budget));
         let mut outcome = Outcome { decisions: checks.collect(), ..Outcome::default() };
+        if budget.is_spent() {
+            // It says nothing else.
+            return Outcome { decisions: vec![self.failed(OUT_OF_BUDGET.into())], ..Outcome::default() };
+        }
         self.annotate(&activation, &mut outcome);
         outcome
     }

@@ -11,7 +11,8 @@ use crate::apimachinery::object::Object;
 use crate::apimachinery::patch::{PatchType, TEST_FAILED, apply};
 use crate::apimachinery::schema::Schema;
 use crate::apis::admissionregistration::expressions::{
-    Compiled, apply_configuration_type, compile, json_patch_type, mutating_environment, with_variables,
+    Compiled, apply_configuration_type, compile, environment, json_patch_type, with_patch_types,
+    with_variables,
 };
 use crate::apis::tree::{at, items, text};
 use crate::apiserver::admission::cel::{MatchConditions, Variables, Watched, run};
@@ -48,8 +49,8 @@ impl Policy {
         let spec = at(&tree, "spec");
         let param_kind = ParamKind::of(spec);
         let has_params = param_kind.is_some();
-        let (declared, variables) =
-            with_variables(mutating_environment(has_params), items(spec, "variables"));
+        let (declared, variables) = with_variables(environment(has_params, true), items(spec, "variables"));
+        let declared = with_patch_types(declared);
         let mutation = |mutation: &Json| match text(mutation, "patchType") {
             "JSONPatch" => {
                 let expression = text(mutation, "jsonPatch.expression");

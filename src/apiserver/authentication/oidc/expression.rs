@@ -49,7 +49,13 @@ impl Expression {
     }
 
     fn new(text: &str, variable: &'static str, of: Type, wanted: &[Type]) -> Result<Expression, String> {
-        let program = compile(&Environment::new().with_variable(variable, of), text, wanted)?;
+        let environment = Environment::new().with_variable(variable, of);
+        // Here upstream does not say what it evaluates to instead.
+        let program =
+            compile(&environment, text, wanted).map_err(|why| match why.split_once(" but got ") {
+                Some((why, _)) if why.starts_with("must evaluate to") => why.to_owned(),
+                _ => why,
+            })?;
         Ok(Expression { text: text.to_owned(), variable, program })
     }
 

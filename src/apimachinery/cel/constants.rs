@@ -1,0 +1,88 @@
+//! What is worked out once, when a program is made: lists and maps of constants, conversions of constants
+//! (`interpreter.Optimize`). At run time they cost nothing.
+
+use std::collections::BTreeMap;
+
+use super::ast::{Entry, Expr, Macro, Node};
+use super::error::EvaluationError;
+use super::functions;
+use super::types::Type;
+use super::value::{Key, Map, Value};
+
+/// `IsTypeConversionFunction`
+const CONVERSIONS: &[&str] =
+    &["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
+
+/// Works out the constants of an expression and of everything in it.
+///
+/// # Errors
+/// A conversion that can never be done.
+pub(super) fn find(expr: &mut Expr) -> Result<(), String> {
+    super::on_enough_stack(|| find_in(expr))
+}
+
+fn find_in(expr: &mut Expr) -> Result<(), String> {
+    match &mut expr.node {
+        Node::Literal(_) | Node::Ident(_) => {}
+        Node::Select { operand, .. } | Node::Has { operand, .. } | Node::OptionalSelect { operand, .. } => {
+            find(operand)?;
+        }
+        Node::Call { target, args, .. } => {
+            target.as_deref_mut().into_iter().chain(args).try_for_each(find)?;
+        }
+        Node::List(items) => items.iter_mut().try_for_each(|item| find(&mut item.value))?,
+        Node::Map(entries) => entries.iter_mut().try_for_each(|entry| {
+            find(&mut entry.value.0)?;
+            find(&mut entry.value.1)
+        })?,
+        Node::Struct { fields, .. } => fields.iter_mut().try_for_each(|field| find(&mut field.value.1))?,
+        Node::Macro(comprehension) => {
+            let Macro { range, filter, step, .. } = &mut **comprehension;
+            [Some(range), filter.as_mut(), Some(step)].into_iter().flatten().try_for_each(find)?;
+        }
+    }
+    expr.constant = constant(&expr.node).transpose().map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+fn constant(node: &Node) -> Option<Result<Value, EvaluationError>> {
+    match node {
+        Node::Literal(value) => Some(Ok(value.clone())),
+        Node::List(items) => {
+            let item = |item: &Entry<Expr>| item.value.constant.clone().filter(|_| !item.optional);
+            items.iter().map(item).collect::<Option<Vec<Value>>>().map(|items| Ok(Value::from(items)))
+        }
+        Node::Map(entries) => {
+            let entry = |Entry { value: (key, value), optional }: &Entry<(Expr, Expr)>| {
+                let key = key.constant.as_ref().filter(|_| !optional).and_then(Key::of);
+                key.zip(value.constant.clone())
+            };
+            let map = entries.iter().map(entry).collect::<Option<BTreeMap<Key, Value>>>()?;
+            Some(Ok(Value::Map(Map::of(map).into())))
+        }
+        Node::Call { function, target: None, args } => match &args[..] {
+            [arg] if CONVERSIONS.contains(&&**function) => {
+                functions::convert(function, arg.constant.as_ref()?)
+            }
+            // Nothing is in an empty list.
+            [_, list] if function == "@in" && matches!(list.of, Type::List(_)) => match &list.constant {
+                Some(Value::List(list)) if list.items.is_empty() => Some(Ok(Value::Bool(false))),
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether `x in list` is looked up in a set that was made of the list (`evalSetMembership`).
+pub(super) fn is_set(list: &Expr) -> bool {
+    let is_primitive = |item: &Value| {
+        use Value::{Bool, Bytes, Double, Int, String, Uint};
+        matches!(item, Bool(_) | Bytes(_) | Double(_) | Int(_) | String(_) | Uint(_))
+    };
+    match &list.constant {
+        Some(Value::List(items)) => matches!(list.of, Type::List(_)) && items.items.iter().all(is_primitive),
+        _ => false,
+    }
+}
