@@ -336,6 +336,7 @@ fn follow_flags(apiserver: &mut ApiserverConfig, config: &Config) -> Result<(), 
     apiserver.admission = config.admission.clone();
     apiserver.audit = config.audit.clone();
     apiserver.feature_gates = config.feature_gates.clone();
+    apiserver.registry.set_feature_gates(config.feature_gates.clone());
     apiserver.flow_control = config.flow_control;
     apiserver.browsers = config.browsers.clone();
     apiserver.proxy_identity = ProxyIdentity::read(config.proxy_client.as_ref()).map_err(ConfigError)?;

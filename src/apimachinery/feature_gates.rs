@@ -16,8 +16,22 @@ pub const CONSTRAINED_IMPERSONATION: &str = "ConstrainedImpersonation";
 pub const NODE_DECLARED_FEATURES: &str = "NodeDeclaredFeatures";
 
 /// All that switch something here. What is behind the others is there or not, whatever they say.
-const EFFECTIVE: &[&str] =
-    &[CONSTRAINED_IMPERSONATION, INITIALIZERS, NODE_DECLARED_FEATURES, POD_TOPOLOGY_LABELS];
+const EFFECTIVE: &[&str] = &[
+    CONSTRAINED_IMPERSONATION,
+    INITIALIZERS,
+    NODE_DECLARED_FEATURES,
+    POD_TOPOLOGY_LABELS,
+    // Fields that are dropped while they are off.
+    "ClusterTrustBundleProjection",
+    "ContainerStopSignals",
+    "CoordinatedLeaderElection",
+    "CrossNamespaceVolumeDataSource",
+    "DRAListTypeAttributes",
+    "DRANodeAllocatableResources",
+    "GenericWorkload",
+    "PodCertificateRequest",
+    "VolumeLimitScaling",
+];
 
 /// A gate, whether it is on by default, and whether that can be changed: one a line. Read when somebody asks.
 const KNOWN: &str = include_str!("feature_gates.txt");

@@ -6,6 +6,7 @@
 //! custom resource makes the same value at run time. What goes in here must not know the server, the store or
 //! a client.
 
+pub mod disabled_fields;
 pub mod finalizers;
 pub mod kind;
 pub mod object_meta;

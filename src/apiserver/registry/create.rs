@@ -72,7 +72,7 @@ impl Registry {
         ensure_namespace(&stored, &mut new, namespace)?;
         let allocation = self.allocate_on_create(&stored, &mut new, ctx.dry_run).await?;
         stored.strategy.claim(&mut new, &ctx.user);
-        prepare::for_create(&governing, &mut new);
+        prepare::for_create(&governing, self.gates(), &mut new);
         self.note_dangling(&stored, &mut new).await;
         validate(ctx, &governing, kind, &new)?;
         self.admit(kind, validating, Some(&new), None).await?;

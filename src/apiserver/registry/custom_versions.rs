@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::Registry;
 use super::conversion::{object_of, present};
+use crate::apimachinery::feature_gates::FeatureGates;
 use crate::apimachinery::list::List;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::status::Status;
@@ -62,6 +63,16 @@ impl Registry {
     pub fn set_converter(&self, converter: Weak<dyn Converter>) {
         // A second one would be of another apiserver over the same registry, which there is none.
         let _ = self.0.converter.set(converter);
+    }
+
+    /// Which gates differ from their defaults; those that are given first stay.
+    pub fn set_feature_gates(&self, gates: FeatureGates) {
+        // There is one apiserver over a registry.
+        let _ = self.0.gates.set(gates);
+    }
+
+    pub(super) fn gates(&self) -> &FeatureGates {
+        self.0.gates.get_or_init(FeatureGates::default)
     }
 
     /// A stored object in the form of `kind`.

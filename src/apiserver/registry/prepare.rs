@@ -5,12 +5,15 @@ use serde_json::{Value, json};
 
 use super::metadata::{number, set};
 use super::store::Part;
+use crate::apimachinery::feature_gates::FeatureGates;
 use crate::apimachinery::schema::{Schemas, zero_value};
 use crate::apimachinery::time::{Time, rfc3339};
+use crate::apis::disabled_fields::drop_disabled;
 use crate::apis::kind::{Kind, Subresource};
 
 /// Of a new object.
-pub fn for_create(kind: &Kind, new: &mut Value) {
+pub fn for_create(kind: &Kind, gates: &FeatureGates, new: &mut Value) {
+    drop_disabled(kind, gates, new, None);
     if kind.has(Subresource::Status) && !kind.strategy.keeps_status_on_create() {
         put(new, "status", (!kind.is_custom).then(|| empty_status(kind)));
     }
@@ -27,7 +30,10 @@ fn empty_status(kind: &Kind) -> Value {
 }
 
 /// Of the new state of an object, whose metadata is already in order: its revision is the old one's.
-pub fn for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value, now: Time) {
+pub fn for_update(kind: &Kind, gates: &FeatureGates, part: Part, new: &mut Value, old: &Value, now: Time) {
+    if part != Part::Status {
+        drop_disabled(kind, gates, new, Some(old));
+    }
     match part {
         Part::Main => {
             if kind.has(Subresource::Status) && new.get("status") != old.get("status") {

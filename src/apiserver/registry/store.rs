@@ -12,6 +12,7 @@ use super::conversion::{encode_options, storage_kind};
 use super::custom_versions::Converter;
 use super::derived;
 use super::service::Allocators;
+use crate::apimachinery::feature_gates::FeatureGates;
 use crate::apimachinery::list::List;
 use crate::apimachinery::object::{Object, object_key};
 use crate::apimachinery::options::ListOptions;
@@ -38,6 +39,8 @@ pub(super) struct Inner {
     pub(super) started: Time,
     /// Set by the apiserver, which knows webhooks. Weak: it reads Services through this registry.
     pub(super) converter: OnceLock<Weak<dyn Converter>>,
+    /// Set by the apiserver; until then every gate has its default.
+    pub(super) gates: OnceLock<FeatureGates>,
 }
 
 /// Which part of an object an update is about; everything else stays as it is.
@@ -79,9 +82,10 @@ impl Registry {
     /// Over a storage; `entropy` draws uids and name suffixes.
     pub fn new(storage: Storage, scheme: Arc<Scheme>, clock: Clock, entropy: Entropy) -> Registry {
         let services = Allocators::new(entropy.clone());
-        let (bootstrapped, converter) = (Bootstrapped::default(), OnceLock::new());
+        let (bootstrapped, converter, gates) = (Bootstrapped::default(), OnceLock::new(), OnceLock::new());
         let started = clock.now();
-        let inner = Inner { storage, scheme, clock, entropy, services, bootstrapped, started, converter };
+        let inner =
+            Inner { storage, scheme, clock, entropy, services, bootstrapped, started, converter, gates };
         Registry(Arc::new(inner))
     }
 

@@ -116,7 +116,7 @@ impl Registry {
         carry_over(&mut new, &old);
         let allocation =
             self.allocate_on_update(stored, update.part, &mut new, &old, update.ctx.dry_run).await?;
-        prepare::for_update(&governing, update.part, &mut new, &old, self.0.clock.now());
+        prepare::for_update(&governing, self.gates(), update.part, &mut new, &old, self.0.clock.now());
         if update.part == Part::Main {
             self.note_dangling(stored, &mut new).await;
         }

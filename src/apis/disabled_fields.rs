@@ -1,0 +1,181 @@
+//! Fields behind feature gates that are off: a write loses them, unless the object had them before
+//! (`DropDisabledFields` of upstream's strategies).
+
+use serde_json::Value;
+
+use super::kind::Kind;
+use crate::apimachinery::feature_gates::FeatureGates;
+
+/// A field that is dropped while its gate is off. `[]` is every item of a list, `*` every member of a map.
+struct Gated {
+    gate: &'static str,
+    path: &'static str,
+    /// Only with this in it.
+    with: Option<&'static str>,
+    /// Its parent goes with it, where nothing else is in it.
+    is_all: bool,
+}
+
+const fn gated(gate: &'static str, path: &'static str) -> Gated {
+    Gated { gate, path, with: None, is_all: false }
+}
+
+const STOP_SIGNALS: &str = "ContainerStopSignals";
+const LEADER_ELECTION: &str = "CoordinatedLeaderElection";
+const LISTS: &str = "DRAListTypeAttributes";
+
+/// Of the spec of a pod.
+const POD: &[Gated] = &[
+    gated("ClusterTrustBundleProjection", "volumes[].projected.sources[].clusterTrustBundle"),
+    gated("PodCertificateRequest", "volumes[].projected.sources[].podCertificate"),
+    gated("GenericWorkload", "schedulingGroup"),
+    Gated { is_all: true, ..gated(STOP_SIGNALS, "containers[].lifecycle.stopSignal") },
+    Gated { is_all: true, ..gated(STOP_SIGNALS, "initContainers[].lifecycle.stopSignal") },
+    Gated { is_all: true, ..gated(STOP_SIGNALS, "ephemeralContainers[].lifecycle.stopSignal") },
+];
+
+/// Of other kinds.
+const OTHERS: &[(&str, &[Gated])] = &[
+    (
+        "leases.coordination.k8s.io",
+        &[gated(LEADER_ELECTION, "spec.strategy"), gated(LEADER_ELECTION, "spec.preferredHolder")],
+    ),
+    (
+        "persistentvolumeclaims",
+        &[Gated { with: Some("namespace"), ..gated("CrossNamespaceVolumeDataSource", "spec.dataSourceRef") }],
+    ),
+    ("csidrivers.storage.k8s.io", &[gated("VolumeLimitScaling", "spec.preventPodSchedulingIfMissing")]),
+    (
+        "resourceslices.resource.k8s.io",
+        &[
+            gated(LISTS, "spec.devices[].attributes.*.bools"),
+            gated(LISTS, "spec.devices[].attributes.*.ints"),
+            gated(LISTS, "spec.devices[].attributes.*.strings"),
+            gated(LISTS, "spec.devices[].attributes.*.versions"),
+            gated("DRANodeAllocatableResources", "spec.devices[].nodeAllocatableResourceMappings"),
+        ],
+    ),
+];
+
+/// Where a kind keeps the spec of a pod.
+fn pod_spec(plural: &str) -> Option<&'static str> {
+    Some(match plural {
+        "pods" => "/spec",
+        "replicationcontrollers"
+        | "deployments.apps"
+        | "replicasets.apps"
+        | "statefulsets.apps"
+        | "daemonsets.apps"
+        | "jobs.batch" => "/spec/template/spec",
+        "cronjobs.batch" => "/spec/jobTemplate/spec/template/spec",
+        "podtemplates" => "/template/spec",
+        _ => return None,
+    })
+}
+
+/// Drops what is behind gates that are off, and what `old` does not have.
+pub fn drop_disabled(kind: &Kind, gates: &FeatureGates, new: &mut Value, old: Option<&Value>) {
+    if kind.is_custom {
+        return;
+    }
+    let resource = kind.group_resource().to_string();
+    if let Some(path) = pod_spec(&resource) {
+        let old = old.and_then(|old| old.pointer(path));
+        new.pointer_mut(path).into_iter().for_each(|spec| drop_all(POD, gates, spec, old));
+    }
+    if let Some((_, fields)) = OTHERS.iter().find(|(name, _)| *name == resource) {
+        drop_all(fields, gates, new, old);
+    }
+}
+
+/// Whatever one gate stands before is dropped, or stays, together.
+fn drop_all(fields: &[Gated], gates: &FeatureGates, new: &mut Value, old: Option<&Value>) {
+    for field in fields {
+        let shares = |other: &&Gated| other.gate == field.gate && other.gate != LEADER_ELECTION;
+        let together = fields.iter().filter(shares).chain([field]);
+        let is_in_use = |old: &Value| together.clone().any(|other| has(old, other.path));
+        if !gates.enabled(field.gate) && !old.is_some_and(is_in_use) {
+            remove(new, field.path, field);
+        }
+    }
+}
+
+/// The first step of a path, and the rest.
+fn split(path: &str) -> (&str, Option<&str>) {
+    path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)))
+}
+
+fn has(value: &Value, path: &str) -> bool {
+    let (first, rest) = split(path);
+    let inside = |value: &Value| rest.map_or(!value.is_null(), |rest| has(value, rest));
+    match (first.strip_suffix("[]"), value) {
+        (_, Value::Object(members)) if first == "*" => members.values().any(inside),
+        (Some(list), _) => value[list].as_array().into_iter().flatten().any(inside),
+        (None, _) => inside(&value[first]),
+    }
+}
+
+fn remove(value: &mut Value, path: &str, field: &Gated) {
+    let (first, rest) = split(path);
+    let Value::Object(members) = value else { return };
+    let Some(rest) = rest else {
+        let is_meant = |value: &Value| {
+            field.with.is_none_or(|with| value[with].as_str().is_some_and(|text| !text.is_empty()))
+        };
+        if members.get(first).is_some_and(is_meant) {
+            members.remove(first);
+        }
+        return;
+    };
+    if first == "*" {
+        return members.values_mut().for_each(|value| remove(value, rest, field));
+    }
+    if let Some(list) = first.strip_suffix("[]") {
+        let items = members.get_mut(list).and_then(Value::as_array_mut);
+        return items.into_iter().flatten().for_each(|value| remove(value, rest, field));
+    }
+    let Some(inner) = members.get_mut(first) else { return };
+    let was_empty = *inner == Value::Object(serde_json::Map::new());
+    remove(inner, rest, field);
+    if field.is_all && !was_empty && *inner == Value::Object(serde_json::Map::new()) {
+        members.remove(first);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::apis::scheme::Scheme;
+
+    fn dropped(group: &str, plural: &str, new: &Value, old: Option<&Value>) -> Value {
+        let kind = Scheme::builtin().resource(group, "v1", plural).expect("it is built in");
+        let mut new = new.clone();
+        drop_disabled(&kind, &FeatureGates::default(), &mut new, old);
+        new
+    }
+
+    #[test]
+    fn what_is_off_is_dropped_unless_it_was_there() {
+        let lifecycle =
+            |lifecycle: Value| json!({"spec": {"containers": [{"name": "c", "lifecycle": lifecycle}]}});
+        let signal = lifecycle(json!({"stopSignal": "SIGUSR1"}));
+        let with_hook = lifecycle(json!({"stopSignal": "SIGUSR1", "preStop": {"sleep": {"seconds": 1}}}));
+        assert_eq!(dropped("", "pods", &signal, None), json!({"spec": {"containers": [{"name": "c"}]}}));
+        assert_eq!(dropped("", "pods", &signal, Some(&signal)), signal);
+        assert_eq!(
+            dropped("", "pods", &with_hook, None),
+            lifecycle(json!({"preStop": {"sleep": {"seconds": 1}}}))
+        );
+        let template = json!({"spec": {"template": {"spec": {"schedulingGroup": {"podGroupName": "g"}}}}});
+        let empty = json!({"spec": {"template": {"spec": {}}}});
+        assert_eq!(dropped("apps", "deployments", &template, None), empty);
+        let lease = json!({"spec": {"strategy": "OldestEmulationVersion", "preferredHolder": "a"}});
+        let old = json!({"spec": {"strategy": "x"}});
+        let kept = json!({"spec": {"strategy": "OldestEmulationVersion"}});
+        assert_eq!(dropped("coordination.k8s.io", "leases", &lease, Some(&old)), kept);
+        let claim = json!({"spec": {"dataSourceRef": {"kind": "K", "name": "n", "namespace": "other"}}});
+        assert_eq!(dropped("", "persistentvolumeclaims", &claim, None), json!({"spec": {}}));
+    }
+}
