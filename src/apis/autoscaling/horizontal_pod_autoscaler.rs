@@ -28,7 +28,8 @@ pub static HORIZONTAL_POD_AUTOSCALERS: Builtin = LazyLock::new(|| {
     .printed(columns(), |object, now| cells(object, &object.to_value(), now))
     .defaulted(defaults)
     .governed_by(Rules {
-        validate: validation::validate,
+        validate_create: |new, errors| validation::validate(new, None, errors),
+        validate_update: |new, old, errors| validation::validate(new, Some(old), errors),
         validate_status_update: |new, _, errors| {
             Field::of(new, "status").all_nonnegative(&["currentReplicas", "desiredReplicas"], errors)
         },

@@ -1,11 +1,12 @@
 //! What is wrong with a HorizontalPodAutoscaler (`pkg/apis/autoscaling/validation`).
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names::{dns1123_label, path_segment_name};
-use crate::apis::validation::Field;
+use crate::apis::tree::at;
 use crate::apis::validation::resources::{Place, quantity, resource_name};
+use crate::apis::validation::{Field, equal};
 
 /// Where each type of metric keeps its source, in upstream's order of looking.
 const SOURCES: [(&str, &str); 5] = [
@@ -16,12 +17,14 @@ const SOURCES: [(&str, &str); 5] = [
     ("ContainerResource", "containerResource"),
 ];
 
-/// What is wrong with its v2 form.
-pub fn validate(autoscaler: &Value, errors: &mut FieldErrors) {
+/// What is wrong with its v2 form. What `old` does not do well either is not looked at again.
+pub fn validate(autoscaler: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let spec = Field::of(autoscaler, "spec");
+    let before = |name: &str| old.map(|old| at(&old["spec"], name));
     let (least, most) = (spec.child("minReplicas"), spec.child("maxReplicas"));
-    if least.is_set() && least.number() < 1 {
-        least.invalid("must be greater than or equal to 1", errors);
+    let bound = if before("minReplicas") == Some(&json!(0)) { 0 } else { 1 };
+    if least.is_set() && least.number() < bound {
+        least.invalid(format!("must be greater than or equal to {bound}"), errors);
     }
     if most.number() < 1 {
         errors.invalid(most.path.as_str(), &most.number().into(), "must be greater than 0");
@@ -29,7 +32,14 @@ pub fn validate(autoscaler: &Value, errors: &mut FieldErrors) {
     if least.is_set() && most.number() < least.number() {
         most.invalid("must be greater than or equal to `minReplicas`", errors);
     }
-    reference(&spec.child("scaleTargetRef"), errors);
+    let target = spec.child("scaleTargetRef");
+    reference(&target, errors);
+    let is_known = ["apiVersion", "kind"]
+        .iter()
+        .all(|name| before("scaleTargetRef").is_some_and(|old| equal(at(old, name), at(target.value, name))));
+    if !is_known {
+        api_version(&target, target.child("kind").text() == "ReplicationController", errors);
+    }
     spec.each("metrics").iter().for_each(|metric| validate_metric(metric, errors));
     for direction in ["behavior.scaleUp", "behavior.scaleDown"].map(|name| spec.child(name)) {
         if direction.is_set() {
@@ -43,6 +53,18 @@ fn reference(reference: &Field, errors: &mut FieldErrors) {
     reference.child("name").must_follow(path_segment_name, errors);
 }
 
+/// `ValidateAPIVersion`: what is scaled is in a group, but for one kind.
+fn api_version(reference: &Field, may_be_core: bool, errors: &mut FieldErrors) {
+    let version = reference.child("apiVersion");
+    let shown = json!(version.text());
+    if version.text().matches('/').count() > 1 {
+        let words = format!("unexpected GroupVersion string: {}", version.text());
+        errors.invalid(version.path.as_str(), &shown, words);
+    } else if !may_be_core && version.text().split_once('/').is_none_or(|(group, _)| group.is_empty()) {
+        errors.invalid(version.path.as_str(), &shown, "apiVersion must specify API group");
+    }
+}
+
 fn scaling_rules(rules: &Field, errors: &mut FieldErrors) {
     let window = rules.child("stabilizationWindowSeconds");
     if window.number() < 0 {
@@ -50,6 +72,10 @@ fn scaling_rules(rules: &Field, errors: &mut FieldErrors) {
     }
     if window.number() > 3600 {
         window.invalid("must be less than or equal to 3600", errors);
+    }
+    let tolerance = rules.child("tolerance");
+    if tolerance.is_set() && quantity(&tolerance).sign() < 0 {
+        tolerance.invalid("must be greater or equal to zero", errors);
     }
     rules.child("selectPolicy").one_of_if_set(&["Disabled", "Max", "Min"], errors);
     let policies = rules.child("policies");

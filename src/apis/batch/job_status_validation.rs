@@ -83,6 +83,11 @@ impl Change<'_> {
                 wrong(format!("cannot set {a}=True and {b}=true conditions"));
             }
         }
+        let has_policy = is_set(self.new, "spec.successPolicy");
+        if has_policy && holds(self.new, "Complete") && !holds(self.new, "SuccessCriteriaMet") {
+            let words = "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True";
+            wrong(words.into());
+        }
         for (kind, before) in [("Failed", "FailureTarget"), ("Complete", "SuccessCriteriaMet")] {
             let is_judged = self.flips(kind) || self.flips(before);
             if is_judged && holds(self.new, kind) && !holds(self.new, before) {

@@ -30,6 +30,11 @@ pub fn driver(driver: &Value, errors: &mut FieldErrors) {
     for mode in modes.items().iter().filter(|mode| !matches!(mode.text(), "Persistent" | "Ephemeral")) {
         mode.shown_as(modes.path.as_str()).not_supported(&["Persistent", "Ephemeral"], errors);
     }
+    let in_secrets = spec.child("serviceAccountTokenInSecrets");
+    if in_secrets.is_set() && requests.is_empty() {
+        let words = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
+        in_secrets.invalid(words, errors);
+    }
     let period = spec.child("nodeAllocatableUpdatePeriodSeconds");
     if period.is_set() && period.number() < LEAST_UPDATE_PERIOD_SECONDS {
         period.invalid("must be greater than or equal to 10 seconds", errors);
