@@ -147,6 +147,15 @@ impl CustomResource {
         self.validate_invariants(&new, Some(&old), errors)
     }
 
+    /// What is wrong with what did not change is overlooked, and told.
+    fn kept_mistakes(&self, new: &Value, old: &Value) -> Vec<String> {
+        let structural = self.structural();
+        if !structural.has_rules() {
+            return vec![];
+        }
+        structural.kept_mistakes(&self.with_type(new), &self.with_type(old))
+    }
+
     fn validate_invariants(&self, new: &Value, old: Option<&Value>, mut errors: FieldErrors) -> FieldErrors {
         let structural = self.structural();
         structural.validate_embedded("", new, &mut errors);
@@ -293,7 +302,9 @@ impl Strategy for CustomStrategy {
     }
 
     fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
-        finalizer_warnings(new, old)
+        let mut warnings = finalizer_warnings(new, old);
+        warnings.extend(old.map(|old| self.0.kept_mistakes(new, old)).unwrap_or_default());
+        warnings
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> FieldErrors {

@@ -66,6 +66,8 @@ pub struct Structural {
     pub rules: Vec<CompiledRule>,
     /// The JSON it was read from, where rules need it.
     pub source: Option<Value>,
+    /// Whether anything in it has rules.
+    has_rules: bool,
 }
 
 /// What a value must keep within.
@@ -104,7 +106,7 @@ impl Structural {
         let nested = |schema: &Value| Structural::read(schema, is_embedded(schema));
         let additional = schema.get("additionalProperties");
         let has_rules = schema["x-kubernetes-validations"].as_array().is_some_and(|rules| !rules.is_empty());
-        Structural {
+        let mut read = Structural {
             type_name: text("type"),
             format: formats::checked(&text("type"), &text("format")),
             nullable: flag("nullable"),
@@ -125,7 +127,12 @@ impl Structural {
             quantifiers: Quantifiers::read(schema),
             rules: if has_rules { compile_rules(schema, is_resource) } else { vec![] },
             source: has_rules.then(|| schema.clone()),
-        }
+            has_rules: false,
+        };
+        read.has_rules = has_rules
+            || read.children().any(Structural::has_rules)
+            || read.quantifiers.all_of.iter().any(Structural::has_rules);
+        read
     }
 
     /// Whether anything in it has a default.
@@ -135,9 +142,7 @@ impl Structural {
 
     /// Whether anything in it has rules.
     pub fn has_rules(&self) -> bool {
-        !self.rules.is_empty()
-            || self.children().any(Structural::has_rules)
-            || self.quantifiers.all_of.iter().any(Structural::has_rules)
+        self.has_rules
     }
 
     fn children(&self) -> impl Iterator<Item = &Structural> {

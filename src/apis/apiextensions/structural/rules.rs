@@ -78,9 +78,19 @@ impl Structural {
     /// Runs the rules of a value and of everything in it. `old` is the value that stood in the same place
     /// before, on an update and where that can be told.
     pub fn validate_rules(&self, value: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
-        let mut run = Run { budget: Budget::new(Budget::PER_REQUEST), errors };
+        let mut run = Run { budget: Budget::new(Budget::PER_REQUEST), errors, only_kept: false };
         // It has said so already.
-        let _ = self.run_rules("", true, value, old, &mut run);
+        let _ = self.run_rules("", true, value, old, false, &mut run);
+    }
+
+    /// What rules would say of parts that did not change: warnings.
+    pub fn kept_mistakes(&self, value: &Value, old: &Value) -> Vec<String> {
+        let mut errors = FieldErrors::default();
+        let budget = Budget::new(Budget::PER_REQUEST);
+        let mut run = Run { budget, errors: &mut errors, only_kept: true };
+        // Whoever validates has said so.
+        let _ = self.run_rules("", true, value, Some(old), false, &mut run);
+        errors.0.iter().map(ToString::to_string).collect()
     }
 
     /// Members of a map are shown in brackets, fields behind a dot.
@@ -97,27 +107,35 @@ impl Structural {
         is_resource: bool,
         value: &Value,
         old: Option<&Value>,
+        kept: bool,
         run: &mut Run,
     ) -> Result<(), Stopped> {
+        if !self.has_rules() {
+            return Ok(());
+        }
+        // What cannot be told apart is as unchanged as what it is part of (`shouldRatchetError`).
+        let kept = kept || old == Some(value);
         if let Some(source) = &self.source {
-            run.rules(self, source, path, is_resource, value, old)?;
+            run.rules(self, source, path, &Seen { is_resource, value, old, kept })?;
         }
         for all_of in self.quantifiers.all_of.iter().filter(|schema| schema.has_rules()) {
-            all_of.run_rules(path, is_resource, value, old, run)?;
+            all_of.run_rules(path, is_resource, value, old, kept, run)?;
         }
         match value {
             Value::Object(map) => {
                 for (name, value) in map {
                     let Some(schema) = self.member(name) else { continue };
                     let old = old.filter(|_| self.map_type != "atomic").and_then(|old| old.get(name));
-                    schema.run_rules(&self.path_of(path, name), schema.embedded_resource, value, old, run)?;
+                    let path = self.path_of(path, name);
+                    schema.run_rules(&path, schema.embedded_resource, value, old, kept, run)?;
                 }
             }
             Value::Array(items) => {
                 let Some(schema) = &self.items else { return Ok(()) };
                 for (at, item) in items.iter().enumerate() {
                     let old = self.correlated(item, old);
-                    schema.run_rules(&format!("{path}[{at}]"), schema.embedded_resource, item, old, run)?;
+                    let path = format!("{path}[{at}]");
+                    schema.run_rules(&path, schema.embedded_resource, item, old, kept, run)?;
                 }
             }
             _ => {}
@@ -130,26 +148,30 @@ impl Structural {
 struct Run<'a> {
     budget: Budget,
     errors: &'a mut FieldErrors,
+    /// Looks for what is wrong with what did not change, and for nothing else.
+    only_kept: bool,
+}
+
+/// A value, and what it was.
+struct Seen<'a> {
+    is_resource: bool,
+    value: &'a Value,
+    old: Option<&'a Value>,
+    /// It is what it was, or part of what is.
+    kept: bool,
 }
 
 impl Run<'_> {
-    fn rules(
-        &mut self,
-        schema: &Structural,
-        source: &Value,
-        path: &str,
-        is_resource: bool,
-        value: &Value,
-        old: Option<&Value>,
-    ) -> Result<(), Stopped> {
+    fn rules(&mut self, schema: &Structural, source: &Value, path: &str, seen: &Seen) -> Result<(), Stopped> {
+        let Seen { is_resource, value, old, kept } = *seen;
         if !schema.rules.is_empty() && self.budget.is_spent() {
             return self.stop(schema, path, &format!("validation {OUT_OF_BUDGET}"));
         }
-        let unchanged = old == Some(value);
+        let only_kept = self.only_kept;
         let due = |rule: &&CompiledRule| match (rule.uses_old_self, old) {
-            (true, None) => rule.optional_old_self,
-            (true, Some(_)) => true,
-            (false, _) => !unchanged,
+            (true, None) => rule.optional_old_self && !only_kept,
+            (true, Some(_)) => !only_kept,
+            (false, _) => kept || !only_kept,
         };
         let due: Vec<&CompiledRule> = schema.rules.iter().filter(due).collect();
         if due.is_empty() {
@@ -159,7 +181,7 @@ impl Run<'_> {
         let before = old.map(|old| cel_value(source, is_resource, old));
         for rule in due {
             let activation = activation(rule, &current, before.as_ref());
-            self.rule(schema, rule, path, value, &activation)?;
+            self.rule(schema, rule, path, seen, &activation)?;
         }
         Ok(())
     }
@@ -169,7 +191,7 @@ impl Run<'_> {
         schema: &Structural,
         rule: &CompiledRule,
         path: &str,
-        value: &Value,
+        seen: &Seen,
         activation: &Activation,
     ) -> Result<(), Stopped> {
         let mut own = Budget::new(Budget::PER_CALL);
@@ -179,11 +201,13 @@ impl Run<'_> {
         }
         match outcome {
             Ok(Cel::Bool(true)) => {}
+            Err(_) if self.only_kept => {}
+            Ok(_) if seen.kept && !rule.uses_old_self && !self.only_kept => {}
             Ok(_) => {
                 let at = format!("{path}{}", rule.field_path);
                 let at = at.trim_start_matches('.');
                 match rule.message(activation, &mut self.budget) {
-                    Ok(detail) => rule.refuse(shown(at), value, &detail, self.errors),
+                    Ok(detail) => rule.refuse(shown(at), seen.value, &detail, self.errors),
                     Err(detail) => return self.stop(schema, at, &detail),
                 }
             }
@@ -211,7 +235,9 @@ impl Run<'_> {
     }
 
     fn stop(&mut self, schema: &Structural, path: &str, detail: &str) -> Result<(), Stopped> {
-        self.refuse(schema, path, detail);
+        if !self.only_kept {
+            self.refuse(schema, path, detail);
+        }
         Err(Stopped)
     }
 }
