@@ -114,7 +114,9 @@ impl Replication {
         let Ok(selector) = set.spec.selector.selector() else { return Ok(Action::Done) };
         let may_act = self.expectations.satisfied(&object.metadata.uid) && !object.is_deleting();
         let pods = self.claim(ctx, &object, &selector).await?;
-        let terminating = pods.iter().filter(|pod| is_terminating(pod)).count();
+        // The older kind has no field for it.
+        let counts_terminating = self.kind.kind != REPLICATION_CONTROLLERS.kind;
+        let terminating = counts_terminating.then(|| pods.iter().filter(|pod| is_terminating(pod)).count());
         let active: Vec<Arc<Object>> = pods.into_iter().filter(|pod| is_active(pod)).collect();
         let managed = if may_act { self.manage(ctx, &object, &set, &active).await } else { Ok(()) };
         let now = ctx.clock.now();

@@ -34,11 +34,11 @@ impl Failure {
     }
 }
 
-/// The status that the active pods, and the number of those on their way out, amount to.
+/// The status that the active pods, and the number of those on their way out where that is told, amount to.
 pub fn calculate(
     set: &ReplicaSet,
     active: &[Arc<Object>],
-    terminating: usize,
+    terminating: Option<usize>,
     failure: Option<Failure>,
     now: Time,
 ) -> ReplicaSetStatus {
@@ -50,7 +50,7 @@ pub fn calculate(
     let has_all = |pod: &Object| labels.iter().all(|(key, value)| has(pod, key, value));
     let count = |holds: &dyn Fn(&Object) -> bool| active.iter().filter(|pod| holds(pod)).count() as i64;
     status.replicas = active.len() as i64;
-    status.terminating_replicas = Some(terminating as i64);
+    status.terminating_replicas = terminating.map(|count| count as i64);
     status.fully_labeled_replicas = count(&has_all);
     status.ready_replicas = count(&|pod| pod.view::<Pod>().is_ready());
     status.available_replicas = count(&|pod| is_available(pod, min_ready_seconds, now));
@@ -133,7 +133,7 @@ mod tests {
             pod(Some(95), json!({"a": "b", "c": "d"})),
             pod(None, json!({})),
         ];
-        let status = calculate(&set(10), &pods, 2, None, now);
+        let status = calculate(&set(10), &pods, Some(2), None, now);
         let counts = (status.replicas, status.fully_labeled_replicas, status.ready_replicas);
         assert_eq!((counts, status.available_replicas, status.terminating_replicas), ((3, 2, 2), 1, Some(2)));
         assert_eq!(next_availability_check(&pods, 10, now), Some(Duration::from_secs(5)));
@@ -145,9 +145,9 @@ mod tests {
         let now = DateTime::from_timestamp(100, 0).unwrap();
         let mut set = set(0);
         let failed = Failure::of(&Err(Status::bad_request("quota")), &[], &set);
-        set.status = calculate(&set, &[], 0, failed, now);
+        set.status = calculate(&set, &[], None, failed, now);
         let condition = condition(&set.status.conditions, REPLICA_FAILURE).unwrap();
         assert_eq!((condition.reason.as_str(), condition.message.as_str()), ("FailedCreate", "quota"));
-        assert!(calculate(&set, &[], 0, None, now).conditions.is_empty());
+        assert!(calculate(&set, &[], None, None, now).conditions.is_empty());
     }
 }
