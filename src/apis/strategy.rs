@@ -19,6 +19,8 @@ pub enum GarbageCollectionPolicy {
     Background,
     /// They stay (ReplicationController and Job, for the sake of old clients).
     Orphan,
+    /// There are none, whatever a delete says of them (Event, which is a leaf).
+    Unsupported,
 }
 
 /// The special rules of a kind. All methods are pure.

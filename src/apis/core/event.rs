@@ -10,6 +10,7 @@ use crate::apimachinery::time::{Time, parse};
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::{name, or};
 use crate::apis::rules::{RULES, Rules};
+use crate::apis::strategy::GarbageCollectionPolicy;
 use crate::apis::table::{Column, since};
 use crate::apis::tree::{at, number, text};
 use crate::apis::validation::Field;
@@ -36,6 +37,7 @@ pub static EVENTS: Builtin = LazyLock::new(|| {
         .printed(columns(), |object, now| cells(object, &object.to_value(), now))
         .governed_by(Rules {
             allow_create_on_update: true,
+            default_garbage_collection: GarbageCollectionPolicy::Unsupported,
             validate_name: names::path_segment_name,
             validate,
             ..RULES

@@ -23,6 +23,7 @@ pub static SERVICES: Builtin = LazyLock::new(|| {
         .printed(columns(), cells)
         .defaulted(defaults)
         .governed_by(Rules {
+            allow_create_on_update: true,
             validate_name: names::dns1123_label,
             validate: service_validation::validate,
             validate_update: service_validation::validate_update,

@@ -23,6 +23,7 @@ pub static RUNTIME_CLASSES: Builtin = LazyLock::new(|| {
         .cluster_scoped()
         .printed(columns(), cells)
         .governed_by(Rules {
+            allow_create_on_update: true,
             allow_unconditional_update: false,
             validate_create,
             validate_update: |new, old, errors| {

@@ -207,9 +207,13 @@ fn bump_generation(new: &mut Value) {
 
 /// `deletionFinalizersForGarbageCollection`: what becomes of the dependents.
 fn set_finalizers(kind: &Kind, new: &mut Value, options: &DeleteOptions) {
+    let policy = kind.strategy.default_garbage_collection();
+    if policy == GarbageCollectionPolicy::Unsupported {
+        return;
+    }
     let before = texts(new, "finalizers");
     let has = |name: &str| before.iter().any(|finalizer| finalizer == name);
-    let by_default = kind.strategy.default_garbage_collection() == GarbageCollectionPolicy::Orphan;
+    let by_default = policy == GarbageCollectionPolicy::Orphan;
     let (orphan, foreground) = match (options.orphan_dependents, options.propagation_policy.as_deref()) {
         (Some(orphan), _) => (orphan, false),
         (None, Some("Orphan")) => (true, false),

@@ -40,6 +40,7 @@ pub fn for_update(new: &mut Value, old: &Value) {
         keep_node_ports(new, old);
         keep(new, old, "healthCheckNodePort");
     }
+    follow_cluster_ip(new, old);
     drop_fields_of_old_type(new, old);
     pair_cluster_ips(new);
     default_policies(new);
@@ -63,6 +64,15 @@ fn keep(new: &mut Value, old: &Value, field: &str) {
     let kept = &old["spec"][field];
     if is_unset(&new["spec"][field]) && !is_unset(kept) {
         spec_mut(new).insert(field.into(), kept.clone());
+    }
+}
+
+/// Who changes `clusterIP` alone means both.
+fn follow_cluster_ip(new: &mut Value, old: &Value) {
+    let (ips, ip) = (&new["spec"]["clusterIPs"], &new["spec"]["clusterIP"]);
+    if *ips == old["spec"]["clusterIPs"] && *ip != old["spec"]["clusterIP"] && !is_unset(ips) {
+        let following = if is_unset(ip) { Value::Null } else { json!([ip]) };
+        spec_mut(new).insert("clusterIPs".into(), following);
     }
 }
 
