@@ -45,7 +45,8 @@ impl Kind {
     /// (`metav1.ResetObjectMetaForStatus`).
     pub fn status_leaves_metadata(&self) -> bool {
         let resource = (&*self.group_version.group, &*self.plural);
-        resource == ("resource.k8s.io", "resourceclaims") || beside_status(resource).contains(&"metadata")
+        let named_elsewhere = [("networking.k8s.io", "servicecidrs"), ("resource.k8s.io", "resourceclaims")];
+        named_elsewhere.contains(&resource) || beside_status(resource).contains(&"metadata")
     }
 }
 
