@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::request_scope::Scope;
 use super::response::Answer;
-use super::{exec, websocket};
+use super::{exec, log, websocket};
 use crate::apimachinery::status::Status;
 use crate::apis::kind::Subresource;
 use crate::apiserver::admission::Operation;
@@ -13,11 +13,12 @@ use crate::apiserver::registry::Validating;
 
 /// 404 for an object that is not there, then what admission says, else 501.
 pub(super) async fn connect(scope: &mut Scope) -> Result<Answer, Status> {
-    scope.server.registry.get(&scope.kind, scope.namespace(), scope.name(), None).await?;
+    let object = scope.server.registry.get(&scope.kind, scope.namespace(), scope.name(), None).await?;
     let attributes = scope.attributes(Operation::Connect, scope.name());
     let mut options = options(scope);
     scope.server.admission.admit(&attributes, Some(&mut options), None).await?;
     scope.server.admission.validating(&attributes).validate(Some(&options), None).await?;
+    check_host(scope, &object.to_value())?;
     if scope.subresource == Some(Subresource::Exec)
         && websocket::is_wanted(&scope.headers)
         && let Some(upgrade) = scope.upgrade.take()
@@ -28,6 +29,23 @@ pub(super) async fn connect(scope: &mut Scope) -> Result<Answer, Status> {
     let text =
         format!("{}/{what} is not supported: containers in this cluster are simulated", scope.kind.plural);
     Err(Status::failure(501, "NotImplemented", text))
+}
+
+/// There is nobody to connect to before a pod has a node (`streamLocation`, `PortForwardLocation`).
+fn check_host(scope: &Scope, pod: &Value) -> Result<(), Status> {
+    match scope.subresource {
+        Some(Subresource::Exec | Subresource::Attach) => {
+            log::container(pod, scope.name(), scope.query.text("container"))?;
+        }
+        Some(Subresource::PortForward) => {}
+        _ => return Ok(()),
+    }
+    match pod["spec"]["nodeName"].as_str() {
+        None | Some("") => {
+            Err(Status::bad_request(format!("pod {} does not have a host assigned", scope.name())))
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 /// `PodExecOptions` and its like, which admission sees as the object.
