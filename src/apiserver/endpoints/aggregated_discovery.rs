@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::discovery::{self, names};
 use super::groups::Group;
+use super::json::in_order;
 use super::messages;
 use super::negotiation::Output;
 use super::response::write_bytes;
@@ -15,6 +16,26 @@ use crate::apimachinery::accept::{Accepted, MediaType, accepted};
 use crate::apimachinery::wire::ApiResponse;
 use crate::apis::kind::Kind;
 use crate::apiserver::aggregator::Remote;
+
+/// The order of fields in `apidiscovery.APIGroupDiscoveryList`.
+const FIELDS: &[&str] = &[
+    "group",
+    "version",
+    "kind",
+    "apiVersion",
+    "metadata",
+    "items",
+    "resource",
+    "subresource",
+    "resources",
+    "responseKind",
+    "scope",
+    "singularResource",
+    "acceptedTypes",
+    "verbs",
+    "shortNames",
+    "categories",
+];
 
 /// A form of the aggregated answer: its version, and how it is written.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,7 +67,7 @@ pub(super) fn respond(groups: &[Group], headers: &HeaderMap, form: Form, is_core
     let api_version = format!("apidiscovery.k8s.io/{version}");
     let list =
         json!({"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": items});
-    let bytes = list.to_string();
+    let bytes = in_order(&list, FIELDS);
     let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02X}")).collect();
     let etag = format!("\"{digest}\"");
     let known = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
@@ -59,7 +80,7 @@ pub(super) fn respond(groups: &[Group], headers: &HeaderMap, form: Form, is_core
         _ => {
             let bytes = match media_type {
                 MediaType::Protobuf => messages::document(&list).unwrap_or_default(),
-                MediaType::Json | MediaType::Yaml => bytes.into_bytes(),
+                MediaType::Json | MediaType::Yaml => bytes,
             };
             write_bytes(headers, &Output { media_type, ..Output::default() }, 200, bytes.into())
         }

@@ -6,9 +6,47 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::groups::{Group, groups};
+use super::json::in_order;
 use crate::apis::kind::{Kind, Subresource};
 use crate::apis::scale::scale_of;
 use crate::apis::scheme::Scheme;
+
+/// The order of fields in `metav1.APIResourceList`, and of `version.Info`.
+const FIELDS_OF_RESOURCES: &[&str] = &[
+    "major",
+    "minor",
+    "emulationMajor",
+    "emulationMinor",
+    "minCompatibilityMajor",
+    "minCompatibilityMinor",
+    "gitVersion",
+    "gitCommit",
+    "gitTreeState",
+    "buildDate",
+    "goVersion",
+    "compiler",
+    "name",
+    "singularName",
+    "namespaced",
+    "group",
+    "version",
+    "kind",
+    "apiVersion",
+    "groupVersion",
+    "resources",
+    "verbs",
+    "shortNames",
+    "categories",
+];
+/// The order of fields in `metav1.APIGroupList`, `APIGroup` and `APIVersions`.
+const FIELDS_OF_GROUPS: &[&str] =
+    &["kind", "apiVersion", "name", "groups", "versions", "groupVersion", "version", "preferredVersion"];
+
+/// A document of discovery, or of the version, as bytes.
+pub(super) fn write(document: &Value) -> Vec<u8> {
+    let is_of_groups = matches!(document["kind"].as_str(), Some("APIVersions" | "APIGroupList" | "APIGroup"));
+    in_order(document, if is_of_groups { FIELDS_OF_GROUPS } else { FIELDS_OF_RESOURCES })
+}
 
 /// `/api`: `metav1.APIVersions`. `host` is how the client reached the server.
 pub(super) fn api_versions(host: &str) -> Value {

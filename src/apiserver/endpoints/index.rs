@@ -88,7 +88,7 @@ fn write_document(headers: &HeaderMap, query: &Query, document: &Value) -> Resul
     };
     let bytes = match output.media_type {
         MediaType::Protobuf => messages::document(document)?,
-        MediaType::Json | MediaType::Yaml => document.to_string().into_bytes(),
+        MediaType::Json | MediaType::Yaml => discovery::write(document),
     };
     Ok(write_bytes(headers, &output, 200, bytes.into()))
 }

@@ -1,6 +1,7 @@
 //! JSON as bytes: the parts of a canonical object, and line breaks for people.
 
 use bytes::{BufMut, BytesMut};
+use serde_json::Value;
 
 use crate::apimachinery::object::Object;
 
@@ -53,6 +54,41 @@ pub(super) fn write_string(out: &mut BytesMut, text: &str) {
     serde_json::to_writer(out.writer(), text).expect("a string is JSON");
 }
 
+/// A document with its fields in the order that Go writes them, which is that of its types; those that are
+/// not named follow by name.
+pub(super) fn in_order(document: &Value, fields: &[&str]) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_in_order(&mut out, document, fields);
+    out
+}
+
+fn write_in_order(out: &mut Vec<u8>, value: &Value, fields: &[&str]) {
+    match value {
+        Value::Object(members) => {
+            let place = |name: &str| fields.iter().position(|field| *field == name).unwrap_or(fields.len());
+            let mut members: Vec<(&String, &Value)> = members.iter().collect();
+            members.sort_by_key(|(name, _)| place(name));
+            out.push(b'{');
+            for (at, (name, member)) in members.into_iter().enumerate() {
+                out.extend_from_slice(if at == 0 { b"\"" } else { b",\"" });
+                out.extend_from_slice(name.as_bytes());
+                out.extend_from_slice(b"\":");
+                write_in_order(out, member, fields);
+            }
+            out.push(b'}');
+        }
+        Value::Array(items) => {
+            out.push(b'[');
+            for (at, item) in items.iter().enumerate() {
+                out.extend_from_slice(if at == 0 { b"" } else { b"," });
+                write_in_order(out, item, fields);
+            }
+            out.push(b']');
+        }
+        other => serde_json::to_writer(out, other).expect("what is JSON can be written"),
+    }
+}
+
 /// Two blanks a level, as Go's `json.MarshalIndent`; the order of fields stays.
 pub(super) fn indent(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len() * 2);
@@ -96,13 +132,20 @@ pub(super) fn indent(json: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     #[test]
     fn indentation_is_gos() {
         let value = json!({"a": [1, {"b": "x\"{,:\\"}], "c": {}, "d": [], "e": null});
         let indented = indent(value.to_string().as_bytes());
         assert_eq!(String::from_utf8(indented).unwrap(), serde_json::to_string_pretty(&value).unwrap());
+    }
+
+    #[test]
+    fn fields_have_an_order() {
+        let value = json!({"a": [{"x": 1, "name": "\"n\""}], "kind": "K", "b": {}});
+        let written = in_order(&value, &["kind", "name"]);
+        assert_eq!(written, br#"{"kind":"K","a":[{"name":"\"n\"","x":1}],"b":{}}"#);
     }
 
     #[test]

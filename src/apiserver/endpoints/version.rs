@@ -10,6 +10,14 @@ pub struct VersionInfo {
     pub major: String,
     /// As `36`.
     pub minor: String,
+    /// The version whose behaviour it shows: its own.
+    pub emulation_major: String,
+    /// As `36`.
+    pub emulation_minor: String,
+    /// The oldest that its peers may be of: one minor version back.
+    pub min_compatibility_major: String,
+    /// As `35`.
+    pub min_compatibility_minor: String,
     /// As `v1.36.2+kubarium-0.1.0`: Kubernetes' version with ours as build metadata.
     pub git_version: String,
     /// Of our sources; empty where it is not known.
@@ -36,6 +44,10 @@ impl Default for VersionInfo {
         VersionInfo {
             major: "1".into(),
             minor: "36".into(),
+            emulation_major: "1".into(),
+            emulation_minor: "36".into(),
+            min_compatibility_major: "1".into(),
+            min_compatibility_minor: "35".into(),
             git_version: concat!("v1.36.2+kubarium-", env!("CARGO_PKG_VERSION")).into(),
             git_commit: option_env!("KUBARIUM_GIT_COMMIT").unwrap_or_default().into(),
             git_tree_state: "clean".into(),

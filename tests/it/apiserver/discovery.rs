@@ -41,6 +41,27 @@ async fn discovery_is_aggregated_on_request() {
 }
 
 #[tokio::test]
+async fn discovery_has_its_fields_in_the_order_of_gos_types() {
+    let server = Server::start().await;
+    let text = async |path: &str| server.call(&format!("GET {path}"), &Value::Null).await.text;
+    assert!(
+        text("/api/v1").await.starts_with(r#"{"kind":"APIResourceList","groupVersion":"v1","resources":["#)
+    );
+    let configmaps = r#"{"name":"configmaps","singularName":"configmap","namespaced":true,"kind":"ConfigMap","verbs":["create","delete","deletecollection","get","list","patch","update","watch"],"shortNames":["cm"],"storageVersionHash":"qFsyl6wFWjQ="}"#;
+    assert!(text("/api/v1").await.contains(configmaps));
+    let apps = r#"{"kind":"APIGroup","apiVersion":"v1","name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}}"#;
+    assert_eq!(text("/apis/apps").await.trim_end(), apps);
+    let form = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    let aggregated = server.get_as("/api", form).await.text;
+    let start = r#"{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[{"metadata":{},"versions":[{"version":"v1","resources":[{"resource":"bindings","responseKind":{"group":"","version":"","kind":"Binding"},"scope":"Namespaced","singularResource":"binding","verbs":["create"]},"#;
+    assert!(aggregated.starts_with(start), "{aggregated}");
+    let version = text("/version").await;
+    let fields = ["major", "minor", "emulationMajor", "minCompatibilityMinor", "gitVersion", "platform"];
+    let places: Vec<_> = fields.iter().map(|field| version.find(&format!("\"{field}\""))).collect();
+    assert!(places.is_sorted() && places[0].is_some(), "{version}");
+}
+
+#[tokio::test]
 async fn the_server_says_who_and_how_it_is() {
     let server = Server::start().await;
     let version = server.get("/version").await;
