@@ -4,6 +4,7 @@
 use super::body::Input;
 use super::field_manager::FieldManagement;
 use super::initializers::await_initialized;
+use super::owners::{Found, without_duplicates};
 use super::request_scope::{Scope, ensure_namespace};
 use super::response::Answer;
 use crate::apimachinery::status::Status;
@@ -19,10 +20,12 @@ pub(super) async fn create(scope: &mut Scope, input: Input) -> Result<Answer, St
     form.apply_defaults(&mut object);
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     form.complete(&mut object);
+    without_duplicates(&scope.ctx, &mut object, Found::InRequest);
     FieldManagement::new(scope, &form).update(None, &mut object);
     let attributes = scope.attributes(Operation::Create, &name);
     scope.server.admission.admit(&attributes, Some(&mut object), None).await?;
     form.complete(&mut object);
+    without_duplicates(&scope.ctx, &mut object, Found::AfterAdmission);
     let validating = scope.server.admission.validating(&attributes);
     let registry = &scope.server.registry;
     let created = registry.create(&scope.ctx, &scope.kind, scope.namespace(), object, &validating).await?;

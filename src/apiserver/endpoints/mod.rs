@@ -15,6 +15,7 @@ mod json;
 pub mod list_body;
 mod messages;
 pub mod negotiation;
+mod owners;
 mod printer;
 pub mod query;
 mod request_scope;

@@ -8,6 +8,7 @@ use super::body::Input;
 use super::field_manager::FieldManagement;
 use super::form::Form;
 use super::initializers::delete_failed;
+use super::owners::{Found, without_duplicates};
 use super::request_scope::{Scope, ensure_name, ensure_namespace};
 use super::response::Answer;
 use crate::apimachinery::status::Status;
@@ -24,6 +25,7 @@ pub(super) async fn update(scope: &mut Scope, input: Input) -> Result<Answer, St
     ensure_namespace(&mut object, scope.namespace())?;
     ensure_name(&object, scope.name())?;
     form.apply_defaults(&mut object);
+    without_duplicates(&scope.ctx, &mut object, Found::InRequest);
     write(scope, &form, &Replace(object), false).await
 }
 
@@ -90,6 +92,7 @@ impl Change for Admitted<'_> {
             let attributes = self.scope.attributes(operation, self.scope.name());
             self.scope.server.admission.admit(&attributes, Some(&mut object), current).await?;
             self.form.complete(&mut object);
+            without_duplicates(&self.scope.ctx, &mut object, Found::AfterAdmission);
             Ok(object)
         }
         .boxed()

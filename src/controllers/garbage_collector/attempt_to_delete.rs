@@ -51,8 +51,9 @@ impl AttemptToDelete {
         }
         let Some(latest) = live::get(ctx, &node.identity, uid).await? else {
             // No informer will tell, or not soon.
-            self.graph.remove(uid).attempt_to_delete.into_iter().for_each(|uid| ctx.enqueue.now(uid));
-            self.graph.note_absent(uid);
+            let todo = self.graph.lose(uid, &node.identity, &self.scheme);
+            todo.attempt_to_delete.into_iter().for_each(|uid| ctx.enqueue.now(uid));
+            self.graph.note_absent(&node.identity, uid);
             return Ok(());
         };
         if node.is_deleting_dependents {
@@ -61,6 +62,7 @@ impl AttemptToDelete {
         if latest.metadata.owner_references.is_empty() || latest.is_deleting() {
             return Ok(());
         }
+        self.tell_of_invalid_owners(ctx, &node.identity, &latest)?;
         let owners = self.classify(ctx, &node.identity, &latest).await?;
         if !owners.solid.is_empty() {
             return release(ctx, uid, node, &owners).await;
@@ -75,6 +77,27 @@ impl AttemptToDelete {
             () => "Background",
         };
         delete(ctx, &node.identity, &latest, policy).await
+    }
+
+    /// `reportInvalidNamespaceOwnerRef`: nobody is owned by what is in another namespace.
+    fn tell_of_invalid_owners(
+        &self,
+        ctx: &Reconcile,
+        item: &Identity,
+        latest: &Object,
+    ) -> Result<(), Status> {
+        let namespace = &item.namespace;
+        for owner in &latest.metadata.owner_references {
+            if self.graph.is_out_of_reach(owner, namespace) {
+                let OwnerReference { api_version, kind, name, uid, .. } = owner;
+                let message = format!(
+                    "ownerRef [{api_version}/{kind}, namespace: {namespace}, name: {name}, uid: {uid}] does not \
+                     exist in namespace {namespace:?}"
+                );
+                ctx.event(live::kind(item)?, latest, "Warning", "OwnerRefInvalidNamespace", message);
+            }
+        }
+        Ok(())
     }
 
     /// An owner in foreground deletion goes when nothing blocks it any more.
@@ -143,7 +166,7 @@ impl AttemptToDelete {
         item: &Identity,
         reference: &OwnerReference,
     ) -> Result<Option<Arc<Object>>, Status> {
-        if self.graph.is_absent(&reference.uid) {
+        if self.graph.is_absent(reference, &item.namespace) {
             return Ok(None);
         }
         let version = GroupVersion::parse(&reference.api_version);
@@ -156,7 +179,7 @@ impl AttemptToDelete {
         let identity = Identity { kind, namespace, name: reference.name.clone() };
         let owner = live::get(ctx, &identity, &reference.uid).await?;
         if owner.is_none() {
-            self.graph.note_absent(&reference.uid);
+            self.graph.note_absent(&identity, &reference.uid);
         }
         Ok(owner)
     }

@@ -64,8 +64,8 @@ pub struct Todo {
 #[derive(Default)]
 struct State {
     nodes: HashMap<Uid, Node, RandomState>,
-    absent: HashSet<Uid>,
-    absent_order: VecDeque<Uid>,
+    absent: HashSet<String>,
+    absent_order: VecDeque<String>,
 }
 
 impl Graph {
@@ -76,6 +76,11 @@ impl Graph {
         let uid = &object.metadata.uid;
         let new = Node::of(kind, object);
         let old = state.nodes.remove(uid);
+        if let Some(old) = old.as_ref().filter(|old| old.is_virtual) {
+            // Those who described another have named a wrong owner.
+            let (_, others) = state.partition(&old.dependents, uid, &new.identity);
+            todo.attempt_to_delete.extend(others);
+        }
         let old_owners = old.as_ref().filter(|old| !old.is_virtual).map(|old| old.owners.clone());
         state.change_owners(uid, &new, &old_owners.unwrap_or_default(), scheme, &mut todo);
         let was_orphaning = old.as_ref().is_some_and(|old| old.is_orphaning);
@@ -97,7 +102,7 @@ impl Graph {
         let mut state = self.lock();
         let Some(node) = state.nodes.remove(uid) else { return todo };
         if !node.dependents.is_empty() {
-            state.note_absent(uid);
+            state.note_absent(&node.identity, uid);
         }
         todo.attempt_to_delete.extend(node.dependents);
         for owner in &node.owners {
@@ -107,6 +112,27 @@ impl Graph {
             }
         }
         todo
+    }
+
+    /// The apiserver has no object of this uid where `identity` says (a virtual delete event). Dependents
+    /// that mean another place are not concerned: an owner that nobody has told of is then asked for there.
+    pub fn lose(&self, uid: &str, identity: &Identity, scheme: &Scheme) -> Todo {
+        let mut state = self.lock();
+        let Some(node) = state.nodes.get(uid) else { return Todo::default() };
+        let (meant, others) = state.partition(&node.dependents, uid, identity);
+        let is_elsewhere = match node.is_virtual {
+            true => !others.is_empty(),
+            false => node.identity.coordinates(uid) != identity.coordinates(uid),
+        };
+        if !is_elsewhere {
+            drop(state);
+            return self.remove(uid);
+        }
+        if !meant.is_empty() {
+            state.note_absent(identity, uid);
+        }
+        state.look_elsewhere(uid, &others, scheme);
+        Todo { attempt_to_delete: meant, ..Todo::default() }
     }
 
     /// What is known of an object.
@@ -128,14 +154,22 @@ impl Graph {
         found.collect()
     }
 
-    /// Whether an owner is known not to exist.
-    pub fn is_absent(&self, uid: &str) -> bool {
-        self.lock().absent.contains(uid)
+    /// Whether an owner is known not to exist where an object in `namespace` says.
+    pub fn is_absent(&self, owner: &OwnerReference, namespace: &str) -> bool {
+        let state = self.lock();
+        ["", namespace].iter().any(|namespace| state.absent.contains(&described(owner, namespace)))
     }
 
-    /// The apiserver does not have this owner; no object gets its uid again.
-    pub fn note_absent(&self, uid: &str) {
-        self.lock().note_absent(uid);
+    /// The apiserver does not have this owner there; no object gets its uid again.
+    pub fn note_absent(&self, identity: &Identity, uid: &str) {
+        self.lock().note_absent(identity, uid);
+    }
+
+    /// Whether an owner is known to be in another namespace, where objects in `namespace` cannot refer to it.
+    pub fn is_out_of_reach(&self, owner: &OwnerReference, namespace: &str) -> bool {
+        let state = self.lock();
+        let node = state.nodes.get(&owner.uid).filter(|node| !node.is_virtual);
+        node.is_some_and(|node| !node.identity.is_reachable_from(namespace))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -148,7 +182,36 @@ pub fn blocks(owners: &[OwnerReference], uid: &str) -> bool {
     owners.iter().any(|owner| owner.uid == uid && owner.block_owner_deletion == Some(true))
 }
 
+/// All that tells owners apart. A uid alone does not: who names an owner may err in the rest, and then
+/// means another, which is not there. The version does not matter.
+fn coordinates(group: &str, kind: &str, namespace: &str, name: &str, uid: &str) -> String {
+    format!("{group}/{kind}/{namespace}/{name}/{uid}")
+}
+
+fn described(owner: &OwnerReference, namespace: &str) -> String {
+    coordinates(group_of(owner), &owner.kind, namespace, &owner.name, &owner.uid)
+}
+
+fn group_of(owner: &OwnerReference) -> &str {
+    owner.api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
 impl Identity {
+    fn coordinates(&self, uid: &str) -> Option<String> {
+        let kind = self.kind.as_ref()?;
+        Some(coordinates(&kind.group_version.group, &kind.kind, &self.namespace, &self.name, uid))
+    }
+
+    fn is_reachable_from(&self, namespace: &str) -> bool {
+        self.namespace.is_empty() || self.namespace == namespace
+    }
+
+    /// Whether an object in `namespace` that names this owner means what is here.
+    fn is_meant_by(&self, owner: &OwnerReference, namespace: &str) -> bool {
+        let wanted = described(owner, &self.namespace);
+        self.is_reachable_from(namespace) && self.coordinates(&owner.uid) == Some(wanted)
+    }
+
     /// Of an object of a kind.
     pub fn of(kind: &Arc<Kind>, object: &Object) -> Identity {
         let (namespace, name) = (object.metadata.namespace.clone(), object.metadata.name.clone());
@@ -219,6 +282,8 @@ impl State {
             if !is_known {
                 // Nobody has told of it yet; if nobody ever does, it is absent.
                 todo.attempt_to_delete.push(owner.uid.clone());
+            } else if !node.identity.is_meant_by(owner, &new.identity.namespace) {
+                todo.attempt_to_delete.push(uid.to_owned());
             }
             if node.is_deleting_dependents {
                 todo.attempt_to_delete.push(uid.to_owned());
@@ -237,11 +302,37 @@ impl State {
         Some(waits)
     }
 
-    fn note_absent(&mut self, uid: &str) {
-        if !self.absent.insert(uid.to_owned()) {
+    /// Those dependents of `uid` that mean what is at `identity`, and those that mean another.
+    fn partition(&self, dependents: &BTreeSet<Uid>, uid: &str, identity: &Identity) -> (Vec<Uid>, Vec<Uid>) {
+        let means = |dependent: &&Uid| {
+            let Some(node) = self.nodes.get(*dependent) else { return true };
+            let mut named = node.owners.iter().filter(|owner| owner.uid == uid);
+            named.all(|owner| identity.is_meant_by(owner, &node.identity.namespace))
+        };
+        let (meant, others): (Vec<&Uid>, Vec<&Uid>) = dependents.iter().partition(means);
+        (meant.into_iter().cloned().collect(), others.into_iter().cloned().collect())
+    }
+
+    /// An owner that is not where it was looked for is looked for where one of `others` says.
+    fn look_elsewhere(&mut self, uid: &str, others: &[Uid], scheme: &Scheme) {
+        let place = others.iter().find_map(|other| {
+            let dependent = self.nodes.get(other)?;
+            let owner = dependent.owners.iter().find(|owner| owner.uid == uid)?;
+            Some(Node::named_by(dependent, owner, scheme).identity)
+        });
+        if let (Some(place), Some(node)) = (place, self.nodes.get_mut(uid))
+            && node.is_virtual
+        {
+            node.identity = place;
+        }
+    }
+
+    fn note_absent(&mut self, identity: &Identity, uid: &str) {
+        let Some(absent) = identity.coordinates(uid) else { return };
+        if !self.absent.insert(absent.clone()) {
             return;
         }
-        self.absent_order.push_back(uid.to_owned());
+        self.absent_order.push_back(absent);
         if self.absent_order.len() > ABSENT_OWNERS {
             let oldest = self.absent_order.pop_front().unwrap_or_default();
             self.absent.remove(&oldest);
@@ -265,6 +356,10 @@ mod tests {
         Object::from_value(&json!({"metadata": metadata}), vec![]).unwrap()
     }
 
+    fn reference(uid: &str) -> OwnerReference {
+        object("child", &[uid], json!({})).metadata.owner_references.remove(0)
+    }
+
     fn observe(graph: &Graph, uid: &str, owners: &[&str], change: Value) -> Todo {
         graph.observe(&CONFIG_MAPS, &object(uid, owners, change), &Scheme::of(&[&CONFIG_MAPS]))
     }
@@ -282,7 +377,37 @@ mod tests {
         let parent = graph.get("parent").unwrap();
         assert!(!parent.is_virtual && parent.dependents.contains("child"));
         assert_eq!(graph.remove("parent").attempt_to_delete, ["child"]);
-        assert!(graph.is_absent("parent"));
+        assert!(graph.is_absent(&reference("parent"), "a") && !graph.is_absent(&reference("parent"), "b"));
+    }
+
+    #[test]
+    fn who_describes_an_owner_wrongly_is_looked_at() {
+        let graph = Graph::default();
+        let elsewhere = json!({"namespace": "b"});
+        // Named before it is seen, by one who is right and one who is not.
+        observe(&graph, "good", &["parent"], json!({}));
+        assert_eq!(observe(&graph, "bad", &["parent"], elsewhere.clone()).attempt_to_delete, ["bad"]);
+        assert_eq!(observe(&graph, "parent", &[], json!({})).attempt_to_delete, ["bad"]);
+        assert!(graph.is_out_of_reach(&reference("parent"), "b"));
+        assert!(!graph.is_out_of_reach(&reference("parent"), "a"));
+        // Named afterwards.
+        assert_eq!(observe(&graph, "late", &["parent"], elsewhere).attempt_to_delete, ["late"]);
+        assert_eq!(observe(&graph, "right", &["parent"], json!({})), Todo::default());
+    }
+
+    #[test]
+    fn an_owner_is_lost_only_to_those_who_meant_it() {
+        let graph = Graph::default();
+        let scheme = Scheme::of(&[&CONFIG_MAPS]);
+        observe(&graph, "bad", &["parent"], json!({"namespace": "b"}));
+        observe(&graph, "good", &["parent"], json!({}));
+        let wrong = graph.get("parent").unwrap().identity;
+        assert_eq!(graph.lose("parent", &wrong, &scheme).attempt_to_delete, ["bad"]);
+        assert!(graph.is_absent(&reference("parent"), "b") && !graph.is_absent(&reference("parent"), "a"));
+        assert_eq!(graph.get("parent").unwrap().identity.namespace, "a");
+        observe(&graph, "parent", &[], json!({}));
+        assert_eq!(graph.lose("parent", &wrong, &scheme).attempt_to_delete, ["bad"]);
+        assert!(!graph.get("parent").unwrap().is_virtual);
     }
 
     #[test]
@@ -311,7 +436,9 @@ mod tests {
     #[test]
     fn the_absent_are_forgotten_at_the_bound() {
         let graph = Graph::default();
-        (0..=ABSENT_OWNERS).for_each(|number| graph.note_absent(&number.to_string()));
-        assert!(!graph.is_absent("0") && graph.is_absent("1"));
+        let place = |name: &str| Identity::of(&CONFIG_MAPS, &object(name, &[], json!({})));
+        let note = |name: String| graph.note_absent(&place(&name), &name);
+        (0..=ABSENT_OWNERS).for_each(|number| note(number.to_string()));
+        assert!(!graph.is_absent(&reference("0"), "a") && graph.is_absent(&reference("1"), "a"));
     }
 }

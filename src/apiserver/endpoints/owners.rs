@@ -1,0 +1,49 @@
+//! Owner references that say the same are one (`dedupOwnerReferencesAndAddWarning`).
+
+use serde_json::Value;
+
+use crate::apiserver::request::RequestContext;
+
+/// When duplicates were found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// In what the client sent.
+    InRequest,
+    /// After mutating admission, which may have added them.
+    AfterAdmission,
+}
+
+/// Takes out what is there already, and warns the client.
+pub(super) fn without_duplicates(ctx: &RequestContext, object: &mut Value, found: Found) {
+    let references = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut);
+    let Some(references) = references else { return };
+    let duplicates = take_duplicates(references);
+    if duplicates.is_empty() {
+        return;
+    }
+    let when = match found {
+        Found::InRequest => "",
+        Found::AfterAdmission => " after mutating admission happens",
+    };
+    ctx.warn(format!(
+        ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in \
+         1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) \
+         observed: {}",
+        duplicates.join(", ")
+    ));
+}
+
+/// The uids of those that were equal to an earlier one.
+fn take_duplicates(references: &mut Vec<Value>) -> Vec<String> {
+    let mut kept: Vec<Value> = Vec::with_capacity(references.len());
+    let mut duplicates = Vec::new();
+    for reference in references.drain(..) {
+        if kept.contains(&reference) {
+            duplicates.push(reference["uid"].as_str().unwrap_or_default().to_owned());
+        } else {
+            kept.push(reference);
+        }
+    }
+    *references = kept;
+    duplicates
+}
