@@ -122,6 +122,7 @@ pub async fn mark_disrupted(
         "type": "DisruptionTarget",
         "status": "True",
         "lastTransitionTime": rfc3339(ctx.clock.now()),
+        "observedGeneration": metadata.generation,
     });
     for part in ["reason", "message"] {
         condition[part] = why[part].clone();

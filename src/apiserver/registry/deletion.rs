@@ -121,7 +121,7 @@ impl Registry {
 }
 
 /// A precondition on the revision holds for the object as this delete has changed it.
-fn follow_revision(options: &mut DeleteOptions, object: &Object) {
+pub(super) fn follow_revision(options: &mut DeleteOptions, object: &Object) {
     if let Some(preconditions) = &mut options.preconditions
         && preconditions.resource_version.is_some()
     {
@@ -248,7 +248,7 @@ fn plan_namespace(kind: &Kind, old: &Value, options: &DeleteOptions, now: Time) 
     if held { Plan::Pending } else { Plan::Remove }
 }
 
-fn check_preconditions(kind: &Kind, old: &Value, options: &DeleteOptions) -> Result<(), Status> {
+pub(super) fn check_preconditions(kind: &Kind, old: &Value, options: &DeleteOptions) -> Result<(), Status> {
     let Some(preconditions) = &options.preconditions else { return Ok(()) };
     // Named by its kind and not by its resource, as upstream does here.
     let resource = GroupResource::new(&kind.group_version.group, &kind.kind);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::deletion::{check_preconditions, follow_revision};
 use super::metadata::text;
 use super::store::Part;
 use super::{Registry, Validating};
@@ -13,6 +14,7 @@ use crate::apimachinery::object::Object;
 use crate::apimachinery::options::{DeleteOptions, ListOptions};
 use crate::apimachinery::status::{Status, StatusCause};
 use crate::apimachinery::time::rfc3339;
+use crate::apis::kind::Kind;
 use crate::apiserver::request::RequestContext;
 
 /// Evictions that the disruption controller has not noticed yet; beyond it no more are granted.
@@ -64,7 +66,7 @@ impl Registry {
                 let preconditions = options.preconditions.get_or_insert_default();
                 preconditions.resource_version = Some(pod.metadata.resource_version.to_string());
             }
-            match self.delete(ctx, &pods, namespace, name, &options, &()).await {
+            match self.tell_and_delete(ctx, &pods, namespace, name, options.clone()).await {
                 Err(status) if status.is_conflict() && given.is_none() => match (verdict, budget) {
                     // It has become healthy: the budget has to be asked again, by the client.
                     (Verdict::GrantedAsItIs, Some(budget)) => return Err(still_processed(&budget)),
@@ -72,9 +74,33 @@ impl Registry {
                     (Verdict::GrantedAsItIs, None) => return Err(status),
                     (Verdict::Granted, _) => return Err(status),
                 },
-                result => return result.map(|_| ()),
+                result => return result,
             }
         }
+    }
+
+    /// Lets a pod go after it has been told why (`addConditionAndDeletePod`).
+    async fn tell_and_delete(
+        &self,
+        ctx: &RequestContext,
+        pods: &Arc<Kind>,
+        namespace: &str,
+        name: &str,
+        mut options: DeleteOptions,
+    ) -> Result<(), Status> {
+        if !ctx.dry_run && options.dry_run.is_empty() {
+            let now = rfc3339(self.0.clock.now());
+            let tell = |current: Option<&Value>| {
+                let mut pod = current.cloned().unwrap_or_default();
+                check_preconditions(pods, &pod, &options)?;
+                set_disruption_target(&mut pod, &now);
+                Ok(pod)
+            };
+            let told = self.update(ctx, pods, namespace, name, Part::Status, &tell, &(), false).await;
+            let (pod, _) = told?;
+            follow_revision(&mut options, &pod);
+        }
+        self.delete(ctx, pods, namespace, name, &options, &()).await.map(|_| ())
     }
 
     /// Says whether a pod may go, and takes it from its budget.
@@ -173,6 +199,30 @@ fn check_and_decrement(budget: &mut Value, pod: &str, now: &str) -> Result<(), S
         set_insufficient(budget, now);
     }
     Ok(())
+}
+
+/// The condition `DisruptionTarget`, by which its owner knows that the pod has not failed of itself.
+fn set_disruption_target(pod: &mut Value, now: &str) {
+    let generation = pod["metadata"]["generation"].clone();
+    let mut condition = json!({"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting", "lastProbeTime": null, "lastTransitionTime": now});
+    if !generation.is_null() {
+        condition["observedGeneration"] = generation;
+    }
+    let conditions = &mut pod["status"]["conditions"];
+    if !conditions.is_array() {
+        *conditions = json!([]);
+    }
+    let Some(conditions) = conditions.as_array_mut() else { return };
+    match conditions.iter_mut().find(|found| found["type"] == condition["type"]) {
+        Some(found) => {
+            if found["status"] == condition["status"] {
+                condition["lastTransitionTime"] = found["lastTransitionTime"].clone();
+            }
+            *found = condition;
+        }
+        None => conditions.push(condition),
+    }
 }
 
 /// `UpdateDisruptionAllowedCondition` once nothing is allowed any more.
