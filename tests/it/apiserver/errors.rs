@@ -168,7 +168,9 @@ async fn a_405_names_what_is_allowed() {
 #[tokio::test]
 async fn streams_into_simulated_containers_are_refused_honestly() {
     let server = Server::start().await;
-    server.create(PODS, pod("p")).await;
+    let mut placed = pod("p");
+    placed["spec"]["nodeName"] = json!("n");
+    server.create(PODS, placed).await;
     let answer = server.call(&format!("POST {PODS}/p/exec?command=ls"), &Value::Null).await;
     assert_eq!(answer.status().1, "NotImplemented");
     assert_eq!(server.call(&format!("GET {PODS}/x/exec"), &Value::Null).await.code, 404);
