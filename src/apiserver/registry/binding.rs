@@ -74,12 +74,11 @@ impl Registry {
             let annotations = metadata_mut(&mut tree).entry("annotations").or_insert_with(|| json!({}));
             annotations[key] = value.clone();
         }
-        // Labels that admission adds to the binding; those of the pod stay.
+        // Labels that admission adds to the binding, whatever the pod says of the same (where it is placed is
+        // not its own to say).
         for (key, value) in binding["metadata"]["labels"].as_object().into_iter().flatten() {
             let labels = metadata_mut(&mut tree).entry("labels").or_insert_with(|| json!({}));
-            if labels[key].is_null() {
-                labels[key] = value.clone();
-            }
+            labels[key] = value.clone();
         }
         set_scheduled(&mut tree, &rfc3339(self.0.clock.now()));
         Ok(tree)
