@@ -91,6 +91,9 @@ fn pair_cluster_ips(service: &mut Value) {
 fn default_policies(service: &mut Value) {
     if needs_cluster_ip(service) {
         spec_mut(service).entry("internalTrafficPolicy").or_insert_with(|| json!("Cluster"));
+    } else {
+        // Taken for the sake of old clients, and never shown.
+        spec_mut(service).remove("internalTrafficPolicy");
     }
 }
 
@@ -119,8 +122,11 @@ fn drop_fields_of_old_type(new: &mut Value, old: &Value) {
     if needs_cluster_ip(old) && !needs_cluster_ip(new) {
         drop.extend(["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"]);
     }
-    let is_external =
-        |service: &Value| matches!(service["spec"]["type"].as_str(), Some("NodePort" | "LoadBalancer"));
+    let is_external = |service: &Value| match service["spec"]["type"].as_str() {
+        Some("NodePort" | "LoadBalancer") => true,
+        Some("ClusterIP") => !is_unset(&service["spec"]["externalIPs"]),
+        _ => false,
+    };
     if is_external(old) && !is_external(new) {
         drop.extend(["externalTrafficPolicy"]);
     }
