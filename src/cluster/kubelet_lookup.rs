@@ -53,12 +53,13 @@ impl KubeletLookup for Kubelets {
     }
 
     fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<Executed, Status>> {
-        let ExecRequest { node, namespace, pod, container, command: words, standard_input } = request;
+        let ExecRequest { node, namespace, pod, container, command: words, standard_input, is_fed, shell } =
+            request;
         let kubelet = self.of_node(&node);
         Box::pin(async move {
             let kubelet = kubelet
                 .ok_or_else(|| Status::internal(format!("the kubelet of node {node:?} does not run")))?;
-            let command = Command { container, words, standard_input };
+            let command = Command { container, words, standard_input, is_fed, shell };
             let played = kubelet.exec(&namespace, &pod, &command).await;
             played.map(executed).map_err(|why| Status::failure(500, "InternalError", why))
         })
@@ -68,7 +69,8 @@ impl KubeletLookup for Kubelets {
 /// What a command said, when it has ended: one that never does is not waited for.
 fn executed(played: crate::kubelet::process::Executed) -> Executed {
     let code = played.end.map_or(137, |(_, code)| code);
-    Executed { code, out: played.out, errors: played.errors }
+    let crate::kubelet::process::Executed { out, errors, is_waiting, shell, .. } = played;
+    Executed { code, out, errors, is_waiting, shell }
 }
 
 /// Numbers below zero were refused by the apiserver.

@@ -13,7 +13,7 @@ const PROGRAMS: &[&str] = &[
     "true", ":", "false", "exit", "break", "continue", "echo", "printf", "sleep", "env", "printenv",
     "export", "unset", "set", "date", "hostname", "whoami", "id", "pwd", "cd", "test", "[", "[[", "expr",
     "seq", "sh", "bash", "ash", "exec", "trap", "umask", "sync", "read", "perl", "uname", "sysctl", "ip",
-    "nohup",
+    "nohup", "uptime",
 ];
 
 /// Whether `program` is one that is played; its folder does not matter.
@@ -86,7 +86,11 @@ fn simple(player: &mut Player<'_>, name: &str, words: &[&str]) {
             }
             return;
         }
-        ("date", words) => date(player, words),
+        ("date", words) => match misread_date(words) {
+            Some(word) => return player.fail(&format!("date: invalid date '{word}'\n")),
+            None => date(player, words),
+        },
+        ("uptime", _) => uptime(player),
         ("hostname", _) => format!("{}\n", player.around.hostname),
         ("whoami", _) if player.around.user == 0 => "root\n".into(),
         ("whoami", _) => {
@@ -123,10 +127,14 @@ impl Player<'_> {
     }
 }
 
-/// `sh -c script`; a shell without one reads the end of its input at once.
+/// `sh -c script`; a shell without one reads it.
 fn shell(player: &mut Player<'_>, words: &[&str]) -> Flow {
-    let Some(at) = words.iter().position(|word| is_command_flag(word)) else { return Flow::Go };
-    let Some(script) = words.get(at + 1).and_then(|text| Script::parse(text)) else {
+    let script = match words.iter().position(|word| is_command_flag(word)) {
+        Some(at) => words.get(at + 1).and_then(|text| Script::parse(text)),
+        None if words.iter().all(|word| word.starts_with('-')) => Script::parse(&player.input()),
+        None => return Flow::Go,
+    };
+    let Some(script) = script else {
         player.status = 127;
         return Flow::Go;
     };
@@ -157,7 +165,7 @@ fn pi(player: &mut Player<'_>, program: &str) -> Flow {
 
 fn read(player: &mut Player<'_>, names: &[&str]) {
     let names: Vec<&&str> = names.iter().filter(|name| !name.starts_with('-')).collect();
-    let input = player.standard_input.take().unwrap_or_default();
+    let input = player.input();
     if input.is_empty() {
         return player.status = 1;
     }
@@ -209,6 +217,22 @@ fn printf(format: &str, arguments: &[&str]) -> String {
             return out;
         }
     }
+}
+
+/// What `date` takes for a time to be set, and cannot read; the word behind an option is the option's.
+fn misread_date<'a>(words: &[&'a str]) -> Option<&'a str> {
+    let is_option = |word: &str| word.starts_with(['-', '+']);
+    let first = words.first().filter(|word| !is_option(word));
+    let later =
+        words.windows(2).find(|pair| !is_option(pair[1]) && (pair[0] == "-u" || pair[0].starts_with('+')));
+    first.or(later.map(|pair| &pair[1])).copied()
+}
+
+/// How long the machine runs, and that nothing waits.
+fn uptime(player: &Player<'_>) -> String {
+    let now = player.around.started_at + player.elapsed;
+    let minutes = player.elapsed.as_secs() / 60;
+    format!(" {} up {minutes} min,  load average: 0.00, 0.00, 0.00\n", now.format("%H:%M:%S"))
 }
 
 fn date(player: &Player<'_>, words: &[&str]) -> String {

@@ -23,6 +23,10 @@ pub struct Command {
     pub words: Vec<String>,
     /// What it reads.
     pub standard_input: Option<String>,
+    /// More is to come for it to read: when it reads, it is as if it had not run yet.
+    pub is_fed: bool,
+    /// `words` are a shell, and a line that is typed into it.
+    pub shell: Option<process::Shell>,
 }
 
 impl Kubelet {
@@ -40,7 +44,8 @@ impl Kubelet {
         }
         let run = |worker: &mut PodWorker, node: &mut NodeRuntime| worker.exec(node, now, command);
         let executed = self.with_worker_mut(namespace, pod, run).flatten().ok_or_else(not_found)?;
-        if let Some((took, _)) = executed.as_ref().and_then(|executed| executed.end) {
+        let ran = executed.as_ref().filter(|executed| !(command.is_fed && executed.is_waiting));
+        if let Some((took, _)) = ran.and_then(|executed| executed.end) {
             self.shared.context.clock.sleep(took).await;
         }
         executed.ok_or_else(|| {
@@ -103,8 +108,16 @@ impl PodWorker {
         let around = Arc::make_mut(container.around.get_or_insert_default());
         let ran = (now - started_at).to_std().unwrap_or_default();
         let before = process::play(spec, around, Some(ran)).map(|played| played.written).unwrap_or_default();
-        let input = command.standard_input.clone();
-        let executed = process::exec(&command.words, &around.from(ran), before, input);
+        let (input, around_now) = (command.standard_input.clone(), around.from(ran));
+        let executed = match (&command.shell, command.words.as_slice()) {
+            (Some(shell), [program, line]) => {
+                Some(process::type_lines((program, line), shell, &around_now, before))
+            }
+            _ => process::exec(&command.words, &around_now, before, input),
+        };
+        if executed.as_ref().is_some_and(|executed| command.is_fed && executed.is_waiting) {
+            return Some(executed);
+        }
         if let Some(executed) = &executed {
             volumes::keep(&mut written, process::left_in_volumes(&executed.written, around));
             let own: Vec<_> =

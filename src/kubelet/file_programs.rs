@@ -43,7 +43,7 @@ pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
 
 fn cat(player: &mut Player<'_>, paths: &[&str]) {
     if paths.is_empty() || paths == ["-"] {
-        let input = player.standard_input.take().unwrap_or_default();
+        let input = player.input();
         return player.say(&input);
     }
     let mut status = 0;
@@ -177,7 +177,7 @@ fn copy(player: &mut Player<'_>, program: &str, paths: &[&str]) {
 }
 
 fn tee(player: &mut Player<'_>, flags: &[&str], paths: &[&str]) {
-    let input = player.standard_input.take().unwrap_or_default();
+    let input = player.input();
     for path in paths {
         let old = player.file(path).filter(|_| flags.contains(&"-a"));
         let mut content = old.map_or_else(Vec::new, |file| file.content.to_vec());

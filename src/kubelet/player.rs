@@ -50,6 +50,8 @@ pub(super) struct Player<'a> {
     pub(super) variables: BTreeMap<String, String>,
     pub(super) folder: String,
     pub(super) standard_input: Option<String>,
+    /// Something was to be read that is not there.
+    pub(super) is_waiting: bool,
     out: Sink,
     errors: Sink,
     gathered: Vec<String>,
@@ -76,6 +78,7 @@ impl<'a> Player<'a> {
             variables: around.variables.clone(),
             folder: around.folder.clone(),
             standard_input: None,
+            is_waiting: false,
             out: Sink::Log,
             errors: Sink::Log,
             gathered: vec![],
@@ -389,6 +392,12 @@ impl<'a> Player<'a> {
         self.elapsed = self.elapsed.saturating_add(time);
         let is_over = self.elapsed > self.until || self.elapsed == Duration::MAX;
         if is_over { Flow::OutOfTime } else { Flow::Go }
+    }
+
+    /// All that is to be read.
+    pub(super) fn input(&mut self) -> String {
+        self.is_waiting |= self.standard_input.is_none();
+        self.standard_input.take().unwrap_or_default()
     }
 
     /// A file by its path.

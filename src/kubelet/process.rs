@@ -126,7 +126,14 @@ pub struct Executed {
     pub errors: String,
     /// What it wrote, beside what was written before.
     pub written: Vec<Change>,
+    /// It reads what is not there, or the line that was typed goes on in the next one.
+    pub is_waiting: bool,
+    /// What a shell remembers until the next line is typed; nothing when it has ended.
+    pub shell: Option<Shell>,
 }
+
+/// A shell's variables; its folder is `PWD`.
+pub type Shell = BTreeMap<String, String>;
 
 /// Runs a command in a running container beside its process (`exec`); nothing when it is not known.
 /// `files` are what the container's process wrote so far.
@@ -137,17 +144,81 @@ pub fn exec(
     standard_input: Option<String>,
 ) -> Option<Executed> {
     let script = Script::of_command(command).filter(|_| shell_is_known(command))?;
-    let before: BTreeMap<String, Option<File>> = files.into_iter().collect();
     let mut player = Player::new(around, None).gathering();
-    (player.written, player.standard_input) = (before.clone(), standard_input);
-    let end = match player.list(&script.list) {
+    player.standard_input = standard_input;
+    Some(executed(player, files, |player| player.list(&script.list)))
+}
+
+/// What a shell, `program`, makes of lines that are typed into it. `shell` is what it remembers; a new
+/// one nothing.
+pub fn type_lines(
+    (program, text): (&str, &str),
+    shell: &Shell,
+    around: &Surroundings,
+    files: Vec<Change>,
+) -> Executed {
+    let Some(scripts) = scripts(text) else { return Executed { is_waiting: true, ..Executed::default() } };
+    let mut player = Player::new(around, None).gathering();
+    player.standard_input = Some(String::new());
+    if let Some(folder) = shell.get("PWD") {
+        (player.variables, player.folder) = (shell.clone(), folder.clone());
+    }
+    executed(player, files, |player| {
+        for script in &scripts {
+            match script {
+                Ok(script) => {
+                    let flow = player.list(&script.list);
+                    if matches!(flow, Flow::Exit(_) | Flow::OutOfTime) {
+                        return flow;
+                    }
+                }
+                Err(word) => {
+                    player.complain(&format!("{program}: {word}: not found\n"));
+                    player.status = 127;
+                }
+            }
+        }
+        Flow::Go
+    })
+}
+
+/// Line by line, unless a command goes on in the next; the first word of what is not understood.
+/// Nothing when the last one is not whole.
+fn scripts(text: &str) -> Option<Vec<Result<Script, String>>> {
+    let (mut scripts, mut open) = (Vec::new(), String::new());
+    for line in text.split_inclusive('\n') {
+        open.push_str(line);
+        match Script::parse(&open) {
+            None if Script::goes_on(&open) => continue,
+            script => {
+                let word = || open.split_whitespace().next().unwrap_or_default().to_owned();
+                scripts.push(script.ok_or_else(word));
+            }
+        }
+        open.clear();
+    }
+    open.is_empty().then_some(scripts)
+}
+
+fn executed<'a>(
+    mut player: Player<'a>,
+    files: Vec<Change>,
+    play: impl FnOnce(&mut Player<'a>) -> Flow,
+) -> Executed {
+    let before: BTreeMap<String, Option<File>> = files.into_iter().collect();
+    player.written.clone_from(&before);
+    let flow = play(&mut player);
+    let end = match flow {
         Flow::OutOfTime => None,
         Flow::Exit(code) => Some((player.elapsed, code)),
         _ => Some((player.elapsed, player.status)),
     };
     let (out, errors) = player.said();
+    let mut shell = player.variables;
+    shell.insert("PWD".into(), player.folder);
+    let shell = Some(shell).filter(|_| !matches!(flow, Flow::Exit(_)));
     let written = player.written.into_iter().filter(|(path, file)| before.get(path) != Some(file)).collect();
-    Some(Executed { end, out, errors, written })
+    Executed { end, out, errors, written, is_waiting: player.is_waiting, shell }
 }
 
 /// Whether a command does the same whatever it finds.

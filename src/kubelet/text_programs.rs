@@ -76,7 +76,7 @@ fn count<'a>(words: &[&'a str]) -> (usize, Vec<&'a str>) {
 /// The files that are named, one behind the other, or the standard input.
 fn input(player: &mut Player<'_>, program: &str, paths: &[&str]) -> Option<String> {
     if paths.is_empty() {
-        return Some(player.standard_input.take().unwrap_or_default());
+        return Some(player.input());
     }
     paths.iter().map(|path| read(player, program, path)).collect()
 }
@@ -125,7 +125,7 @@ fn tr(player: &mut Player<'_>, flags: &[&str], rest: &[&str]) {
             text => text.chars().collect(),
         }
     };
-    let text = player.standard_input.take().unwrap_or_default();
+    let text = player.input();
     let from = rest.first().map(|text| set(text)).unwrap_or_default();
     let to = rest.get(1).map(|text| set(text)).unwrap_or_default();
     let said: String = match flags.contains(&"-d") {

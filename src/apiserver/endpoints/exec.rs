@@ -45,9 +45,12 @@ pub(super) async fn exec(scope: &Scope, upgrade: OnUpgrade) -> Result<Answer, St
             container,
             command,
             standard_input: None,
+            is_fed: false,
+            shell: None,
         },
         reads: flag("stdin"),
         is_terminal: flag("tty"),
+        sends: (flag("stdout"), flag("stderr")),
         tells_status: true,
     };
     streams::accept(&scope.headers, upgrade, PROTOCOLS, |protocol| session.over(protocol))
@@ -59,9 +62,14 @@ struct Session {
     request: ExecRequest,
     reads: bool,
     is_terminal: bool,
+    /// Which of its outputs are sent.
+    sends: (bool, bool),
     /// The oldest protocol has a text where the others have a Status.
     tells_status: bool,
 }
+
+/// The code of a command, or why it could not be started.
+type Outcome = Result<i32, String>;
 
 impl Session {
     fn over(mut self, protocol: &'static str) -> Conversation {
@@ -73,35 +81,131 @@ impl Session {
     }
 
     async fn converse(mut self, io: &mut dyn Duplex) -> std::io::Result<()> {
-        if self.reads && self.is_terminal && is_shell(&self.request.command) {
-            self.type_into(io).await?;
-        } else {
-            if self.reads {
-                self.request.standard_input = Some(input(io).await?);
-            }
-            let outcome = self.run(io, &self.request).await?;
+        let first = if self.sends.0 { OUT } else { STATUS };
+        let first = if !self.sends.0 && self.sends.1 { ERRORS } else { first };
+        // Nothing, so that the client knows that the streams are there.
+        streams::send(io, Some(first), b"").await?;
+        let outcome = match (self.reads, is_shell(&self.request.command)) {
+            (true, true) if self.is_terminal => self.type_into(io).await?,
+            (true, true) => self.feed_lines(io).await?,
+            (true, false) if repeats(&self.request.command) => self.repeat(io).await?,
+            _ => self.run_fed(io).await?,
+        };
+        if let Some(outcome) = outcome {
             self.finish(io, outcome).await?;
         }
         streams::close(io).await
     }
 
-    /// Runs it and sends what it says; its code, or why it could not be started.
-    async fn run(&self, io: &mut dyn Duplex, request: &ExecRequest) -> std::io::Result<Result<i32, String>> {
-        match self.kubelets.exec(request.clone()).await {
-            Ok(Executed { code, out, errors }) => {
-                let text = |text: String| if self.is_terminal { text.replace('\n', "\r\n") } else { text };
-                for (channel, said) in [(OUT, out), (if self.is_terminal { OUT } else { ERRORS }, errors)] {
-                    if !said.is_empty() {
-                        streams::send(io, Some(channel), text(said).as_bytes()).await?;
-                    }
-                }
-                Ok(Ok(code))
-            }
-            Err(status) => Ok(Err(status.message)),
+    /// A command that reads is given all that there is to read.
+    async fn run_fed(&mut self, io: &mut dyn Duplex) -> std::io::Result<Option<Outcome>> {
+        self.request.is_fed = self.reads;
+        let executed = self.kubelets.exec(self.request.clone()).await;
+        if !self.reads || !executed.as_ref().is_ok_and(|executed| executed.is_waiting) {
+            return self.tell(io, executed).await.map(Some);
         }
+        self.request.standard_input = Some(input(io).await?);
+        self.request.is_fed = false;
+        let executed = self.kubelets.exec(self.request.clone()).await;
+        self.tell(io, executed).await.map(Some)
     }
 
-    async fn finish(&self, io: &mut dyn Duplex, outcome: Result<i32, String>) -> std::io::Result<()> {
+    /// Sends what it says; its code, or why it could not be started.
+    async fn tell(
+        &self,
+        io: &mut dyn Duplex,
+        executed: Result<Executed, Status>,
+    ) -> std::io::Result<Outcome> {
+        let Executed { code, out, errors, .. } = match executed {
+            Ok(executed) => executed,
+            Err(status) => return Ok(Err(status.message)),
+        };
+        let text = |text: String| if self.is_terminal { text.replace('\n', "\r\n") } else { text };
+        let errors_to = if self.is_terminal { (OUT, self.sends.0) } else { (ERRORS, self.sends.1) };
+        for ((channel, is_sent), said) in [((OUT, self.sends.0), out), (errors_to, errors)] {
+            if is_sent && !said.is_empty() {
+                streams::send(io, Some(channel), text(said).as_bytes()).await?;
+            }
+        }
+        Ok(Ok(code))
+    }
+
+    /// A line for the shell. It has ended when what it remembers is gone.
+    async fn enter(&mut self, io: &mut dyn Duplex, line: String) -> std::io::Result<Entered> {
+        let shell = self.request.shell.take().unwrap_or_default();
+        let program = self.request.command[0].clone();
+        let (command, is_fed) = ([program, line].to_vec(), true);
+        let request = ExecRequest { command, is_fed, shell: Some(shell.clone()), ..self.request.clone() };
+        let executed = self.kubelets.exec(request).await;
+        if executed.as_ref().is_ok_and(|executed| executed.is_waiting) {
+            self.request.shell = Some(shell);
+            return Ok(Entered::GoesOn);
+        }
+        self.request.shell = executed.as_ref().ok().and_then(|executed| executed.shell.clone());
+        let outcome = self.tell(io, executed).await?;
+        Ok(if self.request.shell.is_some() { Entered::Done(outcome) } else { Entered::Ended(outcome) })
+    }
+
+    /// A shell without a terminal: what comes is run as soon as its last line is whole.
+    async fn feed_lines(&mut self, io: &mut dyn Duplex) -> std::io::Result<Option<Outcome>> {
+        let (mut pending, mut last) = (Vec::new(), self.begin().await);
+        while last.is_ok() {
+            let is_over = match streams::receive(io).await? {
+                Message::Data(0, bytes) if pending.len() < MAX_INPUT_BYTES => {
+                    pending.extend_from_slice(&bytes);
+                    false
+                }
+                Message::Data(CLOSED, _) => true,
+                Message::Data(..) => continue,
+                Message::Close => return Ok(None),
+            };
+            let whole = match is_over {
+                true => pending.len(),
+                false => pending.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
+            };
+            let lines = String::from_utf8_lossy(&pending[..whole]).into_owned();
+            if !lines.trim().is_empty() {
+                match self.enter(io, lines).await? {
+                    Entered::GoesOn if !is_over => continue,
+                    Entered::GoesOn => {
+                        let errors =
+                            format!("{}: syntax error: unexpected end of file\n", self.request.command[0]);
+                        let executed = Executed { code: 2, errors, ..Executed::default() };
+                        last = self.tell(io, Ok(executed)).await?;
+                    }
+                    Entered::Done(outcome) => last = outcome,
+                    Entered::Ended(outcome) => return Ok(Some(outcome)),
+                }
+            }
+            pending.drain(..whole);
+            if is_over {
+                break;
+            }
+        }
+        Ok(Some(last))
+    }
+
+    /// `cat`: what comes goes back.
+    async fn repeat(&mut self, io: &mut dyn Duplex) -> std::io::Result<Option<Outcome>> {
+        let begun = self.begin().await;
+        while begun.is_ok() {
+            match streams::receive(io).await? {
+                Message::Data(0, bytes) if self.sends.0 => streams::send(io, Some(OUT), &bytes).await?,
+                Message::Data(CLOSED, _) => break,
+                Message::Data(..) => {}
+                Message::Close => return Ok(None),
+            }
+        }
+        Ok(Some(begun))
+    }
+
+    /// Whether there is a container to run anything in.
+    async fn begin(&self) -> Outcome {
+        let request = ExecRequest { command: vec!["true".into()], ..self.request.clone() };
+        self.kubelets.exec(request).await.map(|executed| executed.code).map_err(|status| status.message)
+    }
+
+    async fn finish(&self, io: &mut dyn Duplex, outcome: Outcome) -> std::io::Result<()> {
         if !self.tells_status {
             return match outcome {
                 Ok(0) => Ok(()),
@@ -125,34 +229,45 @@ impl Session {
     }
 
     /// A terminal: what is typed is echoed, and each line is a command of its own.
-    async fn type_into(&self, io: &mut dyn Duplex) -> std::io::Result<()> {
-        let (mut line, mut last) = (String::new(), Ok(0));
+    async fn type_into(&mut self, io: &mut dyn Duplex) -> std::io::Result<Option<Outcome>> {
+        let (mut line, mut earlier, mut last) = (String::new(), String::new(), self.begin().await);
+        if last.is_err() {
+            return Ok(Some(last));
+        }
         streams::send(io, Some(OUT), PROMPT.as_bytes()).await?;
         loop {
-            let Message::Data(channel, typed) = streams::receive(io).await? else { return Ok(()) };
+            let Message::Data(channel, typed) = streams::receive(io).await? else { return Ok(None) };
             match channel {
                 0 => {}
-                CLOSED => return self.finish(io, last).await,
+                CLOSED => return Ok(Some(last)),
                 _ => continue,
             }
             for c in String::from_utf8_lossy(&typed).chars() {
                 let echo = match c {
                     '\r' | '\n' => {
                         streams::send(io, Some(OUT), b"\r\n").await?;
-                        let text = std::mem::take(&mut line);
-                        if text.trim() == "exit" {
-                            return self.finish(io, last).await;
+                        let text = std::mem::take(&mut earlier) + &std::mem::take(&mut line) + "\n";
+                        match if text.trim().is_empty() {
+                            None
+                        } else {
+                            Some(self.enter(io, text.clone()).await?)
+                        } {
+                            Some(Entered::Ended(outcome)) => return Ok(Some(outcome)),
+                            Some(Entered::GoesOn) => {
+                                earlier = text;
+                                "> ".to_owned()
+                            }
+                            Some(Entered::Done(outcome)) => {
+                                last = outcome;
+                                PROMPT.to_owned()
+                            }
+                            None => PROMPT.to_owned(),
                         }
-                        if !text.trim().is_empty() {
-                            let command = ["sh".to_owned(), "-c".to_owned(), text].to_vec();
-                            last = self.run(io, &ExecRequest { command, ..self.request.clone() }).await?;
-                        }
-                        PROMPT.to_owned()
                     }
                     // Control-D ends an empty line, control-C throws one away.
-                    '\u{4}' if line.is_empty() => return self.finish(io, last).await,
+                    '\u{4}' if line.is_empty() => return Ok(Some(last)),
                     '\u{3}' => {
-                        line.clear();
+                        (line, earlier) = (String::new(), String::new());
                         format!("^C\r\n{PROMPT}")
                     }
                     '\u{7f}' | '\u{8}' => line.pop().map_or(String::new(), |_| "\u{8} \u{8}".to_owned()),
@@ -172,6 +287,15 @@ impl Session {
     }
 }
 
+/// What became of a line.
+enum Entered {
+    Done(Outcome),
+    /// The shell ended with it.
+    Ended(Outcome),
+    /// The next line belongs to it.
+    GoesOn,
+}
+
 /// All that the client sends, until it says that there is no more.
 async fn input(io: &mut dyn Duplex) -> std::io::Result<String> {
     let mut bytes = Vec::new();
@@ -188,4 +312,15 @@ async fn input(io: &mut dyn Duplex) -> std::io::Result<String> {
 fn is_shell(command: &[String]) -> bool {
     let name = command.first().map_or("", |program| program.rsplit('/').next().unwrap_or(program));
     matches!(name, "sh" | "bash" | "ash") && command.len() == 1
+}
+
+/// `cat`, also as a shell's only command.
+fn repeats(command: &[String]) -> bool {
+    match command {
+        [program] => program.rsplit('/').next() == Some("cat"),
+        [shell, flag, script] => {
+            is_shell(std::slice::from_ref(shell)) && flag == "-c" && script.trim() == "cat"
+        }
+        _ => false,
+    }
 }

@@ -1,5 +1,7 @@
 //! `pods/log`: what a container said, asked of the kubelet of its node (`registry/core/pod/rest.LogREST`).
 
+use std::collections::BTreeMap;
+
 use axum::body::Body;
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -59,7 +61,14 @@ pub struct ExecRequest {
     pub command: Vec<String>,
     /// What it reads.
     pub standard_input: Option<String>,
+    /// More is to come for it to read: a command that reads then only says so, and has not run.
+    pub is_fed: bool,
+    /// The command is a shell, and a line that is typed into it; this is what the shell remembers.
+    pub shell: Option<Shell>,
 }
+
+/// A shell's variables; its folder is `PWD`, and a new one has none.
+pub type Shell = BTreeMap<String, String>;
 
 /// How it ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,6 +79,10 @@ pub struct Executed {
     pub out: String,
     /// What it said of errors.
     pub errors: String,
+    /// It reads what is not there, or the line that was typed goes on in the next one.
+    pub is_waiting: bool,
+    /// What a shell remembers until the next line is typed; nothing when it has ended.
+    pub shell: Option<Shell>,
 }
 
 /// Which log.

@@ -98,6 +98,20 @@ impl Script {
         Some(Script { list: parser::parse(&lexer::tokens(text)?)? })
     }
 
+    /// Whether a script that is not understood so far ends within a quotation or a compound command.
+    pub(super) fn goes_on(text: &str) -> bool {
+        let mut open = 0i64;
+        for word in text.split(|c: char| c.is_whitespace() || c == ';') {
+            match word {
+                "if" | "while" | "until" | "for" | "case" | "{" => open += 1,
+                "fi" | "done" | "esac" | "}" => open -= 1,
+                _ => {}
+            }
+        }
+        let is_quoted = ['\'', '"'].iter().any(|quote| text.matches(*quote).count() % 2 == 1);
+        open > 0 || is_quoted || ["\\", "|", "&&"].iter().any(|end| text.trim_end().ends_with(end))
+    }
+
     /// A program with its arguments, as no shell sees them; nothing when the program is not known.
     pub fn of_command(words: &[String]) -> Option<Script> {
         let program = words.first()?;

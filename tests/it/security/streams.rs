@@ -2,7 +2,7 @@
 
 use kubarium::cluster::Listen;
 use kubarium::{Cluster, Config};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::upgrades::{next_frame, upgraded};
 use super::wire::admin;
@@ -45,8 +45,14 @@ async fn stream(target: &Target, path: &str, headers: &str) -> (String, Vec<(u8,
     }
 }
 
+/// Without the empty message that opens it.
 async fn speaking(target: &Target, path: &str, protocols: &str) -> (String, Vec<(u8, String)>) {
-    stream(target, path, &format!("Sec-WebSocket-Protocol: {protocols}\r\n")).await
+    let (head, mut messages) =
+        stream(target, path, &format!("Sec-WebSocket-Protocol: {protocols}\r\n")).await;
+    if path.contains("/exec?") {
+        assert_eq!(messages.remove(0), (1, String::new()));
+    }
+    (head, messages)
 }
 
 fn exec(container: &str, words: &[&str]) -> String {
@@ -98,8 +104,91 @@ async fn commands_are_played_in_containers() {
     assert_eq!(messages, [(b'w', "ent\n".to_owned())]);
     let (_, messages) = speaking(&target, &exec("a", &["nonsense"]), NEWEST).await;
     assert!(messages[0].1.contains("executable file not found in $PATH"), "{}", messages[0].1);
+    for (words, flags, turns) in TALKS {
+        talk(&target, &(exec("a", words) + flags), turns).await;
+    }
     who_may_only_get_may_not(&target, &mut runner).await;
     cluster.stop().await;
+}
+
+/// What is sent, and the channel and the beginning of what comes back, when anything does.
+type Turn = (&'static [u8], Option<(u8, &'static str)>);
+type Talk = (&'static [&'static str], &'static str, &'static [Turn]);
+
+const OPENS: Turn = (b"", Some((1, "")));
+const SUCCEEDS: Option<(u8, &str)> = Some((3, r#"{"metadata":{},"status":"Success"}"#));
+const TALKS: &[Talk] = &[
+    // A shell answers each line, remembers, and waits for what goes on in the next one.
+    (
+        &["sh"],
+        "&stdin=true",
+        &[
+            OPENS,
+            (b"\0echo $A\n", Some((1, "b\n"))),
+            (b"\0cd /shared\nX=1\npw", None),
+            (b"\0d\n", Some((1, "/shared\n"))),
+            (b"\0if true; then\n", None),
+            (b"\0echo $X; fi\n", Some((1, "1\n"))),
+            (b"\0nonsense\n", Some((2, "sh: nonsense: not found\n"))),
+            (b"\0exit 3\n", Some((3, r#"{"details":{"causes":[{"message":"3","reason":"ExitCode"}]}"#))),
+        ],
+    ),
+    (
+        &["sh"],
+        "&stdin=true",
+        &[
+            OPENS,
+            (b"\0if true", None),
+            (b"\xff\0", Some((2, "sh: syntax error: unexpected end of file\n"))),
+            (b"", Some((3, r#"{"details":{"causes":[{"message":"2","reason":"ExitCode"}]}"#))),
+        ],
+    ),
+    (
+        &["sh"],
+        "&stdin=true&tty=true",
+        &[
+            OPENS,
+            (b"", Some((1, "/ # "))),
+            (b"\0\r", Some((1, "\r\n"))),
+            (b"", Some((1, "/ # "))),
+            (b"\0\x04", SUCCEEDS),
+        ],
+    ),
+    (&["sh", "-c", "cat"], "&stdin=true", &[OPENS, (b"\0ab\n", Some((1, "ab\n"))), (b"\xff\0", SUCCEEDS)]),
+    // Who reads gets all of it, who does not waits for nothing.
+    (
+        &["wc", "-c"],
+        "&stdin=true",
+        &[OPENS, (b"\0abc", None), (b"\xff\0", Some((1, "3\n"))), (b"", SUCCEEDS)],
+    ),
+    (&["echo", "x"], "&stdin=true", &[OPENS, (b"", Some((1, "x\n"))), (b"", SUCCEEDS)]),
+    (
+        &["date", "foo"],
+        "",
+        &[OPENS, (b"", Some((2, "date: invalid date 'foo'\n"))), (b"", Some((3, r#"{"details""#)))],
+    ),
+];
+
+async fn talk(target: &Target, path: &str, turns: &[Turn]) {
+    let headers = format!(
+        "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: {NEWEST}\r\n"
+    );
+    let (head, mut stream) = upgraded(target, path, &headers).await;
+    assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+    for (sent, answer) in turns {
+        if !sent.is_empty() {
+            let frame = [&[0x82, 0x80 | u8::try_from(sent.len()).unwrap(), 0, 0, 0, 0], *sent].concat();
+            stream.write_all(&frame).await.unwrap();
+        }
+        if let Some((channel, text)) = answer {
+            let (_, payload) = next_frame(&mut stream).await;
+            let said = String::from_utf8_lossy(&payload[1..]);
+            assert_eq!(payload[0], *channel, "{path} {said}");
+            assert!(said.starts_with(text) && said.is_empty() == text.is_empty(), "{path} {said}");
+        }
+    }
+    assert_eq!(next_frame(&mut stream).await.0, 8, "{path}");
 }
 
 /// A websocket begins as a GET; to open one is to create all the same.
