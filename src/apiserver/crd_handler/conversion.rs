@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use crate::apimachinery::gvk::GroupVersion;
+use crate::apimachinery::managed_fields;
 use crate::apimachinery::status::Status;
 use crate::apis::apiextensions::custom_resource::CustomResource;
 use crate::apiserver::registry::Converter;
@@ -59,6 +60,8 @@ impl WebhookConverter {
         let known = versions.filter_map(Value::as_str).find(|version| matches!(*version, "v1" | "v1beta1"));
         let review_version = format!("apiextensions.k8s.io/{}", known.unwrap_or("v1"));
         let uid = self.entropy.uid();
+        let mut objects = objects.to_vec();
+        objects.iter_mut().for_each(managed_fields::expand);
         let review = json!({"apiVersion": review_version, "kind": "ConversionReview", "request": {
             "uid": uid, "desiredAPIVersion": api_version, "objects": objects}});
         let answer = client.call(&review, TIMEOUT).await.map_err(|error| error.message)?;

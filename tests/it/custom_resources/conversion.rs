@@ -61,8 +61,12 @@ pub(super) fn converted(mut review: Value) -> Value {
     let objects = request["objects"].as_array().unwrap();
     let converted: Vec<Value> = objects.iter().map(|object| convert(object, wanted)).collect();
     let refuses = objects.iter().any(|object| object["hostPort"] == "refused");
+    let mut managed =
+        objects.iter().filter_map(|object| object["metadata"]["managedFields"].as_array()).flatten();
+    let is_odd = managed.any(|entry| !entry["fieldsV1"].is_object());
     let result = match refuses {
         true => json!({"status": "Failure", "message": "not this one"}),
+        false if is_odd => json!({"status": "Failure", "message": "fieldsV1 is no object"}),
         false => json!({"status": "Success"}),
     };
     review["response"] = json!({"uid": request["uid"], "convertedObjects": converted, "result": result});
