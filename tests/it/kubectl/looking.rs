@@ -108,7 +108,9 @@ fn describe_tells_what_people_look_for() {
         {
             assert!(deployment.contains(text), "no {text} in\n{deployment}");
         }
-        let pod = kubectl.until("describe pod -l app=nginx", |text| text.contains("Container started"));
+        // One pod: the newest kubectl tells no events when it describes several.
+        let name = kubectl.ok("get pods -l app=nginx -o jsonpath={.items[0].metadata.name}");
+        let pod = kubectl.until(&format!("describe pod {name}"), |text| text.contains("Container started"));
         for text in
             ["Controlled By:  ReplicaSet/nginx-", "QoS Class:", "BestEffort", "kube-api-access-", "Ready"]
         {
