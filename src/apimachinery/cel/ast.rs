@@ -98,6 +98,26 @@ impl Expr {
         Expr::new(at, Node::Call { function: function.into(), target: None, args })
     }
 
+    /// The expressions that it is made of.
+    pub(super) fn parts(&self) -> Vec<&Expr> {
+        match &self.node {
+            Node::Literal(_) | Node::Ident(_) => vec![],
+            Node::Select { operand, .. }
+            | Node::Has { operand, .. }
+            | Node::OptionalSelect { operand, .. } => vec![operand],
+            Node::Call { target, args, .. } => target.as_deref().into_iter().chain(args).collect(),
+            Node::List(items) => items.iter().map(|item| &item.value).collect(),
+            Node::Map(entries) => {
+                entries.iter().flat_map(|entry| [&entry.value.0, &entry.value.1]).collect()
+            }
+            Node::Struct { fields, .. } => fields.iter().map(|field| &field.value.1).collect(),
+            Node::Macro(comprehension) => {
+                let Macro { range, filter, step, .. } = &**comprehension;
+                [Some(range), filter.as_ref(), Some(step)].into_iter().flatten().collect()
+            }
+        }
+    }
+
     /// `a.b.c` as text, if it is nothing but names.
     pub(super) fn dotted(&self) -> Option<String> {
         match &self.node {
@@ -130,22 +150,5 @@ pub(super) fn selects(expr: &Expr, name: &str, wanted: &str) -> bool {
 
 /// Whether one of the nodes of an expression is what is looked for.
 fn any(expr: &Expr, wanted: &dyn Fn(&Node) -> bool) -> bool {
-    let inside = |expr: &Expr| any(expr, wanted);
-    if wanted(&expr.node) {
-        return true;
-    }
-    match &expr.node {
-        Node::Literal(_) | Node::Ident(_) => false,
-        Node::Select { operand, .. } | Node::Has { operand, .. } | Node::OptionalSelect { operand, .. } => {
-            inside(operand)
-        }
-        Node::Call { target, args, .. } => target.as_deref().is_some_and(inside) || args.iter().any(inside),
-        Node::List(items) => items.iter().any(|item| inside(&item.value)),
-        Node::Map(entries) => entries.iter().any(|entry| inside(&entry.value.0) || inside(&entry.value.1)),
-        Node::Struct { fields, .. } => fields.iter().any(|field| inside(&field.value.1)),
-        Node::Macro(comprehension) => {
-            let Macro { range, filter, step, .. } = &**comprehension;
-            inside(range) || filter.as_ref().is_some_and(inside) || inside(step)
-        }
-    }
+    wanted(&expr.node) || expr.parts().into_iter().any(|part| any(part, wanted))
 }

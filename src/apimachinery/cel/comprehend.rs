@@ -131,26 +131,29 @@ impl<'a> Evaluator<'a> {
         count.map(|count| Value::Bool(count == 1))
     }
 
-    /// Whether an element is taken; None where there is no filter.
-    fn takes(&mut self, comprehension: &'a Macro, values: &[Value]) -> Result<bool, EvaluationError> {
+    /// Whether an element is taken. What goes wrong with that question is the outcome of the whole.
+    fn takes<T>(
+        &mut self,
+        comprehension: &'a Macro,
+        values: &[Value],
+        out: &mut Result<T, EvaluationError>,
+    ) -> Result<bool, EvaluationError> {
         let filter = match comprehension.kind {
             MacroKind::Filter => Some(&comprehension.step),
             _ => comprehension.filter.as_ref(),
         };
         let Some(filter) = filter else { return Ok(true) };
-        self.with(&comprehension.variables, values, filter).and_then(boolean)
+        self.with(&comprehension.variables, values, filter).and_then(boolean).or_else(|error| {
+            *out = Err(ended(error)?);
+            Ok(false)
+        })
     }
 
     fn transform(&mut self, comprehension: &'a Macro, elements: Vec<Vec<Value>>) -> Outcome {
         let mut out = Ok(vec![]);
         for values in elements {
-            match self.takes(comprehension, &values) {
-                Ok(true) => {}
-                Ok(false) => continue,
-                Err(error) => {
-                    out = Err(ended(error)?);
-                    continue;
-                }
+            if !self.takes(comprehension, &values, &mut out)? {
+                continue;
             }
             // `@result + [value]`
             self.budget.spend(ONE)?;
@@ -180,13 +183,8 @@ impl<'a> Evaluator<'a> {
     fn transform_map(&mut self, comprehension: &'a Macro, elements: Vec<Vec<Value>>) -> Outcome {
         let mut out = Ok(BTreeMap::new());
         for values in elements {
-            match self.takes(comprehension, &values) {
-                Ok(true) => {}
-                Ok(false) => continue,
-                Err(error) => {
-                    out = Err(ended(error)?);
-                    continue;
-                }
+            if !self.takes(comprehension, &values, &mut out)? {
+                continue;
             }
             // `cel.@mapInsert(@result, key, value)`, or `cel.@mapInsert(@result, entries)`
             self.budget.spend(ONE)?;

@@ -240,19 +240,12 @@ impl<'a> Evaluator<'a> {
     }
 
     fn list(&mut self, items: &'a [Entry<Expr>]) -> Outcome {
-        let mut out = Vec::with_capacity(items.len());
-        let mut made = Ok(());
-        for Entry { value, optional } in items {
-            match self.evaluate(value) {
-                Ok(value) => out.extend(held(value, *optional)),
-                Err(error) => {
-                    made = Err(error);
-                    break;
-                }
-            }
-        }
+        let made: Result<Vec<Option<Value>>, EvaluationError> = items
+            .iter()
+            .map(|Entry { value, optional }| Ok(held(self.evaluate(value)?, *optional)))
+            .collect();
         self.budget.spend(LIST)?;
-        made.map(|()| Value::from(out))
+        Ok(Value::from(made?.into_iter().flatten().collect::<Vec<_>>()))
     }
 
     fn map(&mut self, entries: &'a [Entry<(Expr, Expr)>]) -> Outcome {
@@ -278,23 +271,15 @@ impl<'a> Evaluator<'a> {
     }
 
     fn structure(&mut self, fields: &'a [Entry<(String, Expr)>]) -> Outcome {
-        let mut out = BTreeMap::new();
-        let mut made = Ok(());
-        for Entry { value: (field, value), optional } in fields {
-            match self.evaluate(value) {
-                Ok(value) => {
-                    out.extend(
-                        held(value, *optional).map(|value| (Key::String(field.as_str().into()), value)),
-                    );
-                }
-                Err(error) => {
-                    made = Err(error);
-                    break;
-                }
-            }
-        }
+        let made: Result<Vec<Option<(Key, Value)>>, EvaluationError> = fields
+            .iter()
+            .map(|Entry { value: (field, value), optional }| {
+                let value = held(self.evaluate(value)?, *optional);
+                Ok(value.map(|value| (Key::String(field.as_str().into()), value)))
+            })
+            .collect();
         self.budget.spend(STRUCT)?;
-        made.map(|()| Value::Map(Arc::new(Map::of(out))))
+        Ok(Value::Map(Arc::new(Map::of(made?.into_iter().flatten().collect()))))
     }
 }
 

@@ -8,7 +8,7 @@ use regex::Regex;
 
 use super::bridge;
 use super::error::EvaluationError;
-use super::operators::{equal, order};
+use super::operators::{contains, equal, order};
 use super::time_functions;
 use super::value::Value;
 
@@ -263,13 +263,12 @@ fn global(function: &str, args: &[Value]) -> Outcome {
             "sets.contains" | "sets.intersects" | "sets.equivalent",
             [Value::List(left), Value::List(right)],
         ) => {
-            let has = |list: &[Value], item: &Value| list.iter().any(|other| equal(other, item));
-            let holds = |list: &[Value], items: &[Value]| items.iter().all(|item| has(list, item));
+            let holds = |list: &[Value], items: &[Value]| items.iter().all(|item| contains(list, item));
             let (left, right) = (&left.items, &right.items);
             Ok(Value::Bool(match function {
                 "sets.contains" => holds(left, right),
                 "sets.equivalent" => holds(left, right) && holds(right, left),
-                _ => left.iter().any(|item| has(right, item)),
+                _ => left.iter().any(|item| contains(right, item)),
             }))
         }
         ("lists.range", [Value::Int(end)]) => Ok(Value::from((0..*end).map(Value::Int).collect::<Vec<_>>())),

@@ -61,7 +61,8 @@ fn member(item: &Value, key: &Arc<str>) -> Option<Value> {
     }
 }
 
-fn contains(items: &[Value], wanted: &Value) -> bool {
+/// Whether something equal is in a list.
+pub(super) fn contains(items: &[Value], wanted: &Value) -> bool {
     items.iter().any(|item| equal(item, wanted))
 }
 

@@ -1,7 +1,7 @@
 //! What is wrong with arguments that stand in the expression (`cel.ASTValidators`): durations, timestamps and
 //! regular expressions are read while it is compiled.
 
-use super::ast::{Expr, Macro, Node};
+use super::ast::{Expr, Node};
 use super::error::Issue;
 use super::time_functions::{parse_duration, parse_timestamp};
 use super::value::Value;
@@ -14,28 +14,11 @@ pub(super) fn validate(expr: &Expr) -> Vec<Issue> {
 }
 
 fn visit(expr: &Expr, issues: &mut Vec<Issue>) {
-    super::on_enough_stack(|| match &expr.node {
-        Node::Literal(_) | Node::Ident(_) => {}
-        Node::Select { operand, .. } | Node::Has { operand, .. } | Node::OptionalSelect { operand, .. } => {
-            visit(operand, issues);
-        }
-        Node::Call { function, target, args } => {
+    super::on_enough_stack(|| {
+        if let Node::Call { function, target, args } = &expr.node {
             issues.extend(wrong_argument(function, target.is_some(), args));
-            target.as_deref().into_iter().chain(args).for_each(|part| visit(part, issues));
         }
-        Node::List(items) => items.iter().for_each(|item| visit(&item.value, issues)),
-        Node::Map(entries) => entries.iter().for_each(|entry| {
-            visit(&entry.value.0, issues);
-            visit(&entry.value.1, issues);
-        }),
-        Node::Struct { fields, .. } => fields.iter().for_each(|field| visit(&field.value.1, issues)),
-        Node::Macro(comprehension) => {
-            let Macro { range, filter, step, .. } = &**comprehension;
-            [Some(range), filter.as_ref(), Some(step)]
-                .into_iter()
-                .flatten()
-                .for_each(|part| visit(part, issues));
-        }
+        expr.parts().into_iter().for_each(|part| visit(part, issues));
     });
 }
 
