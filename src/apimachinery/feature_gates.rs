@@ -1,6 +1,7 @@
 //! Feature gates: what can be switched on and off by name (`k8s.io/component-base/featuregate`).
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// Objects that wait for initializers before anybody sees them: in Kubernetes 1.7 to 1.13, alpha all the
 /// time, and gone since.
@@ -33,8 +34,17 @@ const EFFECTIVE: &[&str] = &[
     "VolumeLimitScaling",
 ];
 
-/// A gate, whether it is on by default, and whether that can be changed: one a line. Read when somebody asks.
-const KNOWN: &str = include_str!("feature_gates.txt");
+/// A gate, whether it is on by default, and whether that can be changed: one a line.
+const LINES: &str = include_str!("feature_gates.txt");
+
+/// Read when somebody first asks, and then asked by every write of a pod.
+static KNOWN: LazyLock<BTreeMap<&'static str, Known>> = LazyLock::new(|| {
+    let gate = |line: &'static str| {
+        let (name, state) = line.split_once(' ')?;
+        Some((name, Known { name, default: state.starts_with("on"), locked: state.ends_with(" locked") }))
+    };
+    LINES.lines().filter(|line| !line.starts_with('#')).filter_map(gate).collect()
+});
 
 #[derive(Clone, Copy)]
 struct Known {
@@ -44,12 +54,7 @@ struct Known {
 }
 
 fn find(name: &str) -> Option<Known> {
-    let gate = |line: &'static str| {
-        let (name, state) = line.split_once(' ')?;
-        Some(Known { name, default: state.starts_with("on"), locked: state.ends_with(" locked") })
-    };
-    let mut gates = KNOWN.lines().filter(|line| !line.starts_with('#')).filter_map(gate);
-    gates.find(|known| known.name == name)
+    KNOWN.get(name).copied()
 }
 
 /// Which gates differ from their defaults. Bound: one entry for each known gate.
@@ -138,7 +143,7 @@ mod tests {
         let gates = FeatureGates::parse(gates).unwrap();
         assert_eq!(gates.without_effect().collect::<Vec<_>>(), ["EventedPLEG", "WatchList"]);
         assert!(gates.enabled("EventedPLEG") && !gates.enabled("WatchList") && gates.enabled("KubeletPSI"));
-        let states = KNOWN.lines().filter_map(|line| line.split_once(' ')).filter(|(name, _)| *name != "#");
+        let states = LINES.lines().filter_map(|line| line.split_once(' ')).filter(|(name, _)| *name != "#");
         for (name, state) in states {
             assert!(matches!(state, "on" | "off" | "on locked"), "{name} {state}");
         }
