@@ -1,5 +1,7 @@
 //! What a YAML 1.1 reader takes a text without quotes for (`resolve.go`).
 
+use chrono::NaiveDate;
+
 /// Whether it stays a string. Numbers of base 60, such as times of the day, are quoted for other readers.
 pub(super) fn is_string(text: &str) -> bool {
     let Some(first) = text.chars().next() else { return false };
@@ -95,9 +97,7 @@ fn timestamp(text: &str) -> Option<()> {
     let month = figures(&mut rest, 1..=12)?;
     rest = rest.strip_prefix('-')?;
     let day = figures(&mut rest, 1..=31)?;
-    if day > days_in(month, year.parse().ok()?) {
-        return None;
-    }
+    NaiveDate::from_ymd_opt(year.parse().ok()?, month, day)?;
     if rest.is_empty() {
         return Some(());
     }
@@ -137,13 +137,4 @@ fn is_offset(text: &str) -> bool {
         (ten.is_ascii_digit() && one.is_ascii_digit()).then(|| (ten - b'0') * 10 + (one - b'0'))
     };
     number(h, hh).is_some_and(|hours| hours <= 24) && number(m, mm).is_some_and(|minutes| minutes <= 60)
-}
-
-fn days_in(month: u32, year: u32) -> u32 {
-    match month {
-        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
 }
