@@ -107,9 +107,7 @@ impl Expr {
             | Node::OptionalSelect { operand, .. } => vec![operand],
             Node::Call { target, args, .. } => target.as_deref().into_iter().chain(args).collect(),
             Node::List(items) => items.iter().map(|item| &item.value).collect(),
-            Node::Map(entries) => {
-                entries.iter().flat_map(|entry| [&entry.value.0, &entry.value.1]).collect()
-            }
+            Node::Map(entries) => entries.iter().flat_map(|entry| [&entry.value.0, &entry.value.1]).collect(),
             Node::Struct { fields, .. } => fields.iter().map(|field| &field.value.1).collect(),
             Node::Macro(comprehension) => {
                 let Macro { range, filter, step, .. } = &**comprehension;
