@@ -1,4 +1,5 @@
 # make run     a cluster in this shell, with the examples; Ctrl-C ends it
+# make check   the quick look before a commit: format, lints, the tests of what changed; no root, no network
 # make test    everything: format, lints, every test, with the real kubectl
 # make bench   the budgets, in a table
 # make fuzz    broken input for every decoder, FUZZ_SECONDS each
@@ -8,11 +9,14 @@ CARGO ?= cargo
 NODES ?= 3
 FUZZ_SECONDS ?= 30
 
-.PHONY: run test fmt clippy kubectl python-client bench bench-hot fuzz clean
+.PHONY: run check test fmt clippy kubectl python-client bench bench-hot fuzz clean
 
 run:
 	$(CARGO) build --release --quiet
 	./target/release/kubarium up --nodes $(NODES) --filename manifests/examples
+
+check:
+	@sh tests/check.sh
 
 test: fmt clippy kubectl python-client
 	$(CARGO) test --all-features --no-fail-fast

@@ -13,6 +13,7 @@ sudo=""
 if [ "$(id -u)" -ne 0 ]; then
     sudo="sudo"
 fi
+echo "kubectl is missing: installing Debian's kubernetes-client${sudo:+ with sudo} (apt-get install)"
 $sudo apt-get update --quiet --quiet
 $sudo apt-get install --quiet --quiet --yes --no-install-recommends kubernetes-client
 command -v kubectl >/dev/null 2>&1 || {

@@ -17,9 +17,11 @@ if ! python3 -c "import venv, ensurepip" 2>/dev/null; then
     if [ "$(id -u)" -ne 0 ]; then
         sudo="sudo"
     fi
+    echo "python3 with venv is missing: installing python3 and python3-venv${sudo:+ with sudo} (apt-get install)"
     $sudo apt-get update --quiet --quiet
     $sudo apt-get install --quiet --quiet --yes --no-install-recommends python3 python3-venv
 fi
+echo "installing PyPI's kubernetes $wanted into $folder"
 rm -rf "$folder"
 mkdir -p target
 python3 -m venv "$folder"
