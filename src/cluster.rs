@@ -49,6 +49,7 @@ pub use config::{Access, Components, Config, Listen};
 
 use components::{Parts, Running};
 use kubelet_lookup::Kubelets;
+use manifests::Manifest;
 
 /// Why a cluster did not start. The text says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -227,12 +228,13 @@ impl Cluster {
         self.access.clone()
     }
 
-    /// Applies a manifest, or the manifests of a folder; says what was done, an object a line.
+    /// Applies a manifest as `kubectl apply` does, unknown fields refused; tells what was done, an object a
+    /// line.
     ///
     /// # Errors
     /// The first thing that goes wrong; what was applied before stays.
-    pub async fn apply(&self, path: &Path) -> Result<Vec<String>, manifests::Error> {
-        manifests::apply(&self.client(), &self.scheme, path).await
+    pub async fn apply(&self, manifest: &Manifest, tell: impl FnMut(&str)) -> Result<(), manifests::Error> {
+        manifests::apply(&self.client(), &self.scheme, manifest, tell).await
     }
 
     /// Stops a component: one of [`COMPONENTS`], or `kubelet/NODE`. One that is not running stays so.

@@ -14,11 +14,17 @@ pub mod trace;
 pub mod completion;
 pub mod version;
 
+mod choice;
 mod connection;
 mod detach;
 mod kubeconfig;
+mod manifests;
+mod pod_trouble;
 mod progress;
 mod state;
+mod style;
+mod tips;
+mod traced;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -27,7 +33,7 @@ use clap::{Parser, Subcommand};
 
 /// A whole Kubernetes in one process: ready in milliseconds, driven with a stock kubectl.
 #[derive(Parser)]
-#[command(name = "kubarium", version = version::LONG, disable_help_subcommand = true)]
+#[command(name = "kubarium", version = version::LONG)]
 pub struct Arguments {
     /// Log more: -v what the components do, -vv every request. RUST_LOG says it in detail.
     #[arg(short, long, global = true, action = clap::ArgAction::Count, env = "KUBARIUM_VERBOSE")]
@@ -42,7 +48,7 @@ pub struct Arguments {
 pub enum Command {
     /// Start a cluster and keep it until Ctrl-C.
     Up(Box<up::Up>),
-    /// Stop a cluster that runs in the background.
+    /// Stop clusters.
     Down(down::Down),
     /// Show clusters or a kubeconfig.
     #[command(subcommand)]
@@ -65,6 +71,11 @@ impl Failure {
     pub fn new(what: impl std::fmt::Display, why: impl std::fmt::Display) -> Failure {
         Failure(format!("{what}: {why}"))
     }
+}
+
+/// Reads the command line and the environment; what is wrong with them ends the process.
+pub fn arguments() -> Arguments {
+    Arguments::try_parse().unwrap_or_else(|error| tips::with_tip(error).exit())
 }
 
 /// Runs a subcommand.

@@ -2,19 +2,31 @@
 //! lives.
 //!
 //! The lock, not the process id, says whether a cluster runs: the kernel takes it back however the process
-//! ends, and an id may meanwhile be somebody else's.
+//! ends, and an id may meanwhile be somebody else's. The record of a process that was killed stays until
+//! `down`, or the next cluster of its name, has cleaned up what it left.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::Failure;
+use crate::apimachinery::names::dns1123_label;
+use crate::apimachinery::time::Time;
+use crate::clock::Clock;
 use crate::files::write_private;
+
+/// How often a name is tried: whoever looks whether a cluster runs holds its lock for a moment, too.
+const ATTEMPTS: usize = 20;
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// What a running cluster says of itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Record {
     /// Its name, which is also its context in the kubeconfig.
     pub name: String,
@@ -26,6 +38,27 @@ pub struct Record {
     pub nodes: u32,
     /// The file that its context was written to.
     pub kubeconfig: PathBuf,
+    /// Whether that file holds its context alone, and ends with it.
+    #[serde(default)]
+    pub own_kubeconfig: bool,
+    /// Whether the manifests of `up -f` are applied.
+    #[serde(default)]
+    pub ready: bool,
+    /// What `up -f` has applied, an object a line.
+    #[serde(default)]
+    pub applied: Vec<String>,
+    /// Of which kubarium.
+    #[serde(default)]
+    pub version: String,
+    /// Since when it runs.
+    #[serde(default)]
+    pub started: Option<Time>,
+    /// What it keeps over restarts, and where.
+    #[serde(default)]
+    pub data_dir: Option<PathBuf>,
+    /// What it prints, if it runs in the background.
+    #[serde(default)]
+    pub log: Option<PathBuf>,
 }
 
 /// The folder of all records.
@@ -40,31 +73,47 @@ pub fn folder() -> Result<PathBuf, Failure> {
     Ok(state.join("kubarium"))
 }
 
+/// Refuses what is no name of a cluster. Asked before anything else is done with it: names become files.
+pub fn check_name(name: &str) -> Result<(), Failure> {
+    if dns1123_label(name).is_empty() {
+        return Ok(());
+    }
+    let rule = "use lower-case letters, digits and '-', 63 at most, with a letter or digit at both ends";
+    Err(Failure(format!("--name {name:?}: {rule}")))
+}
+
+/// What a cluster in the background prints.
+pub fn log_path(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.log"))
+}
+
 /// The right to a cluster's name, for as long as this is held.
 pub struct Claim {
     record: PathBuf,
+    /// The record of a process of this name that was killed.
+    pub leftover: Option<Record>,
     _lock: File,
 }
 
 impl Claim {
     /// Takes a name that no running cluster has.
     pub fn take(name: &str) -> Result<Claim, Failure> {
-        if !crate::apimachinery::names::dns1123_label(name).is_empty() {
-            return Err(Failure(format!("--name {name:?}: use lower-case letters, digits and '-'")));
-        }
+        check_name(name)?;
         let folder = folder()?;
-        let failed =
-            |error: std::io::Error| Failure::new(format!("cannot write to {}", folder.display()), error);
+        let failed = |error: io::Error| Failure::new(format!("cannot write to {}", folder.display()), error);
         fs::create_dir_all(&folder).map_err(failed)?;
         let lock = File::create(lock_path(&folder, name)).map_err(failed)?;
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if !try_lock(&lock) {
             let stop = format!("stop it with: kubarium down --name {name}, or start another with --name");
             return Err(Failure(format!("a cluster named {name:?} is running; {stop}")));
         }
-        Ok(Claim { record: record_path(&folder, name), _lock: lock })
+        let record = record_path(&folder, name);
+        let leftover = read(&record);
+        let _ = fs::remove_file(&record);
+        Ok(Claim { record, leftover, _lock: lock })
     }
 
-    /// Says that the cluster is ready.
+    /// Says how the cluster is.
     pub fn publish(&self, record: &Record) -> Result<(), Failure> {
         let text = serde_json::to_vec_pretty(record)
             .map_err(|error| Failure::new("cannot write a record", error))?;
@@ -79,34 +128,52 @@ impl Drop for Claim {
     }
 }
 
-/// The running clusters, by name. Records of processes that are gone are cleared away.
-pub fn running() -> Result<Vec<Record>, Failure> {
+fn try_lock(lock: &File) -> bool {
+    let clock = Clock::real();
+    (0..ATTEMPTS).any(|attempt| {
+        if attempt > 0 {
+            clock.block_thread(PAUSE);
+        }
+        flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok()
+    })
+}
+
+/// The clusters of this machine, by name.
+#[derive(Default)]
+pub struct Clusters {
+    /// Those that run.
+    pub running: Vec<Record>,
+    /// Those whose process was killed: their records and contexts are still there.
+    pub killed: Vec<Record>,
+}
+
+/// All that there is to know.
+pub fn clusters() -> Result<Clusters, Failure> {
     let folder = folder()?;
-    let Ok(entries) = fs::read_dir(&folder) else { return Ok(vec![]) };
+    let Ok(entries) = fs::read_dir(&folder) else { return Ok(Clusters::default()) };
     let mut records: Vec<Record> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
-        .filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok())
-        .filter(|record: &Record| is_running(&folder, &record.name))
+        .filter_map(|path| read(&path))
         .collect();
     records.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(records)
+    let (running, killed) = records.into_iter().partition(|record| is_running(&folder, &record.name));
+    Ok(Clusters { running, killed })
 }
 
-/// A running cluster.
-pub fn find(name: &str) -> Result<Record, Failure> {
-    let none = || Failure(format!("no cluster named {name:?} is running; see: kubarium get clusters"));
-    running()?.into_iter().find(|record| record.name == name).ok_or_else(none)
+/// What the cluster of a name says of itself, whether or not it still runs.
+pub fn record_of(name: &str) -> Result<Option<Record>, Failure> {
+    Ok(read(&record_path(&folder()?, name)))
 }
 
 /// Whether the process that holds a name's lock lives.
 pub fn is_running(folder: &Path, name: &str) -> bool {
     let Ok(lock) = File::open(lock_path(folder, name)) else { return false };
-    if flock(&lock, FlockOperation::NonBlockingLockShared).is_err() {
-        return true;
-    }
-    let _ = fs::remove_file(record_path(folder, name));
-    false
+    flock(&lock, FlockOperation::NonBlockingLockShared).is_err()
+}
+
+fn read(path: &Path) -> Option<Record> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
 fn lock_path(folder: &Path, name: &str) -> PathBuf {
@@ -115,4 +182,27 @@ fn lock_path(folder: &Path, name: &str) -> PathBuf {
 
 fn record_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_labels() {
+        for name in ["a", "my-cluster-1"] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+        for name in ["", "../../p", "A B/c", "-a", "a.b", &"x".repeat(64)] {
+            let Failure(said) = check_name(name).unwrap_err();
+            assert!(said.contains(&format!("--name {name:?}")) && said.contains("lower-case"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_record_of_an_older_kubarium_is_read() {
+        let text = r#"{"name": "a", "pid": 1, "server": "s", "nodes": 1, "kubeconfig": "/k"}"#;
+        let record: Record = serde_json::from_str(text).unwrap();
+        assert!(record.applied.is_empty() && record.started.is_none());
+    }
 }

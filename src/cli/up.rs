@@ -2,7 +2,7 @@
 //! SIGTERM.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
@@ -13,8 +13,10 @@ use super::flags::audit::AuditFlags;
 use super::flags::authentication::AuthenticationFlags;
 use super::flags::authorization::AuthorizationFlags;
 use super::flags::encryption::EncryptionFlags;
-use super::{Failure, detach, kubeconfig, progress, say, state};
+use super::style::Style;
+use super::{Failure, detach, kubeconfig, manifests, progress, say, state};
 use crate::clock::Clock;
+use crate::cluster::manifests::Manifest;
 use crate::cluster::{Cluster, Config, Listen};
 use crate::entropy::Entropy;
 
@@ -27,9 +29,13 @@ pub struct Up {
     /// How many simulated nodes.
     #[arg(long, default_value_t = 1, env = "KUBARIUM_NODES", value_parser = clap::value_parser!(u32).range(..=3000))]
     pub nodes: u32,
-    /// Files or folders of manifests to apply when the cluster is ready; may be given several times.
+    /// Files or folders of manifests to apply when the cluster is ready, '-' for the standard input; may be
+    /// given several times.
     #[arg(short, long, env = "KUBARIUM_FILENAME", value_delimiter = ',', value_name = "FILE")]
     pub filename: Vec<PathBuf>,
+    /// Look for manifests in sub-folders, too.
+    #[arg(short = 'R', long, env = "KUBARIUM_RECURSIVE")]
+    pub recursive: bool,
     /// Where to keep everything over restarts; without it all is gone at the end.
     #[arg(long, env = "KUBARIUM_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
@@ -74,20 +80,36 @@ pub struct Up {
 impl Up {
     /// Runs until it is told to stop.
     pub fn run(self) -> Result<(), Failure> {
-        if self.detach && std::env::var_os(detach::MARK).is_none() {
-            return detach::start(&self.name);
+        state::check_name(&self.name)?;
+        let mut background = detach::background()?;
+        let manifests = match &mut background {
+            Some(background) => background.take_manifests(),
+            None => manifests::read(&self.filename, self.recursive)?,
+        };
+        if self.detach && background.is_none() {
+            return detach::start(&self.name, &manifests);
         }
         raise_file_limit();
         // Whatever is written is for its owner alone: keys, secrets, who did what.
         rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+        let mut claim = state::Claim::take(&self.name)?;
+        let log = background.map(|background| background.keep_log(&self.name)).transpose()?;
+        if let Some(leftover) = claim.leftover.take() {
+            clean(&leftover);
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-        runtime.map_err(|error| Failure::new("cannot start", error))?.block_on(self.serve())
+        let runtime = runtime.map_err(|error| Failure::new("cannot start", error))?;
+        runtime.block_on(self.serve(&claim, log, &manifests))
     }
 
-    async fn serve(self) -> Result<(), Failure> {
+    async fn serve(
+        self,
+        claim: &state::Claim,
+        log: Option<PathBuf>,
+        manifests: &[Manifest],
+    ) -> Result<(), Failure> {
         let clock = Clock::real();
         let config = self.config(&clock)?;
-        let claim = state::Claim::take(&self.name)?;
         let mut stop = Stop::listen()?;
         say(format!("kubarium {} starts cluster {:?}", env!("CARGO_PKG_VERSION"), self.name));
         let cluster = Cluster::start(config).await.map_err(|error| Failure(error.to_string()))?;
@@ -95,53 +117,68 @@ impl Up {
         progress::done("apiserver", &access.server);
         let written = kubeconfig::write(&self.name, self.kubeconfig.as_deref(), &access)?;
         progress::done("kubeconfig", &format!("{} (context {:?})", written.path.display(), self.name));
-        let outcome = self.attend(&clock, &cluster, &claim, &access.server, &written.path, &mut stop).await;
-        let removed = written.remove();
-        cluster.stop().await;
-        outcome.and(removed)
-    }
-
-    /// From ready to the signal.
-    async fn attend(
-        &self,
-        clock: &Clock,
-        cluster: &Cluster,
-        claim: &state::Claim,
-        server: &str,
-        kubeconfig: &std::path::Path,
-        stop: &mut Stop,
-    ) -> Result<(), Failure> {
-        claim.publish(&state::Record {
-            name: self.name.clone(),
-            pid: i32::try_from(std::process::id()).unwrap_or_default(),
-            server: server.to_owned(),
-            nodes: self.nodes,
-            kubeconfig: std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned()),
-        })?;
-        progress::done(
-            "ready",
-            &format!("after {}, {} nodes", progress::milliseconds(clock.elapsed()), self.nodes),
-        );
-        let at_work = async {
-            for path in &self.filename {
-                let applied = cluster.apply(path).await.map_err(|error| Failure(error.to_string()))?;
-                for line in applied {
-                    progress::done("applied", &line);
-                }
-            }
-            if !self.filename.is_empty() {
-                progress::show_pods(&cluster.client(), clock).await;
-            }
-            say("Ctrl-C stops it. Try: kubectl get pods -A");
-            std::future::pending::<Result<(), Failure>>().await
-        };
-        tokio::select! {
+        let record = state::Record { log, ..self.record(&clock, &access.server, &written.path) };
+        let at_work = self.attend(&clock, &cluster, claim, record, manifests);
+        let outcome = tokio::select! {
             failed = at_work => failed,
             () = stop.wait() => {
                 say("Stopping.");
                 Ok(())
             }
+        };
+        let removed = written.remove();
+        cluster.stop().await;
+        outcome.and(removed)
+    }
+
+    /// What the cluster says of itself before anything is applied.
+    fn record(&self, clock: &Clock, server: &str, kubeconfig: &Path) -> state::Record {
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        state::Record {
+            name: self.name.clone(),
+            pid: i32::try_from(std::process::id()).unwrap_or_default(),
+            server: server.to_owned(),
+            nodes: self.nodes,
+            kubeconfig: absolute(kubeconfig),
+            own_kubeconfig: self.kubeconfig.is_some(),
+            ready: false,
+            applied: vec![],
+            version: env!("CARGO_PKG_VERSION").into(),
+            started: Some(clock.now()),
+            data_dir: self.data_dir.as_deref().map(absolute),
+            log: None,
         }
+    }
+
+    /// From ready to the first thing that goes wrong.
+    async fn attend(
+        &self,
+        clock: &Clock,
+        cluster: &Cluster,
+        claim: &state::Claim,
+        mut record: state::Record,
+        manifests: &[Manifest],
+    ) -> Result<(), Failure> {
+        let style = Style::of_stdout();
+        claim.publish(&record)?;
+        progress::done(
+            "ready",
+            &format!("after {}, {} nodes", progress::milliseconds(clock.elapsed()), record.nodes),
+        );
+        progress::hint(style);
+        for manifest in manifests {
+            let applied = cluster.apply(manifest, |line| {
+                progress::done("applied", line);
+                record.applied.push(line.to_owned());
+            });
+            applied.await.map_err(|error| Failure(error.to_string()))?;
+        }
+        record.ready = true;
+        claim.publish(&record)?;
+        if !manifests.is_empty() {
+            progress::show_pods(&cluster.client(), clock, style).await;
+        }
+        std::future::pending().await
     }
 
     fn config(&self, clock: &Clock) -> Result<Config, Failure> {
@@ -165,6 +202,14 @@ impl Up {
             authentication: self.authentication.config(),
             ..Config::default()
         })
+    }
+}
+
+/// Takes out what a killed cluster of the same name left. It stops nobody: the new one writes its own.
+fn clean(leftover: &state::Record) {
+    let state::Record { name, kubeconfig, own_kubeconfig, .. } = leftover;
+    if let Err(Failure(why)) = kubeconfig::clean(kubeconfig, name, *own_kubeconfig) {
+        tracing::warn!(why, "what an earlier cluster left could not be cleaned up");
     }
 }
 

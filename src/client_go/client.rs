@@ -111,6 +111,20 @@ impl Client {
         response::object(kind, self.send(call).await?).await
     }
 
+    /// Creates an object of somebody's text: it is read as bytes of a socket are, and refused for fields that
+    /// its kind does not have (`fieldValidation=Strict`).
+    pub async fn create_strictly(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        object: &Value,
+        manager: &str,
+    ) -> Result<Arc<Object>, Status> {
+        let call = Call::new(Method::POST, strictly(kind.collection_path(namespace), manager));
+        let call = call.with(object.clone()).as_text();
+        response::object(kind, self.send(call).await?).await
+    }
+
     /// Replaces an object; with `metadata.resourceVersion` only in the state that the caller saw.
     pub async fn update(
         &self,
@@ -146,6 +160,20 @@ impl Client {
         patch: &Value,
     ) -> Result<Arc<Object>, Status> {
         self.send_patch(kind, object_path(kind, namespace, name), patch_type, patch).await
+    }
+
+    /// Changes an object by a patch of somebody's text, as [`Client::create_strictly`] creates.
+    pub async fn patch_strictly(
+        &self,
+        kind: &Kind,
+        [namespace, name]: [&str; 2],
+        patch_type: PatchType,
+        patch: &Value,
+        manager: &str,
+    ) -> Result<Arc<Object>, Status> {
+        let call = Call::new(Method::PATCH, strictly(object_path(kind, namespace, name), manager));
+        let call = call.with(patch.clone()).as_text().of_type(patch_type.media_type());
+        response::object(kind, self.send(call).await?).await
     }
 
     /// Changes the status of an object by a patch, and nothing else of it.
@@ -279,6 +307,11 @@ impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Client({})", self.shared.identity.name)
     }
+}
+
+/// A write that is refused for unknown fields.
+fn strictly(path: String, manager: &str) -> String {
+    format!("{path}?fieldManager={manager}&fieldValidation=Strict")
 }
 
 /// With the `apiVersion` and `kind` that every body needs.

@@ -32,12 +32,14 @@ pub(super) struct Call {
     target: String,
     body: Option<Arc<Value>>,
     content_type: &'static str,
+    /// The body goes as bytes.
+    is_text: bool,
 }
 
 impl Call {
     /// Without a body.
     pub(super) fn new(method: Method, target: String) -> Call {
-        Call { method, target, body: None, content_type: "application/json" }
+        Call { method, target, body: None, content_type: "application/json", is_text: false }
     }
 
     /// With a body.
@@ -63,6 +65,12 @@ impl Call {
         self
     }
 
+    /// With the body as bytes: the server is to trust nothing in it.
+    pub(super) fn as_text(mut self) -> Call {
+        self.is_text = true;
+        self
+    }
+
     /// The request, asking for objects. The body is kept: the answer may be that it has to be sent again.
     pub(super) fn request(&self) -> Result<ApiRequest, Status> {
         let mut builder = http::Request::builder()
@@ -70,11 +78,16 @@ impl Call {
             .uri(&self.target)
             .header(header::ACCEPT, "application/json")
             .extension(WantsObjects);
+        let mut bytes = Body::empty();
         if let Some(body) = &self.body {
-            builder =
-                builder.header(header::CONTENT_TYPE, self.content_type).extension(DecodedBody(body.clone()));
+            builder = builder.header(header::CONTENT_TYPE, self.content_type);
+            if self.is_text {
+                bytes = Body::from(body.to_string());
+            } else {
+                builder = builder.extension(DecodedBody(body.clone()));
+            }
         }
-        builder.body(Body::empty()).map_err(|error| Status::bad_request(format!("{}: {error}", self.target)))
+        builder.body(bytes).map_err(|error| Status::bad_request(format!("{}: {error}", self.target)))
     }
 }
 

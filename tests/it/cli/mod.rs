@@ -1,5 +1,10 @@
 //! The command line: what it does to files and processes, and what it says when something is wrong.
 
+mod background;
+mod choice;
+mod contexts;
+mod terminal;
+
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
@@ -10,6 +15,74 @@ use crate::support::{Up, command, eventually, kubectls, texts};
 /// Runs `kubarium` with a home of its own.
 fn run(home: &Path, arguments: &[&str]) -> Output {
     command(home).args(arguments).output().unwrap()
+}
+
+/// A home of its own for several clusters; those that still run when it is dropped are stopped.
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Home {
+        Home(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// What a command that must succeed prints.
+    fn ok(&self, line: &str) -> String {
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let output = run(self.path(), &arguments);
+        let (out, err) = texts(&output);
+        assert!(output.status.success(), "kubarium {line}\n{out}{err}");
+        out
+    }
+
+    /// What a command that must fail says.
+    fn fails(&self, line: &str) -> String {
+        let arguments: Vec<&str> = line.split(' ').collect();
+        refusal(self.path(), &arguments)
+    }
+
+    /// The stock kubectl of the newest version, with this home's kubeconfig.
+    fn kubectl(&self, line: &str) -> String {
+        let output = std::process::Command::new(kubectls().pop().unwrap())
+            .args(line.split(' '))
+            .env("HOME", self.path())
+            .env_remove("KUBECONFIG")
+            .stdin(std::process::Stdio::null())
+            .output()
+            .unwrap();
+        let (out, err) = texts(&output);
+        assert!(output.status.success(), "kubectl {line}\n{out}{err}");
+        out
+    }
+
+    /// Writes a file, its folder too, and says where.
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// Ends a cluster's process at once, and waits until the system has taken its lock back.
+    fn kill(&self, name: &str) {
+        let text = fs::read_to_string(self.path().join(format!("state/{name}.json"))).unwrap();
+        let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+        std::process::Command::new("kill").args(["-KILL", &record["pid"].to_string()]).status().unwrap();
+        eventually("the process to go", || {
+            let clusters: Vec<serde_json::Value> =
+                serde_json::from_str(&self.ok("get clusters -o json")).unwrap();
+            clusters.iter().all(|cluster| cluster["name"] != name).then_some(())
+        });
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = run(self.path(), &["down", "--all"]);
+    }
 }
 
 /// What a command that must fail says: one line, and an exit code that is not 0.
@@ -41,8 +114,10 @@ fn what_is_wrong_is_said_in_a_line() {
         (&["up", "--kubeconfig", own, "--stages", below_a_file], "stages"),
         (&["up", "--kubeconfig", own, "-f", "nowhere.yaml"], "nowhere.yaml"),
         (&["up", "--listen", "0.0.0.0:0", "--insecure-http"], "lets everybody in"),
-        (&["down"], "no cluster named \"kubarium\" is running"),
-        (&["get", "kubeconfig"], "no cluster named \"kubarium\" is running"),
+        (&["down"], "no cluster is running; start one with: kubarium up"),
+        (&["down", "a"], "no cluster named \"a\" is running"),
+        (&["down", "--name", "../a"], "use lower-case letters"),
+        (&["get", "kubeconfig"], "no cluster is running"),
         (&["trace", "deployment"], "try: kubarium trace deployment/web"),
     ];
     for (arguments, wanted) in cases {
@@ -60,7 +135,8 @@ fn a_name_is_taken_while_its_cluster_runs() {
     let output = up.kubarium(&["up", "--name", "test"]);
     assert!(texts(&output).1.contains("a cluster named \"test\" is running; stop it with"));
     let (clusters, _) = texts(&up.kubarium(&["get", "clusters"]));
-    assert!(clusters.lines().nth(1).is_some_and(|line| line.starts_with("test ")), "{clusters}");
+    let line = clusters.lines().nth(1).unwrap_or_default().to_owned();
+    assert!(line.starts_with("test ") && line.contains(" Ready "), "{clusters}");
     let (kubeconfig, _) = texts(&up.kubarium(&["get", "kubeconfig", "--name", "test"]));
     assert!(kubeconfig.contains("client-certificate-data") && kubeconfig.contains("current-context: test"));
 }

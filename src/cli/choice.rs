@@ -1,0 +1,92 @@
+//! Which cluster is meant: the one that is named, else the only one, else that of kubectl's current context.
+
+use super::Failure;
+use super::kubeconfig::current::{self, Current};
+use super::state::{self, Record};
+
+/// A running cluster.
+pub fn running(name: Option<&str>) -> Result<Record, Failure> {
+    let running = state::clusters()?.running;
+    match name {
+        Some(name) => named(running, name),
+        None => only_or_current(running, current::read),
+    }
+}
+
+fn named(running: Vec<Record>, name: &str) -> Result<Record, Failure> {
+    state::check_name(name)?;
+    let others = list(&running);
+    let found = running.into_iter().find(|record| record.name == name);
+    found.ok_or_else(|| Failure(format!("no cluster named {name:?} is running; {others}")))
+}
+
+/// The only one, or the one that kubectl talks to.
+pub fn only_or_current(
+    mut running: Vec<Record>,
+    current: impl FnOnce() -> Option<Current>,
+) -> Result<Record, Failure> {
+    if running.len() == 1 {
+        return Ok(running.remove(0));
+    }
+    let others = list(&running);
+    if running.is_empty() {
+        return Err(Failure(format!("no cluster is running; {others}")));
+    }
+    let server = current().and_then(|current| current.server);
+    let is_meant = |record: &Record| server.as_ref() == Some(&record.server);
+    let found = running.into_iter().find(is_meant);
+    found.ok_or_else(|| {
+        Failure(format!("several clusters run, and kubectl's current context is none of them; {others}"))
+    })
+}
+
+/// What to do instead.
+fn list(running: &[Record]) -> String {
+    let names: Vec<&str> = running.iter().map(|record| &*record.name).collect();
+    match names.as_slice() {
+        [] => "start one with: kubarium up".into(),
+        [only] => format!("{only} is: --name {only}"),
+        [first, ..] => format!("say which of {} with --name, as --name {first}", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(name: &str) -> Record {
+        let text = format!(
+            r#"{{"name": "{name}", "pid": 1, "server": "https://{name}", "nodes": 1, "kubeconfig": "/k"}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn chosen(names: &[&str], server: Option<&str>) -> Result<String, String> {
+        let server = server.map(|server| format!("https://{server}"));
+        let current = move || Some(Current { server, namespace: None });
+        let running = names.iter().map(|name| record(name)).collect();
+        only_or_current(running, current).map(|record| record.name).map_err(|Failure(why)| why)
+    }
+
+    #[test]
+    fn the_only_one_or_that_of_the_current_context() {
+        assert_eq!(chosen(&["a"], Some("prod")), Ok("a".into()));
+        assert_eq!(chosen(&["a", "b"], Some("b")), Ok("b".into()));
+        assert!(chosen(&[], None).unwrap_err().contains("start one with: kubarium up"));
+        for server in [None, Some("prod")] {
+            let why = chosen(&["a", "b"], server).unwrap_err();
+            assert!(why.contains("say which of a, b with --name, as --name a"), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_does_not_run_tells_those_that_do() {
+        let why = |running: &[&str]| {
+            let running = running.iter().map(|name| record(name)).collect();
+            named(running, "c").unwrap_err().0
+        };
+        assert_eq!(why(&[]), "no cluster named \"c\" is running; start one with: kubarium up");
+        assert_eq!(why(&["a"]), "no cluster named \"c\" is running; a is: --name a");
+        assert!(why(&["a", "b"]).contains("of a, b with"));
+    }
+}

@@ -1,0 +1,128 @@
+//! Which object `kubarium trace` is asked for: in kubectl's own forms, in the namespace that kubectl would
+//! take.
+
+use super::kubeconfig::current::{self, Current};
+use super::state::Record;
+use super::{Failure, kubeconfig};
+use crate::apis::scheme::Scheme;
+
+/// An object as a person names it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Traced {
+    /// As `deploy` or `deployments.apps`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Traced {
+    /// Reads `KIND/NAME` or `KIND NAME`.
+    pub fn parse(words: &[String]) -> Result<Traced, Failure> {
+        let parts: Vec<&str> = match words {
+            [one] => one.split('/').collect(),
+            [kind, name] if !kind.contains('/') && !name.contains('/') => vec![kind, name],
+            _ => vec![],
+        };
+        match parts.as_slice() {
+            [kind, name] if !kind.is_empty() && !name.is_empty() => {
+                Ok(Traced { kind: (*kind).to_owned(), name: (*name).to_owned() })
+            }
+            _ => {
+                let given = words.join(" ");
+                Err(Failure(format!(
+                    "{given:?} names no object: say KIND/NAME or KIND NAME, one object at a time; try: kubarium \
+                     trace deployment/web"
+                )))
+            }
+        }
+    }
+
+    /// What is said when nothing is known of it.
+    pub fn not_recorded(&self, namespace: &str, cluster: &str) -> Failure {
+        let Traced { kind, name } = self;
+        let made = "was it made since the cluster's start?";
+        if self.is_cluster_scoped() {
+            return Failure(format!("nothing is recorded of {kind}/{name} in cluster {cluster:?}; {made}"));
+        }
+        Failure(format!(
+            "nothing is recorded of {kind}/{name} in namespace {namespace:?} of cluster {cluster:?}; {made} \
+             Another namespace is looked into with -n NAMESPACE"
+        ))
+    }
+
+    /// Of what a definition has made at run time nothing is known here.
+    fn is_cluster_scoped(&self) -> bool {
+        Scheme::builtin().named(&self.kind).is_some_and(|kind| !kind.namespaced)
+    }
+}
+
+/// The namespace that kubectl would look into: that of its current context if this is the cluster that it
+/// talks to, else that of the cluster's own context, else `default`.
+pub fn namespace(record: &Record) -> String {
+    let own = || kubeconfig::namespace_of(&record.kubeconfig, &record.name);
+    namespace_among(record, current::read(), own)
+}
+
+fn namespace_among(
+    record: &Record,
+    current: Option<Current>,
+    own: impl FnOnce() -> Option<String>,
+) -> String {
+    let current = current.filter(|current| current.server.as_ref() == Some(&record.server));
+    let namespace = match current {
+        Some(current) => current.namespace,
+        None => own(),
+    };
+    namespace.unwrap_or_else(|| "default".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Traced, Failure> {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        Traced::parse(&words)
+    }
+
+    #[test]
+    fn objects_are_named_as_for_kubectl() {
+        for line in ["deploy/web", "deploy web"] {
+            let Traced { kind, name } = parse(line).unwrap();
+            assert_eq!((kind.as_str(), name.as_str()), ("deploy", "web"), "{line}");
+        }
+        for line in ["deployment", "/x", "pod/", "pod/x/y", "pod x y", "pod/x y", "pod x/y", ""] {
+            let Failure(why) = parse(line).unwrap_err();
+            assert!(why.contains(&format!("{line:?} names no object")), "{why}");
+            assert!(why.contains("try: kubarium trace deployment/web"), "{why}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_recorded_says_where_it_was_looked_for() {
+        let said = |line: &str| parse(line).unwrap().not_recorded("team", "a").0;
+        assert!(
+            said("pods x").contains("pods/x in namespace \"team\" of cluster \"a\""),
+            "{}",
+            said("pods x")
+        );
+        assert!(said("Foo/x").contains("namespace \"team\""));
+        assert!(
+            said("no/node-1").contains("no/node-1 in cluster \"a\"") && !said("no/node-1").contains("-n")
+        );
+    }
+
+    #[test]
+    fn the_namespace_is_kubectls_while_it_talks_to_this_cluster() {
+        let text = r#"{"name": "a", "pid": 1, "server": "https://a", "nodes": 1, "kubeconfig": "/k"}"#;
+        let record: Record = serde_json::from_str(text).unwrap();
+        let current = |server: &str, namespace: Option<&str>| {
+            Some(Current { server: Some(server.into()), namespace: namespace.map(str::to_owned) })
+        };
+        let own = || Some("own".to_owned());
+        assert_eq!(namespace_among(&record, current("https://a", Some("team")), own), "team");
+        assert_eq!(namespace_among(&record, current("https://a", None), own), "default");
+        assert_eq!(namespace_among(&record, current("https://b", Some("team")), own), "own");
+        assert_eq!(namespace_among(&record, None, || None), "default");
+    }
+}

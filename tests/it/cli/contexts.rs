@@ -1,0 +1,123 @@
+//! Which context is current, in whatever order clusters come, go and are killed.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::Home;
+
+const USERS: &str =
+    "{apiVersion: v1, kind: Config, current-context: prod, contexts: [{name: prod, context: {user: me}}]}";
+
+/// The current context, which must be one that there is, and the names of all.
+fn contexts(home: &Home) -> (String, Vec<String>) {
+    let text = fs::read_to_string(home.path().join(".kube/config")).unwrap();
+    let config: Value = serde_yaml::from_str(&text).unwrap();
+    let names = config["contexts"].as_array().unwrap().iter();
+    let names: Vec<String> = names.map(|context| context["name"].as_str().unwrap().to_owned()).collect();
+    let current = config["current-context"].as_str().unwrap().to_owned();
+    assert!(current.is_empty() || names.contains(&current), "{current} is not among {names:?}");
+    (current, names)
+}
+
+/// Does one thing after the other, each with the context that must be current then.
+fn play(config: &str, steps: &[(&str, &str)]) {
+    let home = Home::new();
+    home.file(".kube/config", config);
+    for (at, (step, expected)) in steps.iter().enumerate() {
+        match step.split_once(' ').unwrap() {
+            ("up", name) => drop(home.ok(&format!("up --detach --name {name}"))),
+            ("kill", name) => home.kill(name),
+            ("use", name) => drop(home.kubectl(&format!("config use-context {name}"))),
+            ("down", name) => drop(home.ok(&format!("down --name {name}"))),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(contexts(&home).0, *expected, "after {:?}", &steps[..=at]);
+    }
+    assert_eq!(contexts(&home).1, ["prod"], "{steps:?}");
+    assert!(home.ok("get clusters").starts_with("No cluster is running"));
+}
+
+#[test]
+fn the_users_own_is_current_again_when_all_are_gone() {
+    play(USERS, &[("up a", "a"), ("up b", "b"), ("down a", "b"), ("down b", "prod")]);
+}
+
+#[test]
+fn the_one_before_is_current_again_while_it_runs() {
+    play(
+        USERS,
+        &[("up a", "a"), ("up b", "b"), ("down b", "a"), ("up b", "b"), ("down b", "a"), ("down a", "prod")],
+    );
+}
+
+#[test]
+fn one_that_was_killed_is_never_current_again() {
+    play(USERS, &[("up a", "a"), ("up b", "b"), ("kill a", "b"), ("down b", "prod"), ("down a", "prod")]);
+}
+
+#[test]
+fn what_a_killed_one_left_is_cleaned_up_by_down_and_by_the_next_of_its_name() {
+    play(
+        USERS,
+        &[
+            ("up a", "a"),
+            ("kill a", "a"),
+            ("down a", "prod"),
+            ("up a", "a"),
+            ("kill a", "a"),
+            ("up a", "a"),
+            ("down a", "prod"),
+        ],
+    );
+}
+
+#[test]
+fn what_the_user_chose_meanwhile_stays() {
+    play(
+        USERS,
+        &[
+            ("up a", "a"),
+            ("up b", "b"),
+            ("use prod", "prod"),
+            ("down b", "prod"),
+            ("use a", "a"),
+            ("down a", "prod"),
+        ],
+    );
+}
+
+#[test]
+fn without_one_before_none_is_current() {
+    let config = USERS.replace("current-context: prod", "current-context: ''");
+    play(&config, &[("up a", "a"), ("up b", "b"), ("down a", "b"), ("down b", "")]);
+}
+
+#[test]
+fn a_users_context_of_the_same_name_is_not_overwritten() {
+    let home = Home::new();
+    let config = home.file(".kube/config", USERS);
+    for up in ["up --name prod", "up --name prod --detach"] {
+        let said = home.fails(up);
+        assert!(
+            said.contains("has a context \"prod\" that is not kubarium's; choose another --name"),
+            "{said}"
+        );
+        assert_eq!(fs::read_to_string(&config).unwrap(), USERS, "{up}");
+    }
+}
+
+#[test]
+fn a_killed_one_is_told_of_and_its_own_kubeconfig_goes_with_it() {
+    let home = Home::new();
+    let own = home.path().join("own");
+    home.ok(&format!("up --detach --name a --kubeconfig {}", own.display()));
+    home.kill("a");
+    let listed = home.ok("get clusters");
+    assert!(listed.contains("Cluster \"a\" was killed; clean up after it with: kubarium down a"), "{listed}");
+    assert!(own.exists());
+    assert!(home.ok("down").contains("Cluster \"a\" was not running any more; what it left is cleaned up"));
+    assert!(!own.exists());
+    assert_eq!(home.ok("get clusters").lines().count(), 1);
+    home.fails("down");
+}
