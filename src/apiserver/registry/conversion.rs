@@ -69,8 +69,7 @@ pub fn present_list(kind: &Kind, mut list: List) -> Result<List, Status> {
     Ok(list)
 }
 
-/// An object that is not stored as it is, as a dry run answers. One that was never stored (0) has no
-/// revision.
+/// An object that is not stored as it is, as a dry run answers; with the revision 0 it has none.
 pub fn object_of(kind: &Kind, tree: &Value, revision: u64) -> Result<Arc<Object>, Status> {
     let stored = encode_for_storage(tree).map_err(Status::internal)?;
     kind.object_of_tree(tree, stored, revision).map(Arc::new).map_err(Status::internal)

@@ -56,10 +56,6 @@ impl Registry {
         new: Value,
         validating: &dyn Validating,
     ) -> Result<Arc<Object>, Status> {
-        if resource_version(&new)? != 0 {
-            let message = "resourceVersion should not be set on objects to be created";
-            return Err(Status::failure(500, "", message));
-        }
         let stored = storage_kind(kind);
         let mut new = encode(kind, new);
         let now = ctx.created_at.unwrap_or_else(|| self.0.clock.now());
@@ -79,8 +75,11 @@ impl Registry {
         governing.strategy.canonicalize(&mut new);
         if ctx.dry_run {
             self.expect_free_name(&stored, kind, &new).await?;
-            return object_of(kind, &decode(kind, new), 0);
+            // With the one that was sent, which nobody looks at.
+            let revision = resource_version(&new).unwrap_or_default();
+            return object_of(kind, &decode(kind, new), revision);
         }
+        expect_no_resource_version(&new)?;
         let key = object_key(text(&new, "namespace"), text(&new, "name"));
         let written = self.to_storage(kind, &new).await?;
         match self.0.storage.put(&stored, &key, 0, &written, ctx.cause()).await? {
@@ -132,6 +131,18 @@ fn validate(ctx: &RequestContext, stored: &Kind, kind: &Kind, new: &Value) -> Re
     }
     strategy.warnings(new, None).into_iter().for_each(|warning| ctx.warn(warning));
     Ok(())
+}
+
+/// `storage.ErrResourceVersionSetOnCreate`: looked at last, in front of the store. What is no number is none
+/// there.
+fn expect_no_resource_version(new: &Value) -> Result<(), Status> {
+    match resource_version(new) {
+        Ok(0) | Err(_) => Ok(()),
+        Ok(_) => {
+            let message = "resourceVersion should not be set on objects to be created";
+            Err(Status::failure(500, "", message))
+        }
+    }
 }
 
 /// `CheckGeneratedNameError`; and why a name is still taken.

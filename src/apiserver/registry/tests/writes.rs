@@ -144,7 +144,12 @@ async fn a_dry_run_writes_nothing() {
     subject.ctx = context("update", true);
     let made = subject.create(&kind, named("b")).await.unwrap();
     assert!(!made.metadata.uid.is_empty() && made.to_value()["metadata"]["resourceVersion"].is_null());
-    assert_eq!(message(subject.create(&kind, named("a")).await), "things.test \"a\" already exists");
+    let versioned = |name: &str| with_metadata(name, "resourceVersion", json!("7"));
+    let made = subject.create(&kind, versioned("b")).await.unwrap();
+    assert_eq!(made.to_value()["metadata"]["resourceVersion"], "7");
+    for tree in [named("a"), versioned("a")] {
+        assert_eq!(message(subject.create(&kind, tree).await), "things.test \"a\" already exists");
+    }
     let tree = json!({"metadata": {"name": "a"}, "spec": {"x": 1}});
     assert_eq!(subject.update(&kind, Part::Main, tree).await.unwrap().to_value()["spec"]["x"], 1);
     assert!(matches!(subject.delete(&kind, "a", &grace(0)).await.unwrap(), Deleted::Gone(_)));
