@@ -1,6 +1,7 @@
 //! Who may do what: the default roles, access reviews, escalation, kubelets.
 
 mod escalation;
+mod health;
 mod modes;
 mod nodes;
 mod policy;

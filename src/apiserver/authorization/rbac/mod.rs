@@ -52,6 +52,9 @@ struct Known {
     index: Index,
     /// Of which kinds it has heard of all that there is, by [`Slot`].
     heard: [bool; 4],
+    /// Whether it once knew as many as every server starts with. That is for good (upstream's hook
+    /// `rbac/bootstrap-roles` is done once): what users then delete is theirs to delete.
+    has_known_all: bool,
 }
 
 impl Known {
@@ -62,6 +65,12 @@ impl Known {
     /// Whether a kind has as many objects as every server starts with.
     fn is_complete(&self, slot: Slot) -> bool {
         self.index.len(slot) >= POLICY_INDEX.len(slot)
+    }
+
+    fn note_all(&mut self) {
+        let is_complete = self.heard != [true; 4]
+            || (self.is_complete(Slot::ClusterRoles) && self.is_complete(Slot::ClusterRoleBindings));
+        self.has_known_all |= is_complete;
     }
 }
 
@@ -76,7 +85,9 @@ impl Rbac {
         let is_new = kinds.iter().all(|(kind, _)| registry.is_empty(kind).unwrap_or(false));
         let mut heard = [true; 4];
         kinds.iter().for_each(|(_, slot)| heard[*slot as usize] = !is_new);
-        let known = Arc::new(RwLock::new(Known { heard, index: Index::default() }));
+        let mut known = Known { heard, index: Index::default(), has_known_all: false };
+        known.note_all();
+        let known = Arc::new(RwLock::new(known));
         let watch = |(kind, slot): (Arc<Kind>, Slot)| {
             let view = View { known: known.clone(), slot };
             tokio::spawn(follow(registry.clone(), kind, clock.clone(), view))
@@ -84,11 +95,9 @@ impl Rbac {
         Arc::new(Rbac { watches: kinds.into_iter().map(watch).collect(), known })
     }
 
-    /// Whether it knows as many roles and bindings as every cluster starts with.
+    /// Whether it has known as many roles and bindings as every cluster starts with.
     pub fn knows_bootstrap_roles(&self) -> bool {
-        let known = self.known();
-        known.heard != [true; 4]
-            || (known.is_complete(Slot::ClusterRoles) && known.is_complete(Slot::ClusterRoleBindings))
+        self.known().has_known_all
     }
 
     fn known(&self) -> RwLockReadGuard<'_, Known> {
@@ -219,6 +228,7 @@ impl View {
             // Whoever deletes one of them asks for it first, and so has them all made before.
             known.heard[slot] = known.is_complete(self.slot) || (are_stored && initial.is_none());
         }
+        known.note_all();
         true
     }
 }
