@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method};
 use http_body_util::{BodyExt, Limited};
 use serde_json::Value;
 
 use super::config::ClientConfig;
 use super::errors::{CallError, describe, refused};
+use super::redirects::{Journey, skip};
 use super::service_resolver::ServiceResolver;
 use super::transport::Transport;
 use crate::apimachinery::decode::syntax_error;
@@ -53,9 +54,15 @@ impl WebhookClient {
     pub async fn call(&self, body: &Value, timeout: Duration) -> Result<Value, CallError> {
         let url = format!("{}?timeout={}", self.config.target.url(), duration::format(timeout));
         let bytes = serde_json::to_vec(body).expect("a tree is JSON");
-        let exchange = self.exchange(&url, bytes);
-        let answer = self.clock.timeout(timeout, exchange).await;
-        let answer = answer.unwrap_or_else(|_| Err(CallError::timeout(&url)))?;
+        let mut journey = Journey::new(Method::POST, &url, self.headers(&url)?, bytes.into())?;
+        let until = self.clock.elapsed() + timeout;
+        let answer = loop {
+            let left = until.saturating_sub(self.clock.elapsed());
+            let asked = self.clock.timeout(left, self.ask(&mut journey)).await;
+            if let Some(answer) = asked.unwrap_or_else(|_| Err(journey.timed_out()))? {
+                break answer;
+            }
+        };
         read(&answer).map_err(|why| {
             CallError::invalid_answer(format!("couldn't get version/kind; json parse error: {why}"))
         })
@@ -83,32 +90,39 @@ impl WebhookClient {
         }
     }
 
-    async fn exchange(&self, url: &str, body: Vec<u8>) -> Result<Vec<u8>, CallError> {
-        let mut request = http::Request::post(url)
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, "application/json, */*")
-            .header(USER_AGENT, self.config.user_agent);
+    fn headers(&self, url: &str) -> Result<HeaderMap, CallError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, */*"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(self.config.user_agent));
         if let Some(authorization) = &self.config.authorization {
-            request = request.header(AUTHORIZATION, authorization);
+            let value = HeaderValue::from_str(authorization);
+            let value = value.map_err(|error| CallError::failed(&Method::POST, url, &error.to_string()))?;
+            headers.insert(AUTHORIZATION, value);
         }
-        let request = request.body(Body::from(body));
-        let request = request.map_err(|error| CallError::failed(url, &error.to_string()))?;
-        let response = self.transport.send(request).await?;
-        let status = response.status();
-        let content_type = response.headers().get(CONTENT_TYPE).cloned();
-        let read = Limited::new(response.into_body(), self.max_response_bytes).collect().await;
-        let bytes =
-            read.map_err(|error| CallError::failed(url, &describe(error.as_ref(), self.max_response_bytes)))?;
-        let bytes = bytes.to_bytes().to_vec();
-        match status.as_u16() {
-            200..=206 if bytes.is_empty() => {
-                let media_type = content_type.as_ref().and_then(|value| value.to_str().ok()).unwrap_or("");
-                let code = status.as_u16();
+        Ok(headers)
+    }
+
+    /// Asks where the journey stands; nothing when that sends it on.
+    async fn ask(&self, journey: &mut Journey) -> Result<Option<Vec<u8>>, CallError> {
+        let (head, body) = self.transport.send_on(journey).await?.into_parts();
+        if journey.follow(head.status, &head.headers)? {
+            skip(body).await;
+            return Ok(None);
+        }
+        let read = Limited::new(body, self.max_response_bytes).collect().await;
+        let read =
+            read.map_err(|error| journey.failed(&describe(error.as_ref(), self.max_response_bytes)))?;
+        let bytes = read.to_bytes().to_vec();
+        match head.status.as_u16() {
+            code @ 200..=206 if bytes.is_empty() => {
+                let media_type = head.headers.get(CONTENT_TYPE);
+                let media_type = media_type.and_then(|value| value.to_str().ok()).unwrap_or("");
                 Err(CallError::invalid_answer(format!(
                     "0-length response with status code: {code} and content type: {media_type}"
                 )))
             }
-            200..=206 => Ok(bytes),
+            200..=206 => Ok(Some(bytes)),
             code => Err(refused(code, &bytes)),
         }
     }

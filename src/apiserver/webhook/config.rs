@@ -1,5 +1,6 @@
 //! `ClientConfig`: where to ask, whom to trust, who we are (`webhook.ClientConfig`, `rest.Config`).
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use serde_json::Value;
 
 use crate::apis::tree::{at, is_set, number, text};
@@ -77,6 +78,21 @@ impl ClientConfig {
         config.ca_bundle = decode_base64(text(tree, "caBundle")).unwrap_or_default();
         Ok(config)
     }
+
+    /// The same without anything that says who we are.
+    pub(super) fn anonymous(&self) -> ClientConfig {
+        ClientConfig { identity: None, authorization: None, ..self.clone() }
+    }
+
+    /// The name that whoever answers must have, where the host of the URL is not meant: a redirect changes
+    /// nothing about it.
+    pub(super) fn expected_name(&self) -> Option<String> {
+        match &self.target {
+            _ if self.server_name.is_some() => self.server_name.clone(),
+            Target::Service(service) => Some(service.server_name()),
+            Target::Url(_) => None,
+        }
+    }
 }
 
 impl ServiceReference {
@@ -98,21 +114,53 @@ impl ServiceReference {
 }
 
 impl Target {
-    /// The URL as it stands in messages, with a path and nothing behind it.
+    /// The URL as it is asked and stands in messages, with a path that is clean and nothing behind it
+    /// (`rest.DefaultVersionedAPIPath`).
     pub fn url(&self) -> String {
         match self {
             Target::Url(url) => {
                 let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
                 let rest = rest.split(['?', '#']).next().unwrap_or_default();
                 let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-                format!("{scheme}://{host}/{path}")
+                let path: Vec<u8> = percent_decode_str(path).collect();
+                format!("{scheme}://{host}{}", clean(&path))
             }
             Target::Service(service) => {
-                let path = service.path.trim_start_matches('/');
-                format!("https://{}:{}/{path}", service.server_name(), service.port)
+                let path = clean(service.path.as_bytes());
+                format!("https://{}:{}{path}", service.server_name(), service.port)
             }
         }
     }
+}
+
+/// What Go's `url.URL` leaves as it is in a path.
+const IN_PATHS: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b'/')
+    .remove(b':')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'@');
+
+/// Go's `path.Join("/", path)`, as it stands in a URL: without empty parts, `.` and `..`, nor a slash at the
+/// end.
+fn clean(path: &[u8]) -> String {
+    let mut kept: Vec<&[u8]> = vec![];
+    for part in path.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => drop(kept.pop()),
+            part => kept.push(part),
+        }
+    }
+    format!("/{}", percent_encode(&kept.join(&b'/'), IN_PATHS))
 }
 
 pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
@@ -137,6 +185,24 @@ mod tests {
             ),
         ] {
             assert_eq!(ClientConfig::from_tree(&tree).ok().unwrap().target.url(), url);
+        }
+        for (path, wanted) in [
+            ("//failing", "/failing"),
+            ("/p/", "/p"),
+            ("/a/../b", "/b"),
+            ("/../..", "/"),
+            ("/./a//b/.", "/a/b"),
+            ("/a%2Fb%20c", "/a/b%20c"),
+            ("/x?y#z", "/x"),
+            ("/(a)*;b=c,@:$&+~", "/%28a%29%2A;b=c,@:$&+~"),
+        ] {
+            let url = Target::Url(format!("https://127.0.0.1:9443{path}"));
+            assert_eq!(url.url(), format!("https://127.0.0.1:9443{wanted}"), "{path}");
+        }
+        for (path, wanted) in [("/p/", "/p"), ("//p", "/p"), ("p", "/p"), ("/50%", "/50%25")] {
+            let tree = json!({"service": {"namespace": "n", "name": "s", "path": path}});
+            let url = ClientConfig::from_tree(&tree).ok().unwrap().target.url();
+            assert_eq!(url, format!("https://s.n.svc:443{wanted}"), "{path}");
         }
         let refused = ClientConfig::from_tree(&json!({})).err();
         assert_eq!(refused.unwrap(), "webhook configuration must have either service or URL");

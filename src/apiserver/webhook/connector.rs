@@ -17,7 +17,7 @@ use super::service_resolver::ServiceResolver;
 #[error("{0}")]
 pub struct DialError(pub String);
 
-/// Connects to a Service's endpoint, or to the host of the URL.
+/// Connects to a Service's endpoint where the URL names that, or to the host of the URL.
 #[derive(Clone)]
 pub struct Connector {
     tcp: HttpConnector,
@@ -25,7 +25,7 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// To a Service, or without one to whatever the URL says.
+    /// To whatever URLs say, and to one Service.
     pub fn new(service: Option<(ServiceResolver, ServiceReference)>) -> Connector {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
@@ -46,7 +46,7 @@ impl Service<Uri> for Connector {
     fn call(&mut self, uri: Uri) -> Self::Future {
         let Connector { mut tcp, service } = self.clone();
         Box::pin(async move {
-            let uri = match &service {
+            let uri = match service.as_ref().filter(|(_, service)| is_of(service, &uri)) {
                 None => uri,
                 Some((resolver, service)) => {
                     let found =
@@ -59,6 +59,11 @@ impl Service<Uri> for Connector {
             tcp.call(uri.clone()).await.map_err(failed)
         })
     }
+}
+
+/// Whether a URL names the Service: a redirect may lead elsewhere.
+fn is_of(service: &ServiceReference, uri: &Uri) -> bool {
+    uri.host() == Some(&service.server_name()) && uri.port_u16().unwrap_or(443) == service.port
 }
 
 fn endpoint(host: &str, port: u16) -> Result<Uri, DialError> {

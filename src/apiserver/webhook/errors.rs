@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io;
 
+use http::Method;
 use rustls::{AlertDescription, CertificateError};
 use serde_json::Value;
 
@@ -23,13 +24,10 @@ pub struct CallError {
 
 impl CallError {
     /// The server could not be asked, or not heard to its end.
-    pub(super) fn failed(url: &str, why: &str) -> CallError {
-        let message = format!("Post {url:?}: {why}");
+    pub(super) fn failed(method: &Method, url: &str, why: &str) -> CallError {
+        let (first, rest) = method.as_str().split_at(1);
+        let message = format!("{first}{} {url:?}: {why}", rest.to_ascii_lowercase());
         CallError { message, code: None, timed_out: false, is_unreadable: false }
-    }
-
-    pub(super) fn timeout(url: &str) -> CallError {
-        CallError { timed_out: true, ..CallError::failed(url, "context deadline exceeded") }
     }
 
     /// The server answered something that cannot be read.

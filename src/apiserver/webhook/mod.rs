@@ -10,6 +10,8 @@ mod kubeconfig;
 
 mod client;
 
+mod redirects;
+
 mod service_resolver;
 
 mod connector;
@@ -24,5 +26,6 @@ pub use answers::Answers;
 pub use client::{FIRST_PAUSE, WebhookClient};
 pub use config::{ClientConfig, ServiceReference, Target};
 pub use errors::CallError;
+pub use redirects::Journey;
 pub use service_resolver::ServiceResolver;
 pub use transport::Transport;

@@ -14,6 +14,7 @@ use rustls_pki_types::ServerName;
 use super::config::{ClientConfig, Target};
 use super::connector::Connector;
 use super::errors::{CallError, describe};
+use super::redirects::{Journey, skip};
 use super::service_resolver::ServiceResolver;
 use super::tls::tls_config;
 
@@ -34,13 +35,17 @@ struct Inner {
     resolver: ServiceResolver,
     /// Made with the first request: certificates take time to read.
     http: OnceLock<Result<Http, String>>,
+    /// The same for hosts that redirects lead to, who are not shown our certificate.
+    elsewhere: OnceLock<Result<Http, String>>,
 }
 
 impl Transport {
-    /// Connects to the target of `config`, whatever host a request's URL names when that is a Service.
+    /// Connects to the target of `config`. The name of a Service (`name.namespace.svc`, with its port) leads
+    /// to one of its endpoints; any other host is the system's to find.
     pub fn new(config: &ClientConfig, resolver: &ServiceResolver) -> Transport {
         let (config, resolver) = (config.clone(), resolver.clone());
-        Transport(Arc::new(Inner { config, resolver, http: OnceLock::new() }))
+        let (http, elsewhere) = (OnceLock::new(), OnceLock::new());
+        Transport(Arc::new(Inner { config, resolver, http, elsewhere }))
     }
 
     /// Sends a request with an absolute URL. The answer's body is still to be read.
@@ -48,23 +53,63 @@ impl Transport {
     /// # Errors
     /// In Go's words.
     pub async fn send(&self, request: http::Request<Body>) -> Result<http::Response<Incoming>, CallError> {
-        let url = request.uri().to_string();
-        let made = self.0.http.get_or_init(|| self.0.connect());
-        let http = made.as_ref().map_err(|error| CallError::failed(&url, error))?;
-        http.request(request).await.map_err(|error| CallError::failed(&url, &describe(&error, 0)))
+        let (method, url) = (request.method().clone(), request.uri().to_string());
+        let sent = self.send_to(false, request).await;
+        sent.map_err(|why| CallError::failed(&method, &url, &why))
+    }
+
+    /// Sends a journey's next request.
+    ///
+    /// # Errors
+    /// In Go's words.
+    pub async fn send_on(&self, journey: &Journey) -> Result<http::Response<Incoming>, CallError> {
+        let is_elsewhere = journey.has_left() && self.0.config.identity.is_some();
+        let sent = self.send_to(is_elsewhere, journey.request()?).await;
+        sent.map_err(|why| journey.failed(&why))
+    }
+
+    /// Sends a journey's requests until an answer sends it no further.
+    ///
+    /// # Errors
+    /// In Go's words.
+    pub async fn send_all_the_way(
+        &self,
+        mut journey: Journey,
+    ) -> Result<http::Response<Incoming>, CallError> {
+        loop {
+            let response = self.send_on(&journey).await?;
+            if !journey.follow(response.status(), response.headers())? {
+                return Ok(response);
+            }
+            skip(response.into_body()).await;
+        }
+    }
+
+    async fn send_to(
+        &self,
+        is_elsewhere: bool,
+        request: http::Request<Body>,
+    ) -> Result<http::Response<Incoming>, String> {
+        let made = if is_elsewhere {
+            self.0.elsewhere.get_or_init(|| self.0.connect(&self.0.config.anonymous()))
+        } else {
+            self.0.http.get_or_init(|| self.0.connect(&self.0.config))
+        };
+        let sent = made.as_ref().map_err(Clone::clone)?.request(request).await;
+        sent.map_err(|error| describe(&error, 0))
     }
 }
 
 impl Inner {
-    fn connect(&self) -> Result<Http, String> {
-        let service = match &self.config.target {
+    fn connect(&self, config: &ClientConfig) -> Result<Http, String> {
+        let service = match &config.target {
             Target::Service(service) => Some((self.resolver.clone(), service.clone())),
             Target::Url(_) => None,
         };
-        let builder = HttpsConnectorBuilder::new().with_tls_config(tls_config(&self.config)?).https_or_http();
-        let builder = match &self.config.server_name {
+        let builder = HttpsConnectorBuilder::new().with_tls_config(tls_config(config)?).https_or_http();
+        let builder = match config.expected_name() {
             Some(name) => {
-                let name = ServerName::try_from(name.clone()).map_err(|error| error.to_string())?;
+                let name = ServerName::try_from(name).map_err(|error| error.to_string())?;
                 builder.with_server_name_resolver(FixedServerNameResolver::new(name))
             }
             None => builder,

@@ -13,7 +13,7 @@ use kubarium::entropy::Entropy;
 use kubarium::etcd::{Kv, Options};
 use serde_json::{Value, json};
 
-use crate::support::webhook::{Reply, Webhook};
+use crate::support::webhook::{Asked, Reply, Webhook};
 
 struct World {
     registry: Registry,
@@ -163,4 +163,148 @@ async fn services_are_reached_through_their_endpoints() {
     }
     let answer = world.ask(&config("hook", webhook.port), webhook.port, 10_000).await;
     assert_eq!(answer, r#"{"path":"/check?timeout=10s"}"#);
+}
+
+/// What was asked: method, path, and whether there was a body.
+fn story(webhook: &Webhook) -> Vec<String> {
+    let told = |asked: &Asked| {
+        let body = if asked.body.is_null() { "without" } else { "with" };
+        format!("{} {} {body}", asked.method, asked.path)
+    };
+    webhook.asked().iter().map(told).collect()
+}
+
+#[tokio::test]
+async fn paths_are_cleaned_before_they_are_asked() {
+    let world = World::new();
+    for (path, sent) in [("//failing", "/failing"), ("/p/", "/p"), ("/a/../b", "/b"), ("", "/")] {
+        let webhook = Webhook::start(|asked| Reply::Json(asked.body.clone())).await;
+        let config = json!({"url": webhook.url(path), "caBundle": webhook.ca_bundle()});
+        assert_eq!(world.ask(&config, webhook.port, 10_000).await, json!({"hello": 1}).to_string());
+        assert_eq!(story(&webhook), [format!("POST {sent}?timeout=10s with")], "{path}");
+    }
+}
+
+#[tokio::test]
+async fn redirects_are_followed_as_gos_client_does() {
+    let world = World::new();
+    for (code, then) in [
+        (301, "GET /final without"),
+        (302, "GET /final without"),
+        (303, "GET /final without"),
+        (307, "POST /final with"),
+        (308, "POST /final with"),
+    ] {
+        let webhook = Webhook::start(move |asked| match asked.path.as_str() {
+            "/final" => Reply::Json(json!({"it": "counts"})),
+            _ => Reply::Redirect(code, "../final".into()),
+        })
+        .await;
+        let config = json!({"url": webhook.url("/a/b"), "caBundle": webhook.ca_bundle()});
+        assert_eq!(world.ask(&config, webhook.port, 10_000).await, r#"{"it":"counts"}"#, "{code}");
+        assert_eq!(story(&webhook), ["POST /a/b?timeout=10s with", then], "{code}");
+        assert_eq!(webhook.connections(), 1, "the redirect's body is read, so that its connection serves");
+        let headers = &webhook.asked()[1].headers;
+        assert_eq!(headers["referer"], webhook.url("/a/b?timeout=10s"));
+        assert_eq!(headers.contains_key("content-type"), code > 303);
+    }
+}
+
+#[tokio::test]
+async fn redirects_that_lead_nowhere_are_told_in_gos_words() {
+    let world = World::new();
+    let webhook = Webhook::start(|asked| match asked.path.split('?').next().unwrap() {
+        "/circle" => Reply::Redirect(307, "/circle".into()),
+        "/lost" => Reply::Redirect(302, "https://[".into()),
+        "/nowhere" => Reply::Redirect(307, String::new()),
+        "/gone" => Reply::Redirect(307, "https://127.0.0.1:1/x".into()),
+        "/late" => Reply::Redirect(307, "/never".into()),
+        "/never" => Reply::Never,
+        _ => Reply::Redirect(303, "gopher://127.0.0.1/".into()),
+    })
+    .await;
+    for (path, milliseconds, wanted) in [
+        ("/circle", 10_000, "Post \"/circle\": stopped after 10 redirects"),
+        (
+            "/lost",
+            10_000,
+            "Post \"https://127.0.0.1:PORT/lost?timeout=10s\": failed to parse Location header \"https://[\": \
+             invalid IPv6 address",
+        ),
+        (
+            "/nowhere",
+            10_000,
+            "the server responded with the status code 307 but did not return more information",
+        ),
+        (
+            "/gone",
+            10_000,
+            "Post \"https://127.0.0.1:1/x\": dial tcp 127.0.0.1:1: connect: connection refused",
+        ),
+        ("/late", 300, "Post \"https://127.0.0.1:PORT/never\": context deadline exceeded"),
+        ("/other", 10_000, "Post \"gopher://127.0.0.1/\": unsupported protocol scheme \"gopher\""),
+    ] {
+        let before = webhook.asked().len();
+        let config = json!({"url": webhook.url(path), "caBundle": webhook.ca_bundle()});
+        assert_eq!(world.ask(&config, webhook.port, milliseconds).await, wanted, "{path}");
+        assert_eq!(
+            webhook.asked().len() - before,
+            if path == "/circle" { 11 } else { 1 + usize::from(path == "/late") }
+        );
+    }
+}
+
+#[tokio::test]
+async fn no_credentials_go_to_another_host() {
+    let world = World::new();
+    let webhook = Webhook::start(|asked| match asked.path.split('?').next().unwrap() {
+        "/final" => Reply::Json(json!({})),
+        "/away" => Reply::Redirect(307, format!("https://localhost:{}/back", port_of(asked))),
+        "/back" => Reply::Redirect(307, format!("https://127.0.0.1:{}/final", port_of(asked))),
+        _ => Reply::Redirect(307, "/final".into()),
+    })
+    .await;
+    let resolver = ServiceResolver::new(&world.registry, &Entropy::seeded(3));
+    for (path, is_shown) in [("/here", &[true, true][..]), ("/away", &[true, false, false])] {
+        let config = json!({"url": webhook.url(path), "caBundle": webhook.ca_bundle()});
+        let mut config = ClientConfig::from_tree(&config).ok().unwrap();
+        config.authorization = Some("Bearer secret".into());
+        let client = WebhookClient::new(config, &resolver, &world.clock);
+        let before = webhook.asked().len();
+        client.call(&json!({}), Duration::from_secs(10)).await.unwrap();
+        let asked = webhook.asked().split_off(before);
+        let shown: Vec<bool> =
+            asked.iter().map(|asked| asked.headers.contains_key("authorization")).collect();
+        assert_eq!(shown, is_shown, "{path}");
+    }
+}
+
+fn port_of(asked: &Asked) -> String {
+    let host = asked.headers["host"].to_str().unwrap();
+    host.rsplit_once(':').unwrap().1.to_owned()
+}
+
+/// Behind a Service's name is what its endpoints are; behind any other name is what the system says.
+#[tokio::test]
+async fn a_service_may_send_its_callers_elsewhere() {
+    let world = World::new();
+    let elsewhere =
+        Webhook::named(&["hook.default.svc"], |asked| Reply::Json(json!({"path": asked.path}))).await;
+    let place = elsewhere.url("/final");
+    let webhook = Webhook::named(&["hook.default.svc"], move |asked| match asked.path.as_str() {
+        "/check?timeout=10s" => Reply::Redirect(307, "/near".into()),
+        "/near" => Reply::Redirect(307, place.clone()),
+        _ => Reply::Raw(404, String::new()),
+    })
+    .await;
+    let spec = json!({"type": "ExternalName", "externalName": "localhost",
+        "ports": [{"name": "https", "port": webhook.port}]});
+    world.create("", "v1", "services", json!({"metadata": {"name": "hook"}, "spec": spec})).await;
+    let both = format!("{}\n{}", webhook.authority, elsewhere.authority);
+    let bundle = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, both);
+    let config = json!({"caBundle": bundle,
+        "service": {"namespace": "default", "name": "hook", "path": "/check/", "port": webhook.port}});
+    let answer = world.ask(&config, webhook.port, 10_000).await;
+    assert_eq!(answer, r#"{"path":"/final"}"#);
+    assert_eq!(story(&webhook), ["POST /check?timeout=10s with", "POST /near with"]);
 }

@@ -12,6 +12,9 @@ use kubarium::apiserver::server::{Server, Tls, bind};
 use super::*;
 use http_body_util::BodyExt;
 
+/// What stands in front of the place that an answer sends its reader to.
+const MOVED: &str = "moved to ";
+
 /// A server of somebody else's, over TLS.
 pub struct Outside {
     server: Server,
@@ -41,7 +44,15 @@ impl Outside {
                     Value::String(text) => text,
                     tree => tree.to_string(),
                 };
-                Ok(ApiResponse::new(Body::from(text)))
+                let mut response = ApiResponse::default();
+                match text.strip_prefix(MOVED) {
+                    Some(place) => {
+                        *response.status_mut() = http::StatusCode::TEMPORARY_REDIRECT;
+                        response.headers_mut().insert("location", place.parse().unwrap());
+                    }
+                    None => *response.body_mut() = Body::from(text),
+                }
+                Ok(response)
             }
         }));
         let tls = Tls { identity, client_authorities: vec![] };
@@ -127,6 +138,7 @@ fn provider_of_groups(url: &str, path: &str, body: &Value) -> Value {
         "/none" => signed(json!({"iss": url, "aud": "kube", "exp": end})),
         "/others" => signed(json!({"iss": url, "aud": "other", "exp": end, "groups": ["system:masters"]})),
         "/old" => signed(json!({"iss": url, "aud": "kube", "exp": 1, "groups": ["system:masters"]})),
+        "/moved" => format!("{MOVED}/groups").into(),
         "/unsigned" => json!("eyJhbGciOiJub25lIn0.eyJpc3MiOiJ4In0."),
         _ => provider(url, path, body),
     }
@@ -149,6 +161,7 @@ async fn groups_may_be_told_by_somebody_else() {
     let both = json!({"groups": ["own"], "_claim_names": {"groups": "src"}});
     for (more, groups) in [
         (at("/groups"), Some("dev,ops")),
+        (at("/moved"), Some("dev,ops")),
         (both, Some("own")),
         (json!({"_claim_names": {"other": "src"}, "_claim_sources": {}}), Some("")),
         (json!({"_claim_names": {"groups": "src"}, "_claim_sources": {"src": {"JWT": "x"}}}), Some("")),
@@ -178,7 +191,10 @@ async fn groups_may_be_told_by_somebody_else() {
     }
 }
 
-fn webhook(_url: &str, _path: &str, review: &Value) -> Value {
+fn webhook(_url: &str, path: &str, review: &Value) -> Value {
+    if path == "/old" {
+        return format!("{MOVED}review").into();
+    }
     let status = match review["spec"]["token"].as_str().unwrap_or_default() {
         "good" => json!({"authenticated": true,
             "user": {"username": "jane", "uid": "u1", "groups": ["dev"], "extra": {"a": ["b"]}}}),
@@ -197,7 +213,7 @@ async fn a_webhook_is_asked_and_its_answer_remembered() {
     let guarded = Guarded::start(|folder, flags| {
         fs::write(folder.join("ca.crt"), outside.authority.certificate_pem()).unwrap();
         let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "clusters": [{"name": "c", "cluster": {"server": format!("{}/review", outside.url()),
+            "clusters": [{"name": "c", "cluster": {"server": format!("{}//old/", outside.url()),
                 "certificate-authority": "ca.crt"}}],
             "contexts": [{"name": "c", "context": {"cluster": "c"}}]});
         let path = folder.join("webhook");
@@ -217,11 +233,12 @@ async fn a_webhook_is_asked_and_its_answer_remembered() {
     for (token, user) in cases {
         assert_eq!(guarded.whose(token).await, user, "{token}");
     }
-    assert_eq!(outside.times_asked(), 4, "each token once");
-    let (path, review) = outside.asked.lock().unwrap()[0].clone();
-    assert_eq!((&*path, &review["apiVersion"]), ("/review", &json!("authentication.k8s.io/v1")));
+    assert_eq!(outside.times_asked(), 8, "each token once, and where that sends it");
+    let [(first, _), (path, review)] = outside.asked.lock().unwrap()[..2].to_vec().try_into().unwrap();
+    assert_eq!((&*first, &*path), ("/old", "/review"));
+    assert_eq!(review["apiVersion"], "authentication.k8s.io/v1");
     assert_eq!(review["spec"], json!({"token": "good"}));
     guarded.clock.advance(Duration::from_secs(121));
     assert_eq!(guarded.whose("good").await, "jane");
-    assert_eq!(outside.times_asked(), 5);
+    assert_eq!(outside.times_asked(), 10);
 }

@@ -22,6 +22,8 @@ pub enum Reply {
     Json(Value),
     /// A code and bytes.
     Raw(u16, String),
+    /// A code and where else to ask.
+    Redirect(u16, String),
     /// It is never answered.
     Never,
 }
@@ -29,6 +31,8 @@ pub enum Reply {
 /// One that was asked: the path with its query, the body, the headers.
 #[derive(Clone, Debug)]
 pub struct Asked {
+    /// As `POST`.
+    pub method: String,
     /// As `/validate?timeout=10s`.
     pub path: String,
     /// The body; null when it is no JSON.
@@ -120,22 +124,24 @@ where
             let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
                 let (answer, asked) = (answer.clone(), asked.clone());
                 async move {
-                    let path = request.uri().to_string();
+                    let (method, path) = (request.method().to_string(), request.uri().to_string());
                     let headers = request.headers().clone();
                     let bytes = request.into_body().collect().await?.to_bytes();
                     let body = serde_json::from_slice(&bytes).unwrap_or_default();
-                    let question = Asked { path, body, headers };
+                    let question = Asked { method, path, body, headers };
                     asked.lock().unwrap().push(question.clone());
+                    let mut response = http::Response::builder();
                     let (code, text) = match answer(&question) {
                         Reply::Json(tree) => (200, tree.to_string()),
                         Reply::Raw(code, text) => (code, text),
+                        Reply::Redirect(code, location) => {
+                            response = response.header("location", location);
+                            (code, "go on".into())
+                        }
                         Reply::Never => std::future::pending().await,
                     };
-                    let response = http::Response::builder()
-                        .status(code)
-                        .body(Full::<bytes::Bytes>::from(text))
-                        .unwrap();
-                    Ok::<_, hyper::Error>(response)
+                    let body = Full::<bytes::Bytes>::from(text);
+                    Ok::<_, hyper::Error>(response.status(code).body(body).unwrap())
                 }
             });
             let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());

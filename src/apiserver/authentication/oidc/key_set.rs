@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use axum::body::Body;
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION};
+use http::{HeaderMap, HeaderValue, Method};
 use http_body_util::{BodyExt, Limited};
 use jsonwebtoken::jwk::{AlgorithmParameters, Jwk};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
@@ -15,7 +17,7 @@ use serde_json::Value;
 use super::super::ConfigError;
 use super::super::es512;
 use super::super::jwt::{Allowed, Key, VerifyingKey};
-use crate::apiserver::webhook::Transport;
+use crate::apiserver::webhook::{Journey, Transport};
 use crate::clock::Clock;
 
 /// How long the provider may take to answer.
@@ -144,13 +146,16 @@ impl Provider {
 
     /// What is there, for whoever has the token.
     pub(super) async fn get(&self, url: &str, access_token: Option<&str>) -> Result<Vec<u8>, String> {
-        let mut request = http::Request::get(url).header("accept", "application/json");
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         if let Some(token) = access_token {
-            request = request.header("authorization", format!("Bearer {token}"));
+            let bearer = HeaderValue::from_str(&format!("Bearer {token}"));
+            headers.insert(AUTHORIZATION, bearer.map_err(|error| error.to_string())?);
         }
-        let request = request.body(Body::empty()).map_err(|error| error.to_string())?;
+        let journey = Journey::new(Method::GET, url, headers, Bytes::new());
+        let journey = journey.map_err(|error| error.message)?;
         let exchange = async {
-            let response = self.transport.send(request).await.map_err(|error| error.message)?;
+            let response = self.transport.send_all_the_way(journey).await.map_err(|error| error.message)?;
             let status = response.status();
             let body = Limited::new(response.into_body(), MAX_BYTES).collect().await;
             let body = body.map_err(|error| error.to_string())?.to_bytes().to_vec();
