@@ -136,6 +136,10 @@ impl WatchAnswer {
 #[derive(Clone, Debug)]
 pub struct PeerCertificates(pub Arc<[Vec<u8>]>);
 
+/// On a request from a socket without TLS: where that listens.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainHttp(pub std::net::SocketAddr);
+
 /// On a request from a socket: where it came from.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteAddress(pub std::net::SocketAddr);

@@ -30,6 +30,7 @@ use super::filters::panic_recovery::recover_from_panic;
 use super::filters::priority_and_fairness::prioritize;
 use super::filters::request_info::resolve_request_info;
 use super::filters::timeout::limit_time;
+use super::filters::web_pages::keep_pages_out;
 use super::flow_control::FlowControl;
 use super::flow_record::{record_authenticated, record_authorized, record_request};
 use super::metrics::Metrics;
@@ -151,6 +152,9 @@ impl Filters {
             .layer(with(metrics, measure))
             // Outside of what waits. It must know the request: watches have no limit.
             .layer(with(clock, limit_time))
+            // Before everything that asks who it is: a page says nothing of that. In front of what tells
+            // pages that they may ask.
+            .layer(with(browsers.allowed_origins.clone(), keep_pages_out))
             // Before everything that asks who it is: a browser asks without credentials whether it may ask.
             .layer(with(browsers.allowed_origins, allow_origins))
             // Before everything that asks who it is.

@@ -8,6 +8,8 @@
 pub mod server;
 
 mod client_certificates;
+mod host_header;
+mod refusals;
 mod sent;
 mod unread_body;
 

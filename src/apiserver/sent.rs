@@ -10,10 +10,16 @@ use http_body::{Frame, SizeHint};
 
 use super::endpoints::list_body::ListBody;
 use super::endpoints::segments::Segments;
+use super::refusals::Turn;
 use crate::apimachinery::wire::ApiResponse;
 
 /// A body that is sent.
-pub(super) enum Sent {
+pub(super) struct Sent {
+    content: Content,
+    _turn: Turn,
+}
+
+enum Content {
     /// What the answer has.
     Plain(Body),
     /// The list that it is.
@@ -28,10 +34,11 @@ pub(super) enum Data {
     Segments(Segments),
 }
 
-/// The answer, ready to be sent.
-pub(super) fn sent(mut answer: ApiResponse) -> http::Response<Sent> {
+/// The answer, ready to be sent; the turn ends with it.
+pub(super) fn sent(mut answer: ApiResponse, turn: Turn) -> http::Response<Sent> {
+    turn.answers(answer.status());
     let list = answer.extensions_mut().remove::<ListBody>();
-    answer.map(|body| list.map_or(Sent::Plain(body), Sent::List))
+    answer.map(|body| Sent { content: list.map_or(Content::Plain(body), Content::List), _turn: turn })
 }
 
 impl http_body::Body for Sent {
@@ -42,12 +49,12 @@ impl http_body::Body for Sent {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Data>, axum::Error>>> {
-        Poll::Ready(match &mut *self {
-            Sent::Plain(body) => {
+        Poll::Ready(match &mut self.content {
+            Content::Plain(body) => {
                 let frame = ready!(Pin::new(body).poll_frame(cx));
                 frame.map(|frame| Ok(frame?.map_data(Data::Bytes)))
             }
-            Sent::List(list) => {
+            Content::List(list) => {
                 let frame = ready!(Pin::new(list).poll_frame(cx));
                 frame.map(|frame| Ok(frame.unwrap_or_else(|never| match never {}).map_data(Data::Segments)))
             }
@@ -55,16 +62,16 @@ impl http_body::Body for Sent {
     }
 
     fn is_end_stream(&self) -> bool {
-        match self {
-            Sent::Plain(body) => body.is_end_stream(),
-            Sent::List(list) => list.is_end_stream(),
+        match &self.content {
+            Content::Plain(body) => body.is_end_stream(),
+            Content::List(list) => list.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self {
-            Sent::Plain(body) => body.size_hint(),
-            Sent::List(list) => list.size_hint(),
+        match &self.content {
+            Content::Plain(body) => body.size_hint(),
+            Content::List(list) => list.size_hint(),
         }
     }
 }

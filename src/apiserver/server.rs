@@ -32,9 +32,11 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use super::client_certificates::AnyClientCertificate;
+use super::host_header;
+use super::refusals::Explained;
 use super::sent::sent;
 use super::unread_body;
-use crate::apimachinery::wire::{ApiService, PeerCertificates, RemoteAddress};
+use crate::apimachinery::wire::{ApiService, PeerCertificates, PlainHttp, RemoteAddress};
 use crate::pki::Identity;
 
 /// Connections at once. Above it nobody is accepted until one ends.
@@ -155,6 +157,7 @@ async fn accept(
     service: ApiService,
     mut stopped: oneshot::Receiver<()>,
 ) {
+    let plain = listener.local_addr().ok().map(PlainHttp);
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let graceful = Arc::new(GracefulShutdown::new());
     let mut connections = tokio::task::JoinSet::new();
@@ -167,8 +170,9 @@ async fn accept(
         match accepted {
             Ok((stream, from)) => {
                 let watcher = graceful.watcher();
-                let connection =
-                    Connection { from, tls: tls.clone(), service: service.clone(), _place: place };
+                let plain = tls.is_none().then_some(plain).flatten();
+                let (tls, service) = (tls.clone(), service.clone());
+                let connection = Connection { from, plain, tls, service, _place: place };
                 connections.spawn(connection.serve(stream, watcher));
             }
             // Out of file descriptors, usually: wait for some to be given back.
@@ -187,6 +191,8 @@ async fn accept(
 
 struct Connection {
     from: SocketAddr,
+    /// Where there is no TLS.
+    plain: Option<PlainHttp>,
     tls: Option<TlsAcceptor>,
     service: ApiService,
     _place: OwnedSemaphorePermit,
@@ -226,21 +232,27 @@ impl Connection {
     ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let from = RemoteAddress(self.from);
-        let service = &self.service;
+        let (from, plain, service) = (RemoteAddress(self.from), self.plain, &self.service);
+        let (stream, speaker) = Explained::new(stream);
         let handler = hyper::service::service_fn(move |request: http::Request<Incoming>| {
             let version = request.version();
+            let turn = speaker.begin(version);
+            let refusal = host_header::refusal(&request);
             let (mut request, rest) = unread_body::lend(request);
             request.extensions_mut().insert(from);
+            plain.map(|plain| request.extensions_mut().insert(plain));
             if let Some(peer) = &peer {
                 request.extensions_mut().insert(peer.clone());
             }
             let service = service.clone();
             async move {
+                if let Some(refusal) = refusal {
+                    return Ok(sent(refusal, turn));
+                }
                 let answer = service.oneshot(request).await;
                 let mut response = answer.unwrap_or_else(|never| match never {});
                 rest.finish(&mut response, version).await;
-                Ok::<_, Infallible>(sent(response))
+                Ok::<_, Infallible>(sent(response, turn))
             }
         });
         builder.http1().timer(HeadTimer::default()).header_read_timeout(HEADER_TIMEOUT);

@@ -17,6 +17,7 @@ pub mod timeout;
 
 pub mod cors;
 pub mod hsts;
+pub mod web_pages;
 
 pub mod authentication;
 

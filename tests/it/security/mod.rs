@@ -2,6 +2,7 @@
 
 mod certificates;
 mod exposure;
+mod heads;
 mod leaks;
 mod remote;
 mod requests;
@@ -10,7 +11,8 @@ mod streams;
 mod structured;
 mod tokens;
 mod upgrades;
-mod wire;
+mod web_pages;
+pub mod wire;
 
 use std::path::Path;
 use std::sync::Arc;
