@@ -10,6 +10,7 @@ mod apiserver;
 mod authorization;
 mod cases;
 mod conformance;
+mod controller_runtime;
 mod controllers;
 mod custom_resources;
 mod jobs;
