@@ -16,6 +16,7 @@ mod cluster_info;
 mod components;
 mod kubelet_lookup;
 mod ready;
+mod service_cidr;
 mod signers;
 mod stages;
 
@@ -69,6 +70,12 @@ pub enum StartError {
          or use 127.0.0.1"
     )]
     Exposed(SocketAddr),
+    /// The Service `kubernetes` would have an address of a family that the server has none of.
+    #[error(
+        "service IP family {0:?} must match public address family {1:?}; choose another --listen, or put a range \
+         of its family first in --service-cluster-ip-range"
+    )]
+    ServiceFamily(String, String),
     /// The flags of the apiserver.
     #[error(transparent)]
     Apiserver(#[from] ConfigError),
@@ -111,6 +118,7 @@ impl Cluster {
         if let Some(Listen { address, tls: false }) = exposed {
             return Err(StartError::Exposed(address));
         }
+        check_families(&config)?;
         let flow = if config.flow { Flow::new(clock.clone()) } else { Flow::off() };
         let kv = Kv::open(store_options(&config), clock.clone())?;
         let authority = Arc::new(authority(&config)?);
@@ -151,7 +159,11 @@ impl Cluster {
         bootstrap::before_components(&cluster.client(), &own).await?;
         ready::wait_for_roles(&cluster.client()).await;
         cluster.running.start_all(&config).expect("its own components have names that it knows");
-        bootstrap::beside_components(&cluster.client()).await?;
+        let ranges = config.service_cluster_ip_range;
+        if config.data_dir.is_some() {
+            service_cidr::keep(&cluster.client(), &ranges).await?;
+        }
+        bootstrap::beside_components(&cluster.client(), ranges.api_server()).await?;
         if config.default_storage_class {
             bootstrap::default_storage_class(&cluster.client()).await?;
         }
@@ -172,7 +184,8 @@ impl Cluster {
     ) -> Result<(), StartError> {
         let authentication = &config.authentication;
         let client_authorities = authentication.client_authorities(authority.certificate_pem())?;
-        self.listen(listen, authority, client_authorities).await?;
+        let service = config.service_cluster_ip_range.api_server();
+        self.listen(listen, service, authority, client_authorities).await?;
         let trust = authentication_trust::data(authentication, authority.certificate_pem())?;
         authentication_trust::publish(&self.client(), trust).await?;
         if let Some(access) = self.access().filter(|_| authentication.bootstrap_tokens) {
@@ -267,6 +280,7 @@ impl Cluster {
     async fn listen(
         &mut self,
         listen: Listen,
+        service_address: IpAddr,
         authority: &Authority,
         client_authorities: Vec<String>,
     ) -> Result<(), StartError> {
@@ -274,7 +288,7 @@ impl Cluster {
         let listener = server::bind(listen.address).await.map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
         let (tls, service) = if listen.tls {
-            let identity = self.server_identity(bound.ip(), authority)?;
+            let identity = self.server_identity([bound.ip(), service_address], authority)?;
             (Some(Tls { identity, client_authorities }), self.service.clone())
         } else {
             (None, self.service())
@@ -284,7 +298,7 @@ impl Cluster {
         Ok(())
     }
 
-    fn server_identity(&self, bound: IpAddr, authority: &Authority) -> Result<Identity, pki::Error> {
+    fn server_identity(&self, own: [IpAddr; 2], authority: &Authority) -> Result<Identity, pki::Error> {
         let names = [
             "localhost",
             "kubernetes",
@@ -292,9 +306,11 @@ impl Cluster {
             "kubernetes.default.svc",
             "kubernetes.default.svc.cluster.local",
         ];
-        let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V4(bootstrap::API_SERVICE_IP)];
-        if !bound.is_unspecified() && !addresses.contains(&bound) {
-            addresses.push(bound);
+        let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
+        for address in own.into_iter().filter(|address| !address.is_unspecified()) {
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
         }
         authority.server(&names, &addresses, self.clock.now())
     }
@@ -324,6 +340,18 @@ fn store_options(config: &Config) -> etcd::Options {
     }
 }
 
+/// `validatePublicIPServiceClusterIPRangeIPFamilies`
+fn check_families(config: &Config) -> Result<(), StartError> {
+    let (Some(listen), range) = (config.listen, config.service_cluster_ip_range.primary) else {
+        return Ok(());
+    };
+    let address = listen.address.ip();
+    match address.is_ipv4() == range.network.is_ipv4() {
+        true => Ok(()),
+        false => Err(StartError::ServiceFamily(range.to_string(), address.to_string())),
+    }
+}
+
 fn authority(config: &Config) -> Result<Authority, pki::Error> {
     let now = config.clock.now();
     match &config.data_dir {
@@ -339,6 +367,7 @@ fn follow_flags(apiserver: &mut ApiserverConfig, config: &Config) -> Result<(), 
     apiserver.audit = config.audit.clone();
     apiserver.feature_gates = config.feature_gates.clone();
     apiserver.registry.set_feature_gates(config.feature_gates.clone());
+    apiserver.registry.set_service_ranges(config.service_cluster_ip_range);
     apiserver.flow_control = config.flow_control;
     apiserver.browsers = config.browsers.clone();
     apiserver.proxy_identity = ProxyIdentity::read(config.proxy_client.as_ref()).map_err(ConfigError)?;
@@ -351,7 +380,7 @@ fn authentication(
     apiserver: &ApiserverConfig,
 ) -> Result<Authentication, StartError> {
     let signing_key_pem = match &config.data_dir {
-        Some(dir) => pki::load_or_generate_signing_key(&pki_folder(dir))?,
+        Some(dir) => pki::load_signing_key(&pki_folder(dir))?,
         None => pki::generate_signing_key()?,
     };
     let parts = authentication::Parts {

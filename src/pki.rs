@@ -22,6 +22,11 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::files::write_private;
 
+/// The files in the folder of a data dir.
+const CERTIFICATE: &str = "ca.crt";
+const KEY: &str = "ca.key";
+const SIGNING_KEY: &str = "sa.key";
+
 /// Why there are no certificates.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -33,6 +38,13 @@ pub enum Error {
         "the certificate authority in {0} cannot be used: {1}; move the folder away to have a new one made"
     )]
     Invalid(String, String),
+    /// A file that belongs to the others, and is empty or not there.
+    #[error(
+        "{0} is {1}, and what is signed with it would be void if another took its place; put it back from a \
+         backup, or move {2} away: then everything in it is made anew, and kubeconfigs and tokens of before \
+         count no more"
+    )]
+    Missing(String, &'static str, String),
     /// A certificate that could not be made.
     #[error("cannot make a certificate: {0}")]
     Make(#[from] rcgen::Error),
@@ -58,20 +70,27 @@ pub fn generate_signing_key() -> Result<String, Error> {
     Ok(KeyPair::generate()?.serialize_pem())
 }
 
-/// The one that is kept in `dir` as `sa.key`, made when there is none.
+/// The one that is kept in `dir` as `sa.key`, beside the authority.
 ///
 /// # Errors
-/// [`Error::Io`].
-pub fn load_or_generate_signing_key(dir: &Path) -> Result<String, Error> {
-    let (path, shown) = (dir.join("sa.key"), dir.display().to_string());
-    let failed = |error| Error::Io(shown.clone(), error);
+/// [`Error::Io`], [`Error::Missing`], [`Error::Invalid`].
+pub fn load_signing_key(dir: &Path) -> Result<String, Error> {
+    let key = load(dir, SIGNING_KEY)?;
+    match PrivateKeyDer::from_pem_slice(key.as_bytes()) {
+        Ok(_) => Ok(key),
+        Err(error) => Err(Error::Invalid(dir.display().to_string(), format!("{SIGNING_KEY}: {error}"))),
+    }
+}
+
+/// A file of `dir` that must be there.
+fn load(dir: &Path, name: &str) -> Result<String, Error> {
+    let path = dir.join(name);
+    let (file, folder) = (path.display().to_string(), dir.display().to_string());
     match fs::read_to_string(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let key = generate_signing_key()?;
-            write_private(&path, key.as_bytes()).map_err(failed)?;
-            Ok(key)
-        }
-        read => read.map_err(failed),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::Missing(file, "missing", folder)),
+        Err(error) => Err(Error::Io(file, error)),
+        Ok(text) if text.trim().is_empty() => Err(Error::Missing(file, "empty", folder)),
+        Ok(text) => Ok(text),
     }
 }
 
@@ -90,28 +109,40 @@ impl Authority {
         Ok(Authority::make(now)?.0)
     }
 
-    /// The one that is kept in `dir`, made when there is none.
+    /// The one that is kept in `dir`, made with the signing key beside it when there is no such folder.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Invalid`].
+    /// [`Error::Io`], [`Error::Missing`], [`Error::Invalid`].
     pub fn load_or_generate(dir: &Path, now: DateTime<Utc>) -> Result<Authority, Error> {
-        let shown = dir.display().to_string();
-        let failed = |error| Error::Io(shown.clone(), error);
-        let (certificate, key) = (dir.join("ca.crt"), dir.join("ca.key"));
-        if !certificate.exists() {
-            fs::create_dir_all(dir).map_err(failed)?;
-            let (authority, key_pem) = Authority::make(now)?;
-            write_private(&key, key_pem.as_bytes()).map_err(failed)?;
-            write_private(&certificate, authority.certificate_pem.as_bytes()).map_err(failed)?;
-            return Ok(authority);
+        let is_new = fs::read_dir(dir).map_or(true, |mut files| files.next().is_none());
+        if is_new {
+            return Authority::make_in(dir, now);
         }
-        let certificate_pem = fs::read_to_string(&certificate).map_err(failed)?;
-        let key_pem = fs::read_to_string(&key).map_err(failed)?;
+        let (certificate_pem, key_pem) = (load(dir, CERTIFICATE)?, load(dir, KEY)?);
+        let shown = dir.display().to_string();
         let invalid = |error: rcgen::Error| Error::Invalid(shown.clone(), error.to_string());
         let issuer = KeyPair::from_pem(&key_pem)
             .and_then(|key| Issuer::from_ca_cert_pem(&certificate_pem, key))
             .map_err(invalid)?;
         Ok(Authority { certificate_pem, issuer })
+    }
+
+    /// Makes the folder with all that belongs to it, whole or not at all: half of it would be taken for
+    /// something lost.
+    fn make_in(dir: &Path, now: DateTime<Utc>) -> Result<Authority, Error> {
+        let failed = |error| Error::Io(dir.display().to_string(), error);
+        let unfinished = dir.with_extension("new");
+        if unfinished.exists() {
+            fs::remove_dir_all(&unfinished).map_err(failed)?;
+        }
+        let (authority, key_pem) = Authority::make(now)?;
+        let signing_key = generate_signing_key()?;
+        let files = [(KEY, &key_pem), (CERTIFICATE, &authority.certificate_pem), (SIGNING_KEY, &signing_key)];
+        for (name, text) in files {
+            write_private(&unfinished.join(name), text.as_bytes()).map_err(failed)?;
+        }
+        fs::rename(&unfinished, dir).map_err(failed)?;
+        Ok(authority)
     }
 
     /// The authority's certificate: what clients trust.
@@ -218,5 +249,40 @@ mod tests {
         fs::write(dir.path().join("ca.crt"), "garbage").unwrap();
         let text = Authority::load_or_generate(dir.path(), now).err().unwrap().to_string();
         assert!(text.contains("move the folder away"), "{text}");
+    }
+
+    #[test]
+    fn a_key_that_is_gone_is_told_and_not_replaced() {
+        let now = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
+        for (name, is_empty) in
+            [(KEY, false), (KEY, true), (CERTIFICATE, false), (SIGNING_KEY, false), (SIGNING_KEY, true)]
+        {
+            let parent = tempfile::tempdir().unwrap();
+            let dir = parent.path().join("pki");
+            let load = || Authority::load_or_generate(&dir, now).and_then(|_| load_signing_key(&dir));
+            let key = load().unwrap();
+            assert_eq!(load().unwrap(), key);
+            let file = dir.join(name);
+            let what = if is_empty { "empty" } else { "missing" };
+            match is_empty {
+                true => fs::write(&file, "").unwrap(),
+                false => fs::remove_file(&file).unwrap(),
+            }
+            let why = load().unwrap_err().to_string();
+            assert!(why.starts_with(&format!("{} is {what}, ", file.display())), "{why}");
+            assert!(why.contains("put it back from a backup, or move "), "{why}");
+            assert_eq!(fs::read(&file).unwrap_or_default(), b"", "it was made anew");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_was_not_finished_is_made_again() {
+        let parent = tempfile::tempdir().unwrap();
+        let (dir, unfinished) = (parent.path().join("pki"), parent.path().join("pki.new"));
+        fs::create_dir(&unfinished).unwrap();
+        fs::write(unfinished.join(KEY), "half").unwrap();
+        let now = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
+        assert!(Authority::load_or_generate(&dir, now).is_ok() && load_signing_key(&dir).is_ok());
+        assert!(!unfinished.exists());
     }
 }

@@ -76,6 +76,11 @@ impl FeatureGates {
         Ok(gates)
     }
 
+    /// The names of all gates, in order.
+    pub fn names() -> Vec<&'static str> {
+        KNOWN.keys().copied().collect()
+    }
+
     /// Switches one gate.
     ///
     /// # Errors

@@ -39,6 +39,16 @@ impl RuntimeConfig {
         Ok(RuntimeConfig { entries })
     }
 
+    /// The groups that may be named, in order.
+    pub fn groups() -> Vec<&'static str> {
+        let known = super::all().into_iter().chain(super::legacy::KINDS.iter().copied());
+        let mut groups: Vec<&str> = known.map(|kind| &*kind.group_version.group).collect();
+        groups.retain(|group| !group.is_empty());
+        groups.sort_unstable();
+        groups.dedup();
+        groups
+    }
+
     /// The built-in kinds that are served.
     pub fn served(&self) -> Vec<&'static Builtin> {
         let today = super::all().into_iter().map(|kind| (kind, false));

@@ -16,9 +16,12 @@ pub mod version;
 
 mod choice;
 mod connection;
+mod data_dir;
 mod detach;
+mod help;
 mod kubeconfig;
 mod manifests;
+mod mistakes;
 mod pod_trouble;
 mod progress;
 mod state;
@@ -26,10 +29,10 @@ mod style;
 mod tips;
 mod traced;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// A whole Kubernetes in one process: ready in milliseconds, driven with a stock kubectl.
 #[derive(Parser)]
@@ -75,7 +78,10 @@ impl Failure {
 
 /// Reads the command line and the environment; what is wrong with them ends the process.
 pub fn arguments() -> Arguments {
-    Arguments::try_parse().unwrap_or_else(|error| tips::with_tip(error).exit())
+    let mut command = help::shape(Arguments::command());
+    let matches = command.try_get_matches_from_mut(std::env::args_os());
+    let parsed = matches.and_then(|mut matches| Arguments::from_arg_matches_mut(&mut matches));
+    parsed.unwrap_or_else(|error| mistakes::refuse(&command, &tips::with_tip(error)))
 }
 
 /// Runs a subcommand.
@@ -113,7 +119,9 @@ fn start_log(verbose: u8) {
     };
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| default.parse().unwrap_or_default());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    // Colour codes are for terminals: in a file they are noise.
+    let ansi = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_writer(std::io::stderr).init();
 }
 
 /// Runs what a subcommand asks of a server.

@@ -12,9 +12,11 @@ use super::flags::api::ApiFlags;
 use super::flags::audit::AuditFlags;
 use super::flags::authentication::AuthenticationFlags;
 use super::flags::authorization::AuthorizationFlags;
+use super::flags::components::ComponentFlags;
 use super::flags::encryption::EncryptionFlags;
+use super::flags::values;
 use super::style::Style;
-use super::{Failure, detach, kubeconfig, manifests, progress, say, state};
+use super::{Failure, data_dir, detach, kubeconfig, manifests, progress, say, state};
 use crate::clock::Clock;
 use crate::cluster::manifests::Manifest;
 use crate::cluster::{Cluster, Config, Listen};
@@ -27,7 +29,7 @@ pub struct Up {
     #[arg(long, default_value = "kubarium", env = "KUBARIUM_NAME")]
     pub name: String,
     /// How many simulated nodes.
-    #[arg(long, default_value_t = 1, env = "KUBARIUM_NODES", value_parser = clap::value_parser!(u32).range(..=3000))]
+    #[arg(long, default_value_t = 1, env = "KUBARIUM_NODES", value_parser = values::nodes)]
     pub nodes: u32,
     /// Files or folders of manifests to apply when the cluster is ready, '-' for the standard input; may be
     /// given several times.
@@ -39,8 +41,9 @@ pub struct Up {
     /// Where to keep everything over restarts; without it all is gone at the end.
     #[arg(long, env = "KUBARIUM_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Where to listen; port 0 takes a free one.
-    #[arg(long, default_value = "127.0.0.1:0", env = "KUBARIUM_LISTEN")]
+    /// Where to listen: HOST:PORT, or a port of 127.0.0.1; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:0", env = "KUBARIUM_LISTEN", value_name = "ADDRESS",
+        value_parser = values::listener)]
     pub listen: SocketAddr,
     /// Write a kubeconfig of its own here, instead of a context among yours.
     #[arg(long, env = "KUBARIUM_KUBECONFIG", value_name = "FILE")]
@@ -55,8 +58,11 @@ pub struct Up {
     #[arg(long, env = "KUBARIUM_STAGES", value_name = "DIR")]
     pub stages: Option<PathBuf>,
     /// Draw UIDs and names from this seed, the same each time.
-    #[arg(long, env = "KUBARIUM_SEED")]
+    #[arg(long, env = "KUBARIUM_SEED", value_parser = values::seed)]
     pub seed: Option<u64>,
+    /// What runs.
+    #[command(flatten)]
+    pub components: ComponentFlags,
     /// What is served.
     #[command(flatten)]
     pub api: ApiFlags,
@@ -66,15 +72,15 @@ pub struct Up {
     /// Who may come in.
     #[command(flatten)]
     pub authentication: AuthenticationFlags,
+    /// Who may do what.
+    #[command(flatten)]
+    pub authorization: AuthorizationFlags,
     /// Who did what.
     #[command(flatten)]
     pub audit: AuditFlags,
     /// How objects are kept.
     #[command(flatten)]
     pub encryption: EncryptionFlags,
-    /// Who may do what.
-    #[command(flatten)]
-    pub authorization: AuthorizationFlags,
 }
 
 impl Up {
@@ -110,6 +116,7 @@ impl Up {
     ) -> Result<(), Failure> {
         let clock = Clock::real();
         let config = self.config(&clock)?;
+        self.data_dir.as_deref().map_or(Ok(()), data_dir::check)?;
         let mut stop = Stop::listen()?;
         say(format!("kubarium {} starts cluster {:?}", env!("CARGO_PKG_VERSION"), self.name));
         let cluster = Cluster::start(config).await.map_err(|error| Failure(error.to_string()))?;
@@ -138,7 +145,7 @@ impl Up {
             name: self.name.clone(),
             pid: i32::try_from(std::process::id()).unwrap_or_default(),
             server: server.to_owned(),
-            nodes: self.nodes,
+            nodes: self.nodes(),
             kubeconfig: absolute(kubeconfig),
             own_kubeconfig: self.kubeconfig.is_some(),
             ready: false,
@@ -148,6 +155,10 @@ impl Up {
             data_dir: self.data_dir.as_deref().map(absolute),
             log: None,
         }
+    }
+
+    fn nodes(&self) -> u32 {
+        self.components.nodes(self.nodes)
     }
 
     /// From ready to the first thing that goes wrong.
@@ -183,9 +194,12 @@ impl Up {
 
     fn config(&self, clock: &Clock) -> Result<Config, Failure> {
         Ok(Config {
-            nodes: self.nodes,
+            nodes: self.nodes(),
+            components: self.components.components()?,
+            controllers: self.components.controllers()?,
+            service_cluster_ip_range: self.components.service_cluster_ip_range,
             data_dir: self.data_dir.clone(),
-            default_storage_class: true,
+            default_storage_class: !self.components.apiserver_only,
             listen: Some(Listen { address: self.listen, tls: !self.insecure_http }),
             stages: self.stages.clone(),
             clock: clock.clone(),

@@ -1,7 +1,7 @@
 //! What every cluster starts with (upstream's post-start hooks): applied through the API, kept when it is
 //! there.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::path::Path;
 
 use futures::future::try_join_all;
@@ -16,9 +16,6 @@ use crate::apis::storage::storage_class::STORAGE_CLASSES;
 use crate::apiserver::registry::Registry;
 use crate::client_go::client::Client;
 use crate::controllers::SIMULATED_DISK_PROVISIONER;
-
-/// The address of the Service `default/kubernetes`: the first of the service range.
-pub const API_SERVICE_IP: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 
 /// `controlplane/controller/systemnamespaces`
 const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
@@ -37,12 +34,12 @@ pub async fn before_components(client: &Client, registry: &Registry) -> Result<(
     bootstrap_roles::reconcile_stored(client, registry).await.map_err(failed)
 }
 
-/// The rest: no component waits for it.
+/// The rest: no component waits for it. The Service `default/kubernetes` gets this address.
 ///
 /// # Errors
 /// As [`before_components`].
-pub async fn beside_components(client: &Client) -> Result<(), Error> {
-    make_service(client).await.map_err(about("service default/kubernetes"))
+pub async fn beside_components(client: &Client, api_server: IpAddr) -> Result<(), Error> {
+    make_service(client, api_server).await.map_err(about("service default/kubernetes"))
 }
 
 /// The StorageClass that claims get which name none.
@@ -77,16 +74,16 @@ async fn make_namespace(client: &Client, name: &str) -> Result<(), Status> {
 }
 
 /// Asked for first: a second create would be refused for its address, which is taken, not for its name.
-async fn make_service(client: &Client) -> Result<(), Status> {
+async fn make_service(client: &Client, address: IpAddr) -> Result<(), Status> {
     match client.get(&SERVICES, "default", "kubernetes").await {
         Err(status) if status.is_not_found() => {
-            client.create(&SERVICES, "default", service()).await.map(drop)
+            client.create(&SERVICES, "default", service(address)).await.map(drop)
         }
         found => found.map(drop),
     }
 }
 
-fn service() -> Value {
+fn service(address: IpAddr) -> Value {
     json!({
         "metadata": {
             "name": "kubernetes",
@@ -95,7 +92,7 @@ fn service() -> Value {
         },
         "spec": {
             "type": "ClusterIP",
-            "clusterIP": API_SERVICE_IP.to_string(),
+            "clusterIP": address.to_string(),
             "sessionAffinity": "None",
             "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}],
         },

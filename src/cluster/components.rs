@@ -14,6 +14,7 @@ use crate::apiserver::authentication::service_account::issuer::TokenIssuer;
 use crate::client_go::ComponentContext;
 use crate::client_go::client::Client;
 use crate::clock::Clock;
+use crate::controllers::selection::Selection;
 use crate::controllers::{self, TokenGenerator};
 use crate::entropy::Entropy;
 use crate::flow::Flow;
@@ -47,6 +48,7 @@ pub(super) struct Parts {
 /// The components of one cluster, and which of them run.
 pub(super) struct Running {
     parts: Parts,
+    controllers: Selection,
     nodes: BTreeMap<String, NodeConfig>,
     kubelets: Arc<Kubelets>,
     /// What each running component runs. Bound: one entry for each component.
@@ -66,7 +68,8 @@ impl Running {
         };
         let nodes = (1..=config.nodes).map(node).collect();
         let (contexts, is_ready) = (Mutex::default(), AtomicBool::new(false));
-        Ok(Running { parts, nodes, kubelets, contexts, is_ready })
+        let controllers = config.controllers.clone();
+        Ok(Running { parts, controllers, nodes, kubelets, contexts, is_ready })
     }
 
     /// The cluster is ready: what nobody waits for starts now.
@@ -74,6 +77,12 @@ impl Running {
         let contexts = self.lock();
         self.is_ready.store(true, Ordering::Relaxed);
         if let Some(context) = contexts.get(CONTROLLER_MANAGER) {
+            self.start_garbage_collector(context);
+        }
+    }
+
+    fn start_garbage_collector(&self, context: &ComponentContext) {
+        if self.controllers.runs("garbage-collector-controller") {
             controllers::spawn_garbage_collector(context, self.parts.scheme.clone());
         }
     }
@@ -136,13 +145,14 @@ impl Running {
         let context = self.context(CONTROLLER_MANAGER, (CONTROLLER_MANAGER, ""), user);
         let Parts { scheme, authority, clock, entropy, .. } = &self.parts;
         let mut config = controllers::Config::new(scheme.clone(), authority.certificate_pem());
+        config.selection = self.controllers.clone();
         let (authority, clock, entropy) = (authority.clone(), clock.clone(), entropy.clone());
         config.authority = Some(Arc::new(ClusterAuthority { authority, clock, entropy }));
         let issuer = self.parts.token_issuer.clone();
         config.tokens = issuer.map(|issuer| Arc::new(SecretTokens(issuer)) as Arc<dyn TokenGenerator>);
         controllers::spawn_all(&context, &config);
         if self.is_ready.load(Ordering::Relaxed) {
-            controllers::spawn_garbage_collector(&context, scheme.clone());
+            self.start_garbage_collector(&context);
         }
         context.informers.start(&context.tasks);
         context

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::apimachinery::feature_gates::FeatureGates;
+use crate::apis::networking::service_ranges::ServiceRanges;
 use crate::apis::runtime_config::RuntimeConfig;
 use crate::apiserver::admission::AdmissionConfig;
 use crate::apiserver::audit::AuditConfig;
@@ -13,6 +14,7 @@ use crate::apiserver::browsers::BrowserConfig;
 use crate::apiserver::flow_control::config::FlowControlConfig;
 use crate::apiserver::storage::encryption::Encryption;
 use crate::clock::Clock;
+use crate::controllers::selection::Selection;
 use crate::entropy::Entropy;
 use crate::pki::Identity;
 
@@ -43,6 +45,11 @@ pub struct Config {
     pub runtime_config: RuntimeConfig,
     /// The components that run from the start; see [`super::COMPONENTS`].
     pub components: Components,
+    /// Which of the controllers run, when they do (`--controllers`).
+    pub controllers: Selection,
+    /// The ranges that Services take their addresses from (`--service-cluster-ip-range`). A data dir that was
+    /// made with other ones keeps them.
+    pub service_cluster_ip_range: ServiceRanges,
     /// Which admission plugins run, and what each is told.
     pub admission: AdmissionConfig,
     /// What is told in the audit log.
@@ -104,6 +111,8 @@ impl Default for Config {
             authentication: AuthenticationConfig::default(),
             runtime_config: RuntimeConfig::default(),
             components: Components::ALL,
+            controllers: Selection::default(),
+            service_cluster_ip_range: ServiceRanges::default(),
             admission: AdmissionConfig::default(),
             audit: AuditConfig::default(),
             default_storage_class: false,

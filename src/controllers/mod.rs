@@ -9,6 +9,7 @@
 //! controller.
 
 pub mod controller;
+pub mod selection;
 
 mod conditions;
 mod status;
@@ -74,11 +75,14 @@ pub use volume_provisioner::PROVISIONER as SIMULATED_DISK_PROVISIONER;
 
 use crate::apis::scheme::Scheme;
 use crate::client_go::ComponentContext;
+use selection::Selection;
 use validating_admission_policy_status::ValidatingAdmissionPolicyStatusController;
 
 /// What kube-controller-manager is told by its flags.
 #[derive(Clone)]
 pub struct Config {
+    /// Which controllers run (`--controllers`).
+    pub selection: Selection,
     /// The kinds that the namespace controller deletes and the garbage collector follows.
     pub scheme: Arc<Scheme>,
     /// The certificate of the cluster's authority in PEM (`--root-ca-file`).
@@ -99,6 +103,7 @@ impl Config {
     /// Upstream's defaults.
     pub fn new(scheme: Arc<Scheme>, root_ca: &str) -> Config {
         Config {
+            selection: Selection::default(),
             scheme,
             root_ca: root_ca.into(),
             tokens: None,
@@ -110,53 +115,113 @@ impl Config {
     }
 }
 
-/// Starts every controller but the garbage collector. What is in this list runs; the order means nothing to
-/// them.
+/// Starts a controller.
+type Start = fn(&ComponentContext, &Config);
+
+/// The controllers by the names that `--controllers` calls them; the order means nothing to them. The garbage
+/// collector starts later. What a controller of upstream's is made of here has the same name twice; the
+/// simulated disks come and go with what binds them.
+const CONTROLLERS: &[(&str, Start)] = &[
+    ("serviceaccount-controller", |ctx, _| {
+        drop(spawn(ctx, service_account::ServiceAccountsController::new(ctx)));
+    }),
+    ("token-cleaner-controller", |ctx, _| drop(spawn(ctx, bootstrap::cleaner::TokenCleaner::new(ctx)))),
+    ("bootstrap-signer-controller", |ctx, _| drop(spawn(ctx, bootstrap::signer::BootstrapSigner::new(ctx)))),
+    ("serviceaccount-token-controller", spawn_tokens_controller),
+    ("root-ca-certificate-publisher-controller", |ctx, config| {
+        drop(spawn(ctx, root_ca_publisher::RootCaPublisher::new(ctx, &config.root_ca)));
+    }),
+    ("certificatesigningrequest-signing-controller", spawn_csr_signer),
+    ("certificatesigningrequest-approving-controller", |ctx, _| {
+        drop(spawn(ctx, certificates::approver::CsrApprovingController::new(ctx)));
+    }),
+    ("certificatesigningrequest-cleaner-controller", |ctx, _| {
+        drop(spawn(ctx, certificates::cleaner::CsrCleanerController::new(ctx)));
+    }),
+    ("deployment-controller", |ctx, _| drop(spawn(ctx, deployment::DeploymentController::new(ctx)))),
+    ("replicaset-controller", |ctx, _| drop(spawn(ctx, replica_set::ReplicaSetController::new(ctx)))),
+    ("replicationcontroller-controller", |ctx, _| {
+        drop(spawn(ctx, replica_set::ReplicationManager::new(ctx)));
+    }),
+    ("daemonset-controller", |ctx, _| drop(spawn(ctx, daemon_set::DaemonSetController::new(ctx)))),
+    ("statefulset-controller", |ctx, _| drop(spawn(ctx, stateful_set::StatefulSetController::new(ctx)))),
+    ("job-controller", |ctx, _| drop(spawn(ctx, job::JobController::new(ctx)))),
+    ("job-controller", |ctx, _| drop(spawn(ctx, job::orphans::OrphanPodController::new(ctx)))),
+    ("cronjob-controller", |ctx, _| drop(spawn(ctx, cron_job::CronJobController::new(ctx)))),
+    ("horizontal-pod-autoscaler-controller", |ctx, config| {
+        let scheme = config.scheme.clone();
+        drop(spawn(ctx, horizontal_pod_autoscaler::HorizontalController::new(ctx, scheme)));
+    }),
+    ("ttl-after-finished-controller", |ctx, _| {
+        drop(spawn(ctx, ttl_after_finished::TtlAfterFinishedController::new(ctx)));
+    }),
+    ("endpoints-controller", |ctx, _| drop(spawn(ctx, endpoints::EndpointsController::new(ctx)))),
+    ("endpointslice-controller", |ctx, _| {
+        drop(spawn(ctx, endpoint_slice::EndpointSliceController::new(ctx)));
+    }),
+    ("endpointslice-mirroring-controller", |ctx, _| {
+        drop(spawn(ctx, endpoint_slice_mirroring::EndpointSliceMirroringController::new(ctx)));
+    }),
+    ("service-cidr-controller", |ctx, _| drop(spawn(ctx, service_cidr::ServiceCidrController::new(ctx)))),
+    ("disruption-controller", |ctx, _| drop(spawn(ctx, disruption::DisruptionController::new(ctx)))),
+    ("namespace-controller", |ctx, config| {
+        drop(spawn(ctx, namespace::NamespaceController::new(ctx, config.scheme.clone())));
+    }),
+    ("validatingadmissionpolicy-status-controller", |ctx, config| {
+        let scheme = config.scheme.clone();
+        drop(spawn(ctx, ValidatingAdmissionPolicyStatusController::new(ctx, scheme)));
+    }),
+    ("node-lifecycle-controller", |ctx, config| {
+        let patience = config.node_monitor_grace_period;
+        drop(spawn(ctx, node_lifecycle::NodeLifecycleController::new(ctx, patience)));
+    }),
+    ("taint-eviction-controller", |ctx, _| {
+        drop(spawn(ctx, taint_eviction::TaintEvictionController::new(ctx)));
+    }),
+    ("pod-garbage-collector-controller", |ctx, config| {
+        let threshold = config.terminated_pod_threshold;
+        drop(spawn(ctx, pod_garbage_collector::PodGarbageCollector::new(ctx, threshold)));
+    }),
+    ("ephemeral-volume-controller", |ctx, _| {
+        drop(spawn(ctx, ephemeral_volume::EphemeralVolumeController::new(ctx)));
+    }),
+    ("persistentvolumeclaim-protection-controller", |ctx, _| {
+        drop(spawn(ctx, pvc_protection::PvcProtectionController::new(ctx)));
+    }),
+    ("persistentvolume-protection-controller", |ctx, _| {
+        drop(spawn(ctx, pv_protection::PvProtectionController::new(ctx)));
+    }),
+    ("persistentvolume-binder-controller", |ctx, _| drop(spawn(ctx, volume_binder::VolumeBinder::new(ctx)))),
+    ("persistentvolume-binder-controller", |ctx, _| {
+        drop(spawn(ctx, volume_provisioner::VolumeProvisioner::new(ctx)));
+    }),
+    ("resourcequota-controller", |ctx, config| resource_quota::spawn(ctx, config.scheme.clone())),
+    ("clusterrole-aggregation-controller", |ctx, _| {
+        drop(spawn(ctx, cluster_role_aggregation::ClusterRoleAggregationController::new(ctx)));
+    }),
+];
+
+/// Starts every controller that is selected, but for the garbage collector.
 pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
-    spawn(ctx, service_account::ServiceAccountsController::new(ctx));
+    // Whatever runs, asks as an account of its own.
     spawn(ctx, controller_accounts::ControllerAccounts::new(ctx));
-    spawn(ctx, bootstrap::cleaner::TokenCleaner::new(ctx));
-    spawn(ctx, bootstrap::signer::BootstrapSigner::new(ctx));
+    for (_, start) in CONTROLLERS.iter().filter(|(name, _)| config.selection.runs(name)) {
+        start(ctx, config);
+    }
+}
+
+fn spawn_tokens_controller(ctx: &ComponentContext, config: &Config) {
     if let Some(tokens) = &config.tokens {
         let controller = service_account_tokens::TokensController::new(ctx, tokens.clone(), &config.root_ca);
         spawn(ctx, controller);
     }
-    spawn(ctx, root_ca_publisher::RootCaPublisher::new(ctx, &config.root_ca));
+}
+
+fn spawn_csr_signer(ctx: &ComponentContext, config: &Config) {
     if let Some(authority) = &config.authority {
         let (authority, longest) = (authority.clone(), config.signing_duration);
         spawn(ctx, certificates::signer::CsrSigningController::new(ctx, authority, longest));
     }
-    spawn(ctx, certificates::approver::CsrApprovingController::new(ctx));
-    spawn(ctx, certificates::cleaner::CsrCleanerController::new(ctx));
-    spawn(ctx, deployment::DeploymentController::new(ctx));
-    spawn(ctx, replica_set::ReplicaSetController::new(ctx));
-    spawn(ctx, replica_set::ReplicationManager::new(ctx));
-    spawn(ctx, daemon_set::DaemonSetController::new(ctx));
-    spawn(ctx, stateful_set::StatefulSetController::new(ctx));
-    spawn(ctx, job::JobController::new(ctx));
-    spawn(ctx, job::orphans::OrphanPodController::new(ctx));
-    spawn(ctx, cron_job::CronJobController::new(ctx));
-    let scheme = config.scheme.clone();
-    spawn(ctx, horizontal_pod_autoscaler::HorizontalController::new(ctx, scheme));
-    spawn(ctx, ttl_after_finished::TtlAfterFinishedController::new(ctx));
-    spawn(ctx, endpoints::EndpointsController::new(ctx));
-    spawn(ctx, endpoint_slice::EndpointSliceController::new(ctx));
-    spawn(ctx, endpoint_slice_mirroring::EndpointSliceMirroringController::new(ctx));
-    spawn(ctx, service_cidr::ServiceCidrController::new(ctx));
-    spawn(ctx, disruption::DisruptionController::new(ctx));
-    spawn(ctx, namespace::NamespaceController::new(ctx, config.scheme.clone()));
-    let scheme = config.scheme.clone();
-    spawn(ctx, ValidatingAdmissionPolicyStatusController::new(ctx, scheme));
-    spawn(ctx, node_lifecycle::NodeLifecycleController::new(ctx, config.node_monitor_grace_period));
-    spawn(ctx, taint_eviction::TaintEvictionController::new(ctx));
-    spawn(ctx, pod_garbage_collector::PodGarbageCollector::new(ctx, config.terminated_pod_threshold));
-    spawn(ctx, ephemeral_volume::EphemeralVolumeController::new(ctx));
-    spawn(ctx, pvc_protection::PvcProtectionController::new(ctx));
-    spawn(ctx, pv_protection::PvProtectionController::new(ctx));
-    spawn(ctx, volume_binder::VolumeBinder::new(ctx));
-    spawn(ctx, volume_provisioner::VolumeProvisioner::new(ctx));
-    resource_quota::spawn(ctx, config.scheme.clone());
-    spawn(ctx, cluster_role_aggregation::ClusterRoleAggregationController::new(ctx));
 }
 
 /// Starts the garbage collector, once the others have their caches: it watches every kind, and nobody is to
@@ -167,4 +232,15 @@ pub fn spawn_garbage_collector(ctx: &ComponentContext, scheme: Arc<Scheme>) {
         collected.informers.wait_for_cache_sync().await;
         garbage_collector::spawn(&collected, scheme);
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_has_a_name_that_can_be_selected() {
+        let names = selection::names();
+        assert!(CONTROLLERS.iter().all(|(name, _)| names.contains(name)));
+    }
 }

@@ -18,6 +18,7 @@ mod nodes;
 mod sets;
 
 mod cli;
+mod flags;
 
 mod cluster;
 mod crash;

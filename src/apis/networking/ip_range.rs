@@ -36,6 +36,37 @@ impl IpRange {
         }
     }
 
+    /// How many addresses it has. All of IPv6 are one more than a number holds, and counted without it.
+    pub fn size(&self) -> u128 {
+        1_u128.checked_shl(self.width() - self.bits).unwrap_or(u128::MAX)
+    }
+
+    /// The address at a place of it: its own is at 0. One beyond its end begins again.
+    pub fn address(&self, at: u128) -> IpAddr {
+        let within = self.size().wrapping_sub(u128::from(self.size() != u128::MAX));
+        let number = (self.number(self.network) & !within) | (at & within);
+        match self.network {
+            IpAddr::V4(_) => IpAddr::V4((number as u32).into()),
+            IpAddr::V6(_) => IpAddr::V6(number.into()),
+        }
+    }
+
+    /// Where in it an address is; none when it is not.
+    pub fn place(&self, address: IpAddr) -> Option<u128> {
+        self.contains(address).then(|| self.number(address) - self.number(self.address(0)))
+    }
+
+    fn number(&self, address: IpAddr) -> u128 {
+        match address {
+            IpAddr::V4(address) => u32::from(address).into(),
+            IpAddr::V6(address) => address.into(),
+        }
+    }
+
+    fn width(&self) -> u32 {
+        if self.network.is_ipv4() { 32 } else { 128 }
+    }
+
     /// Whether all of another is in it.
     pub fn contains_range(&self, other: &IpRange) -> bool {
         self.bits <= other.bits && self.contains(other.network)
@@ -67,5 +98,27 @@ mod tests {
             assert_eq!(range(outer).contains_range(&range(inner)), expected, "{outer} {inner}");
         }
         assert_eq!(range("10.96.0.0/16").to_string(), "10.96.0.0/16");
+    }
+
+    #[test]
+    fn its_addresses_are_counted() {
+        for (text, size, at, address) in [
+            ("10.96.0.0/16", 1 << 16, 1, "10.96.0.1"),
+            ("10.96.3.9/24", 256, 255, "10.96.3.255"),
+            ("10.96.0.1/32", 1, 0, "10.96.0.1"),
+            ("0.0.0.0/0", 1 << 32, 7, "0.0.0.7"),
+            ("fd00::/64", 1 << 64, 16, "fd00::10"),
+            ("::/0", u128::MAX, 2, "::2"),
+        ] {
+            let range = IpRange::parse(text).unwrap();
+            let found: IpAddr = address.parse().unwrap();
+            assert_eq!(
+                (range.size(), range.address(at), range.place(found)),
+                (size, found, Some(at)),
+                "{text}"
+            );
+        }
+        let range = IpRange::parse("10.0.0.0/8").unwrap();
+        assert_eq!(range.place("11.0.0.0".parse().unwrap()), None);
     }
 }

@@ -6,6 +6,7 @@ pub mod ip_address;
 pub mod ip_range;
 pub mod network_policy;
 pub mod service_cidr;
+pub mod service_ranges;
 
 use super::kind::Builtin;
 

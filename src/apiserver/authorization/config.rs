@@ -104,7 +104,8 @@ impl AuthorizationConfig {
 }
 
 impl Mode {
-    const ALL: [Mode; 6] =
+    /// Every mode.
+    pub const ALL: [Mode; 6] =
         [Mode::AlwaysAllow, Mode::AlwaysDeny, Mode::Abac, Mode::Webhook, Mode::Rbac, Mode::Node];
 
     /// As in the flag.

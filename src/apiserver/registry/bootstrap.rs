@@ -77,6 +77,7 @@ impl Registry {
             return Ok(());
         }
         let mut new = object.object;
+        self.follow_service_ranges(kind, &mut new);
         let status = new.as_object_mut().and_then(|new| new.remove("status")).unwrap_or_default();
         self.prepare_own(kind, manager, &mut new);
         let ctx = self.from_the_start();

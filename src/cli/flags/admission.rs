@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::values;
 use crate::apimachinery::feature_gates::FeatureGates;
 use crate::apiserver::admission::AdmissionConfig;
 use crate::cli::{Failure, say};
@@ -14,10 +15,12 @@ use crate::cli::{Failure, say};
 #[command(next_help_heading = "Admission")]
 pub struct AdmissionFlags {
     /// Admission plugins to run beside those that are on by default; their order does not matter.
-    #[arg(long, value_delimiter = ',', value_name = "NAME", env = "KUBARIUM_ENABLE_ADMISSION_PLUGINS")]
+    #[arg(long, value_delimiter = ',', value_name = "NAME", env = "KUBARIUM_ENABLE_ADMISSION_PLUGINS",
+        value_parser = values::admission_plugin)]
     pub enable_admission_plugins: Vec<String>,
     /// Admission plugins not to run although they are on by default.
-    #[arg(long, value_delimiter = ',', value_name = "NAME", env = "KUBARIUM_DISABLE_ADMISSION_PLUGINS")]
+    #[arg(long, value_delimiter = ',', value_name = "NAME", env = "KUBARIUM_DISABLE_ADMISSION_PLUGINS",
+        value_parser = values::admission_plugin)]
     pub disable_admission_plugins: Vec<String>,
     /// A file with an AdmissionConfiguration: what each plugin is told.
     #[arg(long, value_name = "FILE", env = "KUBARIUM_ADMISSION_CONTROL_CONFIG_FILE")]
@@ -44,6 +47,7 @@ pub struct AdmissionFlags {
         default_value = "",
         value_name = "NAME=BOOL,...",
         env = "KUBARIUM_FEATURE_GATES",
+        value_parser = values::feature_gates,
         hide_default_value = true
     )]
     pub feature_gates: String,

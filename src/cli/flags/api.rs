@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::values;
 use crate::apis::runtime_config::RuntimeConfig;
 use crate::apiserver::browsers::BrowserConfig;
 use crate::apiserver::flow_control::config::FlowControlConfig;
@@ -14,7 +15,8 @@ use crate::cli::Failure;
 #[command(next_help_heading = "APIs")]
 pub struct ApiFlags {
     /// Versions and resources to serve or not: api/legacy=true, apps/v1beta1=true, batch/v1/cronjobs=false.
-    #[arg(long, value_delimiter = ',', value_name = "KEY=BOOL", env = "KUBARIUM_RUNTIME_CONFIG")]
+    #[arg(long, value_delimiter = ',', value_name = "KEY=BOOL", env = "KUBARIUM_RUNTIME_CONFIG",
+        value_parser = values::runtime_config)]
     pub runtime_config: Vec<String>,
     /// Reads that are worked on at once; 0 is no limit. Without priority and fairness; with it, this and the
     /// next add up to what all priority levels share.
@@ -34,7 +36,7 @@ pub struct ApiFlags {
         env = "KUBARIUM_ENABLE_PRIORITY_AND_FAIRNESS"
     )]
     pub enable_priority_and_fairness: bool,
-    /// Web pages of these origins may ask: regular expressions of whole origins, as //example\\.com(:|$).
+    /// Web pages of these origins may ask: regular expressions of whole origins, as //example\.com(:|$).
     #[arg(long, value_delimiter = ',', value_name = "REGEXP", env = "KUBARIUM_CORS_ALLOWED_ORIGINS")]
     pub cors_allowed_origins: Vec<String>,
     /// Directives that make browsers come over TLS only: max-age=31536000,includeSubDomains,preload.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::values;
 use crate::apimachinery::duration::parse_flag;
 use crate::apiserver::authorization::config::{AuthorizationConfig, Mode};
 use crate::cli::Failure;
@@ -15,8 +16,9 @@ use crate::cli::Failure;
 pub struct AuthorizationFlags {
     /// Who is asked whether a request is allowed, in this order: AlwaysAllow, AlwaysDeny, ABAC, Webhook,
     /// RBAC, Node. The first who allows it decides. [default: Node,RBAC]
-    #[arg(long, value_delimiter = ',', value_name = "MODE", env = "KUBARIUM_AUTHORIZATION_MODE")]
-    pub authorization_mode: Option<Vec<String>>,
+    #[arg(long, value_delimiter = ',', value_name = "MODE", env = "KUBARIUM_AUTHORIZATION_MODE",
+        value_parser = values::authorization_mode)]
+    pub authorization_mode: Option<Vec<Mode>>,
     /// A file with an AuthorizationConfiguration: the list of authorizers, with several webhooks. Instead of
     /// the flags beside it.
     #[arg(long, value_name = "FILE", env = "KUBARIUM_AUTHORIZATION_CONFIG")]
@@ -70,12 +72,8 @@ impl AuthorizationFlags {
                     .into(),
             ));
         }
-        let modes = match &self.authorization_mode {
-            Some(names) => names.iter().map(|name| name.parse()).collect::<Result<Vec<Mode>, String>>(),
-            None => Ok(default.modes),
-        };
         let config = AuthorizationConfig {
-            modes: modes.map_err(Failure)?,
+            modes: self.authorization_mode.clone().unwrap_or(default.modes),
             policy_file: self.authorization_policy_file.clone(),
             webhook_config_file: self.authorization_webhook_config_file.clone(),
             config_file: self.authorization_config.clone(),

@@ -6,4 +6,7 @@ pub mod api;
 pub mod audit;
 pub mod authentication;
 pub mod authorization;
+pub mod components;
 pub mod encryption;
+
+pub mod values;

@@ -1,17 +1,19 @@
 //! Which addresses a Service asks for, and how they are written into it.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
 use super::super::metadata::{member_mut, text};
 use super::allocators::{Allocation, Allocators, Held};
+use super::families;
 use super::normalize::{needs_cluster_ip, needs_node_ports};
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::gvk::GroupVersion;
 use crate::apimachinery::status::Status;
 
-const NONE: &str = "None";
+/// The cluster IP of a service that has none.
+pub(super) const NONE: &str = "None";
 
 /// What a service holds, as it is stored.
 pub fn held(service: &Value) -> Held {
@@ -35,8 +37,8 @@ pub fn allocate(
     let before = old.map(held).unwrap_or_default();
     let mut allocation = allocators.begin(dry_run);
     if needs_cluster_ip(new) {
-        set_families(new)?;
-        allocate_ip(allocators, &mut allocation, new, &before)?;
+        families::set(&allocators.configured(), new, old)?;
+        allocate_ips(allocators, &mut allocation, new, &before)?;
     }
     if needs_node_ports(new) {
         allocate_node_ports(allocators, &mut allocation, new, &before)?;
@@ -52,72 +54,60 @@ fn port_number(value: &Value) -> Option<u16> {
     value.as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port != 0)
 }
 
-fn invalid(service: &Value, path: &str, value: &Value, detail: &str) -> Status {
+pub(super) fn invalid(service: &Value, path: &str, value: &Value, detail: &str) -> Status {
     let mut errors = FieldErrors::default();
     errors.invalid(path, value, detail);
     Status::invalid(&GroupVersion::new("", "v1").kind("Service"), text(service, "name"), &errors)
 }
 
-/// `initIPFamilyFields` of a cluster that has IPv4 only.
-fn set_families(new: &mut Value) -> Result<(), Status> {
-    let spec = &new["spec"];
-    let headless = spec["clusterIP"] == NONE;
-    let selectorless = spec["selector"].as_object().is_none_or(serde_json::Map::is_empty);
-    let given = spec["ipFamilies"].as_array().filter(|families| !families.is_empty()).cloned();
-    let default_policy = if headless && selectorless { "RequireDualStack" } else { "SingleStack" };
-    let policy = spec["ipFamilyPolicy"].as_str().unwrap_or(default_policy).to_owned();
-    let mut families = given.unwrap_or_else(|| vec![json!("IPv4")]);
-    if headless && selectorless {
-        // Nothing is allocated, so any families will do: both of them, unless one is asked for.
-        if families.len() < 2 && policy != "SingleStack" {
-            families.push(json!(if families[0] == "IPv4" { "IPv6" } else { "IPv4" }));
-        }
-    } else {
-        if policy == "RequireDualStack" {
-            let detail = "this cluster is not configured for dual-stack services";
-            return Err(invalid(new, "spec.ipFamilyPolicy", &json!(policy), detail));
-        }
-        if let Some(at) = families.iter().position(|family| family != "IPv4") {
-            let path = format!("spec.ipFamilies[{at}]");
-            return Err(invalid(new, &path, &families[at], "not configured on this cluster"));
-        }
-    }
-    let spec = member_mut(new, "spec");
-    spec.insert("ipFamilies".into(), families.into());
-    spec.insert("ipFamilyPolicy".into(), policy.into());
-    Ok(())
-}
-
-fn allocate_ip(
+/// An address of each family (`allocClusterIPs`), those that are asked for among them.
+fn allocate_ips(
     allocators: &Allocators,
     allocation: &mut Allocation,
     new: &mut Value,
     before: &Held,
 ) -> Result<(), Status> {
-    let wanted = new["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
-    match wanted.as_str() {
-        NONE => return Ok(()),
-        "" => {
-            let ip = allocators
-                .next_ip(allocation)
-                .map_err(|error| Status::internal(format!("failed to allocate a serviceIP: {error}")))?;
-            let spec = member_mut(new, "spec");
+    if new["spec"]["clusterIP"] == NONE {
+        return Ok(());
+    }
+    let families = new["spec"]["ipFamilies"].as_array().cloned().unwrap_or_default();
+    for (at, family) in families.iter().enumerate() {
+        let wanted = new["spec"]["clusterIPs"][at].as_str().unwrap_or_default().to_owned();
+        if !wanted.is_empty() {
+            take_ip(allocators, allocation, new, before, &wanted)?;
+            continue;
+        }
+        let ip = allocators
+            .next_ip(allocation, family == families::V4)
+            .map_err(|error| Status::internal(format!("failed to allocate a serviceIP: {error}")))?;
+        let spec = member_mut(new, "spec");
+        if at == 0 {
             spec.insert("clusterIP".into(), ip.to_string().into());
             spec.insert("clusterIPs".into(), json!([ip.to_string()]));
-        }
-        wanted => {
-            // What is no IPv4 address is left to validation.
-            let Ok(ip) = wanted.parse::<Ipv4Addr>() else { return Ok(()) };
-            if before.ips.contains(&ip) {
-                return Ok(());
-            }
-            allocators.ip(allocation, ip).map_err(|error| {
-                let detail = format!("failed to allocate IP {ip}: {error}");
-                invalid(new, "spec.clusterIPs", &new["spec"]["clusterIPs"], &detail)
-            })?;
+        } else if let Some(Value::Array(ips)) = spec.get_mut("clusterIPs") {
+            ips.truncate(at);
+            ips.push(ip.to_string().into());
         }
     }
     Ok(())
+}
+
+fn take_ip(
+    allocators: &Allocators,
+    allocation: &mut Allocation,
+    new: &Value,
+    before: &Held,
+    wanted: &str,
+) -> Result<(), Status> {
+    // What is no address is left to validation.
+    let Ok(ip) = wanted.parse::<IpAddr>() else { return Ok(()) };
+    if before.ips.contains(&ip) {
+        return Ok(());
+    }
+    allocators.ip(allocation, ip).map_err(|error| {
+        let detail = format!("failed to allocate IP {ip}: {error}");
+        invalid(new, "spec.clusterIPs", &new["spec"]["clusterIPs"], &detail)
+    })
 }
 
 fn allocate_node_ports(

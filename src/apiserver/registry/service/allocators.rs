@@ -1,24 +1,28 @@
 //! The allocators of cluster IPs and node ports (`ipallocator`, `portallocator`).
 
 use std::collections::{BTreeMap, HashSet};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use tokio::sync::OnceCell;
 
 use crate::apis::networking::ip_range::IpRange;
+use crate::apis::networking::service_ranges::ServiceRanges;
 use crate::entropy::Entropy;
 
-/// `--service-cluster-ip-range`
-const CLUSTER_IPS: IpRange = IpRange { network: IpAddr::V4(Ipv4Addr::new(10, 96, 0, 0)), bits: 16 };
+/// The ServiceCIDR that the server makes of `--service-cluster-ip-range`. One that is there already counts,
+/// and not the flag.
+pub const DEFAULT_RANGE: &str = "kubernetes";
 /// The lowest of a range are drawn only when the others are spent: people ask for these by hand (`10.96.0.10`
 /// for DNS). A sixteenth of the range, but so many.
-const STATIC_BAND: (u32, u32) = (16, 256);
+const STATIC_BAND: (u128, u128) = (16, 256);
 /// `--service-node-port-range`
 const NODE_PORTS: RangeInclusive<u16> = 30_000..=32_767;
 /// The same for ports.
 const STATIC_PORTS: u16 = 86;
+/// Of larger ranges no address beyond is drawn: so many services there are not (upstream: 64 bits).
+const DRAWN: u128 = 1 << 48;
 /// So many draws before the free ones are looked for in order.
 const DRAWS: usize = 16;
 
@@ -26,7 +30,7 @@ const DRAWS: usize = 16;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Held {
     /// Its cluster IPs.
-    pub ips: HashSet<Ipv4Addr>,
+    pub ips: HashSet<IpAddr>,
     /// Its node ports.
     pub ports: HashSet<u16>,
 }
@@ -35,6 +39,8 @@ pub struct Held {
 pub struct Allocators {
     shared: Arc<Mutex<Held>>,
     loaded: OnceCell<()>,
+    /// What the flag says.
+    configured: OnceLock<ServiceRanges>,
     /// What ServiceCIDRs add to the configured range, by their names. Bound: the objects of the kind.
     ranges: Mutex<BTreeMap<String, Vec<IpRange>>>,
     entropy: Entropy,
@@ -52,7 +58,18 @@ pub struct Allocation {
 impl Allocators {
     /// Nothing is taken.
     pub fn new(entropy: Entropy) -> Allocators {
-        Allocators { shared: Arc::default(), loaded: OnceCell::new(), ranges: Mutex::default(), entropy }
+        let (shared, loaded, ranges) = (Arc::default(), OnceCell::new(), Mutex::default());
+        Allocators { shared, loaded, configured: OnceLock::new(), ranges, entropy }
+    }
+
+    /// What the flag says; who says it first is believed.
+    pub fn configure(&self, ranges: ServiceRanges) {
+        let _ = self.configured.set(ranges);
+    }
+
+    /// What the flag says.
+    pub fn configured(&self) -> ServiceRanges {
+        *self.configured.get_or_init(ServiceRanges::default)
     }
 
     /// Filled once what is stored has been read.
@@ -90,55 +107,51 @@ impl Allocators {
         };
     }
 
-    /// Any free IP (`AllocateNext`), of the first range that has one.
-    pub fn next_ip(&self, allocation: &mut Allocation) -> Result<Ipv4Addr, String> {
-        let found = self.ranges().into_iter().find_map(|range| self.next_ip_of(range, allocation));
+    /// Any free IP of a family (`AllocateNext`), of the first range that has one.
+    pub fn next_ip(&self, allocation: &mut Allocation, is_v4: bool) -> Result<IpAddr, String> {
+        let ranges = self.ranges().into_iter().filter(|range| range.network.is_ipv4() == is_v4);
+        let found = ranges.into_iter().find_map(|range| self.next_ip_of(range, allocation));
         found.ok_or_else(|| "range is full".into())
     }
 
-    fn next_ip_of(&self, (base, size): (u32, u32), allocation: &mut Allocation) -> Option<Ipv4Addr> {
-        let band = match size {
+    fn next_ip_of(&self, range: IpRange, allocation: &mut Allocation) -> Option<IpAddr> {
+        let band = match range.size() {
             0..=16 => 1,
             size => (size / 16).clamp(STATIC_BAND.0, STATIC_BAND.1),
         };
-        // Not the network's own address, and not the broadcast address.
-        let upper = (band..size.saturating_sub(1)).len();
-        let drawn = (0..DRAWS).map(|_| band + self.entropy.below(upper.max(1)) as u32);
-        let in_order = (band..size.saturating_sub(1)).chain(1..band);
+        // Not the network's own address.
+        let end = last_place(&range);
+        let upper = end.saturating_sub(band).min(DRAWN);
+        let below = usize::try_from(upper).unwrap_or(usize::MAX).max(1);
+        let drawn = (0..DRAWS).map(|_| band + self.entropy.below(below) as u128);
+        let in_order = (band..end).chain(1..band);
         let draws = if upper == 0 { 0 } else { DRAWS };
-        let mut candidates = drawn.take(draws).chain(in_order).map(|offset| Ipv4Addr::from(base + offset));
+        let mut candidates = drawn.take(draws).chain(in_order).map(|at| range.address(at));
         candidates.find(|ip| allocation.take_ip(*ip))
     }
 
     /// This IP (`Allocate`).
-    pub fn ip(&self, allocation: &mut Allocation, ip: Ipv4Addr) -> Result<(), String> {
-        let within =
-            |(base, size): &(u32, u32)| u32::from(ip).checked_sub(*base).is_some_and(|at| at < *size);
-        let Some((base, size)) = self.ranges().into_iter().find(within) else {
+    pub fn ip(&self, allocation: &mut Allocation, ip: IpAddr) -> Result<(), String> {
+        let place = |range: IpRange| Some((range, range.place(ip)?));
+        let Some((range, at)) = self.ranges().into_iter().find_map(place) else {
             return Err("the provided network does not match the current range".into());
         };
-        let offset = u32::from(ip) - base;
-        if offset == 0 || offset == size - 1 {
-            let (network, bits) = (Ipv4Addr::from(base), 32 - size.trailing_zeros());
+        if at == 0 || at >= last_place(&range) {
+            let range = IpRange { network: range.address(0), ..range };
             return Err(format!(
-                "the provided IP ({ip}) is not in the valid range. The range of valid IPs is {network}/{bits}"
+                "the provided IP ({ip}) is not in the valid range. The range of valid IPs is {range}"
             ));
         }
         if allocation.take_ip(ip) { Ok(()) } else { Err("provided IP is already allocated".into()) }
     }
 
-    /// The ranges of IPv4, the configured one first: where each begins, and how many it has.
-    fn ranges(&self) -> Vec<(u32, u32)> {
-        let more = lock(&self.ranges);
-        let all = [CLUSTER_IPS].into_iter().chain(more.values().flatten().copied());
-        let of_v4 = |range: IpRange| match range.network {
-            IpAddr::V4(network) => {
-                let size = 1_u32.checked_shl(32 - range.bits).unwrap_or(1 << 31);
-                Some((u32::from(network) & !(size - 1), size))
-            }
-            IpAddr::V6(_) => None,
-        };
-        all.filter_map(of_v4).collect()
+    /// The ranges, those of the cluster first.
+    fn ranges(&self) -> Vec<IpRange> {
+        let known = lock(&self.ranges);
+        let own = known.get(DEFAULT_RANGE).cloned();
+        let own = own.unwrap_or_else(|| self.configured().all().collect());
+        let others = known.iter().filter(|(name, _)| *name != DEFAULT_RANGE);
+        own.into_iter().chain(others.flat_map(|(_, ranges)| ranges.iter().copied())).collect()
     }
 
     /// Any free port.
@@ -175,7 +188,7 @@ impl Allocation {
         self.unwanted = unwanted;
     }
 
-    fn take_ip(&mut self, ip: Ipv4Addr) -> bool {
+    fn take_ip(&mut self, ip: IpAddr) -> bool {
         let Some(allocators) = &self.allocators else { return false };
         let is_new = lock(allocators).ips.insert(ip);
         if is_new {
@@ -202,6 +215,11 @@ impl Drop for Allocation {
     }
 }
 
+/// The first place that is given to nobody: behind a range, and IPv4 has a broadcast address.
+fn last_place(range: &IpRange) -> u128 {
+    range.size() - u128::from(range.network.is_ipv4())
+}
+
 fn give_back(allocators: &Mutex<Held>, held: &Held) {
     let mut state = lock(allocators);
     state.ips.retain(|ip| !held.ips.contains(ip));
@@ -216,10 +234,14 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
+    fn v4(a: u8, b: u8, c: u8, d: u8) -> IpAddr {
+        IpAddr::from([a, b, c, d])
+    }
+
     #[test]
     fn what_is_taken_is_not_given_twice_and_comes_back() {
         let allocators = Allocators::new(Entropy::seeded(1));
-        let ip = Ipv4Addr::new(10, 96, 0, 10);
+        let ip = v4(10, 96, 0, 10);
         let mut first = allocators.begin(false);
         allocators.ip(&mut first, ip).unwrap();
         let mut second = allocators.begin(false);
@@ -229,11 +251,11 @@ mod tests {
         second.commit();
         let mut third = allocators.begin(true);
         assert!(allocators.ip(&mut third, ip).is_err());
-        let drawn = allocators.next_ip(&mut third).unwrap();
-        assert!(u32::from(drawn) >= u32::from(Ipv4Addr::new(10, 96, 1, 0)));
-        let outside = allocators.ip(&mut third, Ipv4Addr::new(10, 97, 0, 1)).unwrap_err();
+        let drawn = allocators.next_ip(&mut third, true).unwrap();
+        assert!(drawn >= v4(10, 96, 1, 0));
+        let outside = allocators.ip(&mut third, v4(10, 97, 0, 1)).unwrap_err();
         assert_eq!(outside, "the provided network does not match the current range");
-        let broadcast = allocators.ip(&mut third, Ipv4Addr::new(10, 96, 255, 255)).unwrap_err();
+        let broadcast = allocators.ip(&mut third, v4(10, 96, 255, 255)).unwrap_err();
         assert!(broadcast.ends_with("The range of valid IPs is 10.96.0.0/16"), "{broadcast}");
     }
 
@@ -242,15 +264,16 @@ mod tests {
         let allocators = Allocators::new(Entropy::seeded(1));
         allocators.set_ranges("more", vec![IpRange::parse("192.168.7.0/29").unwrap()]);
         let mut allocation = allocators.begin(false);
-        allocators.ip(&mut allocation, Ipv4Addr::new(192, 168, 7, 1)).unwrap();
-        let base = u32::from(Ipv4Addr::new(10, 96, 0, 0));
-        let ips = (1..0xffff).map(|offset| Ipv4Addr::from(base + offset)).collect();
+        allocators.ip(&mut allocation, v4(192, 168, 7, 1)).unwrap();
+        let ips = (1..0xffff).map(|at| ServiceRanges::default().primary.address(at)).collect();
         allocators.take(&Held { ips, ..Held::default() });
-        let left: HashSet<Ipv4Addr> = (0..5).map(|_| allocators.next_ip(&mut allocation).unwrap()).collect();
-        assert!(left.len() == 5 && left.iter().all(|ip| ip.octets()[..3] == [192, 168, 7]), "{left:?}");
-        assert_eq!(allocators.next_ip(&mut allocation).unwrap_err(), "range is full");
+        let left: HashSet<IpAddr> =
+            (0..5).map(|_| allocators.next_ip(&mut allocation, true).unwrap()).collect();
+        let range = IpRange::parse("192.168.7.0/29").unwrap();
+        assert!(left.len() == 5 && left.iter().all(|ip| range.contains(*ip)), "{left:?}");
+        assert_eq!(allocators.next_ip(&mut allocation, true).unwrap_err(), "range is full");
         allocators.set_ranges("more", vec![]);
-        let gone = allocators.ip(&mut allocation, Ipv4Addr::new(192, 168, 7, 1)).unwrap_err();
+        let gone = allocators.ip(&mut allocation, v4(192, 168, 7, 1)).unwrap_err();
         assert_eq!(gone, "the provided network does not match the current range");
     }
 
@@ -263,5 +286,25 @@ mod tests {
         assert_eq!(ports.len(), NODE_PORTS.len());
         assert_eq!(allocators.next_port(&mut allocation).unwrap_err(), "range is full");
         assert!(allocators.port(&mut allocation, 80).unwrap_err().ends_with("30000-32767"));
+    }
+
+    #[test]
+    fn each_family_has_the_range_that_the_flag_says() {
+        let allocators = Allocators::new(Entropy::seeded(1));
+        allocators.configure(ServiceRanges::parse("10.1.0.0/28,fd00:7::/64").unwrap());
+        let mut allocation = allocators.begin(false);
+        let outside = allocators.ip(&mut allocation, v4(10, 96, 0, 10)).unwrap_err();
+        assert_eq!(outside, "the provided network does not match the current range");
+        let of_v4: HashSet<IpAddr> =
+            (0..14).map(|_| allocators.next_ip(&mut allocation, true).unwrap()).collect();
+        assert!(of_v4.contains(&v4(10, 1, 0, 1)) && of_v4.contains(&v4(10, 1, 0, 14)), "{of_v4:?}");
+        assert_eq!(allocators.next_ip(&mut allocation, true).unwrap_err(), "range is full");
+        let range = IpRange::parse("fd00:7::/64").unwrap();
+        assert!(range.contains(allocators.next_ip(&mut allocation, false).unwrap()));
+        let network = allocators.ip(&mut allocation, "fd00:7::".parse().unwrap()).unwrap_err();
+        assert!(network.ends_with("The range of valid IPs is fd00:7::/64"), "{network}");
+        allocators.set_ranges(DEFAULT_RANGE, vec![IpRange::parse("10.96.0.0/16").unwrap()]);
+        allocators.ip(&mut allocation, v4(10, 96, 0, 10)).unwrap();
+        assert!(allocators.ip(&mut allocation, v4(10, 1, 0, 3)).is_err(), "what is stored counts");
     }
 }

@@ -1,12 +1,12 @@
 //! IPAddress objects: one for each address that a Service holds (`ipallocator.Allocator`).
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::super::Registry;
-use super::{addresses, is_service, is_service_cidr};
+use super::{addresses, families, is_service, is_service_cidr};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::status::Status;
 use crate::apis::kind::Kind;
@@ -64,16 +64,17 @@ impl Registry {
         }
     }
 
-    async fn remove_address(&self, kind: &Arc<Kind>, address: Ipv4Addr) -> Result<(), Status> {
+    async fn remove_address(&self, kind: &Arc<Kind>, address: IpAddr) -> Result<(), Status> {
         let current = self.get(kind, "", &address.to_string(), None).await?;
         Box::pin(self.remove(&RequestContext::default(), kind, &current)).await.map(drop)
     }
 }
 
-fn address_of(service: &Object, address: Ipv4Addr) -> Value {
+fn address_of(service: &Object, address: IpAddr) -> Value {
     let (namespace, name) = (&service.metadata.namespace, &service.metadata.name);
+    let family = if address.is_ipv4() { families::V4 } else { families::V6 };
     json!({
-        "metadata": {"name": address.to_string(), "labels": {FAMILY: "IPv4", MANAGED_BY: ALLOCATOR}},
+        "metadata": {"name": address.to_string(), "labels": {FAMILY: family, MANAGED_BY: ALLOCATOR}},
         "spec": {"parentRef": {"resource": "services", "namespace": namespace, "name": name}},
     })
 }

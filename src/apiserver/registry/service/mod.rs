@@ -6,6 +6,7 @@
 
 mod addresses;
 mod allocators;
+mod families;
 mod ip_addresses;
 mod normalize;
 
@@ -19,6 +20,7 @@ use crate::apimachinery::object::Object;
 use crate::apimachinery::options::ListOptions;
 use crate::apimachinery::status::Status;
 use crate::apis::kind::Kind;
+use crate::apis::networking::service_ranges::ServiceRanges;
 
 pub use allocators::{Allocation, Allocators};
 
@@ -31,6 +33,18 @@ fn is_service_cidr(kind: &Kind) -> bool {
 }
 
 impl Registry {
+    /// The ranges of Services' addresses (`--service-cluster-ip-range`); who says it first is believed.
+    pub fn set_service_ranges(&self, ranges: ServiceRanges) {
+        self.0.services.configure(ranges);
+    }
+
+    /// The ServiceCIDR that the server makes of itself says what the flag says.
+    pub(super) fn follow_service_ranges(&self, kind: &Kind, new: &mut Value) {
+        if is_service_cidr(kind) {
+            new["spec"]["cidrs"] = self.0.services.configured().texts().into();
+        }
+    }
+
     /// `BeginCreate` of services; nothing for other kinds.
     pub(super) async fn allocate_on_create(
         &self,
