@@ -4,12 +4,19 @@
 # make bench   the budgets, in a table
 # make fuzz    broken input for every decoder, FUZZ_SECONDS each
 # make bench-hot  the hot paths, each by itself
+# make upstream KUBE_BIN=FOLDER  which of our expectations the real etcd, kube-apiserver and controllers of that
+#              folder do not meet; not part of `make test`
 
 CARGO ?= cargo
 NODES ?= 3
 FUZZ_SECONDS ?= 30
 
-.PHONY: run check test fmt clippy kubectl python-client bench bench-hot fuzz clean
+# What is said of the real one: cases, stories, and what is compared with its published documents.
+EXPECTATIONS = cases:: conformance::every_story conformance::operations conformance::lifecycle \
+	conformance::discovery apiserver::discovery::each_list apiserver::openapi::each_client \
+	apiserver::admission::plugins_that_are_on apiserver::admission::pods_are_kept_secure
+
+.PHONY: run check test fmt clippy kubectl python-client bench bench-hot fuzz upstream clean
 
 run:
 	$(CARGO) build --release --quiet
@@ -43,6 +50,11 @@ bench-hot:
 
 fuzz:
 	KUBARIUM_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --release --test it fuzz::
+
+upstream:
+	@sh tests/find-upstream.sh "$(KUBE_BIN)"
+	KUBARIUM_UPSTREAM="$(abspath $(KUBE_BIN))" $(CARGO) test --all-features --no-fail-fast --test it -- \
+		--test-threads 1 --nocapture $(EXPECTATIONS)
 
 clean:
 	$(CARGO) clean

@@ -30,3 +30,5 @@ mod security;
 
 mod kubectl;
 mod python;
+
+mod upstream;

@@ -43,10 +43,14 @@ use kubarium::etcd::{Kv, Options};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
+use crate::support::upstream::{self, ControlPlane};
+
 /// An apiserver over a store in memory, and nothing else of a cluster.
 pub struct Server {
     service: ApiService,
     user: Arc<UserInfo>,
+    /// Ends with it.
+    _real: Option<ControlPlane>,
 }
 
 /// An answer, read to its end.
@@ -62,9 +66,17 @@ pub struct Answer {
 }
 
 impl Server {
-    /// With the namespace `default` and its service account; requests are an administrator's.
+    /// With the namespace `default` and its service account; requests are an administrator's. The real one, if
+    /// that is asked for.
     pub async fn start() -> Server {
-        Server::start_with(|_| ()).await
+        let Some(bin) = upstream::asked() else { return Server::start_with(|_| ()).await };
+        let plane = ControlPlane::start(&bin, None).await;
+        let service = plane.service();
+        let server = Server { _real: Some(plane), ..Server::over(service) };
+        server
+            .create("/api/v1/namespaces/default/serviceaccounts", json!({"metadata": {"name": "default"}}))
+            .await;
+        server
     }
 
     /// The same with another configuration.
@@ -105,13 +117,18 @@ impl Server {
         config.authentication = Authentication::new(&authentication, &parts).unwrap();
         change(&mut config);
         let user = Arc::new(UserInfo::authenticated("admin", &["system:masters"]));
-        Server { service: Apiserver::new(config).unwrap(), user }
+        Server { service: Apiserver::new(config).unwrap(), user, _real: None }
     }
 
     /// The apiserver of a whole cluster.
     pub fn of(cluster: &kubarium::Cluster) -> Server {
+        Server::over(cluster.service())
+    }
+
+    /// A service in which the administrator asks.
+    pub fn over(service: ApiService) -> Server {
         let user = Arc::new(UserInfo::authenticated("admin", &["system:masters"]));
-        Server { service: cluster.service(), user }
+        Server { service, user, _real: None }
     }
 
     /// The service itself, in nobody's name unless it is a whole cluster's.

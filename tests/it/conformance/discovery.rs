@@ -1,7 +1,6 @@
 //! The rows that walk the discovery documents.
 
 use http::header::ACCEPT;
-use kubarium::cluster::Components;
 use serde_json::Value;
 
 use super::*;
@@ -11,8 +10,8 @@ use crate::apiserver::Server;
 /// Row: discovery - every group, its version and a resource of it
 #[tokio::test]
 async fn every_group_is_found_where_discovery_says() {
-    let cluster = Cluster::start(Config { components: Components::NONE, ..Config::default() }).await.unwrap();
-    let server = Server::of(&cluster);
+    let cluster = TestCluster::start(None, "discovery").await.expect("nothing but the apiserver is needed");
+    let server = Server::over(cluster.service());
     let groups = server.get("/apis").await["groups"].as_array().unwrap().clone();
     for (group, version, resource) in RESOURCES {
         if !group.is_empty() {
@@ -69,8 +68,8 @@ const RESOURCES: &[(&str, &str, &str)] = &[
 /// What client-go's typed clients say that they accept when they are told to send protobuf.
 #[tokio::test]
 async fn clients_that_prefer_protobuf_are_answered_in_it() {
-    let cluster = Cluster::start(Config { components: Components::NONE, ..Config::default() }).await.unwrap();
-    let server = Server::of(&cluster);
+    let cluster = TestCluster::start(None, "discovery").await.expect("nothing but the apiserver is needed");
+    let server = Server::over(cluster.service());
     for accept in [
         "application/vnd.kubernetes.protobuf, */*",
         "application/vnd.kubernetes.protobuf,application/json",

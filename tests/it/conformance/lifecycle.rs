@@ -40,8 +40,8 @@ pub fn rows() -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_lives_through_every_verb() {
-    let cluster = Cluster::start(Config::default()).await.unwrap();
-    let server = Server::of(&cluster);
+    let Some(cluster) = TestCluster::start(Some(1), "tests/conformance/lifecycle.yaml").await else { return };
+    let server = Server::over(cluster.service());
     for lifecycle in all() {
         eprintln!("{}", lifecycle.row);
         let walk = Walk { server: &server, kind: &lifecycle };

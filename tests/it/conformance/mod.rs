@@ -24,6 +24,7 @@ use serde_yaml::Value as Yaml;
 use tokio::task::JoinSet;
 
 use crate::support::script::{self, Runner, Step};
+use crate::support::test_cluster::TestCluster;
 
 /// Where the objects of a kind are.
 struct Places<'a> {
@@ -87,7 +88,7 @@ async fn every_story_ends_well() {
         }
         if !area.stories.is_empty() {
             count += area.stories.len();
-            wrong.extend(area.run().await);
+            wrong.extend(area.run(&path.display().to_string()).await);
         }
     }
     assert!(count > 0, "no story of that name");
@@ -146,9 +147,8 @@ fn covered() -> BTreeSet<String> {
 }
 
 impl Area {
-    async fn run(self) -> Vec<String> {
-        let config = Config { nodes: self.nodes, ..Config::default() };
-        let cluster = Cluster::start(config).await.unwrap();
+    async fn run(self, file: &str) -> Vec<String> {
+        let Some(cluster) = TestCluster::start(Some(self.nodes), file).await else { return vec![] };
         let (serial, together): (Vec<Story>, Vec<Story>) =
             self.stories.into_iter().partition(|story| story.serial);
         let mut wrong: Vec<String> = ready(&cluster, self.nodes).await.err().into_iter().collect();
@@ -186,7 +186,7 @@ impl Story {
 }
 
 /// A suite begins when nodes take pods.
-async fn ready(cluster: &Cluster, nodes: u32) -> Result<(), String> {
+async fn ready(cluster: &TestCluster, nodes: u32) -> Result<(), String> {
     for node in 1..=nodes {
         let mut runner = Runner::new(cluster.service(), &[("node", &format!("node-{node}"))]);
         runner.run(&written(NODE_IS_READY)).await?;

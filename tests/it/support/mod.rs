@@ -1,6 +1,8 @@
 //! What the tests stand on: a kubarium of their own, and the kubectls of this machine.
 
 pub mod script;
+pub mod test_cluster;
+pub mod upstream;
 pub mod webhook;
 pub mod wire;
 
