@@ -4,6 +4,8 @@
 # make bench   the budgets, in a table
 # make fuzz    broken input for every decoder, FUZZ_SECONDS each
 # make bench-hot  the hot paths, each by itself
+# make deny    the dependencies: licences, duplicates and, by their database on the network, advisories; what needs
+#              no network of that is in `make test`, too
 # make upstream KUBE_BIN=FOLDER  which of our expectations the real etcd, kube-apiserver and controllers of that
 #              folder do not meet; not part of `make test`
 
@@ -16,7 +18,7 @@ EXPECTATIONS = cases:: conformance::every_story conformance::operations conforma
 	conformance::discovery apiserver::discovery::each_list apiserver::openapi::each_client \
 	apiserver::admission::plugins_that_are_on apiserver::admission::pods_are_kept_secure
 
-.PHONY: run check test fmt clippy kubectl python-client bench bench-hot fuzz upstream clean
+.PHONY: run check test fmt clippy kubectl python-client bench bench-hot fuzz deny upstream clean
 
 run:
 	$(CARGO) build --release --quiet
@@ -50,6 +52,11 @@ bench-hot:
 
 fuzz:
 	KUBARIUM_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --release --test it fuzz::
+
+deny:
+	@command -v cargo-deny > /dev/null || \
+		{ echo "no cargo-deny; have it with: cargo install --locked cargo-deny" >&2; exit 1; }
+	$(CARGO) deny --all-features check
 
 upstream:
 	@sh tests/find-upstream.sh "$(KUBE_BIN)"

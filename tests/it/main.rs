@@ -2,6 +2,7 @@
 
 mod support;
 
+mod dependencies;
 mod documents;
 mod readme;
 mod tidy;
