@@ -51,7 +51,8 @@ pub fn for_update(kind: &Kind, gates: &FeatureGates, part: Part, new: &mut Value
         Part::Resize => resources_only(new, old),
         Part::Approval => {
             let conditions = new["status"]["conditions"].take();
-            put_back(new, old);
+            put(new, "spec", old.get("spec").cloned());
+            put(new, "status", old.get("status").cloned());
             put(&mut new["status"], "conditions", Some(conditions).filter(|list| !list.is_null()));
         }
     }

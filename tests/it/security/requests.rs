@@ -74,6 +74,11 @@ async fn who_may_write_a_request_may_not_decide_it() {
     );
     let mut approved = made.clone();
     approved["status"]["conditions"] = json!([{"type": "Approved", "status": "True", "reason": "mine"}]);
+    let mut decided = approved.clone();
+    decided["metadata"]["labels"] = json!({"seen": "yes"});
+    decided["metadata"]["annotations"] = json!({"example.com/why": "known"});
+    decided["spec"]["username"] = "somebody".into();
+    decided["status"]["certificate"] = encoded("x").into();
     let mut signed = made.clone();
     let certificate = rcgen::generate_simple_self_signed(["jane".to_owned()]).unwrap().cert.pem();
     signed["status"]["certificate"] = encoded(&certificate).into();
@@ -116,7 +121,7 @@ async fn who_may_write_a_request_may_not_decide_it() {
                 "{kind} \"x\" is invalid: status.conditions: Forbidden: updates may not add a condition of type \"Approved\""
             ),
         ),
-        ("approval", &approved, &[], 200, String::new()),
+        ("approval", &decided, &[], 200, String::new()),
         ("approval", &made, &[], 409, String::new()),
     ];
     for (part, body, headers, code, message) in cases {
@@ -130,6 +135,10 @@ async fn who_may_write_a_request_may_not_decide_it() {
     }
     let mut denied = guarded.admin(&format!("GET {REQUESTS}/x"), &Value::Null).await.json();
     assert!(denied["status"]["conditions"][0]["lastTransitionTime"].is_string(), "{denied}");
+    assert_eq!(denied["metadata"]["labels"], json!({"seen": "yes"}));
+    assert_eq!(denied["metadata"]["annotations"], json!({"example.com/why": "known"}));
+    assert_eq!(denied["spec"], made["spec"]);
+    assert!(denied["status"]["certificate"].is_null(), "{denied}");
     denied["status"]["conditions"] = json!([]);
     let answer = guarded.admin(&format!("PUT {REQUESTS}/x/approval"), &denied).await;
     let words = "status.conditions: Forbidden: updates may not remove a condition of type \"Approved\"";
