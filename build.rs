@@ -224,6 +224,14 @@ fn apply_fact(definitions: &mut BTreeMap<String, Value>, line: &str) -> Result<(
     if fact == "required" {
         return set_required(target, value);
     }
+    if let Some(member) = [("enum of items", "items"), ("enum of values", "additionalProperties")]
+        .iter()
+        .find_map(|(name, member)| (*name == fact).then_some(*member))
+    {
+        let inner = target.get_mut(member).and_then(Value::as_object_mut).ok_or("no list or map")?;
+        inner.insert("enum".into(), value);
+        return Ok(());
+    }
     if let (true, Some(values)) = (fact == "enum", value.as_array()) {
         describe_values(target, values);
     }

@@ -95,8 +95,8 @@ fn custom(
         _ => Map::new(),
     };
     definition.insert("type".into(), "object".into());
-    // In v2 known properties would make kubectl believe that there are no others.
-    if is_v3 || definition.get("x-kubernetes-preserve-unknown-fields") != Some(&Value::Bool(true)) {
+    // In v2 known properties would make kubectl believe that there are no others: then there are none.
+    if is_v3 || definition.contains_key("properties") {
         let properties = definition.entry("properties").or_insert_with(|| json!({}));
         identity(properties, schemas);
     }

@@ -3,7 +3,7 @@
 
 use super::names::{camel, group_path, group_version_id, tag};
 use super::operations::{Operation, PathItem};
-use super::parameters::{ATTACH, EXEC, LIST, PORT_FORWARD, PROXY, Parameter};
+use super::parameters::{ATTACH, EXEC, LIST, NODE_PROXY, POD_PROXY, PORT_FORWARD, Parameter, SERVICE_PROXY};
 use super::{ServedResource, ServedSubresource};
 
 const WATCH_EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
@@ -107,18 +107,20 @@ fn connect(
         ),
         action: "connect",
         kind: Some([&subresource.group, &subresource.version, &subresource.kind].map(Clone::clone)),
-        parameters: parameters(&subresource.name),
+        parameters: parameters(&resource.plural, &subresource.name),
         codes: &["200"],
         ..Operation::default()
     }
 }
 
-fn parameters(subresource: &str) -> &'static [Parameter] {
-    match subresource {
-        "exec" => EXEC,
-        "attach" => ATTACH,
-        "portforward" => PORT_FORWARD,
-        _ => PROXY,
+fn parameters(resource: &str, subresource: &str) -> &'static [Parameter] {
+    match (resource, subresource) {
+        (_, "exec") => EXEC,
+        (_, "attach") => ATTACH,
+        (_, "portforward") => PORT_FORWARD,
+        ("services", _) => SERVICE_PROXY,
+        ("nodes", _) => NODE_PROXY,
+        _ => POD_PROXY,
     }
 }
 

@@ -23,9 +23,7 @@ pub(super) fn document(served: &[ServedResource], schemas: &Schemas, release: &s
     let mut definitions = definitions::collect(served.iter(), served, schemas, false);
     let answers = roots(served).into_iter().flat_map(|root| root.item.operations);
     definitions.extend(definitions::reached(answers.map(|operation| operation.answer), schemas));
-    let is_custom = |name: &str| served.iter().any(|own| own.schema.is_some() && own.definition == name);
-    let built_in = definitions.iter_mut().filter(|(name, _)| !is_custom(name));
-    built_in.for_each(|(_, definition)| without_defaults(definition));
+    definitions.values_mut().for_each(without_defaults);
     let parameters = shared_parameters(&mut paths);
     json!({
         "swagger": "2.0",
@@ -163,7 +161,7 @@ fn is_shared(parameter: &Value) -> bool {
     }
 }
 
-/// The built-in definitions of swagger 2.0 are published without defaults.
+/// The definitions of swagger 2.0 are published without defaults (`PruneDefaults`).
 fn without_defaults(schema: &mut Value) {
     let Value::Object(map) = schema else { return };
     map.remove("default");

@@ -11,13 +11,17 @@ https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// For OpenAPI v2, whose readers know less: no conditions made of schemas, no nulls, and nothing about what
-/// unknown fields may stand beside.
+/// unknown fields may stand beside. An object of which any field may be unknown has no `properties` at all:
+/// kubectl would believe that there are no others.
 pub fn v2(schema: &Value) -> Value {
     if schema["x-kubernetes-preserve-unknown-fields"] == true {
-        return json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        return json!({"type": "object"});
     }
     let mut schema = schema.clone();
     simplify(&mut schema);
+    if let Some(map) = schema.as_object_mut() {
+        map.entry("properties").or_insert_with(|| json!({}));
+    }
     let reference = format!("#/definitions/{OBJECT_META}");
     embedded(&mut schema, &json!({"$ref": reference, "description": METADATA}));
     schema
@@ -38,7 +42,7 @@ fn simplify(schema: &mut Value) {
     let remove = |map: &mut Map<String, Value>, members: &[&str]| {
         map.retain(|member, _| !members.contains(&member.as_str()));
     };
-    remove(map, &["allOf", "anyOf", "oneOf", "not", "example"]);
+    remove(map, &["allOf", "anyOf", "oneOf", "not"]);
     if flag(map, "nullable") {
         remove(map, &["type", "nullable", "items", "properties"]);
     }
@@ -81,13 +85,23 @@ fn nested(map: &mut Map<String, Value>, change: &dyn Fn(&mut Value)) {
     }
 }
 
-/// A number or a text is said so (`Unfold`).
+/// A number or a text is said so (`Unfold`), beside other conditions too.
 fn unfold(schema: &mut Value) {
     let Value::Object(map) = schema else { return };
     nested(map, &unfold);
-    let says_so = ["anyOf", "allOf"].iter().any(|member| map.contains_key(*member));
-    if map.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) && !says_so {
-        map.insert("anyOf".into(), json!([{"type": "integer"}, {"type": "string"}]));
+    let either = json!([{"type": "integer"}, {"type": "string"}]);
+    let says_so =
+        map.get("anyOf") == Some(&either) || map.get("allOf").is_some_and(|all| all[0]["anyOf"] == either);
+    if map.get("x-kubernetes-int-or-string") != Some(&Value::Bool(true)) || says_so {
+        return;
+    }
+    if !map.contains_key("anyOf") {
+        map.insert("anyOf".into(), either);
+        return;
+    }
+    let all = map.entry("allOf").or_insert_with(|| json!([]));
+    if let Some(all) = all.as_array_mut() {
+        all.insert(0, json!({"anyOf": either}));
     }
 }
 
@@ -110,5 +124,69 @@ fn embedded(schema: &mut Value, metadata: &Value) {
         let missing = ["kind", "apiVersion"].map(Value::from).into_iter();
         let missing: Vec<Value> = missing.filter(|name| !required.contains(name)).collect();
         required.extend(missing);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_old_form_is_pruned_as_upstream_prunes_it() {
+        const FREE: &str = "x-kubernetes-preserve-unknown-fields";
+        const EITHER: &str = "x-kubernetes-int-or-string";
+        let leaf = json!({"type": "string"});
+        for (declared, published) in [
+            (json!({"type": "array", "items": leaf, "nullable": true, "title": "t"}), json!({"title": "t"})),
+            (json!({"type": "array", FREE: true, "items": leaf}), json!({FREE: true})),
+            (json!({"type": "object", FREE: true, "properties": {"a": leaf}}), json!({FREE: true})),
+            (
+                json!({EITHER: true, "anyOf": [{"minimum": 1}], "not": {"enum": [1]}, "example": 5}),
+                json!({EITHER: true, "example": 5}),
+            ),
+            (
+                json!({"type": "object", "required": ["a", "b"], "oneOf": [{}], "allOf": [{}], "properties":
+                    {"a": leaf, "b": {"type": "integer", "nullable": true}}}),
+                json!({"type": "object", "required": ["a"], "properties": {"a": leaf, "b": {}}}),
+            ),
+            (
+                json!({"type": "object", "required": ["a"], "additionalProperties": {"type": "string", "nullable": true}}),
+                json!({"type": "object", "additionalProperties": {}}),
+            ),
+            (
+                json!({"type": "object", FREE: true, "x-kubernetes-embedded-resource": true}),
+                json!({FREE: true, "x-kubernetes-embedded-resource": true}),
+            ),
+        ] {
+            let root = json!({"type": "object", "properties": {"field": declared}});
+            assert_eq!(v2(&root)["properties"]["field"], published, "{declared}");
+        }
+        assert_eq!(v2(&json!({"type": "object", FREE: true, "description": "d"})), json!({"type": "object"}));
+        assert_eq!(v2(&json!({"type": "object"})), json!({"type": "object", "properties": {}}));
+    }
+
+    #[test]
+    fn what_is_a_number_or_a_text_says_so_beside_other_conditions() {
+        const EITHER: &str = "x-kubernetes-int-or-string";
+        let either = json!([{"type": "integer"}, {"type": "string"}]);
+        for (declared, published) in [
+            (json!({EITHER: true}), json!({EITHER: true, "anyOf": either})),
+            (json!({EITHER: true, "anyOf": either}), json!({EITHER: true, "anyOf": either})),
+            (
+                json!({EITHER: true, "allOf": [{"anyOf": either}, {"minimum": 1}]}),
+                json!({EITHER: true, "allOf": [{"anyOf": either}, {"minimum": 1}]}),
+            ),
+            (
+                json!({EITHER: true, "allOf": [{"minimum": 1}]}),
+                json!({EITHER: true, "anyOf": either, "allOf": [{"minimum": 1}]}),
+            ),
+            (
+                json!({EITHER: true, "anyOf": [{"minimum": 1}]}),
+                json!({EITHER: true, "anyOf": [{"minimum": 1}], "allOf": [{"anyOf": either}]}),
+            ),
+        ] {
+            let root = json!({"type": "object", "properties": {"field": declared}});
+            assert_eq!(v3(&root)["properties"]["field"], published);
+        }
     }
 }

@@ -53,6 +53,84 @@ async fn what_a_client_has_is_not_sent_again() {
     assert!(kept.headers["expires"].to_str().unwrap().ends_with(" UTC"), "{:?}", kept.headers);
 }
 
+#[tokio::test]
+async fn fields_with_few_values_name_them() {
+    let server = Server::start().await;
+    let actions = json!(["*", "CONNECT", "CREATE", "DELETE", "UPDATE"]);
+    let effects = json!(["NoExecute", "NoSchedule", "None"]);
+    let (policies, modes) = (json!(["Fail", "Ignore"]), json!(["All", "ExactCount"]));
+    let scopes = json!(["*", "Cluster", "Namespaced"]);
+    let patches = json!(["ApplyConfiguration", "JSONPatch"]);
+    let families = json!(["", "IPv4", "IPv6"]);
+    for (group, definition, field, member, values) in [
+        ("admissionregistration.k8s.io", "MutatingWebhook", "failurePolicy", "", &policies),
+        ("admissionregistration.k8s.io", "RuleWithOperations", "scope", "", &scopes),
+        ("admissionregistration.k8s.io", "NamedRuleWithOperations", "operations", "items", &actions),
+        ("admissionregistration.k8s.io", "Mutation", "patchType", "", &patches),
+        ("resource.k8s.io", "ExactDeviceRequest", "allocationMode", "", &modes),
+        ("resource.k8s.io", "DeviceTaint", "effect", "", &effects),
+        ("", "ServiceSpec", "ipFamilies", "items", &families),
+    ] {
+        let path = if group.is_empty() { "api/v1".to_owned() } else { format!("apis/{group}/v1") };
+        let package = group.split('.').next().filter(|name| !name.is_empty()).unwrap_or("core");
+        let document = server.get(&format!("/openapi/v3/{path}")).await;
+        let definition = format!("io.k8s.api.{package}.v1.{definition}");
+        let field = &document["components"]["schemas"][&definition]["properties"][field];
+        let described = field["description"].as_str().unwrap().contains("\n\nPossible enum values:\n - `\"");
+        match member {
+            "" => assert!(described && field["enum"] == *values, "{definition}: {field}"),
+            member => assert!(!described && field[member]["enum"] == *values, "{definition}: {field}"),
+        }
+    }
+    let definitions = server.get("/openapi/v2").await["definitions"].take();
+    let core = |kind: &str| &definitions[format!("io.k8s.api.core.v1.{kind}")]["properties"];
+    assert_eq!(core("Lifecycle")["stopSignal"]["enum"].as_array().map(Vec::len), Some(65));
+    let statuses = &core("PersistentVolumeClaimStatus")["allocatedResourceStatuses"];
+    assert_eq!(statuses["additionalProperties"]["enum"].as_array().map(Vec::len), Some(5));
+    let rule = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRule";
+    assert_eq!(definitions[rule]["properties"]["reason"]["enum"][0], "FieldValueDuplicate");
+}
+
+#[tokio::test]
+async fn parameters_say_what_they_do() {
+    let server = Server::start().await;
+    let document = server.get("/openapi/v2").await;
+    let parameters = document["parameters"].as_object().unwrap();
+    let about = |name: &str| -> String {
+        let own = parameters.values().filter(|parameter| parameter["name"] == name);
+        own.map(|parameter| parameter["description"].as_str().unwrap_or_default()).collect()
+    };
+    for (name, facts) in [
+        ("allowWatchBookmarks", &["\"BOOKMARK\"", "Ignored when this is no watch"][..]),
+        ("continue", &["410 ResourceExpired", "five to fifteen minutes", "Not supported when watch is true"]),
+        ("fieldManager", &["128 characters", "Required for server-side apply"]),
+        ("fieldSelector", &["Defaults to everything"]),
+        ("force", &["server-side apply"]),
+        ("gracePeriodSeconds", &["zero deletes immediately"]),
+        ("labelSelector", &["Defaults to everything"]),
+        ("limit", &["`continue`", "consistent snapshot"]),
+        ("orphanDependents", &["Deprecated", "propagationPolicy", "\"orphan\" finalizer"]),
+        ("path", &["at the pod", "at the node", "service's proxy"]),
+        ("pretty", &["Defaults to 'false'", "curl and wget"]),
+        ("propagationPolicy", &["'Orphan'", "'Background'", "'Foreground'"]),
+        ("resourceVersion", &["api-concepts/#resource-versions", "Defaults to unset"]),
+        ("resourceVersionMatch", &["Exact or NotOlderThan", "Defaults to unset"]),
+        ("sendInitialEvents", &["`watch=true`", "k8s.io/initial-events-end", "`resourceVersionMatch`"]),
+        ("shardSelector", &["shardRange(object.metadata.uid", "ShardedListAndWatch"]),
+        ("tailLines", &["before the end", "stream can only be \"All\""]),
+        ("timeoutSeconds", &["list or watch call ends"]),
+        ("watch", &["added, modified and deleted", "resourceVersion"]),
+    ] {
+        let text = about(name);
+        let missing: Vec<_> = facts.iter().filter(|fact| !text.contains(**fact)).collect();
+        assert!(missing.is_empty(), "{name}: {missing:?} in {text}");
+    }
+    let write = &document["paths"]["/api/v1/nodes"]["post"]["parameters"].to_string();
+    for fact in ["- All: all stages", "- Ignore: ", "- Warn: ", "The default in v1.23+", "- Strict: "] {
+        assert!(write.contains(fact), "{fact} in {write}");
+    }
+}
+
 /// What the other server answers by path; and what it was asked: path, user and the tag that was sent.
 #[derive(Clone, Default)]
 struct Other {

@@ -75,6 +75,37 @@ async fn versions_are_published_and_withdrawn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_may_hold_anything_is_published_without_fields_in_the_old_form_alone() {
+    const FREE: &str = "x-kubernetes-preserve-unknown-fields";
+    let server = Server::start().await;
+    let size = json!({"type": "integer", "default": 3});
+    let closed = json!({"type": "object", "properties": {"size": size}});
+    let mut open = closed.clone();
+    open[FREE] = true.into();
+    let version = |name: &str, schema: Value| {
+        let schema = json!({"openAPIV3Schema": schema});
+        json!({"name": name, "served": true, "storage": name == "v1", "schema": schema})
+    };
+    let versions = [version("v1", open), version("v2", closed)];
+    server
+        .create(DEFINITIONS, definition("open.example.com", &json!({"spec": {"versions": versions}})))
+        .await;
+    established(&server, "foos.open.example.com").await;
+    let v2 = server.get("/openapi/v2").await;
+    let kind = json!([{"group": "open.example.com", "kind": "Foo", "version": "v1"}]);
+    assert_eq!(
+        v2["definitions"]["com.example.open.v1.Foo"],
+        json!({"type": "object", "x-kubernetes-group-version-kind": kind})
+    );
+    let fields = &v2["definitions"]["com.example.open.v2.Foo"]["properties"];
+    assert_eq!(fields["size"], json!({"type": "integer"}), "without its default");
+    assert!(fields["kind"].is_object() && fields["metadata"].is_object());
+    let v3 = server.get("/openapi/v3/apis/open.example.com/v1").await;
+    let schema = &v3["components"]["schemas"]["com.example.open.v1.Foo"];
+    assert_eq!((&schema[FREE], &schema["properties"]["size"]["default"]), (&json!(true), &json!(3)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_definitions_cannot_share_a_kind_and_the_second_waits() {
     let server = Server::start().await;
     let group = "shared.example.com";
