@@ -8,7 +8,18 @@ use super::images;
 use super::player::{Flow, Player};
 
 /// Programs that end, or say something.
-const PLAYED: &[&str] = &["mounttest", "entrypoint-tester", "pause", "logs-generator", "fake-gitserver"];
+const PLAYED: &[&str] = &[
+    "mounttest",
+    "entrypoint-tester",
+    "pause",
+    "logs-generator",
+    "fake-gitserver",
+    "etc-hosts",
+    "dns-suffix",
+    "dns-server-list",
+];
+const HOSTS: &str = "/etc/hosts";
+const RESOLVER: &str = "/etc/resolv.conf";
 const NEW_FILE: &str = "mount-tester new file\n";
 /// What `statfs` calls tmpfs is a name; any other type is its number, here that of ext4.
 const EXT4: &str = "61267";
@@ -53,6 +64,9 @@ pub(super) fn run(player: &mut Player<'_>, line: &[String]) -> Flow {
             Flow::Go
         }
         Some("logs-generator") => generate_logs(player, arguments),
+        Some("etc-hosts") => show_line(player, HOSTS, |text| text),
+        Some("dns-suffix") => show_line(player, RESOLVER, |text| resolver_words(&text, "search")),
+        Some("dns-server-list") => show_line(player, RESOLVER, |text| resolver_words(&text, "nameserver")),
         Some(_) => {
             player.say("Paused\n");
             player.sleep(Duration::MAX)
@@ -65,7 +79,7 @@ pub(super) fn run(player: &mut Player<'_>, line: &[String]) -> Flow {
 }
 
 /// `--name=value` or `--name value`
-fn flag<'a>(arguments: &'a [String], name: &str) -> Option<&'a str> {
+pub(super) fn flag<'a>(arguments: &'a [String], name: &str) -> Option<&'a str> {
     let long = format!("--{name}");
     let at = arguments.iter().position(|argument| {
         argument.strip_prefix(&long).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
@@ -74,6 +88,19 @@ fn flag<'a>(arguments: &'a [String], name: &str) -> Option<&'a str> {
         Some((_, value)) => Some(value),
         None => arguments.get(at + 1).map(String::as_str),
     }
+}
+
+/// What is made of a file, as a line.
+fn show_line(player: &mut Player<'_>, path: &str, made: impl FnOnce(String) -> String) -> Flow {
+    let text = player.file(path).map(|file| file.text()).unwrap_or_default();
+    player.say(&format!("{}\n", made(text)));
+    Flow::Go
+}
+
+/// The words behind `keyword` in a `resolv.conf`.
+fn resolver_words(text: &str, keyword: &str) -> String {
+    let lines = text.lines().filter_map(|line| line.strip_prefix(keyword));
+    lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(",")
 }
 
 /// Looks at files in a fixed order, whatever that of its flags.

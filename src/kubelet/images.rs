@@ -69,7 +69,7 @@ fn suffix(image: &str) -> &str {
     image[last..].find([':', '@']).map_or("", |at| &image[last + at..])
 }
 
-fn repository(image: &str) -> String {
+pub(super) fn repository(image: &str) -> String {
     let name = &image[..image.len() - suffix(image).len()];
     match name.split_once('/') {
         None => format!("docker.io/library/{name}"),

@@ -43,16 +43,20 @@ mod file_programs;
 mod player;
 mod text_programs;
 
+mod answers;
 mod hooks;
 mod probes;
 mod pulling;
 mod running;
+mod servers;
+mod signals;
 
 pub mod exec;
 mod mounting;
 
 pub mod backoff;
 
+mod image_names;
 pub mod images;
 
 pub mod pod_addresses;

@@ -49,7 +49,10 @@ impl Mounting {
         let specs = || spec.init_containers.iter().chain(&spec.containers);
         let looks_around = specs().any(process::looks_around);
         let mounting = Mounting::new(object, looks_around);
-        let is_needed = !mounting.wanted.is_empty() || specs().any(process::is_known);
+        // A path may turn out to be none, whatever the container runs.
+        let has_paths = |spec: &Spec| spec.volume_mounts.iter().any(|it| !it.sub_path_expr.is_empty());
+        let is_needed =
+            !mounting.wanted.is_empty() || specs().any(|spec| process::is_known(spec) || has_paths(spec));
         is_needed.then(|| Box::new(mounting))
     }
 

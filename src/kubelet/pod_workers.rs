@@ -139,18 +139,32 @@ impl PodWorker {
 
     /// The pod has changed.
     pub fn update(&mut self, object: Arc<Object>) {
+        if self.may_have_config(&object) {
+            let init = self.init_containers.iter_mut().chain(&mut self.ephemeral_containers);
+            init.chain(&mut self.containers).for_each(Container::start_again);
+        }
         self.pod = object.view::<Pod>();
         self.object = object;
     }
 
     /// Whether `new` differs from the pod as it was seen last in what a sync looks at.
-    pub fn needs_sync(&self, new: &Object) -> bool {
-        let (old, new) = (&self.object.metadata, &new.metadata);
+    pub fn needs_sync(&self, object: &Object) -> bool {
+        let (old, new) = (&self.object.metadata, &object.metadata);
         old.generation != new.generation
             || new.generation == 0
             || old.deletion_timestamp != new.deletion_timestamp
             || old.deletion_grace_period_seconds != new.deletion_grace_period_seconds
             || !self.pod.spec.readiness_gates.is_empty()
+            || self.may_have_config(object)
+    }
+
+    /// Whether a container lacks something that may have come with a change of the pod's metadata.
+    fn may_have_config(&self, new: &Object) -> bool {
+        let differs = || {
+            self.object.metadata.labels != new.metadata.labels
+                || self.pod.metadata.annotations != new.view::<Pod>().metadata.annotations
+        };
+        self.all_containers().any(|(_, container)| container.waits_for_config()) && differs()
     }
 
     /// Where it is.

@@ -1,24 +1,19 @@
 //! Probes of a running container (`pkg/kubelet/prober`): when it has started, whether it is ready,
 //! whether it is to be restarted.
 //!
-//! What a probe answers is worked out ahead, for nothing comes from outside: a command is played among
-//! the files that the container's script has written by then, a server is one of those that are known,
-//! and a script that is known serves nothing. One that passes from now on is asked no more.
+//! What a probe answers is worked out ahead ([`super::answers`]), for nothing comes from outside: a command
+//! is played among the files that the container's script has written by then, and a server is one of those
+//! that are known ([`super::servers`]). One that passes from now on is asked no more.
 
 use std::time::Duration;
 
+use super::answers::{Answer, answers};
 use super::runtime::after;
 use super::surroundings::Surroundings;
-use super::{agnhost, process};
-use crate::apimachinery::int_or_string::IntOrString;
 use crate::apimachinery::time::Time;
-use crate::apis::views::pod::Container;
-use crate::apis::views::probe::{ExecAction, Probe};
+use crate::apis::views::pod::{Container, Pod};
+use crate::apis::views::probe::Probe;
 
-/// After so long the test image's `liveness` server fails its health check.
-const LIVENESS_SERVER_FAILS_AFTER: Duration = Duration::from_secs(10);
-/// Where the test image's gRPC server listens.
-const GRPC_PORT: i64 = 5000;
 /// Of a probe that does not say.
 const DEFAULT_PERIOD: i64 = 10;
 const DEFAULT_FAILURES: i64 = 3;
@@ -32,6 +27,8 @@ pub(super) enum Outcome {
     Ready(bool),
     /// A bad answer: the probe's name, and what it said.
     Unhealthy(&'static str, String),
+    /// A good answer that is told of: the probe's name, and what it said.
+    Warning(&'static str, String),
     /// Too many of those: the probe's name, and the grace of the process, if it has one of its own.
     Kill(&'static str, Option<i64>),
 }
@@ -55,11 +52,12 @@ struct Prober {
     passes: bool,
     grace_period_seconds: Option<i64>,
     /// What it answers from a time on.
-    answers: Vec<(Time, Result<(), String>)>,
+    answers: Vec<(Time, Answer)>,
 }
 
 /// A run of a container, as far as it is known.
 pub(super) struct Run<'a> {
+    pub(super) pod: &'a Pod,
     pub(super) spec: &'a Container,
     pub(super) around: Option<&'a Surroundings>,
     pub(super) pod_ip: &'a str,
@@ -144,9 +142,13 @@ impl Prober {
     fn ask(&mut self, now: Time, outcomes: &mut Vec<Outcome>) {
         let answer = self.answers.iter().rev().find(|(from, _)| *from <= now);
         let is_good = match answer {
-            Some((_, Err(why))) => {
+            Some((_, Answer::Failure(why))) => {
                 outcomes.push(Outcome::Unhealthy(self.kind, why.clone()));
                 false
+            }
+            Some((_, Answer::Warning(what))) => {
+                outcomes.push(Outcome::Warning(self.kind, what.clone()));
+                true
             }
             _ => true,
         };
@@ -186,109 +188,18 @@ impl Prober {
     }
 }
 
-/// What a probe answers, from when on.
-fn answers(probe: &Probe, run: &Run<'_>) -> Vec<(Time, Result<(), String>)> {
-    if let Some(exec) = &probe.exec {
-        return exec_answers(exec, run);
-    }
-    let is_known = process::is_known(run.spec);
-    let ip = run.pod_ip;
-    let serves = agnhost::serves(&run.spec.image, &run.spec.command, &run.spec.args);
-    let always = |answer| vec![(run.started_at, answer)];
-    if let Some(http) = &probe.http_get {
-        if serves == Some("liveness") {
-            let failed = Err("HTTP probe failed with statuscode: 500".to_owned());
-            let from = after(run.started_at, LIVENESS_SERVER_FAILS_AFTER);
-            return vec![(run.started_at, Ok(())), (from, failed)];
-        }
-        let (port, scheme) = (port(&http.port, run.spec), http.scheme.to_lowercase());
-        let scheme = if scheme.is_empty() { "http" } else { &scheme };
-        let path = http.path.trim_start_matches('/');
-        return always(match is_known {
-            true => Err(format!("Get \"{scheme}://{ip}:{port}/{path}\": {}", refused(ip, port))),
-            false => Ok(()),
-        });
-    }
-    if let Some(tcp) = &probe.tcp_socket {
-        return always(if is_known { Err(refused(ip, port(&tcp.port, run.spec))) } else { Ok(()) });
-    }
-    match &probe.grpc {
-        Some(grpc) => {
-            let port = port(&grpc.port, run.spec);
-            let is_there = if serves.is_some() { port == GRPC_PORT } else { !is_known };
-            let why = format!(
-                "timeout: failed to connect service \"{ip}:{port}\" within 1m0s: context deadline exceeded"
-            );
-            always(if is_there { Ok(()) } else { Err(why) })
-        }
-        None => always(Ok(())),
-    }
-}
-
-fn refused(ip: &str, port: i64) -> String {
-    format!("dial tcp {ip}:{port}: connect: connection refused")
-}
-
-fn port(port: &Option<IntOrString>, spec: &Container) -> i64 {
-    match port {
-        Some(IntOrString::Int(number)) => *number,
-        Some(IntOrString::String(name)) => {
-            spec.ports.iter().find(|port| port.name == *name).map_or(0, |port| port.container_port.into())
-        }
-        None => 0,
-    }
-}
-
-/// The command is played whenever files have changed.
-fn exec_answers(exec: &ExecAction, run: &Run<'_>) -> Vec<(Time, Result<(), String>)> {
-    let nothing = Surroundings::default();
-    let around = run.around.unwrap_or(&nothing);
-    let played = run.around.and_then(|around| process::play(run.spec, around, None));
-    let changes = played.as_ref().map_or(&[][..], |played| &played.changes);
-    let mut times: Vec<Duration> = vec![Duration::ZERO];
-    times.extend(changes.iter().copied().chain(around.views.iter().map(|view| view.after)));
-    times.sort();
-    times.dedup();
-    let answer = |time: &Duration| {
-        let written = match &played {
-            Some(_) => process::play(run.spec, around, Some(*time)).map(|played| played.written),
-            None => None,
-        };
-        (after(run.started_at, *time), exec_answer(exec, around, written, *time))
-    };
-    times.iter().map(answer).collect()
-}
-
-fn exec_answer(
-    exec: &ExecAction,
-    around: &Surroundings,
-    written: Option<Vec<process::Change>>,
-    time: Duration,
-) -> Result<(), String> {
-    // Of a process that is not known nobody knows what files it has.
-    if written.is_none() && !process::is_constant(&exec.command) {
-        return Ok(());
-    }
-    let around = around.from(time);
-    match process::exec(&exec.command, &around, written.unwrap_or_default(), None) {
-        Some(executed) => match executed.end {
-            Some((_, 0)) => Ok(()),
-            _ => Err(executed.out + &executed.errors),
-        },
-        None => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::process;
     use super::*;
     use serde_json::{Value, json};
 
     fn told(container: Value, until_seconds: i64) -> Vec<(i64, Outcome)> {
-        let spec: Container = serde_json::from_value(container).unwrap();
+        let pod: Pod = serde_json::from_value(json!({"spec": {"containers": [container]}})).unwrap();
+        let spec = &pod.spec.containers[0];
         let around = Surroundings::default();
-        let around = process::is_known(&spec).then_some(&around);
-        let run = Run { spec: &spec, around, pod_ip: "10.0.0.1", started_at: Time::UNIX_EPOCH };
+        let around = process::is_known(spec).then_some(&around);
+        let run = Run { pod: &pod, spec, around, pod_ip: "10.0.0.1", started_at: Time::UNIX_EPOCH };
         let mut probers = Probers::new(&run, Time::UNIX_EPOCH, Some(Time::UNIX_EPOCH)).unwrap();
         let mut told = vec![];
         while let Some(due) = probers.due().filter(|due| due.timestamp() <= until_seconds) {
@@ -335,19 +246,62 @@ mod tests {
 
     #[test]
     fn servers_that_are_known_answer_as_they_do() {
-        let http = json!({"httpGet": {"path": "/healthz", "port": 8080}, "failureThreshold": 1});
-        let serving = |image: &str, args: Value, probe: &Value| {
-            told(json!({"name": "a", "image": image, "args": args, "livenessProbe": probe}), 60)
+        let asked = |image: &str, words: &[&str], probe: Value| {
+            let mut probe = probe;
+            probe["failureThreshold"] = 1.into();
+            told(json!({"name": "a", "image": image, "args": words, "livenessProbe": probe}), 60)
+                .first()
+                .cloned()
         };
-        let last = |told: Vec<(i64, Outcome)>| told.last().cloned();
-        let killed = Some((10, Outcome::Kill("Liveness", None)));
-        assert_eq!(last(serving("e2e/agnhost:2", json!(["liveness"]), &http)), killed);
-        assert_eq!(last(serving("nginx", json!([]), &http)), None);
-        let refused = serving("busybox", json!(["sleep", "600"]), &http);
-        let why = "Get \"http://10.0.0.1:8080/healthz\": dial tcp 10.0.0.1:8080: connect: connection refused";
-        assert_eq!(refused[0].1, Outcome::Unhealthy("Liveness", why.into()));
-        let grpc = |port: i64| json!({"grpc": {"port": port}, "failureThreshold": 1});
-        assert_eq!(last(serving("agnhost", json!(["grpc-health-checking"]), &grpc(5000))), None);
-        assert!(last(serving("agnhost", json!(["grpc-health-checking"]), &grpc(2333))).is_some());
+        let http = |path: &str, port: i64| json!({"httpGet": {"path": path, "port": port}});
+        let tcp = |port: i64| json!({"tcpSocket": {"port": port}});
+        let grpc = |port: i64, service: &str| json!({"grpc": {"port": port, "service": service}});
+        let bad = |at: i64, why: &str| Some((at, Outcome::Unhealthy("Liveness", why.to_owned())));
+        let status = |at: i64, code: i64| bad(at, &format!("HTTP probe failed with statuscode: {code}"));
+        let refused = |port: i64| format!("dial tcp 10.0.0.1:{port}: connect: connection refused");
+        let (agnhost, web) = ("e2e/agnhost:2", &["test-webserver"][..]);
+        assert_eq!(asked(agnhost, &["liveness"], http("/healthz", 8080)), status(10, 500));
+        assert_eq!(asked(agnhost, &["liveness"], http("/redirect?loc=%2Fhealthz", 8080)), status(10, 500));
+        assert_eq!(asked(agnhost, &["liveness"], tcp(8080)), None);
+        assert_eq!(asked(agnhost, web, http("/", 80)), None);
+        assert_eq!(asked(agnhost, web, http("healthz", 80)), status(0, 404));
+        let why = format!("Get \"http://10.0.0.1:81/\": {}", refused(81));
+        assert_eq!(asked(agnhost, web, http("/", 81)), bad(0, &why));
+        assert_eq!(asked("nginx", &[], http("/", 80)), None);
+        assert_eq!(asked("nginx", &[], tcp(8080)), bad(0, &refused(8080)));
+        assert_eq!(asked("my-server", &[], http("/any", 81)), None);
+        let why = format!("Get \"http://10.0.0.1:8080/healthz\": {}", refused(8080));
+        assert_eq!(asked("busybox", &["sleep", "600"], http("/healthz", 8080)), bad(0, &why));
+        let https = json!({"httpGet": {"path": "/", "port": 80, "scheme": "HTTPS"}});
+        let why = "Get \"https://10.0.0.1:80/\": http: server gave HTTP response to HTTPS client";
+        assert_eq!(asked("nginx", &[], https), bad(0, why));
+        let health = &["grpc-health-checking", "--service=a", "--delay-unhealthy-sec", "20"][..];
+        assert_eq!(
+            asked(agnhost, health, grpc(5000, "a")),
+            bad(20, "service unhealthy (responded with \"NOT_SERVING\")")
+        );
+        let why = "error: health rpc probe failed: rpc error: code = NotFound desc = unknown service";
+        assert_eq!(asked(agnhost, health, grpc(5000, "b")), bad(0, why));
+        let why = "timeout: failed to connect service \"10.0.0.1:2333\" within 1s: context deadline exceeded";
+        assert_eq!(asked(agnhost, health, grpc(2333, "a")), bad(0, why));
+    }
+
+    #[test]
+    fn redirects_to_elsewhere_are_told_of_and_not_followed() {
+        let probe = json!({"httpGet": {"path": "/redirect?loc=http%3A%2F%2F0.0.0.0%2F", "port": 8080}});
+        let container =
+            json!({"name": "a", "image": "agnhost", "args": ["liveness"], "livenessProbe": probe});
+        let body = "Probe terminated redirects, Response body: <a href=\"http://0.0.0.0/\">Found</a>.\n\n";
+        assert_eq!(told(container, 60), [(0, Outcome::Warning("Liveness", body.into()))]);
+        let (mut path, own) = ("/redirect?loc=%2F".to_owned(), "%2Fredirect%3Floc%3D");
+        for _ in 0..12 {
+            path = format!("/redirect?loc={}", path.replace('%', "%25").replace("/redirect?loc=", own));
+        }
+        let probe = json!({"httpGet": {"path": path, "port": 8080}, "failureThreshold": 1});
+        let container =
+            json!({"name": "a", "image": "agnhost", "args": ["liveness"], "livenessProbe": probe});
+        let outcomes = told(container, 60);
+        let Outcome::Unhealthy(_, why) = &outcomes[0].1 else { panic!("{outcomes:?}") };
+        assert!(why.ends_with(": stopped after 10 redirects"), "{why}");
     }
 }

@@ -47,6 +47,8 @@ pub struct Left {
 pub struct Played {
     /// When it ended and with what code; nothing while it runs.
     pub end: Option<(Duration, i32)>,
+    /// How far it was played: when the command ends that it is busy with.
+    pub until: Duration,
     /// What it said.
     pub lines: Vec<Line>,
     /// What it wrote, and `None` where it removed something.
@@ -111,8 +113,8 @@ pub fn play(container: &Container, around: &Surroundings, until: Option<Duration
         Flow::Exit(code) => Some((player.elapsed, code)),
         _ => Some((player.elapsed, player.status)),
     };
-    let Player { lines, written, changes, .. } = player;
-    Some(Played { end, lines, written: written.into_iter().collect(), changes })
+    let Player { elapsed: until, lines, written, changes, .. } = player;
+    Some(Played { end, until, lines, written: written.into_iter().collect(), changes })
 }
 
 /// A command that was run beside a container's process.
@@ -328,7 +330,7 @@ fn program(container: &Container, around: Option<&Surroundings>) -> Option<Progr
     }
 }
 
-fn is_shell(name: &str) -> bool {
+pub(super) fn is_shell(name: &str) -> bool {
     matches!(name, "sh" | "bash" | "ash")
 }
 

@@ -2,21 +2,28 @@
 
 use std::time::Duration;
 
-use super::images;
 use super::runtime::{Container, State, Task, until, waiting};
 use super::stages::{Failure, Step};
 use super::world::World;
+use super::{image_names, images};
 use crate::apimachinery::duration;
 use crate::apimachinery::time::Time;
 use crate::apis::views::pod::Container as Spec;
 
 /// Between a failed pull and the status that says so: upstream, the next time that the pod is looked at.
 const BACKOFF_SHOWS_AFTER: Duration = Duration::from_secs(1);
+/// Until a name that is none is looked at again (`--sync-frequency`).
+const NAME_RETRY: Duration = Duration::from_secs(60);
+/// The reason of a container whose image cannot be named so.
+const INVALID_NAME: &str = "InvalidImageName";
 
 impl Container {
     /// CRI `PullImage`, unless the image is there and the policy is content with that.
     pub(super) fn pull(&mut self, spec: &Spec, world: &mut World<'_>) {
         let image = &spec.image;
+        if let Err(why) = image_names::check(image) {
+            return self.refuse_name(spec, &why, world);
+        }
         // Images with the policy Never were brought by whoever wrote it: nothing simulated can have lost
         // them.
         if spec.image_pull_policy == "Never"
@@ -31,6 +38,15 @@ impl Container {
         world.note(spec, "Normal", "Pulling", format!("Pulling image {image:?}"));
         let (delay, next) = world.stage(Step::Pull, spec, self.restart_count);
         self.task = Task::Pull { began: world.now, until: until(world.now, delay, &next), next };
+    }
+
+    /// `InvalidImageName`: there is nothing to be pulled, but whoever reads the events may mend it.
+    fn refuse_name(&mut self, spec: &Spec, why: &str, world: &mut World<'_>) {
+        let text = format!("Failed to apply default image tag {:?}: {why}", spec.image);
+        world.note(spec, "Warning", "InspectFailed", text.clone());
+        world.note(spec, "Warning", "Failed", format!("Error: {INVALID_NAME}"));
+        self.state = waiting(INVALID_NAME, &text);
+        self.task = Task::PullBackOff { until: world.now + NAME_RETRY };
     }
 
     pub(super) fn pulled(&mut self, spec: &Spec, began: Time, world: &mut World<'_>) {

@@ -35,7 +35,7 @@ impl Container {
             }
             _ => None,
         };
-        let run = probes::Run { spec, around, pod_ip: &world.pod_ip, started_at };
+        let run = probes::Run { pod: world.pod, spec, around, pod_ip: &world.pod_ip, started_at };
         let probers = Probers::new(&run, begun, ready_from);
         let is_starting = probers.as_ref().is_some_and(|probers| probers.is_starting());
         let ready_at = ready_from.filter(|_| spec.readiness_probe.is_none() && !is_starting);
@@ -91,6 +91,9 @@ impl Container {
                 probes::Outcome::Ready(ready) => self.ready = ready,
                 probes::Outcome::Unhealthy(kind, why) => {
                     world.note(spec, "Warning", "Unhealthy", format!("{kind} probe failed: {why}"));
+                }
+                probes::Outcome::Warning(kind, what) => {
+                    world.note(spec, "Warning", "ProbeWarning", format!("{kind} probe warning: {what}"));
                 }
                 probes::Outcome::Kill(kind, grace) => kill = Some((kind.to_lowercase(), grace)),
             }

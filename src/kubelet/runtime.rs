@@ -12,6 +12,7 @@ use super::backoff::Backoff;
 use super::hooks;
 use super::pod_workers::grace_period;
 use super::running::Running;
+use super::signals;
 use super::stages::{Exit, Failure, Next, Step};
 use super::surroundings::Surroundings;
 use super::world::World;
@@ -265,7 +266,18 @@ impl Container {
         let took = hook.map_or(Duration::ZERO, |hook| hook.took.min(grace));
         match world.stage(Step::Stop, spec, self.restart_count) {
             (delay, Next::Exit(exit)) if took + delay <= grace => (after(world.now, took + delay), exit),
+            (delay, Next::FollowCommand) => self.follow_signal(spec, took + delay, grace, world.now),
             _ => (after(world.now, grace), Exit { code: 137, ..Exit::default() }),
+        }
+    }
+
+    /// As its command says that is sent its stop signal after `delay`; killed when its grace is over.
+    fn follow_signal(&self, spec: &Spec, delay: Duration, grace: Duration, now: Time) -> (Time, Exit) {
+        let ran = self.started_at().map(|at| (now - at).to_std().unwrap_or_default()).unwrap_or_default();
+        let end = signals::end(spec, self.around.as_deref(), ran.saturating_add(delay));
+        match end.map(|(time, code)| (delay.saturating_add(time), code)) {
+            Some((time, code)) if time <= grace => (after(now, time), Exit { code, ..Exit::default() }),
+            _ => (after(now, grace), Exit { code: 137, ..Exit::default() }),
         }
     }
 
@@ -295,6 +307,19 @@ impl Container {
     /// Whether it ever ran.
     pub fn has_run(&self) -> bool {
         !matches!(self.state, State::Waiting { .. }) || self.last.is_some()
+    }
+
+    /// Whether it could not be made because of what it names.
+    pub(super) fn waits_for_config(&self) -> bool {
+        let is_config = matches!(&self.state, State::Waiting { reason, .. } if reason == CONFIG_ERROR);
+        is_config && matches!(self.task, Task::StartBackOff { .. })
+    }
+
+    /// Tries again at once, when it waits for what it names: its pod has changed.
+    pub(super) fn start_again(&mut self) {
+        if self.waits_for_config() {
+            self.task = Task::StartBackOff { until: Time::UNIX_EPOCH };
+        }
     }
 
     fn due(&self) -> Option<Time> {

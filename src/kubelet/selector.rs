@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::process;
+use super::{process, signals};
 use crate::apis::views::pod::{Container, Pod};
 
 /// The annotation that names stages, separated by commas.
@@ -32,6 +32,10 @@ pub struct StageSelector {
     pub init_container: Option<bool>,
     /// Whether what its command does is known (see [`process`]).
     pub command_is_known: Option<bool>,
+    /// Whether it says what it does about its stop signal (see [`signals`]).
+    pub stop_is_known: Option<bool>,
+    /// Whether the pod has secrets to pull images with.
+    pub pull_secrets: Option<bool>,
     /// It was restarted fewer times than this.
     pub restarts_below: Option<i64>,
 }
@@ -77,6 +81,8 @@ impl StageSelector {
             && self.init_container.is_none_or(|wanted| wanted == subject.is_init_container())
             && self.restarts_below.is_none_or(|bound| *restart_count < bound)
             && self.command_is_known.is_none_or(|wanted| wanted == process::is_known(container))
+            && self.stop_is_known.is_none_or(|wanted| wanted == signals::is_known(container))
+            && self.pull_secrets.is_none_or(|wanted| wanted != pod.spec.image_pull_secrets.is_empty())
     }
 }
 

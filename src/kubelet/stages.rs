@@ -57,7 +57,7 @@ pub enum Next {
     Succeed,
     /// It never ends: a process that runs, a probe that never passes.
     Stay,
-    /// As the container's command says (`Run` only).
+    /// As the container's command says (`Run`, `Stop`).
     FollowCommand,
     /// With a failure that the node tries again (`Sandbox`, `Pull`, `Start`).
     Fail(Failure),
@@ -71,7 +71,8 @@ pub enum Next {
 pub struct Failure {
     /// The reason of the waiting container, as `ErrImagePull`.
     pub reason: String,
-    /// For people; `{image}`, `{reference}` (the image's full name) and `{container}` are filled in.
+    /// For people; `{image}`, `{reference}` (the image's full name), its `{registry}`, `{repository}` and
+    /// `{tag}`, and `{container}` are filled in.
     #[serde(default)]
     pub message: String,
 }
@@ -205,9 +206,14 @@ impl Failure {
     /// Its message with names filled in.
     pub fn message_for(&self, image: &str, container: &str) -> String {
         let reference = super::images::reference(image);
+        let (registry, rest) = reference.split_once('/').unwrap_or_default();
+        let (repository, tag) = rest.split_once([':', '@']).unwrap_or((rest, ""));
         self.message
             .replace("{image}", image)
             .replace("{reference}", &reference)
+            .replace("{registry}", registry)
+            .replace("{repository}", repository)
+            .replace("{tag}", tag)
             .replace("{container}", container)
     }
 }
@@ -258,7 +264,7 @@ fn stage(manifest: Manifest) -> Result<Stage, String> {
     let fits = match spec.next {
         Next::Succeed => spec.step != Step::Stop,
         Next::Stay => true,
-        Next::FollowCommand => spec.step == Step::Run,
+        Next::FollowCommand => matches!(spec.step, Step::Run | Step::Stop),
         Next::Fail(_) => matches!(spec.step, Step::Sandbox | Step::Pull | Step::Start),
         Next::Exit(_) => matches!(spec.step, Step::Run | Step::Stop),
     };
@@ -301,6 +307,9 @@ mod tests {
         };
         let owned = pod(json!({"metadata": {"ownerReferences": [{"kind": "Job"}]}}));
         let hook = pod(json!({"metadata": {"annotations": {"helm.sh/hook": "test"}}}));
+        let private = image("gcr.io/authenticated-image-pulling/alpine:3.7", &[]);
+        let mut with_secret = private.clone();
+        with_secret["spec"]["imagePullSecrets"] = json!([{"name": "registry"}]);
         let cases = [
             (pod(json!({})), Step::Run, "run-forever"),
             (pod(json!({})), Step::Pull, "pull-at-once"),
@@ -313,6 +322,12 @@ mod tests {
             (image("nginx:does-not-exist", &[]), Step::Pull, "image-not-found"),
             (image("busybox", &["sleep", "5"]), Step::Run, "command-runs"),
             (image("busybox", &["my-server"]), Step::Run, "run-forever"),
+            (image("webserver:404", &[]), Step::Pull, "image-not-found"),
+            (image("invalid.registry.k8s.io/invalid/alpine:3.1", &[]), Step::Pull, "registry-not-found"),
+            (private.clone(), Step::Pull, "image-is-private"),
+            (with_secret, Step::Pull, "pull-at-once"),
+            (image("busybox", &["sh", "-c", "sleep 5"]), Step::Stop, "command-is-killed"),
+            (image("busybox", &["sh", "-c", "trap '' TERM; sleep 5"]), Step::Stop, "command-says"),
         ];
         for (pod, step, name) in cases {
             assert_eq!(chosen(pod.clone(), step), name, "{pod}");

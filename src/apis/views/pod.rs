@@ -100,6 +100,9 @@ pub struct PodSpec {
     pub host_network: bool,
     /// As `default`.
     pub service_account_name: String,
+    /// Secrets for the registries of its images.
+    #[serde(deserialize_with = "nullable")]
+    pub image_pull_secrets: Vec<Named>,
     /// Added to the requests of the containers.
     #[serde(deserialize_with = "nullable")]
     pub overhead: BTreeMap<String, String>,
@@ -201,6 +204,8 @@ pub struct VolumeMount {
     pub name: String,
     /// In the container.
     pub mount_path: String,
+    /// Where in the volume that is, with variables in it.
+    pub sub_path_expr: String,
     /// Whether it may not be written.
     pub read_only: bool,
 }

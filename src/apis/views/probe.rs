@@ -13,6 +13,8 @@ pub struct Lifecycle {
     pub post_start: Option<Hook>,
     /// Before the stop signal.
     pub pre_stop: Option<Hook>,
+    /// Instead of `SIGTERM`.
+    pub stop_signal: Option<String>,
 }
 
 /// `v1.LifecycleHandler`; what asks over the network is not looked at.
@@ -41,6 +43,8 @@ pub struct Probe {
     pub initial_delay_seconds: i64,
     /// How often it is asked.
     pub period_seconds: i64,
+    /// How long an answer may take.
+    pub timeout_seconds: i64,
     /// So many good answers in a row make it pass.
     pub success_threshold: i64,
     /// So many bad answers in a row make it fail.
@@ -67,6 +71,8 @@ pub struct HttpGetAction {
     pub port: Option<IntOrString>,
     /// `HTTP` or `HTTPS`.
     pub scheme: String,
+    /// Instead of the pod's address.
+    pub host: String,
 }
 
 /// `v1.TCPSocketAction` and `v1.GRPCAction`
@@ -75,6 +81,10 @@ pub struct HttpGetAction {
 pub struct PortAction {
     /// A number, or the name of one.
     pub port: Option<IntOrString>,
+    /// Instead of the pod's address (TCP).
+    pub host: String,
+    /// Of which health is asked (gRPC).
+    pub service: Option<String>,
 }
 
 /// `v1.ExecAction`
