@@ -48,7 +48,8 @@ fn check(request: &ApiRequest, listener: SocketAddr, allowed: &[Regex]) -> Resul
     }
     if is_write && !request.headers().contains_key(CONTENT_TYPE) && !request.body().is_end_stream() {
         let text = "the body of the request has no Content-Type; without TLS it must have one, such as \
-                    application/json, because any web page can send a body that has none";
+                    application/json, because any web page can send a body that has none (so does kubectl \
+                    with --raw: give it the file without)";
         return Err(Status::failure(415, "UnsupportedMediaType", text));
     }
     Ok(())
