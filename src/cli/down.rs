@@ -83,7 +83,8 @@ fn stop_named(clusters: &Clusters, name: &str) -> Result<(), Failure> {
     // It was killed before it could say where its context is: where contexts usually are.
     if !state::is_running(&state::folder()?, name) && kubeconfig::clean(&current::users_file()?, name, false)?
     {
-        return Ok(say_cleaned(name));
+        say_cleaned(name);
+        return Ok(());
     }
     choice::running(Some(name)).map(drop)
 }

@@ -65,6 +65,8 @@ impl Pods {
         // Not `Object::view`: the server keeps the pod, and must not keep a view of it that was once printed.
         let view = serde_json::from_slice(pod.stored()).unwrap_or_default();
         let (state, why) = pod_trouble::of(&view);
+        // The column says the reason already.
+        let why = why.map(|why| why.strip_prefix(&format!("{}: ", text(2))).unwrap_or(&why).to_owned());
         let why = why.map(|why| format!("  {why}")).unwrap_or_default();
         let line = format!("{:<7} {}{why}", text(1), self.style.paint(state.tone(), text(2)));
         let is_shown = self.seen.len() < SHOWN || self.seen.contains_key(&pod.key());

@@ -121,7 +121,7 @@ impl Client {
         manager: &str,
     ) -> Result<Arc<Object>, Status> {
         let call = Call::new(Method::POST, strictly(kind.collection_path(namespace), manager));
-        let call = call.with(object.clone()).as_text();
+        let call = call.with(object.clone()).in_text();
         response::object(kind, self.send(call).await?).await
     }
 
@@ -172,7 +172,7 @@ impl Client {
         manager: &str,
     ) -> Result<Arc<Object>, Status> {
         let call = Call::new(Method::PATCH, strictly(object_path(kind, namespace, name), manager));
-        let call = call.with(patch.clone()).as_text().of_type(patch_type.media_type());
+        let call = call.with(patch.clone()).in_text().of_type(patch_type.media_type());
         response::object(kind, self.send(call).await?).await
     }
 

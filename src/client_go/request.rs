@@ -66,7 +66,7 @@ impl Call {
     }
 
     /// With the body as bytes: the server is to trust nothing in it.
-    pub(super) fn as_text(mut self) -> Call {
+    pub(super) fn in_text(mut self) -> Call {
         self.is_text = true;
         self
     }

@@ -64,7 +64,8 @@ fn check(shown: &str) {
     assert!(at("kubarium trace pod/NAME") < at("pods/homeless created"), "{shown}");
     at("Unschedulable: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.");
     at("exit code 3 (Error)");
-    at("CrashLoopBackOff: back-off");
+    at("  back-off 10s restarting failed container=c");
+    assert!(!shown.contains("CrashLoopBackOff: "), "the reason is told once:\n{shown}");
     at("3 pods, ");
     at("2 not well");
     at("why: kubarium trace pod/crashes -n default");
