@@ -20,7 +20,9 @@ pub mod field_error;
 pub(crate) mod go_print;
 pub mod go_text;
 pub mod int_or_string;
+pub mod json_bytes;
 pub mod names;
+pub mod repeats;
 pub mod time;
 pub mod time_zone;
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{PatchError, Patched};
 use crate::apimachinery::decode::{decode_plain, syntax_error};
 use crate::apimachinery::go_text::quote;
+use crate::apimachinery::json_bytes::json_bytes;
 use crate::apimachinery::schema::Schema;
 
 const MISSING: &str = "missing value";
@@ -17,6 +18,14 @@ pub const TEST_FAILED: &str = "test failed";
 
 /// Upstream's bound on the operations of one patch; more are refused whole.
 const MAX_OPERATIONS: usize = 10_000;
+/// How many bytes of JSON all copies of one patch may make together: upstream's `AccumulatedCopySizeLimit`,
+/// which is its `MaxRequestBodyBytes`. Beyond it the patch is refused whole, before the copy is made.
+const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
+/// How deep moves, copies and additions may nest: twice as deep as a body. Who walks through an object needs
+/// stack for each level; a patch that goes deeper is refused whole.
+const MAX_DEPTH: usize = 256;
+/// So often a patch may come near that, and the whole object is looked at to see how deep it is.
+const MAX_LOOKS: usize = 256;
 
 /// Applies every operation or none.
 pub(super) fn apply(original: Value, patch: &[u8]) -> Result<Patched, PatchError> {
@@ -30,8 +39,10 @@ pub(super) fn apply(original: Value, patch: &[u8]) -> Result<Patched, PatchError
         )));
     }
     let mut value = original;
+    let mut growth = Growth { copied_bytes: 0, deepest: depth(&value), looks: 0 };
     for operation in operations {
-        perform(&mut value, operation).map_err(PatchError::Unprocessable)?;
+        perform(&mut value, operation, &mut growth).map_err(PatchError::Unprocessable)?;
+        growth.check_depth(&value, operation).map_err(PatchError::Unprocessable)?;
     }
     let strict_errors = strict_errors.into_iter().map(|error| format!("json patch {error}")).collect();
     Ok(Patched { strict_errors, value })
@@ -76,7 +87,46 @@ fn operations_schema() -> Schema {
     }))
 }
 
-fn perform(document: &mut Value, operation: &Value) -> Result<(), String> {
+/// What the operations of a patch have made of the object so far.
+struct Growth {
+    copied_bytes: usize,
+    /// It is at most so deep.
+    deepest: usize,
+    looks: usize,
+}
+
+impl Growth {
+    /// After an operation. How deep a value was that it moved or copied is not known, so the whole is looked
+    /// at when it might be too deep.
+    fn check_depth(&mut self, document: &Value, operation: &Value) -> Result<(), String> {
+        let text = |field: &str| operation.get(field).and_then(Value::as_str).unwrap_or_default();
+        let above = text("path").split('/').count();
+        self.deepest = match text("op") {
+            "move" | "copy" => self.deepest + above,
+            "add" | "replace" => self.deepest.max(above + operation.get("value").map_or(0, depth)),
+            _ => return Ok(()),
+        };
+        if self.deepest > MAX_DEPTH {
+            self.looks += 1;
+            self.deepest = depth(document);
+        }
+        match self.deepest > MAX_DEPTH || self.looks > MAX_LOOKS {
+            true => Err("exceeded max depth".into()),
+            false => Ok(()),
+        }
+    }
+}
+
+/// How many levels of lists and objects there are.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+fn perform(document: &mut Value, operation: &Value, growth: &mut Growth) -> Result<(), String> {
     let kind = operation.get("op").and_then(Value::as_str).unwrap_or("unknown");
     let value = || operation.get("value").cloned().unwrap_or(Value::Null);
     let text = |field: &str| {
@@ -98,18 +148,25 @@ fn perform(document: &mut Value, operation: &Value) -> Result<(), String> {
             let (parent, key) = parent_of_destination(document, "move", path)?;
             put(parent, &key, value).map_err(|error| format!("error in move for path: '{path}': {error}"))
         }
-        "copy" => {
-            let (from, path) = (text("from")?, text("path")?);
-            let (parent, key) =
-                parent(document, from).ok_or_else(|| nowhere("copy", "doc is missing from path", from))?;
-            let found =
-                child(parent, &key).map_err(|error| format!("error in copy for from: '{from}': {error}"));
-            let value = found?.clone();
-            let (parent, key) = parent_of_destination(document, "copy", path)?;
-            put(parent, &key, value).map_err(|error| format!("error while adding value during copy: {error}"))
-        }
+        "copy" => copy(document, text("from")?, text("path")?, &mut growth.copied_bytes),
         unknown => Err(format!("Unexpected kind: {unknown}")),
     }
+}
+
+fn copy(document: &mut Value, from: &str, path: &str, copied_bytes: &mut usize) -> Result<(), String> {
+    let (parent, key) =
+        parent(document, from).ok_or_else(|| nowhere("copy", "doc is missing from path", from))?;
+    let found = child(parent, &key).map_err(|error| format!("error in copy for from: '{from}': {error}"))?;
+    *copied_bytes += json_bytes(found);
+    if *copied_bytes > MAX_COPIED_BYTES {
+        return Err(format!(
+            "Unable to complete the copy, the accumulated size increase of copy is {copied_bytes}, exceeding \
+             the limit {MAX_COPIED_BYTES}"
+        ));
+    }
+    let value = found.clone();
+    let (parent, key) = parent_of_destination(document, "copy", path)?;
+    put(parent, &key, value).map_err(|error| format!("error while adding value during copy: {error}"))
 }
 
 fn parent_of_destination<'d>(

@@ -238,3 +238,47 @@ fn what_upstream_refuses_is_refused_in_its_words() {
         assert_eq!(patched(PatchType::StrategicMerge, live.clone(), patch.clone()), Err(error), "{patch}");
     }
 }
+
+/// CVE-2019-1002100: each copy doubles what it copies.
+#[test]
+fn copies_of_a_json_patch_are_counted() {
+    let add = json!({"op": "add", "path": "/metadata/annotations", "value": {"a": "x".repeat(1000)}});
+    let copies = (0..34).map(|at| {
+        let path = format!("/metadata/annotations/m{at}");
+        json!({"op": "copy", "from": "/metadata/annotations", "path": path})
+    });
+    let patch: Vec<Value> = [add].into_iter().chain(copies).collect();
+    let refused = patched(PatchType::Json, json!({"metadata": {}}), patch.into()).unwrap_err();
+    let PatchError::Unprocessable(why) = refused else { panic!("{refused:?}") };
+    let words = "Unable to complete the copy, the accumulated size increase of copy is ";
+    assert!(why.starts_with(words) && why.ends_with(", exceeding the limit 3145728"), "{why}");
+    let long = json!({"a": "x".repeat(900_000), "list": []});
+    let copy = json!({"op": "copy", "from": "/a", "path": "/list/-"});
+    let copied = |times: usize| patched(PatchType::Json, long.clone(), vec![copy.clone(); times].into());
+    assert_eq!(copied(3).unwrap()["list"].as_array().unwrap().len(), 3);
+    assert!(matches!(copied(9_000), Err(PatchError::Unprocessable(_))));
+}
+
+#[test]
+fn moves_nest_no_deeper_than_a_stack_is() {
+    let nest = |levels: usize| -> Value {
+        let level = |at: usize| {
+            let (inner, outer) = (format!("/{at}"), format!("/{}", at + 1));
+            [
+                json!({"op": "add", "path": outer, "value": {}}),
+                json!({"op": "move", "from": inner, "path": format!("{outer}{inner}")}),
+            ]
+        };
+        (0..levels).flat_map(level).collect()
+    };
+    let nested = patched(PatchType::Json, json!({"0": {}}), nest(200)).unwrap();
+    assert_eq!(nested.pointer("/200/199/198/197").map(Value::is_object), Some(true));
+    let refused = patched(PatchType::Json, json!({"0": {}}), nest(5_000)).unwrap_err();
+    assert_eq!(refused, PatchError::Unprocessable("exceeded max depth".into()));
+    let back_and_forth = |at: usize| match at % 2 {
+        0 => json!({"op": "move", "from": "/a", "path": "/b"}),
+        _ => json!({"op": "move", "from": "/b", "path": "/a"}),
+    };
+    let many: Vec<Value> = (0..2_000).map(back_and_forth).collect();
+    assert!(patched(PatchType::Json, json!({"a": {"c": 1}}), many.into()).is_ok());
+}
