@@ -13,6 +13,7 @@ use super::table::{CellsFn, CellsSource, Column, name_and_created_at};
 use crate::apimachinery::gvk::{GroupResource, GroupVersion, GroupVersionKind};
 use crate::apimachinery::object::{Malformed, Object};
 use crate::apimachinery::time::Time;
+use crate::apimachinery::yaml;
 
 pub use super::selectable::{Selectable, read_object};
 
@@ -106,7 +107,7 @@ pub struct StartingObject {
 impl StartingObjects {
     /// The objects of one kind in a text of ours: YAML, a list of trees.
     pub fn read(kind: &'static Builtin, text: &str) -> Vec<StartingObject> {
-        let trees: Vec<Value> = serde_yaml::from_str(text).expect("our own manifests are lists of trees");
+        let trees: Vec<Value> = yaml::from_str(text).expect("our own manifests are lists of trees");
         trees.into_iter().map(|object| StartingObject { kind, object }).collect()
     }
 }

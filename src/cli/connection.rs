@@ -16,6 +16,7 @@ use serde_yaml::Value;
 use tokio::net::TcpStream;
 
 use super::Failure;
+use crate::apimachinery::yaml;
 use crate::cluster::Access;
 use crate::pki::Identity;
 
@@ -31,8 +32,8 @@ impl Context {
         let shown = path.display();
         let text =
             fs::read_to_string(path).map_err(|error| Failure::new(format!("cannot read {shown}"), error))?;
-        let config: Value = serde_yaml::from_str(&text)
-            .map_err(|error| Failure::new(format!("{shown} is not YAML"), error))?;
+        let config: Value =
+            yaml::from_str(&text).map_err(|error| Failure::new(format!("{shown} is not YAML"), error))?;
         let named = |section: &str| {
             let entries = config[section].as_sequence()?;
             entries.iter().find(|entry| entry["name"].as_str() == Some(name)).cloned()

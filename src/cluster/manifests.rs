@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::apimachinery::gvk::GroupVersion;
 use crate::apimachinery::options::PatchType;
 use crate::apimachinery::status::Status;
+use crate::apimachinery::yaml::{self, YamlError};
 use crate::apis::kind::Kind;
 use crate::apis::scheme::Scheme;
 use crate::client_go::client::Client;
@@ -40,7 +41,7 @@ pub enum Problem {
     Io(#[from] std::io::Error),
     /// Its text.
     #[error("it is not YAML: {0}")]
-    Yaml(#[from] serde_yaml::Error),
+    Yaml(#[from] YamlError),
     /// A document that is no object of a kind that is served, or a folder without manifests.
     #[error("{0}")]
     NoObject(String),
@@ -155,10 +156,9 @@ fn remember(object: &mut Value) {
 }
 
 /// The objects of a text: documents, and the items of lists among them.
-fn documents(text: &str) -> Result<Vec<Value>, serde_yaml::Error> {
+fn documents(text: &str) -> Result<Vec<Value>, YamlError> {
     let mut objects = Vec::new();
-    for document in serde_yaml::Deserializer::from_str(text) {
-        let mut value = Value::deserialize(document)?;
+    for mut value in yaml::documents(text)? {
         match value.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => objects.extend(items),
             _ if value.is_null() => {}

@@ -10,9 +10,9 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 
 use super::selector::{StageSelector, StageSubject};
+use crate::apimachinery::yaml;
 use crate::entropy::Entropy;
 
 /// The stages that every cluster has, in the order of their files; priority decides before order.
@@ -245,12 +245,12 @@ fn read_all(texts: &[String]) -> Result<Vec<Stage>, String> {
 
 /// Reads the stages of one YAML text, which may hold several documents.
 fn parse(text: &str) -> Result<Vec<Stage>, String> {
-    let documents = serde_yaml::Deserializer::from_str(text).map(|document| {
-        let value = Value::deserialize(document).map_err(|error| format!("stage: {error}"))?;
+    let documents = yaml::documents(text).map_err(|error| format!("stage: {error}"))?;
+    let stages = documents.into_iter().map(|value| {
         let manifest: Manifest = serde_json::from_value(value).map_err(|error| format!("stage: {error}"))?;
         stage(manifest)
     });
-    documents.collect()
+    stages.collect()
 }
 
 fn stage(manifest: Manifest) -> Result<Stage, String> {

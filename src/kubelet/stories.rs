@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::images::ImageStore;
@@ -98,7 +97,7 @@ fn check(path: &Path) -> Result<(), String> {
     let text = std::fs::read_to_string(path).unwrap();
     let mut documents = text.split("\n---\n");
     let (given, settings) = (documents.next().unwrap(), documents.next().unwrap_or("{}"));
-    let value = |text: &str| Value::deserialize(serde_yaml::Deserializer::from_str(text)).unwrap();
+    let value = |text: &str| crate::apimachinery::yaml::from_str::<Value>(text).unwrap();
     let times = value(settings);
     let duration = |name: &str| times[name].as_str().and_then(duration::parse);
     let until = duration("until").unwrap_or(Duration::from_secs(600));

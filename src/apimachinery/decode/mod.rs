@@ -9,6 +9,7 @@
 //! tree, so that nothing is kept that the kind does not have. Only a body that fails is looked at twice,
 //! for Go's words.
 
+mod aliases;
 mod context;
 mod conversion;
 mod go_json;
@@ -184,6 +185,14 @@ pub(crate) fn decode_yaml(body: &[u8]) -> Result<(Value, Option<String>), String
     let mut document = yaml::parse(body)?;
     lose_points(&mut document.value);
     Ok((document.value, document.duplicates))
+}
+
+/// Whether a YAML text may be read by others than this module: the aliases in it do not stand for too much.
+///
+/// # Errors
+/// `document contains excessive aliasing`.
+pub(crate) fn check_aliases(text: &[u8]) -> Result<(), serde_yaml::Error> {
+    yaml::check_aliases(text)
 }
 
 /// On their way from YAML through JSON numbers lose a point with nothing behind it.

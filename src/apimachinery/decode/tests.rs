@@ -313,6 +313,24 @@ kind: Other
 }
 
 #[test]
+fn aliases_stand_for_no_more_than_is_allowed() {
+    let bomb = |text: usize, times: usize| {
+        format!("kind: Pod\nx: &x \"{}\"\nitems:\n{}", "a".repeat(text), "- *x\n".repeat(times))
+    };
+    let lists = format!("kind: Pod\nx: &x [{}]\nitems:\n{}", "1,".repeat(5_000), "- *x\n".repeat(500));
+    let words =
+        "the object provided is unrecognized (must be of type Pod): yaml: document contains excessive";
+    for refused in [bomb(1_000_000, 10_000), bomb(100_000, 100_000), lists] {
+        let refusal = decode_as("Pod", &refused, Format::Yaml).expect_err("too much");
+        assert!(refusal.starts_with(words), "{refusal}");
+    }
+    // Three megabytes of aliases may be added, and a body without any may be as long as it likes.
+    assert!(decode_as("Pod", &bomb(100_000, 30), Format::Yaml).is_ok());
+    let items = format!("kind: Pod\nx: [{}]\n", "a,".repeat(200_000));
+    assert!(decode_as("Pod", &items, Format::Yaml).is_ok());
+}
+
+#[test]
 fn yaml_that_is_none_is_refused_and_duplicates_are_told_with_their_lines() {
     let unrecognized = "the object provided is unrecognized (must be of type Pod): ";
     for (body, error) in [

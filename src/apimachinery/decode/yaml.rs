@@ -6,6 +6,8 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+use super::aliases::{Allowance, EXCESSIVE, REPETITIONS};
+
 /// Duplicate keys that are reported; each costs one more reading of the body to learn its line.
 const MAX_DUPLICATES: usize = 16;
 
@@ -19,22 +21,51 @@ pub(super) struct Document {
 
 /// Reads the first document; the error is Go's.
 pub(super) fn parse(body: &[u8]) -> Result<Document, String> {
-    let keys = RefCell::new(Duplicates { found: Vec::new(), stop_at: None });
-    let value = read(body, &keys).map_err(|error| go_error(&error))?;
-    let found = keys.into_inner().found;
+    let reading = RefCell::new(Reading::of(body, None));
+    let value = read(body, &reading).map_err(|error| go_error(&error))?;
+    let found = reading.into_inner().duplicates;
     Ok(Document { value, duplicates: (!found.is_empty()).then(|| duplicate_error(body, &found)) })
 }
 
-/// Duplicate keys in the order they were met. serde_yaml tells lines only with errors, so a second reading
-/// makes the wanted one an error.
-struct Duplicates {
-    found: Vec<String>,
-    stop_at: Option<usize>,
+/// Whether the aliases of all documents stand for no more than is allowed; other mistakes are for those who
+/// read them in earnest.
+pub(super) fn check_aliases(text: &[u8]) -> Result<(), serde_yaml::Error> {
+    if !text.contains(&b'*') {
+        return Ok(());
+    }
+    let reading = RefCell::new(Reading::of(text, None));
+    for document in serde_yaml::Deserializer::from_slice(text) {
+        match Tree(&reading).deserialize(document) {
+            Err(error) if reading.borrow().is_exhausted() => return Err(error),
+            Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    Ok(())
 }
 
-fn read(body: &[u8], keys: &RefCell<Duplicates>) -> Result<Value, serde_yaml::Error> {
+/// What is kept in mind while a text is read.
+struct Reading {
+    /// Duplicate keys in the order they were met. serde_yaml tells lines only with errors, so a second
+    /// reading makes the wanted one, `stop_at`, an error.
+    duplicates: Vec<String>,
+    stop_at: Option<usize>,
+    allowance: Allowance,
+}
+
+impl Reading {
+    fn of(text: &[u8], stop_at: Option<usize>) -> Reading {
+        Reading { duplicates: Vec::new(), stop_at, allowance: Allowance::of(text) }
+    }
+
+    fn is_exhausted(&self) -> bool {
+        self.allowance.is_exhausted()
+    }
+}
+
+fn read(body: &[u8], reading: &RefCell<Reading>) -> Result<Value, serde_yaml::Error> {
     match serde_yaml::Deserializer::from_slice(body).next() {
-        Some(document) => Tree(keys).deserialize(document),
+        Some(document) => Tree(reading).deserialize(document),
         None => Ok(Value::Null),
     }
 }
@@ -42,8 +73,9 @@ fn read(body: &[u8], keys: &RefCell<Duplicates>) -> Result<Value, serde_yaml::Er
 fn duplicate_error(body: &[u8], found: &[String]) -> String {
     let mut text = String::from("yaml: unmarshal errors:");
     for (at, key) in found.iter().enumerate().take(MAX_DUPLICATES) {
-        let keys = RefCell::new(Duplicates { found: Vec::new(), stop_at: Some(at) });
-        let line = read(body, &keys).err().and_then(|error| error.location()).map_or(1, |place| place.line());
+        let reading = RefCell::new(Reading::of(body, Some(at)));
+        let line =
+            read(body, &reading).err().and_then(|error| error.location()).map_or(1, |place| place.line());
         text.push_str(&format!("\n  line {line}: key {key:?} already set in map"));
     }
     text
@@ -55,6 +87,9 @@ fn go_error(error: &serde_yaml::Error) -> String {
     let text = error.to_string();
     let problem =
         text.split(" at line ").next().and_then(|text| text.split(", while").next()).unwrap_or(&text);
+    if problem.ends_with(EXCESSIVE) || problem.ends_with(REPETITIONS) {
+        return format!("yaml: {EXCESSIVE}");
+    }
     let line = error.location().map_or(0, |place| place.line());
     let is_scanner = !problem.starts_with("did not find expected");
     match if is_scanner { line } else { line.saturating_sub(1) } {
@@ -64,12 +99,13 @@ fn go_error(error: &serde_yaml::Error) -> String {
     }
 }
 
-struct Tree<'k>(&'k RefCell<Duplicates>);
+struct Tree<'k>(&'k RefCell<Reading>);
 
 impl<'de> DeserializeSeed<'de> for Tree<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.0.borrow_mut().allowance.take_value()?;
         deserializer.deserialize_any(self)
     }
 }
@@ -115,6 +151,7 @@ impl<'de> Visitor<'de> for Tree<'_> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
+        self.0.borrow_mut().allowance.take_text(text)?;
         Ok(Value::String(text.to_owned()))
     }
 
@@ -151,10 +188,10 @@ impl<'de> Visitor<'de> for Tree<'_> {
 impl Tree<'_> {
     /// Notes a duplicate; true where this reading is to end at it.
     fn stops_at(&self, key: &str) -> bool {
-        let mut keys = self.0.borrow_mut();
-        let at = keys.found.len();
-        keys.found.push(key.to_owned());
-        keys.stop_at == Some(at)
+        let mut reading = self.0.borrow_mut();
+        let at = reading.duplicates.len();
+        reading.duplicates.push(key.to_owned());
+        reading.stop_at == Some(at)
     }
 }
 

@@ -1,16 +1,18 @@
-//! Objects as YAML, written as `sigs.k8s.io/yaml` writes them: its keys in their order, its quotes, its
-//! folded lines.
+//! YAML. It is read with a bound on its aliases; objects are written as `sigs.k8s.io/yaml` writes them: its
+//! keys in their order, its quotes, its folded lines.
 //!
 //! The emitter is libyaml's, in block style and two columns an indent. What decides where a line breaks is
 //! what was written last: whether that was white, and whether the line holds nothing but indents so far.
 
 mod key_order;
+mod read;
 mod resolve;
 mod scalar;
 
 use serde_json::{Number, Value};
 
 use super::go_text;
+pub use read::{YamlError, documents, from_slice, from_str};
 use scalar::Style;
 
 /// Spaces of an indent.

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::plugins::{self, PLUGINS};
+use crate::apimachinery::yaml;
 
 /// Which plugins run, and what each is told.
 #[derive(Clone, Debug)]
@@ -119,7 +120,7 @@ struct FilePlugin {
 }
 
 fn yaml(text: &str) -> Result<Value, String> {
-    serde_yaml::from_str(text).map_err(|error| error.to_string())
+    yaml::from_str(text).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::apimachinery::object::nullable;
 use crate::apimachinery::user::UserInfo;
+use crate::apimachinery::yaml;
 use crate::apiserver::request::RequestInfo;
 
 /// How much of a request is told.
@@ -94,7 +95,7 @@ impl Policy {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(yaml: &str) -> Result<Policy, String> {
-        let tree: Value = serde_yaml::from_str(yaml).map_err(|error| format!("failed decoding: {error}"))?;
+        let tree: Value = yaml::from_str(yaml).map_err(|error| format!("failed decoding: {error}"))?;
         let (api_version, kind) = (&tree["apiVersion"], &tree["kind"]);
         if api_version != "audit.k8s.io/v1" || kind != "Policy" {
             return Err(format!("unknown group version field {api_version} in policy configuration"));

@@ -11,6 +11,7 @@ use super::config::Mode;
 use crate::apimachinery::cel::conditions::all_hold;
 use crate::apimachinery::cel::{Activation, Budget, Environment, Program, Type, Value as CelValue};
 use crate::apimachinery::duration;
+use crate::apimachinery::yaml;
 use crate::apis::admissionregistration::expressions::compile;
 
 const API_VERSIONS: [&str; 3] =
@@ -106,7 +107,7 @@ struct MatchCondition {
 /// # Errors
 /// What is wrong with it, and where.
 pub fn parse(text: &str) -> Result<Vec<(String, Entry)>, String> {
-    let file: File = serde_yaml::from_str(text).map_err(|error| error.to_string())?;
+    let file: File = yaml::from_str(text).map_err(|error| error.to_string())?;
     if file.kind != "AuthorizationConfiguration" || !API_VERSIONS.contains(&&*file.api_version) {
         return Err(format!("no kind {:?} is registered for version {:?}", file.kind, file.api_version));
     }

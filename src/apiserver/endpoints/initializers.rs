@@ -16,6 +16,7 @@ use crate::apimachinery::options::{DeleteOptions, ListOptions};
 use crate::apimachinery::selectable::Predicate;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::watch::WatchEvent;
+use crate::apimachinery::yaml;
 
 /// How long a create waits.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -29,7 +30,7 @@ pub(super) fn of_body(body: &Bytes, format: Format) -> Option<Value> {
     }
     let tree: Value = match format {
         Format::Json => serde_json::from_slice(body).ok()?,
-        Format::Yaml => serde_yaml::from_slice(body).ok()?,
+        Format::Yaml => yaml::from_slice(body).ok()?,
         Format::Protobuf => return None,
     };
     of_tree(&tree)

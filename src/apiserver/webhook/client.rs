@@ -14,6 +14,7 @@ use super::service_resolver::ServiceResolver;
 use super::transport::Transport;
 use crate::apimachinery::decode::syntax_error;
 use crate::apimachinery::duration;
+use crate::apimachinery::yaml;
 use crate::clock::Clock;
 
 /// How often a call is tried that fails in a way that may pass (`webhook.DefaultRetryBackoff`).
@@ -132,7 +133,7 @@ impl WebhookClient {
 fn read(answer: &[u8]) -> Result<Value, String> {
     let read = serde_json::from_slice(answer).or_else(|error| {
         let why = syntax_error(answer).unwrap_or_else(|| error.to_string());
-        serde_yaml::from_slice::<Value>(answer).map_err(|_| why)
+        yaml::from_slice::<Value>(answer).map_err(|_| why)
     });
     let kind = match read? {
         tree @ (Value::Object(_) | Value::Null) => return Ok(tree),

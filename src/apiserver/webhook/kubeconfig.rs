@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::config::{ClientConfig, Target, decode_base64};
+use crate::apimachinery::yaml;
 use crate::apis::tree::{flag, text};
 
 impl ClientConfig {
@@ -17,8 +18,7 @@ impl ClientConfig {
     pub fn from_kubeconfig(path: &Path) -> Result<ClientConfig, String> {
         let shown = path.display();
         let text = fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
-        let config: Value =
-            serde_yaml::from_str(&text).map_err(|error| format!("{shown} is not YAML: {error}"))?;
+        let config: Value = yaml::from_str(&text).map_err(|error| format!("{shown} is not YAML: {error}"))?;
         let folder = path.parent().unwrap_or(Path::new("."));
         read(&config, folder).map_err(|error| format!("{shown}: {error}"))
     }

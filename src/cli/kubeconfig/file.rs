@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_yaml::{Mapping, Value};
 
 use super::empty;
+use crate::apimachinery::yaml;
 use crate::cli::Failure;
 use crate::clock::Clock;
 use crate::files::write_private;
@@ -46,7 +47,7 @@ pub fn read(path: &Path) -> Result<Mapping, Failure> {
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
         Err(error) => return Err(Failure::new(format!("cannot read the kubeconfig {shown}"), error)),
     };
-    match serde_yaml::from_str(&text) {
+    match yaml::from_str(&text) {
         Ok(Value::Null) => Ok(empty()),
         Ok(Value::Mapping(config)) => Ok(config),
         Ok(_) => {

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::authenticator::{JwtAuthenticator, Mapping, Rule};
 use super::expression::Expression;
 use super::validation::validate;
+use crate::apimachinery::yaml;
 use crate::apiserver::authentication::anonymous::Anonymous;
 
 const API_VERSIONS: [&str; 3] =
@@ -36,7 +37,7 @@ impl Configuration {
     /// # Errors
     /// All that is wrong with it, in upstream's words.
     pub fn parse(text: &str, disallowed: &[String]) -> Result<Configuration, String> {
-        let file: File = serde_yaml::from_str(text).map_err(|error| error.to_string())?;
+        let file: File = yaml::from_str(text).map_err(|error| error.to_string())?;
         if file.kind != "AuthenticationConfiguration" || !API_VERSIONS.contains(&&*file.api_version) {
             let (kind, version) = (file.kind, file.api_version);
             return Err(format!("no kind {kind:?} is registered for version {version:?}"));

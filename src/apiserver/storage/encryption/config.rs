@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::cipher::{Cipher, Method};
 use super::{Encryption, Key, Provider, Rule};
 use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::yaml;
 use crate::apis::tree::{at, items, text};
 use crate::apis::validation::Field;
 
@@ -37,8 +38,7 @@ impl Encryption {
     /// # Errors
     /// What is wrong with it, in upstream's words; never a secret.
     pub fn parse(yaml: &str) -> Result<Encryption, Mistake> {
-        let tree: Value =
-            serde_yaml::from_str(yaml).map_err(|error| Mistake::Undecodable(error.to_string()))?;
+        let tree: Value = yaml::from_str(yaml).map_err(|error| Mistake::Undecodable(error.to_string()))?;
         let (api_version, kind) = (text(&tree, "apiVersion"), text(&tree, "kind"));
         let known = ["apiserver.config.k8s.io/v1", "v1"];
         if kind != "EncryptionConfiguration" || !known.contains(&api_version) {

@@ -1,0 +1,53 @@
+//! Reading YAML that is no body of a request: files and answers. The only door to serde_yaml's readers,
+//! because aliases may stand for any amount of text: what is too much is refused before it is read.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::apimachinery::decode::check_aliases;
+
+/// Why YAML could not be read.
+pub type YamlError = serde_yaml::Error;
+
+/// One document.
+///
+/// # Errors
+/// What is no YAML, or no `T`, and where; aliases that stand for too much.
+pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
+    from_slice(text.as_bytes())
+}
+
+/// One document.
+///
+/// # Errors
+/// As [`from_str`].
+pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, YamlError> {
+    check_aliases(text)?;
+    serde_yaml::from_slice(text)
+}
+
+/// All documents.
+///
+/// # Errors
+/// As [`from_str`].
+pub fn documents(text: &str) -> Result<Vec<Value>, YamlError> {
+    check_aliases(text.as_bytes())?;
+    serde_yaml::Deserializer::from_str(text).map(Value::deserialize).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_may_not_name_a_long_text_again_and_again() {
+        let bomb = format!("x: &x {}\nitems:\n{}", "a".repeat(100_000), "- *x\n".repeat(10_000));
+        let two = format!("kind: Pod\n---\n{bomb}");
+        for refused in [from_str::<Value>(&bomb).err(), documents(&bomb).err(), documents(&two).err()] {
+            assert!(refused.unwrap().to_string().contains("document contains excessive aliasing"));
+        }
+        let few = "labels: &l {app: a}\nselector: *l\n---\nb: 1\n";
+        assert_eq!(documents(few).unwrap()[0]["selector"], serde_json::json!({"app": "a"}));
+    }
+}
