@@ -5,10 +5,11 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::repeats::repeats;
 use super::status::StatusCause;
 
 /// What is wrong with a field (`field.ErrorType`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorType {
     /// `Required value`
     Required,
@@ -51,7 +52,7 @@ impl ErrorType {
 }
 
 /// One error of one field.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FieldError {
     /// As `spec.containers[0].image`.
     pub path: String,
@@ -158,12 +159,11 @@ impl FieldErrors {
 /// `utilerrors.Aggregate`: one error as it is, several in brackets; a text that stands twice is shown once.
 impl fmt::Display for FieldErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut texts: Vec<String> = Vec::new();
-        for text in self.0.iter().map(ToString::to_string) {
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
-        }
+        // Looked up, because there may be as many errors as a body has fields.
+        let texts: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        let is_again = repeats(&texts);
+        let texts = texts.iter().zip(is_again).filter(|(_, is_again)| !is_again);
+        let texts: Vec<&str> = texts.map(|(text, _)| text.as_str()).collect();
         match texts.as_slice() {
             [one] => f.write_str(one),
             many => write!(f, "[{}]", many.join(", ")),

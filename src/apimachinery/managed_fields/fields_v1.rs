@@ -192,8 +192,7 @@ impl<'de> Visitor<'de> for Touches<'_> {
 impl Touches<'_> {
     fn find(&self, key: &str) -> Result<Option<&Node>, String> {
         if let Some(name) = key.strip_prefix("f:") {
-            let is_it = |node: &&Node| matches!(&node.element, PathElement::Field(own) if &**own == name);
-            return Ok(self.0.nodes.iter().find(is_it));
+            return Ok(self.0.field(name));
         }
         if key == "." || self.0.nodes.iter().all(|node| matches!(node.element, PathElement::Field(_))) {
             return Ok(None);

@@ -3,6 +3,8 @@
 //! Invariant: the nodes of a set are sorted by their element, each element once, and every node is a member
 //! or has members below it. So two sets are equal if and only if they own the same fields.
 
+use std::cmp::Ordering;
+
 use super::atom::Type;
 use super::path::{Path, PathElement};
 
@@ -163,8 +165,20 @@ impl Set {
     }
 
     pub(super) fn node(&self, element: &PathElement) -> Option<&Node> {
-        let at = self.nodes.binary_search_by(|node| node.element.cmp(element)).ok()?;
-        Some(&self.nodes[at])
+        self.find(|node| node.element.cmp(element))
+    }
+
+    /// A named field, of which a set may have tens of thousands.
+    pub(super) fn field(&self, name: &str) -> Option<&Node> {
+        self.find(|node| match &node.element {
+            PathElement::Field(own) => (**own).cmp(name),
+            // Fields come first.
+            _ => Ordering::Greater,
+        })
+    }
+
+    fn find(&self, compare: impl FnMut(&Node) -> Ordering) -> Option<&Node> {
+        self.nodes.binary_search_by(compare).ok().map(|at| &self.nodes[at])
     }
 
     /// Every field, those of a level before those below it.
@@ -204,5 +218,25 @@ impl Node {
     /// The way to fields.
     pub(super) fn way(element: PathElement, children: Set) -> Node {
         Node { element, member: false, children }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_among_many_is_found_in_few_steps() {
+        let leaf = |at: usize| Node::leaf(PathElement::field(&format!("{at:05}")));
+        let set = Set { nodes: (0..50_000).map(leaf).chain([Node::leaf(PathElement::Index(0))]).collect() };
+        let wanted = PathElement::field("49321");
+        let mut steps = 0;
+        let found = set.find(|node| {
+            steps += 1;
+            node.element.cmp(&wanted)
+        });
+        assert_eq!(found, set.field("49321"));
+        assert!(found.is_some() && steps < 20, "{steps} steps");
+        assert_eq!(set.field("50000"), None);
     }
 }

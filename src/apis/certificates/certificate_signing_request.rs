@@ -8,6 +8,7 @@ use super::signer_name;
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names::qualified_name;
 use crate::apimachinery::object::Object;
+use crate::apimachinery::repeats::repeats;
 use crate::apimachinery::time::{Time, human_duration};
 use crate::apimachinery::user::UserInfo;
 use crate::apis::kind::{Builtin, Kind, Subresource};
@@ -143,11 +144,12 @@ fn validate(spec: &Field, errors: &mut FieldErrors) {
     if usages.is_empty() {
         spec.child("usages").required("", errors);
     }
+    let is_again = repeats(usages.iter().map(|one| one.text()));
     for (at, usage) in usages.iter().enumerate() {
         if !USAGES.contains(&usage.text()) {
             usage.not_supported(USAGES, errors);
         }
-        if usages[..at].iter().any(|earlier| earlier.text() == usage.text()) {
+        if is_again[at] {
             usage.duplicate(errors);
         }
     }

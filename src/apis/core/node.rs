@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
 use crate::apimachinery::names::{label_value, qualified_name};
 use crate::apimachinery::object::Object;
+use crate::apimachinery::repeats::repeats;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind, Subresource};
 use crate::apis::print::{name, or};
@@ -131,8 +132,9 @@ fn validate(node: &Value, errors: &mut FieldErrors) {
         ranges.invalid("may specify no more than one CIDR for each IP family", errors);
     }
     let all = ranges.items();
+    let is_again = repeats(all.iter().map(|one| one.text()));
     for (at, range) in all.iter().enumerate() {
-        if all[..at].iter().any(|earlier| earlier.text() == range.text()) {
+        if is_again[at] {
             range.duplicate(errors);
         }
     }
@@ -165,8 +167,9 @@ fn resources(node: &Value, errors: &mut FieldErrors) {
 
 fn addresses(node: &Value, errors: &mut FieldErrors) {
     let addresses = Field::of(node, "status.addresses").items();
+    let is_again = repeats(addresses.iter().map(|one| one.value));
     for (at, address) in addresses.iter().enumerate() {
-        if addresses[..at].iter().any(|earlier| earlier.value == address.value) {
+        if is_again[at] {
             address.duplicate(errors);
         }
     }

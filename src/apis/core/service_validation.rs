@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::service::{is_external, needs_health_check};
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
+use crate::apimachinery::repeats::repeats;
 use crate::apis::tree::{at, items, text, texts as texts_of};
 use crate::apis::validation::labels::labels;
 use crate::apis::validation::{Field, equal, texts};
@@ -166,9 +167,10 @@ fn cluster_ips(spec: &Field, errors: &mut FieldErrors) {
         _ => {}
     }
     let families = spec.each("ipFamilies");
+    let is_again = repeats(families.iter().map(|one| one.text()));
     for (at, family) in families.iter().enumerate() {
         family.one_of_if_set(&["IPv4", "IPv6"], errors);
-        if families[..at].iter().any(|earlier| earlier.text() == family.text()) {
+        if is_again[at] {
             family.duplicate(errors);
         }
     }

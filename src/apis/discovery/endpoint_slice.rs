@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, label_value, qualified_name};
 use crate::apimachinery::object::Object;
+use crate::apimachinery::repeats::repeats;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::{name, or, with_more};
@@ -104,8 +105,9 @@ fn one_endpoint(endpoint: &Field, kind: &str, errors: &mut FieldErrors) {
     } else if list.len() > 100 {
         errors.too_many(addresses.path.as_str(), list.len(), 100);
     }
+    let is_again = repeats(list.iter().map(|one| one.text()));
     for (at, address) in list.iter().enumerate() {
-        if list[..at].iter().any(|earlier| earlier.text() == address.text()) {
+        if is_again[at] {
             address.duplicate(errors);
         }
         match (kind, address.text().parse::<IpAddr>()) {
@@ -139,9 +141,10 @@ fn hints(hints: &Field, errors: &mut FieldErrors) {
     let lists: [(&str, Rule); 2] = [("forZones", label_value), ("forNodes", dns1123_subdomain)];
     for (list, rule) in lists {
         let given = at_most(&hints.child(list), 8, errors);
+        let is_again = repeats(given.iter().map(|one| one.child("name").text()));
         for (at, hint) in given.iter().enumerate() {
             let name = hint.child("name");
-            if given[..at].iter().any(|earlier| earlier.child("name").text() == name.text()) {
+            if is_again[at] {
                 name.duplicate(errors);
             }
             name.invalid_each(rule(name.text()), errors);

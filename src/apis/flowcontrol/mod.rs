@@ -9,6 +9,7 @@ use super::kind::{Builtin, StartingObjects};
 use super::tree::text;
 use super::validation::Field;
 use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::repeats::repeats;
 
 /// Its kinds.
 pub const KINDS: &[&Builtin] =
@@ -31,9 +32,10 @@ fn fixed(starting: &StartingObjects, object: &Value) -> Option<Value> {
 /// The conditions of a status: of each type one.
 fn conditions(object: &Value, errors: &mut FieldErrors) {
     let all = Field::of(object, "status.conditions").items();
+    let is_again = repeats(all.iter().map(|one| one.child("type").text()));
     for (at, condition) in all.iter().enumerate() {
         let kind = condition.child("type");
-        if all[..at].iter().any(|earlier| earlier.child("type").text() == kind.text()) {
+        if is_again[at] {
             kind.duplicate(errors);
         }
         if kind.is_zero() {

@@ -11,6 +11,7 @@ use super::devices::{
 use super::names::uid;
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
 use crate::apimachinery::names::qualified_name;
+use crate::apimachinery::repeats::repeats;
 use crate::apis::core::pod::validation::node_selector;
 use crate::apis::tree::{at, is_set, items};
 use crate::apis::validation::conditions::conditions;
@@ -151,8 +152,9 @@ fn network_data(data: &Field, errors: &mut FieldErrors) {
     }
     let addresses = at_most(&data.child("ips"), MOST_ADDRESSES, errors);
     addresses.iter().for_each(|address| interface_address(address, errors));
+    let is_again = repeats(addresses.iter().map(|one| one.text()));
     for (at, address) in addresses.iter().enumerate() {
-        if addresses[..at].iter().any(|earlier| earlier.text() == address.text()) {
+        if is_again[at] {
             errors.duplicate(address.path.as_str(), &json!(address.text()));
         }
     }

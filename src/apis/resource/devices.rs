@@ -6,6 +6,7 @@ use super::names::{fully_qualified_name, pool_name};
 use crate::apimachinery::cel::{Environment, Size, Type};
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
 use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, label_value, qualified_name};
+use crate::apimachinery::repeats::repeats;
 use crate::apis::tree::*;
 use crate::apis::validation::texts::{csi_driver_name, shown_each};
 use crate::apis::validation::{Field, at_most, equal};
@@ -255,8 +256,9 @@ pub fn raw_object(field: &Field, is_stored: bool, most_bytes: usize, errors: &mu
 pub fn references(list: &Field, names: &Names, errors: &mut FieldErrors) {
     let given = at_most(list, MOST, errors);
     given.iter().for_each(|name| reference(name, names, errors));
+    let is_again = repeats(given.iter().map(|one| one.text()));
     for (at, name) in given.iter().enumerate() {
-        if given[..at].iter().any(|earlier| earlier.text() == name.text()) {
+        if is_again[at] {
             name.duplicate(errors);
         }
     }
@@ -307,9 +309,10 @@ pub fn set(
 ) {
     let items = at_most(list, most, errors);
     items.iter().for_each(|item| rule(item, errors));
+    let is_again = repeats(items.iter().map(|one| one.child(key).text()));
     for (at, item) in items.iter().enumerate() {
         let own = item.child(key);
-        if items[..at].iter().any(|earlier| earlier.child(key).text() == own.text()) {
+        if is_again[at] {
             own.shown_as(item.path.as_str()).duplicate(errors);
         }
     }

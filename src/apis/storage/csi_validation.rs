@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names::{dns1123_subdomain, qualified_name};
+use crate::apimachinery::repeats::repeats;
 use crate::apis::tree::{items, remove, text};
 use crate::apis::validation::labels::label_selector;
 use crate::apis::validation::resources::quantity;
@@ -18,9 +19,10 @@ pub fn driver(driver: &Value, errors: &mut FieldErrors) {
     let spec = Field::of(driver, "spec");
     spec.child("fsGroupPolicy").one_of_if_set(&["File", "None", "ReadWriteOnceWithFSType"], errors);
     let requests = spec.each("tokenRequests");
+    let is_again = repeats(requests.iter().map(|one| one.child("audience").text()));
     for (at, request) in requests.iter().enumerate() {
         let audience = request.child("audience");
-        if requests[..at].iter().any(|earlier| earlier.child("audience").text() == audience.text()) {
+        if is_again[at] {
             errors.duplicate(audience.path.as_str(), &audience.text().into());
         } else if request.child("expirationSeconds").is_set() {
             token_seconds(&request.child("expirationSeconds"), errors);
@@ -52,6 +54,7 @@ pub fn driver_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
 /// `validateCSINodeSpec`
 pub fn node(node: &Value, errors: &mut FieldErrors) {
     let drivers = Field::of(node, "spec").each("drivers");
+    let is_again = repeats(drivers.iter().map(|one| one.child("name").text()));
     for (at, driver) in drivers.iter().enumerate() {
         let (name, node_id) = (driver.child("name"), driver.child("nodeID"));
         csi_driver_name(&name, errors);
@@ -59,15 +62,16 @@ pub fn node(node: &Value, errors: &mut FieldErrors) {
             node_id.invalid(format!("must be {MOST_NODE_ID_BYTES} characters or less"), errors);
         }
         driver.child("allocatable.count").nonnegative(errors);
-        if drivers[..at].iter().any(|earlier| earlier.child("name").text() == name.text()) {
+        if is_again[at] {
             name.duplicate(errors);
         }
         let keys = driver.each("topologyKeys");
+        let is_again = repeats(keys.iter().map(|one| one.text()));
         for (at, key) in keys.iter().enumerate() {
             // Upstream names the driver and not the key.
             let key = key.shown_as(driver.path.as_str());
             key.require(errors);
-            if keys[..at].iter().any(|earlier| earlier.text() == key.text()) {
+            if is_again[at] {
                 key.duplicate(errors);
             }
             key.invalid_each(qualified_name(key.text()), errors);

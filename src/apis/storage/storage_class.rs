@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names::qualified_name;
 use crate::apimachinery::object::Object;
+use crate::apimachinery::repeats::repeats;
 use crate::apimachinery::time::Time;
 use crate::apis::kind::{Builtin, Kind};
 use crate::apis::print::or;
@@ -108,8 +109,9 @@ fn allowed_topologies(topologies: &Field, errors: &mut FieldErrors) {
             let (key, values) = (expression.child("key"), expression.child("values"));
             let all: BTreeSet<&str> = values.items().iter().map(Field::text).collect();
             values.require(errors);
+            let is_again = repeats(values.items().iter().map(|one| one.text()));
             for (at, value) in values.items().iter().enumerate() {
-                if values.items()[..at].iter().any(|earlier| earlier.text() == value.text()) {
+                if is_again[at] {
                     value.duplicate(errors);
                 }
             }

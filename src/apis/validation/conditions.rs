@@ -2,6 +2,7 @@
 
 use super::{Field, labels::label_name};
 use crate::apimachinery::field_error::FieldErrors;
+use crate::apimachinery::repeats::repeats;
 use serde_json::json;
 
 const MOST_REASON_BYTES: usize = 1024;
@@ -14,9 +15,10 @@ alphanumeric characters or '_,:', and must end with an alphanumeric character or
 /// What is wrong with a list of conditions.
 pub fn conditions(list: &Field, errors: &mut FieldErrors) {
     let all = list.items();
+    let is_again = repeats(all.iter().map(|one| one.child("type").text()));
     for (at, condition) in all.iter().enumerate() {
         let kind = condition.child("type");
-        if all[..at].iter().any(|earlier| earlier.child("type").text() == kind.text()) {
+        if is_again[at] {
             kind.duplicate(errors);
         }
         condition_of(condition, errors);

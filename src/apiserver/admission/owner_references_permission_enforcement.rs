@@ -1,6 +1,7 @@
 //! OwnerReferencesPermissionEnforcement: who sets owners must be allowed to delete, and who blocks an owner's
 //! deletion must be allowed to change its finalizers (`plugin/pkg/admission/gc`).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -123,8 +124,8 @@ fn is_changing(new: &Value, old: Option<&Value>) -> bool {
 fn newly_blocking<'a>(new: &'a Value, old: Option<&Value>) -> Vec<&'a Value> {
     let blocks = |reference: &&Value| flag(reference, "blockOwnerDeletion");
     let before = old.map(|old| items(old, REFERENCES)).unwrap_or_default();
-    let is_new =
-        |reference: &&Value| !before.iter().filter(blocks).any(|before| before["uid"] == reference["uid"]);
+    let before: HashSet<&Value> = before.iter().filter(blocks).map(|before| &before["uid"]).collect();
+    let is_new = |reference: &&Value| !before.contains(&reference["uid"]);
     items(new, REFERENCES).iter().filter(blocks).filter(is_new).collect()
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::apimachinery::repeats::repeats;
 use crate::apiserver::request::RequestContext;
 
 /// When duplicates were found.
@@ -25,25 +26,18 @@ pub(super) fn without_duplicates(ctx: &RequestContext, object: &mut Value, found
         Found::InRequest => "",
         Found::AfterAdmission => " after mutating admission happens",
     };
+    let uid = |reference: &Value| reference["uid"].as_str().unwrap_or_default().to_owned();
+    let uids: Vec<String> = duplicates.iter().map(uid).collect();
     ctx.warn(format!(
         ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in \
          1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) \
          observed: {}",
-        duplicates.join(", ")
+        uids.join(", ")
     ));
 }
 
-/// The uids of those that were equal to an earlier one.
-fn take_duplicates(references: &mut Vec<Value>) -> Vec<String> {
-    let mut kept: Vec<Value> = Vec::with_capacity(references.len());
-    let mut duplicates = Vec::new();
-    for reference in references.drain(..) {
-        if kept.contains(&reference) {
-            duplicates.push(reference["uid"].as_str().unwrap_or_default().to_owned());
-        } else {
-            kept.push(reference);
-        }
-    }
-    *references = kept;
-    duplicates
+/// Those that were equal to an earlier one.
+fn take_duplicates(references: &mut Vec<Value>) -> Vec<Value> {
+    let mut is_again = repeats(&*references).into_iter();
+    references.extract_if(.., |_| is_again.next().unwrap_or(false)).collect()
 }

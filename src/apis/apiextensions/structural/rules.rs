@@ -132,8 +132,9 @@ impl Structural {
             }
             Value::Array(items) => {
                 let Some(schema) = &self.items else { return Ok(()) };
+                let correlation = self.correlation(old);
                 for (at, item) in items.iter().enumerate() {
-                    let old = self.correlated(item, old);
+                    let old = correlation.find(item);
                     let path = format!("{path}[{at}]");
                     schema.run_rules(&path, schema.embedded_resource, item, old, kept, run)?;
                 }

@@ -3,11 +3,30 @@
 //! On an update, what did not change is not held against the object (KEP-4008): `old` is the value that stood
 //! in the same place, where that can be told.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Number, Value};
 
 use super::{Bounds, Structural, child, formats, shown};
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
 use crate::apimachinery::go_print::go_type;
+use crate::apimachinery::repeats::repeats;
+
+/// An old list map, its first element of each set of keys: looked up, because lists may be long.
+pub(super) struct Correlation<'a> {
+    schema: &'a Structural,
+    by_keys: HashMap<Map<String, Value>, &'a Value>,
+}
+
+impl<'a> Correlation<'a> {
+    /// The old element that has the same keys.
+    pub(super) fn find(&self, item: &Value) -> Option<&'a Value> {
+        if self.by_keys.is_empty() {
+            return None;
+        }
+        self.by_keys.get(&self.schema.keys_of(item)).copied()
+    }
+}
 
 impl Structural {
     /// What is wrong with a value; `path` of the root is empty.
@@ -122,24 +141,23 @@ impl Structural {
     }
 
     fn validate_array(&self, path: &str, items: &[Value], old: Option<&Value>, errors: &mut FieldErrors) {
+        let correlation = self.correlation(old);
         for (at, item) in items.iter().enumerate() {
             let Some(schema) = &self.items else { break };
-            let before = self.correlated(item, old);
+            let before = correlation.find(item);
             schema.validate_value(&format!("{path}[{at}]"), item, before, errors);
         }
         self.bounds.validate_array(path, items, errors);
     }
 
-    /// The element of an old list that has the same keys.
-    pub(super) fn correlated<'a>(&self, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
-        let old = old?.as_array()?;
-        match self.list_type.as_str() {
-            "map" => {
-                let keys = self.keys_of(item);
-                old.iter().find(|other| self.keys_of(other) == keys)
-            }
-            _ => None,
+    /// The elements of an old list map, to be found by their keys.
+    pub(super) fn correlation<'a>(&'a self, old: Option<&'a Value>) -> Correlation<'a> {
+        let old = old.and_then(Value::as_array).filter(|_| self.list_type == "map");
+        let mut by_keys = HashMap::new();
+        for item in old.into_iter().flatten() {
+            by_keys.entry(self.keys_of(item)).or_insert(item);
         }
+        Correlation { schema: self, by_keys }
     }
 
     fn validate_object(
@@ -221,8 +239,7 @@ impl Bounds {
         if let Some(most) = self.max_items.filter(|most| count > *most) {
             errors.too_many(shown(path), items.len(), most as usize);
         }
-        let stands_twice = |(at, item): (usize, &Value)| items[..at].contains(item);
-        if self.unique_items && items.iter().enumerate().any(stands_twice) {
+        if self.unique_items && repeats(items).contains(&true) {
             let what = format!("{path} in body shouldn't contain duplicates");
             errors.invalid(shown(path), &"".into(), what);
         }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::qos::quality_of_service;
 use super::validation;
 use crate::apimachinery::names;
+use crate::apimachinery::repeats::repeats;
 use crate::apis::rules::{RULES, Rules};
 use crate::apis::tree::*;
 
@@ -123,14 +124,14 @@ fn spec_warnings(spec: &Value, path: &str) -> Vec<String> {
 
 fn container_warnings(container: &Value, path: &str) -> Vec<String> {
     let variables = items(container, "env");
-    let hidden = |(at, variable): (usize, &Value)| {
-        let name = text(variable, "name");
-        let is_hidden = variables[..at].iter().any(|earlier| text(earlier, "name") == name);
-        is_hidden.then(|| {
-            format!("{path}.env[{at}]: hides previous definition of {name:?}, which may be dropped when using apply")
-        })
+    let names = || variables.iter().map(|variable| text(variable, "name"));
+    let again = names().zip(repeats(names())).enumerate().filter(|(_, (_, is_again))| *is_again);
+    let hidden = |(at, (name, _))| {
+        format!(
+            "{path}.env[{at}]: hides previous definition of {name:?}, which may be dropped when using apply"
+        )
     };
-    variables.iter().enumerate().filter_map(hidden).collect()
+    again.map(hidden).collect()
 }
 
 #[cfg(test)]

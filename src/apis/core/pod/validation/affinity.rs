@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::apimachinery::field_error::{ErrorType, FieldErrors};
 use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, label_value, qualified_name};
+use crate::apimachinery::repeats::repeats;
 use crate::apis::validation::labels::{label_name, label_selector};
 use crate::apis::validation::{Field, push};
 
@@ -172,9 +173,11 @@ pub fn topology_spread(spec: &Field, errors: &mut FieldErrors) {
         let (key, when) = (constraint.child("topologyKey"), constraint.child("whenUnsatisfiable"));
         format!("{{{}, {}}}", key.text(), when.text())
     };
-    for (at, constraint) in constraints.iter().enumerate() {
+    // Those that stand again further behind.
+    let mut stands_again = repeats(constraints.iter().rev().map(kind));
+    for constraint in &constraints {
         topology_spread_constraint(constraint, errors);
-        if constraints[at + 1..].iter().any(|later| kind(later) == kind(constraint)) {
+        if stands_again.pop() == Some(true) {
             let path = format!("{}.{{topologyKey, whenUnsatisfiable}}", constraint.path);
             errors.duplicate(path, &json!(kind(constraint)));
         }

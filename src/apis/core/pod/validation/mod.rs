@@ -21,11 +21,12 @@ pub use volumes::{LONG_INITIATOR, is_long_initiator};
 
 use crate::apimachinery::field_error::FieldErrors;
 use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
+use crate::apimachinery::repeats::repeats;
 use crate::apis::tree;
+use crate::apis::validation::Field;
 use crate::apis::validation::labels::{annotations, labels};
 use crate::apis::validation::resources::{Place, requirements};
 use crate::apis::validation::texts::{in_range, ip};
-use crate::apis::validation::{Field, equal};
 
 /// What the parts of a spec must know of the whole.
 struct Scope<'a> {
@@ -208,10 +209,11 @@ fn gates(spec: &Field, errors: &mut FieldErrors) {
         condition.invalid_each(qualified_name(condition.text()), errors);
     }
     let gates = spec.each("schedulingGates");
+    let is_again = repeats(gates.iter().map(|gate| gate.child("name").text()));
     for (at, gate) in gates.iter().enumerate() {
         let name = gate.child("name").shown_as(gate.path.as_str());
         name.invalid_each(qualified_name(name.text()), errors);
-        if gates[..at].iter().any(|earlier| equal(earlier.child("name").value, name.value)) {
+        if is_again[at] {
             name.duplicate(errors);
         }
     }
