@@ -76,6 +76,18 @@ fn is_none(code: &u16) -> bool {
     *code == 0
 }
 
+/// The object is larger than what etcd takes in one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("etcdserver: request is too large")]
+pub struct TooLargeToStore;
+
+/// What upstream's handlers do not classify: 500 without a reason.
+impl From<TooLargeToStore> for Status {
+    fn from(error: TooLargeToStore) -> Status {
+        Status::failure(500, "", error.to_string())
+    }
+}
+
 impl Status {
     /// Any failure.
     pub fn failure(code: u16, reason: &str, message: impl Into<String>) -> Status {

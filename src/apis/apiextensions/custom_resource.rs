@@ -1,7 +1,7 @@
 //! `CustomResource`: what the server knows of one version of a custom kind beyond its `Kind`, and the
 //! strategy of its objects (`registry/customresource/strategy.go`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
@@ -10,16 +10,19 @@ use serde_json::{Value, json};
 
 use super::structural::Structural;
 use super::view::Scale;
-use crate::apimachinery::field_error::{ErrorType, FieldError, FieldErrors};
+use crate::apimachinery::field_error::{ErrorType, FieldErrors};
 use crate::apimachinery::go_print::{go_print, go_type};
 use crate::apimachinery::go_text::quote;
 use crate::apimachinery::gvk::GroupVersionKind;
 use crate::apimachinery::labels::Selector;
 use crate::apimachinery::object::{Malformed, encode_for_storage};
 use crate::apimachinery::schema::Schema;
+use crate::apimachinery::status::TooLargeToStore;
 use crate::apis::finalizers::lacks_domain;
 use crate::apis::kind::Kind;
 use crate::apis::strategy::Strategy;
+
+type Fill = fn(&Structural, &mut Value) -> Result<(), TooLargeToStore>;
 
 /// One version of a custom kind. What is made of the schema is made when it is first needed.
 pub struct CustomResource {
@@ -83,24 +86,32 @@ impl CustomResource {
     }
 
     /// Fills in defaults; those of metadata are the server's own.
-    pub fn apply_defaults(&self, object: &mut Value) {
-        self.default_by(object, Structural::apply_defaults);
+    ///
+    /// # Errors
+    /// They would make it larger than anything that can be stored.
+    pub fn apply_defaults(&self, object: &mut Value) -> Result<(), TooLargeToStore> {
+        self.default_by(object, Structural::apply_defaults)
     }
 
     /// The same, but that nulls stay for validation to see.
-    pub fn fill_defaults(&self, object: &mut Value) {
-        self.default_by(object, Structural::fill_defaults);
+    ///
+    /// # Errors
+    /// As [`CustomResource::apply_defaults`].
+    pub fn fill_defaults(&self, object: &mut Value) -> Result<(), TooLargeToStore> {
+        self.default_by(object, Structural::fill_defaults)
     }
 
-    fn default_by(&self, object: &mut Value, fill: fn(&Structural, &mut Value)) {
+    fn default_by(&self, object: &mut Value, fill: Fill) -> Result<(), TooLargeToStore> {
         let metadata = object.get_mut("metadata").map(Value::take);
-        fill(self.structural(), object);
+        let filled = fill(self.structural(), object);
         if let (Some(metadata), Some(map)) = (metadata, object.as_object_mut()) {
             map.insert("metadata".into(), metadata);
         }
+        filled
     }
 
-    /// A stored object with the defaults that came after it was stored.
+    /// A stored object with the defaults that came after it was stored. One that they would make too large is
+    /// as it was stored: a definition must not make objects that can no longer be read.
     ///
     /// # Errors
     /// Bytes that are no object.
@@ -110,8 +121,8 @@ impl CustomResource {
         }
         let Ok(before) = serde_json::from_slice::<Value>(&stored) else { return Ok(stored) };
         let mut object = before.clone();
-        self.apply_defaults(&mut object);
-        if object == before { Ok(stored) } else { encode_for_storage(&object) }
+        let is_whole = self.apply_defaults(&mut object).is_ok();
+        if object == before || !is_whole { Ok(stored) } else { encode_for_storage(&object) }
     }
 
     /// The object with its type, as schemas see it.
@@ -196,13 +207,8 @@ impl CustomResource {
 
 /// What several parts of a schema find is said once.
 fn once(errors: &mut FieldErrors) {
-    let mut said: Vec<FieldError> = Vec::with_capacity(errors.0.len());
-    for error in std::mem::take(&mut errors.0) {
-        if !said.contains(&error) {
-            said.push(error);
-        }
-    }
-    errors.0 = said;
+    let mut said = HashSet::with_capacity(errors.0.len());
+    errors.0.retain(|error| said.insert(error.clone()));
 }
 
 /// Below a schema that keeps unknown fields, all do, as far as ownership goes (`schemaconv`).
@@ -320,6 +326,7 @@ impl Strategy for CustomStrategy {
     }
 
     fn canonicalize(&self, new: &mut Value) {
-        self.0.apply_defaults(new);
+        // What would be too large for them is too large to be stored, which is found out there.
+        let _ = self.0.apply_defaults(new);
     }
 }

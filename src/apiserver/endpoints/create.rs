@@ -17,7 +17,7 @@ pub(super) async fn create(scope: &mut Scope, input: Input) -> Result<Answer, St
     let form = scope.form();
     let mut object = form.decode(&scope.ctx, raw, options.field_validation)?;
     ensure_namespace(&mut object, scope.namespace())?;
-    form.apply_defaults(&mut object);
+    form.apply_defaults(&mut object)?;
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     form.complete(&mut object);
     without_duplicates(&scope.ctx, &mut object, Found::InRequest);

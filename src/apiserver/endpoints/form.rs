@@ -174,20 +174,27 @@ impl Form {
     }
 
     /// Fills in defaults: those of the schema, then those of the kind.
-    pub fn apply_defaults(&self, object: &mut Value) {
+    ///
+    /// # Errors
+    /// 500 when the defaults of a custom kind make the object too large to be stored.
+    pub fn apply_defaults(&self, object: &mut Value) -> Result<(), Status> {
         if let Some(schema) = &self.schema {
             schema::apply_defaults(schema, object);
         }
         (self.defaults)(object);
         if let Some(custom) = &self.custom {
-            custom.apply_defaults(object);
+            custom.apply_defaults(object)?;
         }
+        Ok(())
     }
 
     /// Fills in the defaults of what was applied: nulls of a custom kind stay until it is validated.
-    pub fn fill_defaults(&self, object: &mut Value) {
+    ///
+    /// # Errors
+    /// As [`Form::apply_defaults`].
+    pub fn fill_defaults(&self, object: &mut Value) -> Result<(), Status> {
         match &self.custom {
-            Some(custom) => custom.fill_defaults(object),
+            Some(custom) => Ok(custom.fill_defaults(object)?),
             None => self.apply_defaults(object),
         }
     }

@@ -85,7 +85,7 @@ impl Edit for Patch<'_> {
             self.form.check_type(foreign, &decoded.value)?;
         }
         let mut object = decoded.value;
-        self.form.apply_defaults(&mut object);
+        self.form.apply_defaults(&mut object)?;
         ensure_namespace(&mut object, self.scope.namespace())?;
         ensure_name(&object, self.scope.name())?;
         Ok(object)

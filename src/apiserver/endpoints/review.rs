@@ -24,7 +24,7 @@ pub(super) async fn review(scope: &mut Scope, which: usize, input: Input) -> Res
     let form = scope.form();
     let mut question = form.decode(&scope.ctx, raw, options.field_validation)?;
     ensure_namespace(&mut question, scope.namespace())?;
-    form.apply_defaults(&mut question);
+    form.apply_defaults(&mut question)?;
     let attributes = scope.attributes(Operation::Create, "");
     scope.server.admission.admit(&attributes, Some(&mut question), None).await?;
     form.complete(&mut question);

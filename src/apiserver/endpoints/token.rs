@@ -36,7 +36,7 @@ pub(super) async fn create_token(scope: &mut Scope, input: Input) -> Result<Answ
     let form = Form::of(&scope.server, &TOKEN_REQUESTS);
     let mut request = form.decode(&scope.ctx, raw, options.field_validation)?;
     ensure_namespace(&mut request, scope.namespace())?;
-    form.apply_defaults(&mut request);
+    form.apply_defaults(&mut request)?;
     let attributes = scope.attributes(Operation::Create, scope.name());
     scope.server.admission.admit(&attributes, Some(&mut request), None).await?;
     form.complete(&mut request);

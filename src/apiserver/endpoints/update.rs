@@ -24,7 +24,7 @@ pub(super) async fn update(scope: &mut Scope, input: Input) -> Result<Answer, St
     let mut object = form.decode(&scope.ctx, raw, options.field_validation)?;
     ensure_namespace(&mut object, scope.namespace())?;
     ensure_name(&object, scope.name())?;
-    form.apply_defaults(&mut object);
+    form.apply_defaults(&mut object)?;
     without_duplicates(&scope.ctx, &mut object, Found::InRequest);
     write(scope, &form, &Replace(object), false).await
 }

@@ -82,7 +82,7 @@ impl Registry {
         expect_no_resource_version(&new)?;
         let key = object_key(text(&new, "namespace"), text(&new, "name"));
         let written = self.to_storage(kind, &new).await?;
-        match self.0.storage.put(&stored, &key, 0, &written, ctx.cause()).await? {
+        match self.put(ctx, &stored, &key, 0, &written).await? {
             Written::Committed(object) => {
                 allocation.commit();
                 self.record_addresses(&stored, None, Some(&object)).await;

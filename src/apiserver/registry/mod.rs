@@ -8,6 +8,7 @@
 pub mod store;
 
 mod create;
+mod put;
 mod update;
 
 mod deletion;

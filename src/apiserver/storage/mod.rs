@@ -19,6 +19,7 @@ mod fresh;
 
 mod lease_manager;
 mod recorder;
+mod size_limit;
 pub mod store;
 mod watcher;
 
@@ -36,4 +37,5 @@ mod watch_cache;
 mod suite;
 
 pub use interface::Storage;
+pub use size_limit::is_too_large;
 pub use store::Written;

@@ -14,7 +14,7 @@ use super::lease_manager::LeaseManager;
 use super::page::Page;
 use super::recorder::{Change, Recorder};
 use super::request::{At, ListRequest, WatchRequest};
-use super::watcher;
+use super::{size_limit, watcher};
 use crate::apimachinery::list::List;
 use crate::apimachinery::object::{Object, encode_for_storage};
 use crate::apimachinery::status::Status;
@@ -199,7 +199,7 @@ impl Store {
     /// the causal record that led here.
     ///
     /// # Errors
-    /// 500 when the store fails.
+    /// 500 when the store fails, and when the object is too large for it (see [`size_limit`]).
     pub async fn put(
         &self,
         kind: &Kind,
@@ -209,6 +209,7 @@ impl Store {
         cause: Option<u64>,
     ) -> Result<Written, Status> {
         let value = encode_for_storage(new).map_err(Status::internal)?;
+        size_limit::check(kind, &full_key(kind, key), new, &value)?;
         let object = kind.object_of_tree(new, value.clone(), 0).map_err(Status::internal)?;
         let lease = match kind.time_to_live {
             Some(time) => Some(self.leases.lease(time).await.map_err(interpret)?),

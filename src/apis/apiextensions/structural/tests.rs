@@ -60,7 +60,22 @@ fn unknown_fields_go_and_defaults_come() {
     let mut object =
         json!({"metadata": {"z": 1}, "l": [{"x": "1", "u": 2}], "m": {"k": {"y": "", "v": 1}}, "w": {}});
     assert_eq!(of.prune(&mut object), ["l[0].u", "m.k.v", "w"]);
-    of.apply_defaults(&mut object);
+    of.apply_defaults(&mut object).unwrap();
     let wanted = json!({"metadata": {"z": 1}, "a": {"b": 1}, "l": [{"x": "1"}], "m": {"k": {"y": ""}}});
     assert_eq!(object, wanted);
+}
+
+#[test]
+fn defaults_end_before_an_object_is_too_large_to_be_stored() {
+    let long = "x".repeat(500_000);
+    let schema = json!({"type": "object", "properties": {"l": {"type": "array", "items": {
+        "type": "object", "properties": {"t": {"type": "string", "default": long}}}}}});
+    let of = Structural::read(&schema, true);
+    for (count, filled) in [(3, 3), (10_000, 3)] {
+        let mut object = json!({"l": vec![json!({}); count]});
+        let is_refused = of.apply_defaults(&mut object).is_err();
+        assert_eq!(is_refused, count > filled);
+        let with_default = |item: &&serde_json::Value| item.get("t").is_some();
+        assert_eq!(object["l"].as_array().unwrap().iter().filter(with_default).count(), filled);
+    }
 }

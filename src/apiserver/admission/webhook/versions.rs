@@ -203,7 +203,7 @@ impl Codec {
             (kind.defaults)(&mut object);
             if let Some(custom) = &kind.custom {
                 custom.prune(&mut object).map_err(Status::internal)?;
-                custom.apply_defaults(&mut object);
+                custom.apply_defaults(&mut object)?;
             }
         }
         let versioned = object.clone();
