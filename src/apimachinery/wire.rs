@@ -119,6 +119,10 @@ pub fn text_response(code: http::StatusCode, text: impl Into<String>) -> ApiResp
     response
 }
 
+/// On a response to a client: its body is a watch, which ends when the client stops reading.
+#[derive(Clone, Copy, Debug)]
+pub struct WatchStream;
+
 impl WatchAnswer {
     /// Wraps the receiving end of a watch.
     pub fn new(events: mpsc::Receiver<WatchEvent>) -> WatchAnswer {

@@ -85,6 +85,8 @@ impl Apiserver {
             version: config.version,
             flow: config.flow,
             flow_control,
+            long_work: Default::default(),
+            bodies: Default::default(),
             metrics: filters.metrics.clone(),
             health: config.health.with("poststarthook/rbac/bootstrap-roles", roles_are_known(rbac), false),
             initializers,

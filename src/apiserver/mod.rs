@@ -12,6 +12,7 @@ mod host_header;
 mod refusals;
 mod sent;
 mod unread_body;
+mod unread_watches;
 
 pub mod browsers;
 pub mod config;

@@ -1,7 +1,7 @@
 //! `RequestInfo` and `RequestContext`: what a request asks for, read from its path, and who asks
 //! (`k8s.io/apiserver/pkg/endpoints/request`).
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::apimachinery::fields::FieldSelector;
@@ -64,6 +64,8 @@ pub struct RequestContext {
     pub created_at: Option<Time>,
     /// Everything runs but the write.
     pub dry_run: bool,
+    /// It is a server-side apply: who owns what is the point of it.
+    pub is_apply: bool,
     /// Who will own the written fields.
     pub field_manager: String,
     /// As the client gave it: `Strict`, `Warn`, `Ignore`, or nothing.
@@ -76,11 +78,42 @@ pub struct RequestContext {
     pub audit_id: Arc<str>,
     /// What is told of it in the audit log; none when nothing is.
     pub audit: Option<Arc<AuditContext>>,
+    /// Where it is said that the request is a long one.
+    pub announced: Announced,
     /// Where the story of a write is told.
     pub flow: Flow,
     /// The last step that was told of; 0 before the first.
     last_step: AtomicU64,
     warnings: Mutex<Vec<String>>,
+}
+
+/// Work with more bytes than this is long: it leaves the runtime's threads. Few objects are so big, and less
+/// is done in a millisecond or two.
+pub const LONG_BYTES: usize = 64 * 1024;
+
+/// Where work says that it is going to be long, before it is. Without a listener nothing becomes of it.
+#[derive(Clone, Debug, Default)]
+pub struct Announced(Option<Arc<AtomicBool>>);
+
+impl Announced {
+    /// One that somebody listens to.
+    pub fn possible() -> Announced {
+        Announced(Some(Arc::default()))
+    }
+
+    /// So many bytes are to be worked on: where that is long, this comes back on a thread that may be kept
+    /// busy.
+    pub async fn bytes(&self, bytes: usize) {
+        let listener = self.0.as_ref().filter(|_| bytes > LONG_BYTES);
+        if listener.is_some_and(|listener| !listener.swap(true, Ordering::Relaxed)) {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Whether it has been said.
+    pub fn is_made(&self) -> bool {
+        self.0.as_ref().is_some_and(|made| made.load(Ordering::Relaxed))
+    }
 }
 
 impl RequestInfo {

@@ -11,7 +11,8 @@ use http_body::{Frame, SizeHint};
 use super::endpoints::list_body::ListBody;
 use super::endpoints::segments::Segments;
 use super::refusals::Turn;
-use crate::apimachinery::wire::ApiResponse;
+use super::unread_watches::{HangUp, Piece, Sending, UnreadWatches};
+use crate::apimachinery::wire::{ApiResponse, WatchStream};
 
 /// A body that is sent.
 pub(super) struct Sent {
@@ -24,6 +25,8 @@ enum Content {
     Plain(Body),
     /// The list that it is.
     List(ListBody),
+    /// A watch, and what of it is on its way.
+    Watch(Body, Sending),
 }
 
 /// What is sent at a time.
@@ -32,13 +35,26 @@ pub(super) enum Data {
     Bytes(Bytes),
     /// Several.
     Segments(Segments),
+    /// One of a watch.
+    Watched(Piece),
 }
 
-/// The answer, ready to be sent; the turn ends with it.
-pub(super) fn sent(mut answer: ApiResponse, turn: Turn) -> http::Response<Sent> {
+/// The answer, ready to be sent over a connection; the turn ends with it.
+pub(super) fn sent(
+    mut answer: ApiResponse,
+    turn: Turn,
+    watches: &UnreadWatches,
+    hang_up: &HangUp,
+) -> http::Response<Sent> {
     turn.answers(answer.status());
     let list = answer.extensions_mut().remove::<ListBody>();
-    answer.map(|body| Sent { content: list.map_or(Content::Plain(body), Content::List), _turn: turn })
+    let is_watch = answer.extensions_mut().remove::<WatchStream>().is_some();
+    let content = |body| match list {
+        Some(list) => Content::List(list),
+        None if is_watch => Content::Watch(body, watches.begin(hang_up)),
+        None => Content::Plain(body),
+    };
+    answer.map(|body| Sent { content: content(body), _turn: turn })
 }
 
 impl http_body::Body for Sent {
@@ -54,6 +70,10 @@ impl http_body::Body for Sent {
                 let frame = ready!(Pin::new(body).poll_frame(cx));
                 frame.map(|frame| Ok(frame?.map_data(Data::Bytes)))
             }
+            Content::Watch(body, sending) => {
+                let frame = ready!(Pin::new(body).poll_frame(cx));
+                frame.map(|frame| Ok(frame?.map_data(|bytes| Data::Watched(sending.send(bytes)))))
+            }
             Content::List(list) => {
                 let frame = ready!(Pin::new(list).poll_frame(cx));
                 frame.map(|frame| Ok(frame.unwrap_or_else(|never| match never {}).map_data(Data::Segments)))
@@ -63,14 +83,14 @@ impl http_body::Body for Sent {
 
     fn is_end_stream(&self) -> bool {
         match &self.content {
-            Content::Plain(body) => body.is_end_stream(),
+            Content::Plain(body) | Content::Watch(body, _) => body.is_end_stream(),
             Content::List(list) => list.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
-            Content::Plain(body) => body.size_hint(),
+            Content::Plain(body) | Content::Watch(body, _) => body.size_hint(),
             Content::List(list) => list.size_hint(),
         }
     }
@@ -81,6 +101,7 @@ impl Buf for Data {
         match self {
             Data::Bytes(bytes) => bytes.remaining(),
             Data::Segments(segments) => segments.remaining(),
+            Data::Watched(piece) => piece.remaining(),
         }
     }
 
@@ -88,6 +109,7 @@ impl Buf for Data {
         match self {
             Data::Bytes(bytes) => bytes.chunk(),
             Data::Segments(segments) => segments.chunk(),
+            Data::Watched(piece) => piece.chunk(),
         }
     }
 
@@ -95,6 +117,7 @@ impl Buf for Data {
         match self {
             Data::Bytes(bytes) => bytes.advance(count),
             Data::Segments(segments) => segments.advance(count),
+            Data::Watched(piece) => piece.advance(count),
         }
     }
 
@@ -102,6 +125,7 @@ impl Buf for Data {
         match self {
             Data::Bytes(bytes) => bytes.chunks_vectored(out),
             Data::Segments(segments) => segments.chunks_vectored(out),
+            Data::Watched(piece) => piece.chunks_vectored(out),
         }
     }
 }

@@ -5,7 +5,8 @@
 //! not demanded: whoever has none is authenticated otherwise, or is nobody. Whether it is believed is asked
 //! by authentication. Bounds: [`MAX_CONNECTIONS`] at once (further ones wait in the kernel's backlog),
 //! [`HANDSHAKE_TIMEOUT`], [`HEADER_TIMEOUT`], [`MAX_STREAMS`] a connection, [`TLS_BUFFER_BYTES`] that wait to
-//! be sent on each. Tokio's own timers are used here, because sockets live in real time whatever the
+//! be sent on each, and a bound on what all watches together wait to send
+//! (`unread_watches`). Tokio's own timers are used here, because sockets live in real time whatever the
 //! cluster's clock says.
 
 use std::convert::Infallible;
@@ -36,6 +37,7 @@ use super::host_header;
 use super::refusals::Explained;
 use super::sent::sent;
 use super::unread_body;
+use super::unread_watches::{HangUp, UnreadWatches};
 use crate::apimachinery::wire::{ApiService, PeerCertificates, PlainHttp, RemoteAddress};
 use crate::pki::Identity;
 
@@ -159,6 +161,7 @@ async fn accept(
 ) {
     let plain = listener.local_addr().ok().map(PlainHttp);
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let watches = UnreadWatches::default();
     let graceful = Arc::new(GracefulShutdown::new());
     let mut connections = tokio::task::JoinSet::new();
     loop {
@@ -171,8 +174,8 @@ async fn accept(
             Ok((stream, from)) => {
                 let watcher = graceful.watcher();
                 let plain = tls.is_none().then_some(plain).flatten();
-                let (tls, service) = (tls.clone(), service.clone());
-                let connection = Connection { from, plain, tls, service, _place: place };
+                let (tls, service, watches) = (tls.clone(), service.clone(), watches.clone());
+                let connection = Connection { from, plain, tls, service, watches, _place: place };
                 connections.spawn(connection.serve(stream, watcher));
             }
             // Out of file descriptors, usually: wait for some to be given back.
@@ -195,6 +198,7 @@ struct Connection {
     plain: Option<PlainHttp>,
     tls: Option<TlsAcceptor>,
     service: ApiService,
+    watches: UnreadWatches,
     _place: OwnedSemaphorePermit,
 }
 
@@ -234,6 +238,8 @@ impl Connection {
     {
         let (from, plain, service) = (RemoteAddress(self.from), self.plain, &self.service);
         let (stream, speaker) = Explained::new(stream);
+        let watches = &self.watches;
+        let hang_up = &HangUp::default();
         let handler = hyper::service::service_fn(move |request: http::Request<Incoming>| {
             let version = request.version();
             let turn = speaker.begin(version);
@@ -244,22 +250,27 @@ impl Connection {
             if let Some(peer) = &peer {
                 request.extensions_mut().insert(peer.clone());
             }
-            let service = service.clone();
+            let (service, watches, hang_up) = (service.clone(), watches.clone(), hang_up.clone());
             async move {
                 if let Some(refusal) = refusal {
-                    return Ok(sent(refusal, turn));
+                    return Ok(sent(refusal, turn, &watches, &hang_up));
                 }
                 let answer = service.oneshot(request).await;
                 let mut response = answer.unwrap_or_else(|never| match never {});
                 rest.finish(&mut response, version).await;
-                Ok::<_, Infallible>(sent(response, turn))
+                Ok::<_, Infallible>(sent(response, turn, &watches, &hang_up))
             }
         });
         builder.http1().timer(HeadTimer::default()).header_read_timeout(HEADER_TIMEOUT);
         builder.http2().timer(TokioTimer::new()).max_concurrent_streams(MAX_STREAMS);
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), handler);
-        if let Err(error) = watcher.watch(connection.into_owned()).await {
-            tracing::debug!(from = %self.from, %error, "connection ended");
+        tokio::select! {
+            ended = watcher.watch(connection.into_owned()) => if let Err(error) = ended {
+                tracing::debug!(from = %self.from, %error, "connection ended");
+            },
+            () = hang_up.asked() => {
+                tracing::info!(from = %self.from, "hung up: its watch is not read, and there are too many");
+            }
         }
     }
 }

@@ -20,6 +20,7 @@ pub(super) const APPLY_YAML: &str = "application/apply-patch+yaml";
 pub(super) async fn apply(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
     let config = input.bytes(&scope.headers).await?;
     let options = scope.write_options("ApplyOptions")?;
+    scope.ctx.is_apply = true;
     let form = scope.form();
     let edit = Apply { scope, form: &form, config, options };
     write(scope, &form, &edit, true).await
@@ -42,7 +43,7 @@ impl Edit for Apply<'_> {
         if current.is_none() {
             self.check_uid(&object)?;
         }
-        self.form.fill_defaults(&mut object);
+        self.form.fill_defaults(&mut object)?;
         ensure_namespace(&mut object, self.scope.namespace())?;
         ensure_name(&object, self.scope.name())?;
         Ok(object)

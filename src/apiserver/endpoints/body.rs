@@ -6,9 +6,11 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body::Frame;
+use http_body_util::BodyExt;
 use serde_json::Value;
 
+use super::body_budget::{BodyBudget, Counted, SMALL_BYTES};
 use super::form::Raw;
 use super::negotiation::unsupported_media_type;
 use crate::apimachinery::decode::Format;
@@ -16,6 +18,7 @@ use crate::apimachinery::patch::Document;
 use crate::apimachinery::protobuf;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::wire::DecodedBody;
+use crate::apiserver::request::Announced;
 
 /// Upstream's `MaxRequestBodyBytes`.
 pub(super) const MAX_BYTES: usize = 3 * 1024 * 1024;
@@ -27,9 +30,19 @@ const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kube
 /// The body of a request: bytes to come, or a tree from a caller in this process.
 pub(super) enum Input {
     /// From a socket.
-    Bytes(Body),
+    Bytes(Source),
     /// Already decoded.
     Decoded(Arc<Value>),
+}
+
+/// Bytes to come.
+pub(super) struct Source {
+    /// Where from.
+    pub body: Body,
+    /// How much may be read of all bodies.
+    pub bodies: BodyBudget,
+    /// Where it is said when there are many.
+    pub announced: Announced,
 }
 
 /// A patch, read.
@@ -60,34 +73,25 @@ impl PatchBody {
 
 impl Input {
     /// What came with the request.
-    pub fn new(body: Body, decoded: Option<DecodedBody>) -> Input {
+    pub fn new(source: Source, decoded: Option<DecodedBody>) -> Input {
         match decoded {
             Some(DecodedBody(value)) => Input::Decoded(value),
-            None => Input::Bytes(body),
+            None => Input::Bytes(source),
         }
     }
 
-    /// All bytes.
+    /// All bytes. Where they are many, the caller then is on a thread that may be kept busy.
     ///
     /// # Errors
-    /// 413 above the limit; 400 when the client goes away in the middle.
+    /// 413 above the limit; 400 when the client goes away in the middle; 429 when it stops in the middle, and
+    /// others want to go on.
     pub async fn bytes(self, headers: &HeaderMap) -> Result<Bytes, Status> {
-        let body = match self {
-            Input::Bytes(body) => body,
+        let source = match self {
+            Input::Bytes(source) => source,
             Input::Decoded(value) => return Ok(value.to_string().into()),
         };
-        let announced =
-            headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-        let mut body = body;
-        if announced.is_none_or(|length| length <= MAX_BYTES) {
-            match Limited::new(&mut body, MAX_BYTES).collect().await {
-                Ok(collected) => return Ok(collected.to_bytes()),
-                Err(error) if error.is::<LengthLimitError>() => {}
-                Err(error) => return Err(Status::bad_request(format!("error reading the body: {error}"))),
-            }
-        }
-        drain(body).await;
-        Err(too_large())
+        let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+        source.read(length).await
     }
 
     /// All of a patch: its bytes, or its tree.
@@ -129,6 +133,68 @@ impl Input {
     }
 }
 
+impl Source {
+    async fn read(self, length: Option<usize>) -> Result<Bytes, Status> {
+        let Source { mut body, bodies, announced } = self;
+        if length.is_none_or(|length| length <= MAX_BYTES)
+            && let Some((bytes, counted)) = collect(&mut body, &bodies).await?
+        {
+            announced.bytes(bytes.len()).await;
+            // While it waited for a thread, it was held.
+            drop(counted);
+            return Ok(bytes);
+        }
+        drain(body).await;
+        Err(too_large())
+    }
+}
+
+/// All of a body, and the account of one that is not small; nothing when it is too long.
+async fn collect(body: &mut Body, bodies: &BodyBudget) -> Result<Option<(Bytes, Option<Counted>)>, Status> {
+    let (mut parts, mut length) = (Vec::new(), 0);
+    let mut counted: Option<Counted> = None;
+    while let Some(part) = next_part(body, &mut counted).await? {
+        length += part.len();
+        if length > MAX_BYTES {
+            return Ok(None);
+        }
+        match &mut counted {
+            Some(counted) => counted.add(part.len())?,
+            None if length > SMALL_BYTES => counted = Some(bodies.count(length)?),
+            None => {}
+        }
+        parts.push(part);
+    }
+    counted.as_mut().map(Counted::complete).transpose()?;
+    let bytes = match &mut parts[..] {
+        [one] => std::mem::take(one),
+        parts => parts.concat().into(),
+    };
+    Ok(Some((bytes, counted)))
+}
+
+/// What comes next; nothing at the end.
+async fn next_part(body: &mut Body, counted: &mut Option<Counted>) -> Result<Option<Bytes>, Status> {
+    loop {
+        let frame = match counted {
+            None => body.frame().await,
+            Some(counted) => tokio::select! {
+                biased;
+                status = counted.given_up() => return Err(status),
+                frame = body.frame() => frame,
+            },
+        };
+        let frame = frame.transpose();
+        let frame = frame.map_err(|error| Status::bad_request(format!("error reading the body: {error}")))?;
+        match frame.map(Frame::into_data) {
+            None => return Ok(None),
+            Some(Ok(data)) => return Ok(Some(data)),
+            // Trailers say nothing here.
+            Some(Err(_)) => {}
+        }
+    }
+}
+
 /// How the body is written; JSON when it does not say.
 fn format(headers: &HeaderMap) -> Result<Format, Status> {
     match media_type(headers).as_str() {
@@ -158,4 +224,49 @@ async fn drain(mut body: Body) {
 fn too_large() -> Status {
     let text = format!("Request entity too large: limit is {MAX_BYTES}");
     Status::failure(413, "RequestEntityTooLarge", text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::stream::{self, StreamExt};
+    use std::convert::Infallible;
+
+    const PART: usize = 50 * 1024;
+
+    /// A client that sends so many parts and then nothing, or one that ends there.
+    fn source(parts: usize, ends: bool, bodies: &BodyBudget) -> Source {
+        let sent = stream::iter(vec![Ok::<_, Infallible>(Bytes::from(vec![b'x'; PART])); parts]);
+        let body = match ends {
+            true => Body::from_stream(sent),
+            false => Body::from_stream(sent.chain(stream::pending())),
+        };
+        Source { body, bodies: bodies.clone(), announced: Announced::default() }
+    }
+
+    #[tokio::test]
+    async fn half_sent_bodies_make_room_for_those_that_are_sent() {
+        let bodies = BodyBudget::at_most(10 * PART);
+        let half_sent: Vec<_> = (0..5).map(|_| tokio::spawn(source(2, false, &bodies).read(None))).collect();
+        tokio::task::yield_now().await;
+        let small = tokio::spawn(source(1, false, &bodies).read(None));
+        let read = source(9, true, &bodies).read(None).await.unwrap();
+        assert_eq!(read.len(), 9 * PART);
+        for half_sent in half_sent {
+            let refused = half_sent.await.unwrap().unwrap_err();
+            assert_eq!((refused.code, refused.details.unwrap().retry_after_seconds), (429, 1));
+        }
+        assert!(!small.is_finished());
+        small.abort();
+        assert_eq!(source(10, true, &bodies).read(None).await.unwrap().len(), 10 * PART);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_too_long_is_refused_wherever_that_is_found() {
+        let bodies = BodyBudget::default();
+        for length in [None, Some(MAX_BYTES + 1)] {
+            let refused = source(MAX_BYTES / PART + 1, true, &bodies).read(length).await.unwrap_err();
+            assert_eq!(refused.code, 413);
+        }
+    }
 }

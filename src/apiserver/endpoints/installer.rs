@@ -11,8 +11,9 @@ use http::header::ALLOW;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use hyper::upgrade::OnUpgrade;
 
-use super::body::Input;
+use super::body::{Input, Source};
 use super::list_body::ListBody;
+use super::long_work::LongWork;
 use super::negotiation::{Output, Restrictions, negotiate};
 use super::query::Query;
 use super::request_scope::Scope;
@@ -33,7 +34,7 @@ use crate::apimachinery::wire::{
 use crate::apis::kind::{Kind, Subresource};
 use crate::apiserver::aggregator::Remote;
 use crate::apiserver::audit::{AuditContext, AuditId};
-use crate::apiserver::request::{RequestContext, RequestInfo};
+use crate::apiserver::request::{Announced, RequestContext, RequestInfo};
 
 /// Answers a request that the filters let through. HEAD is GET without the body.
 pub async fn serve(server: Arc<Endpoints>, mut request: ApiRequest) -> ApiResponse {
@@ -41,7 +42,13 @@ pub async fn serve(server: Arc<Endpoints>, mut request: ApiRequest) -> ApiRespon
     if is_head {
         *request.method_mut() = Method::GET;
     }
-    let mut response = serve_method(server, request).await;
+    let mut response = match may_be_long(&request) {
+        true => {
+            let long_work = server.long_work.clone();
+            long_work.run(|announced| serve_method(server, request, announced)).await
+        }
+        false => serve_method(server, request, Announced::default()).await,
+    };
     if is_head {
         *response.body_mut() = Body::empty();
         response.extensions_mut().remove::<ListBody>();
@@ -49,7 +56,14 @@ pub async fn serve(server: Arc<Endpoints>, mut request: ApiRequest) -> ApiRespon
     response
 }
 
-async fn serve_method(server: Arc<Endpoints>, request: ApiRequest) -> ApiResponse {
+/// What writes, and comes from a client.
+fn may_be_long(request: &ApiRequest) -> bool {
+    *request.method() != Method::GET
+        && request.extensions().get::<WantsObjects>().is_none()
+        && LongWork::is_possible()
+}
+
+async fn serve_method(server: Arc<Endpoints>, request: ApiRequest, announced: Announced) -> ApiResponse {
     let info = request.extensions().get::<Arc<RequestInfo>>().cloned().unwrap_or_default();
     if !info.is_resource_request {
         let (parts, _) = request.into_parts();
@@ -78,7 +92,7 @@ async fn serve_method(server: Arc<Endpoints>, request: ApiRequest) -> ApiRespons
     if let Err(status) = prepare(&server, &kind, &info, is_component(&request)).await {
         return refuse(&request, status);
     }
-    let (mut scope, input, method) = match scope(server, kind, subresource, info, request, wants_objects) {
+    let (mut scope, input, method) = match scope(server, kind, subresource, info, request, announced) {
         Ok(parts) => parts,
         Err(refused) => return *refused,
     };
@@ -188,9 +202,10 @@ fn scope(
     subresource: Option<Subresource>,
     info: Arc<RequestInfo>,
     request: ApiRequest,
-    wants_objects: bool,
+    announced: Announced,
 ) -> Result<(Scope, Input, Method), Box<ApiResponse>> {
     let (mut parts, body) = request.into_parts();
+    let wants_objects = parts.extensions.get::<WantsObjects>().is_some();
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let reads_text = matches!(subresource, Some(Subresource::Log | Subresource::Proxy));
     let output = match wants_objects || reads_text {
@@ -208,7 +223,9 @@ fn scope(
     ctx.audit = parts.extensions.remove::<Arc<AuditContext>>();
     ctx.flow = server.flow.clone();
     ctx.audit_id = parts.extensions.remove::<AuditId>().unwrap_or_default().0;
-    let input = Input::new(body, parts.extensions.remove::<DecodedBody>());
+    let source = Source { body, bodies: server.bodies.clone(), announced: announced.clone() };
+    ctx.announced = announced;
+    let input = Input::new(source, parts.extensions.remove::<DecodedBody>());
     let headers = parts.headers;
     let upgrade = parts.extensions.remove::<OnUpgrade>();
     let held = parts.extensions.remove::<Held>();

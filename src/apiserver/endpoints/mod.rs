@@ -9,10 +9,12 @@
 pub mod installer;
 
 mod body;
+pub mod body_budget;
 mod form;
 mod initializers;
 mod json;
 pub mod list_body;
+pub mod long_work;
 mod messages;
 pub mod negotiation;
 mod owners;
@@ -77,8 +79,10 @@ use crate::apiserver::review::Review;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::flow::Flow;
+use body_budget::BodyBudget;
 use healthz::HealthChecks;
 use log::KubeletLookup;
+use long_work::LongWork;
 use openapi::OpenApi;
 use version::VersionInfo;
 
@@ -114,6 +118,10 @@ pub struct Endpoints {
     pub flow: Flow,
     /// Which requests go first.
     pub flow_control: Arc<FlowControl>,
+    /// Where long requests are worked on.
+    pub long_work: LongWork,
+    /// How much of bodies is read at once.
+    pub bodies: BodyBudget,
     /// What `/readyz` asks.
     pub health: HealthChecks,
     /// Whether objects may wait for initializers.

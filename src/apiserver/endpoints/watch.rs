@@ -18,7 +18,7 @@ use crate::apimachinery::accept::MediaType;
 use crate::apimachinery::fields::FieldSelector;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::watch::WatchEvent;
-use crate::apimachinery::wire::ApiResponse;
+use crate::apimachinery::wire::{ApiResponse, WatchStream};
 
 /// Upstream's `--min-request-timeout`: a client's watch without a timeout ends after this to twice this.
 const MIN_TIMEOUT_SECONDS: usize = 1800;
@@ -77,6 +77,7 @@ pub(super) fn watch_response(
     });
     let mut response = ApiResponse::new(Body::from_stream(lines));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.extensions_mut().insert(WatchStream);
     response
 }
 

@@ -105,6 +105,7 @@ impl Registry {
     ) -> Result<Attempt, Status> {
         let kind = update.kind;
         let governing = governing(kind, stored);
+        update.ctx.announced.bytes(current.size_bytes()).await;
         let old = self.read_stored(kind, vec![current.to_value()]).await?;
         let old = old.into_iter().next().unwrap_or_default();
         let mut new = match kind.stored {
@@ -135,7 +136,7 @@ impl Registry {
             return Ok(Attempt::Done(object_of(stored, &as_asked(kind, &new), revision)?));
         }
         let written = self.to_storage(kind, &new).await?;
-        match self.0.storage.put(stored, &current.key(), revision, &written, update.ctx.cause()).await? {
+        match self.put(update.ctx, stored, &current.key(), revision, &written).await? {
             Written::Committed(object) => {
                 allocation.commit();
                 self.record_addresses(stored, Some(current), Some(&object)).await;

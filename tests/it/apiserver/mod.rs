@@ -6,6 +6,7 @@ mod admission_webhooks;
 mod aggregation;
 mod apply;
 mod audit;
+mod bounds;
 mod browsers;
 mod discovery;
 mod encryption;
