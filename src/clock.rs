@@ -55,6 +55,11 @@ impl Clock {
         Clock { source: Source::Stepped(Arc::new(Stepped { start, state })) }
     }
 
+    /// Whether a test steps it.
+    pub fn is_stepped(&self) -> bool {
+        matches!(self.source, Source::Stepped(_))
+    }
+
     /// Wall time, as it appears in timestamps.
     pub fn now(&self) -> DateTime<Utc> {
         match &self.source {

@@ -169,8 +169,9 @@ impl Running {
         let user = UserInfo::authenticated(&node.user_name(), &["system:nodes"]);
         let name = format!("{KUBELET}{}", node.name);
         let context = self.context(&name, ("kubelet", &node.name), user);
-        let kubelet =
-            Kubelet::new(context.clone(), node.clone()).expect("numbered nodes have usable addresses");
+        let players = self.kubelets.players(&self.parts.clock);
+        let kubelet = Kubelet::new(context.clone(), node.clone(), players);
+        let kubelet = kubelet.expect("numbered nodes have usable addresses");
         kubelet.start();
         self.kubelets.add(kubelet);
         context

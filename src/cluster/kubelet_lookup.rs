@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use axum::body::Body;
 use futures::StreamExt;
@@ -10,13 +10,15 @@ use futures::future::BoxFuture;
 
 use crate::apimachinery::status::Status;
 use crate::apiserver::endpoints::log::{ExecRequest, Executed, KubeletLookup, LogRequest, PodLogOptions};
+use crate::clock::Clock;
 use crate::kubelet::exec::Command;
 use crate::kubelet::kubelet::Kubelet;
+use crate::kubelet::players::Players;
 use crate::kubelet::server::LogOptions;
 
 /// The kubelets that run, by node. Bound: one for each node.
 #[derive(Default)]
-pub(super) struct Kubelets(Mutex<BTreeMap<String, Kubelet>>);
+pub(super) struct Kubelets(Mutex<BTreeMap<String, Kubelet>>, OnceLock<Players>);
 
 impl Kubelets {
     pub(super) fn add(&self, kubelet: Kubelet) {
@@ -29,6 +31,11 @@ impl Kubelets {
 
     pub(super) fn clear(&self) {
         self.lock().clear();
+    }
+
+    /// Where all of them play scripts.
+    pub(super) fn players(&self, clock: &Clock) -> Players {
+        self.1.get_or_init(|| Players::new(clock)).clone()
     }
 
     fn of_node(&self, node: &str) -> Option<Kubelet> {
@@ -44,12 +51,12 @@ impl KubeletLookup for Kubelets {
     fn logs(&self, request: LogRequest) -> BoxFuture<'_, Result<Body, Status>> {
         let LogRequest { node, namespace, pod, container, options } = request;
         let kubelet = self.of_node(&node);
-        let unreachable = || Status::internal(format!("the kubelet of node {node:?} does not run"));
-        let lines = kubelet
-            .ok_or_else(unreachable)
-            .and_then(|kubelet| kubelet.container_logs(&namespace, &pod, options_for(container, &options)));
-        let body = lines.map(|lines| Body::from_stream(lines.map(Ok::<_, Infallible>)));
-        Box::pin(std::future::ready(body))
+        let unreachable = move || Status::internal(format!("the kubelet of node {node:?} does not run"));
+        Box::pin(async move {
+            let kubelet = kubelet.ok_or_else(unreachable)?;
+            let lines = kubelet.container_logs(&namespace, &pod, options_for(container, &options)).await?;
+            Ok(Body::from_stream(lines.map(Ok::<_, Infallible>)))
+        })
     }
 
     fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<Executed, Status>> {

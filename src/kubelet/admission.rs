@@ -2,13 +2,16 @@
 //! whose host ports are taken, or that asks for more than is left. Pods that the scheduler placed fit;
 //! those that name their node themselves may not.
 
-use super::pod_workers::{PodWorker, WorkerState};
 use crate::apimachinery::quantity::Quantity;
 use crate::apis::views::pod::{ContainerPort, Pod};
 
 /// What is counted: the name, and the reason of a pod for which there is not enough.
-const RESOURCES: [(&str, &str); 3] =
-    [("cpu", "OutOfcpu"), ("memory", "OutOfmemory"), ("ephemeral-storage", "OutOfephemeral-storage")];
+const RESOURCES: [(&str, &str); 4] = [
+    ("pods", "OutOfpods"),
+    ("cpu", "OutOfcpu"),
+    ("memory", "OutOfmemory"),
+    ("ephemeral-storage", "OutOfephemeral-storage"),
+];
 
 /// Why a pod is not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,20 +20,19 @@ pub(super) struct Rejection {
     pub(super) message: String,
 }
 
-/// Whether a pod that is new on the node is refused, given the others.
+/// Whether a pod that is new on the node is refused, given the others that have not ended.
 pub(super) fn rejection<'a>(
     pod: &Pod,
-    others: impl Iterator<Item = &'a PodWorker> + Clone,
+    others: impl Iterator<Item = &'a Pod> + Clone,
     allocatable: &std::collections::BTreeMap<String, String>,
 ) -> Option<Rejection> {
-    let others = others.filter(|other| other.state() != WorkerState::Terminated);
     for (name, reason) in RESOURCES {
         let requested = requests(pod, name);
         let Some(capacity) = allocatable.get(name).map(|text| amount(name, text)).filter(|_| requested > 0)
         else {
             continue;
         };
-        let used: i64 = others.clone().map(|other| requests(&other.pod, name)).sum();
+        let used: i64 = others.clone().map(|other| requests(other, name)).sum();
         if requested + used > capacity {
             let message = format!(
                 "Node didn't have enough resource: {name}, requested: {requested}, used: {used}, capacity: {capacity}"
@@ -40,7 +42,7 @@ pub(super) fn rejection<'a>(
     }
     let mut wanted = host_ports(pod).peekable();
     wanted.peek()?;
-    let taken: Vec<&ContainerPort> = others.flat_map(|other| host_ports(&other.pod)).collect();
+    let taken: Vec<&ContainerPort> = others.flat_map(|other| host_ports(other)).collect();
     wanted.any(|port| taken.iter().any(|taken| conflict(port, taken))).then(|| Rejection {
         reason: "NodePorts",
         message: "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
@@ -50,6 +52,9 @@ pub(super) fn rejection<'a>(
 
 /// The sum of the containers, or the most that an init container asks for.
 fn requests(pod: &Pod, name: &str) -> i64 {
+    if name == "pods" {
+        return 1;
+    }
     let of = |container: &crate::apis::views::pod::Container| {
         container.resources.requests.get(name).map_or(0, |text| amount(name, text))
     };

@@ -1,17 +1,20 @@
 //! Taking up pods that an earlier kubelet of the node left running: their status is all that is known of
 //! them.
 
+use std::cell::Cell;
+
+use super::bounds::MAX_POD_START_BYTES;
+use super::host_files::Written;
 use super::pod_workers::{NodeRuntime, PodWorker, Sandbox, WorkerState};
 use super::runtime::{Container, State, Terminated};
 use super::sources::Sources;
 use super::stages::Exit;
-use super::volumes::Written;
 use super::world::World;
 use crate::apimachinery::time::Time;
 use crate::apis::views::pod::{self, Container as Spec, ContainerStatus};
 
 /// Brings a new worker to where its pod's status says that the pod was.
-pub fn adopt(worker: &mut PodWorker, node: &mut NodeRuntime, now: Time) {
+pub fn adopt(worker: &mut PodWorker, node: &NodeRuntime, now: Time) {
     let (pod, object) = (worker.pod.clone(), worker.object.clone());
     let status = &pod.status;
     if !pod.is_terminal() && worker.adopts_later() {
@@ -23,8 +26,9 @@ pub fn adopt(worker: &mut PodWorker, node: &mut NodeRuntime, now: Time) {
     }
     let (detail, sources) = worker.mounted();
     let nothing = Sources::new();
-    let NodeRuntime { stages, images, addresses, entropy, host_ip, allocatable } = node;
-    let mut unheard = Vec::new();
+    let NodeRuntime { stages, images, addresses, entropy, host_ip, allocatable, host_files } = node;
+    let (mut unheard, mut written) = (Vec::new(), Written::new());
+    written.set_host(host_files);
     let mut world = World {
         now,
         pod: &pod,
@@ -35,7 +39,8 @@ pub fn adopt(worker: &mut PodWorker, node: &mut NodeRuntime, now: Time) {
         happenings: &mut unheard,
         detail: detail.as_deref(),
         sources: sources.as_deref().unwrap_or(&nothing),
-        written: Written::new(),
+        written,
+        start_bytes_left: Cell::new(MAX_POD_START_BYTES),
         pod_ip: status.pod_ip.clone(),
         host_ip,
         allocatable,
@@ -67,6 +72,7 @@ fn restore(
     world: &mut World<'_>,
 ) {
     container.restart_count = status.restart_count;
+    container.unseen_runs = status.restart_count;
     container.last = status.last_state.terminated.as_ref().map(|ended| Box::new(terminated(ended)));
     container.ready = status.ready;
     container.started = status.started.unwrap_or(false);
@@ -76,6 +82,7 @@ fn restore(
         world.images.add(&spec.image);
     } else if let Some(ended) = &status.state.terminated {
         container.state = State::Terminated(Box::new(terminated(ended)));
+        container.unseen_runs += 1;
     }
     if !is_terminal {
         container.adopt(spec, world);

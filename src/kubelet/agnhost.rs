@@ -120,7 +120,7 @@ fn mount_test(player: &mut Player<'_>, arguments: &[String]) -> Flow {
         let Some(path) = flag(arguments, name) else { continue };
         match player.write_file(path, NEW_FILE.into()) {
             Ok(()) => {
-                player.written.insert(path.to_owned(), Some(File::new(NEW_FILE.as_bytes(), mode)));
+                player.put_file(path.to_owned(), Some(File::new(NEW_FILE.as_bytes(), mode)));
                 show_content(player, path);
             }
             Err(why) => {
@@ -187,7 +187,7 @@ fn show_content(player: &mut Player<'_>, path: &str) -> bool {
 fn show_in_loop(player: &mut Player<'_>, path: &str, arguments: &[String]) -> Flow {
     let retry_time = flag(arguments, "retry_time").and_then(|seconds| seconds.parse().ok()).unwrap_or(180);
     let breaks = flag(arguments, "break_on_expected_content") != Some("false");
-    let end = player.elapsed + Duration::from_secs(retry_time);
+    let end = player.elapsed.saturating_add(Duration::from_secs(retry_time));
     while player.elapsed < end {
         match player.file(path).map(|file| file.text()) {
             None => {
@@ -204,7 +204,7 @@ fn show_in_loop(player: &mut Player<'_>, path: &str, arguments: &[String]) -> Fl
                 }
             }
         }
-        match player.sleep(Duration::from_secs(2)) {
+        match player.pause(Duration::from_secs(2)) {
             Flow::Go => {}
             flow => return flow,
         }
@@ -218,11 +218,11 @@ fn generate_logs(player: &mut Player<'_>, arguments: &[String]) -> Flow {
     let duration = flag(arguments, "run-duration").and_then(crate::apimachinery::duration::parse);
     let pause = duration.unwrap_or_default() / total.max(1);
     for number in 0..total {
-        match player.sleep(pause) {
+        match player.pause(pause) {
             Flow::Go => {}
             flow => return flow,
         }
-        let at = player.around.started_at + player.elapsed;
+        let at = player.now();
         let method = ["GET", "POST", "PUT"][number as usize % 3];
         let namespace = ["kube-system", "default", "ns"][number as usize / 3 % 3];
         let status = 200 + number * 37 % 400;

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::bounds::MAX_STEPS;
 use super::probes::Run;
 use super::process;
 use super::runtime::after;
@@ -152,27 +153,30 @@ fn of_grpc(grpc: &PortAction, probe: &Probe, run: &Run<'_>) -> Vec<(Duration, An
     answers
 }
 
-/// The command is played whenever files have changed.
+/// The command is played whenever files have changed; all its answers share the steps of one script.
 fn of_exec(exec: &ExecAction, run: &Run<'_>) -> Vec<(Duration, Answer)> {
     let nothing = Surroundings::default();
     let around = run.around.unwrap_or(&nothing);
-    let played = run.around.and_then(|around| process::play(run.spec, around, None));
-    let changes = played.as_ref().map_or(&[][..], |played| &played.changes);
+    let snapshots = run.around.and_then(|around| process::snapshots(run.spec, around));
+    let changes = snapshots.iter().flatten().map(|(time, _)| *time);
     let mut times: Vec<Duration> = vec![Duration::ZERO];
-    times.extend(changes.iter().copied().chain(around.views.iter().map(|view| view.after)));
+    times.extend(changes.chain(around.views.iter().map(|view| view.after)));
     times.sort();
     times.dedup();
+    let mut steps = MAX_STEPS;
     let answer = |time: &Duration| {
-        let written = match &played {
-            Some(_) => process::play(run.spec, around, Some(*time)).map(|played| played.written),
-            None => None,
+        let until = |snapshots: &process::Snapshots| {
+            let last = snapshots.iter().rev().find(|(at, _)| at <= time);
+            last.map(|(_, written)| written.clone()).unwrap_or_default()
         };
-        (*time, exec_answer(exec, around, written, *time))
+        let answer = exec_answer(&mut steps, exec, around, snapshots.as_ref().map(until), *time);
+        (*time, answer)
     };
     times.iter().map(answer).collect()
 }
 
 fn exec_answer(
+    steps: &mut usize,
     exec: &ExecAction,
     around: &Surroundings,
     written: Option<Vec<process::Change>>,
@@ -183,7 +187,7 @@ fn exec_answer(
         return Answer::Success;
     }
     let around = around.from(time);
-    match process::exec(&exec.command, &around, written.unwrap_or_default(), None) {
+    match process::exec_within(steps, &exec.command, &around, written.unwrap_or_default(), None) {
         Some(executed) => match executed.end {
             Some((_, 0)) => Answer::Success,
             _ => Answer::Failure(executed.out + &executed.errors),

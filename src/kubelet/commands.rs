@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use super::file_programs;
+use super::bounds::{BYTES_PER_STEP, Fault, MAX_MEMORY_BYTES};
 use super::player::{Flow, Player};
-use super::shell::Script;
-use super::text_programs;
+use super::shell::{Script, Unplayable, Word};
+use super::{awk, file_programs, text_programs};
 
 /// Programs of this file; those about files and texts are beside it.
 const PROGRAMS: &[&str] = &[
@@ -20,6 +20,11 @@ const PROGRAMS: &[&str] = &[
 pub(super) fn is_known(program: &str) -> bool {
     let name = base_name(program);
     PROGRAMS.contains(&name) || file_programs::is_known(name) || text_programs::is_known(name)
+}
+
+/// Whether a program is known, and does with these arguments what is known of it.
+pub(super) fn is_understood(program: &str, arguments: &[Word]) -> bool {
+    is_known(program) && (base_name(program) != "awk" || awk::is_understood(arguments))
 }
 
 /// Runs a program, or what the shell does itself.
@@ -37,11 +42,7 @@ pub(super) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) 
             _ => player.fail(&format!("sleep: invalid number '{}'\n", times.join(" "))),
         },
         ("sh" | "bash" | "ash", words) => return shell(player, words),
-        ("exec" | "nohup", [program, rest @ ..]) if is_known(program) => {
-            let rest: Vec<String> = rest.iter().map(ToString::to_string).collect();
-            let flow = run(player, program, &rest);
-            return if flow == Flow::Go && name == "exec" { Flow::Exit(player.status) } else { flow };
-        }
+        ("exec" | "nohup", words) => return instead(player, name, words),
         ("perl", [.., program]) => return pi(player, program),
         ("cd", [folder, ..]) => player.folder = super::file_system::absolute(&player.folder, folder),
         ("test" | "[" | "[[", words) => {
@@ -57,11 +58,33 @@ pub(super) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) 
     Flow::Go
 }
 
+/// `exec PROGRAM`, `nohup PROGRAM`, and `nohup exec PROGRAM`.
+fn instead(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
+    let is_prefix = |word: &&&str| matches!(base_name(word), "exec" | "nohup");
+    let prefixes = words.iter().take_while(is_prefix).count();
+    let is_exec = name == "exec" || words[..prefixes].iter().any(|word| base_name(word) == "exec");
+    let Some((program, rest)) = words[prefixes..].split_first().filter(|(program, _)| is_known(program))
+    else {
+        return Flow::Go;
+    };
+    let rest: Vec<String> = rest.iter().map(ToString::to_string).collect();
+    match run(player, program, &rest) {
+        Flow::Go if is_exec => Flow::Exit(player.status),
+        flow => flow,
+    }
+}
+
 /// Those that say something and take no time.
 fn simple(player: &mut Player<'_>, name: &str, words: &[&str]) {
     let said = match (name, words) {
         ("echo", words) => echo(words),
-        ("printf", [format, rest @ ..]) => printf(format, rest),
+        ("printf", [format, rest @ ..]) => match printf(format, rest) {
+            Some(said) => said,
+            None => {
+                player.stop(Fault::Memory);
+                return;
+            }
+        },
         ("env", _) | ("printenv" | "export" | "set", []) => {
             let mut said = String::new();
             for (name, value) in player.variables.iter().filter(|(name, _)| *name != "RANDOM") {
@@ -69,17 +92,17 @@ fn simple(player: &mut Player<'_>, name: &str, words: &[&str]) {
             }
             said
         }
-        ("printenv", [name, ..]) => match player.variables.get(*name) {
+        ("printenv", [name, ..]) => match player.variables.get(name) {
             Some(value) => format!("{value}\n"),
             None => return player.status = 1,
         },
         ("export", words) => {
             for (name, value) in words.iter().filter_map(|word| word.split_once('=')) {
-                player.variables.insert(name.into(), value.into());
+                player.set(name, value.into());
             }
             return;
         }
-        ("unset", words) => return words.iter().for_each(|name| drop(player.variables.remove(*name))),
+        ("unset", words) => return words.iter().for_each(|name| player.variables.remove(name)),
         ("set", [flags, ..]) => {
             if flags.starts_with('-') && flags.contains('e') {
                 player.stops_at_failure = true;
@@ -99,7 +122,9 @@ fn simple(player: &mut Player<'_>, name: &str, words: &[&str]) {
         ("id", words) => id(player, words),
         ("pwd", _) => format!("{}\n", player.folder),
         ("expr", words) => {
-            let sum = player.sum(&words.join(" "));
+            let text = words.join(" ");
+            player.handle(2 * text.len());
+            let sum = player.sum(&text);
             player.status = i32::from(sum == 0);
             format!("{sum}\n")
         }
@@ -129,14 +154,25 @@ impl Player<'_> {
 
 /// `sh -c script`; a shell without one reads it.
 fn shell(player: &mut Player<'_>, words: &[&str]) -> Flow {
-    let script = match words.iter().position(|word| is_command_flag(word)) {
-        Some(at) => words.get(at + 1).and_then(|text| Script::parse(text)),
-        None if words.iter().all(|word| word.starts_with('-')) => Script::parse(&player.input()),
+    let text = match words.iter().position(|word| is_command_flag(word)) {
+        Some(at) => words.get(at + 1).map(ToString::to_string).unwrap_or_default(),
+        None if words.iter().all(|word| word.starts_with('-')) => player.input(),
         None => return Flow::Go,
     };
-    let Some(script) = script else {
-        player.status = 127;
-        return Flow::Go;
+    // Reading a script takes longer than reading any other text.
+    player.handle(text.len() * BYTES_PER_STEP / 16);
+    let script = match Script::parse(&text) {
+        Ok(script) => script,
+        Err(Unplayable::Unknown) => {
+            player.status = 127;
+            return Flow::Go;
+        }
+        Err(Unplayable::Faulty(fault @ Fault::Syntax(_))) => {
+            player.complain(&format!("sh: {fault}\n"));
+            player.status = fault.code();
+            return Flow::Go;
+        }
+        Err(Unplayable::Faulty(fault)) => return player.stop(fault),
     };
     match player.list(&script.list) {
         Flow::Exit(code) => {
@@ -173,7 +209,7 @@ fn read(player: &mut Player<'_>, names: &[&str]) {
     player.standard_input = Some(rest.to_owned());
     let mut pieces = line.trim().splitn(names.len().max(1), ' ');
     for name in names {
-        player.variables.insert((**name).into(), pieces.next().unwrap_or_default().trim().into());
+        player.set(name, pieces.next().unwrap_or_default().trim().into());
     }
 }
 
@@ -193,8 +229,8 @@ fn unescape(text: &str) -> String {
     text.replace("\\n", "\n").replace("\\t", "\t").replace("\\\\", "\\")
 }
 
-/// `%s`, `%d` and `%%`, again and again while there are arguments.
-fn printf(format: &str, arguments: &[&str]) -> String {
+/// `%s`, `%d` and `%%`, again and again while there are arguments; nothing when that is too much.
+fn printf(format: &str, arguments: &[&str]) -> Option<String> {
     let format = unescape(format);
     let (mut out, mut arguments) = (String::new(), arguments.iter());
     loop {
@@ -213,8 +249,11 @@ fn printf(format: &str, arguments: &[&str]) -> String {
             rest = rest.get(end + 1..).unwrap_or_default();
         }
         out.push_str(rest);
+        if out.len() > MAX_MEMORY_BYTES {
+            return None;
+        }
         if !takes || arguments.len() == 0 {
-            return out;
+            return Some(out);
         }
     }
 }
@@ -230,13 +269,13 @@ fn misread_date<'a>(words: &[&'a str]) -> Option<&'a str> {
 
 /// How long the machine runs, and that nothing waits.
 fn uptime(player: &Player<'_>) -> String {
-    let now = player.around.started_at + player.elapsed;
+    let now = player.now();
     let minutes = player.elapsed.as_secs() / 60;
     format!(" {} up {minutes} min,  load average: 0.00, 0.00, 0.00\n", now.format("%H:%M:%S"))
 }
 
 fn date(player: &Player<'_>, words: &[&str]) -> String {
-    let now = player.around.started_at + player.elapsed;
+    let now = player.now();
     let format = words.iter().find_map(|word| word.strip_prefix('+'));
     match format.unwrap_or("%a %b %e %H:%M:%S UTC %Y") {
         format
@@ -268,38 +307,39 @@ fn sequence(words: &[&str]) -> String {
         [first, step, last] => (*first, *step, *last),
         _ => return String::new(),
     };
-    let count = if step == 0 { 0 } else { (last - first) / step + 1 };
-    (0..count.clamp(0, 100_000)).map(|at| format!("{}\n", first + at * step)).collect()
+    let steps = last.saturating_sub(first).checked_div(step);
+    let count = steps.map_or(0, |steps| steps.saturating_add(1));
+    let number = |at: i64| first.saturating_add(at.saturating_mul(step));
+    (0..count.clamp(0, 100_000)).map(|at| format!("{}\n", number(at))).collect()
 }
 
-/// What `test` asks.
-fn holds(player: &Player<'_>, words: &[&str]) -> bool {
-    let file = |path: &str| player.file(path);
-    let is_folder = |path: &str| {
-        let path = super::file_system::absolute(&player.folder, path);
-        path == "/"
-            || path == "/tmp"
-            || player.around.mounts.iter().any(|mount| mount.path == path)
-            || player.files().keys().any(|file| *file != path && super::file_system::is_within(&path, file))
+/// What `test` asks: of alternatives one, and of what is joined all.
+fn holds(player: &mut Player<'_>, words: &[&str]) -> bool {
+    let joined = |words: &[&str]| -> Vec<Vec<String>> {
+        let parts = words.split(|word| matches!(*word, "-a" | "&&"));
+        parts.map(|part| part.iter().map(ToString::to_string).collect()).collect()
     };
-    if let Some(at) = words.iter().position(|word| matches!(*word, "-o" | "||")) {
-        return holds(player, &words[..at]) || holds(player, &words[at + 1..]);
-    }
-    if let Some(at) = words.iter().position(|word| matches!(*word, "-a" | "&&")) {
-        return holds(player, &words[..at]) && holds(player, &words[at + 1..]);
-    }
-    match words {
+    let alternatives: Vec<_> = words.split(|word| matches!(*word, "-o" | "||")).map(joined).collect();
+    alternatives.iter().any(|all| {
+        all.iter().all(|words| is_so(player, &words.iter().map(String::as_str).collect::<Vec<_>>()))
+    })
+}
+
+fn is_so(player: &mut Player<'_>, words: &[&str]) -> bool {
+    let negations = words.iter().take_while(|word| **word == "!").count();
+    let file = |path: &str| player.file(path);
+    let is_so = match &words[negations..] {
         [] => false,
-        ["!", rest @ ..] => !holds(player, rest),
         ["-z", value] => value.is_empty(),
         ["-n", value] | [value] => !value.is_empty(),
-        ["-d", path] => is_folder(path) || file(path).is_some_and(|file| file.is_folder),
+        ["-d", path] => file(path).is_some_and(|file| file.is_folder) || player.is_folder(path),
         ["-f", path] => file(path).is_some_and(|file| !file.is_folder),
         ["-s", path] => file(path).is_some_and(|file| !file.content.is_empty()),
-        ["-e" | "-r" | "-w" | "-x" | "-L" | "-h", path] => file(path).is_some() || is_folder(path),
+        ["-e" | "-r" | "-w" | "-x" | "-L" | "-h", path] => file(path).is_some() || player.is_folder(path),
         [a, operator, b] => compares(a, operator, b),
         _ => false,
-    }
+    };
+    is_so == (negations % 2 == 0)
 }
 
 fn compares(a: &str, operator: &str, b: &str) -> bool {
@@ -315,23 +355,6 @@ fn compares(a: &str, operator: &str, b: &str) -> bool {
         "<" => a < b,
         ">" => a > b,
         _ => a == b,
-    }
-}
-
-/// Whether `text` matches a pattern of `case`: `*` and `?`.
-pub(super) fn is_like(pattern: &str, text: &str) -> bool {
-    match pattern.chars().next() {
-        None => text.is_empty(),
-        Some('*') => {
-            let rest = &pattern[1..];
-            text.char_indices().any(|(at, _)| is_like(rest, &text[at..])) || is_like(rest, "")
-        }
-        Some(c) => match text.chars().next() {
-            Some(first) if c == '?' || c == first => {
-                is_like(&pattern[c.len_utf8()..], &text[first.len_utf8()..])
-            }
-            _ => false,
-        },
     }
 }
 

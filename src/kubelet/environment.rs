@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::bounds::{MAX_START_BYTES, MAX_WORD_BYTES};
 use super::downward;
 use super::expansion::expand;
-use super::sources::{self, Found, Source};
+use super::sources::{Found, Keyed, Source};
 use super::surroundings::Facts;
-use crate::apimachinery::object::Object;
 use crate::apis::views::pod::Container;
 use crate::apis::views::pod_detail::{ContainerDetail, Reference};
 use crate::apis::views::service::Service;
@@ -26,27 +26,30 @@ pub fn variables(
     detail: &ContainerDetail,
 ) -> Result<BTreeMap<String, String>, String> {
     let services = services(facts);
-    let mut variables = BTreeMap::new();
+    let mut variables = Variables::default();
     for source in &detail.env_from {
         let references = [(&source.config_map_ref, false), (&source.secret_ref, true)];
         for (reference, is_secret) in references {
             let Some(reference) = reference else { continue };
             let Some(object) = object(facts, reference, is_secret)? else { continue };
-            let keys = sources::keys(object).into_iter().filter(|(key, _)| !key.contains('='));
-            let named = |(key, value): (String, Vec<u8>)| (format!("{}{key}", source.prefix), text(value));
-            variables.extend(keys.map(named));
+            for (key, value) in object.keys().iter().filter(|(key, _)| !key.contains('=')) {
+                variables.put(format!("{}{key}", source.prefix), text(value))?;
+            }
         }
     }
     for variable in &detail.env {
         let value = match &variable.value_from {
             None => {
-                let known = |name: &str| variables.get(name).or(services.get(name)).cloned();
+                let known = |name: &str| variables.by_name.get(name).or(services.get(name)).cloned();
                 Some(expand(&variable.value, known))
             }
             Some(source) => from_source(facts, container, source)?,
         };
-        variables.extend(value.map(|value| (variable.name.clone(), value)));
+        if let Some(value) = value {
+            variables.put(variable.name.clone(), value)?;
+        }
     }
+    let mut variables = variables.by_name;
     for (name, value) in services {
         variables.entry(name).or_insert(value);
     }
@@ -54,6 +57,28 @@ pub fn variables(
         variables.entry(name.into()).or_insert_with(|| value.to_owned());
     }
     Ok(variables)
+}
+
+/// Those that are there so far, and how many bytes were made for them.
+#[derive(Default)]
+struct Variables {
+    by_name: BTreeMap<String, String>,
+    bytes: usize,
+}
+
+impl Variables {
+    /// No process could be started with more than fits.
+    fn put(&mut self, name: String, value: String) -> Result<(), String> {
+        self.bytes += name.len() + value.len();
+        if value.len() > MAX_WORD_BYTES {
+            return Err(format!("argument list too long: variable {name} is over {MAX_WORD_BYTES} bytes"));
+        }
+        if self.bytes > MAX_START_BYTES {
+            return Err(format!("argument list too long: variables are over {MAX_START_BYTES} bytes"));
+        }
+        self.by_name.insert(name, value);
+        Ok(())
+    }
 }
 
 /// `valueFrom`: nothing when it is optional and missing.
@@ -71,7 +96,7 @@ fn from_source(facts: &Facts<'_>, container: &Container, source: &Value) -> Resu
         let (Some(name), Some(key)) = (selector["name"].as_str(), selector["key"].as_str()) else { continue };
         let reference = Reference { name: name.into(), optional: selector["optional"].as_bool() };
         let Some(object) = object(facts, &reference, is_secret)? else { return Ok(None) };
-        return match sources::keys(object).remove(key) {
+        return match object.keys().get(key) {
             Some(value) => Ok(Some(text(value))),
             None if reference.optional == Some(true) => Ok(None),
             None => {
@@ -87,7 +112,7 @@ fn object<'a>(
     facts: &Facts<'a>,
     reference: &Reference,
     is_secret: bool,
-) -> Result<Option<&'a Object>, String> {
+) -> Result<Option<&'a Keyed>, String> {
     let name = reference.name.clone();
     let source = if is_secret { Source::Secret(name) } else { Source::ConfigMap(name) };
     match facts.sources.get(&source) {
@@ -97,8 +122,8 @@ fn object<'a>(
     }
 }
 
-fn text(value: Vec<u8>) -> String {
-    String::from_utf8_lossy(&value).into_owned()
+fn text(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).into_owned()
 }
 
 /// The services that the pod was told of when it started: those of its namespace, and the apiserver's.

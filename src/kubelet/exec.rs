@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use super::kubelet::Kubelet;
+use super::lending::Loan;
 use super::mounting::Mounting;
+use super::players::Cause;
 use super::pod_workers::{NodeRuntime, PodWorker};
 use super::process::{self, Executed};
 use super::runtime::Container;
 use super::sources::Sources;
 use super::surroundings::Facts;
-use super::volumes;
 use crate::apimachinery::time::Time;
 use crate::apis::views::pod::Container as Spec;
 
@@ -37,13 +38,18 @@ impl Kubelet {
     pub async fn exec(&self, namespace: &str, pod: &str, command: &Command) -> Result<Executed, String> {
         let now = self.shared.context.clock.now();
         let not_found = || format!("container not found ({:?})", command.container);
-        let fetch = self.with_worker_mut(namespace, pod, |worker, _| worker.look_around(now));
-        if let Some(fetch) = fetch.ok_or_else(not_found)? {
+        let mut loan = self.borrow(namespace, pod).await.ok_or_else(not_found)?;
+        let (players, uid) = (self.shared.players.clone(), loan.uid.clone());
+        if let Some(fetch) = loan.look_around(now) {
+            drop(loan);
             let sources = fetch.perform(&self.shared.context.client).await;
-            self.provide(&fetch.uid, sources);
+            loan = self.borrow(namespace, pod).await.ok_or_else(not_found)?;
+            loan = self.provide(loan, sources).await;
         }
-        let run = |worker: &mut PodWorker, node: &mut NodeRuntime| worker.exec(node, now, command);
-        let executed = self.with_worker_mut(namespace, pod, run).flatten().ok_or_else(not_found)?;
+        let (kubelet, own) = (self.clone(), command.clone());
+        let run = move || loan.exec(&kubelet.shared.node, kubelet.shared.context.clock.now(), &own);
+        let executed = players.run(Cause::Request, run).await.ok_or_else(not_found)?;
+        self.wake(&uid);
         let ran = executed.as_ref().filter(|executed| !(command.is_fed && executed.is_waiting));
         if let Some((took, _)) = ran.and_then(|executed| executed.end) {
             self.shared.context.clock.sleep(took).await;
@@ -57,20 +63,16 @@ impl Kubelet {
         })
     }
 
-    fn with_worker_mut<T>(
-        &self,
-        namespace: &str,
-        pod: &str,
-        change: impl FnOnce(&mut PodWorker, &mut NodeRuntime) -> T,
-    ) -> Option<T> {
-        let mut state = self.state();
-        let state = &mut *state;
-        let mut workers = state.workers.values_mut().map(|entry| &mut entry.worker);
-        let worker = workers.find(|worker| {
-            let metadata = &worker.object.metadata;
-            metadata.namespace == namespace && metadata.name == pod
-        });
-        worker.map(|worker| change(worker, &mut state.node))
+    /// Hands over what was fetched for a pod that somebody looks into.
+    pub(super) async fn provide(&self, mut loan: Loan, sources: Sources) -> Loan {
+        let (kubelet, now) = (self.clone(), self.shared.context.clock.now());
+        let provide = move || {
+            loan.provide(sources, &kubelet.shared.node, now);
+            loan
+        };
+        let loan = self.shared.players.run(Cause::Request, provide).await;
+        self.wake(&loan.uid);
+        loan
     }
 }
 
@@ -98,7 +100,7 @@ impl PodWorker {
             host_ip: &node.host_ip,
             allocatable: &node.allocatable,
         };
-        let mut written = self.written_until(now);
+        let mut written = self.written_until(node, now);
         let (spec, container) = self.running_container(&pod.spec, &command.container)?;
         let started_at = container.started_at()?;
         if container.around.is_none() {
@@ -119,7 +121,7 @@ impl PodWorker {
             return Some(executed);
         }
         if let Some(executed) = &executed {
-            volumes::keep(&mut written, process::left_in_volumes(&executed.written, around));
+            written.keep(process::left_in_volumes(&executed.written, around));
             let own: Vec<_> =
                 executed.written.iter().filter(|(path, _)| !process::is_kept(around, path)).collect();
             around.foreign.extend(own.into_iter().cloned());

@@ -1,13 +1,18 @@
 //! Filling in words: variables, substitutions and sums of the shell, and the kubelet's own `$(NAME)`.
 
+use super::bounds::MAX_WORD_BYTES;
 use super::player::{Flow, Player};
 use super::shell::{Part, Word};
 
+/// What a part of a word, or a field, is counted as beside its text.
+const BYTES_OF_PART: usize = 32;
+
 /// The kubelet's expansion of `$(NAME)` (`third_party/forked/golang/expansion`): `$$` is a dollar sign,
-/// and what `lookup` does not know stays as it is.
+/// and what `lookup` does not know stays as it is. What becomes longer than [`MAX_WORD_BYTES`] is cut off
+/// somewhere behind that: no process could be started with it.
 pub fn expand(text: &str, mut lookup: impl FnMut(&str) -> Option<String>) -> String {
     let (mut out, mut rest) = (String::new(), text);
-    while let Some(at) = rest.find('$') {
+    while let Some(at) = rest.find('$').filter(|_| out.len() <= MAX_WORD_BYTES) {
         out.push_str(&rest[..at]);
         rest = &rest[at + 1..];
         if let Some(after) = rest.strip_prefix('$') {
@@ -27,7 +32,11 @@ pub fn expand(text: &str, mut lookup: impl FnMut(&str) -> Option<String>) -> Str
 impl Player<'_> {
     /// A word as one text.
     pub(super) fn text(&mut self, word: &Word) -> String {
-        word.iter().map(|part| self.part(part)).collect()
+        let mut text = String::new();
+        for part in word {
+            text.push_str(&self.part(part));
+        }
+        text
     }
 
     /// A word as the words that it becomes: what is filled in without quotes is split.
@@ -49,6 +58,9 @@ impl Player<'_> {
                 continue;
             }
             for (at, piece) in text.split_whitespace().enumerate() {
+                if !self.handle(BYTES_OF_PART) {
+                    break;
+                }
                 let joins = at == 0 && is_open && !text.starts_with(char::is_whitespace);
                 match fields.last_mut() {
                     Some(field) if joins => field.push_str(piece),
@@ -61,10 +73,14 @@ impl Player<'_> {
         fields
     }
 
+    /// Nothing when there are no steps left to make it.
     fn part(&mut self, part: &Part) -> String {
-        match part {
+        let text = match part {
             Part::Text(text, _) => text.clone(),
-            Part::Sum(text) => self.sum(text).to_string(),
+            Part::Sum(text) => {
+                self.handle(2 * text.len());
+                self.sum(text).to_string()
+            }
             Part::Output(script, _) => {
                 let variables = self.variables.clone();
                 let (said, flow) = self.gather(|player| player.list(&script.list));
@@ -76,6 +92,7 @@ impl Player<'_> {
             }
             Part::Variable(name, operator, _) => {
                 let value = self.variable(name);
+                self.handle(value.len());
                 match operator {
                     Some((operator, word)) if operator == "-" && value.is_empty() => self.text(word),
                     Some((operator, word)) if operator == "+" && !value.is_empty() => self.text(word),
@@ -83,7 +100,8 @@ impl Player<'_> {
                     _ => value,
                 }
             }
-        }
+        };
+        if self.handle(text.len() + BYTES_OF_PART) { text } else { String::new() }
     }
 
     pub(super) fn variable(&self, name: &str) -> String {
@@ -96,14 +114,21 @@ impl Player<'_> {
         }
     }
 
+    fn number(&self, name: &str) -> i64 {
+        match name {
+            "?" => self.status.into(),
+            "#" => 0,
+            name => self.variables.get(name).and_then(|value| value.parse().ok()).unwrap_or(0),
+        }
+    }
+
     /// Of numbers and variables, with `+ - * / %`.
     pub(super) fn sum(&self, text: &str) -> i64 {
         let mut spaced = text.replace(['$', '{', '}'], "");
         for operator in ["+", "-", "*", "/", "%"] {
             spaced = spaced.replace(operator, &format!(" {operator} "));
         }
-        let value =
-            |term: &str| -> i64 { term.parse().unwrap_or_else(|_| self.variable(term).parse().unwrap_or(0)) };
+        let value = |term: &str| -> i64 { term.parse().unwrap_or_else(|_| self.number(term)) };
         let (mut total, mut product, mut sign, mut operator) = (0i64, 0i64, 1i64, "+");
         for part in spaced.split_whitespace() {
             if matches!(part, "+" | "-" | "*" | "/" | "%") {

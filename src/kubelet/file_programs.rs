@@ -8,6 +8,9 @@ const PROGRAMS: &[&str] = &[
     "find",
 ];
 
+/// A step is so many files that `ls` looks at.
+const LISTED_FILES_OF_STEP: usize = 16;
+
 pub(super) fn is_known(name: &str) -> bool {
     PROGRAMS.contains(&name)
 }
@@ -64,7 +67,10 @@ pub(super) fn read(player: &mut Player<'_>, program: &str, path: &str) -> Option
             player.fail(&format!("{program}: read error: Is a directory\n"));
             None
         }
-        Some(file) => Some(file.text()),
+        Some(file) => {
+            player.handle(file.content.len());
+            Some(file.text())
+        }
         None => {
             let full = file_system::absolute(&player.folder, path);
             let is_of_volume = file_system::mount_of(&player.around.mounts, &full).is_some();
@@ -97,6 +103,7 @@ fn ls(player: &mut Player<'_>, program: &str, flags: &[&str], paths: &[&str]) {
         }
         let prefix = format!("{}/", folder.trim_end_matches('/'));
         let mut last = String::new();
+        player.spend(files.len() / LISTED_FILES_OF_STEP);
         for (found, file) in files.range(prefix.clone()..).take_while(|(found, _)| found.starts_with(&prefix))
         {
             let rest = &found[prefix.len()..];
@@ -142,16 +149,13 @@ fn rm(player: &mut Player<'_>, flags: &[&str], path: &str) {
     if let Err(why) = player.check_writable(&full) {
         return player.fail(&format!("rm: can't remove '{path}': {why}\n"));
     }
-    if !doomed.is_empty() {
-        player.written.extend(doomed.into_iter().map(|file| (file, None)));
-        player.note_change();
-    }
+    doomed.into_iter().for_each(|file| player.put_file(file, None));
 }
 
 fn mkdir(player: &mut Player<'_>, path: &str) {
     let full = file_system::absolute(&player.folder, path);
     match player.check_writable(&full) {
-        Ok(()) => drop(player.written.insert(full, Some(File::folder(0o755)))),
+        Ok(()) => player.put_file(full, Some(File::folder(0o755))),
         Err(why) => player.fail(&format!("mkdir: can't create directory '{path}': {why}\n")),
     }
 }
@@ -171,7 +175,7 @@ fn copy(player: &mut Player<'_>, program: &str, paths: &[&str]) {
         let target = if is_folder { format!("{full}/{name}") } else { full };
         write(player, program, &target, content);
         if program == "mv" {
-            player.written.insert(file_system::absolute(&player.folder, source), None);
+            player.put_file(file_system::absolute(&player.folder, source), None);
         }
     }
 }
@@ -194,6 +198,9 @@ fn stat(player: &mut Player<'_>, words: &[&str]) {
         return player.fail(&format!("stat: can't stat '{path}': No such file or directory\n"));
     };
     let format = words.iter().find(|word| word.contains('%')).copied().unwrap_or("%n");
+    if !player.handle(format.len() + format.matches('%').count() * path.len()) {
+        return;
+    }
     let said = format
         .replace("%a", &format!("{:o}", file.mode))
         .replace("%A", &file.permissions())

@@ -8,7 +8,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
     /// Its bytes.
-    pub content: Arc<[u8]>,
+    pub content: Arc<Vec<u8>>,
     /// Its permissions, as `0o644`.
     pub mode: u32,
     /// A folder has no bytes.
@@ -34,7 +34,7 @@ pub struct Mount {
     pub path: String,
     /// Where in the volume that is; empty for all of it.
     pub sub_path: String,
-    /// The volume's.
+    /// The volume's; of the node's own files their path there.
     pub volume: String,
     /// Whether it may not be written.
     pub is_read_only: bool,
@@ -51,13 +51,18 @@ const OF_EVERY_IMAGE: [&str; 8] = ["/etc/", "/proc/", "/sys/", "/usr/", "/bin/",
 
 impl File {
     /// A file of these bytes.
-    pub fn new(content: impl Into<Arc<[u8]>>, mode: u32) -> File {
-        File { content: content.into(), mode, is_folder: false }
+    pub fn new(content: impl Into<Vec<u8>>, mode: u32) -> File {
+        File { content: Arc::new(content.into()), mode, is_folder: false }
+    }
+
+    /// A file that shares its bytes with others.
+    pub fn of(content: &Arc<Vec<u8>>, mode: u32) -> File {
+        File { content: content.clone(), mode, is_folder: false }
     }
 
     /// A folder.
     pub fn folder(mode: u32) -> File {
-        File { content: Arc::from([]), mode, is_folder: true }
+        File { content: Arc::default(), mode, is_folder: true }
     }
 
     /// Its bytes as a text.

@@ -1,6 +1,7 @@
 //! The images of a node: what they are called, what is known of the well-known ones, and which are present.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
 
 use sha2::{Digest, Sha256};
 
@@ -81,27 +82,28 @@ pub(super) fn repository(image: &str) -> String {
 /// The images that a node has: by the names that pods used, with their sizes in bytes.
 #[derive(Debug, Default)]
 pub struct ImageStore {
-    present: BTreeMap<String, u64>,
+    present: Mutex<BTreeMap<String, u64>>,
 }
 
 impl ImageStore {
     /// Whether it is there.
     pub fn has(&self, image: &str) -> bool {
-        self.present.contains_key(image)
+        self.lock().contains_key(image)
     }
 
     /// It was pulled.
-    pub fn add(&mut self, image: &str) {
-        self.present.insert(image.to_owned(), size_bytes(image));
-        while self.present.len() > MAX_IMAGES {
-            self.present.pop_first();
+    pub fn add(&self, image: &str) {
+        let mut present = self.lock();
+        present.insert(image.to_owned(), size_bytes(image));
+        while present.len() > MAX_IMAGES {
+            present.pop_first();
         }
     }
 
     /// Full names and sizes, the biggest first, as nodes report them; at most `limit` of them.
     pub fn biggest(&self, limit: usize) -> Vec<(String, u64)> {
         let named = |(name, size): (&String, &u64)| (reference(name), *size);
-        let mut images: Vec<(String, u64)> = self.present.iter().map(named).collect();
+        let mut images: Vec<(String, u64)> = self.lock().iter().map(named).collect();
         images.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         images.dedup();
         images.truncate(limit);
@@ -110,7 +112,11 @@ impl ImageStore {
 
     /// How many there are: what tells that a node's report is out of date.
     pub fn count(&self) -> usize {
-        self.present.len()
+        self.lock().len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+        self.present.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

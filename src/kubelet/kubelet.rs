@@ -2,30 +2,37 @@
 //! Next: kubelet/pod_workers.rs
 //!
 //! One task per node does everything: it hears of its pods from a watch, syncs those that changed or have
-//! something due, and keeps a few status writes under way. Pods that only run cost nothing.
+//! something due, and keeps a few status writes under way. Pods that only run cost nothing. A worker whose
+//! scripts are to be played is lent out for that, and the task goes on with the others.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use tokio::sync::Notify;
 
 use super::admission;
+use super::host_files::HostFiles;
 use super::images::ImageStore;
+use super::lending::Loan;
 use super::node_config::NodeConfig;
 use super::node_status;
+use super::players::Players;
 use super::pod_addresses::PodAddresses;
 use super::pod_workers::{NodeRuntime, PodWorker, WorkerState};
 use super::sources::{Fetch, Sources};
 use super::status_manager::{StatusManager, Write, fingerprint};
+use super::turns::Turn;
 use super::world::Happening;
 use crate::apimachinery::fields::FieldSelector;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::time::Time;
 use crate::apis::core::pod::PODS;
+use crate::apis::views::pod::Pod;
 use crate::client_go::component::ComponentContext;
 use crate::client_go::reference::ObjectReference;
 use crate::client_go::shared_informer::{Deleted, ResourceEventHandler};
@@ -45,28 +52,46 @@ pub struct Kubelet {
 pub(super) struct Shared {
     pub(super) context: ComponentContext,
     pub(super) config: NodeConfig,
+    pub(super) node: NodeRuntime,
+    pub(super) players: Players,
+    /// Held for moments only: never while a script is played.
     state: Mutex<KubeletState>,
-    /// Something is in `pending`.
-    changed: Notify,
+    /// Something is in `pending` or `ready`.
+    pub(super) changed: Notify,
 }
 
 /// What the sync loop works on.
 pub(super) struct KubeletState {
-    pub(super) node: NodeRuntime,
     /// By uid. Bound: the pods that are bound to this node.
     pub(super) workers: HashMap<Arc<str>, Entry>,
     /// The pods that want to be synced at a time: a uid is in here if and only if its entry has a timer.
     timers: BTreeSet<(Time, Arc<str>)>,
     /// What was heard of pods and not looked at yet, the newest of each. Bound: one for each pod of this
     /// node.
-    pending: BTreeMap<Arc<str>, Option<Arc<Object>>>,
+    pub(super) pending: BTreeMap<Arc<str>, Option<Arc<Object>>>,
+    /// The pods that want a turn now. Bound: one for each pod.
+    pub(super) ready: BTreeSet<Arc<str>>,
     statuses: StatusManager,
     /// What is to be fetched for pods. Bound: one for each pod.
     fetches: Vec<Fetch>,
 }
 
 pub(super) struct Entry {
-    pub(super) worker: PodWorker,
+    /// None while it is lent out.
+    pub(super) worker: Option<Box<PodWorker>>,
+    pub(super) namespace: String,
+    pub(super) name: String,
+    /// As the worker saw it when it was here.
+    pub(super) pod: Arc<Pod>,
+    pub(super) is_terminated: bool,
+    /// The worker is back.
+    pub(super) returned: Arc<Notify>,
+    /// What came while it was away: the newest of the pod, its end, what was fetched, and that its time has
+    /// come.
+    pub(super) news: Option<Arc<Object>>,
+    pub(super) is_gone: bool,
+    sources: Option<Sources>,
+    pub(super) wants_turn: bool,
     timer: Option<Time>,
     /// Of the status that was written last.
     written: Option<u64>,
@@ -77,7 +102,7 @@ pub(super) struct Entry {
 impl Kubelet {
     /// A kubelet that has not begun. The context is its own: its client asks as `system:node:NAME`, its
     /// recorder's host is the node. An unusable pod CIDR is refused.
-    pub fn new(context: ComponentContext, config: NodeConfig) -> Result<Kubelet, String> {
+    pub fn new(context: ComponentContext, config: NodeConfig, players: Players) -> Result<Kubelet, String> {
         let cidr = &config.pod_cidr;
         let addresses = PodAddresses::new(cidr).ok_or_else(|| format!("invalid pod CIDR {cidr:?}"))?;
         let node = NodeRuntime {
@@ -87,16 +112,18 @@ impl Kubelet {
             host_ip: config.address.clone(),
             allocatable: node_status::allocatable(&config),
             entropy: context.entropy.clone(),
+            host_files: HostFiles::default(),
         };
         let state = KubeletState {
-            node,
             workers: HashMap::new(),
             timers: BTreeSet::new(),
             pending: BTreeMap::new(),
+            ready: BTreeSet::new(),
             statuses: StatusManager::default(),
             fetches: Vec::new(),
         };
-        let shared = Shared { context, config, state: Mutex::new(state), changed: Notify::new() };
+        let (state, changed) = (Mutex::new(state), Notify::new());
+        let shared = Shared { context, config, node, players, state, changed };
         Ok(Kubelet { shared: Arc::new(shared) })
     }
 
@@ -126,8 +153,9 @@ impl Kubelet {
     async fn sync_loop(self) {
         self.recover();
         let (mut writes, mut fetches) = (FuturesUnordered::new(), FuturesUnordered::new());
+        let mut turns = FuturesUnordered::new();
         loop {
-            let wait = self.sync_loop_iteration();
+            let wait = self.sync_loop_iteration(&mut turns);
             while let Some(write) = self.take_write() {
                 writes.push(async move { (write.perform().await, write.uid) });
             }
@@ -138,7 +166,8 @@ impl Kubelet {
             tokio::select! {
                 biased;
                 Some((result, uid)) = writes.next(), if !writes.is_empty() => self.finish_write(&uid, result),
-                Some((sources, uid)) = fetches.next(), if !fetches.is_empty() => self.provide(&uid, sources),
+                Some(turn) = turns.next(), if !turns.is_empty() => self.end_turn(turn),
+                Some((sources, uid)) = fetches.next(), if !fetches.is_empty() => self.hand_over(&uid, sources),
                 () = self.shared.changed.notified() => {}
                 () = self.shared.context.clock.sleep(wait) => {}
             }
@@ -156,78 +185,143 @@ impl Kubelet {
         }
     }
 
-    /// Syncs all pods that changed or have something due. Says how long nothing else is.
-    fn sync_loop_iteration(&self) -> Duration {
+    /// Syncs all pods that changed or have something due; those that take longer elsewhere. Says how long
+    /// nothing else is.
+    fn sync_loop_iteration(&self, turns: &mut FuturesUnordered<BoxFuture<'static, Turn>>) -> Duration {
         let now = self.shared.context.clock.now();
-        let mut state = self.state();
-        for (uid, object) in std::mem::take(&mut state.pending) {
-            match object {
-                Some(object) => self.update_pod(&mut state, uid, object, now),
-                None => remove_pod(&mut state, &uid),
+        while let Some(turn) = self.next_turn(now) {
+            if self.shared.players.are_at_hand() || turn.is_light() {
+                self.end_turn(turn.take());
+            } else {
+                turns.push(turn.take_elsewhere(self));
             }
         }
-        while let Some((_, uid)) = state.timers.first().filter(|(due, _)| *due <= now).cloned() {
-            self.sync_pod(&mut state, &uid, now);
-        }
+        let state = self.state();
         let wait = state.timers.first().map(|(due, _)| (*due - now).to_std().unwrap_or_default());
         wait.unwrap_or(HOUSEKEEPING_PERIOD).min(HOUSEKEEPING_PERIOD)
     }
 
-    /// `UpdatePod`: what is told again, and what the kubelet wrote itself, needs no sync.
-    fn update_pod(&self, state: &mut KubeletState, uid: Arc<str>, object: Arc<Object>, now: Time) {
-        let KubeletState { workers, node, .. } = state;
-        if let Some(entry) = workers.get_mut(&uid) {
-            let needs_sync = entry.worker.needs_sync(&object);
-            entry.worker.update(object);
-            if !needs_sync {
-                return;
+    /// Whose turn it is: who changed, who was given something, whose time has come.
+    fn next_turn(&self, now: Time) -> Option<Turn> {
+        let mut state = self.state();
+        while let Some((uid, object)) = state.pending.pop_first() {
+            let turn = match object {
+                Some(object) => self.update_pod(&mut state, &uid, object, now),
+                None => {
+                    self.remove_pod(&mut state, &uid);
+                    None
+                }
+            };
+            if turn.is_some() {
+                return turn;
             }
-        } else {
-            let mut worker = PodWorker::new(object, node, now);
-            if worker.pod.status.start_time.is_none() {
-                let others = workers.values().map(|entry| &entry.worker);
-                let rejection = admission::rejection(&worker.pod, others, &node.allocatable);
-                rejection.into_iter().for_each(|rejection| worker.reject(rejection));
-            }
-            workers.insert(uid.clone(), Entry { worker, timer: None, written: None, is_deleted: false });
         }
-        self.sync_pod(state, &uid, now);
+        loop {
+            let due = state.timers.first().filter(|(due, _)| *due <= now).map(|(_, uid)| uid.clone());
+            let uid = state.ready.pop_first().or(due)?;
+            if let Some(turn) = self.turn(&mut state, &uid, now) {
+                return Some(turn);
+            }
+        }
     }
 
-    fn sync_pod(&self, state: &mut KubeletState, uid: &Arc<str>, now: Time) {
-        let KubeletState { node, workers, timers, statuses, fetches, .. } = state;
-        let Some(entry) = workers.get_mut(uid) else { return };
-        let cause = self.record_sync(&entry.worker);
-        let mut happenings = Vec::new();
-        entry.worker.sync(node, now, &mut happenings);
+    /// Lends a worker for its turn; one that is lent out has it when it is back.
+    fn turn(&self, state: &mut KubeletState, uid: &Arc<str>, now: Time) -> Option<Turn> {
+        let KubeletState { workers, timers, ready, .. } = state;
+        ready.remove(uid);
+        let entry = workers.get_mut(uid)?;
+        set_timer(entry, timers, uid, None);
+        entry.wants_turn = entry.worker.is_none();
+        let worker = entry.worker.take()?;
+        let sources = entry.sources.take();
+        let loan = Loan::new(self.clone(), uid.clone(), Some(worker));
+        Some(Turn { sources, ..Turn::new(loan, now) })
+    }
+
+    /// `UpdatePod`: what is told again, and what the kubelet wrote itself, needs no sync.
+    fn update_pod(
+        &self,
+        state: &mut KubeletState,
+        uid: &Arc<str>,
+        object: Arc<Object>,
+        now: Time,
+    ) -> Option<Turn> {
+        let Some(entry) = state.workers.get_mut(uid) else {
+            return Some(self.add_pod(state, uid, object, now));
+        };
+        let Some(worker) = &mut entry.worker else {
+            entry.news = Some(object);
+            return None;
+        };
+        let needs_sync = worker.needs_sync(&object);
+        worker.update(object);
+        entry.pod = worker.pod.clone();
+        needs_sync.then(|| self.turn(state, uid, now)).flatten()
+    }
+
+    /// The worker of a new pod is made in its first turn.
+    fn add_pod(&self, state: &mut KubeletState, uid: &Arc<str>, object: Arc<Object>, now: Time) -> Turn {
+        let pod = object.view::<Pod>();
+        let rejection = pod.status.start_time.is_none().then(|| {
+            let others = state.workers.values().filter(|entry| !entry.is_terminated).map(|entry| &*entry.pod);
+            admission::rejection(&pod, others, &self.shared.node.allocatable)
+        });
+        let entry = Entry {
+            worker: None,
+            namespace: object.metadata.namespace.clone(),
+            name: object.metadata.name.clone(),
+            pod,
+            is_terminated: false,
+            returned: Arc::new(Notify::new()),
+            news: None,
+            is_gone: false,
+            sources: None,
+            wants_turn: false,
+            timer: None,
+            written: None,
+            is_deleted: false,
+        };
+        state.workers.insert(uid.clone(), entry);
+        let loan = Loan::new(self.clone(), uid.clone(), None);
+        Turn { new: Some((object, rejection.flatten())), ..Turn::new(loan, now) }
+    }
+
+    /// Tells what happened in a turn, and takes the worker back.
+    fn end_turn(&self, turn: Turn) {
+        let Turn { mut loan, now, happenings, state: before, .. } = turn;
+        let cause = self.record_sync(&loan, before);
         for happening in &happenings {
-            self.tell(&entry.worker, happening, cause);
+            self.tell(&loan, happening, cause);
         }
-        let due = entry.worker.due;
-        set_timer(entry, timers, uid, due);
-        if let Some(fetch) = entry.worker.take_fetch() {
+        let mut state = self.state();
+        let KubeletState { workers, timers, statuses, fetches, .. } = &mut *state;
+        let Some(entry) = workers.get_mut(&loan.uid) else { return };
+        let due = loan.due;
+        set_timer(entry, timers, &loan.uid, due);
+        if let Some(fetch) = loan.take_fetch() {
             fetches.push(fetch);
             self.shared.changed.notify_one();
         }
-        if let Some(write) = self.write(entry, uid, &node.host_ip, now, cause) {
+        let uid = loan.uid.clone();
+        if let Some(write) = self.write(entry, &mut loan, &uid, now, cause) {
             statuses.add(write);
         }
+        drop(state);
     }
 
     /// What is to be written of a pod, if anything.
     fn write(
         &self,
         entry: &mut Entry,
+        worker: &mut PodWorker,
         uid: &Arc<str>,
-        host_ip: &str,
         now: Time,
         cause: StepId,
     ) -> Option<Write> {
-        let worker = &mut entry.worker;
         if worker.is_waiting_for_sources() && !worker.object.is_deleting() {
             return None;
         }
-        let status = worker.status(host_ip, now);
+        let status = worker.status(&self.shared.node.host_ip, now);
         let fingerprint = fingerprint(&status);
         let is_new = entry.written.replace(fingerprint) != Some(fingerprint);
         let patch = is_new.then(|| worker.patch(status));
@@ -244,15 +338,33 @@ impl Kubelet {
         })
     }
 
-    /// Hands over what was fetched for a pod.
-    pub(super) fn provide(&self, uid: &Arc<str>, sources: Sources) {
-        let now = self.shared.context.clock.now();
+    /// Hands over what was fetched for a pod: it has a turn with that.
+    fn hand_over(&self, uid: &Arc<str>, sources: Sources) {
         let mut state = self.state();
-        let KubeletState { node, workers, .. } = &mut *state;
-        if let Some(entry) = workers.get_mut(uid) {
-            entry.worker.provide(sources, node, now);
-            self.sync_pod(&mut state, uid, now);
+        let Some(entry) = state.workers.get_mut(uid) else { return };
+        entry.sources = Some(sources);
+        state.ready.insert(uid.clone());
+    }
+
+    /// A pod has a turn as soon as may be.
+    pub(super) fn wake(&self, uid: &Arc<str>) {
+        self.state().ready.insert(uid.clone());
+        self.shared.changed.notify_one();
+    }
+
+    /// One that is lent out is removed when it is back.
+    fn remove_pod(&self, state: &mut KubeletState, uid: &Arc<str>) {
+        state.statuses.forget(uid);
+        let Some(entry) = state.workers.get_mut(uid) else { return };
+        entry.is_gone = true;
+        let Some(mut worker) = entry.worker.take() else { return };
+        worker.kill(&self.shared.node);
+        entry.returned.notify_one();
+        if let Some(timer) = entry.timer {
+            state.timers.remove(&(timer, uid.clone()));
         }
+        state.ready.remove(uid);
+        state.workers.remove(uid);
     }
 
     fn take_fetches(&self) -> Vec<Fetch> {
@@ -276,13 +388,13 @@ impl Kubelet {
         set_timer(entry, timers, uid, Some(entry.timer.map_or(due, |timer| timer.min(due))));
     }
 
-    fn record_sync(&self, worker: &PodWorker) -> StepId {
+    fn record_sync(&self, worker: &PodWorker, state: WorkerState) -> StepId {
         let (flow, object) = (self.shared.context.client.flow(), &worker.object);
         let cause = flow.informed(&self.shared.context.component, object.metadata.resource_version);
         flow.record_with(cause, || Step::PodWorkerSync {
             node: flow.name(self.node_name()),
             pod: object.shared_key().clone(),
-            state: flow.name(worker.state().name()),
+            state: flow.name(state.name()),
         })
     }
 
@@ -319,15 +431,6 @@ fn set_timer(entry: &mut Entry, timers: &mut BTreeSet<(Time, Arc<str>)>, uid: &A
         }
         entry.timer = due;
         timers.extend(due.map(|due| (due, uid.clone())));
-    }
-}
-
-fn remove_pod(state: &mut KubeletState, uid: &Arc<str>) {
-    state.statuses.forget(uid);
-    let Some(mut entry) = state.workers.remove(uid) else { return };
-    entry.worker.kill(&mut state.node);
-    if let Some(timer) = entry.timer {
-        state.timers.remove(&(timer, uid.clone()));
     }
 }
 

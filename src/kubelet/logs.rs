@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::process::{self, Line};
+use super::runtime::after;
 use super::surroundings::Surroundings;
 use super::{images, pi};
 use crate::apimachinery::time::Time;
@@ -43,7 +44,7 @@ pub fn lines(run: &Run<'_>) -> Vec<LogLine> {
 }
 
 fn finish(line: Line, run: &Run<'_>) -> LogLine {
-    let at = run.started_at + line.after;
+    let at = after(run.started_at, line.after);
     let nginx = at.format("%Y/%m/%d %H:%M:%S").to_string();
     LogLine { at, text: with_pi(line.text.replace("{nginx-time}", &nginx)) }
 }

@@ -16,7 +16,10 @@ mod node_lease;
 mod node_status;
 
 mod admission;
+mod lending;
+pub mod players;
 pub mod pod_workers;
+mod turns;
 
 pub mod runtime;
 pub mod world;
@@ -31,17 +34,24 @@ pub mod surroundings;
 mod downward;
 mod environment;
 pub mod file_system;
+pub mod host_files;
 pub mod sources;
 pub mod volumes;
 
+pub mod bounds;
 pub mod shell;
 
 mod agnhost;
+mod awk;
 mod commands;
+mod disk;
 mod expansion;
 mod file_programs;
+mod pattern;
 mod player;
+mod streams;
 mod text_programs;
+mod variables;
 
 mod answers;
 mod hooks;

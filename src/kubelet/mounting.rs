@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::adopt;
+use super::host_files::Written;
 use super::pod_workers::{NodeRuntime, PodWorker};
 use super::process;
 use super::runtime::{CONFIG_ERROR, Container, State, Task, after};
 use super::sources::{self, Fetch, Found, Source, Sources};
 use super::surroundings::Facts;
-use super::volumes::{self, Written};
+use super::volumes;
 use super::world::{Happening, World};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
@@ -131,7 +132,7 @@ impl PodWorker {
     }
 
     /// Hands over what was found; a sync follows.
-    pub fn provide(&mut self, mut found: Sources, node: &mut NodeRuntime, now: Time) {
+    pub fn provide(&mut self, mut found: Sources, node: &NodeRuntime, now: Time) {
         let Some(mounting) = &mut self.mounting else { return };
         let old_tokens = mounting.sources.iter().flat_map(|sources| sources.iter());
         let old_tokens = old_tokens.filter(|(_, old)| matches!(old, Found::Token(_)));
@@ -163,9 +164,10 @@ impl PodWorker {
     }
 
     /// What containers left in volumes, those that run among them.
-    pub(super) fn written_until(&mut self, now: Time) -> Written {
+    pub(super) fn written_until(&mut self, node: &NodeRuntime, now: Time) -> Written {
         let Some(mounting) = &mut self.mounting else { return Written::new() };
         let mut written = std::mem::take(&mut mounting.written);
+        written.set_host(&node.host_files);
         for (spec, container) in self.all_containers() {
             let around = container.around.as_ref().filter(|_| container.is_running());
             let Some(around) = around.filter(|around| around.mounts.iter().any(|mount| mount.is_kept)) else {
@@ -173,7 +175,7 @@ impl PodWorker {
             };
             let ran = (now - around.started_at).to_std().unwrap_or_default();
             let played = process::play(spec, around, Some(ran)).unwrap_or_default();
-            volumes::keep(&mut written, process::left_in_volumes(&played.written, around));
+            written.keep(process::left_in_volumes(&played.written, around));
         }
         written
     }
@@ -245,7 +247,7 @@ impl PodWorker {
             host_ip: &node.host_ip,
             allocatable: &node.allocatable,
         };
-        let written = self.written_until(now);
+        let written = self.written_until(node, now);
         for (spec, container) in pod.spec.containers.iter().zip(&mut self.containers) {
             let Some(around) = container.around.as_mut() else { continue };
             let started_at = around.started_at;

@@ -72,7 +72,7 @@ pub(super) async fn run(kubelet: Kubelet) {
             tracing::debug!(node, %status, "failed to ensure lease exists");
         }
         context.clock.sleep(context.entropy.jitter(UPDATE_PERIOD, 0.04)).await;
-        let (now, images) = (context.clock.now(), kubelet.state().node.images.count());
+        let (now, images) = (context.clock.now(), kubelet.shared.node.images.count());
         let is_stale = (now - reported_at).to_std().is_ok_and(|age| age >= REPORT_PERIOD);
         if !is_stale && images == reported_images {
             continue;
@@ -128,7 +128,7 @@ async fn try_register(kubelet: &Kubelet) -> Result<String, Status> {
 /// Writes the whole status; the times at which conditions changed stay.
 async fn report(kubelet: &Kubelet, now: Time) -> Result<(), Status> {
     let (context, config) = (&kubelet.shared.context, &kubelet.shared.config);
-    let images = kubelet.state().node.images.biggest(MAX_IMAGES);
+    let images = kubelet.shared.node.images.biggest(MAX_IMAGES);
     let mut status = status(config, &images, now);
     let written = context.client.get(&NODES, "", &config.name).await?.view::<Node>();
     for condition in status["conditions"].as_array_mut().into_iter().flatten() {

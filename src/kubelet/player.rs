@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::bounds::{BYTES_PER_STEP, Fault, MAX_DEPTH, MAX_MEMORY_BYTES, MAX_STEPS, MAX_VARIABLES};
 use super::commands;
-use super::file_system::{self, File, Tree};
-use super::process::Line;
-use super::shell::{Action, Command, List, Node, Redirect, Target, When, Word};
+use super::disk::Disk;
+use super::file_system::File;
+use super::pattern;
+use super::process::{Change, Line};
+use super::runtime::after;
+use super::shell::{Action, Command, List, Node, When, Word};
 use super::surroundings::Surroundings;
-
-/// Steps after which a script is taken to run for ever, or its older output for lost.
-const MAX_STEPS: usize = 200_000;
-/// A file or the output of a command grows no further.
-const MAX_BYTES: usize = 1 << 20;
-/// So often it is noted that the files changed.
-const MAX_CHANGES: usize = 256;
+use super::variables::Variables;
+use crate::apimachinery::time::Time;
 
 /// What comes after a command.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,6 +24,8 @@ pub(super) enum Flow {
     Break,
     Continue,
     OutOfTime,
+    /// It went over a bound: [`Player::fault`].
+    Stopped,
 }
 
 /// Where output goes.
@@ -41,41 +42,57 @@ pub(super) enum Sink {
 pub(super) struct Player<'a> {
     pub(super) around: &'a Surroundings,
     /// How far it is played.
-    until: Duration,
+    pub(super) until: Duration,
     /// Whether only the end is asked for: a loop without a way out needs no playing then.
     is_for_end: bool,
-    steps_left: usize,
+    pub(super) steps_left: usize,
+    /// Less than a step.
+    unpaid_bytes: usize,
+    /// What was left of them when time last went by.
+    steps_at_pause: usize,
+    /// How many lists of commands are being played, each within the one before.
+    depth: usize,
+    pub(super) fault: Option<Fault>,
     pub(super) elapsed: Duration,
     pub(super) status: i32,
-    pub(super) variables: BTreeMap<String, String>,
+    pub(super) variables: Variables,
     pub(super) folder: String,
     pub(super) standard_input: Option<String>,
     /// Something was to be read that is not there.
     pub(super) is_waiting: bool,
-    out: Sink,
-    errors: Sink,
-    gathered: Vec<String>,
+    pub(super) out: Sink,
+    pub(super) errors: Sink,
+    pub(super) gathered: Vec<String>,
     /// What was written, and `None` where something was removed.
     pub(super) written: BTreeMap<String, Option<File>>,
-    /// When files changed.
-    pub(super) changes: Vec<Duration>,
-    unfinished: String,
+    pub(super) disk: Disk,
+    /// What was written, from time to time, when that is asked for.
+    pub(super) snapshots: Option<Vec<(Duration, Vec<Change>)>>,
+    pub(super) has_changed: bool,
+    pub(super) unfinished: String,
     pub(super) lines: Vec<Line>,
+    pub(super) log_bytes: usize,
+    /// The pattern that `grep` looked for last.
+    pub(super) last_pattern: Option<(String, regex::Regex)>,
     /// Exits at the first failure (`set -e`).
     pub(super) stops_at_failure: bool,
 }
 
 impl<'a> Player<'a> {
-    /// Plays until `until`; without, until the end.
-    pub(super) fn new(around: &'a Surroundings, until: Option<Duration>) -> Player<'a> {
-        Player {
+    /// Plays until `until`; without, until the end. `files` are there from the start.
+    pub(super) fn new(around: &'a Surroundings, until: Option<Duration>, files: Vec<Change>) -> Player<'a> {
+        let mut player = Player {
             around,
             until: until.unwrap_or(Duration::MAX),
             is_for_end: until.is_none(),
             steps_left: MAX_STEPS,
+            unpaid_bytes: 0,
+            steps_at_pause: MAX_STEPS,
+            depth: 0,
+            fault: None,
             elapsed: Duration::ZERO,
             status: 0,
-            variables: around.variables.clone(),
+            variables: Variables::new(around.variables.clone()),
             folder: around.folder.clone(),
             standard_input: None,
             is_waiting: false,
@@ -83,11 +100,31 @@ impl<'a> Player<'a> {
             errors: Sink::Log,
             gathered: vec![],
             written: BTreeMap::new(),
-            changes: vec![],
+            disk: Disk::of(around),
+            snapshots: None,
+            has_changed: false,
             unfinished: String::new(),
             lines: vec![],
+            log_bytes: 0,
+            last_pattern: None,
             stops_at_failure: false,
+        };
+        for (path, file) in files {
+            player.put_file(path, file);
         }
+        player
+    }
+
+    /// With only so many steps.
+    pub(super) fn with_steps(mut self, steps: usize) -> Player<'a> {
+        (self.steps_left, self.steps_at_pause) = (steps, MAX_STEPS);
+        self
+    }
+
+    /// Also notes what is written when.
+    pub(super) fn with_snapshots(mut self) -> Player<'a> {
+        self.snapshots = Some(vec![]);
+        self
     }
 
     /// What is said goes nowhere but into [`Player::said`].
@@ -103,7 +140,56 @@ impl<'a> Player<'a> {
         (said.next().unwrap_or_default(), said.next().unwrap_or_default())
     }
 
+    /// Stops the script.
+    pub(super) fn stop(&mut self, fault: Fault) -> Flow {
+        self.fault.get_or_insert(fault);
+        Flow::Stopped
+    }
+
+    /// Uses up steps.
+    pub(super) fn spend(&mut self, steps: usize) -> Flow {
+        if self.fault.is_some() {
+            return Flow::Stopped;
+        }
+        self.steps_left = self.steps_left.saturating_sub(steps);
+        match self.steps_left {
+            0 if self.steps_at_pause >= MAX_STEPS / 2 => self.stop(Fault::Steps),
+            0 => Flow::OutOfTime,
+            _ => Flow::Go,
+        }
+    }
+
+    /// Uses up what it takes to read or to make so many bytes. Whether there was enough.
+    pub(super) fn handle(&mut self, bytes: usize) -> bool {
+        let due = self.unpaid_bytes.saturating_add(bytes);
+        self.unpaid_bytes = due % BYTES_PER_STEP;
+        self.spend(due / BYTES_PER_STEP) == Flow::Go
+    }
+
+    /// Sets a variable.
+    pub(super) fn set(&mut self, name: &str, value: String) {
+        let copied = if self.variables.is_shared() { self.variables.bytes() } else { 0 };
+        if !self.handle(copied + value.len()) {
+            return;
+        }
+        self.variables.set(name, value);
+        if self.variables.bytes() > MAX_MEMORY_BYTES || self.variables.count() > MAX_VARIABLES {
+            self.stop(Fault::Memory);
+        }
+    }
+
+    /// Plays one command after the other.
     pub(super) fn list(&mut self, list: &List) -> Flow {
+        if self.depth == MAX_DEPTH {
+            return self.stop(Fault::Depth);
+        }
+        self.depth += 1;
+        let flow = self.nodes(list);
+        self.depth -= 1;
+        flow
+    }
+
+    fn nodes(&mut self, list: &List) -> Flow {
         for node in list {
             let wanted = match node.when {
                 When::Always => true,
@@ -149,7 +235,7 @@ impl<'a> Player<'a> {
             if said.is_some() {
                 self.standard_input = said;
             }
-            if next == Flow::OutOfTime {
+            if matches!(next, Flow::OutOfTime | Flow::Stopped) {
                 flow = next;
                 break;
             }
@@ -168,12 +254,25 @@ impl<'a> Player<'a> {
     }
 
     fn command(&mut self, command: &Command) -> Flow {
-        if self.steps_left == 0 {
-            return Flow::OutOfTime;
+        match self.spend(1) {
+            Flow::Go => {}
+            flow => return flow,
         }
-        self.steps_left -= 1;
+        let flow = match command.redirects.is_empty() {
+            true => self.action(&command.action),
+            false => self.redirected(command),
+        };
+        let fails = matches!(command.action, Action::Simple(..)) && self.status != 0;
+        match flow {
+            _ if self.fault.is_some() => Flow::Stopped,
+            Flow::Go if fails && self.stops_at_failure => Flow::Exit(self.status),
+            flow => flow,
+        }
+    }
+
+    fn redirected(&mut self, command: &Command) -> Flow {
         let before = (self.out.clone(), self.errors.clone(), self.standard_input.clone());
-        let is_redirected = !command.redirects.is_empty();
+        self.handle(self.standard_input.as_ref().map_or(0, String::len));
         let flow = match command.redirects.iter().all(|redirect| self.redirect(redirect)) {
             true => self.action(&command.action),
             false => {
@@ -181,11 +280,8 @@ impl<'a> Player<'a> {
                 Flow::Go
             }
         };
-        if is_redirected {
-            (self.out, self.errors, self.standard_input) = before;
-        }
-        let fails = matches!(command.action, Action::Simple(..)) && self.status != 0;
-        if flow == Flow::Go && fails && self.stops_at_failure { Flow::Exit(self.status) } else { flow }
+        (self.out, self.errors, self.standard_input) = before;
+        flow
     }
 
     fn action(&mut self, action: &Action) -> Flow {
@@ -205,7 +301,9 @@ impl<'a> Player<'a> {
                 }
             }
             Action::If(branches) => self.branch(branches),
-            Action::While { condition, wanted, body } => self.repeat(condition, *wanted, body),
+            Action::While { condition, wanted, body, is_endless } => {
+                self.repeat(condition, *wanted, body, *is_endless && self.is_for_end)
+            }
             Action::For(variable, values, body) => self.for_each(variable, values, body),
             Action::Case(subject, arms) => self.case(subject, arms),
         }
@@ -215,10 +313,11 @@ impl<'a> Player<'a> {
         for (name, word) in assignments {
             self.status = 0;
             let value = self.text(word);
-            self.variables.insert(name.clone(), value);
+            self.set(name, value);
         }
         let words: Vec<String> = words.iter().flat_map(|word| self.fields(word)).collect();
         match words.split_first() {
+            _ if self.fault.is_some() => Flow::Stopped,
             None => Flow::Go,
             Some((program, arguments)) => {
                 self.status = 0;
@@ -248,9 +347,10 @@ impl<'a> Player<'a> {
         flow
     }
 
-    fn repeat(&mut self, condition: &List, wanted: bool, body: &List) -> Flow {
+    /// Of a loop that is endless two rounds are enough to know what it does.
+    fn repeat(&mut self, condition: &List, wanted: bool, body: &List, is_endless: bool) -> Flow {
         let mut rounds = 0;
-        while self.steps_left > 0 {
+        while self.spend(1) == Flow::Go {
             match self.tested(condition) {
                 Flow::Go if (self.status == 0) != wanted => {
                     self.status = 0;
@@ -265,17 +365,21 @@ impl<'a> Player<'a> {
                 flow => return flow,
             }
             rounds += 1;
-            if self.is_for_end && rounds > 1 && is_endless(condition) && !has_way_out(body) {
+            if is_endless && rounds > 1 {
                 return Flow::OutOfTime;
             }
         }
-        Flow::OutOfTime
+        self.spend(0)
     }
 
     fn for_each(&mut self, variable: &str, values: &[Word], body: &List) -> Flow {
         let values: Vec<String> = values.iter().flat_map(|value| self.fields(value)).collect();
         for value in values {
-            self.variables.insert(variable.to_owned(), value);
+            self.set(variable, value);
+            match self.spend(1) {
+                Flow::Go => {}
+                flow => return flow,
+            }
             match self.list(body) {
                 Flow::Go | Flow::Continue => {}
                 Flow::Break => break,
@@ -288,188 +392,43 @@ impl<'a> Player<'a> {
     fn case(&mut self, subject: &Word, arms: &[(Vec<Word>, List)]) -> Flow {
         let subject = self.text(subject);
         for (patterns, body) in arms {
-            let patterns: Vec<String> = patterns.iter().map(|pattern| self.text(pattern)).collect();
-            if patterns.iter().any(|pattern| commands::is_like(pattern, &subject)) {
-                return self.list(body);
+            for pattern in patterns {
+                let pattern = self.text(pattern);
+                if self.matches(&pattern, &subject) {
+                    return self.list(body);
+                }
             }
         }
         Flow::Go
     }
 
-    /// Whether it could be done.
-    fn redirect(&mut self, redirect: &Redirect) -> bool {
-        let sink = match &redirect.target {
-            Target::Descriptor(1) => self.out.clone(),
-            Target::Descriptor(2) => self.errors.clone(),
-            Target::Descriptor(_) => return true,
-            Target::Text(word) => {
-                self.standard_input = Some(format!("{}\n", self.text(word)));
-                return true;
-            }
-            Target::Read(word) => {
-                let path = self.text(word);
-                let Some(file) = self.file(&path) else {
-                    self.complain(&format!("/bin/sh: can't open {path}: no such file\n"));
-                    return false;
-                };
-                self.standard_input = Some(file.text());
-                return true;
-            }
-            Target::Write(word) | Target::Append(word) => {
-                let path = self.text(word);
-                match path.as_str() {
-                    "/dev/stdout" | "/proc/1/fd/1" | "/dev/stderr" | "/proc/1/fd/2" => Sink::Log,
-                    "/dev/null" => Sink::Nowhere,
-                    _ => {
-                        let keeps = matches!(redirect.target, Target::Append(_));
-                        let old = keeps.then(|| self.file(&path)).flatten();
-                        let content = old.map_or_else(Vec::new, |file| file.content.to_vec());
-                        if let Err(why) = self.write_file(&path, content) {
-                            self.complain(&format!("/bin/sh: can't create {path}: {why}\n"));
-                            return false;
-                        }
-                        Sink::File(path)
-                    }
-                }
-            }
-        };
-        match redirect.descriptor {
-            2 => self.errors = sink,
-            _ => self.out = sink,
-        }
-        true
+    /// A comparison costs as much as it may take at worst: a star makes it the product of the lengths.
+    fn matches(&mut self, pattern: &str, text: &str) -> bool {
+        let work = if pattern.contains('*') { pattern.len().saturating_mul(text.len()) } else { text.len() };
+        self.handle(work) && pattern::compare(pattern, text).0
     }
 
-    /// To the standard output.
-    pub(super) fn say(&mut self, text: &str) {
-        self.put(&self.out.clone(), text);
-    }
-
-    /// To the standard error.
-    pub(super) fn complain(&mut self, text: &str) {
-        self.put(&self.errors.clone(), text);
-    }
-
-    fn put(&mut self, sink: &Sink, text: &str) {
-        match sink {
-            Sink::Nowhere => {}
-            Sink::Gathered(at) => {
-                let gathered = self.gathered.get_mut(*at).filter(|gathered| gathered.len() < MAX_BYTES);
-                gathered.into_iter().for_each(|gathered| gathered.push_str(text));
-            }
-            Sink::File(path) => {
-                let mut content = self.file(path).map_or_else(Vec::new, |file| file.content.to_vec());
-                if content.len() < MAX_BYTES {
-                    content.extend_from_slice(text.as_bytes());
-                    let _ = self.write_file(path, content);
-                }
-            }
-            Sink::Log => {
-                let mut pieces = text.split('\n');
-                self.unfinished.push_str(pieces.next().unwrap_or_default());
-                for piece in pieces {
-                    self.finish_line();
-                    self.unfinished.push_str(piece);
-                }
-            }
+    /// A step of a program that does something again and again, and the pause after it.
+    pub(super) fn pause(&mut self, time: Duration) -> Flow {
+        match self.spend(1) {
+            Flow::Go => self.sleep(time),
+            flow => flow,
         }
     }
 
-    /// What was said without an end of its line.
-    pub(super) fn flush(&mut self) {
-        if !self.unfinished.is_empty() {
-            self.finish_line();
-        }
-    }
-
-    fn finish_line(&mut self) {
-        let text = std::mem::take(&mut self.unfinished);
-        self.lines.push(Line { after: self.elapsed, text });
+    /// The time that a clock shows; the end of time when that is later still.
+    pub(super) fn now(&self) -> Time {
+        after(self.around.started_at, self.elapsed)
     }
 
     /// Time goes by.
     pub(super) fn sleep(&mut self, time: Duration) -> Flow {
+        if !time.is_zero() {
+            self.take_snapshot();
+            self.steps_at_pause = self.steps_left;
+        }
         self.elapsed = self.elapsed.saturating_add(time);
         let is_over = self.elapsed > self.until || self.elapsed == Duration::MAX;
         if is_over { Flow::OutOfTime } else { Flow::Go }
     }
-
-    /// All that is to be read.
-    pub(super) fn input(&mut self) -> String {
-        self.is_waiting |= self.standard_input.is_none();
-        self.standard_input.take().unwrap_or_default()
-    }
-
-    /// A file by its path.
-    pub(super) fn file(&self, path: &str) -> Option<File> {
-        let path = file_system::absolute(&self.folder, path);
-        match self.written.get(&path) {
-            Some(written) => written.clone(),
-            None => self.view().and_then(|tree| tree.get(&path).cloned()),
-        }
-    }
-
-    /// What volumes show now.
-    fn view(&self) -> Option<&Tree> {
-        let view = self.around.views.iter().rev().find(|view| view.after <= self.elapsed);
-        view.or(self.around.views.first()).map(|view| &*view.tree)
-    }
-
-    /// All files, in the order of their paths.
-    pub(super) fn files(&self) -> Tree {
-        let mut tree = self.view().cloned().unwrap_or_default();
-        for (path, file) in &self.written {
-            match file {
-                Some(file) => tree.insert(path.clone(), file.clone()),
-                None => tree.remove(path),
-            };
-        }
-        tree
-    }
-
-    /// Writes a file, unless that is not allowed.
-    ///
-    /// # Errors
-    /// As the C library says it.
-    pub(super) fn write_file(&mut self, path: &str, content: Vec<u8>) -> Result<(), &'static str> {
-        let path = file_system::absolute(&self.folder, path);
-        self.check_writable(&path)?;
-        let mode = self.file(&path).map_or(0o644, |file| file.mode);
-        self.written.insert(path, Some(File::new(content, mode)));
-        self.note_change();
-        Ok(())
-    }
-
-    /// Whether anything may be written there.
-    pub(super) fn check_writable(&self, path: &str) -> Result<(), &'static str> {
-        let is_read_only = match file_system::mount_of(&self.around.mounts, path) {
-            Some(mount) => mount.is_read_only || !mount.is_kept,
-            None => self.around.is_root_read_only && !path.starts_with("/dev/"),
-        };
-        if is_read_only { Err("Read-only file system") } else { Ok(()) }
-    }
-
-    /// Files are not as they were.
-    pub(super) fn note_change(&mut self) {
-        if self.changes.len() < MAX_CHANGES && self.changes.last() != Some(&self.elapsed) {
-            self.changes.push(self.elapsed);
-        }
-    }
-}
-
-/// `true` and `:`
-fn is_endless(condition: &List) -> bool {
-    let is_true = |word: &Word| matches!(super::shell::plain(word), Some("true" | ":"));
-    match condition.as_slice() {
-        [node] => match node.commands.as_slice() {
-            [Command { action: Action::Simple(_, words), .. }] => words.len() == 1 && is_true(&words[0]),
-            _ => false,
-        },
-        _ => false,
-    }
-}
-
-fn has_way_out(body: &List) -> bool {
-    let script = super::shell::Script { list: body.clone() };
-    script.any_command(&|name, _| matches!(name, "exit" | "break" | "set" | "exec"))
 }

@@ -2,12 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use std::sync::{Mutex, MutexGuard};
 
 /// Hands out the addresses of an IPv4 range, each to one pod at a time.
 #[derive(Debug)]
 pub struct PodAddresses {
     first: u32,
     count: u32,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
     next: u32,
     used: BTreeSet<u32>,
 }
@@ -19,35 +25,35 @@ impl PodAddresses {
         let (address, length) = cidr.split_once('/')?;
         let length: u32 = length.parse().ok().filter(|length| (8..=30).contains(length))?;
         let network = u32::from(address.parse::<Ipv4Addr>().ok()?) & (u32::MAX << (32 - length));
-        Some(PodAddresses {
-            first: network + 2,
-            count: (1 << (32 - length)) - 3,
-            next: 0,
-            used: BTreeSet::new(),
-        })
+        Some(PodAddresses { first: network + 2, count: (1 << (32 - length)) - 3, taken: Mutex::default() })
     }
 
     /// The next free address after the one handed out last; nothing when all are in use.
-    pub fn allocate(&mut self) -> Option<String> {
-        let free = |offset: &u32| !self.used.contains(offset);
-        let offset = (self.next..self.count).chain(0..self.next).find(free)?;
-        self.used.insert(offset);
-        self.next = (offset + 1) % self.count;
+    pub fn allocate(&self) -> Option<String> {
+        let mut taken = self.lock();
+        let free = |offset: &u32| !taken.used.contains(offset);
+        let offset = (taken.next..self.count).chain(0..taken.next).find(free)?;
+        taken.used.insert(offset);
+        taken.next = (offset + 1) % self.count;
         Some(Ipv4Addr::from(self.first + offset).to_string())
     }
 
     /// Marks an address that a pod has already.
-    pub fn reserve(&mut self, address: &str) {
+    pub fn reserve(&self, address: &str) {
         if let Some(offset) = self.offset(address) {
-            self.used.insert(offset);
+            self.lock().used.insert(offset);
         }
     }
 
     /// Takes an address back.
-    pub fn release(&mut self, address: &str) {
+    pub fn release(&self, address: &str) {
         if let Some(offset) = self.offset(address) {
-            self.used.remove(&offset);
+            self.lock().used.remove(&offset);
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn offset(&self, address: &str) -> Option<u32> {
@@ -62,7 +68,7 @@ mod tests {
 
     #[test]
     fn addresses_go_round_and_are_not_shared() {
-        let mut addresses = PodAddresses::new("10.244.1.0/29").unwrap();
+        let addresses = PodAddresses::new("10.244.1.0/29").unwrap();
         let taken: Vec<String> = std::iter::from_fn(|| addresses.allocate()).collect();
         assert_eq!(taken, ["10.244.1.2", "10.244.1.3", "10.244.1.4", "10.244.1.5", "10.244.1.6"]);
         addresses.release("10.244.1.4");

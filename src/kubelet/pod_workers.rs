@@ -4,11 +4,14 @@
 //! Upstream gives each pod a goroutine. Here a worker is a value that is asked to sync when its pod changes
 //! or when something that it waits for is due; between that it costs its bytes and nothing else.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::admission::Rejection;
+use super::bounds::MAX_POD_START_BYTES;
+use super::host_files::HostFiles;
 use super::images::ImageStore;
 use super::mounting::Mounting;
 use super::pod_addresses::PodAddresses;
@@ -41,6 +44,8 @@ pub struct NodeRuntime {
     pub allocatable: BTreeMap<String, String>,
     /// For ids and jitter.
     pub entropy: Entropy,
+    /// What its pods share of its files.
+    pub host_files: HostFiles,
 }
 
 /// Where a pod is on its way through the node.
@@ -105,7 +110,7 @@ fn ephemeral(spec: &Spec) -> Container {
 impl PodWorker {
     /// Takes up a pod. One that was running before this kubelet started goes on as its status says, so that a
     /// restart of the kubelet is not one of its pods.
-    pub fn new(object: Arc<Object>, node: &mut NodeRuntime, now: Time) -> PodWorker {
+    pub fn new(object: Arc<Object>, node: &NodeRuntime, now: Time) -> PodWorker {
         let pod = object.view::<Pod>();
         let reason =
             if pod.spec.init_containers.is_empty() { "ContainerCreating" } else { "PodInitializing" };
@@ -173,11 +178,11 @@ impl PodWorker {
     }
 
     /// Does all that can be done at `now`; notes what happened and when it wants to be asked again.
-    pub fn sync(&mut self, node: &mut NodeRuntime, now: Time, happenings: &mut Vec<Happening>) {
+    pub fn sync(&mut self, node: &NodeRuntime, now: Time, happenings: &mut Vec<Happening>) {
         let (pod, object) = (self.pod.clone(), self.object.clone());
         let (detail, sources) = self.mounted();
         let nothing = Sources::new();
-        let NodeRuntime { stages, images, addresses, host_ip, allocatable, entropy } = node;
+        let NodeRuntime { stages, images, addresses, host_ip, allocatable, entropy, .. } = node;
         let mut world = World {
             now,
             pod: &pod,
@@ -188,7 +193,8 @@ impl PodWorker {
             happenings,
             detail: detail.as_deref(),
             sources: sources.as_deref().unwrap_or(&nothing),
-            written: self.written_until(now),
+            written: self.written_until(node, now),
+            start_bytes_left: Cell::new(MAX_POD_START_BYTES.saturating_sub(self.start_bytes())),
             pod_ip: String::new(),
             host_ip,
             allocatable,
@@ -225,9 +231,9 @@ impl PodWorker {
     }
 
     /// The pod is gone from the apiserver: whatever runs of it is killed.
-    pub fn kill(&mut self, node: &mut NodeRuntime) {
+    pub fn kill(&mut self, node: &NodeRuntime) {
         self.state = WorkerState::Terminated;
-        self.stop_sandbox(&mut node.addresses);
+        self.stop_sandbox(&node.addresses);
     }
 
     /// Init containers first, one after the other; then all others.
@@ -352,7 +358,7 @@ impl PodWorker {
         all.into_iter().all(Container::is_done)
     }
 
-    fn stop_sandbox(&mut self, addresses: &mut PodAddresses) {
+    fn stop_sandbox(&mut self, addresses: &PodAddresses) {
         self.sandbox = match std::mem::replace(&mut self.sandbox, Sandbox::None) {
             Sandbox::Ready { address } => {
                 if !self.pod.spec.host_network {
@@ -379,6 +385,12 @@ impl PodWorker {
         let init = spec.init_containers.iter().zip(&self.init_containers);
         let ephemeral = spec.ephemeral_containers.iter().zip(&self.ephemeral_containers);
         init.chain(spec.containers.iter().zip(&self.containers)).chain(ephemeral)
+    }
+
+    /// What the variables take that its containers run with.
+    fn start_bytes(&self) -> usize {
+        let running = self.all_containers().filter(|(_, container)| container.is_running());
+        running.filter_map(|(_, container)| container.around.as_ref()).map(|around| around.start_bytes).sum()
     }
 
     /// The pod's address; empty before it has one.

@@ -232,6 +232,19 @@ mod tests {
     }
 
     #[test]
+    fn a_probe_over_a_bound_does_not_pass() {
+        for script in ["x=a; while [ 1 = 1 ]; do x=$x$x; done", "while [ 1 = 1 ]; do :; done", "echo 'open"] {
+            let probe = json!({"exec": {"command": ["sh", "-c", script]}, "failureThreshold": 1});
+            // The files change often: all answers together cost no more than one.
+            let changes = "i=0; while true; do i=$((i+1)); echo $i > /f; sleep 1; done";
+            let container = json!({"name": "a", "image": "busybox", "command": ["sh", "-c", changes],
+                "livenessProbe": probe});
+            let outcomes = told(container, 60);
+            assert_eq!(outcomes.last().unwrap().1, Outcome::Kill("Liveness", None), "{script}");
+        }
+    }
+
+    #[test]
     fn the_others_wait_for_the_startup_probe() {
         let script = "sleep 12; touch /tmp/started; sleep 600";
         let container = json!({"name": "a", "image": "busybox", "command": ["sh", "-c", script],

@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::bounds::{Fault, MAX_START_BYTES, MAX_STEPS, MAX_TYPED_BYTES, MAX_WORD_BYTES};
 use super::file_system::{self, File};
 use super::player::{Flow, Player};
-use super::shell::Script;
+use super::shell::{Script, Unplayable};
 use super::surroundings::Surroundings;
+use super::variables::Variables;
 use super::{agnhost, commands, expansion, images};
 use crate::apis::views::pod::Container;
 
@@ -34,7 +36,7 @@ pub type Change = (String, Option<File>);
 /// What a container left in a volume.
 #[derive(Clone, Debug)]
 pub struct Left {
-    /// The volume's name.
+    /// The volume's name; of the node's own files their path there.
     pub volume: String,
     /// In the volume.
     pub path: String,
@@ -53,9 +55,14 @@ pub struct Played {
     pub lines: Vec<Line>,
     /// What it wrote, and `None` where it removed something.
     pub written: Vec<Change>,
-    /// When files changed.
-    pub changes: Vec<Duration>,
+    /// Why it was stopped, or never began.
+    pub fault: Option<Fault>,
+    /// The last line has no end.
+    pub is_unfinished: bool,
 }
+
+/// What a process wrote until a time: of each time at which that changed.
+pub type Snapshots = Vec<(Duration, Vec<Change>)>;
 
 /// What a container runs, as far as it is known.
 enum Program {
@@ -63,6 +70,8 @@ enum Program {
     Agnhost(Vec<String>),
     /// Ends at once and well.
     Nothing,
+    /// Cannot begin.
+    Faulty(Fault),
 }
 
 /// Whether what the container's command does is known.
@@ -83,7 +92,7 @@ pub fn looks_around(container: &Container) -> bool {
             }) || names_services(container)
         }
         Some(Program::Agnhost(line)) => line.get(1).is_some_and(|name| name == "mounttest"),
-        Some(Program::Nothing) | None => false,
+        Some(Program::Nothing | Program::Faulty(_)) | None => false,
     }
 }
 
@@ -94,27 +103,48 @@ fn names_services(container: &Container) -> bool {
 }
 
 /// Plays the container's command for `until`, or without it to its end; nothing when it is not known.
-/// What earlier runs left in volumes is there.
+/// What earlier runs that nobody saw left in volumes is there.
 pub fn play(container: &Container, around: &Surroundings, until: Option<Duration>) -> Option<Played> {
     let program = program(container, Some(around))?;
+    let mut player = Player::new(around, until, left_unseen(&program, around));
+    let flow = program.run(&mut player);
+    Some(played(player, flow))
+}
+
+/// What the container's command writes when, as far as is known of it until its end.
+pub fn snapshots(container: &Container, around: &Surroundings) -> Option<Snapshots> {
+    let program = program(container, Some(around))?;
+    let mut player = Player::new(around, None, left_unseen(&program, around)).with_snapshots();
+    program.run(&mut player);
+    player.take_snapshot();
+    player.snapshots
+}
+
+/// What runs left that nobody saw.
+fn left_unseen(program: &Program, around: &Surroundings) -> Vec<Change> {
     let mut left = Vec::new();
-    for _ in 0..around.restart_count.clamp(0, MAX_EARLIER_RUNS) {
-        let mut player = Player::new(around, None);
-        player.written.extend(left);
+    for _ in 0..around.unseen_runs.clamp(0, MAX_EARLIER_RUNS) {
+        let mut player = Player::new(around, None, left);
         program.run(&mut player);
         left = player.written.into_iter().filter(|(path, _)| is_kept(around, path)).collect();
     }
-    let mut player = Player::new(around, until);
-    player.written.extend(left);
-    let flow = program.run(&mut player);
-    player.flush();
-    let end = match flow {
-        Flow::OutOfTime => None,
-        Flow::Exit(code) => Some((player.elapsed, code)),
+    left
+}
+
+fn played(mut player: Player<'_>, flow: Flow) -> Played {
+    let is_unfinished = player.flush();
+    let fault = player.fault.take();
+    if let Some(fault) = &fault {
+        player.lines.push(Line { after: player.elapsed, text: format!("sh: {fault}") });
+    }
+    let end = match (flow, &fault) {
+        (_, Some(fault)) => Some((player.elapsed, fault.code())),
+        (Flow::OutOfTime, _) => None,
+        (Flow::Exit(code), _) => Some((player.elapsed, code)),
         _ => Some((player.elapsed, player.status)),
     };
-    let Player { elapsed: until, lines, written, changes, .. } = player;
-    Some(Played { end, until, lines, written: written.into_iter().collect(), changes })
+    let Player { elapsed: until, lines, written, .. } = player;
+    Played { end, until, lines, written: written.into_iter().collect(), fault, is_unfinished }
 }
 
 /// A command that was run beside a container's process.
@@ -145,10 +175,27 @@ pub fn exec(
     files: Vec<Change>,
     standard_input: Option<String>,
 ) -> Option<Executed> {
-    let script = Script::of_command(command).filter(|_| shell_is_known(command))?;
-    let mut player = Player::new(around, None).gathering();
+    exec_within(&mut { MAX_STEPS }, command, around, files, standard_input)
+}
+
+/// The same with so many steps, of which it takes what it uses.
+pub fn exec_within(
+    steps: &mut usize,
+    command: &[String],
+    around: &Surroundings,
+    files: Vec<Change>,
+    standard_input: Option<String>,
+) -> Option<Executed> {
+    let script = match Script::of_command(command).and_then(|script| check_shell(command).map(|()| script)) {
+        Ok(script) => script,
+        Err(Unplayable::Unknown) => return None,
+        Err(Unplayable::Faulty(fault)) => return Some(Executed::of_fault(&fault)),
+    };
+    let mut player = Player::new(around, None, files.clone()).gathering().with_steps(*steps);
     player.standard_input = standard_input;
-    Some(executed(player, files, |player| player.list(&script.list)))
+    let flow = player.list(&script.list);
+    *steps = player.steps_left;
+    Some(executed(player, files, flow))
 }
 
 /// What a shell, `program`, makes of lines that are typed into it. `shell` is what it remembers; a new
@@ -160,67 +207,87 @@ pub fn type_lines(
     files: Vec<Change>,
 ) -> Executed {
     let Some(scripts) = scripts(text) else { return Executed { is_waiting: true, ..Executed::default() } };
-    let mut player = Player::new(around, None).gathering();
+    let mut player = Player::new(around, None, files.clone()).gathering();
     player.standard_input = Some(String::new());
     if let Some(folder) = shell.get("PWD") {
-        (player.variables, player.folder) = (shell.clone(), folder.clone());
+        (player.variables, player.folder) = (Variables::new(shell.clone()), folder.clone());
     }
-    executed(player, files, |player| {
-        for script in &scripts {
-            match script {
-                Ok(script) => {
-                    let flow = player.list(&script.list);
-                    if matches!(flow, Flow::Exit(_) | Flow::OutOfTime) {
-                        return flow;
-                    }
-                }
-                Err(word) => {
-                    player.complain(&format!("{program}: {word}: not found\n"));
-                    player.status = 127;
-                }
+    let mut flow = Flow::Go;
+    for script in scripts {
+        match script {
+            Ok(script) => flow = player.list(&script.list),
+            Err(Misread::Unknown(word)) => {
+                player.complain(&format!("{program}: {word}: not found\n"));
+                player.status = 127;
+            }
+            Err(Misread::Faulty(fault)) => {
+                player.complain(&format!("{program}: {fault}\n"));
+                player.status = fault.code();
             }
         }
-        Flow::Go
-    })
+        if matches!(flow, Flow::Exit(_) | Flow::OutOfTime | Flow::Stopped) {
+            break;
+        }
+    }
+    executed(player, files, flow)
 }
 
-/// Line by line, unless a command goes on in the next; the first word of what is not understood.
-/// Nothing when the last one is not whole.
-fn scripts(text: &str) -> Option<Vec<Result<Script, String>>> {
-    let (mut scripts, mut open) = (Vec::new(), String::new());
+/// A line that is not played.
+enum Misread {
+    /// Its first word.
+    Unknown(String),
+    Faulty(Fault),
+}
+
+/// Line by line, unless a command goes on in the next. Nothing when the last one is not whole. A command
+/// that goes on for too long is taken as it stands.
+fn scripts(text: &str) -> Option<Vec<Result<Script, Misread>>> {
+    let (mut scripts, mut open, mut bytes_left) = (Vec::new(), String::new(), MAX_TYPED_BYTES);
     for line in text.split_inclusive('\n') {
         open.push_str(line);
-        match Script::parse(&open) {
-            None if Script::goes_on(&open) => continue,
-            script => {
-                let word = || open.split_whitespace().next().unwrap_or_default().to_owned();
-                scripts.push(script.ok_or_else(word));
-            }
+        let is_too_much = bytes_left < open.len();
+        bytes_left = bytes_left.saturating_sub(open.len());
+        let read = if is_too_much { Err(Unplayable::Faulty(Fault::TooLong)) } else { Script::parse(&open) };
+        let is_open = matches!(read, Err(Unplayable::Unknown | Unplayable::Faulty(Fault::Syntax(_))));
+        if is_open && Script::goes_on(&open) {
+            continue;
         }
+        scripts.push(read.map_err(|why| match why {
+            Unplayable::Unknown => Misread::Unknown(first_word(&open)),
+            Unplayable::Faulty(fault) => Misread::Faulty(fault),
+        }));
         open.clear();
     }
     open.is_empty().then_some(scripts)
 }
 
-fn executed<'a>(
-    mut player: Player<'a>,
-    files: Vec<Change>,
-    play: impl FnOnce(&mut Player<'a>) -> Flow,
-) -> Executed {
-    let before: BTreeMap<String, Option<File>> = files.into_iter().collect();
-    player.written.clone_from(&before);
-    let flow = play(&mut player);
-    let end = match flow {
-        Flow::OutOfTime => None,
-        Flow::Exit(code) => Some((player.elapsed, code)),
+fn first_word(text: &str) -> String {
+    text.split_whitespace().next().unwrap_or_default().to_owned()
+}
+
+fn executed(mut player: Player<'_>, before: Vec<Change>, flow: Flow) -> Executed {
+    let before: BTreeMap<String, Option<File>> = before.into_iter().collect();
+    let end = match (flow, &player.fault) {
+        (_, Some(fault)) => Some((player.elapsed, fault.code())),
+        (Flow::OutOfTime, _) => None,
+        (Flow::Exit(code), _) => Some((player.elapsed, code)),
         _ => Some((player.elapsed, player.status)),
     };
-    let (out, errors) = player.said();
-    let mut shell = player.variables;
+    let (out, mut errors) = player.said();
+    player.fault.iter().for_each(|fault| errors.push_str(&format!("sh: {fault}\n")));
+    let mut shell = player.variables.into_map();
     shell.insert("PWD".into(), player.folder);
-    let shell = Some(shell).filter(|_| !matches!(flow, Flow::Exit(_)));
+    let shell = Some(shell).filter(|_| !matches!(flow, Flow::Exit(_) | Flow::Stopped));
     let written = player.written.into_iter().filter(|(path, file)| before.get(path) != Some(file)).collect();
     Executed { end, out, errors, written, is_waiting: player.is_waiting, shell }
+}
+
+impl Executed {
+    /// It never began.
+    fn of_fault(fault: &Fault) -> Executed {
+        let errors = format!("sh: {fault}\n");
+        Executed { end: Some((Duration::ZERO, fault.code())), errors, ..Executed::default() }
+    }
 }
 
 /// Whether a command does the same whatever it finds.
@@ -235,18 +302,18 @@ pub fn is_constant(command: &[String]) -> bool {
         .and_then(|at| command.get(at + 1))
         .filter(|_| command.first().is_some_and(|it| is_shell(commands::base_name(it))))
     {
-        Some(script) => Script::parse(script).is_some_and(|script| text(&script)),
-        None => Script::of_command(command).is_some_and(|script| text(&script)),
+        Some(script) => Script::parse(script).is_ok_and(|script| text(&script)),
+        None => Script::of_command(command).is_ok_and(|script| text(&script)),
     }
 }
 
-/// Whether `sh -c script` has a script that is understood.
-fn shell_is_known(command: &[String]) -> bool {
+/// That `sh -c script` has a script that is understood.
+fn check_shell(command: &[String]) -> Result<(), Unplayable> {
     let at = command.iter().position(|word| commands::is_command_flag(word));
     let is_shell = command.first().is_some_and(|program| is_shell(commands::base_name(program)));
     match at.and_then(|at| command.get(at + 1)) {
-        Some(script) if is_shell => Script::parse(script).is_some(),
-        _ => true,
+        Some(script) if is_shell => Script::parse(script).map(drop),
+        _ => Ok(()),
     }
 }
 
@@ -262,7 +329,11 @@ pub fn termination_message(played: &Played, code: i32, around: &Surroundings) ->
         return String::new();
     }
     let lines = &played.lines[played.lines.len().saturating_sub(MAX_LOG_MESSAGE.1)..];
-    cut(lines.iter().flat_map(|line| [line.text.as_str(), "\n"]).collect(), MAX_LOG_MESSAGE.0)
+    let mut text: String = lines.iter().flat_map(|line| [line.text.as_str(), "\n"]).collect();
+    if played.is_unfinished {
+        text.pop();
+    }
+    cut(text, MAX_LOG_MESSAGE.0)
 }
 
 /// The last `limit` bytes.
@@ -297,6 +368,7 @@ impl Program {
             Program::Script(script) => player.list(&script.list),
             Program::Agnhost(line) => agnhost::run(player, line),
             Program::Nothing => Flow::Go,
+            Program::Faulty(fault) => player.stop(fault.clone()),
         }
     }
 }
@@ -308,8 +380,18 @@ fn program(container: &Container, around: Option<&Surroundings>) -> Option<Progr
         Some(around) => expansion::expand(word, |name| around.variables.get(name).cloned()),
         None => expansion::expand(word, |_| Some(String::new())),
     };
-    let command: Vec<String> = container.command.iter().map(filled).collect();
-    let args: Vec<String> = container.args.iter().map(filled).collect();
+    let mut bytes_left = MAX_START_BYTES;
+    let mut all = |words: &[String]| -> Option<Vec<String>> {
+        let word = |word: &String| {
+            let filled = filled(word);
+            bytes_left = bytes_left.checked_sub(filled.len())?;
+            Some(filled).filter(|filled| filled.len() <= MAX_WORD_BYTES)
+        };
+        words.iter().map(word).collect()
+    };
+    let (Some(command), Some(args)) = (all(&container.command), all(&container.args)) else {
+        return Some(Program::Faulty(Fault::TooLong));
+    };
     if let Some(line) = agnhost::command_line(&container.image, &command, &args) {
         return Some(Program::Agnhost(line));
     }
@@ -323,10 +405,19 @@ fn program(container: &Container, around: Option<&Surroundings>) -> Option<Progr
         (None, []) => (!container.stdin).then_some(Program::Nothing),
         (Some(name), []) if is_shell(name) => (!container.stdin).then_some(Program::Nothing),
         (Some(name), [flags, text, ..]) if is_shell(name) && commands::is_command_flag(flags) => {
-            Script::parse(text).map(Program::Script)
+            of_script(Script::parse(text))
         }
         (Some(name), _) if is_shell(name) => None,
-        _ => Script::of_command(&words).map(Program::Script),
+        _ => of_script(Script::of_command(&words)),
+    }
+}
+
+/// What is not known is not played.
+fn of_script(script: Result<Script, Unplayable>) -> Option<Program> {
+    match script {
+        Ok(script) => Some(Program::Script(script)),
+        Err(Unplayable::Faulty(fault)) => Some(Program::Faulty(fault)),
+        Err(Unplayable::Unknown) => None,
     }
 }
 
@@ -335,142 +426,4 @@ pub(super) fn is_shell(name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-    use std::sync::Arc;
-
-    fn container(image: &str, command: &[&str]) -> Container {
-        serde_json::from_value(json!({"name": "a", "image": image, "command": command})).unwrap()
-    }
-
-    fn end(container: &Container, around: &Surroundings) -> Option<(Duration, i32)> {
-        play(container, around, None)?.end
-    }
-
-    #[test]
-    fn commands_end_as_they_say() {
-        type Case = (&'static str, &'static [&'static str], Option<(u64, i32)>);
-        let cases: &[Case] = &[
-            ("busybox", &["sleep", "5"], Some((5, 0))),
-            ("busybox", &["/bin/sh", "-c", "sleep 2m; exit 3"], Some((120, 3))),
-            ("busybox", &["sh", "-c", "false || sleep 1 && exit 7"], Some((1, 7))),
-            ("busybox", &["sh", "-c", "while true; do sleep 1; done"], None),
-            ("busybox", &["sh", "-c", "for i in 1 2 3; do sleep 2; done"], Some((6, 0))),
-            ("busybox", &["sh", "-c", "false"], Some((0, 1))),
-            ("busybox", &["sleep", "infinity"], None),
-            ("busybox", &[], Some((0, 0))),
-            ("nginx", &[], None),
-            ("nginx", &["true"], Some((0, 0))),
-            ("hello-world", &[], Some((0, 0))),
-            ("busybox", &["sh", "-c", "if [ $((7 % 4 * 2)) -eq 6 ]; then exit 3; fi"], Some((0, 3))),
-            ("busybox", &["sh", "-c", "i=0; while [ $i -lt 3 ]; do i=$((i+1)); sleep 2; done"], Some((6, 0))),
-            ("busybox", &["sh", "-c", "false; exit $?"], Some((0, 1))),
-            ("busybox", &["sh", "-c", "until test -e /x; do sleep 1; touch /x; done; exit 4"], Some((1, 4))),
-            ("perl:5.34.0", &["perl", "-Mbignum=bpi", "-wle", "print bpi(2000)"], Some((1, 0))),
-            ("busybox", &["sh", "-c", "set -e; false; sleep 9"], Some((0, 1))),
-            ("busybox", &["sh", "-c", "echo a | grep -q b || exit 5"], Some((0, 5))),
-            (
-                "busybox",
-                &["sh", "-c", "while true; do sleep 1; if [ $((n)) = 0 ]; then break; fi; done"],
-                Some((1, 0)),
-            ),
-            ("busybox", &["tail", "-f", "/dev/null"], None),
-            ("agnhost", &[], None),
-            ("agnhost", &["/agnhost", "mounttest", "--file_content=/x"], Some((0, 1))),
-        ];
-        for (image, command, ends) in cases {
-            let ends = ends.map(|(seconds, code)| (Duration::from_secs(seconds), code));
-            let around = Surroundings::default();
-            assert_eq!(end(&container(image, command), &around), ends, "{image} {command:?}");
-        }
-    }
-
-    #[test]
-    fn loops_say_what_they_said_so_far() {
-        let script = "i=1; while true; do echo \"line $i of '$HOSTNAME'\"; i=$((i+1)); sleep 1; done";
-        let variables = BTreeMap::from([("HOSTNAME".to_owned(), "web".to_owned())]);
-        let around = Surroundings { variables, ..Surroundings::default() };
-        let container = container("busybox", &["sh", "-c", script]);
-        let played = play(&container, &around, Some(Duration::from_secs(2))).unwrap();
-        let lines: Vec<(u64, &str)> =
-            played.lines.iter().map(|line| (line.after.as_secs(), line.text.as_str())).collect();
-        assert!(played.end.is_none());
-        assert_eq!(lines, [(0, "line 1 of 'web'"), (1, "line 2 of 'web'"), (2, "line 3 of 'web'")]);
-    }
-
-    #[test]
-    fn scripts_go_by_their_surroundings() {
-        let odd = "if [ $(expr ${INDEX} % 2) -ne 0 ]; then exit 1 ; else exit 0 ; fi";
-        let once = "if [[ -r /data/foo ]] ; then exit 0 ; else touch /data/foo ; exit 1 ; fi";
-        let code = |script: &str, index: &str, restart_count: i64, mount: &str| {
-            let variables = BTreeMap::from([("INDEX".to_owned(), index.to_owned())]);
-            let mounts = vec![super::super::surroundings::kept_mount(mount)];
-            let around = Surroundings { variables, restart_count, mounts, ..Surroundings::default() };
-            end(&container("busybox", &["sh", "-c", script]), &around).unwrap().1
-        };
-        assert_eq!([code(odd, "2", 0, "/m"), code(odd, "3", 0, "/m")], [0, 1]);
-        assert_eq!([code(once, "", 0, "/data"), code(once, "", 1, "/data")], [1, 0]);
-        // What is not in a volume is lost.
-        assert_eq!(code(once, "", 3, "/other"), 1);
-    }
-
-    #[test]
-    fn processes_say_what_they_find() {
-        let tree = file_system::Tree::from([("/etc/c/k".to_owned(), File::new(*b"value-1", 0o644))]);
-        let later = file_system::Tree::from([("/etc/c/k".to_owned(), File::new(*b"value-2", 0o644))]);
-        let view =
-            |after, tree| file_system::View { after: Duration::from_secs(after), tree: Arc::new(tree) };
-        let around = Surroundings {
-            variables: BTreeMap::from([("A".to_owned(), "a b".to_owned())]),
-            views: vec![view(0, tree), view(3, later)],
-            ..Surroundings::default()
-        };
-        let cases: &[(&[&str], &[&str])] = &[
-            (&["cat", "/etc/c/k"], &["value-1"]),
-            (&["sh", "-c", "sleep 5; cat /etc/c/k"], &["value-2"]),
-            (&["sh", "-c", "echo $A \"$A\" '$A' ${B:-c} | tr a-z A-Z"], &["A B A B $A C"]),
-            (
-                &["sh", "-c", "echo hello > /tmp/x; cat /tmp/x >&2; x=$(cat /tmp/x); echo $x-"],
-                &["hello", "hello-"],
-            ),
-            (&["cat", "/nothing"], &["cat: can't open '/nothing': No such file or directory"]),
-            (&["env"], &["A=a b"]),
-            (&["echo", "$(A)", "$(C)"], &["a b $(C)"]),
-            (&["sh", "-c", "ls /etc/c; ls -l /etc/c | wc -l"], &["k", "1"]),
-            (
-                &["sh", "-c", "printf '%s=%s\\n' a 1 b 2; for x in $A; do echo .$x; done"],
-                &["a=1", "b=2", ".a", ".b"],
-            ),
-        ];
-        for (command, said) in cases {
-            let played = play(&container("busybox", command), &around, None).unwrap();
-            let lines: Vec<&str> = played.lines.iter().map(|line| line.text.as_str()).collect();
-            assert_eq!(lines, *said, "{command:?}");
-        }
-        let mounted = container(
-            "agnhost",
-            &["/agnhost", "mounttest", "--file_mode=/etc/c/k", "--file_content=/etc/c/k"],
-        );
-        let said = play(&mounted, &around, None).unwrap();
-        let lines: Vec<&str> = said.lines.iter().map(|line| line.text.as_str()).collect();
-        assert_eq!(lines, ["mode of file \"/etc/c/k\": -rw-r--r--", "content of file \"/etc/c/k\": value-1"]);
-    }
-
-    #[test]
-    fn the_last_word_is_a_file_or_the_log() {
-        let message = |script: &str, falls_back: bool| {
-            let played =
-                play(&container("busybox", &["sh", "-c", script]), &Surroundings::default(), None).unwrap();
-            let code = played.end.unwrap().1;
-            let message_path = "/dev/termination-log".into();
-            let around =
-                Surroundings { message_path, falls_back_to_logs: falls_back, ..Surroundings::default() };
-            termination_message(&played, code, &around)
-        };
-        assert_eq!(message("echo -n DONE > /dev/termination-log", false), "DONE");
-        assert_eq!(message("echo DONE; exit 1", true), "DONE\n");
-        assert_eq!(message("echo DONE; exit 1", false), "");
-        assert_eq!(message("echo DONE", true), "");
-    }
-}
+mod tests;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::bounds::Fault;
 use super::pod_workers::grace_period;
 use super::probes::{self, Probers};
 use super::runtime::{Container, Task, after};
@@ -64,8 +65,11 @@ impl Container {
     ) -> Option<(Time, Exit)> {
         let nothing = Surroundings::default();
         let around = self.around.as_deref().unwrap_or(&nothing);
-        let (runtime, code) = process::play(spec, around, None)?.end?;
-        Some((after(started_at, delay.saturating_add(runtime)), Exit { code, ..Exit::default() }))
+        let played = process::play(spec, around, None)?;
+        let (runtime, code) = played.end?;
+        let told = |fault: Fault| Exit { code, reason: fault.reason().into(), message: fault.to_string() };
+        let exit = played.fault.map_or_else(|| Exit { code, ..Exit::default() }, told);
+        Some((after(started_at, delay.saturating_add(runtime)), exit))
     }
 
     /// It has become ready, or its probes are due.
@@ -114,6 +118,10 @@ impl Container {
                 exit.message = process::termination_message(&played, exit.code, &around);
             }
             world.keep(process::left_in_volumes(&played.written, &around));
+            self.unseen_runs = 0;
+            if let Some(fault) = played.fault.filter(|fault| exit.message == fault.to_string()) {
+                world.note(spec, "Warning", "Failed", format!("Error: container {}: {fault}", spec.name));
+            }
         }
         self.end(spec, self.ended(exit, finished_at), world);
     }

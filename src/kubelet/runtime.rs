@@ -89,6 +89,8 @@ pub struct Container {
     /// What its process finds, when that is known; of the run before the last restart, too.
     pub(super) around: Option<Arc<Surroundings>>,
     pub(super) last_around: Option<Arc<Surroundings>>,
+    /// How many runs this kubelet did not see end.
+    pub(super) unseen_runs: i64,
     pub(super) task: Task,
     restarts: Backoff,
     pub(super) pulls: Backoff,
@@ -173,6 +175,7 @@ impl Container {
             hash: hash(spec),
             around: None,
             last_around: None,
+            unseen_runs: 0,
             task: Task::Idle,
             restarts: Backoff::default(),
             pulls: Backoff::default(),
@@ -186,6 +189,7 @@ impl Container {
             State::Running { started_at, .. } => {
                 let (ready, started) = (self.ready, self.started);
                 self.around = world.surroundings(spec, self.restart_count, started_at).unwrap_or_default();
+                self.hand_on_unseen_runs();
                 let mut running = self.run(spec, started_at, world);
                 self.ready = ready;
                 running.ready_at = running.ready_at.filter(|_| !ready);
@@ -399,9 +403,16 @@ impl Container {
         self.remember_end();
         self.restart_count = restart_count;
         self.last_around = std::mem::replace(&mut self.around, around);
+        self.hand_on_unseen_runs();
         let id = format!("containerd://{}", world.entropy.hex(64));
         self.state = State::Running { id, started_at: world.now };
         self.task = Task::Run(self.run(spec, world.now, world));
+    }
+
+    fn hand_on_unseen_runs(&mut self) {
+        if let Some(around) = self.around.as_mut().filter(|_| self.unseen_runs > 0) {
+            Arc::make_mut(around).unseen_runs = self.unseen_runs;
+        }
     }
 
     pub(super) fn ended(&self, exit: Exit, finished_at: Time) -> Terminated {

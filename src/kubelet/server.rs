@@ -13,6 +13,7 @@ use futures::stream::{self, BoxStream};
 
 use super::kubelet::Kubelet;
 use super::logs::{self, LogLine, Run};
+use super::players::Cause;
 use super::pod_workers::PodWorker;
 use super::runtime::{Container, State, Terminated};
 use crate::apimachinery::status::Status;
@@ -70,18 +71,18 @@ impl Kubelet {
     ///
     /// # Errors 404 when the pod is not on this node; 400 when the container is none of the pod's or has not
     /// run yet, in the words of the real kubelet.
-    pub fn container_logs(
+    pub async fn container_logs(
         &self,
         namespace: &str,
         pod: &str,
         options: LogOptions,
     ) -> Result<BoxStream<'static, Bytes>, Status> {
         let name = options.container.clone();
-        let run = self.with_worker(namespace, pod, |worker| match worker.container(&name) {
+        let find = |worker: &PodWorker| match worker.container(&name) {
             None => Err(format!("container {name:?} in pod {pod:?} is not available")),
             Some((_, container)) => run_of(container, pod, &name, options.previous),
-        });
-        let Some(run) = run else {
+        };
+        let Some(run) = self.look(namespace, pod, find).await else {
             return Err(Status::failure(404, "NotFound", format!("pod {pod:?} does not exist")));
         };
         let RunTimes { started_at, .. } = run.map_err(Status::bad_request)?;
@@ -104,26 +105,17 @@ impl Kubelet {
         Ok(stream::unfold(log, LogStream::next).boxed())
     }
 
-    /// None when the pod is not here.
-    fn with_worker<T>(&self, namespace: &str, pod: &str, look: impl FnOnce(&PodWorker) -> T) -> Option<T> {
-        let state = self.state();
-        let mut workers = state.workers.values().map(|entry| &entry.worker);
-        let worker = workers.find(|worker| {
-            let metadata = &worker.object.metadata;
-            metadata.namespace == namespace && metadata.name == pod
-        });
-        worker.map(look)
-    }
-
     /// Has what containers of a pod look at fetched again, because somebody looks at them.
     async fn refresh_pod(&self, namespace: &str, pod: &str) {
-        let Some(fetch) = self.with_worker(namespace, pod, PodWorker::refresh).flatten() else { return };
+        let Some(fetch) = self.look(namespace, pod, PodWorker::refresh).await.flatten() else { return };
         let sources = fetch.perform(&self.shared.context.client).await;
-        self.provide(&fetch.uid, sources);
+        if let Some(loan) = self.borrow(namespace, pod).await {
+            self.provide(loan, sources).await;
+        }
     }
 
     /// What the run that began at `started_at` has said, and whether it has ended.
-    fn run_lines(
+    async fn run_lines(
         &self,
         namespace: &str,
         pod: &str,
@@ -131,18 +123,24 @@ impl Kubelet {
         started_at: Time,
     ) -> Option<(Vec<LogLine>, bool)> {
         let now = self.clock().now();
-        let read = |worker: &PodWorker| {
-            let (spec, container) = worker.container(name)?;
+        let find = |worker: &PodWorker| {
+            let (_, container) = worker.container(name)?;
             let is_run = |run: &RunTimes| run.started_at == started_at;
             let run = [current(container), last(container)].into_iter().flatten().find(is_run)?;
-            let until = run.finished_at.unwrap_or(now);
             let is_last = current(container).is_none_or(|current| current.started_at != started_at);
             let has_two = container.last_around.is_some() || !is_last;
             let around = if is_last && has_two { &container.last_around } else { &container.around };
-            let lines = logs::lines(&Run { spec, around: around.as_deref(), started_at, until });
-            Some((lines, run.finished_at.is_some()))
+            Some((worker.pod.clone(), around.clone(), run.finished_at))
         };
-        self.with_worker(namespace, pod, read).flatten()
+        let (pod, around, finished_at) = self.look(namespace, pod, find).await.flatten()?;
+        let until = finished_at.unwrap_or(now);
+        let name = name.to_owned();
+        let play = move || {
+            let spec = pod.spec.all_containers().find(|spec| spec.name == name)?;
+            Some(logs::lines(&Run { spec, around: around.as_deref(), started_at, until }))
+        };
+        let lines = self.shared.players.run(Cause::Request, play).await?;
+        Some((lines, finished_at.is_some()))
     }
 
     fn clock(&self) -> &Clock {
@@ -186,9 +184,9 @@ fn ended_run(ended: &Terminated) -> Option<RunTimes> {
 
 impl LogStream {
     /// What is there already, as far as it is wanted.
-    fn start(&mut self) {
+    async fn start(&mut self) {
         let now = self.kubelet.clock().now();
-        let Some((lines, is_over)) = self.read() else { return self.is_over = true };
+        let Some((lines, is_over)) = self.read().await else { return self.is_over = true };
         self.is_over = is_over || !self.options.follow;
         self.seen = lines.len();
         let age = |seconds: i64| {
@@ -201,8 +199,9 @@ impl LogStream {
         }
     }
 
-    fn read(&self) -> Option<(Vec<LogLine>, bool)> {
-        self.kubelet.run_lines(&self.namespace, &self.pod, &self.options.container, self.started_at)
+    async fn read(&self) -> Option<(Vec<LogLine>, bool)> {
+        let (namespace, pod, name) = (&self.namespace, &self.pod, &self.options.container);
+        self.kubelet.run_lines(namespace, pod, name, self.started_at).await
     }
 
     fn push(&mut self, line: &LogLine) {
@@ -221,7 +220,7 @@ impl LogStream {
     async fn next(mut self) -> Option<(Bytes, LogStream)> {
         if !std::mem::replace(&mut self.has_begun, true) {
             self.kubelet.refresh_pod(&self.namespace, &self.pod).await;
-            self.start();
+            self.start().await;
         }
         loop {
             if let Some(line) = self.waiting.pop_front() {
@@ -232,7 +231,7 @@ impl LogStream {
             }
             self.kubelet.clock().sleep(FOLLOW_PERIOD).await;
             self.kubelet.refresh_pod(&self.namespace, &self.pod).await;
-            let (lines, is_over) = self.read()?;
+            let (lines, is_over) = self.read().await?;
             self.is_over = is_over;
             for line in lines.iter().skip(self.seen) {
                 self.push(line);

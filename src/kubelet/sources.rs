@@ -5,7 +5,7 @@
 //! certificate, is fetched only for containers that are known to look at files.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
@@ -41,14 +41,38 @@ pub enum Source {
 /// What was found.
 #[derive(Clone, Debug)]
 pub enum Found {
-    /// The object.
-    Object(Arc<Object>),
+    /// A ConfigMap or a Secret.
+    Object(Arc<Keyed>),
     /// The token.
     Token(String),
     /// The services.
     Services(Vec<Arc<Object>>),
     /// Nothing, and why, as the kubelet says it.
     Missing(String),
+}
+
+/// The values of a ConfigMap or a Secret by their keys, shared by all files that are made of them.
+pub type Keys = BTreeMap<String, Arc<Vec<u8>>>;
+
+/// A ConfigMap or a Secret, of which the values are decoded once.
+#[derive(Debug)]
+pub struct Keyed {
+    object: Arc<Object>,
+    keys: OnceLock<Keys>,
+}
+
+impl Keyed {
+    /// Its keys with their values.
+    pub fn keys(&self) -> &Keys {
+        self.keys.get_or_init(|| keys(&self.object))
+    }
+}
+
+impl Found {
+    /// A ConfigMap or a Secret.
+    pub fn object(object: Arc<Object>) -> Found {
+        Found::Object(Arc::new(Keyed { object, keys: OnceLock::new() }))
+    }
 }
 
 /// What was fetched for a pod.
@@ -158,7 +182,7 @@ impl Fetch {
 
     async fn object(&self, client: &Client, kind: &Kind, singular: &str, name: &str) -> Found {
         match client.get(kind, &self.namespace, name).await {
-            Ok(object) => Found::Object(object),
+            Ok(object) => Found::object(object),
             Err(status) if status.is_not_found() => Found::Missing(format!("{singular} {name:?} not found")),
             Err(status) => Found::Missing(status.message),
         }
@@ -179,8 +203,7 @@ impl Fetch {
     }
 }
 
-/// The keys of a ConfigMap or a Secret with their values.
-pub fn keys(object: &Object) -> BTreeMap<String, Vec<u8>> {
+fn keys(object: &Object) -> Keys {
     use base64::Engine;
     let tree = object.to_value();
     let decode = |text: &Value| {
@@ -188,15 +211,15 @@ pub fn keys(object: &Object) -> BTreeMap<String, Vec<u8>> {
         base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default()
     };
     let members = |name: &str| tree[name].as_object().cloned().unwrap_or_default();
-    let mut keys = BTreeMap::new();
+    let mut keys = Keys::new();
     for (key, value) in members("data") {
         // Only the values of a Secret are encoded.
         let value = match tree["type"].is_string() {
             true => decode(&value),
             false => value.as_str().unwrap_or_default().as_bytes().to_vec(),
         };
-        keys.insert(key, value);
+        keys.insert(key, Arc::new(value));
     }
-    keys.extend(members("binaryData").iter().map(|(key, value)| (key.clone(), decode(value))));
+    keys.extend(members("binaryData").iter().map(|(key, value)| (key.clone(), Arc::new(decode(value)))));
     keys
 }

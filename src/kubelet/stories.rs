@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::host_files::HostFiles;
 use super::images::ImageStore;
 use super::pod_addresses::PodAddresses;
 use super::pod_workers::{NodeRuntime, PodWorker, WorkerState};
@@ -32,6 +33,7 @@ fn node() -> NodeRuntime {
         host_ip: "10.0.0.1".into(),
         allocatable: BTreeMap::new(),
         entropy: Entropy::seeded(1),
+        host_files: HostFiles::default(),
     }
 }
 
@@ -58,9 +60,9 @@ fn symbolic(value: Value) -> Value {
 }
 
 fn tell(mut pod: Value, delete_at: Option<Duration>, until: Duration) -> Vec<Value> {
-    let (mut node, mut now) = (node(), Time::UNIX_EPOCH);
+    let (node, mut now) = (node(), Time::UNIX_EPOCH);
     let deleted_at = delete_at.map(|after| Time::UNIX_EPOCH + after);
-    let mut worker = PodWorker::new(object(&pod), &mut node, now);
+    let mut worker = PodWorker::new(object(&pod), &node, now);
     let (mut story, mut last) = (Vec::new(), Value::Null);
     for _ in 0..MAX_STEPS {
         if deleted_at.is_some_and(|at| at <= now) && !worker.object.is_deleting() {
@@ -68,10 +70,10 @@ fn tell(mut pod: Value, delete_at: Option<Duration>, until: Duration) -> Vec<Val
             worker.update(object(&pod));
         }
         let mut happenings = Vec::new();
-        worker.sync(&mut node, now, &mut happenings);
+        worker.sync(&node, now, &mut happenings);
         if worker.take_fetch().is_some() {
-            worker.provide(Sources::new(), &mut node, now);
-            worker.sync(&mut node, now, &mut happenings);
+            worker.provide(Sources::new(), &node, now);
+            worker.sync(&node, now, &mut happenings);
         }
         let event = |h: super::world::Happening| format!("{} {} {}", h.event_type, h.reason, h.message);
         let events: Vec<String> = happenings.into_iter().map(event).collect();

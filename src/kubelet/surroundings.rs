@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use super::environment;
 use super::file_system::{File, Mount, View};
+use super::host_files::Written;
+use super::runtime;
 use super::sources::Sources;
-use super::volumes::{self, Written};
+use super::volumes;
 use crate::apimachinery::object::ObjectMeta;
 use crate::apimachinery::time::Time;
 use crate::apis::views::pod::{Container, Pod};
@@ -22,8 +24,10 @@ const MAX_VIEWS: usize = 16;
 pub struct Surroundings {
     /// The container's variables.
     pub variables: BTreeMap<String, String>,
-    /// How often the container was restarted before.
-    pub restart_count: i64,
+    /// How many earlier runs nobody saw: what they left in volumes is found by playing them.
+    pub unseen_runs: i64,
+    /// How much those take.
+    pub start_bytes: usize,
     /// Where its volumes are.
     pub mounts: Vec<Mount>,
     /// What its volumes show, the oldest first.
@@ -57,7 +61,7 @@ impl Surroundings {
         let views = view.map(|view| View { after: Duration::ZERO, tree: view.tree.clone() });
         Surroundings {
             views: views.into_iter().collect(),
-            started_at: self.started_at + after,
+            started_at: runtime::after(self.started_at, after),
             ..self.clone()
         }
     }
@@ -109,10 +113,12 @@ impl<'a> Facts<'a> {
         let view =
             View { after: Duration::ZERO, tree: Arc::new(volumes::view(self, container, &mounts, written)) };
         let (own, of_pod) = (&detail.security_context, &self.detail.spec.security_context);
+        let start_bytes = variables.iter().map(|(name, value)| name.len() + value.len()).sum();
         let sysctls = of_pod.sysctls.iter().map(|sysctl| (sysctl.name.clone(), sysctl.value.clone()));
         Ok(Surroundings {
             variables,
-            restart_count,
+            start_bytes,
+            unseen_runs: 0,
             mounts,
             views: vec![view],
             folder: detail.working_dir.clone(),
@@ -184,7 +190,7 @@ mod tests {
     }
 
     fn given(spec: Value) -> Given {
-        let object = |value: Value| Found::Object(Arc::new(Object::from_value(&value, vec![]).unwrap()));
+        let object = |value: Value| Arc::new(Object::from_value(&value, vec![]).unwrap());
         let metadata =
             json!({"name": "web", "namespace": "ns", "uid": "u-1", "labels": {"index": "3", "b": "\"q\""}});
         let map =
@@ -192,12 +198,11 @@ mod tests {
         let secret = json!({"metadata": {"name": "s"}, "type": "Opaque", "data": {"k": "c2VjcmV0"}});
         let service = json!({"metadata": {"name": "my-db", "namespace": "ns"}, "spec": {"clusterIP": "10.0.0.9",
             "ports": [{"name": "sql", "port": 5432, "protocol": "TCP"}]}});
-        let Found::Object(service) = object(service) else { unreachable!("it is one") };
         let sources = Sources::from([
-            (Source::ConfigMap("c".into()), object(map)),
+            (Source::ConfigMap("c".into()), Found::object(object(map))),
             (Source::ConfigMap("none".into()), Found::Missing("configmap \"none\" not found".into())),
-            (Source::Secret("s".into()), object(secret)),
-            (Source::Services, Found::Services(vec![service])),
+            (Source::Secret("s".into()), Found::object(object(secret))),
+            (Source::Services, Found::Services(vec![object(service)])),
         ]);
         Given { pod: json!({"metadata": metadata, "spec": spec}), sources }
     }
@@ -270,6 +275,13 @@ mod tests {
         assert!(!around.variables.contains_key("GONE"));
     }
 
+    /// Each variable is twice the one before.
+    fn doubling(count: usize) -> Vec<Value> {
+        let twice = |at: usize| json!({"name": format!("V{at}"), "value": format!("$(V{0})$(V{0})", at - 1)});
+        let first = json!({"name": "V0", "value": "0123456789abcdef0"});
+        [first].into_iter().chain((1..count).map(twice)).collect()
+    }
+
     #[test]
     fn what_is_missing_is_told() {
         let key = |kind: &str, name: &str, key: &str| json!({"env": [{"name": "A", "valueFrom": {kind: {"name": name, "key": key}}}]});
@@ -278,6 +290,17 @@ mod tests {
             (key("configMapKeyRef", "c", "x"), "couldn't find key x in ConfigMap ns/c"),
             (key("secretKeyRef", "s", "x"), "couldn't find key x in Secret ns/s"),
             (json!({"envFrom": [{"configMapRef": {"name": "none"}}]}), "configmap \"none\" not found"),
+            (json!({"env": doubling(40)}), "argument list too long: variable V13 is over 131072 bytes"),
+            (
+                json!({"env": doubling(12), "envFrom": [], "volumeMounts": [
+                    {"name": "v", "mountPath": "/v", "subPathExpr": "$(V11)"}]}),
+                "error SubPath of volume \"v\": file name too long",
+            ),
+            (
+                json!({"env": (0..12).map(|at| json!({"name": format!("A{at}"), "value": "a".repeat(100_000)}))
+                    .collect::<Vec<_>>()}),
+                "argument list too long: variables are over 1048576 bytes",
+            ),
             (
                 json!({"volumeMounts": [{"name": "v", "mountPath": "/v", "subPathExpr": "$(NO)"}]}),
                 "missing value for NO",

@@ -1,10 +1,15 @@
 //! Programs that read texts: `grep`, `head`, `wc` and their kin.
 
+use std::collections::HashMap;
+
+use super::awk;
 use super::file_programs::read;
 use super::player::{Flow, Player};
 
 const PROGRAMS: &[&str] =
-    &["grep", "head", "wc", "sort", "uniq", "tr", "cut", "base64", "basename", "dirname", "hexdump"];
+    &["awk", "grep", "head", "wc", "sort", "uniq", "tr", "cut", "base64", "basename", "dirname", "hexdump"];
+/// A compiled pattern is no bigger, and making one is counted as so many bytes of text.
+const MAX_PATTERN_BYTES: usize = 1 << 18;
 
 pub(super) fn is_known(name: &str) -> bool {
     PROGRAMS.contains(&name)
@@ -15,6 +20,7 @@ pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) {
     let (flags, rest): (Vec<&str>, Vec<&str>) =
         words.iter().partition(|word| word.starts_with('-') && word.len() > 1);
     match name {
+        "awk" => awk::run(player, words),
         "grep" => grep(player, &flags, &rest),
         "head" => {
             let (count, paths) = count(words);
@@ -74,11 +80,15 @@ fn count<'a>(words: &[&'a str]) -> (usize, Vec<&'a str>) {
 }
 
 /// The files that are named, one behind the other, or the standard input.
-fn input(player: &mut Player<'_>, program: &str, paths: &[&str]) -> Option<String> {
+pub(super) fn input(player: &mut Player<'_>, program: &str, paths: &[&str]) -> Option<String> {
     if paths.is_empty() {
         return Some(player.input());
     }
-    paths.iter().map(|path| read(player, program, path)).collect()
+    let mut all = String::new();
+    for path in paths {
+        all.push_str(&read(player, program, path)?);
+    }
+    Some(all)
 }
 
 fn lines<'a>(player: &mut Player<'_>, lines: impl Iterator<Item = &'a str>) {
@@ -92,7 +102,7 @@ fn grep(player: &mut Player<'_>, flags: &[&str], rest: &[&str]) {
     let Some(text) = input(player, "grep", paths) else { return player.status = 2 };
     let pattern = if has('F') { regex::escape(pattern) } else { (*pattern).to_owned() };
     let pattern = if has('i') { format!("(?i){pattern}") } else { pattern };
-    let Ok(pattern) = regex::Regex::new(&pattern) else { return player.status = 2 };
+    let Some(pattern) = compiled(player, pattern) else { return player.status = 2 };
     let found: Vec<&str> = text.lines().filter(|line| pattern.is_match(line) != has('v')).collect();
     player.status = i32::from(found.is_empty());
     if has('c') {
@@ -102,17 +112,54 @@ fn grep(player: &mut Player<'_>, flags: &[&str], rest: &[&str]) {
     }
 }
 
+/// The pattern that was looked for last is at hand.
+fn compiled(player: &mut Player<'_>, pattern: String) -> Option<regex::Regex> {
+    if let Some((_, last)) = player.last_pattern.as_ref().filter(|(last, _)| *last == pattern) {
+        return Some(last.clone());
+    }
+    player.handle(MAX_PATTERN_BYTES);
+    let regex = regex::RegexBuilder::new(&pattern).size_limit(MAX_PATTERN_BYTES).build().ok()?;
+    player.last_pattern = Some((pattern, regex.clone()));
+    Some(regex)
+}
+
+/// Lines, words and bytes.
+type Counts = [usize; 3];
+
+/// Each file for itself, and all of them together when there are several.
 fn wc(player: &mut Player<'_>, flags: &[&str], paths: &[&str]) {
-    let Some(text) = input(player, "wc", paths) else { return };
-    let (lines, words, bytes) = (text.matches('\n').count(), text.split_whitespace().count(), text.len());
-    let said = match flags.first() {
-        Some(&"-l") => lines.to_string(),
-        Some(&"-w") => words.to_string(),
-        Some(&"-c") => bytes.to_string(),
-        _ => format!("{lines:>9} {words:>9} {bytes:>9}"),
+    let asked: String = flags.iter().flat_map(|flag| flag.chars()).collect();
+    let said = |counts: &Counts| {
+        let wanted = ['l', 'w', 'c'].iter().zip(counts).filter(|(flag, _)| asked.contains(**flag));
+        let numbers: Vec<String> = wanted.map(|(_, count)| count.to_string()).collect();
+        match numbers.as_slice() {
+            [] => counts.map(|count| format!("{count:>9}")).join(" "),
+            [number] => number.clone(),
+            numbers => numbers.iter().map(|number| format!("{number:>9}")).collect::<Vec<_>>().join(" "),
+        }
     };
-    let said = paths.first().map_or_else(|| said.clone(), |path| format!("{said} {path}"));
-    player.say(&format!("{said}\n"));
+    if paths.is_empty() {
+        let counts = counted(&player.input());
+        return player.say(&format!("{}\n", said(&counts)));
+    }
+    let (mut total, mut status) = ([0; 3], 0);
+    for path in paths {
+        let Some(text) = read(player, "wc", path) else {
+            status = 1;
+            continue;
+        };
+        let counts = counted(&text);
+        total.iter_mut().zip(counts).for_each(|(total, count)| *total += count);
+        player.say(&format!("{} {path}\n", said(&counts)));
+    }
+    if paths.len() > 1 {
+        player.say(&format!("{} total\n", said(&total)));
+    }
+    player.status = status;
+}
+
+fn counted(text: &str) -> Counts {
+    [text.matches('\n').count(), text.split_whitespace().count(), text.len()]
 }
 
 /// Single characters, the usual classes, and `-d`.
@@ -127,12 +174,14 @@ fn tr(player: &mut Player<'_>, flags: &[&str], rest: &[&str]) {
     };
     let text = player.input();
     let from = rest.first().map(|text| set(text)).unwrap_or_default();
+    // Of a character that is named twice the first place counts.
+    let from: HashMap<char, usize> = from.into_iter().enumerate().rev().map(|(at, c)| (c, at)).collect();
     let to = rest.get(1).map(|text| set(text)).unwrap_or_default();
     let said: String = match flags.contains(&"-d") {
-        true => text.chars().filter(|c| !from.contains(c)).collect(),
+        true => text.chars().filter(|c| !from.contains_key(c)).collect(),
         false => {
-            let swap = |c: char| match from.iter().position(|from| *from == c) {
-                Some(at) => to.get(at).or(to.last()).copied().unwrap_or(c),
+            let swap = |c: char| match from.get(&c) {
+                Some(at) => to.get(*at).or(to.last()).copied().unwrap_or(c),
                 None => c,
             };
             text.chars().map(swap).collect()

@@ -2,14 +2,15 @@
 //! `emptydir`).
 //!
 //! A volume made of API objects is worked out from them whenever somebody looks. What containers write
-//! into the other kinds is kept for as long as the pod lives.
+//! into the other kinds is kept for as long as the pod lives, and on the node (`hostPath`) for longer.
 
 use std::collections::BTreeMap;
 
+use super::bounds::MAX_PATH_BYTES;
 use super::downward;
 use super::expansion::expand;
-use super::file_system::{File, Mount, Tree};
-use super::process::Left;
+use super::file_system::{self, File, Mount, Tree};
+use super::host_files::{Files, Written};
 use super::sources::{self, Found, Source};
 use super::surroundings::Facts;
 use crate::apis::views::pod::Container;
@@ -19,23 +20,6 @@ use crate::apis::views::pod_detail::{ContainerDetail, DownwardSource, KeyedSourc
 const DEFAULT_MODE: u32 = 0o644;
 /// What a group may do that a volume was given to.
 const FS_GROUP_MODE: u32 = 0o440;
-
-/// The files of one volume by their paths in it.
-pub type Files = BTreeMap<String, File>;
-
-/// What containers wrote into volumes, by the volumes' names.
-pub type Written = BTreeMap<String, Files>;
-
-/// Notes what a container left.
-pub fn keep(written: &mut Written, left: Vec<Left>) {
-    for Left { volume, path, file } in left {
-        let files = written.entry(volume).or_default();
-        match file {
-            Some(file) => files.insert(path, file),
-            None => files.remove(&path),
-        };
-    }
-}
 
 /// Whether every volume can be mounted.
 ///
@@ -74,16 +58,20 @@ pub fn mounts(
         if sub_path.starts_with('/') {
             return Err(format!("error SubPath `{sub_path}` must not be an absolute path"));
         }
+        if sub_path.len() > MAX_PATH_BYTES {
+            return Err(format!("error SubPath of volume {:?}: file name too long", mount.name));
+        }
         if sub_path.split('/').any(|part| part == "..") {
             return Err(format!("unable to provision SubPath `{sub_path}`: must not contain '..'"));
         }
         let volume = facts.detail.spec.volumes.iter().find(|volume| volume.name == mount.name);
         let is_kept = volume.is_none_or(|volume| !is_of_objects(volume));
+        let host_path = volume.and_then(|volume| volume.host_path.as_ref()).map(|source| &source.path);
         let medium = volume.and_then(|volume| volume.empty_dir.as_ref()).map(|source| source.medium.as_str());
         Ok(Mount {
             path: mount.mount_path.clone(),
             sub_path: sub_path.trim_matches('/').to_owned(),
-            volume: mount.name.clone(),
+            volume: host_path.map_or_else(|| mount.name.clone(), |path| file_system::absolute("/", path)),
             is_read_only: mount.read_only,
             is_memory: !is_kept || medium == Some("Memory"),
             is_kept,
@@ -106,7 +94,7 @@ pub fn view(facts: &Facts<'_>, own: &Container, mounts: &[Mount], written: &Writ
         let made = volume.and_then(|volume| of_objects(facts, volume, Some(own)));
         let files = match made {
             Some(files) => files.unwrap_or_default(),
-            None => written.get(&mount.volume).cloned().unwrap_or_default(),
+            None => written.files(&mount.volume),
         };
         let folder = mount.path.trim_end_matches('/');
         for (path, file) in files {
@@ -178,16 +166,15 @@ fn keyed(
         Some(Found::Missing(why)) if !is_optional => return Err(why.clone()),
         _ => return Ok(()),
     };
-    let mut keys = sources::keys(object);
+    let keys = object.keys();
     if source.items.is_empty() {
-        files.extend(keys.into_iter().map(|(key, value)| (key, File::new(value, mode))));
+        files.extend(keys.iter().map(|(key, value)| (key.clone(), File::of(value, mode))));
         return Ok(());
     }
     for item in &source.items {
-        match keys.remove(&item.key) {
+        match keys.get(&item.key) {
             Some(value) => {
-                keys.insert(item.key.clone(), value.clone());
-                files.insert(item.path.clone(), File::new(value, item.mode.unwrap_or(mode)));
+                files.insert(item.path.clone(), File::of(value, item.mode.unwrap_or(mode)));
             }
             None if is_optional => {}
             None if is_secret => return Err(format!("references non-existent secret key: {}", item.key)),

@@ -1,16 +1,18 @@
 //! What the steps of a pod's containers need, and what is told of them.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::bounds::MAX_POD_START_BYTES;
+use super::host_files::Written;
 use super::images::ImageStore;
 use super::process::{self, Left};
 use super::selector::StageSubject;
 use super::sources::Sources;
 use super::stages::{Next, StageSet, Step};
 use super::surroundings::{Facts, Surroundings};
-use super::volumes::{self, Written};
 use crate::apimachinery::object::ObjectMeta;
 use crate::apimachinery::time::Time;
 use crate::apis::views::pod::{Container as Spec, Pod};
@@ -43,7 +45,7 @@ pub struct World<'a> {
     /// How steps go.
     pub stages: &'a StageSet,
     /// The node's images.
-    pub images: &'a mut ImageStore,
+    pub images: &'a ImageStore,
     /// For ids and jitter.
     pub entropy: &'a Entropy,
     /// What happened.
@@ -54,6 +56,8 @@ pub struct World<'a> {
     pub sources: &'a Sources,
     /// What its containers left in its volumes.
     pub written: Written,
+    /// How much variables its containers may still start with.
+    pub start_bytes_left: Cell<usize>,
     /// Its address, as soon as it has one.
     pub pod_ip: String,
     /// Its node's.
@@ -109,12 +113,19 @@ impl World<'_> {
     ) -> Result<Option<Arc<Surroundings>>, String> {
         let Some(facts) = self.facts() else { return Ok(None) };
         let around = facts.surroundings(spec, restart_count, started_at, &self.written)?;
-        Ok(process::is_known(spec).then(|| Arc::new(around)))
+        if !process::is_known(spec) {
+            return Ok(None);
+        }
+        let bytes_left = self.start_bytes_left.get().checked_sub(around.start_bytes);
+        self.start_bytes_left.set(bytes_left.ok_or_else(|| {
+            format!("argument lists too long: variables of the pod are over {MAX_POD_START_BYTES} bytes")
+        })?);
+        Ok(Some(Arc::new(around)))
     }
 
     /// What a container left in the pod's volumes.
     pub fn keep(&mut self, left: Vec<Left>) {
-        volumes::keep(&mut self.written, left);
+        self.written.keep(left);
     }
 
     /// The pod as the kubelet's messages call it.

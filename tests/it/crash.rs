@@ -195,6 +195,84 @@ async fn after_a_clean_stop_the_same_pods_run_on_the_same_nodes() {
     assert_eq!(names, ["node-1"]);
 }
 
+/// A pod whose container is started again and again.
+fn restarting(name: &str, container: &Value) -> Value {
+    let mut container = container.clone();
+    container["name"] = "main".into();
+    container["image"] = "busybox".into();
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}})
+}
+
+/// Each of these once stopped the process, or everybody in it, and kept it from ever starting again.
+fn bombs() -> Vec<Value> {
+    let deep = |open: &str, close: &str| format!("{}echo hi{}", open.repeat(5000), close.repeat(5000));
+    let scripts = [
+        deep("(", ")"),
+        deep("{ ", "; }"),
+        deep("echo $(", ")"),
+        deep("if true; then ", "; fi"),
+        "x=aaaaaaaaaaaaaaaa; for i in $(seq 1 34); do x=$x$x; done".to_owned(),
+        format!("case {} in {}b) ;; esac; exit 1", "a".repeat(60), "*a".repeat(40)),
+        "while [ 1 = 1 ]; do :; done".to_owned(),
+    ];
+    let command = |script: &String| json!(["sh", "-c", script]);
+    let in_command = scripts.iter().map(|script| json!({"command": command(script)}));
+    let in_probe = scripts.iter().map(|script| {
+        let probe = json!({"exec": {"command": command(script)}, "failureThreshold": 1, "periodSeconds": 1});
+        json!({"command": ["sleep", "600"], "livenessProbe": probe})
+    });
+    let in_hook = scripts.iter().map(|script| {
+        json!({"command": ["sleep", "600"], "lifecycle": {"postStart": {"exec": {"command": command(script)}}}})
+    });
+    let all = in_command.chain(in_probe).chain(in_hook).enumerate();
+    all.map(|(at, container)| restarting(&format!("bomb-{at}"), &container)).collect()
+}
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+/// Until all pods whose names begin so have been restarted, or run, while the process says that it lives.
+async fn until_restarted(wire: &mut Wire, wanted: usize) {
+    for _ in 0..3000 {
+        assert_eq!(wire.get("/livez").await.unwrap().code, 200);
+        let list = wire.get(PODS).await.unwrap().json();
+        let restarts =
+            |pod: &&Value| pod["status"]["containerStatuses"][0]["restartCount"].as_u64() > Some(0);
+        if list["items"].as_array().unwrap().iter().filter(restarts).count() == wanted {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("there were never {wanted} restarted pods: {}", wire.get(PODS).await.unwrap().json());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scripts_that_go_too_far_stop_nobody_and_no_start() {
+    let data_dir = tempfile::tempdir().unwrap();
+    let (mut first, target) = up(data_dir.path());
+    let mut wire = target.http1().await.unwrap();
+    let bombs = bombs();
+    for bomb in &bombs {
+        let created = wire.send(Method::POST, PODS, bomb).await.unwrap();
+        assert_eq!(created.code, 201, "{}", created.json());
+    }
+    until_restarted(&mut wire, bombs.len()).await;
+    signal(&first, "-KILL");
+    first.wait();
+    let (_second, target) = up(data_dir.path());
+    let mut wire = target.http1().await.unwrap();
+    until_restarted(&mut wire, bombs.len()).await;
+    let plain = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "plain"},
+        "spec": {"containers": [{"name": "nginx", "image": "nginx"}]}});
+    assert_eq!(wire.send(Method::POST, PODS, &plain).await.unwrap().code, 201);
+    for _ in 0..3000 {
+        if is_ready(&wire.get(&format!("{PODS}/plain")).await.unwrap().json()) {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("another pod never ran");
+}
+
 /// Waits until so many pods are ready; their names, uids, nodes and addresses.
 async fn running_pods(wire: &mut Wire, wanted: usize) -> Vec<[Value; 4]> {
     for _ in 0..3000 {

@@ -143,6 +143,13 @@ pub struct ReadinessGate {
     pub condition_type: String,
 }
 
+impl PodSpec {
+    /// Those that come first, the others, and those that were added later.
+    pub fn all_containers(&self) -> impl Iterator<Item = &Container> {
+        self.init_containers.iter().chain(&self.containers).chain(&self.ephemeral_containers)
+    }
+}
+
 /// `v1.Container`
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -166,6 +166,16 @@ pub struct Volume {
     pub projected: Option<Projected>,
     /// Nothing at first.
     pub empty_dir: Option<EmptyDir>,
+    /// What is on the node.
+    pub host_path: Option<HostPath>,
+}
+
+/// `v1.HostPathVolumeSource`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct HostPath {
+    /// On the node.
+    pub path: String,
 }
 
 /// `v1.ConfigMapVolumeSource`, `v1.SecretVolumeSource` and their projections.

@@ -1,6 +1,7 @@
 //! Words and operators of a script.
 
-use super::{Part, Script, Word};
+use super::{Part, Script, Unplayable, Word};
+use crate::kubelet::bounds::{Fault, MAX_DEPTH};
 
 /// The longest first among those that begin alike.
 const OPERATORS: [&str; 15] =
@@ -8,15 +9,15 @@ const OPERATORS: [&str; 15] =
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
-    Word(Word),
+    /// With how deeply scripts are nested in it.
+    Word(Word, usize),
     /// A file descriptor before a redirection.
     Descriptor(u8),
     Operator(&'static str),
 }
 
-/// Splits a script; nothing when it has what is not understood.
-pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
-    let mut tokens = Vec::new();
+/// Splits a script that stands `level` substitutions deep; what was read before the error is in `tokens`.
+pub(super) fn tokens(text: &str, level: usize, tokens: &mut Vec<Token>) -> Result<(), Unplayable> {
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         if let Some(joined) = rest.strip_prefix("\\\n") {
@@ -32,12 +33,12 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
             tokens.push(Token::Descriptor(digit));
             rest = &rest[1..];
         } else {
-            let (word, length) = word(rest)?;
-            tokens.push(Token::Word(word));
+            let (length, Builder { parts, depth, .. }) = word(rest, level)?;
+            tokens.push(Token::Word(parts, depth));
             rest = &rest[length..];
         }
     }
-    Some(tokens)
+    Ok(())
 }
 
 fn operator(text: &str) -> Option<(&'static str, &str)> {
@@ -62,6 +63,16 @@ struct Builder {
     is_quoted: bool,
     /// An empty pair of quotes is a word, too.
     has_quotes: bool,
+    /// How deeply scripts are nested in it.
+    depth: usize,
+}
+
+/// What begins with a dollar sign or a back quote.
+struct Expansion {
+    /// None when the dollar sign is just one.
+    part: Option<Part>,
+    length: usize,
+    depth: usize,
 }
 
 impl Builder {
@@ -73,20 +84,41 @@ impl Builder {
         self.text.push(c);
     }
 
-    fn push_part(&mut self, part: Part) {
-        self.finish_text();
-        self.parts.push(part);
-    }
-
     fn finish_text(&mut self) {
         if !self.text.is_empty() {
             self.parts.push(Part::Text(std::mem::take(&mut self.text), self.is_quoted));
         }
     }
+
+    /// Takes what begins at the start of `text`; its length.
+    fn expand(&mut self, text: &str, is_quoted: bool, level: usize) -> Result<usize, Unplayable> {
+        let Expansion { part, length, depth } = expansion(text, is_quoted, level)?;
+        match part {
+            Some(part) => {
+                self.finish_text();
+                self.parts.push(part);
+            }
+            None => self.push('$', true),
+        }
+        self.depth = self.depth.max(depth);
+        Ok(length)
+    }
+
+    /// Takes what follows a backslash; its length with it.
+    fn escape(&mut self, text: &str, is_quoted: bool) -> Result<usize, Unplayable> {
+        let escaped = text.chars().nth(1).ok_or(Unplayable::Unknown)?;
+        if is_quoted && !"$`\"\\\n".contains(escaped) {
+            self.push('\\', true);
+        }
+        if escaped != '\n' {
+            self.push(escaped, true);
+        }
+        Ok(1 + escaped.len_utf8())
+    }
 }
 
 /// A word and its length in bytes.
-fn word(text: &str) -> Option<(Word, usize)> {
+fn word(text: &str, level: usize) -> Result<(usize, Builder), Unplayable> {
     let mut builder = Builder::default();
     let (mut at, mut quote) = (0, None);
     while let Some(c) = text[at..].chars().next() {
@@ -96,24 +128,11 @@ fn word(text: &str) -> Option<(Word, usize)> {
                 (quote, builder.has_quotes) = (Some(c), true);
             }
             (None | Some('"'), '\\') => {
-                at += 1;
-                let escaped = text[at..].chars().next()?;
-                if quote.is_some() && !"$`\"\\\n".contains(escaped) {
-                    builder.push('\\', true);
-                }
-                if escaped != '\n' {
-                    builder.push(escaped, true);
-                }
-                at += escaped.len_utf8();
+                at += builder.escape(&text[at..], quote.is_some())?;
                 continue;
             }
             (None | Some('"'), '$' | '`') => {
-                let (part, length) = expansion(&text[at..], quote.is_some())?;
-                match part {
-                    Some(part) => builder.push_part(part),
-                    None => builder.push(c, true),
-                }
-                at += length;
+                at += builder.expand(&text[at..], quote.is_some(), level)?;
                 continue;
             }
             (None, c) if c.is_whitespace() || ";&|<>()".contains(c) => break,
@@ -125,55 +144,72 @@ fn word(text: &str) -> Option<(Word, usize)> {
     if builder.parts.is_empty() && builder.has_quotes {
         builder.parts.push(Part::Text(String::new(), true));
     }
-    quote.is_none().then_some((builder.parts, at))
+    match quote {
+        None => Ok((at, builder)),
+        Some(_) => Err(Unplayable::Faulty(Fault::Syntax("unterminated quoted string".into()))),
+    }
 }
 
-/// What begins with a dollar sign or a back quote, and its length; no part when the dollar sign is just
-/// one.
-fn expansion(text: &str, is_quoted: bool) -> Option<(Option<Part>, usize)> {
+fn expansion(text: &str, is_quoted: bool, level: usize) -> Result<Expansion, Unplayable> {
     if let Some(command) = text.strip_prefix('`') {
-        let end = command.find('`')?;
-        return Some((Some(Part::Output(Script::parse(&command[..end])?, is_quoted)), end + 2));
+        let end = command.find('`').ok_or(Unplayable::Unknown)?;
+        return output(&command[..end], end + 2, is_quoted, level);
     }
     if text.starts_with("$((") {
-        let length = text.find("))")? + 2;
-        return Some((Some(Part::Sum(text[3..length - 2].to_owned())), length));
+        let length = text.find("))").ok_or(Unplayable::Unknown)? + 2;
+        return Ok(Expansion { part: Some(Part::Sum(text[3..length - 2].to_owned())), length, depth: 0 });
     }
     if text.starts_with("$(") {
-        let length = closing(text, 1, ('(', ')'))? + 1;
-        let script = Script::parse(&text[2..length - 1])?;
-        return Some((Some(Part::Output(script, is_quoted)), length));
+        let length = closing(text, 1, ('(', ')')).ok_or(Unplayable::Unknown)? + 1;
+        return output(&text[2..length - 1], length, is_quoted, level);
     }
     if text.starts_with("${") {
-        let length = closing(text, 1, ('{', '}'))? + 1;
-        return Some((Some(braced(&text[2..length - 1], is_quoted)?), length));
+        let length = closing(text, 1, ('{', '}')).ok_or(Unplayable::Unknown)? + 1;
+        let (part, depth) = braced(&text[2..length - 1], is_quoted, level + 1)?;
+        return Ok(Expansion { part: Some(part), length, depth });
     }
     let rest = &text[1..];
+    if !is_quoted && rest.starts_with('\'') {
+        // `$'...'` has escapes of its own.
+        return Err(Unplayable::Unknown);
+    }
     let special = rest.chars().next().filter(|c| "?#@*$!".contains(*c) || c.is_ascii_digit());
     let length = match special {
         Some(_) => 1,
         None => name_length(rest),
     };
     let part = (length > 0).then(|| Part::Variable(rest[..length].to_owned(), None, is_quoted));
-    Some((part, 1 + length))
+    Ok(Expansion { part, length: 1 + length, depth: 0 })
 }
 
-/// `NAME`, or `NAME:-default` and its kin.
-fn braced(text: &str, is_quoted: bool) -> Option<Part> {
+/// `$(command)`
+fn output(text: &str, length: usize, is_quoted: bool, level: usize) -> Result<Expansion, Unplayable> {
+    let script = Script::parse_at(text, level + 1).map_err(Unplayable::within)?;
+    let depth = script.depth;
+    Ok(Expansion { part: Some(Part::Output(script, is_quoted)), length, depth })
+}
+
+/// `NAME`, or `NAME:-default` and its kin; and how deeply scripts are nested in it.
+fn braced(text: &str, is_quoted: bool, level: usize) -> Result<(Part, usize), Unplayable> {
+    if level > MAX_DEPTH {
+        return Err(Unplayable::Faulty(Fault::Depth));
+    }
     let special = text.chars().next().filter(|c| "?@*".contains(*c) || c.is_ascii_digit());
     let length = special.map_or_else(|| name_length(text), |_| 1);
     let (name, rest) = text.split_at(length);
-    if name.is_empty() {
-        return None;
+    let operators = [":-", ":+", "-", "+", ""];
+    let operator = operators.into_iter().find(|operator| rest.starts_with(operator)).unwrap_or_default();
+    if name.is_empty() || (operator.is_empty() && !rest.is_empty()) {
+        return Err(Unplayable::Unknown);
     }
-    let operator = [":-", ":+", "-", "+", ""].into_iter().find(|operator| rest.starts_with(operator))?;
     if operator.is_empty() {
-        return rest.is_empty().then(|| Part::Variable(name.into(), None, is_quoted));
+        return Ok((Part::Variable(name.into(), None, is_quoted), 0));
     }
     let default = &rest[operator.len()..];
     let quoted = format!("\"{}\"", default.replace('"', ""));
-    let (word, _) = word(&quoted)?;
-    Some(Part::Variable(name.into(), Some((operator.trim_start_matches(':').into(), word)), is_quoted))
+    let (_, Builder { parts, depth, .. }) = word(&quoted, level).map_err(Unplayable::within)?;
+    let operator = operator.trim_start_matches(':').to_owned();
+    Ok((Part::Variable(name.into(), Some((operator, parts)), is_quoted), depth + 1))
 }
 
 fn name_length(text: &str) -> usize {

@@ -5,6 +5,8 @@
 //! substitution and sums are understood, with the commands of `commands`. Whatever else stands in a
 //! script makes the whole script unknown, which is better than half of it being played.
 
+use super::bounds::{Fault, MAX_DEPTH, MAX_WORD_BYTES};
+
 mod lexer;
 mod parser;
 
@@ -12,6 +14,28 @@ mod parser;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
     pub(super) list: List,
+    /// How deeply its commands are nested.
+    depth: usize,
+}
+
+/// Why a script is not played.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unplayable {
+    /// It has what is not known here, and might do anything.
+    Unknown,
+    /// No shell would play it, or it is over a bound.
+    Faulty(Fault),
+}
+
+impl Unplayable {
+    /// Of a script within another: where it ends is not always seen, so that what looks like an error in it
+    /// need not be one.
+    fn within(self) -> Unplayable {
+        match self {
+            Unplayable::Faulty(Fault::Syntax(_)) => Unplayable::Unknown,
+            other => other,
+        }
+    }
 }
 
 pub(super) type List = Vec<Node>;
@@ -53,6 +77,8 @@ pub(super) enum Action {
         condition: List,
         wanted: bool,
         body: List,
+        /// Its condition always holds, and nothing in it leads out.
+        is_endless: bool,
     },
     For(String, Vec<Word>, List),
     Case(Word, Vec<(Vec<Word>, List)>),
@@ -93,9 +119,31 @@ pub(super) enum Part {
 }
 
 impl Script {
-    /// Reads a script; nothing when anything in it is not understood.
-    pub fn parse(text: &str) -> Option<Script> {
-        Some(Script { list: parser::parse(&lexer::tokens(text)?)? })
+    /// Reads a script; an error when anything in it is not understood.
+    ///
+    /// # Errors
+    /// Why it is not played.
+    pub fn parse(text: &str) -> Result<Script, Unplayable> {
+        Script::parse_at(text, 0)
+    }
+
+    /// Reads a script that stands `level` substitutions deep. What comes before an error tells whether the
+    /// rest is of a language that is not known here.
+    fn parse_at(text: &str, level: usize) -> Result<Script, Unplayable> {
+        if text.len() > MAX_WORD_BYTES {
+            return Err(Unplayable::Faulty(Fault::TooLong));
+        }
+        if level > MAX_DEPTH {
+            return Err(Unplayable::Faulty(Fault::Depth));
+        }
+        let mut tokens = Vec::new();
+        let read = lexer::tokens(text, level, &mut tokens);
+        match (read, parser::parse(&tokens)) {
+            (Err(Unplayable::Faulty(Fault::Depth)), _) => Err(Unplayable::Faulty(Fault::Depth)),
+            (Ok(()), Ok((list, depth))) => Ok(Script { list, depth }),
+            (_, Err(Unplayable::Unknown)) => Err(Unplayable::Unknown),
+            (Err(why), _) | (_, Err(why)) => Err(why),
+        }
     }
 
     /// Whether a script that is not understood so far ends within a quotation or a compound command.
@@ -112,15 +160,24 @@ impl Script {
         open > 0 || is_quoted || ["\\", "|", "&&"].iter().any(|end| text.trim_end().ends_with(end))
     }
 
-    /// A program with its arguments, as no shell sees them; nothing when the program is not known.
-    pub fn of_command(words: &[String]) -> Option<Script> {
-        let program = words.first()?;
-        if !super::commands::is_known(program) {
-            return None;
+    /// A program with its arguments, as no shell sees them.
+    ///
+    /// # Errors
+    /// Unknown when the program is.
+    pub fn of_command(words: &[String]) -> Result<Script, Unplayable> {
+        let (program, rest) = words.split_first().ok_or(Unplayable::Unknown)?;
+        let quoted = |word: &String| vec![Part::Text(word.clone(), true)];
+        let arguments: Vec<Word> = rest.iter().map(quoted).collect();
+        if !super::commands::is_understood(program, &arguments) {
+            return Err(Unplayable::Unknown);
         }
-        let words = words.iter().map(|word| vec![Part::Text(word.clone(), true)]).collect();
+        if words.iter().any(|word| word.len() > MAX_WORD_BYTES) {
+            return Err(Unplayable::Faulty(Fault::TooLong));
+        }
+        let words = words.iter().map(quoted).collect();
         let command = Command { action: Action::Simple(vec![], words), redirects: vec![] };
-        Some(Script { list: vec![Node { when: When::Always, is_negated: false, commands: vec![command] }] })
+        let node = Node { when: When::Always, is_negated: false, commands: vec![command] };
+        Ok(Script { list: vec![node], depth: 1 })
     }
 
     /// Whether any of its commands satisfies `wanted`, which is given a program's name and its arguments
@@ -135,7 +192,7 @@ fn any_command(list: &List, wanted: &dyn Fn(&str, &[Word]) -> bool) -> bool {
         |word: &Word| word.iter().any(|part| matches!(part, Part::Output(s, _) if s.any_command(wanted)));
     let holds = |command: &Command| match &command.action {
         Action::Simple(assignments, words) => {
-            let name = words.first().and_then(plain).unwrap_or_default();
+            let name = words.first().and_then(|word| plain(word)).unwrap_or_default();
             wanted(name, words)
                 || words.iter().any(in_word)
                 || assignments.iter().any(|(_, word)| in_word(word))
@@ -151,9 +208,25 @@ fn any_command(list: &List, wanted: &dyn Fn(&str, &[Word]) -> bool) -> bool {
     list.iter().any(|node| node.commands.iter().any(holds))
 }
 
+/// `true` and `:`
+fn always_holds(condition: &List) -> bool {
+    let is_true = |word: &Word| matches!(plain(word), Some("true" | ":"));
+    match condition.as_slice() {
+        [node] => match node.commands.as_slice() {
+            [Command { action: Action::Simple(_, words), .. }] => words.len() == 1 && is_true(&words[0]),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn has_way_out(body: &List) -> bool {
+    any_command(body, &|name, _| matches!(name, "exit" | "break" | "set" | "exec"))
+}
+
 /// The text of a word that is nothing but text.
-pub(super) fn plain(word: &Word) -> Option<&str> {
-    match word.as_slice() {
+pub(super) fn plain(word: &[Part]) -> Option<&str> {
+    match word {
         [Part::Text(text, _)] => Some(text),
         _ => None,
     }
@@ -185,24 +258,73 @@ mod tests {
             "",
         ];
         for script in known {
-            assert!(Script::parse(script).is_some(), "{script}");
+            assert!(Script::parse(script).is_ok(), "{script}");
         }
         let unknown = [
             "nginx",
-            "while true; do echo",
-            "echo 'open",
             "sleep 1 &",
-            "a && ",
-            "if true; then echo",
-            "if true; echo; fi",
             "test -e /x && wget /x",
-            "cat <<EOF\na\nEOF",
+            "cat <<EOF\nit's\nEOF",
             "f() { echo a; }",
             "$PROGRAM a",
-            "done",
+            "nginx; echo 'open",
+            "a=(b c); echo it's",
+            "echo $'it\\'s'",
+            "echo $(case a in a) echo b;; esac)",
+            "for x; do echo; done",
         ];
         for script in unknown {
-            assert!(Script::parse(script).is_none(), "{script}");
+            assert_eq!(Script::parse(script), Err(Unplayable::Unknown), "{script}");
         }
+    }
+
+    #[test]
+    fn what_no_shell_reads_is_told() {
+        let faults = [
+            ("while true; do echo", "unexpected end of file (expecting \"done\")"),
+            ("echo 'open", "unterminated quoted string"),
+            ("true && ", "unexpected end of file"),
+            ("if true; then echo", "unexpected end of file (expecting \"fi\")"),
+            ("if true; echo; fi", "unexpected \"fi\" (expecting \"then\")"),
+            ("done", "unexpected \"done\""),
+            ("echo a)", "unexpected \")\""),
+            ("(echo a", "unexpected end of file (expecting \")\")"),
+            ("{ echo a", "unexpected end of file (expecting \"}\")"),
+            ("| cat", "unexpected \"|\""),
+            ("case a in a) echo", "unexpected end of file"),
+        ];
+        for (script, what) in faults {
+            let fault = Unplayable::Faulty(Fault::Syntax(what.into()));
+            assert_eq!(Script::parse(script), Err(fault), "{script}");
+        }
+    }
+
+    /// However something is nested, all of it or bit by bit.
+    #[test]
+    fn what_is_nested_too_deeply_is_not_read() {
+        let nested = |open: &str, inner: &str, close: &str, depth: usize| {
+            format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
+        };
+        let braced = |depth: usize| format!("echo {}", nested("${a:-", "b", "}", depth));
+        let forms: [(&str, &str, &str); 7] = [
+            ("(", "echo a", ")"),
+            ("{ ", "echo a", "; }"),
+            ("if true; then ", "echo a", "; fi"),
+            ("while true; do ", "echo a", "; done"),
+            ("case a in a) ", "echo a", ";; esac"),
+            ("echo $(", "echo a", ")"),
+            ("( echo $( ", "echo a", ") )"),
+        ];
+        for (open, inner, close) in forms {
+            assert!(Script::parse(&nested(open, inner, close, 20)).is_ok(), "{open}");
+            let too_deep = Script::parse(&nested(open, inner, close, MAX_DEPTH + 1));
+            assert_eq!(too_deep, Err(Unplayable::Faulty(Fault::Depth)), "{open}");
+            let far_too_deep = Script::parse(&nested(open, inner, close, 5000));
+            assert_eq!(far_too_deep, Err(Unplayable::Faulty(Fault::Depth)), "{open}");
+        }
+        assert!(Script::parse(&braced(20)).is_ok());
+        assert_eq!(Script::parse(&braced(5000)), Err(Unplayable::Faulty(Fault::Depth)));
+        let long = format!("echo {}", "a".repeat(MAX_WORD_BYTES));
+        assert_eq!(Script::parse(&long), Err(Unplayable::Faulty(Fault::TooLong)));
     }
 }

@@ -2,6 +2,7 @@
 
 mod kubelet;
 mod scheduling;
+mod scripts;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -35,6 +36,7 @@ use kubarium::etcd::{Kv, Options};
 use kubarium::flow::Flow;
 use kubarium::kubelet::kubelet::Kubelet;
 use kubarium::kubelet::node_config::NodeConfig;
+use kubarium::kubelet::players::Players;
 use kubarium::kubelet::server::LogOptions;
 use kubarium::scheduler::scheduler::Scheduler;
 use serde_json::{Value, json};
@@ -67,9 +69,10 @@ impl KubeletLookup for Kubelets {
             limit_bytes: request.options.limit_bytes.map(|bytes| bytes as usize),
         };
         let kubelet = self.0.lock().unwrap().get(&request.node).cloned();
-        let log = kubelet.unwrap().container_logs(&request.namespace, &request.pod, options);
-        let body = log.map(|log| Body::from_stream(log.map(Ok::<_, std::convert::Infallible>)));
-        Box::pin(std::future::ready(body))
+        Box::pin(async move {
+            let log = kubelet.unwrap().container_logs(&request.namespace, &request.pod, options).await?;
+            Ok(Body::from_stream(log.map(Ok::<_, std::convert::Infallible>)))
+        })
     }
 }
 
@@ -110,7 +113,7 @@ impl Nodes {
     pub async fn start_kubelet(&self, config: NodeConfig) {
         let name = config.name.clone();
         let context = self.context(&format!("kubelet/{name}"), ("kubelet", &name));
-        let kubelet = Kubelet::new(context.clone(), config).unwrap();
+        let kubelet = Kubelet::new(context.clone(), config, Players::new(&context.clock)).unwrap();
         kubelet.start();
         self.kubelets.0.lock().unwrap().insert(name.clone(), kubelet);
         self.keep(&name, &context);
@@ -123,6 +126,11 @@ impl Nodes {
     pub fn stop_kubelet(&self, name: &str) {
         drop(self.running.lock().unwrap().remove(name));
         self.kubelets.0.lock().unwrap().remove(name);
+    }
+
+    /// The kubelet of a node.
+    pub fn kubelet(&self, node: &str) -> Kubelet {
+        self.kubelets.0.lock().unwrap()[node].clone()
     }
 
     pub async fn create_pod(&self, name: &str, spec: Value) {
