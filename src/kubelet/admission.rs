@@ -42,7 +42,7 @@ pub(super) fn rejection<'a>(
     }
     let mut wanted = host_ports(pod).peekable();
     wanted.peek()?;
-    let taken: Vec<&ContainerPort> = others.flat_map(|other| host_ports(other)).collect();
+    let taken: Vec<&ContainerPort> = others.flat_map(host_ports).collect();
     wanted.any(|port| taken.iter().any(|taken| conflict(port, taken))).then(|| Rejection {
         reason: "NodePorts",
         message: "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::bounds::{BYTES_PER_STEP, Fault, MAX_MEMORY_BYTES};
 use super::player::{Flow, Player};
-use super::shell::{Script, Unplayable, Word};
+use super::shell::{self, Script, Unplayable, Word};
 use super::{awk, file_programs, text_programs};
 
 /// Programs of this file; those about files and texts are beside it.
@@ -24,7 +24,15 @@ pub(super) fn is_known(program: &str) -> bool {
 
 /// Whether a program is known, and does with these arguments what is known of it.
 pub(super) fn is_understood(program: &str, arguments: &[Word]) -> bool {
-    is_known(program) && (base_name(program) != "awk" || awk::is_understood(arguments))
+    match base_name(program) {
+        "awk" => awk::is_understood(arguments),
+        "exec" | "nohup" => {
+            let mut programs = arguments.iter().map(|word| shell::plain(word).unwrap_or_default());
+            let last = programs.find(|word| !matches!(base_name(word), "exec" | "nohup"));
+            last.is_none_or(is_known)
+        }
+        _ => is_known(program),
+    }
 }
 
 /// Runs a program, or what the shell does itself.
@@ -41,7 +49,7 @@ pub(super) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) 
             Some(time) if !times.is_empty() => return player.sleep(time),
             _ => player.fail(&format!("sleep: invalid number '{}'\n", times.join(" "))),
         },
-        ("sh" | "bash" | "ash", words) => return shell(player, words),
+        ("sh" | "bash" | "ash", words) => return run_shell(player, words),
         ("exec" | "nohup", words) => return instead(player, name, words),
         ("perl", [.., program]) => return pi(player, program),
         ("cd", [folder, ..]) => player.folder = super::file_system::absolute(&player.folder, folder),
@@ -153,7 +161,7 @@ impl Player<'_> {
 }
 
 /// `sh -c script`; a shell without one reads it.
-fn shell(player: &mut Player<'_>, words: &[&str]) -> Flow {
+fn run_shell(player: &mut Player<'_>, words: &[&str]) -> Flow {
     let text = match words.iter().position(|word| is_command_flag(word)) {
         Some(at) => words.get(at + 1).map(ToString::to_string).unwrap_or_default(),
         None if words.iter().all(|word| word.starts_with('-')) => player.input(),

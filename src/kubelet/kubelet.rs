@@ -167,7 +167,7 @@ impl Kubelet {
                 biased;
                 Some((result, uid)) = writes.next(), if !writes.is_empty() => self.finish_write(&uid, result),
                 Some(turn) = turns.next(), if !turns.is_empty() => self.end_turn(turn),
-                Some((sources, uid)) = fetches.next(), if !fetches.is_empty() => self.hand_over(&uid, sources),
+                Some((sources, uid)) = fetches.next(), if !fetches.is_empty() => self.give(&uid, sources),
                 () = self.shared.changed.notified() => {}
                 () = self.shared.context.clock.sleep(wait) => {}
             }
@@ -339,7 +339,7 @@ impl Kubelet {
     }
 
     /// Hands over what was fetched for a pod: it has a turn with that.
-    fn hand_over(&self, uid: &Arc<str>, sources: Sources) {
+    fn give(&self, uid: &Arc<str>, sources: Sources) {
         let mut state = self.state();
         let Some(entry) = state.workers.get_mut(uid) else { return };
         entry.sources = Some(sources);

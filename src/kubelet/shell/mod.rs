@@ -262,6 +262,8 @@ mod tests {
         }
         let unknown = [
             "nginx",
+            "exec nginx -g 'daemon off;'",
+            "nohup exec $PROGRAM",
             "sleep 1 &",
             "test -e /x && wget /x",
             "cat <<EOF\nit's\nEOF",
