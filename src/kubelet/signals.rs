@@ -75,7 +75,7 @@ enum Exits {
 
 /// A handler that is not understood is taken to end its script at once.
 fn exit_of(handler: &str, around: &Surroundings) -> Exits {
-    if super::shell::Script::parse(handler).is_none() {
+    if super::shell::Script::parse(handler).is_err() {
         let mut words =
             handler.split(|c: char| c.is_whitespace() || c == ';').filter(|word| !word.is_empty());
         let code = words.find(|word| *word == "exit").and_then(|_| words.next());
