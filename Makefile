@@ -2,6 +2,7 @@
 # make check   the quick look before a commit: format, lints, the tests of what changed; no root, no network
 # make test    everything: format, lints, every test, with the real kubectl
 # make bench   the budgets, in a table
+# make chaos   every byte of a store's files flipped and cut to, one by one: takes minutes
 # make fuzz    broken input for every decoder, FUZZ_SECONDS each
 # make bench-hot  the hot paths, each by itself
 # make deny    the dependencies: licences, duplicates and, by their database on the network, advisories; what needs
@@ -18,7 +19,7 @@ EXPECTATIONS = cases:: conformance::every_story conformance::operations conforma
 	conformance::discovery apiserver::discovery::each_list apiserver::openapi::each_client \
 	apiserver::admission::plugins_that_are_on apiserver::admission::pods_are_kept_secure
 
-.PHONY: run check test fmt clippy kubectl python-client bench bench-hot fuzz deny upstream clean
+.PHONY: run check test fmt clippy kubectl python-client bench bench-hot chaos fuzz deny upstream clean
 
 run:
 	$(CARGO) build --release --quiet
@@ -49,6 +50,9 @@ bench:
 
 bench-hot:
 	$(CARGO) bench --bench create --bench object --bench patch --bench schedule --bench store --bench watch
+
+chaos:
+	KUBARIUM_TEST_EVERY_BYTE=1 $(CARGO) test --all-features --lib etcd::tests::damage
 
 fuzz:
 	KUBARIUM_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --release --test it fuzz::

@@ -34,6 +34,7 @@ use crate::apiserver::aggregator::ProxyIdentity;
 use crate::apiserver::authentication::{self, Authentication};
 use crate::apiserver::authorization::config::Mode;
 use crate::apiserver::config::{ApiserverConfig, ConfigError};
+use crate::apiserver::endpoints::healthz::Check;
 use crate::apiserver::handler_chain::Apiserver;
 use crate::apiserver::registry::Registry;
 use crate::apiserver::server::{self, Server, Tls};
@@ -135,6 +136,7 @@ impl Cluster {
         apiserver.kubelets = kubelets.clone();
         apiserver.flow = flow.clone();
         follow_flags(&mut apiserver, &config)?;
+        apiserver.health = apiserver.health.with("etcd", takes_writes(kv.clone()), false);
         apiserver.exposed = exposed.map(|listen| listen.address);
         let token_issuer = apiserver.authentication.issuer.clone();
         let service = Apiserver::new(apiserver)?;
@@ -219,6 +221,11 @@ impl Cluster {
     pub fn kube_client(&self) -> kube::Client {
         let to_ours = |request: http::Request<kube::client::Body>| request.map(axum::body::Body::new);
         kube::Client::new(tower::util::MapRequest::new(self.service(), to_ours), "default")
+    }
+
+    /// What the data dir had lost, if the cluster was started all the same ([`Config::recover`]).
+    pub fn recovery(&self) -> Option<&etcd::Recovery> {
+        self.kv.recovery()
     }
 
     /// The time of this cluster.
@@ -333,9 +340,16 @@ impl Cluster {
 const ADMIN: &str = "kubernetes-admin";
 const MASTERS: &str = "system:masters";
 
+/// The check that upstream names `etcd`. A store that only reads serves what it has: it is alive, not ready.
+fn takes_writes(kv: Kv) -> Check {
+    Arc::new(move || kv.writable().map_err(|error| error.to_string()))
+}
+
 fn store_options(config: &Config) -> etcd::Options {
     etcd::Options {
         data_dir: config.data_dir.as_ref().map(|dir| dir.join("etcd")),
+        unsafe_no_fsync: config.unsafe_no_fsync,
+        recover: config.recover,
         ..etcd::Options::default()
     }
 }

@@ -4,6 +4,7 @@
 //! What is measured is the program that users start, over TLS, as one of its clients sees it; processor time and
 //! memory are those of its process, as the kernel counts them. Each scenario has a process of its own.
 
+mod durable;
 mod pods;
 mod requests;
 mod server;
@@ -43,4 +44,5 @@ const SCENARIOS: &[Scenario] = &[
     ("creates", requests::creates),
     ("latency", requests::latency),
     ("watch", requests::watch),
+    ("durable", durable::measure),
 ];

@@ -11,11 +11,11 @@ use crate::server::{Server, config_map, median, milliseconds, namespace, percent
 use crate::support::wire::{Answer, Error, Target, Wire};
 use crate::table::Row;
 
-const CONNECTIONS: usize = 32;
+pub const CONNECTIONS: usize = 32;
 const CREATES: usize = 20_000;
 const SEQUENTIAL: usize = 2_000;
 const WATCHED: usize = 500;
-const PATH: &str = "/api/v1/namespaces/bench/configmaps";
+pub const PATH: &str = "/api/v1/namespaces/bench/configmaps";
 
 /// 32 connections that create ConfigMaps of 1 KB as fast as they can.
 pub fn creates() -> Vec<Row> {
@@ -44,9 +44,10 @@ pub fn creates() -> Vec<Row> {
     ]
 }
 
-type Work = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+/// What one connection does.
+pub type Work = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-async fn side_by_side(target: &Target, work: &dyn Fn(Wire, usize) -> Work) -> Result<(), Error> {
+pub async fn side_by_side(target: &Target, work: &dyn Fn(Wire, usize) -> Work) -> Result<(), Error> {
     let mut connections = JoinSet::new();
     for first in 0..CONNECTIONS {
         connections.spawn(work(target.http1().await?, first));
@@ -177,6 +178,6 @@ async fn newest(wire: &mut Wire) -> Result<String, Error> {
     Ok(list["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned())
 }
 
-fn expect(code: u16, answer: Answer) {
+pub fn expect(code: u16, answer: Answer) {
     assert_eq!(answer.code, code, "{}", answer.json());
 }

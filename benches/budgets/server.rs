@@ -20,7 +20,12 @@ pub struct Server {
 impl Server {
     /// Starts one, and waits until its nodes are ready and it has nothing left to do.
     pub fn start(nodes: usize) -> Server {
-        let up = Up::start_with(&["--nodes", &nodes.to_string()]);
+        Server::start_with(nodes, &[])
+    }
+
+    /// The same with more arguments to `up`.
+    pub fn start_with(nodes: usize, more: &[&str]) -> Server {
+        let up = Up::start_with(&[&["--nodes", &nodes.to_string()], more].concat());
         let target = Target::of_kubeconfig(&up.folder().join("kubeconfig"));
         let server = Server { up, target };
         server.wait_until_quiet();

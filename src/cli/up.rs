@@ -39,8 +39,17 @@ pub struct Up {
     #[arg(short = 'R', long, env = "KUBARIUM_RECURSIVE")]
     pub recursive: bool,
     /// Where to keep everything over restarts; without it all is gone at the end.
+    ///
+    /// What was answered is on the disk: it survives a crash and a power cut, and if it is lost all the same,
+    /// the next start says so and refuses.
     #[arg(long, env = "KUBARIUM_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
+    /// Answer before the disk has it: faster, and a power cut loses the newest writes.
+    #[arg(long, env = "KUBARIUM_UNSAFE_NO_FSYNC")]
+    pub unsafe_no_fsync: bool,
+    /// Start with what is left of a data dir that has lost something, and say what is gone.
+    #[arg(long, env = "KUBARIUM_RECOVER")]
+    pub recover: bool,
     /// Where to listen: HOST:PORT, or a port of 127.0.0.1; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:0", env = "KUBARIUM_LISTEN", value_name = "ADDRESS",
         value_parser = values::listener)]
@@ -120,6 +129,9 @@ impl Up {
         let mut stop = Stop::listen()?;
         say(format!("kubarium {} starts cluster {:?}", env!("CARGO_PKG_VERSION"), self.name));
         let cluster = Cluster::start(config).await.map_err(|error| Failure(error.to_string()))?;
+        if let Some(recovery) = cluster.recovery() {
+            progress::done("recovered", &recovery.to_string());
+        }
         let access = cluster.access().ok_or(Failure("the cluster does not listen".into()))?;
         progress::done("apiserver", &access.server);
         let written = kubeconfig::write(&self.name, self.kubeconfig.as_deref(), &access)?;
@@ -199,6 +211,8 @@ impl Up {
             controllers: self.components.controllers()?,
             service_cluster_ip_range: self.components.service_cluster_ip_range,
             data_dir: self.data_dir.clone(),
+            unsafe_no_fsync: self.unsafe_no_fsync,
+            recover: self.recover,
             default_storage_class: !self.components.apiserver_only,
             listen: Some(Listen { address: self.listen, tls: !self.insecure_http }),
             stages: self.stages.clone(),

@@ -27,6 +27,12 @@ pub struct Config {
     pub pods_per_node: u32,
     /// Where everything is kept; without, it ends with the cluster.
     pub data_dir: Option<PathBuf>,
+    /// etcd's `--unsafe-no-fsync`: what is acknowledged survives the process, but no power cut. Only for a
+    /// `data_dir`.
+    pub unsafe_no_fsync: bool,
+    /// Goes on with what is there if the `data_dir` has lost something that was acknowledged, instead of
+    /// refusing to start; [`super::Cluster::recovery`] says what is gone.
+    pub recover: bool,
     /// A port to listen on; without, the cluster is reached through its service alone.
     pub listen: Option<Listen>,
     /// A folder of stages beside the built-in ones.
@@ -102,6 +108,8 @@ impl Default for Config {
             nodes: 1,
             pods_per_node: 110,
             data_dir: None,
+            unsafe_no_fsync: false,
+            recover: false,
             listen: None,
             stages: None,
             clock: Clock::real(),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::promise::Loss;
 use super::{LeaseId, Revision};
 
 /// A failure of the store. The first two are etcd's own (`ErrCompacted`, `ErrFutureRev`): the caller's doing.
@@ -41,8 +42,11 @@ pub enum Error {
     /// What is on disk cannot be read, and could not be repaired.
     #[error("the data dir is damaged: {0}")]
     Corrupt(String),
-    /// The disk refused. After a failed write the store takes no more writes: what is on disk is then
-    /// uncertain.
+    /// What is on disk is less than what was acknowledged.
+    #[error("{0}; put back a copy of the files, or start with --recover to go on with what is there")]
+    Lost(Box<Loss>),
+    /// The disk refused. After a failed write the store takes no more writes until it has read back what is
+    /// on disk: without that it is uncertain.
     #[error("the store cannot use its files: {0}")]
     Io(String),
     /// The store has been closed.

@@ -8,28 +8,39 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::Revision;
+use super::promise::Tally;
 use super::sweep::Superfluous;
 
 /// Keys in order, each with its changes since the last compaction, oldest first. No key is without a change.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     keys: BTreeMap<Arc<str>, Vec<Change>>,
+    /// Of all changes in `keys`.
+    tally: Tally,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Change {
     revision: Revision,
+    /// The checksum of its record; 0 in memory, where nobody asks for it.
+    checksum: u32,
     deleted: bool,
 }
 
 impl Index {
     /// Notes a change. Revisions only go up.
-    pub(super) fn record(&mut self, key: &Arc<str>, revision: Revision, deleted: bool) {
+    pub(super) fn record(&mut self, key: &Arc<str>, revision: Revision, checksum: u32, deleted: bool) {
         let changes = self.keys.entry(key.clone()).or_default();
         debug_assert!(changes.last().is_none_or(|last| last.revision < revision));
         // Most keys are written once or twice, and there are many.
         changes.reserve_exact(usize::from(changes.is_empty()));
-        changes.push(Change { revision, deleted });
+        changes.push(Change { revision, checksum, deleted });
+        self.tally.add(revision, checksum);
+    }
+
+    /// What all changes amount to.
+    pub(super) fn tally(&self) -> Tally {
+        self.tally
     }
 
     /// The revision of the key's newest put at a revision; None if the key did not exist then.
@@ -79,6 +90,7 @@ impl Index {
             let upto = changes.partition_point(|change| change.revision <= before);
             let keep = usize::from(upto > 0 && !changes[upto - 1].deleted);
             for change in changes.drain(..upto - keep) {
+                self.tally.remove(change.revision, change.checksum);
                 let kind = if change.deleted { &mut forgotten.deletions } else { &mut forgotten.puts };
                 kind.push(change.revision);
             }
@@ -114,7 +126,7 @@ mod tests {
         for (key, revision, deleted) in
             changes.into_iter().chain([("b", 6, true), ("c", 7, true), ("c", 8, false)])
         {
-            index.record(&key.into(), revision, deleted);
+            index.record(&key.into(), revision, 7, deleted);
         }
         index
     }
@@ -150,6 +162,10 @@ mod tests {
             let forgotten =
                 Superfluous { puts: puts.to_vec(), deletions: deletions.to_vec(), unflushed: false };
             assert_eq!(index.compact(before), forgotten, "before {before}");
+            let mut left = Tally::default();
+            let is_left = |revision: &Revision| !puts.contains(revision) && !deletions.contains(revision);
+            (2..=8).filter(is_left).for_each(|revision| left.add(revision, 7));
+            assert_eq!(index.tally(), left, "before {before}");
             assert_eq!(index.knows("a", 2), !puts.contains(&2), "before {before}");
             assert!(index.knows("c", 8) && !index.knows("c", 5) && !index.knows("d", 8));
             assert_eq!((before..=8).map(|at| live(&index, at)).collect::<Vec<_>>(), seen, "before {before}");

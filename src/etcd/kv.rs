@@ -1,27 +1,27 @@
-//! The store's handle, and the log it keeps in sled. The only file that knows sled.
+//! The store's handle.
 //! Next: src/etcd/writer.rs
 
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, TryLockError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
-use super::lease::{self, Leases};
-use super::log::Log;
-use super::overflow::Overflow;
-use super::recent::Recent;
-use super::recovery::{self, DirLock};
-use super::segments::Segments;
-use super::state::{self, Shared, State};
+use super::device::{self, Device};
+use super::gathering::Gathering;
+use super::lease;
+use super::opening::{self, Opened};
+use super::salvage::Recovery;
+use super::state::Shared;
 use super::sweep::Superfluous;
-use super::writer::{COMPACT_REVISION, LEASE, NEWEST_LEASE, Request, Write, Writer};
+use super::writer::{Request, Write, Writer};
 use super::{Error, Expect, KeyValue, LeaseId, Op, Options, Range, Revision, Txn, Watch};
 use crate::clock::Clock;
+
+/// How long after a failed write, and after each attempt, the disk is tried again.
+const HEALING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A handle on one store. Cloning shares it; when the last handle is gone, the writer ends and the files are
 /// closed (and, without a data dir, removed).
@@ -41,7 +41,9 @@ struct Inner {
     /// Counts what was put into the queue; see [`Inner::serve_here`].
     submitted: AtomicU64,
     writer: WriterPlace,
-    expiry: OnceLock<AbortHandle>,
+    /// Of leases, and of a disk that failed.
+    tasks: OnceLock<[AbortHandle; 2]>,
+    recovery: Option<Recovery>,
 }
 
 /// Where the writer works.
@@ -51,30 +53,31 @@ enum WriterPlace {
     Thread(Option<JoinHandle<()>>),
     /// In memory nothing blocks: whoever submits does the work, for others as well who submit meanwhile. That
     /// saves two thread switches a write, and makes a cluster on a stepped clock deterministic.
-    Here(Mutex<Writer>),
+    Here(Box<Mutex<Writer>>),
 }
 
 impl Kv {
     /// Opens the store, or makes it. Blocks while it reads what is there.
     ///
     /// # Errors
-    /// [`Error::Locked`], [`Error::Corrupt`], [`Error::Io`].
+    /// [`Error::Locked`], [`Error::Corrupt`], [`Error::Lost`], [`Error::Io`].
     ///
     /// # Panics
     /// Outside of a tokio runtime, which has to run the expiry of leases.
     pub fn open(options: Options, clock: Clock) -> Result<Kv, Error> {
-        let (state, newest_lease) = open(&options, &clock)?;
-        Kv::start(state, newest_lease, &options, clock)
+        let device = device::of(options.unsafe_no_fsync);
+        Kv::open_on(device, options, clock)
+    }
+
+    pub(super) fn open_on(device: Arc<dyn Device>, options: Options, clock: Clock) -> Result<Kv, Error> {
+        let opened = opening::open(&options, &clock, device)?;
+        Kv::start(opened, &options, clock)
     }
 
     /// A store on a log that is open.
-    pub(super) fn start(
-        state: State,
-        newest_lease: u64,
-        options: &Options,
-        clock: Clock,
-    ) -> Result<Kv, Error> {
+    pub(super) fn start(opened: Opened, options: &Options, clock: Clock) -> Result<Kv, Error> {
         let durable = options.data_dir.is_some();
+        let Opened { state, sled, newest_lease, home, recovery } = opened;
         let shared = Arc::new(Shared::new(state));
         let (sender, queue) = mpsc::channel(options.queue_length.max(1));
         let writer = Writer {
@@ -82,29 +85,51 @@ impl Kv {
             queue,
             clock: clock.clone(),
             durable,
-            failed: None,
             superfluous: Superfluous::default(),
             newest_lease,
+            home,
+            sled,
+            rewrite: None,
+            rewrite_bytes: options.rewrite_bytes,
+            new_bytes: 0,
+            gathering: Gathering::default(),
         };
         let writer = if durable {
             let thread = std::thread::Builder::new().name("etcd-writer".into());
             let handle = thread.spawn(move || writer.run()).map_err(|error| Error::Io(error.to_string()))?;
             WriterPlace::Thread(Some(handle))
         } else {
-            WriterPlace::Here(Mutex::new(writer))
+            WriterPlace::Here(Box::new(Mutex::new(writer)))
         };
-        let (queue, submitted, expiry) = (Some(sender), AtomicU64::new(0), OnceLock::new());
+        let (queue, submitted, tasks) = (Some(sender), AtomicU64::new(0), OnceLock::new());
         let kv = Kv(Arc::new(Inner {
             shared: shared.clone(),
             clock: clock.clone(),
             queue,
             submitted,
             writer,
-            expiry,
+            tasks,
+            recovery,
         }));
-        let expiry = tokio::spawn(lease::expire(shared, kv.downgrade(), clock));
-        let _ = kv.0.expiry.set(expiry.abort_handle());
+        let expiry = tokio::spawn(lease::expire(shared.clone(), kv.downgrade(), clock.clone()));
+        let healing = tokio::spawn(heal(shared, kv.downgrade(), clock));
+        let _ = kv.0.tasks.set([expiry.abort_handle(), healing.abort_handle()]);
         Ok(kv)
+    }
+
+    /// What was lost and done without when the store was opened with [`Options::recover`].
+    pub fn recovery(&self) -> Option<&Recovery> {
+        self.0.recovery.as_ref()
+    }
+
+    /// Whether it takes writes.
+    ///
+    /// # Errors
+    /// Why not: [`Error::Closed`], or what a write failed with.
+    pub fn writable(&self) -> Result<(), Error> {
+        let state = self.0.shared.read();
+        state.log()?;
+        state.failed.clone().map_or(Ok(()), Err)
     }
 
     /// The newest committed revision.
@@ -166,8 +191,8 @@ impl Kv {
     /// the future does not take the write back.
     ///
     /// # Errors
-    /// [`Error::LeaseNotFound`]; [`Error::Io`], after which it is uncertain whether the write stands, and no
-    /// further one succeeds; [`Error::Closed`].
+    /// [`Error::LeaseNotFound`]; [`Error::Io`], after which the write does not stand, and no further one
+    /// succeeds until the disk takes some again ([`Kv::writable`]); [`Error::Closed`].
     pub async fn txn(&self, key: &str, expect: Expect, op: Op) -> Result<Txn, Error> {
         let write = Write { key: key.into(), expect, op };
         match self.0.write_here(write) {
@@ -196,7 +221,8 @@ impl Kv {
     }
 
     /// Forgets the history before a revision: what was then superseded or deleted. What is live stays,
-    /// whatever its age. A revision that is already compacted is no error; one not yet reached is.
+    /// whatever its age. A revision that is already compacted is no error; one not yet reached is. What that
+    /// frees goes back to the file system when the files have grown much.
     ///
     /// # Errors
     /// [`Error::FutureRevision`], [`Error::Io`], [`Error::Closed`].
@@ -204,6 +230,9 @@ impl Kv {
         self.submit(|reply| Request::Compact { before, reply }).await?;
         // In steps, so that writes come in between.
         while self.submit(|reply| Request::Sweep { reply }).await? {
+            tokio::task::yield_now().await;
+        }
+        while self.submit(|reply| Request::Shrink { reply }).await? {
             tokio::task::yield_now().await;
         }
         Ok(())
@@ -241,10 +270,21 @@ impl Kv {
         }
     }
 
+    async fn heal(&self) -> Result<(), Error> {
+        self.submit(|reply| Request::Heal { reply }).await
+    }
+
     /// Revokes a lease whose time was up at `now`, unless it has been kept alive meanwhile.
     pub(super) async fn expire_lease(&self, lease: LeaseId, now: Duration) -> Result<(), Error> {
         let expired_at = Some(now);
         self.submit(|reply| Request::Revoke { lease, expired_at, reply }).await
+    }
+
+    /// How many requests the writer has yet to look at.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        let queue = self.0.queue.as_ref().expect("only dropping takes it");
+        queue.max_capacity() - queue.capacity()
     }
 
     pub(super) fn clock(&self) -> &Clock {
@@ -311,9 +351,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Some(expiry) = self.expiry.get() {
-            expiry.abort();
-        }
+        self.tasks.get().into_iter().flatten().for_each(AbortHandle::abort);
         drop(self.queue.take());
         if let WriterPlace::Thread(thread) = &mut self.writer
             && let Some(thread) = thread.take()
@@ -325,160 +363,18 @@ impl Drop for Inner {
     }
 }
 
-/// The log in sled: records under `r` and the revision, big-endian, so that they lie in revision order; facts
-/// under `f` and their name.
-///
-/// One `insert` is one record. sled recovers a prefix of what one thread wrote, so no batch is needed to keep
-/// records together; and its batches take a lock that all sleds of the process share.
-#[derive(Debug)]
-struct SledLog {
-    db: sled::Db,
-    /// Released after sled has closed its files.
-    _lock: Option<DirLock>,
-}
-
-const RECORDS: u8 = b'r';
-const FACTS: u8 = b'f';
-
-impl Log for SledLog {
-    fn append(&self, revision: Revision, record: Vec<u8>) -> Result<Bytes, Error> {
-        let record = sled::IVec::from(record);
-        self.db.insert(record_key(revision), record.clone()).map_err(failure)?;
-        Ok(Bytes::from_owner(record))
-    }
-
-    fn read(&self, revision: Revision) -> Result<Option<Bytes>, Error> {
-        let record = self.db.get(record_key(revision)).map_err(failure)?;
-        Ok(record.map(Bytes::from_owner))
-    }
-
-    fn remove(&self, revision: Revision) -> Result<(), Error> {
-        self.db.remove(record_key(revision)).map(drop).map_err(failure)
-    }
-
-    fn set_fact(&self, name: &str, value: Option<u64>) -> Result<(), Error> {
-        let key = [&[FACTS], name.as_bytes()].concat();
-        match value {
-            Some(value) => self.db.insert(key, &value.to_be_bytes()).map(drop).map_err(failure),
-            None => self.db.remove(key).map(drop).map_err(failure),
+/// After a failed write, tries until the disk takes writes again.
+async fn heal(shared: Arc<Shared>, kv: WeakKv, clock: Clock) {
+    loop {
+        shared.write_failed.notified().await;
+        loop {
+            clock.sleep(HEALING_INTERVAL).await;
+            let Some(kv) = kv.upgrade() else { return };
+            match kv.heal().await {
+                Ok(()) => break,
+                Err(Error::Closed) => return,
+                Err(error) => tracing::debug!(%error, "the store takes no writes yet"),
+            }
         }
-    }
-
-    fn facts(&self, prefix: &str) -> Result<Vec<(String, u64)>, Error> {
-        let read = |fact: sled::Result<(sled::IVec, sled::IVec)>| {
-            let (key, value) = fact.map_err(failure)?;
-            let value =
-                <[u8; 8]>::try_from(&*value).map_err(|_| Error::Corrupt("a fact is damaged".into()))?;
-            Ok((String::from_utf8_lossy(&key[1..]).into_owned(), u64::from_be_bytes(value)))
-        };
-        self.db.scan_prefix([&[FACTS], prefix.as_bytes()].concat()).map(read).collect()
-    }
-
-    fn flush(&self) -> Result<(), Error> {
-        self.db.flush().map(drop).map_err(failure)
-    }
-
-    fn replay(&self, visit: &mut dyn FnMut(Revision, Bytes) -> Result<(), Error>) -> Result<(), Error> {
-        for record in self.db.scan_prefix([RECORDS]) {
-            let (key, record) = record.map_err(failure)?;
-            let revision = <[u8; 8]>::try_from(&key[1..]);
-            let revision = revision.map_err(|_| Error::Corrupt("a revision is damaged".into()))?;
-            visit(u64::from_be_bytes(revision), Bytes::from_owner(record))?;
-        }
-        Ok(())
-    }
-}
-
-fn record_key(revision: Revision) -> [u8; 9] {
-    let mut key = [RECORDS; 9];
-    key[1..].copy_from_slice(&revision.to_be_bytes());
-    key
-}
-
-/// Opens the log and reads what it holds; sled's known start-up faults are recovered from on the way.
-fn open(options: &Options, clock: &Clock) -> Result<(State, u64), Error> {
-    let Some(data_dir) = &options.data_dir else {
-        let overflow = Overflow::new(|| Ok(Arc::new(Segments::new(recovery::temporary_dir()?)?)));
-        return read_state(Arc::new(overflow), options.recent_bytes, clock.elapsed());
-    };
-    let lock = recovery::while_locked(clock, || DirLock::acquire(data_dir))?;
-    recovery::remove_unfinished_snapshots(data_dir)?;
-    let open = || {
-        let lock = Some(lock.try_clone()?);
-        unasserted(|| {
-            let log = Arc::new(open_sled(data_dir, lock, options)?);
-            recovery::make_private(data_dir);
-            read_state(log, options.recent_bytes, clock.elapsed())
-        })
-    };
-    match recovery::while_locked(clock, open) {
-        Err(Error::Corrupt(damage)) => {
-            let copy = recovery::back_up(data_dir)?;
-            let copied_to = copy.display();
-            tracing::warn!(%damage, %copied_to, "the store is damaged: trying without its snapshots");
-            recovery::remove_snapshots(data_dir)?;
-            recovery::while_locked(clock, open).map_err(|error| recovery::describe(error, data_dir, &copy))
-        }
-        opened => opened,
-    }
-}
-
-fn open_sled(dir: &Path, lock: Option<DirLock>, options: &Options) -> Result<SledLog, Error> {
-    let config = sled::Config::new()
-        .path(dir)
-        .cache_capacity(options.page_cache_bytes.max(256))
-        // The writer flushes when it has to.
-        .flush_every_ms(None);
-    let db = config.open().map_err(|error| match error {
-        sled::Error::Io(error) if error.to_string().contains("could not acquire lock") => {
-            Error::Locked { data_dir: dir.to_owned(), process: None }
-        }
-        error => failure(error),
-    })?;
-    Ok(SledLog { db, _lock: lock })
-}
-
-/// sled asserts where it should answer, when what it reads makes no sense. Nothing of the attempt is kept.
-fn unasserted<T>(attempt: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-    let attempted = std::panic::catch_unwind(std::panic::AssertUnwindSafe(attempt));
-    attempted.unwrap_or_else(|_| Err(Error::Corrupt("sled cannot make sense of it".into())))
-}
-
-/// What a log holds, and the number of the newest lease ever granted.
-pub(super) fn read_state(
-    log: Arc<dyn Log>,
-    recent_bytes: usize,
-    now: Duration,
-) -> Result<(State, u64), Error> {
-    let fact = |name| Ok::<_, Error>(log.facts(name)?.first().map_or(0, |(_, value)| *value));
-    let (compact_revision, newest_lease) = (fact(COMPACT_REVISION)?, fact(NEWEST_LEASE)?);
-    let mut leases = Leases::default();
-    for (name, milliseconds) in log.facts(LEASE)? {
-        let lease = name[LEASE.len()..].parse().map_err(|_| Error::Corrupt("a lease is damaged".into()))?;
-        leases.insert(LeaseId(lease), Duration::from_millis(milliseconds), now);
-    }
-    let mut state = State {
-        // Of an empty log: 1, as of an empty etcd. All after a compaction may be deletions, and gone.
-        revision: compact_revision.max(1),
-        compact_revision,
-        index: Default::default(),
-        recent: Recent::new(0, 0),
-        leases,
-        watchers: Default::default(),
-        log: Some(log.clone()),
-    };
-    state::replay(&*log, &mut state)?;
-    state.recent = Recent::new(state.revision + 1, recent_bytes);
-    // What a compaction had not got to when the store was closed.
-    let mut superfluous = Superfluous::default();
-    superfluous.extend(state.index.compact(compact_revision));
-    while superfluous.remove(usize::MAX, &*log)? {}
-    Ok((state, newest_lease))
-}
-
-fn failure(error: sled::Error) -> Error {
-    match error {
-        sled::Error::Io(error) => Error::Io(error.to_string()),
-        other => Error::Corrupt(other.to_string()),
     }
 }

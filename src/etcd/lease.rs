@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::kv::WeakKv;
+use super::promise::Tally;
 use super::state::Shared;
 use super::{Error, Kv, LeaseId};
 use crate::clock::Clock;
@@ -15,6 +16,8 @@ pub(super) struct Leases {
     leases: BTreeMap<LeaseId, Lease>,
     /// Of each key that hangs on a lease, which.
     of_key: HashMap<Arc<str>, LeaseId>,
+    /// Of all leases.
+    tally: Tally,
 }
 
 #[derive(Debug)]
@@ -28,6 +31,33 @@ struct Lease {
 impl Leases {
     pub(super) fn insert(&mut self, lease: LeaseId, ttl: Duration, now: Duration) {
         self.leases.insert(lease, Lease { ttl, expires: now.saturating_add(ttl), keys: BTreeSet::new() });
+        self.tally.add(lease.0, 0);
+    }
+
+    /// What the leases amount to.
+    pub(super) fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// What those up to a number amount to.
+    pub(super) fn tally_upto(&self, newest: u64) -> Tally {
+        let mut tally = self.tally;
+        for (lease, _) in self.leases.range(LeaseId(newest.saturating_add(1))..) {
+            tally.remove(lease.0, 0);
+        }
+        tally
+    }
+
+    /// What will be left without one of them.
+    pub(super) fn tally_without(&self, lease: LeaseId) -> Tally {
+        let mut tally = self.tally;
+        tally.remove(lease.0, 0);
+        tally
+    }
+
+    /// Each with the time that it was granted for.
+    pub(super) fn all(&self) -> impl Iterator<Item = (LeaseId, Duration)> + '_ {
+        self.leases.iter().map(|(lease, found)| (*lease, found.ttl))
     }
 
     pub(super) fn contains(&self, lease: LeaseId) -> bool {
@@ -36,7 +66,9 @@ impl Leases {
 
     /// Takes the lease away. Keys that still hang on it stay, without a lease.
     pub(super) fn remove(&mut self, lease: LeaseId) {
-        for key in self.leases.remove(&lease).map(|lease| lease.keys).unwrap_or_default() {
+        let Some(found) = self.leases.remove(&lease) else { return };
+        self.tally.remove(lease.0, 0);
+        for key in found.keys {
             self.of_key.remove(&key);
         }
     }
@@ -80,6 +112,9 @@ impl Leases {
     }
 }
 
+/// How long after a failed write the next lease is tried.
+const RETRY: Duration = Duration::from_secs(1);
+
 /// Revokes leases when their time is up, as long as the store is open.
 pub(super) async fn expire(shared: Arc<Shared>, kv: WeakKv, clock: Clock) {
     loop {
@@ -98,10 +133,16 @@ pub(super) async fn expire(shared: Arc<Shared>, kv: WeakKv, clock: Clock) {
         let expired = shared.read().leases.expired(now);
         let Some(kv) = kv.upgrade() else { return };
         for lease in expired {
-            if let Err(error) = kv.expire_lease(lease, now).await {
-                // Closed, or it takes no more writes, and has said so.
-                tracing::debug!(%error, "leases no longer expire");
-                return;
+            match kv.expire_lease(lease, now).await {
+                Ok(()) => {}
+                Err(Error::Closed) => return,
+                Err(error) => {
+                    // It takes no writes for now, and has said so.
+                    tracing::debug!(%error, "a lease cannot expire yet");
+                    drop(kv);
+                    clock.sleep(RETRY).await;
+                    break;
+                }
             }
         }
     }

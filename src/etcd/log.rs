@@ -38,6 +38,11 @@ pub(super) trait Log: Debug + Send + Sync {
         Ok(())
     }
 
+    /// How much room its files take.
+    fn bytes_on_disk(&self) -> u64 {
+        0
+    }
+
     /// Hands all records to `visit`, oldest first.
     fn replay(&self, _visit: &mut dyn FnMut(Revision, Bytes) -> Result<(), Error>) -> Result<(), Error> {
         Ok(())

@@ -9,24 +9,36 @@
 //! Invariants:
 //! - a revision is born in one place, in the same batch as its value;
 //! - a watch is a read of the log: nothing is delivered that was not written, in no other order, none twice;
-//! - a write is acknowledged when it is as durable as the store promises: on disk with a data dir, in memory
-//!   without.
+//! - a write is acknowledged when it is as durable as the store promises: with a data dir on the device,
+//!   after an fdatasync, in memory without;
+//! - what was acknowledged is there when the store is opened, or it is not opened: what is to be found is
+//!   noted apart from the log, and held against it.
 
 mod compact;
+mod device;
 mod error;
+mod folder;
+mod gathering;
 mod index;
 mod kv;
 mod lease;
 mod log;
+mod opening;
 mod overflow;
+mod promise;
 mod recent;
 mod record;
 mod recovery;
+mod rewrite;
+mod salvage;
 mod segments;
+mod sled_log;
+mod staged;
 mod state;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 mod watch;
 mod writer;
 
@@ -39,6 +51,8 @@ pub use compact::{COMPACTION_INTERVAL, compactor};
 pub use error::Error;
 pub use kv::Kv;
 pub use lease::LeaseManager;
+pub use promise::Loss;
+pub use salvage::Recovery;
 pub use watch::{Watch, WatchBatch};
 
 /// The number of a change to the store: etcd's revision, Kubernetes' resourceVersion. One counter for all
@@ -161,10 +175,25 @@ pub struct Options {
     pub page_cache_bytes: u64,
     /// How many writes may wait for the writer. At the bound, [`Kv::txn`] waits for room.
     pub queue_length: usize,
+    /// etcd's `--unsafe-no-fsync`: what is acknowledged survives the process, but no power cut.
+    pub unsafe_no_fsync: bool,
+    /// Goes on with what is there if something that was acknowledged is not ([`Kv::recovery`] says what).
+    pub recover: bool,
+    /// From which size on, in bytes, compaction writes the files of a data dir anew; a store that holds much
+    /// is also let grow to four times what it took when that was last done.
+    pub rewrite_bytes: u64,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { data_dir: None, recent_bytes: 16 << 20, page_cache_bytes: 8 << 20, queue_length: 1024 }
+        Options {
+            data_dir: None,
+            recent_bytes: 16 << 20,
+            page_cache_bytes: 8 << 20,
+            queue_length: 1024,
+            unsafe_no_fsync: false,
+            recover: false,
+            rewrite_bytes: 8 << 20,
+        }
     }
 }

@@ -48,6 +48,11 @@ pub(super) fn value_of(record: &Bytes, key_len: usize) -> Bytes {
     record.slice(HEADER_LEN + key_len..)
 }
 
+/// Of the bytes of a record: what a promise is made of.
+pub(super) fn checksum(record: &[u8]) -> u32 {
+    crc32fast::hash(record)
+}
+
 impl Record {
     /// Reads what [`encode`] wrote.
     pub(super) fn decode(revision: Revision, bytes: Bytes) -> Result<Record, Error> {

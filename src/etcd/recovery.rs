@@ -80,6 +80,12 @@ pub(super) fn remove_unfinished_snapshots(data_dir: &Path) -> Result<(), Error> 
     remove(data_dir, |name| name.starts_with(SNAPSHOT) && name.ends_with(UNFINISHED))
 }
 
+/// Whether there is one.
+pub(super) fn has_snapshots(data_dir: &Path) -> bool {
+    let entries = fs::read_dir(data_dir).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with(SNAPSHOT))
+}
+
 /// All snapshots.
 pub(super) fn remove_snapshots(data_dir: &Path) -> Result<(), Error> {
     remove(data_dir, |name| name.starts_with(SNAPSHOT))
@@ -99,13 +105,17 @@ pub(super) fn back_up(data_dir: &Path) -> Result<PathBuf, Error> {
     Err(Error::Io("no name is left for a copy of the damaged files".into()))
 }
 
-/// Says, with an error that could not be recovered from, where the copy is.
-pub(super) fn describe(error: Error, data_dir: &Path, copy: &Path) -> Error {
+/// Says, with an error that could not be recovered from, what is damaged, and where a copy is.
+pub(super) fn describe(error: Error, data_dir: &Path, copy: Option<&Path>) -> Error {
     let Error::Corrupt(damage) = error else { return error };
-    let (data_dir, copy) = (data_dir.display(), copy.display());
-    Error::Corrupt(format!(
-        "{damage}; start with an empty --data-dir instead of {data_dir} (a copy is in {copy})"
-    ))
+    let copy = copy.map(|copy| format!(", of which a copy is in {}", copy.display()));
+    let (data_dir, copy) = (data_dir.display(), copy.unwrap_or_default());
+    Error::Corrupt(advise(&format!("{damage} (in {data_dir}{copy})")))
+}
+
+/// What to do about a damage.
+pub(super) fn advise(damage: &str) -> String {
+    format!("{damage}; put back a copy of the files, or start with --recover to go on with what can be read")
 }
 
 /// A new folder for a store without a data dir: in memory where the system has a file system there.

@@ -10,8 +10,9 @@ use tokio::sync::Notify;
 use super::index::Index;
 use super::lease::Leases;
 use super::log::Log;
+use super::promise::Promise;
 use super::recent::Recent;
-use super::record::Record;
+use super::record::{self, Record};
 use super::watch::Watchers;
 use super::{Error, Event, EventKind, KeyValue, Range, Revision};
 
@@ -27,6 +28,8 @@ pub(super) struct Shared {
     state: RwLock<State>,
     /// The next expiry may have moved.
     pub leases_changed: Notify,
+    /// A write has failed.
+    pub write_failed: Notify,
 }
 
 #[derive(Debug)]
@@ -39,6 +42,8 @@ pub(super) struct State {
     pub watchers: Watchers,
     /// None once the store is closed.
     pub log: Option<Arc<dyn Log>>,
+    /// Why nothing can be written: after a failed write nobody knows what is on disk.
+    pub failed: Option<Error>,
 }
 
 /// Where a value is to be had: here, or in the log under this revision.
@@ -64,7 +69,7 @@ pub(super) struct Unread {
 
 impl Shared {
     pub(super) fn new(state: State) -> Shared {
-        Shared { state: RwLock::new(state), leases_changed: Notify::new() }
+        Shared { state: RwLock::new(state), leases_changed: Notify::new(), write_failed: Notify::new() }
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, State> {
@@ -164,6 +169,17 @@ impl State {
     /// The log, as long as the store is open.
     pub(super) fn log(&self) -> Result<Arc<dyn Log>, Error> {
         self.log.clone().ok_or(Error::Closed)
+    }
+
+    /// What is to be found after whatever happens, the number of the newest lease aside.
+    pub(super) fn promise(&self, newest_lease: u64) -> Promise {
+        Promise {
+            revision: self.revision,
+            compact_revision: self.compact_revision,
+            changes: self.index.tally(),
+            newest_lease,
+            leases: [self.leases.tally(); 2],
+        }
     }
 
     /// The revision to read at, if one can read at it.
@@ -269,9 +285,14 @@ fn read_record(log: &dyn Log, revision: Revision) -> Result<Option<Record>, Erro
     log.read(revision)?.map(|bytes| Record::decode(revision, bytes)).transpose()
 }
 
-/// What the records of a log, replayed oldest first, amount to.
-pub(super) fn replay(log: &dyn Log, state: &mut State) -> Result<(), Error> {
+/// What the records of a log, replayed oldest first, amount to. `visit` sees each with its checksum.
+pub(super) fn replay(
+    log: &dyn Log,
+    state: &mut State,
+    visit: &mut dyn FnMut(Revision, u32),
+) -> Result<(), Error> {
     log.replay(&mut |revision, bytes| {
+        let checksum = record::checksum(&bytes);
         let record = Record::decode(revision, bytes)?;
         let Some(key) = record.key() else {
             return Err(Error::Corrupt(format!("the key of revision {revision} cannot be read")));
@@ -279,8 +300,10 @@ pub(super) fn replay(log: &dyn Log, state: &mut State) -> Result<(), Error> {
         let key: Arc<str> = key.into();
         let deleted = record.kind == EventKind::Delete;
         state.leases.attach(&key, record.lease);
-        state.index.record(&key, revision, deleted);
-        state.revision = revision;
+        state.index.record(&key, revision, checksum, deleted);
+        // The newest of all may have been deletions that a compaction has taken away.
+        state.revision = state.revision.max(revision);
+        visit(revision, checksum);
         Ok(())
     })
 }

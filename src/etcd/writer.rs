@@ -5,26 +5,27 @@
 //! to the log, makes the log durable once, and only then shows them to readers and watches and answers. In
 //! memory there is nothing to make durable: changes are logged when they leave the recent ones.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
+use super::gathering::{Gathering, PAUSE};
 use super::log::Log;
+use super::opening::Home;
+use super::promise::Promise;
 use super::record;
+use super::rewrite::Rewrite;
+use super::sled_log::SledLog;
+use super::staged::{Staged, Verdict};
 use super::state::Shared;
 use super::sweep::Superfluous;
-use super::{Error, Event, EventKind, Expect, KeyValue, LeaseId, Op, Revision, Txn};
+use super::{Error, Event, EventKind, Expect, LeaseId, Op, Revision, Txn};
 use crate::clock::Clock;
 
 /// How many writes share one flush at most, so that the first of them does not wait for ever.
 const BATCH_TXNS: usize = 256;
-/// How many superseded records one step of a compaction removes, so that writes wait only that long.
-const SWEEP_RECORDS: usize = 64;
-/// So many are looked through; of more there is a map.
-const FEW_EVENTS: usize = 8;
 /// The facts kept beside the records.
 pub(super) const COMPACT_REVISION: &str = "compact-revision";
 pub(super) const NEWEST_LEASE: &str = "newest-lease";
@@ -55,6 +56,14 @@ pub(super) enum Request {
         expired_at: Option<Duration>,
         reply: Reply<()>,
     },
+    /// Gives a little of what compaction has freed back to the file system; answers whether there is more.
+    Shrink {
+        reply: Reply<bool>,
+    },
+    /// Starts to write again after a failed write, if that is possible by now.
+    Heal {
+        reply: Reply<()>,
+    },
     Close {
         reply: Reply<()>,
     },
@@ -77,27 +86,19 @@ pub(super) struct Writer {
     pub clock: Clock,
     /// Whether what is acknowledged must be on disk.
     pub durable: bool,
-    /// Why nothing can be written any more: after a failed write nobody knows what is on disk.
-    pub failed: Option<Error>,
     /// Records nobody can see any more.
     pub superfluous: Superfluous,
     pub newest_lease: u64,
-}
-
-/// Writes that are in the log, but that nobody has been shown yet.
-struct Staged {
-    /// None in memory, where only what memory has no room for is logged.
-    log: Option<Arc<dyn Log>>,
-    next: Revision,
-    events: Vec<Event>,
-    /// The newest of them for each key; empty while they are few.
-    newest: HashMap<Arc<str>, usize>,
-}
-
-enum Verdict {
-    Write(Event),
-    /// The compare failed: this is there.
-    Refuse(Option<KeyValue>),
+    /// The data dir; None in memory.
+    pub home: Option<Home>,
+    /// The log, if it is one that is written anew.
+    pub sled: Option<Arc<SledLog>>,
+    pub rewrite: Option<Rewrite>,
+    /// From which size on the log is written anew.
+    pub rewrite_bytes: u64,
+    /// What its files took when it was new.
+    pub new_bytes: u64,
+    pub gathering: Gathering,
 }
 
 impl Writer {
@@ -136,10 +137,22 @@ impl Writer {
                     break;
                 }
             }
-            next = if txns.len() < BATCH_TXNS { self.queue.try_recv().ok() } else { None };
+            next = if txns.len() < BATCH_TXNS { self.next(txns.len()) } else { None };
         }
         self.commit(txns);
         self.make_room();
+    }
+
+    /// What waits, or comes soon.
+    fn next(&mut self, gathered: usize) -> Option<Request> {
+        loop {
+            match self.queue.try_recv() {
+                Err(TryRecvError::Empty) if self.gathering.is_worth_a_pause(gathered) => {
+                    self.clock.block_thread(PAUSE);
+                }
+                received => return received.ok(),
+            }
+        }
     }
 
     fn serve_other(&mut self, request: Request) {
@@ -149,6 +162,8 @@ impl Writer {
             Request::Sweep { reply } => respond(reply, self.sweep()),
             Request::Grant { ttl, reply } => respond(reply, self.grant(ttl)),
             Request::Revoke { lease, expired_at, reply } => respond(reply, self.revoke(lease, expired_at)),
+            Request::Shrink { reply } => respond(reply, self.shrink()),
+            Request::Heal { reply } => respond(reply, self.heal()),
             Request::Close { reply } => respond(reply, self.close()),
         }
     }
@@ -159,10 +174,12 @@ impl Writer {
             return;
         }
         let (writes, replies): (Vec<_>, Vec<_>) = txns.into_iter().unzip();
+        let start = self.clock.elapsed();
         let answers = match self.write(writes) {
             Ok(answers) => answers,
             Err(error) => replies.iter().map(|_| Err(error.clone())).collect(),
         };
+        self.gathering.note(replies.len() + self.queue.len(), self.clock.elapsed().saturating_sub(start));
         for (reply, answer) in replies.into_iter().zip(answers) {
             respond(reply, answer);
         }
@@ -172,7 +189,7 @@ impl Writer {
         let log = self.log()?;
         let next = self.shared.read().revision + 1;
         let log_now = self.durable.then_some(log);
-        let mut staged = Staged { log: log_now, next, events: Vec::new(), newest: HashMap::new() };
+        let mut staged = Staged::new(log_now, next);
         let mut answers = Vec::with_capacity(writes.len());
         for write in writes {
             answers.push(match staged.check(&self.shared, write) {
@@ -188,19 +205,37 @@ impl Writer {
         if !staged.events.is_empty() {
             if let Some(log) = &staged.log {
                 self.flush(&**log)?;
+                self.promise(&staged)?;
             }
-            self.publish(staged.events);
+            self.publish(staged);
         }
         Ok(answers)
     }
 
+    /// Notes that these changes are about to be acknowledged.
+    fn promise(&mut self, staged: &Staged) -> Result<(), Error> {
+        let Some(home) = &self.home else { return Ok(()) };
+        let mut promise = self.shared.read().promise(self.newest_lease);
+        for (event, checksum) in staged.events.iter().zip(&staged.checksums) {
+            promise.revision = event.revision();
+            promise.changes.add(event.revision(), *checksum);
+        }
+        home.promises.note(&promise).map_err(|error| self.fail(error))
+    }
+
+    pub(super) fn promise_durably(&mut self, promise: &Promise) -> Result<(), Error> {
+        let Some(home) = &self.home else { return Ok(()) };
+        home.promises.note_durably(promise).map_err(|error| self.fail(error))
+    }
+
     /// From here on the changes exist.
-    fn publish(&self, events: Vec<Event>) {
+    fn publish(&self, staged: Staged) {
         let mut state = self.shared.write();
-        let woken = state.watchers.mark(&events);
-        for event in events {
+        let woken = state.watchers.mark(&staged.events);
+        for (event, checksum) in staged.events.into_iter().zip(staged.checksums) {
             state.revision = event.revision();
-            state.index.record(&event.kv.key, event.revision(), event.kind == EventKind::Delete);
+            let deleted = event.kind == EventKind::Delete;
+            state.index.record(&event.kv.key, event.revision(), checksum, deleted);
             let before = event.previous.as_ref().and_then(|previous| previous.lease);
             if event.kv.lease.is_some() || before.is_some() {
                 state.leases.attach(&event.kv.key, event.kv.lease);
@@ -233,33 +268,6 @@ impl Writer {
         }
     }
 
-    fn compact(&mut self, before: Revision) -> Result<(), Error> {
-        let log = self.log()?;
-        let compact_revision = {
-            let state = self.shared.read();
-            if before > state.revision {
-                return Err(Error::FutureRevision { requested: before, current: state.revision });
-            }
-            state.compact_revision
-        };
-        if before <= compact_revision {
-            return Ok(());
-        }
-        // First it is written down, then it is so: a restart must not bring back what was refused before.
-        let written = log.set_fact(COMPACT_REVISION, Some(before));
-        written.map_err(|error| self.fail(error))?;
-        self.flush(&*log)?;
-        let mut state = self.shared.write();
-        state.compact_revision = before;
-        self.superfluous.extend(state.index.compact(before));
-        Ok(())
-    }
-
-    fn sweep(&mut self) -> Result<bool, Error> {
-        let log = self.log()?;
-        self.superfluous.remove(SWEEP_RECORDS, &*log).map_err(|error| self.fail(error))
-    }
-
     fn grant(&mut self, ttl: Duration) -> Result<LeaseId, Error> {
         let log = self.log()?;
         let lease = LeaseId(self.newest_lease + 1);
@@ -270,6 +278,7 @@ impl Writer {
         self.flush(&*log)?;
         self.newest_lease = lease.0;
         self.shared.write().leases.insert(lease, ttl, self.clock.elapsed());
+        self.promise_state()?;
         self.shared.leases_changed.notify_one();
         Ok(lease)
     }
@@ -286,106 +295,51 @@ impl Writer {
         self.write(writes.collect())?.into_iter().collect::<Result<Vec<_>, Error>>()?;
         // Last, so that after a crash in between the lease expires once more and finishes.
         let log = self.log()?;
+        let mut promise = self.shared.read().promise(self.newest_lease);
+        promise.leases[1] = self.shared.read().leases.tally_without(lease);
+        self.promise_durably(&promise)?;
         log.set_fact(&lease_fact(lease), None).map_err(|error| self.fail(error))?;
         self.flush(&*log)?;
         self.shared.write().leases.remove(lease);
-        Ok(())
+        self.promise_state()
+    }
+
+    fn promise_state(&mut self) -> Result<(), Error> {
+        let Some(home) = &self.home else { return Ok(()) };
+        let promise = self.shared.read().promise(self.newest_lease);
+        home.promises.note(&promise).map_err(|error| self.fail(error))
     }
 
     fn close(&mut self) -> Result<(), Error> {
         let log = self.shared.read().log()?;
         let flushed = self.flush(&*log);
         drop(log);
+        self.rewrite = None;
+        self.sled = None;
         self.shared.close();
+        // With the last of it, the folder is free for others.
+        self.home = None;
         flushed
     }
 
-    fn log(&self) -> Result<Arc<dyn Log>, Error> {
-        let log = self.shared.read().log()?;
-        self.failed.clone().map_or(Ok(log), Err)
+    pub(super) fn log(&self) -> Result<Arc<dyn Log>, Error> {
+        let state = self.shared.read();
+        let log = state.log()?;
+        state.failed.clone().map_or(Ok(log), Err)
     }
 
-    fn flush(&mut self, log: &dyn Log) -> Result<(), Error> {
+    pub(super) fn flush(&mut self, log: &dyn Log) -> Result<(), Error> {
         if !self.durable {
             return Ok(());
         }
         log.flush().map_err(|error| self.fail(error))
     }
 
-    fn fail(&mut self, error: Error) -> Error {
+    pub(super) fn fail(&self, error: Error) -> Error {
         tracing::error!(%error, "the store takes no more writes");
-        self.failed = Some(error.clone());
+        self.shared.write().failed = Some(error.clone());
+        self.shared.write_failed.notify_one();
         error
-    }
-}
-
-impl Staged {
-    /// Compares, and says what is to be written.
-    fn check(&self, shared: &Shared, write: Write) -> Result<Verdict, Error> {
-        let current = self.current(shared, &write.key)?;
-        let found = current.as_ref().map_or(0, |kv| kv.mod_revision);
-        let matches = match write.expect {
-            Expect::ModRevision(expected) => expected == found,
-            Expect::Any => true,
-        };
-        if !matches || (current.is_none() && write.op == Op::Delete) {
-            return Ok(Verdict::Refuse(current));
-        }
-        if let Op::Put { lease: Some(lease), .. } = write.op
-            && !shared.read().leases.contains(lease)
-        {
-            return Err(Error::LeaseNotFound(lease));
-        }
-        Ok(Verdict::Write(self.event(write, current)))
-    }
-
-    fn current(&self, shared: &Shared, key: &Arc<str>) -> Result<Option<KeyValue>, Error> {
-        match self.newest(key) {
-            Some(event) => Ok((event.kind == EventKind::Put).then(|| event.kv.clone())),
-            None => Ok(shared.get(key, None)?.0),
-        }
-    }
-
-    fn newest(&self, key: &Arc<str>) -> Option<&Event> {
-        match self.events.len() > FEW_EVENTS {
-            true => self.newest.get(key).map(|at| &self.events[*at]),
-            false => self.events.iter().rev().find(|event| event.kv.key == *key),
-        }
-    }
-
-    fn event(&self, write: Write, previous: Option<KeyValue>) -> Event {
-        // The key that is there already, so that it is in memory once.
-        let key = previous.as_ref().map_or(write.key, |kv| kv.key.clone());
-        let mod_revision = self.next;
-        let (kind, kv) = match write.op {
-            Op::Put { value, lease } => {
-                let create_revision = previous.as_ref().map_or(mod_revision, |kv| kv.create_revision);
-                let version = previous.as_ref().map_or(1, |kv| kv.version + 1);
-                (EventKind::Put, KeyValue { key, value, create_revision, mod_revision, version, lease })
-            }
-            Op::Delete => {
-                let (value, create_revision, version, lease) = (Bytes::new(), 0, 0, None);
-                (EventKind::Delete, KeyValue { key, value, create_revision, mod_revision, version, lease })
-            }
-        };
-        Event { kind, kv, previous }
-    }
-
-    /// Writes to the log. A failure leaves it torn.
-    fn append(&mut self, mut event: Event) -> Result<Revision, Error> {
-        let revision = event.revision();
-        if let Some(log) = &self.log {
-            let record = log.append(revision, record::encode(&event))?;
-            event.kv.value = record::value_of(&record, event.kv.key.len());
-        }
-        self.events.push(event);
-        self.next += 1;
-        if self.events.len() > FEW_EVENTS {
-            let known = if self.newest.is_empty() { 0 } else { self.events.len() - 1 };
-            let events = self.events.iter().enumerate().skip(known);
-            self.newest.extend(events.map(|(at, event)| (event.kv.key.clone(), at)));
-        }
-        Ok(revision)
     }
 }
 

@@ -14,6 +14,7 @@ mod conformance;
 mod controller_runtime;
 mod controllers;
 mod custom_resources;
+mod data_dir;
 mod jobs;
 mod nodes;
 mod sets;

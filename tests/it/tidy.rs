@@ -191,7 +191,7 @@ const FLOW_USERS: &[&str] = &[
 
 /// Words with their homes; a file's tests are free.
 const WORDS: &[(&str, &str, &[&str])] = &[
-    (r"\bsled::", "only the store knows sled", &["src/etcd/kv.rs"]),
+    (r"\bsled::", "only the store knows sled", &["src/etcd/sled_log.rs"]),
     (
         r"\b(TcpListener|TcpStream|TlsAcceptor|TlsConnector)\b",
         "only the server knows sockets and TLS, and the command line that asks it",

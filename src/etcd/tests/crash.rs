@@ -22,7 +22,9 @@ type Keys = BTreeMap<String, String>;
 async fn child() {
     let Ok(dir) = std::env::var(DATA_DIR) else { return };
     let seed: u64 = std::env::var(SEED).unwrap().parse().unwrap();
-    let kv = on_disk(Path::new(&dir));
+    // Small enough to be written anew between two kills.
+    let options = Options { rewrite_bytes: 1 << 20, ..disk_options(Path::new(&dir)) };
+    let kv = Kv::open(options, stepped_clock()).unwrap();
     say(&format!("start {}", kv.revision()));
     let writers: Vec<_> = (0..8).map(|writer| tokio::spawn(write(kv.clone(), writer, seed))).collect();
     for writer in writers {
@@ -188,6 +190,9 @@ async fn a_killed_process_loses_nothing_it_acknowledged() {
         kv.close().await;
     }
     assert!(total > 500, "only {total} writes");
+    let names = std::fs::read_dir(dir.path()).unwrap().flatten().map(|entry| entry.file_name());
+    let was_rewritten = names.into_iter().any(|name| name.to_string_lossy().starts_with("sled."));
+    assert!(was_rewritten, "the files were never written anew");
 }
 
 #[cfg(unix)]

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, mpsc};
 
-use super::super::kv::read_state;
 use super::super::log::Log;
+use super::super::opening::{Opened, read_state};
 use super::*;
 
 /// A log in memory. Each flush waits for its outcome.
@@ -65,7 +65,8 @@ fn store() -> (Kv, Arc<Disk>, mpsc::Sender<Result<(), Error>>) {
     });
     let (state, newest_lease) = read_state(disk.clone(), 1 << 20, Duration::ZERO).unwrap();
     let options = Options { data_dir: Some("unused".into()), ..Options::default() };
-    (Kv::start(state, newest_lease, &options, stepped_clock()).unwrap(), disk, outcomes)
+    let opened = Opened { state, sled: None, newest_lease, home: None, recovery: None };
+    (Kv::start(opened, &options, stepped_clock()).unwrap(), disk, outcomes)
 }
 
 /// Writes in a task of its own, and waits until the log has it.

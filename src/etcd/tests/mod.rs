@@ -1,10 +1,14 @@
 //! What the store promises, as tables, as a comparison with a model, and by killing it.
 
 mod crash;
+mod damage;
 mod durability;
+mod full;
 mod leases;
 mod model;
+mod power;
 mod recovery;
+mod shrinking;
 mod store;
 mod watches;
 
@@ -28,8 +32,13 @@ fn on_disk(dir: &Path) -> Kv {
 }
 
 fn try_on_disk(dir: &Path) -> Result<Kv, Error> {
-    let options = Options { data_dir: Some(dir.to_owned()), recent_bytes: 2000, ..Options::default() };
-    Kv::open(options, stepped_clock())
+    Kv::open(disk_options(dir), stepped_clock())
+}
+
+/// Nothing is synced, since no test cuts the power of the machine; see `power` for one that seems to.
+fn disk_options(dir: &Path) -> Options {
+    let data_dir = Some(dir.to_owned());
+    Options { data_dir, recent_bytes: 2000, unsafe_no_fsync: true, ..Options::default() }
 }
 
 /// In memory, which is full soon: most is in temporary files.
@@ -42,6 +51,11 @@ fn overflowing() -> Kv {
 fn each() -> (Vec<Kv>, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     (vec![in_memory(), overflowing(), on_disk(dir.path())], dir)
+}
+
+/// A folder in memory, where there is one: for what needs no disk, but many files.
+fn scratch() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
 fn stepped_clock() -> Clock {

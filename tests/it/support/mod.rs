@@ -37,8 +37,29 @@ impl Up {
     /// The same with environment variables.
     pub fn start_in(arguments: &[&str], environment: &[(&str, &str)]) -> Up {
         let folder = tempfile::tempdir().unwrap();
+        let command = command(folder.path());
+        Up::run(folder, command, arguments, environment)
+    }
+
+    /// The same by a shell that runs something before.
+    pub fn start_after(shell: &str, arguments: &[&str]) -> Up {
+        let folder = tempfile::tempdir().unwrap();
+        let plain = command(folder.path());
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(format!("{shell}; exec \"$0\" \"$@\"")).arg(plain.get_program());
+        for (name, value) in plain.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.stdin(Stdio::null());
+        Up::run(folder, command, arguments, &[])
+    }
+
+    fn run(folder: TempDir, mut command: Command, arguments: &[&str], environment: &[(&str, &str)]) -> Up {
         let log = fs::File::create(folder.path().join("log")).unwrap();
-        let child = command(folder.path())
+        let child = command
             .args(["up", "--name", "test", "--kubeconfig"])
             .arg(folder.path().join("kubeconfig"))
             .args(arguments)

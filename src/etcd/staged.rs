@@ -1,0 +1,111 @@
+//! A group of writes on its way: checked against the state that those before them leave, and logged.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::log::Log;
+use super::record;
+use super::state::Shared;
+use super::writer::Write;
+use super::{Error, Event, EventKind, Expect, KeyValue, Op, Revision};
+
+/// So many are looked through; of more there is a map.
+const FEW_EVENTS: usize = 8;
+
+/// Writes that are in the log, but that nobody has been shown yet.
+pub(super) struct Staged {
+    /// None in memory, where only what memory has no room for is logged.
+    pub log: Option<Arc<dyn Log>>,
+    next: Revision,
+    pub events: Vec<Event>,
+    /// Of the record of each event; 0 in memory.
+    pub checksums: Vec<u32>,
+    /// The newest of them for each key; empty while they are few.
+    newest: HashMap<Arc<str>, usize>,
+}
+
+pub(super) enum Verdict {
+    Write(Event),
+    /// The compare failed: this is there.
+    Refuse(Option<KeyValue>),
+}
+
+impl Staged {
+    pub(super) fn new(log: Option<Arc<dyn Log>>, next: Revision) -> Staged {
+        Staged { log, next, events: Vec::new(), checksums: Vec::new(), newest: HashMap::new() }
+    }
+
+    /// Compares, and says what is to be written.
+    pub(super) fn check(&self, shared: &Shared, write: Write) -> Result<Verdict, Error> {
+        let current = self.current(shared, &write.key)?;
+        let found = current.as_ref().map_or(0, |kv| kv.mod_revision);
+        let matches = match write.expect {
+            Expect::ModRevision(expected) => expected == found,
+            Expect::Any => true,
+        };
+        if !matches || (current.is_none() && write.op == Op::Delete) {
+            return Ok(Verdict::Refuse(current));
+        }
+        if let Op::Put { lease: Some(lease), .. } = write.op
+            && !shared.read().leases.contains(lease)
+        {
+            return Err(Error::LeaseNotFound(lease));
+        }
+        Ok(Verdict::Write(self.event(write, current)))
+    }
+
+    fn current(&self, shared: &Shared, key: &Arc<str>) -> Result<Option<KeyValue>, Error> {
+        match self.newest(key) {
+            Some(event) => Ok((event.kind == EventKind::Put).then(|| event.kv.clone())),
+            None => Ok(shared.get(key, None)?.0),
+        }
+    }
+
+    fn newest(&self, key: &Arc<str>) -> Option<&Event> {
+        match self.events.len() > FEW_EVENTS {
+            true => self.newest.get(key).map(|at| &self.events[*at]),
+            false => self.events.iter().rev().find(|event| event.kv.key == *key),
+        }
+    }
+
+    fn event(&self, write: Write, previous: Option<KeyValue>) -> Event {
+        // The key that is there already, so that it is in memory once.
+        let key = previous.as_ref().map_or(write.key, |kv| kv.key.clone());
+        let mod_revision = self.next;
+        let (kind, kv) = match write.op {
+            Op::Put { value, lease } => {
+                let create_revision = previous.as_ref().map_or(mod_revision, |kv| kv.create_revision);
+                let version = previous.as_ref().map_or(1, |kv| kv.version + 1);
+                (EventKind::Put, KeyValue { key, value, create_revision, mod_revision, version, lease })
+            }
+            Op::Delete => {
+                let (value, create_revision, version, lease) = (Bytes::new(), 0, 0, None);
+                (EventKind::Delete, KeyValue { key, value, create_revision, mod_revision, version, lease })
+            }
+        };
+        Event { kind, kv, previous }
+    }
+
+    /// Writes to the log. A failure leaves it torn.
+    pub(super) fn append(&mut self, mut event: Event) -> Result<Revision, Error> {
+        let revision = event.revision();
+        if let Some(log) = &self.log {
+            let record = log.append(revision, record::encode(&event))?;
+            self.checksums.push(record::checksum(&record));
+            event.kv.value = record::value_of(&record, event.kv.key.len());
+        }
+        if self.log.is_none() {
+            self.checksums.push(0);
+        }
+        self.events.push(event);
+        self.next += 1;
+        if self.events.len() > FEW_EVENTS {
+            let known = if self.newest.is_empty() { 0 } else { self.events.len() - 1 };
+            let events = self.events.iter().enumerate().skip(known);
+            self.newest.extend(events.map(|(at, event)| (event.kv.key.clone(), at)));
+        }
+        Ok(revision)
+    }
+}

@@ -1,0 +1,159 @@
+//! What the writer does beside writing: compaction, giving room back, and starting to write again after a
+//! disk that failed.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::log::Log;
+use super::opening::Home;
+use super::promise::PromiseFile;
+use super::rewrite::{Rewrite, set_facts};
+use super::sled_log::SledLog;
+use super::writer::{COMPACT_REVISION, Writer, lease_fact};
+use super::{Error, Revision};
+
+/// How many superseded records one step of a compaction removes, so that writes wait only that long.
+const SWEEP_RECORDS: usize = 64;
+/// How many times the size that it had when it was new the log may have before it is written anew.
+const GROWTH: u64 = 4;
+
+/// What stands for a log while its files are closed.
+#[derive(Debug)]
+struct Closed(Error);
+
+impl Log for Closed {
+    fn append(&self, _revision: Revision, _record: Vec<u8>) -> Result<Bytes, Error> {
+        Err(self.0.clone())
+    }
+
+    fn read(&self, _revision: Revision) -> Result<Option<Bytes>, Error> {
+        Err(self.0.clone())
+    }
+
+    fn remove(&self, _revision: Revision) -> Result<(), Error> {
+        Err(self.0.clone())
+    }
+}
+
+impl Writer {
+    pub(super) fn compact(&mut self, before: Revision) -> Result<(), Error> {
+        let log = self.log()?;
+        let (compact_revision, mut promise) = {
+            let state = self.shared.read();
+            if before > state.revision {
+                return Err(Error::FutureRevision { requested: before, current: state.revision });
+            }
+            (state.compact_revision, state.promise(self.newest_lease))
+        };
+        if before <= compact_revision {
+            return Ok(());
+        }
+        // First it is written down, then it is so: a restart must not bring back what was refused before.
+        let written = log.set_fact(COMPACT_REVISION, Some(before));
+        written.map_err(|error| self.fail(error))?;
+        self.flush(&*log)?;
+        let mut state = self.shared.write();
+        state.compact_revision = before;
+        let forgotten = state.index.compact(before);
+        promise.compact_revision = before;
+        promise.changes = state.index.tally();
+        drop(state);
+        self.superfluous.extend(forgotten);
+        // Before anything goes that was promised.
+        self.promise_durably(&promise)
+    }
+
+    /// Removes a few of the records that nobody can see any more; whether there are more.
+    pub(super) fn sweep(&mut self) -> Result<bool, Error> {
+        let log = self.log()?;
+        self.superfluous.remove(SWEEP_RECORDS, &*log).map_err(|error| self.fail(error))
+    }
+
+    /// Writes the log anew, a little at a time, if it has grown much; whether there is more to do. That this
+    /// fails is no reason to stop: the log is as good as before.
+    pub(super) fn shrink(&mut self) -> Result<bool, Error> {
+        let log = self.log()?;
+        match self.rewrite_a_little(&log) {
+            Ok(more) => Ok(more),
+            Err(error) => {
+                tracing::warn!(%error, "the data dir cannot be written anew: it stays as large as it is");
+                self.rewrite = None;
+                Ok(false)
+            }
+        }
+    }
+
+    fn rewrite_a_little(&mut self, log: &Arc<dyn Log>) -> Result<bool, Error> {
+        let Some(home) = &self.home else { return Ok(false) };
+        let Some(mut rewrite) = self.rewrite.take() else {
+            let bound = self.rewrite_bytes.max(self.new_bytes.saturating_mul(GROWTH));
+            if log.bytes_on_disk() <= bound {
+                return Ok(false);
+            }
+            self.rewrite = Some(Rewrite::begin(&home.place, &self.shared.read())?);
+            return Ok(true);
+        };
+        if rewrite.step(&**log)? {
+            self.rewrite = Some(rewrite);
+            return Ok(true);
+        }
+        let new = rewrite.finish(&home.place, &self.shared.read(), &**log, self.newest_lease)?;
+        self.new_bytes = new.bytes_on_disk();
+        // None of them has come along.
+        self.superfluous = Default::default();
+        self.replace_log(new);
+        Ok(false)
+    }
+
+    /// From here on everybody reads and writes there. Who reads the old one finds it whole until done.
+    fn replace_log(&mut self, new: Arc<SledLog>) {
+        let mut state = self.shared.write();
+        let old = state.log.replace(new.clone());
+        drop(state);
+        if let Some(old) = self.sled.replace(new) {
+            old.give_up();
+        }
+        drop(old);
+    }
+
+    /// Starts to write again after a failed write: reads back what is on disk, and holds it against what was
+    /// acknowledged. What nobody was told of goes.
+    pub(super) fn heal(&mut self) -> Result<(), Error> {
+        let Some(failed) = self.shared.read().failed.clone() else { return Ok(()) };
+        // Without files of its own there is nothing to read back: it stays as it is.
+        let Some(mut home) = self.home.take() else { return Err(Error::Closed) };
+        let healed = self.reopen(&mut home, failed);
+        self.home = Some(home);
+        healed
+    }
+
+    fn reopen(&mut self, home: &mut Home, failed: Error) -> Result<(), Error> {
+        home.place.probe()?;
+        self.rewrite = None;
+        self.sled = None;
+        let old = self.shared.write().log.replace(Arc::new(Closed(failed)));
+        drop(old);
+        let promise = self.shared.read().promise(self.newest_lease);
+        let (found, sled) = home.place.find_acknowledged(&promise)?;
+        for revision in promise.revision + 1..=found.state.revision {
+            sled.remove(revision)?;
+        }
+        for (lease, _) in found.state.leases.all() {
+            if !self.shared.read().leases.contains(lease) {
+                sled.set_fact(&lease_fact(lease), None)?;
+            }
+        }
+        set_facts(&*sled, &self.shared.read(), self.newest_lease)?;
+        sled.flush()?;
+        home.promises = PromiseFile::create(&home.place.data_dir, &promise, &home.place.device)?;
+        self.superfluous = Default::default();
+        self.sled = Some(sled.clone());
+        let mut state = self.shared.write();
+        state.log = Some(sled);
+        state.failed = None;
+        drop(state);
+        tracing::warn!("the store takes writes again");
+        Ok(())
+    }
+}
