@@ -28,6 +28,7 @@ use kubarium::entropy::Entropy;
 use kubarium::flow::Flow;
 use kubarium::kubelet::kubelet::Kubelet;
 use kubarium::kubelet::node_config::NodeConfig;
+use kubarium::kubelet::players::Players;
 use kubarium::pki::{Authority, Identity};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
@@ -166,7 +167,8 @@ impl ControlPlane {
         let name = format!("kubelet/{}", config.name);
         let entropy = Entropy::seeded(number.into());
         let context = ComponentContext::new(&name, ("kubelet", &config.name), client, clock.clone(), entropy);
-        Kubelet::new(context.clone(), config).expect("numbered nodes have usable addresses").start();
+        let kubelet = Kubelet::new(context.clone(), config, Players::new(clock));
+        kubelet.expect("numbered nodes have usable addresses").start();
         self.contexts.push(context);
     }
 
