@@ -331,6 +331,7 @@ impl Drop for HeadSleep {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apimachinery::wire::WatchStream;
     use crate::pki::Authority;
     use axum::body::Body;
     use rustls_pki_types::{CertificateDer, pem::PemObject};
@@ -360,6 +361,43 @@ mod tests {
             assert!(!answer.starts_with(b"HTTP"));
         }
         server.stop().await;
+    }
+
+    /// A watch that always has more to tell.
+    fn endless_watch() -> ApiService {
+        ApiService::new(tower::service_fn(|_: http::Request<Body>| async {
+            let piece = || Ok::<_, Infallible>(bytes::Bytes::from(vec![b'x'; 64 * 1024]));
+            let mut answer = http::Response::new(Body::from_stream(futures::stream::repeat_with(piece)));
+            answer.extensions_mut().insert(WatchStream);
+            Ok(answer)
+        }))
+    }
+
+    #[tokio::test]
+    async fn a_connection_ends_when_its_watch_is_not_read_and_all_are_too_much() {
+        let (watches, graceful) = (UnreadWatches::at_most(1024 * 1024), GracefulShutdown::new());
+        let places = Arc::new(Semaphore::new(4));
+        let mut clients = vec![];
+        for _ in 0..4 {
+            let (near, mut far) = tokio::io::duplex(1024);
+            let place = places.clone().acquire_owned().await.unwrap();
+            let (service, watches, watcher) = (endless_watch(), watches.clone(), graceful.watcher());
+            let from = SocketAddr::from(([127, 0, 0, 1], 1));
+            let connection = Connection { from, plain: None, tls: None, service, watches, _place: place };
+            far.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+            tokio::spawn(async move {
+                let builder = Builder::new(TokioExecutor::new());
+                connection.talk(near, None, builder, watcher).await;
+            });
+            clients.push(far);
+        }
+        // Each has some hundred kilobytes on the way: the first to have moved is the first to go.
+        let mut last = clients.pop().unwrap();
+        let first = clients.remove(0);
+        let mut told = Vec::new();
+        first.take(8 * 1024 * 1024).read_to_end(&mut told).await.unwrap();
+        assert!(told.len() < 8 * 1024 * 1024);
+        last.read_exact(&mut vec![0; 8 * 1024 * 1024]).await.unwrap();
     }
 
     #[tokio::test]

@@ -67,7 +67,7 @@ impl Default for UnreadWatches {
 }
 
 impl UnreadWatches {
-    fn at_most(most: usize) -> Self {
+    pub fn at_most(most: usize) -> Self {
         let (unsent, moves, watches) = Default::default();
         UnreadWatches(Arc::new(Shared { most, unsent, moves, watches }))
     }
