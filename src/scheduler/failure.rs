@@ -70,6 +70,7 @@ impl Scheduler {
             self.shared.queue.nominate(&pod, node.clone());
         }
         self.shared.queue.add_unschedulable(info);
+        log(&pod, &failure);
         let message = truncated(&failure.message);
         context.recorder.event((&PODS, &pod.object), "Warning", "FailedScheduling", message);
         if let Some(status) = status_patch(&pod, &failure, nominated, context.clock.now()) {
@@ -83,6 +84,16 @@ impl Scheduler {
                 preempt(context, &pod, victim, node).await;
             }
         }
+    }
+}
+
+/// As upstream says it.
+fn log(pod: &PodInfo, Failure { message, plugins, .. }: &Failure) {
+    let pod = pod.object.shared_key();
+    if plugins.is_empty() {
+        tracing::warn!(%pod, err = message, "Error scheduling pod; retrying");
+    } else {
+        tracing::info!(%pod, err = message, "Unable to schedule pod; no fit; waiting");
     }
 }
 

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::framework::cluster_event::{Occurrence, QueueingHint};
+use super::framework::cluster_event::{EventResource, Occurrence, QueueingHint};
 use super::framework::plugin::QueueKey;
-use super::framework::pod_info::{PodInfo, QueuedPodInfo};
+use super::framework::pod_info::{Because, PodInfo, QueuedPodInfo};
 use super::framework::runtime::Framework;
 use crate::apimachinery::time::Time;
 use crate::clock::Clock;
@@ -94,7 +94,7 @@ impl SchedulingQueue {
         match waiting.place {
             Place::Active(_) => self.activate(&mut inner, waiting.info),
             Place::Unschedulable if occurrence.is_some_and(|seen| self.is_worth_it(&waiting.info, &seen)) => {
-                self.move_on(&mut inner, waiting.info);
+                self.move_on(&mut inner, QueuedPodInfo { because: Because::Itself, ..waiting.info });
             }
             place => inner.put(waiting.info, place),
         }
@@ -155,16 +155,17 @@ impl SchedulingQueue {
         info.timestamp = self.clock.now();
         if info.unschedulable_plugins.is_empty() {
             (info.consecutive_errors, info.unschedulable_count) = (info.consecutive_errors + 1, 0);
+            info.because = Because::Time;
             let until = info.timestamp + backoff(info.consecutive_errors);
             inner.put(info, Place::Backoff(until));
             self.changed.notify_one();
             return;
         }
         (info.consecutive_errors, info.unschedulable_count) = (0, info.unschedulable_count + 1);
-        let helped = noted.len() >= MAX_NOTED || noted.iter().any(|seen| self.is_worth_it(&info, seen));
-        match helped {
-            true => self.move_on(&mut inner, info),
-            false => inner.put(info, Place::Unschedulable),
+        let helpful = noted.iter().find(|seen| self.is_worth_it(&info, seen));
+        match helpful.or(noted.last().filter(|_| noted.len() >= MAX_NOTED)) {
+            Some(seen) => self.move_on(&mut inner, QueuedPodInfo { because: because_of(seen), ..info }),
+            None => inner.put(info, Place::Unschedulable),
         }
     }
 
@@ -178,7 +179,7 @@ impl SchedulingQueue {
         }
         for info in inner.unschedulable(|info| self.is_worth_it(info, &occurrence)) {
             inner.take(info.pod.uid());
-            self.move_on(&mut inner, info);
+            self.move_on(&mut inner, QueuedPodInfo { because: because_of(&occurrence), ..info });
         }
     }
 
@@ -191,7 +192,7 @@ impl SchedulingQueue {
         };
         for info in inner.unschedulable(is_stale) {
             inner.take(info.pod.uid());
-            self.move_on(&mut inner, info);
+            self.move_on(&mut inner, QueuedPodInfo { because: Because::Time, ..info });
         }
     }
 
@@ -294,6 +295,15 @@ impl Inner {
     }
 }
 
+/// What happened to the waiting pod itself is its own affair.
+fn because_of(occurrence: &Occurrence) -> Because {
+    let Occurrence { event: (resource, _), old, new } = occurrence;
+    match new.as_ref().or(old.as_ref()).filter(|_| *resource != EventResource::TargetPod) {
+        Some(object) => Because::Other(object.clone()),
+        None => Because::Itself,
+    }
+}
+
 /// One second after the first failure, two after the second, ... ten at most; none without one.
 fn backoff(failures: u32) -> Duration {
     let Some(doublings) = failures.checked_sub(1) else { return Duration::ZERO };
@@ -306,7 +316,7 @@ mod tests {
     use crate::client_go::indexer::Indexer;
     use crate::client_go::lister::Lister;
     use crate::scheduler::fixtures::{node, pod};
-    use crate::scheduler::framework::cluster_event::{ActionType, EventResource};
+    use crate::scheduler::framework::cluster_event::ActionType;
     use crate::scheduler::plugins::default_plugins;
     use serde_json::json;
 
@@ -354,6 +364,8 @@ mod tests {
         queue.move_all(node_added("8"));
         let info = pop(&queue).expect("with nothing else to do a back-off is not waited out");
         assert_eq!(info.attempts, 2);
+        let Because::Other(node) = &info.because else { panic!("{:?}", info.because) };
+        assert_eq!(node.metadata.name, "new", "what woke it");
         reject(&queue, info, "NodeAffinity");
         queue.move_all(Occurrence {
             event: (EventResource::AssignedPod, ActionType::Delete),

@@ -12,9 +12,10 @@ use super::framework::cluster_event::{ActionType, EventResource, Occurrence};
 use super::framework::fit_error::{Diagnosis, FitError};
 use super::framework::node_info::NodeInfo;
 use super::framework::plugin::{BindRequest, CycleState, PreFilterResult, Snapshot};
-use super::framework::pod_info::{PodInfo, QueuedPodInfo};
+use super::framework::pod_info::{Because, PodInfo, QueuedPodInfo};
 use super::framework::status::Status;
 use super::scheduler::Scheduler;
+use crate::apimachinery::object::Object;
 use crate::apis::core::pod::PODS;
 use crate::client_go::component::ComponentContext;
 use crate::flow::{Step, StepId};
@@ -43,7 +44,8 @@ impl Scheduler {
         if self.skip_pod_schedule(&info.pod) {
             return self.shared.queue.done(info.pod.uid());
         }
-        let step = self.record_attempt(&info.pod);
+        let step = self.record_attempt(&info);
+        tracing::debug!(pod = %info.pod.object.shared_key(), "Attempting to schedule pod");
         let outcome = self.scheduling_cycle(&info, cursor, step);
         // The semaphore is never closed; without a permit the write goes all the same.
         let permit = self.shared.writes.clone().acquire_owned().await.ok();
@@ -232,6 +234,7 @@ impl Scheduler {
         let status = self.shared.framework.run_bind(request).await;
         if status.is_success() {
             let step = self.record_bound(&pod, &node, step);
+            tracing::info!(pod = %pod.object.shared_key(), %node, "Successfully bound pod to node");
             self.shared.queue.nominate(&pod, None);
             let text = format!("Successfully assigned {} to {node}", pod.object.key());
             return context.recorder.caused_by(step).event((&PODS, &pod.object), "Normal", "Scheduled", text);
@@ -251,11 +254,20 @@ impl Scheduler {
         ComponentContext { client, recorder, ..context }
     }
 
-    fn record_attempt(&self, pod: &PodInfo) -> StepId {
-        let (context, object) = (&self.shared.context, &pod.object);
+    /// Its cause is what woke the pod: what it did itself meanwhile, as the scheduler's own word that it
+    /// could not be placed, is none.
+    fn record_attempt(&self, info: &QueuedPodInfo) -> StepId {
+        let (context, object) = (&self.shared.context, &info.pod.object);
         let flow = context.client.flow();
-        let cause = flow.informed(&context.component, object.metadata.resource_version);
-        flow.record_with(cause, || Step::SchedulingAttempt { pod: object.shared_key().clone() })
+        let changed = match &info.because {
+            Because::Itself => Some(object),
+            Because::Other(other) => Some(other),
+            Because::Time => None,
+        };
+        let seen = |object: &Arc<Object>| flow.informed(&context.component, object.metadata.resource_version);
+        flow.record_with(changed.and_then(seen), || Step::SchedulingAttempt {
+            pod: object.shared_key().clone(),
+        })
     }
 
     fn record_bound(&self, pod: &PodInfo, node: &Arc<str>, step: StepId) -> StepId {

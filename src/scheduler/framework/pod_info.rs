@@ -54,6 +54,19 @@ pub struct QueuedPodInfo {
     pub unschedulable_plugins: BTreeSet<&'static str>,
     /// The PreEnqueue plugin that holds it back.
     pub gated_by: Option<&'static str>,
+    /// Why it is tried, or will be.
+    pub because: Because,
+}
+
+/// Why a pod is tried.
+#[derive(Clone, Debug)]
+pub enum Because {
+    /// It has come, or has changed itself.
+    Itself,
+    /// Something else has changed, which a plugin that had said no cares about: this is it.
+    Other(Arc<Object>),
+    /// It has waited long enough.
+    Time,
 }
 
 impl PodInfo {
@@ -90,6 +103,7 @@ impl QueuedPodInfo {
             unschedulable_count: 0,
             unschedulable_plugins: BTreeSet::new(),
             gated_by: None,
+            because: Because::Itself,
         }
     }
 }
