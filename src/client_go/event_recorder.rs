@@ -127,6 +127,7 @@ impl EventRecorder {
         message: impl Into<String>,
     ) {
         let event = self.make(about.into(), event_type, reason, message.into());
+        self.log(&event);
         let step = self.flow.record_with(self.cause.cause(), || {
             let ObjectReference { namespace, name, .. } = &event.involved_object;
             let object = object_key(namespace, name).into();
@@ -135,6 +136,19 @@ impl EventRecorder {
         if let Err(error) = self.queue.try_send((event, step)) {
             tracing::debug!(component = %self.component, %reason, %error, "unable to record an event, dropped it");
         }
+    }
+
+    /// `StartStructuredLogging`
+    fn log(&self, Event { involved_object, event_type, reason, message, .. }: &Event) {
+        tracing::debug!(
+            object = %object_key(&involved_object.namespace, &involved_object.name),
+            kind = %involved_object.kind,
+            "type" = event_type,
+            reason,
+            message,
+            component = %self.component,
+            "Event occurred"
+        );
     }
 
     /// `makeEvent`: an event about a cluster-scoped object lives in the namespace `default`.

@@ -368,19 +368,42 @@ impl<C: Controller> Worker<C> {
         let queue = &self.shared.queue;
         while let Some(key) = queue.get().await {
             self.shared.note_start(&key);
-            match self.reconcile(&key).await {
+            let start = self.shared.clock.elapsed();
+            let result = self.reconcile(&key).await;
+            self.log(&key, &result, self.shared.clock.elapsed().saturating_sub(start));
+            match result {
                 Ok(action) => {
                     queue.forget(&key);
                     if let Action::RequeueAfter(delay) = action {
                         queue.add_after(key.clone(), delay);
                     }
                 }
-                Err(error) => {
-                    tracing::debug!(controller = C::NAME, %key, %error, "reconcile failed");
-                    queue.add_rate_limited(key.clone());
-                }
+                Err(_) => queue.add_rate_limited(key.clone()),
             }
             queue.done(&key);
+        }
+    }
+
+    /// `retries` is how often in a row it had failed before.
+    fn log(&self, key: &Key, result: &Result<Action, Status>, duration: Duration) {
+        let retries = || self.shared.queue.num_requeues(key);
+        match result {
+            Ok(_) => tracing::debug!(
+                controller = C::NAME,
+                %key,
+                result = %shown(result),
+                retries = retries(),
+                ?duration,
+                "Finished syncing"
+            ),
+            Err(error) => tracing::info!(
+                controller = C::NAME,
+                %key,
+                %error,
+                retries = retries(),
+                ?duration,
+                "Error syncing, will be retried"
+            ),
         }
     }
 
