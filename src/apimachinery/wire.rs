@@ -45,6 +45,20 @@ pub struct WantsObjects;
 #[derive(Clone, Copy, Debug)]
 pub struct CausedBy(pub u64);
 
+/// On an answer to a write that stored nothing, because it failed or was only to be tried: which object it
+/// was about. For those who tell the story of a request.
+#[derive(Clone, Debug)]
+pub struct Attempted {
+    /// The name in the body of a create; empty where nobody could read it, or where it is generated.
+    pub name: Arc<str>,
+    /// The resource as it is stored: `deployments.apps`, whatever group the path names.
+    pub resource: Arc<str>,
+}
+
+/// On an answer that refuses a create before its body was read: the body. Taken once.
+#[derive(Clone, Debug)]
+pub struct UnreadBody(Arc<std::sync::Mutex<Option<Body>>>);
+
 /// On a response to a caller that [`WantsObjects`]: one object.
 #[derive(Clone, Debug)]
 pub struct ObjectAnswer(pub Arc<Object>);
@@ -122,6 +136,18 @@ pub fn text_response(code: http::StatusCode, text: impl Into<String>) -> ApiResp
 /// On a response to a client: its body is a watch, which ends when the client stops reading.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchStream;
+
+impl UnreadBody {
+    /// What is left of a request.
+    pub fn new(body: Body) -> UnreadBody {
+        UnreadBody(Arc::new(std::sync::Mutex::new(Some(body))))
+    }
+
+    /// The body; none when it was taken before.
+    pub fn take(&self) -> Option<Body> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
+    }
+}
 
 impl WatchAnswer {
     /// Wraps the receiving end of a watch.

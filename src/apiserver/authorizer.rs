@@ -47,6 +47,8 @@ pub struct Allowed {
 pub struct Refused {
     /// What they said, a line each; may be empty.
     pub reason: Arc<str>,
+    /// Who was asked, and what each said; for those who tell the story of the request.
+    pub said: Arc<[(&'static str, String)]>,
 }
 
 /// A decision, now or later: only what asks somebody else has to wait.
@@ -64,6 +66,12 @@ pub trait Authorizer: Send + Sync {
 
     /// What `user` may do in `namespace` as far as it can be listed (`authorizer.RuleResolver`).
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules;
+
+    /// Why it does not allow it: what each authorizer behind it says. Asked about what was refused, and no
+    /// more than that; who asks somebody else is not asked again.
+    fn explain(&self, _user: &UserInfo, _info: &RequestInfo) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
 }
 
 /// What a user may do, as far as it can be listed.
@@ -130,5 +138,9 @@ impl<A: Authorizer + ?Sized> Authorizer for Arc<A> {
 
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
         (**self).rules_for(user, namespace)
+    }
+
+    fn explain(&self, user: &UserInfo, info: &RequestInfo) -> Vec<(&'static str, String)> {
+        (**self).explain(user, info)
     }
 }

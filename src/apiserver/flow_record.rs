@@ -1,69 +1,223 @@
-//! Notes the way of a write through the filters in the causal record. The filters themselves know nothing of
-//! it: these layers stand between them, in the handler chain.
+//! Notes the way of a write through the filters in the causal record, and every request that is refused. The
+//! filters themselves know nothing of it: these layers stand between them, in the handler chain.
 //!
 //! Each layer makes its step the cause of what follows, in the request's [`CausedBy`]; the storage finds the
-//! last one there. Reads are not noted: nothing comes of them, and their number would push everything else
-//! out of the record.
+//! last one there. Reads are noted only when they are refused (401 and 403), and then afterwards: nothing
+//! comes of the others, and their number would push everything else out of the record. The same holds for
+//! renewals of leases.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use axum::body::Body;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
+use http_body_util::{BodyExt, Limited};
+
+use super::authorizer;
 use super::filters::impersonation::Impersonator;
 use super::filters::{Next, Passing};
+use crate::apimachinery::decode::{Format, name_in};
 use crate::apimachinery::gvk::GroupResource;
-use crate::apimachinery::wire::{ApiRequest, ApiResponse, CausedBy, InProcessUser, StatusAnswer};
+use crate::apimachinery::protobuf;
+use crate::apimachinery::user::UserInfo;
+use crate::apimachinery::wire::{
+    ApiRequest, ApiResponse, Attempted, CausedBy, DecodedBody, InProcessUser, StatusAnswer, UnreadBody,
+};
 use crate::apiserver::authentication::{Authenticated, Refused, Said};
 use crate::apiserver::authorizer::Allowed;
 use crate::apiserver::request::RequestInfo;
-use crate::flow::{Flow, Step, StepId};
+use crate::clock::Clock;
+use crate::flow::{Flow, Operation, Step, StepId, is_renewal};
+
+/// What is read of the body of a create that was refused before anybody read it, to learn its object's name.
+/// An attempt with a longer body has no name.
+const MAX_BODY_BYTES: usize = 256 * 1024;
+/// How long such a body may take to come; then the attempt has no name. The server reads it in any case
+/// before it answers, and has more patience.
+const BODY_PATIENCE: Duration = Duration::from_secs(1);
+/// The longest name that an object can have. A text that is longer is no name, and is not kept.
+const MAX_NAME_BYTES: usize = 253;
+/// What is kept of a refusal's words. Behind it stands how many there were.
+const MAX_WHY_BYTES: usize = 4096;
+
+/// What is noted of a request beside what its answer says.
+struct Asked {
+    info: Arc<RequestInfo>,
+    /// The component of this process that asks.
+    component: Option<Arc<UserInfo>>,
+    cause: Option<StepId>,
+    /// How the body is written.
+    format: Option<Format>,
+    /// The step of a write; none of a read that is noted only when it is refused.
+    step: StepId,
+}
+
+/// On an answer that refuses a read: who asked, as authentication found out.
+#[derive(Clone)]
+struct Known {
+    user: Arc<UserInfo>,
+    by: &'static str,
+}
 
 /// Behind the filter that reads what is asked for: notes the request, and later its answer.
-pub async fn record_request(flow: &Flow, mut request: Passing, next: Next<'_>) -> ApiResponse {
-    let step = note(flow, &mut request, |request, info| {
-        let component = request.extensions().get().map(|InProcessUser(user)| user.name.clone());
-        let (user, path) = (component.unwrap_or_default(), info.path.as_str().into());
-        Step::RequestReceived { user, verb: flow.name(&info.verb), path }
-    });
-    let info = request.extensions().get::<Arc<RequestInfo>>().cloned().filter(|_| step != StepId::NONE);
-    let response = next.run(request).await;
-    if let Some(info) = info {
-        if let Some(Refused(said)) = response.extensions().get() {
-            flow.record(step.cause(), Step::NotAuthenticated { said: told(flow, said) });
-        }
-        if let Some(impersonator) = response.extensions().get() {
-            flow.record(step.cause(), impersonated(flow, impersonator));
-        }
-        flow.record(step.cause(), outcome(flow, &info, &response));
+pub async fn record_request(
+    (flow, clock): &(Flow, Clock),
+    mut request: Passing,
+    next: Next<'_>,
+) -> ApiResponse {
+    let asked = asked(flow, &mut request);
+    let mut response = next.run(request).await;
+    if let Some(asked) = asked {
+        finish(flow, clock, asked, &mut response).await;
+    }
+    if response.status().as_u16() >= 400 {
+        // Where the story is told nobody needs it any more, and the server wants to read the rest of it.
+        response.extensions_mut().remove::<UnreadBody>();
     }
     response
 }
 
-/// What came of a request; a failure with what the client was told.
-fn outcome(flow: &Flow, info: &RequestInfo, response: &ApiResponse) -> Step {
-    let code = response.status().as_u16();
-    let Some(StatusAnswer(status)) = response.extensions().get().filter(|_| code >= 400) else {
-        return Step::Responded { code };
-    };
-    let details = status.details.as_deref();
-    let told = details.map(|details| details.name.as_str()).filter(|name| !name.is_empty());
-    let name = if info.name.is_empty() { told.unwrap_or_default() } else { &info.name };
-    Step::Refused {
-        resource: flow.name(&GroupResource::new(&info.group, &info.resource).to_string()),
-        namespace: flow.name(&info.namespace),
-        name: name.into(),
-        code,
-        why: status.message.as_str().into(),
+/// None where nothing is to be noted whatever comes.
+fn asked(flow: &Flow, request: &mut ApiRequest) -> Option<Asked> {
+    let info = request.extensions().get::<Arc<RequestInfo>>().filter(|_| flow.is_on()).cloned()?;
+    if !info.is_resource_request {
+        return None;
     }
+    let extensions = request.extensions();
+    let component = extensions.get().map(|InProcessUser(user)| user.clone());
+    let cause = extensions.get::<CausedBy>().and_then(|cause| StepId(cause.0).cause());
+    let format = format(request.headers());
+    let mut asked = Asked { info, component, cause, format, step: StepId::NONE };
+    asked.step = note(flow, request, |_, _| received(flow, &asked));
+    Some(asked)
+}
+
+fn received(flow: &Flow, Asked { info, component, .. }: &Asked) -> Step {
+    let user = component.as_ref().map(|user| user.name.clone()).unwrap_or_default();
+    Step::RequestReceived { user, verb: flow.name(&info.verb), path: info.path.as_str().into() }
+}
+
+/// How the body is written, if that is known.
+fn format(headers: &HeaderMap) -> Option<Format> {
+    let value = headers.get(CONTENT_TYPE).map_or(Ok(""), |value| value.to_str()).ok()?;
+    match value.split(';').next().unwrap_or_default().trim() {
+        "" | "application/json" => Some(Format::Json),
+        "application/yaml" => Some(Format::Yaml),
+        protobuf::MEDIA_TYPE => Some(Format::Protobuf),
+        _ => None,
+    }
+}
+
+/// Notes what came of a request.
+async fn finish(flow: &Flow, clock: &Clock, mut asked: Asked, response: &mut ApiResponse) {
+    let is_read = asked.step == StepId::NONE;
+    if is_read && !is_no(response.status()) {
+        return;
+    }
+    if is_read {
+        asked.step = flow.record(asked.cause, received(flow, &asked));
+    }
+    let cause = asked.step.cause();
+    let code = response.status().as_u16();
+    if code < 400 && response.extensions().get::<Attempted>().is_none() {
+        flow.record(cause, Step::Responded { code });
+        return;
+    }
+    for step in words(flow, response) {
+        flow.record(cause, step);
+    }
+    let name = match asked.info.name.as_str() {
+        "" => name_in_body(clock, asked.format, response).await.unwrap_or_default(),
+        name => name.into(),
+    };
+    flow.record(cause, outcome(flow, &asked.info, name, response));
+}
+
+/// Whether somebody may not do what they ask for.
+fn is_no(status: StatusCode) -> bool {
+    matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+}
+
+/// What is said of a refusal beside its status: who it was, and what authenticators and authorizers said.
+fn words(flow: &Flow, response: &ApiResponse) -> Vec<Step> {
+    let extensions = response.extensions();
+    let known = extensions.get().map(|Known { user, by }: &Known| Step::Authenticated {
+        user: user.name.clone(),
+        by: flow.name(by),
+        said: vec![],
+    });
+    let strange = extensions.get().map(|Refused(said)| Step::NotAuthenticated { said: told(flow, said) });
+    let acting = extensions.get().map(|impersonator| impersonated(flow, impersonator));
+    let forbidden = extensions.get().map(|refused: &authorizer::Refused| Step::NotAuthorized {
+        said: refused.said.iter().map(|(name, words)| (flow.name(name), words.as_str().into())).collect(),
+    });
+    [known, strange, acting, forbidden].into_iter().flatten().collect()
+}
+
+/// The name of the object that a create would have made; nothing where nobody can know.
+async fn name_in_body(clock: &Clock, format: Option<Format>, response: &mut ApiResponse) -> Option<Arc<str>> {
+    let extensions = response.extensions_mut();
+    let name: Arc<str> = if let Some(Attempted { name, .. }) = extensions.get() {
+        name.clone()
+    } else if let Some(DecodedBody(tree)) = extensions.remove() {
+        tree["metadata"]["name"].as_str()?.into()
+    } else {
+        let body = extensions.get::<UnreadBody>()?.take()?;
+        read_name(clock, format?, body).await?.into()
+    };
+    Some(name).filter(|name| name.len() <= MAX_NAME_BYTES)
+}
+
+async fn read_name(clock: &Clock, format: Format, body: Body) -> Option<String> {
+    let read = clock.timeout(BODY_PATIENCE, Limited::new(body, MAX_BODY_BYTES).collect()).await;
+    name_in(&read.ok()?.ok()?.to_bytes(), format)
+}
+
+/// What came of a request that stored nothing; a failure with what the client was told.
+fn outcome(flow: &Flow, info: &RequestInfo, name: Arc<str>, response: &ApiResponse) -> Step {
+    let code = response.status().as_u16();
+    let resource = match response.extensions().get() {
+        Some(Attempted { resource, .. }) => resource.clone(),
+        None => flow.name(&GroupResource::new(&info.group, &info.resource).to_string()),
+    };
+    // The path of a namespace names itself.
+    let is_in_itself = info.group.is_empty() && info.resource == "namespaces";
+    let namespace = flow.name(if is_in_itself { "" } else { &info.namespace });
+    if code < 400 {
+        return Step::DryRun { resource, namespace, name, code };
+    }
+    let why = match response.extensions().get() {
+        Some(StatusAnswer(status)) => bounded(&status.message),
+        None => response.status().canonical_reason().unwrap_or_default().into(),
+    };
+    Step::Refused { resource, namespace, name, code, why }
+}
+
+/// As much of a text as is kept.
+fn bounded(text: &str) -> Arc<str> {
+    if text.len() <= MAX_WHY_BYTES {
+        return text.into();
+    }
+    let end = (0..=MAX_WHY_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    format!("{} ... ({} bytes in all)", &text[..end], text.len()).into()
 }
 
 /// Behind authentication: notes who asks.
 pub async fn record_authenticated(flow: &Flow, mut request: Passing, next: Next<'_>) -> ApiResponse {
-    note(flow, &mut request, |request, _| match request.extensions().get::<Authenticated>() {
+    let step = note(flow, &mut request, |request, _| match request.extensions().get::<Authenticated>() {
         Some(Authenticated { user, by, said }) => {
             Step::Authenticated { user: user.name.clone(), by: flow.name(by), said: told(flow, said) }
         }
         None => Step::Authenticated { user: "".into(), by: "".into(), said: vec![] },
     });
-    next.run(request).await
+    let known = request.extensions().get().filter(|_| flow.is_on() && step == StepId::NONE);
+    let known = known.map(|Authenticated { user, by, .. }| Known { user: user.clone(), by });
+    let mut response = next.run(request).await;
+    if let Some(known) = known.filter(|_| is_no(response.status())) {
+        response.extensions_mut().insert(known);
+    }
+    response
 }
 
 /// Behind authorization: notes who allowed it, and why.
@@ -97,7 +251,7 @@ fn note(
     make: impl FnOnce(&ApiRequest, &RequestInfo) -> Step,
 ) -> StepId {
     let info = request.extensions().get::<Arc<RequestInfo>>().filter(|_| flow.is_on()).cloned();
-    let Some(info) = info.filter(|info| is_write(info)) else { return StepId::NONE };
+    let Some(info) = info.filter(|info| is_told(info)) else { return StepId::NONE };
     let cause = request.extensions().get::<CausedBy>().and_then(|cause| StepId(cause.0).cause());
     let step = flow.record(cause, make(request, &info));
     match request.extensions_mut().get_mut() {
@@ -107,8 +261,14 @@ fn note(
     step
 }
 
-fn is_write(info: &RequestInfo) -> bool {
-    info.is_resource_request && !matches!(info.verb.as_str(), "get" | "list" | "watch")
+/// Whether it is noted whatever comes of it: writes are, but for renewals of leases.
+fn is_told(info: &RequestInfo) -> bool {
+    if !info.is_resource_request || matches!(info.verb.as_str(), "get" | "list" | "watch") {
+        return false;
+    }
+    let is_update = info.resource == "leases" && matches!(info.verb.as_str(), "update" | "patch");
+    let resource = || GroupResource::new(&info.group, &info.resource).to_string();
+    !(is_update && is_renewal(&resource(), Operation::Update))
 }
 
 #[cfg(test)]
@@ -123,8 +283,9 @@ mod tests {
     use crate::clock::Clock;
     use crate::flow::Operation;
 
-    /// Sends a request through the layers to a store that writes whatever comes.
-    async fn send(flow: &Flow, method: http::Method, user: &str) {
+    /// Sends a request through the layers to a store that writes whatever comes; and is answered with this
+    /// code.
+    async fn send(flow: &Flow, method: http::Method, user: &str, code: u16) {
         let path = "/api/v1/namespaces/ns/pods";
         let mut request = http::Request::builder().method(&method).uri(path).body(Body::empty()).unwrap();
         let extensions = request.extensions_mut();
@@ -133,15 +294,20 @@ mod tests {
         extensions.insert(Authenticated { user, by: "X509", said: vec![("RequestHeader", "no".into())] });
         let store = flow.clone();
         let service = ServiceBuilder::new()
-            .layer(with(flow.clone(), record_request))
+            .layer(with((flow.clone(), Clock::real()), record_request))
             .layer(with(flow.clone(), record_authenticated))
             .layer(with(flow.clone(), record_authorized))
             .service(endpoint(move |request: ApiRequest| {
                 let cause = request.extensions().get::<CausedBy>().map(|cause| StepId(cause.0));
                 let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
-                let operation = Operation::Create;
-                store.record(cause, Step::Stored { resource, namespace, name, revision: 2, operation });
-                async { http::Response::new(Body::empty()) }
+                let (operation, uid) = (Operation::Create, None);
+                if code == 200 {
+                    store.record(
+                        cause,
+                        Step::Stored { resource, namespace, name, revision: 2, operation, uid },
+                    );
+                }
+                async move { http::Response::builder().status(code).body(Body::empty()).unwrap() }
             }));
         Chain::new(service).oneshot(request).await.unwrap();
     }
@@ -149,7 +315,7 @@ mod tests {
     #[tokio::test]
     async fn a_write_is_told_from_its_request_to_its_answer() {
         let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
-        send(&flow, http::Method::POST, "somebody").await;
+        send(&flow, http::Method::POST, "somebody", 200).await;
         let steps = flow.trace("pods", "ns", "a").steps;
         let causes: Vec<Option<u64>> = steps.iter().map(|step| step.cause.map(|cause| cause.0)).collect();
         assert_eq!(causes, [None, Some(1), Some(2), Some(3), Some(1)]);
@@ -162,11 +328,77 @@ mod tests {
     #[tokio::test]
     async fn a_read_is_not_noted() {
         let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
-        send(&flow, http::Method::GET, "somebody").await;
+        send(&flow, http::Method::GET, "somebody", 200).await;
         assert_eq!(
             flow.trace("pods", "ns", "a").steps.len(),
             1,
             "the write that the test's store makes of it"
         );
+    }
+
+    #[tokio::test]
+    async fn a_read_that_is_refused_is_noted_afterwards() {
+        for code in [401, 403] {
+            let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
+            send(&flow, http::Method::GET, "somebody", code).await;
+            let steps = flow.trace("pods", "ns", "").steps;
+            let told: Vec<&Step> = steps.iter().map(|step| &step.step).collect();
+            let [Step::RequestReceived { verb, .. }, Step::Authenticated { user, .. }, refused] = *told
+            else {
+                panic!("{told:?}")
+            };
+            assert_eq!((&**verb, &**user), ("list", "somebody"));
+            let Step::Refused { code: answered, .. } = refused else { panic!("{refused:?}") };
+            assert_eq!(*answered, code);
+        }
+        let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
+        send(&flow, http::Method::GET, "somebody", 404).await;
+        assert_eq!(flow.record(None, Step::Validated), StepId(1), "what is not there is no refusal");
+    }
+
+    #[test]
+    fn renewals_of_leases_are_not_noted() {
+        let is_told = |method: &str, path: &str| {
+            is_told(&RequestInfo::new(&method.parse().unwrap(), path, "").unwrap())
+        };
+        let leases = "/apis/coordination.k8s.io/v1/namespaces/n/leases";
+        assert!(is_told("POST", leases) && is_told("DELETE", &format!("{leases}/a")));
+        assert!(!is_told("PUT", &format!("{leases}/a")) && !is_told("PATCH", &format!("{leases}/a")));
+        assert!(is_told("PUT", "/apis/example.com/v1/namespaces/n/leases/a"), "of another group");
+    }
+
+    #[test]
+    fn long_words_are_kept_up_to_a_bound() {
+        assert_eq!(&*bounded("no"), "no");
+        let text = bounded(&"ä".repeat(4000));
+        assert!(text.ends_with("... (8000 bytes in all)") && text.len() < MAX_WHY_BYTES + 40);
+    }
+
+    #[tokio::test]
+    async fn the_name_is_read_from_a_body_that_nobody_read() {
+        let name = async |body: Body| {
+            let mut response = ApiResponse::default();
+            response.extensions_mut().insert(UnreadBody::new(body));
+            name_in_body(&Clock::real(), Some(Format::Json), &mut response).await
+        };
+        let body = |name: &str| Body::from(format!("{{\"metadata\":{{\"name\":{name:?}}}}}"));
+        assert_eq!(name(body("web")).await.as_deref(), Some("web"));
+        assert_eq!(name(body(&"x".repeat(254))).await, None, "no object can be called that");
+        assert_eq!(name(Body::from(" ".repeat(MAX_BODY_BYTES) + "{}")).await, None);
+        assert_eq!(name(Body::from("{\"metadata\":{\"name\":")).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_does_not_come_is_not_waited_for_longer() {
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        let mut response = ApiResponse::default();
+        let never = Body::from_stream(futures::stream::pending::<Result<bytes::Bytes, std::io::Error>>());
+        response.extensions_mut().insert(UnreadBody::new(never));
+        let reading = name_in_body(&clock, Some(Format::Json), &mut response);
+        let passing = async {
+            tokio::task::yield_now().await;
+            clock.advance(BODY_PATIENCE);
+        };
+        assert_eq!(tokio::join!(reading, passing).0, None);
     }
 }

@@ -144,8 +144,8 @@ impl Filters {
             .layer(from_fn(recover_from_panic))
             // Before all that asks what the request is about, which is nearly everything.
             .layer(from_fn(resolve_request_info))
-            // Outside of what refuses, so that refusals are told of too; only writes are.
-            .layer(with(flow.clone(), record_request))
+            // Outside of what refuses, so that refusals are told of too; of reads only those are.
+            .layer(with((flow.clone(), clock.clone()), record_request))
             // Outside of what refuses: browsers are told whatever the answer is.
             .layer(with(browsers.strict_transport_security, demand_tls))
             // Outside of what refuses, so that refusals have an id and are not cached either.

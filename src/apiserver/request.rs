@@ -2,7 +2,7 @@
 //! (`k8s.io/apiserver/pkg/endpoints/request`).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::apimachinery::fields::FieldSelector;
 use crate::apimachinery::names;
@@ -82,6 +82,8 @@ pub struct RequestContext {
     pub announced: Announced,
     /// Where the story of a write is told.
     pub flow: Flow,
+    /// See [`RequestContext::name_attempt`].
+    attempted: OnceLock<String>,
     /// The last step that was told of; 0 before the first.
     last_step: AtomicU64,
     warnings: Mutex<Vec<String>>,
@@ -275,6 +277,23 @@ impl RequestContext {
     pub fn tell_admitted(&self, plugin: &str, changed: &[String]) {
         let (plugin, changed) = (self.flow.name(plugin), self.flow.name(&changed.join(", ")));
         self.tell(Step::Admitted { plugin, changed });
+    }
+
+    /// An admission plugin said no.
+    pub fn tell_denied(&self, plugin: &str) {
+        if self.is_told() {
+            self.tell(Step::Denied { plugin: self.flow.name(plugin) });
+        }
+    }
+
+    /// The body of a create names the object: the path does not. The first name counts.
+    pub fn name_attempt(&self, name: String) {
+        let _ = self.attempted.set(name);
+    }
+
+    /// The name in the body of a create, as far as it was read; may be empty.
+    pub fn attempted(&self) -> &str {
+        self.attempted.get().map(String::as_str).unwrap_or_default()
     }
 
     /// Nothing is wrong with the object, and all plugins agree.

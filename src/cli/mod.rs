@@ -26,10 +26,11 @@ mod pod_trouble;
 mod progress;
 mod state;
 mod style;
+mod terminal;
 mod tips;
 mod traced;
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -38,7 +39,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 #[derive(Parser)]
 #[command(name = "kubarium", version = version::LONG)]
 pub struct Arguments {
-    /// Log more: -v what the components do, -vv every request. RUST_LOG says it in detail.
+    /// Log more: -v what the components do, -vv every request and reconcile. RUST_LOG says it in detail.
     #[arg(short, long, global = true, action = clap::ArgAction::Count, env = "KUBARIUM_VERBOSE",
         display_order = 900)]
     pub verbose: u8,
@@ -121,8 +122,8 @@ fn start_log(verbose: u8) {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| default.parse().unwrap_or_default());
     // Colour codes are for terminals: in a file they are noise.
-    let ansi = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_writer(std::io::stderr).init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    log.with_ansi(style::colours_stderr()).init();
 }
 
 /// Runs what a subcommand asks of a server.

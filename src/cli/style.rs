@@ -46,6 +46,13 @@ impl Style {
     }
 }
 
+/// Whether what is written to the standard error may be coloured.
+pub fn colours_stderr() -> bool {
+    let variable = |name: &str| std::env::var_os(name);
+    std::io::stderr().is_terminal()
+        && wants_colour(variable("NO_COLOR").as_deref(), variable("TERM").as_deref())
+}
+
 /// `NO_COLOR` counts when it is not empty; a dumb terminal has no colours.
 fn wants_colour(no_color: Option<&OsStr>, term: Option<&OsStr>) -> bool {
     no_color.is_none_or(OsStr::is_empty) && term != Some(OsStr::new("dumb"))

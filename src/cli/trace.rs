@@ -5,15 +5,19 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::connection::Context;
 use super::traced::{self, Traced};
-use super::{Failure, choice, say};
+use super::{Failure, choice, say, terminal};
 use crate::flow::Trace as Story;
 
 /// Tell the story of an object: every step from the request that made it to the running container.
 #[derive(Args)]
 pub struct Trace {
-    /// Which object: KIND/NAME or KIND NAME, as deployment/web, deploy web or deployments.apps/web.
+    /// Which object: KIND/NAME or KIND NAME, as deployment/web, deploy web or deployments.apps/web. KIND
+    /// alone tells of refused requests that name no object: lists, watches, creates that could not be read.
     #[arg(required = true, num_args = 1.., value_name = "OBJECT")]
     pub object: Vec<String>,
+    /// Of several objects that had this name one after the other: the beginning of the uid of one.
+    #[arg(long, default_value = "")]
+    pub uid: String,
     /// Its namespace; else that of kubectl's context.
     #[arg(short, long, env = "KUBARIUM_NAMESPACE")]
     pub namespace: Option<String>,
@@ -33,19 +37,20 @@ impl Trace {
         let namespace = self.namespace.clone().unwrap_or_else(|| traced::namespace(&record));
         let context = Context::load(&record.kubeconfig, &record.name)?;
         let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-        let query = [("resource", &traced.kind), ("namespace", &namespace), ("name", &traced.name)];
+        let Traced { kind, name } = &traced;
+        let query = [("resource", kind), ("namespace", &namespace), ("name", name), ("uid", &self.uid)];
         let query = query.map(|(parameter, value)| format!("{parameter}={}", encode(value))).join("&");
         let path = format!("/flowz?{query}");
         let answer = super::block_on(context.get(&path))?;
         let story: Story = serde_json::from_slice(&answer)
             .map_err(|error| Failure::new("the cluster's answer is not understood", error))?;
         if story.steps.is_empty() {
-            return Err(traced.not_recorded(&namespace, &record.name));
+            return Err(traced.not_recorded(&story, &namespace, &record.name));
         }
         if self.output == "json" {
             say(String::from_utf8_lossy(&answer));
         } else {
-            say(story.render().trim_end());
+            say(story.render_within(terminal::columns()).trim_end());
         }
         Ok(())
     }

@@ -5,18 +5,19 @@ use super::kubeconfig::current::{self, Current};
 use super::state::Record;
 use super::{Failure, kubeconfig};
 use crate::apis::scheme::Scheme;
+use crate::flow::Trace as Story;
 
 /// An object as a person names it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Traced {
     /// As `deploy` or `deployments.apps`.
     pub kind: String,
-    /// Its name.
+    /// Its name; empty: the requests about the kind that name no object and were refused.
     pub name: String,
 }
 
 impl Traced {
-    /// Reads `KIND/NAME` or `KIND NAME`.
+    /// Reads `KIND/NAME` or `KIND NAME`, or `KIND` alone.
     pub fn parse(words: &[String]) -> Result<Traced, Failure> {
         let parts: Vec<&str> = match words {
             [one] => one.split('/').collect(),
@@ -24,6 +25,7 @@ impl Traced {
             _ => vec![],
         };
         match parts.as_slice() {
+            [kind] if !kind.is_empty() => Ok(Traced { kind: (*kind).to_owned(), name: String::new() }),
             [kind, name] if !kind.is_empty() && !name.is_empty() => {
                 Ok(Traced { kind: (*kind).to_owned(), name: (*name).to_owned() })
             }
@@ -37,10 +39,30 @@ impl Traced {
         }
     }
 
-    /// What is said when nothing is known of it.
-    pub fn not_recorded(&self, namespace: &str, cluster: &str) -> Failure {
+    /// What is said when its story has no step.
+    pub fn not_recorded(&self, story: &Story, namespace: &str, cluster: &str) -> Failure {
+        let Failure(mut text) = self.nothing(story, namespace, cluster);
+        for remark in story.remarks() {
+            text += "; ";
+            text += &remark;
+        }
+        Failure(text)
+    }
+
+    fn nothing(&self, story: &Story, namespace: &str, cluster: &str) -> Failure {
         let Traced { kind, name } = self;
-        let made = "was it made since the cluster's start?";
+        if name.is_empty() {
+            return Failure(format!(
+                "no refused request about {kind} that names no object is recorded in cluster {cluster:?}; of an \
+                 object try: kubarium trace {kind}/web"
+            ));
+        }
+        // Of what the record has forgotten it does not know whether it was.
+        let made = match (story.forgotten, story.others.is_empty()) {
+            (0, true) => "was it made since the cluster's start?",
+            (_, true) => "it may be older than the record.",
+            (_, false) => "no object of that name has such a uid.",
+        };
         if self.is_cluster_scoped() {
             return Failure(format!("nothing is recorded of {kind}/{name} in cluster {cluster:?}; {made}"));
         }
@@ -91,7 +113,8 @@ mod tests {
             let Traced { kind, name } = parse(line).unwrap();
             assert_eq!((kind.as_str(), name.as_str()), ("deploy", "web"), "{line}");
         }
-        for line in ["deployment", "/x", "pod/", "pod/x/y", "pod x y", "pod/x y", "pod x/y", ""] {
+        assert_eq!(parse("pods").unwrap(), Traced { kind: "pods".into(), name: String::new() });
+        for line in ["/x", "pod/", "pod/x/y", "pod x y", "pod/x y", "pod x/y", ""] {
             let Failure(why) = parse(line).unwrap_err();
             assert!(why.contains(&format!("{line:?} names no object")), "{why}");
             assert!(why.contains("try: kubarium trace deployment/web"), "{why}");
@@ -100,7 +123,8 @@ mod tests {
 
     #[test]
     fn what_is_not_recorded_says_where_it_was_looked_for() {
-        let said = |line: &str| parse(line).unwrap().not_recorded("team", "a").0;
+        let of = |story: &Story, line: &str| parse(line).unwrap().not_recorded(story, "team", "a").0;
+        let said = |line: &str| of(&Story::default(), line);
         assert!(
             said("pods x").contains("pods/x in namespace \"team\" of cluster \"a\""),
             "{}",
@@ -110,6 +134,12 @@ mod tests {
         assert!(
             said("no/node-1").contains("no/node-1 in cluster \"a\"") && !said("no/node-1").contains("-n")
         );
+        assert!(said("pods").contains("try: kubarium trace pods/web"), "{}", said("pods"));
+        assert!(said("pods x").contains("was it made since the cluster's start?"), "{}", said("pods x"));
+        let forgetful = Story { forgotten: 7, ..Story::default() };
+        let said = of(&forgetful, "pods x");
+        assert!(said.contains("forgotten: the record holds the last 65536 steps, from #8 on"), "{said}");
+        assert!(!said.contains("was it made"), "{said}");
     }
 
     #[test]

@@ -25,7 +25,7 @@ use super::reflector::{ListerWatcher, Reflector};
 use crate::apimachinery::object::Object;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
-use crate::flow::{Flow, Step};
+use crate::flow::{Flow, Operation, Step, is_renewal};
 
 pub use super::delta_fifo::Deleted;
 
@@ -225,7 +225,8 @@ impl SharedInformer {
     }
 
     /// What was there before the informer began is mentioned only while the write that made it is remembered:
-    /// a component that starts into a full cluster would push everything else out of the record.
+    /// a component that starts into a full cluster would push everything else out of the record. So would
+    /// leases that are renewed, of which no write is remembered.
     fn record(&self, key: &Arc<str>, notification: &Notification) {
         let flow = &self.owner.flow;
         let (object, is_old) = match notification {
@@ -236,7 +237,8 @@ impl SharedInformer {
             }
         };
         let revision = object.metadata.resource_version;
-        if is_old && flow.stored(revision).is_none() {
+        let is_untold = is_old || is_renewal(&self.resource, Operation::Update);
+        if is_untold && flow.stored(revision).is_none() {
             return;
         }
         let names = || (self.owner.component.clone(), self.resource.clone(), key.clone());

@@ -9,11 +9,14 @@
 //! (the handler chain, the store, the client, informers, queues and the component loops): a controller or a
 //! plugin never does.
 //!
-//! Bounds: the last 65,536 steps. At the bound the oldest step is forgotten, and with it its revision.
+//! Bounds: the last 65,536 steps. At the bound the oldest step is forgotten, and with it its revision; a
+//! [`Trace`] says how many were. Successful reads are not recorded, nor are renewals of leases (see
+//! [`is_renewal`]): there is no end of them, and they would push out everything else.
 
 mod render;
 mod step;
 mod trace;
+mod uid;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
@@ -26,12 +29,21 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Clock;
 
 pub use step::{Operation, Step};
-pub use trace::{Trace, TraceStep};
+pub use trace::{Life, Subject, Trace, TraceStep};
+pub use uid::Uid;
 
 /// How many steps are remembered.
-const CAPACITY: usize = 65_536;
+pub const CAPACITY: usize = 65_536;
+/// The resource whose updates say nothing but that somebody is still there.
+const LEASES: &str = "leases.coordination.k8s.io";
 /// How many names are interned; further ones are shared by nobody.
 const NAMES: usize = 4_096;
+
+/// Whether a write of this resource (as `pods`, `deployments.apps`) only says that somebody is still there:
+/// an update of a lease. Kubelets and leaders write one every few seconds.
+pub fn is_renewal(resource: &str, operation: Operation) -> bool {
+    operation == Operation::Update && resource == LEASES
+}
 
 /// The number of a step: 1 for the first of a cluster. [`StepId::NONE`] is no step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -137,12 +149,17 @@ impl Flow {
         self.record.as_ref()?.ring().informed.get(&(revision, component.clone())).copied()
     }
 
-    /// What came of every remembered write to one object; `resource` as in errors: `deployments.apps`,
-    /// `pods`.
+    /// What came of every remembered write to one object, the newest of its name; `resource` as in errors:
+    /// `deployments.apps`, `pods`.
     pub fn trace(&self, resource: &str, namespace: &str, name: &str) -> Trace {
+        self.trace_of(&Subject { resource, namespace, name, uid: "" })
+    }
+
+    /// The same of the object, or the requests, that `subject` says.
+    pub fn trace_of(&self, subject: &Subject<'_>) -> Trace {
         let Some(record) = &self.record else { return Trace::default() };
         let (first, steps) = record.ring().snapshot();
-        trace::of_object(first, steps, resource, namespace, name)
+        trace::of(first, steps, subject)
     }
 }
 
@@ -224,6 +241,7 @@ mod tests {
             name: "a".into(),
             revision,
             operation: Operation::Update,
+            uid: None,
         }
     }
 

@@ -1,83 +1,161 @@
-//! Prints a trace: one line a step, in lanes, each naming its cause. Readable at 110 columns.
+//! Prints a trace: one line a step, in lanes, each naming its cause. Nothing of a step is ever cut off: where
+//! a terminal is too narrow for a line it goes on in the next one.
 
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
-use super::StepId;
 use super::step::{APISERVER, Operation, SCHEDULER, Step};
 use super::trace::{Trace, TraceStep};
+use super::{CAPACITY, StepId};
 
-/// Columns of the parts of a line. With the blanks between them they make 96, and the cause at most 14 more
-/// as long as fewer than a billion steps were taken.
+/// Columns of the parts of a line; the component has as many as the longest one needs.
 const TIME: usize = 9;
 const STEP: usize = 8;
-const COMPONENT: usize = 25;
+const LANE: usize = 4;
+/// So far to the right the causes stand, behind all that is no longer.
 const WHAT: usize = 46;
+/// In a terminal that is narrower than this leaves room for, lines are broken by the terminal.
+const MIN_WHAT: usize = 24;
 
 impl Trace {
-    /// The trace as `kubarium trace` prints it. The letters are lanes: **A**piserver, **C**ontrollers,
-    /// **S**cheduler, **K**ubelets; the column after them says which one exactly.
+    /// The trace as `kubarium trace` prints it, a line a step however long that is. The letters are lanes:
+    /// **A**piserver, **C**ontrollers, **S**cheduler, **K**ubelets; the column after them says which one
+    /// exactly.
     pub fn render(&self) -> String {
+        self.render_within(None)
+    }
+
+    /// The same for a terminal with so many columns.
+    pub fn render_within(&self, columns: Option<usize>) -> String {
+        let mut out = String::new();
         if self.steps.is_empty() {
-            return format!("nothing is remembered about {}\n", self.subject);
+            writeln!(out, "nothing is recorded of {}", self.subject).expect("a string takes every line");
+        } else {
+            self.write_steps(columns, &mut out);
         }
-        let mut out =
-            format!("{:>TIME$} {:>STEP$} lane {:<COMPONENT$} {}\n", "ms", "step", "component", self.subject);
-        let mut components: HashMap<StepId, String> = HashMap::new();
-        for step in &self.steps {
-            let component = component_of(step, &components);
-            write_line(&mut out, step, &component);
-            components.insert(step.id, component);
+        for remark in self.remarks() {
+            writeln!(out, "{remark}").expect("a string takes every line");
         }
         out
     }
-}
 
-/// A step without a component of its own happened where its cause did.
-fn component_of(step: &TraceStep, components: &HashMap<StepId, String>) -> String {
-    let inherited = || components.get(&step.cause?).cloned();
-    step.step.component().or_else(inherited).unwrap_or_default()
-}
-
-fn write_line(out: &mut String, step: &TraceStep, component: &str) {
-    let (time, id, lane) = (milliseconds(step.at_microseconds), step.id.to_string(), lane(component));
-    let (component, what) = (cut(component, COMPONENT), describe(&step.step));
-    let lines = if is_reason(&step.step) { wrap(&what, WHAT) } else { vec![cut(&what, WHAT)] };
-    let cause = step.cause.map(|cause| format!(" <- {cause}")).unwrap_or_default();
-    let what = lines.first().map(String::as_str).unwrap_or_default();
-    let line = format!("{time:>TIME$} {id:>STEP$} {lane} {component:<COMPONENT$} {what:<WHAT$}{cause}");
-    writeln!(out, "{}", line.trim_end()).expect("a string takes every line");
-    const BEFORE: usize = TIME + 1 + STEP + 1 + 4 + 1 + COMPONENT + 1;
-    for more in lines.iter().skip(1) {
-        writeln!(out, "{:BEFORE$}  {more}", "").expect("a string takes every line");
-    }
-}
-
-/// Whether it says why: then nothing of it is cut off.
-fn is_reason(step: &Step) -> bool {
-    matches!(
-        step,
-        Step::NotAuthenticated { .. }
-            | Step::Impersonated { .. }
-            | Step::Authorized { .. }
-            | Step::Admitted { .. }
-            | Step::Refused { .. }
-    )
-}
-
-/// Lines of at most `width` characters, broken between words; all but the first are two shorter.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let room = if lines.len() == 1 { width } else { width - 2 };
-        let line = lines.last_mut().expect("starts with one");
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
-            lines.push(cut(word, width - 2));
-        } else {
-            *line = if line.is_empty() { cut(word, room) } else { format!("{line} {word}") };
+    fn write_steps(&self, columns: Option<usize>, out: &mut String) {
+        let components = self.components();
+        let longest = components.iter().map(|name| name.chars().count()).max().unwrap_or_default();
+        let component = longest.max("component".len());
+        let before = TIME + 1 + STEP + 1 + LANE + 1 + component + 1;
+        let last = self.steps.last().map(|step| step.id.to_string().len()).unwrap_or_default();
+        let room = columns.map(|columns| columns.saturating_sub(before + " <- ".len() + last).max(MIN_WHAT));
+        let layout = Layout { component, before, room };
+        let subject = match self.uid {
+            Some(uid) => format!("{} ({uid})", self.subject),
+            None => self.subject.clone(),
+        };
+        writeln!(out, "{:>TIME$} {:>STEP$} lane {:<component$} {subject}", "ms", "step", "component")
+            .expect("a string takes every line");
+        for (step, component) in self.steps.iter().zip(&components) {
+            layout.write(step, component, out);
         }
     }
+
+    /// Of each step. One without a component of its own happened where its cause did.
+    fn components(&self) -> Vec<String> {
+        let mut known: HashMap<StepId, String> = HashMap::new();
+        let mut all = Vec::with_capacity(self.steps.len());
+        for step in &self.steps {
+            let inherited = || known.get(&step.cause?).cloned();
+            let component = step.step.component().or_else(inherited).unwrap_or_default();
+            known.insert(step.id, component.clone());
+            all.push(component);
+        }
+        all
+    }
+
+    /// What is to be said of the story as a whole, a line each.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        for life in &self.others {
+            let uid = life.uid.map(|uid| uid.to_string()).unwrap_or_default();
+            let end = if life.deleted { ", deleted" } else { "" };
+            remarks.push(format!("another object of that name: --uid {uid} (from {}{end})", life.first));
+        }
+        if self.unnamed_refusals > 0 && !self.subject.ends_with([' ', '/']) {
+            let resource = self.subject.split(' ').next().unwrap_or_default();
+            let count = self.unnamed_refusals;
+            remarks
+                .push(format!("refused requests that name no object: {count} (trace {resource} tells them)"));
+        }
+        if self.begins_forgotten || self.steps.is_empty() && self.forgotten > 0 {
+            remarks.push(format!(
+                "forgotten: the record holds the last {CAPACITY} steps, from #{} on; {} older ones are gone",
+                self.forgotten + 1,
+                self.forgotten
+            ));
+        }
+        remarks
+    }
+}
+
+/// How wide the parts of a line are.
+struct Layout {
+    component: usize,
+    /// All that is left of what happened.
+    before: usize,
+    /// For what happened; none is as much as it takes.
+    room: Option<usize>,
+}
+
+impl Layout {
+    fn write(&self, step: &TraceStep, component: &str, out: &mut String) {
+        let Layout { component: width, before, room } = *self;
+        let (time, id, lane) = (milliseconds(step.at_microseconds), step.id.to_string(), lane(component));
+        let lines = wrap(&one_line(&describe(&step.step)), room.unwrap_or(usize::MAX));
+        let what = lines.first().map(String::as_str).unwrap_or_default();
+        let cause = step.cause.map(|cause| format!(" <- {cause}")).unwrap_or_default();
+        let pad = room.unwrap_or(WHAT).min(WHAT);
+        let line = format!("{time:>TIME$} {id:>STEP$} {lane} {component:<width$} {what:<pad$}{cause}");
+        writeln!(out, "{}", line.trim_end()).expect("a string takes every line");
+        for more in lines.iter().skip(1) {
+            writeln!(out, "{:before$}  {more}", "").expect("a string takes every line");
+        }
+    }
+}
+
+/// Messages may have lines of their own, which would look like steps.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Lines of at most `width` characters, broken between words, and within a word that is longer than a line;
+/// all but the first are two shorter. Nothing but blanks is lost.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut length = 0;
+    for word in text.split(' ') {
+        let room = if lines.len() == 1 { width } else { width - 2 };
+        let needed = word.chars().count() + usize::from(length > 0);
+        if length > 0 && length + needed > room {
+            lines.push(String::new());
+            length = 0;
+        }
+        if length > 0 {
+            push(&mut lines, &mut length, ' ', width);
+        }
+        word.chars().for_each(|letter| push(&mut lines, &mut length, letter, width));
+    }
     lines
+}
+
+/// Puts a letter at the end of the last line, or into a new one when that is full.
+fn push(lines: &mut Vec<String>, length: &mut usize, letter: char, width: usize) {
+    let room = if lines.len() == 1 { width } else { width - 2 };
+    if *length == room {
+        lines.push(String::new());
+        *length = 0;
+    }
+    lines.last_mut().expect("starts with one").push(letter);
+    *length += 1;
 }
 
 /// To the microsecond in the first 100 seconds, so that it fits its column for days.
@@ -103,14 +181,6 @@ fn lane(component: &str) -> &'static str {
     }
 }
 
-/// At most `width` characters; what is cut off shows as `…`.
-fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    text.chars().take(width - 1).chain(['…']).collect()
-}
-
 fn describe(step: &Step) -> String {
     use Step::*;
     match step {
@@ -123,22 +193,24 @@ fn describe(step: &Step) -> String {
             format!("authenticated as {user}")
         }
         Authenticated { user, by, .. } => format!("authenticated as {user} by {by}"),
-        NotAuthenticated { said } => {
-            let said: Vec<String> = said.iter().map(|(who, words)| format!("{who}: {words}")).collect();
-            format!("not authenticated ({})", said.join("; "))
-        }
+        NotAuthenticated { said } => format!("not authenticated ({})", joined(said)),
         Impersonated { user, acting, verb } => format!("{user} acts as {acting}, allowed by {verb}"),
         Authorized { by, .. } if by.is_empty() => "authorized".into(),
         Authorized { by, reason } if reason.is_empty() => format!("authorized by {by}"),
         // It names the authorizer itself.
         Authorized { by, reason } if reason.starts_with(&**by) => reason.to_string(),
         Authorized { by, reason } => format!("authorized by {by}: {reason}"),
+        NotAuthorized { said } => format!("not authorized ({})", joined(said)),
+        Denied { plugin } => format!("{plugin} said no"),
         Admitted { plugin, changed } => format!("{plugin} changed {changed}"),
         Validated => "validated".into(),
-        Stored { resource, namespace, name, revision, operation } => {
+        Stored { resource, namespace, name, revision, operation, .. } => {
             format!("{} {} at {revision}", done(*operation), subject(resource, namespace, name))
         }
         Responded { code } => format!("answered {code}"),
+        DryRun { resource, namespace, name, code } => {
+            format!("answered {code} to a dry run: {} is not stored", subject(resource, namespace, name))
+        }
         Refused { code, why, .. } => format!("refused with {code}: {why}"),
         WatchDelivered { resource, key, revision, watchers } => {
             format!("delivered {resource} {key} at {revision} to {watchers}")
@@ -176,6 +248,11 @@ fn describe_node_side(step: &Step) -> String {
     }
 }
 
+fn joined(said: &[(Arc<str>, Arc<str>)]) -> String {
+    let said: Vec<String> = said.iter().map(|(who, words)| format!("{who}: {words}")).collect();
+    said.join("; ")
+}
+
 fn done(operation: Operation) -> &'static str {
     match operation {
         Operation::Create => "created",
@@ -192,138 +269,4 @@ fn subject(resource: &str, namespace: &str, name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    use chrono::DateTime;
-
-    use super::super::{Flow, StepId, Trace};
-    use super::*;
-    use crate::clock::Clock;
-
-    /// A cluster's record, written down by hand.
-    struct Story {
-        flow: Flow,
-        clock: Clock,
-    }
-
-    impl Story {
-        fn new() -> Story {
-            let clock = Clock::stepped(DateTime::UNIX_EPOCH);
-            Story { flow: Flow::new(clock.clone()), clock }
-        }
-
-        fn step(&self, cause: Option<StepId>, step: Step) -> Option<StepId> {
-            self.clock.advance(Duration::from_micros(120));
-            self.flow.record(cause, step).cause()
-        }
-
-        /// A request, as far as its write, and its answer.
-        fn write(
-            &self,
-            cause: Option<StepId>,
-            user: &str,
-            resource: &str,
-            name: &str,
-            revision: u64,
-        ) -> Option<StepId> {
-            let path: Arc<str> = format!("/apis/apps/v1/namespaces/ns/{resource}").into();
-            let request = Step::RequestReceived { user: user.into(), verb: "create".into(), path };
-            let request = self.step(cause, request);
-            let (namespace, name, operation) = ("ns".into(), name.into(), Operation::Create);
-            let stored = Step::Stored { resource: resource.into(), namespace, name, revision, operation };
-            let stored = self.step(request, stored);
-            self.step(stored, Step::Responded { code: 201 });
-            stored
-        }
-
-        fn reconcile(&self, resource: &str, controller: &str, key: &str, revision: u64) -> Option<StepId> {
-            let (component, resource) = ("kube-controller-manager".into(), resource.into());
-            let informed = Step::InformerUpdated { component, resource, key: key.into(), revision };
-            let informed = self.step(None, informed);
-            let enqueued = self.step(informed, Step::Enqueued { queue: controller.into(), key: key.into() });
-            self.step(enqueued, Step::ReconcileStarted { controller: controller.into(), key: key.into() })
-        }
-    }
-
-    /// A deployment, what comes of it, and something else that has nothing to do with it.
-    fn story() -> Story {
-        let story = Story::new();
-        story.write(None, "", "configmaps", "other", 6);
-        story.write(None, "", "deployments.apps", "web", 7);
-        let deployment = story.reconcile("deployments.apps", "deployment", "ns/web", 7);
-        story.write(deployment, "deployment-controller", "replicasets.apps", "web-5d4", 8);
-        story.reconcile("configmaps", "other", "ns/other", 6);
-        let (component, object) = ("deployment-controller".into(), "ns/web".into());
-        story.step(deployment, Step::EventRecorded { component, object, reason: "ScalingReplicaSet".into() });
-        story.step(deployment, Step::ReconcileEnded { result: "done".into() });
-        let replica_set = story.reconcile("replicasets.apps", "replicaset", "ns/web-5d4", 8);
-        story.write(replica_set, "replicaset-controller", "pods", "web-5d4-x", 9);
-        let (component, resource, key) = ("kube-scheduler".into(), "pods".into(), "ns/web-5d4-x".into());
-        let seen = story.step(None, Step::InformerUpdated { component, resource, key, revision: 9 });
-        let pod = "ns/web-5d4-x";
-        let attempt = story.step(seen, Step::SchedulingAttempt { pod: pod.into() });
-        story.step(attempt, Step::Filtered { pod: pod.into(), feasible: 2, nodes: 3 });
-        let (node, pod) = ("node-1".into(), pod.into());
-        let sync = story.step(attempt, Step::PodWorkerSync { node, pod, state: "sync".into() });
-        let (node, pod, container) =
-            ("node-1".into(), "ns/web-5d4-x".into(), "nginx-with-a-name-too-long-for-it".into());
-        story.step(sync, Step::ContainerStarted { node, pod, container });
-        story
-    }
-
-    const GOLDEN: &str = include_str!("testdata/deployment.txt");
-
-    #[test]
-    fn paths_are_shown_without_their_version() {
-        let cases = [
-            ("/api/v1/namespaces/ns/pods/web/status", "ns/pods/web/status"),
-            ("/apis/apps/v1/namespaces/ns/deployments", "ns/deployments"),
-            ("/api/v1/namespaces/ns", "namespaces/ns"),
-            ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "clusterroles"),
-            ("/api/v1", "/api/v1"),
-            ("/apis/apps/v1", "/apis/apps/v1"),
-            ("/a/b/c/d/e", "/a/b/c/d/e"),
-        ];
-        for (path, shown) in cases {
-            assert_eq!(short(path), shown);
-        }
-    }
-
-    #[test]
-    fn a_deployment_is_told_from_its_request_to_the_container() {
-        let text = story().flow.trace("deployments.apps", "ns", "web").render();
-        assert_eq!(text, GOLDEN, "\n{text}");
-        assert!(text.lines().all(|line| line.chars().count() <= 110));
-    }
-
-    #[test]
-    fn a_pod_is_told_from_the_request_that_nobody_caused() {
-        let trace = story().flow.trace("pods", "ns", "web-5d4-x");
-        let told: Vec<u64> = trace.steps.iter().map(|step| step.id.0).collect();
-        // Straight back to the deployment's request, without what else came of it; everything that came of
-        // the pod.
-        assert_eq!(told, [4, 5, 7, 8, 9, 10, 11, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28]);
-        let json = serde_json::to_string(&trace).unwrap();
-        assert_eq!(serde_json::from_str::<Trace>(&json).unwrap(), trace);
-    }
-
-    #[test]
-    fn of_what_is_not_remembered_it_says_so() {
-        let text = story().flow.trace("pods", "", "ghost").render();
-        assert_eq!(text, "nothing is remembered about pods ghost\n");
-        assert_eq!(Flow::off().trace("pods", "ns", "a"), Trace::default());
-    }
-
-    #[test]
-    fn a_watch_that_is_faster_than_the_writer_does_not_hide_the_cause() {
-        let story = Story::new();
-        let (component, resource, key) = ("kubelet/n".into(), "pods".into(), "ns/a".into());
-        story.step(None, Step::InformerUpdated { component, resource, key, revision: 3 });
-        story.write(None, "", "pods", "a", 3);
-        let trace = story.flow.trace("pods", "ns", "a");
-        let causes: Vec<Option<StepId>> = trace.steps.iter().map(|step| step.cause).collect();
-        assert_eq!(causes, [Some(StepId(3)), None, Some(StepId(2)), Some(StepId(3))]);
-    }
-}
+mod tests;

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::uid::Uid;
+
 type Text = Arc<str>;
 
 /// What a write did to the key in the store.
@@ -65,12 +67,22 @@ pub enum Step {
         /// Why: the binding and role that allow it.
         reason: Text,
     },
+    /// No authorizer allowed it, or one denied it: the answer is 403.
+    NotAuthorized {
+        /// Those that were asked, and what each said.
+        said: Vec<(Text, Text)>,
+    },
     /// A mutating admission plugin changed the object. Those that left it as it was are not told of.
     Admitted {
         /// As in `--enable-admission-plugins`: `ServiceAccount`, `LimitRanger`, ...
         plugin: Text,
         /// Where, as `spec.tolerations, spec.volumes`.
         changed: Text,
+    },
+    /// An admission plugin said no, in either phase. Those that found nothing wrong are not told of.
+    Denied {
+        /// As in `--enable-admission-plugins`: `LimitRanger`, `ValidatingAdmissionWebhook`, ...
+        plugin: Text,
     },
     /// The strategy of the kind prepared the object for the store and found nothing wrong with it
     /// (`registry/generic/registry.Store`, `rest.BeforeCreate` and `rest.BeforeUpdate`), and neither did the
@@ -88,9 +100,23 @@ pub enum Step {
         revision: u64,
         /// What the write did.
         operation: Operation,
+        /// The object's uid: another object of the same name has another one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        uid: Option<Uid>,
     },
     /// The answer went back through the filters.
     Responded {
+        /// The HTTP status.
+        code: u16,
+    },
+    /// A write that was only to be tried (`dryRun=All`) went well: everything was done but the storing.
+    DryRun {
+        /// As `deployments.apps`.
+        resource: Text,
+        /// Empty for cluster-scoped objects.
+        namespace: Text,
+        /// The object's name; empty where it would have been generated.
+        name: Text,
         /// The HTTP status.
         code: u16,
     },
@@ -274,10 +300,15 @@ impl Step {
             | NotAuthenticated { .. }
             | Impersonated { .. }
             | Authorized { .. }
-            | Admitted { .. } => APISERVER.into(),
-            Validated | Stored { .. } | Responded { .. } | Refused { .. } | WatchDelivered { .. } => {
-                APISERVER.into()
-            }
+            | NotAuthorized { .. }
+            | Admitted { .. }
+            | Denied { .. }
+            | Validated
+            | Stored { .. }
+            | Responded { .. }
+            | DryRun { .. }
+            | Refused { .. }
+            | WatchDelivered { .. } => APISERVER.into(),
             InformerUpdated { component, .. } | EventRecorded { component, .. } => component.to_string(),
             Enqueued { queue, .. } => format!("{queue}-controller"),
             ReconcileStarted { controller, .. } => format!("{controller}-controller"),

@@ -4,8 +4,23 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use super::step::Step;
+use super::step::{Operation, Step};
+use super::uid::Uid;
 use super::{Recorded, StepId};
+
+/// Whose story is asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Subject<'a> {
+    /// As in errors: `deployments.apps`, `pods`.
+    pub resource: &'a str,
+    /// Empty for cluster-scoped objects.
+    pub namespace: &'a str,
+    /// The object's name. Empty: the refused requests about the resource that name no object, as lists,
+    /// watches, and creates whose body nobody could read.
+    pub name: &'a str,
+    /// The beginning of the uid of one of several objects of that name; empty: the newest.
+    pub uid: &'a str,
+}
 
 /// The story of one object, in the order in which it happened. What `/flowz` answers, as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -13,8 +28,33 @@ use super::{Recorded, StepId};
 pub struct Trace {
     /// As `deployments.apps default/web`.
     pub subject: String,
+    /// The object's uid; none where only refused attempts are known of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<Uid>,
+    /// The other objects of that name, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<Life>,
+    /// How many refused requests about the resource are remembered that name no object.
+    pub unnamed_refusals: usize,
+    /// How many steps the record has forgotten, of whatever it was.
+    pub forgotten: u64,
+    /// Whether the beginning of this story is among them.
+    pub begins_forgotten: bool,
     /// Ordered by id.
     pub steps: Vec<TraceStep>,
+}
+
+/// One of several objects that had the same name, one after the other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Life {
+    /// Its uid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<Uid>,
+    /// The first step that is remembered of it.
+    pub first: StepId,
+    /// Whether its end is remembered.
+    pub deleted: bool,
 }
 
 /// One step of a trace.
@@ -34,25 +74,83 @@ pub struct TraceStep {
     pub step: Step,
 }
 
-/// Builds the trace of an object from a copy of the record whose first step has the id `first`.
-pub(super) fn of_object(
-    first: u64,
-    steps: Vec<Recorded>,
-    resource: &str,
-    namespace: &str,
-    name: &str,
-) -> Trace {
+/// Builds the trace of `subject` from a copy of the record whose first step has the id `first`.
+pub(super) fn of(first: u64, steps: Vec<Recorded>, subject: &Subject<'_>) -> Trace {
     let record = Causes::of(first, steps);
+    let mut lives = record.lives(subject);
+    let is_wanted = |life: &Mentions| life.uid.is_some_and(|uid| uid.to_string().starts_with(subject.uid));
+    let chosen = match subject.uid {
+        "" => lives.len().checked_sub(1),
+        _ => lives.iter().rposition(is_wanted),
+    };
+    let life = chosen.map(|at| lives.remove(at)).unwrap_or_default();
     let mut wanted = BTreeSet::new();
-    let writes = record.writes_to(resource, namespace, name);
-    for (position, write) in writes.iter().enumerate() {
-        // The first write is told from its very beginning, the others from their own request on: what lies
-        // before that is part of the first one's story or of another object's.
-        let origin = record.origin(*write, position == 0, &mut wanted);
-        record.follow(origin, &mut wanted);
+    for (position, mention) in life.steps.iter().enumerate() {
+        record.tell(*mention, position == 0, subject, life.uid, &mut wanted);
     }
-    let key = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
-    Trace { subject: format!("{resource} {key}"), steps: record.collect(&wanted) }
+    let Subject { resource, namespace, name, .. } = subject;
+    let key = if namespace.is_empty() { (*name).to_owned() } else { format!("{namespace}/{name}") };
+    let nameless = Subject { name: "", ..*subject };
+    let unnamed = (first..).zip(&record.steps).filter(|(_, recorded)| nameless.is_refusal(&recorded.step));
+    Trace {
+        subject: format!("{resource} {key}"),
+        uid: life.uid,
+        others: lives.iter().filter_map(Mentions::life).collect(),
+        unnamed_refusals: unnamed.count(),
+        forgotten: first - 1,
+        begins_forgotten: first > 1 && record.lacks_beginning(&life),
+        steps: record.collect(&wanted),
+    }
+}
+
+impl Subject<'_> {
+    /// The object's uid and what was done to it, of a write to an object of the name.
+    fn written(&self, step: &Step) -> Option<(Option<Uid>, Operation)> {
+        match step {
+            Step::Stored { resource, namespace, name, uid, operation, .. } if !self.name.is_empty() => {
+                let is_it =
+                    (&**resource, &**namespace, &**name) == (self.resource, self.namespace, self.name);
+                is_it.then_some((*uid, *operation))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it is an attempt on the name that stored nothing. Without a name those count that are about
+    /// all namespaces, too.
+    fn is_refusal(&self, step: &Step) -> bool {
+        let (Step::Refused { resource, namespace, name, .. }
+        | Step::DryRun { resource, namespace, name, .. }) = step
+        else {
+            return false;
+        };
+        let is_near = self.name.is_empty() && (namespace.is_empty() || self.namespace.is_empty());
+        let is_there = **namespace == *self.namespace || is_near;
+        **resource == *self.resource && **name == *self.name && is_there
+    }
+
+    /// Whether the scheduler took the pod up: it may do so because of somebody else's change.
+    fn is_attempt(&self, step: &Step) -> bool {
+        let Step::SchedulingAttempt { pod } = step else { return false };
+        let key = pod.split_once('/').unwrap_or(("", pod));
+        self.resource == "pods" && key == (self.namespace, self.name)
+    }
+}
+
+/// The steps that mention one of several objects of a name.
+#[derive(Default)]
+struct Mentions {
+    uid: Option<Uid>,
+    steps: Vec<u64>,
+    is_deleted: bool,
+}
+
+impl Mentions {
+    /// None of mere attempts.
+    fn life(&self) -> Option<Life> {
+        let first = StepId(*self.steps.first()?);
+        self.uid.map(|uid| Life { uid: Some(uid), first, deleted: self.is_deleted })
+    }
 }
 
 /// The record with its causes, in both directions.
@@ -89,25 +187,86 @@ impl Causes {
         self.steps.get(usize::try_from(id.checked_sub(self.first)?).ok()?)
     }
 
-    fn writes_to(&self, wanted_resource: &str, wanted_namespace: &str, wanted_name: &str) -> Vec<u64> {
-        let is_write = |recorded: &Recorded| match &recorded.step {
-            Step::Stored { resource, namespace, name, .. }
-            | Step::Refused { resource, namespace, name, .. } => {
-                (&**resource, &**namespace, &**name) == (wanted_resource, wanted_namespace, wanted_name)
+    /// The objects of the name, oldest first. What names no uid belongs to the object that led to it, else to
+    /// the one that is there at the time; when none is, to the next one, which it may have been meant to
+    /// make, else to the last.
+    fn lives(&self, subject: &Subject<'_>) -> Vec<Mentions> {
+        let (mut lives, mut loose): (Vec<Mentions>, Vec<u64>) = (Vec::new(), Vec::new());
+        for (id, recorded) in (self.first..).zip(&self.steps) {
+            if let Some((uid, operation)) = subject.written(&recorded.step) {
+                let at = lives.iter().rposition(|life| life.uid == uid).unwrap_or_else(|| {
+                    lives.push(Mentions { uid, steps: std::mem::take(&mut loose), is_deleted: false });
+                    lives.len() - 1
+                });
+                lives[at].steps.push(id);
+                lives[at].is_deleted |= operation == Operation::Delete;
+            } else if subject.is_refusal(&recorded.step) || subject.is_attempt(&recorded.step) {
+                let led_by = self.led_by(id, subject);
+                let at = led_by.and_then(|uid| lives.iter().rposition(|life| life.uid == uid));
+                let is_there = lives.last().is_some_and(|life| !life.is_deleted);
+                match at.or(lives.len().checked_sub(1).filter(|_| is_there)) {
+                    Some(at) => lives[at].steps.push(id),
+                    None => loose.push(id),
+                }
             }
-            _ => false,
-        };
-        (self.first..).zip(&self.steps).filter(|(_, recorded)| is_write(recorded)).map(|(id, _)| id).collect()
+        }
+        match lives.last_mut() {
+            Some(last) => last.steps.append(&mut loose),
+            None if loose.is_empty() => {}
+            None => lives.push(Mentions { steps: loose, ..Mentions::default() }),
+        }
+        lives
     }
 
-    /// Walks back from a write to its request, or with `all_the_way` to what nobody caused; what is passed on
-    /// the way is wanted. Returns the write's request (or the earliest remembered step of it).
-    fn origin(&self, write: u64, all_the_way: bool, wanted: &mut BTreeSet<u64>) -> u64 {
-        let mut request = write;
-        let mut at = write;
+    /// The uid of the object of the name whose coming or changing led to a step. Its going is no reason to do
+    /// something to it.
+    fn led_by(&self, step: u64, subject: &Subject<'_>) -> Option<Option<Uid>> {
+        let mut at = step;
+        loop {
+            let recorded = self.get(at)?;
+            if let Some((uid, operation)) = subject.written(&recorded.step) {
+                return Some(uid).filter(|_| operation != Operation::Delete);
+            }
+            at = recorded.cause.cause()?.0;
+        }
+    }
+
+    /// Whether something came before the first step that is remembered of it.
+    fn lacks_beginning(&self, life: &Mentions) -> bool {
+        let first = life.steps.first().and_then(|id| self.get(*id));
+        first.is_some_and(|first| match &first.step {
+            Step::Stored { operation, .. } if *operation != Operation::Create => true,
+            _ => first.cause != StepId::NONE && self.get(first.cause.0).is_none(),
+        })
+    }
+
+    /// Wants what led to a mention of the object, and all that came of it.
+    fn tell(
+        &self,
+        mention: u64,
+        is_first: bool,
+        subject: &Subject<'_>,
+        uid: Option<Uid>,
+        wanted: &mut BTreeSet<u64>,
+    ) {
+        let is_attempt = self.get(mention).is_some_and(|recorded| subject.is_attempt(&recorded.step));
+        // The first write is told from its very beginning, the others from their own request on: what lies
+        // before that is part of the first one's story or of another object's.
+        let origin = self.origin(mention, is_first, wanted);
+        // Of a change that woke the pod only that it did is told.
+        let from = if is_attempt { mention } else { origin };
+        let is_other = |step: &Step| subject.written(step).is_some_and(|(other, _)| other != uid);
+        self.follow(from, &is_other, wanted);
+    }
+
+    /// Walks back from a step to its request, or with `all_the_way` to what nobody caused; what is passed on
+    /// the way is wanted. Returns the step's request (or the earliest remembered step of it).
+    fn origin(&self, step: u64, all_the_way: bool, wanted: &mut BTreeSet<u64>) -> u64 {
+        let mut request = step;
+        let mut at = step;
         let mut in_request = true;
         while let Some(recorded) = self.get(at) {
-            let seen_before = !wanted.insert(at) && at != write;
+            let seen_before = !wanted.insert(at) && at != step;
             if in_request {
                 request = at;
             }
@@ -120,11 +279,14 @@ impl Causes {
         request
     }
 
-    /// Everything that came of `origin`.
-    fn follow(&self, origin: u64, wanted: &mut BTreeSet<u64>) {
+    /// Everything that came of `origin`, up to where another object of the name begins.
+    fn follow(&self, origin: u64, is_other: &impl Fn(&Step) -> bool, wanted: &mut BTreeSet<u64>) {
         let mut pending = vec![origin];
         let mut followed = BTreeSet::new();
         while let Some(id) = pending.pop() {
+            if self.get(id).is_some_and(|recorded| is_other(&recorded.step)) {
+                continue;
+            }
             if followed.insert(id) {
                 wanted.insert(id);
                 pending.extend(self.effects.get(&id).into_iter().flatten());

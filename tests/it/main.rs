@@ -17,10 +17,12 @@ mod custom_resources;
 mod data_dir;
 mod jobs;
 mod nodes;
+mod record;
 mod sets;
 
 mod cli;
 mod flags;
+mod logs;
 
 mod cluster;
 mod crash;

@@ -172,7 +172,7 @@ const FLOW_USERS: &[&str] = &[
     "src/lib.rs",
     "src/flow/",
     "src/cluster",
-    "src/cli/trace.rs",
+    "src/cli/trace",
     "src/apiserver/mod.rs",
     "src/apiserver/handler_chain.rs",
     "src/apiserver/flow_record.rs",

@@ -42,6 +42,24 @@ pub fn open(body: &[u8]) -> Result<Envelope<'_>, Error> {
     Ok(envelope)
 }
 
+/// The name of the object in a body: number 1 of the metadata, which is number 1 of every object. Nothing
+/// when the body cannot be read so far.
+pub fn name_in(body: &[u8]) -> Option<String> {
+    let metadata = first_value(open(body).ok()?.raw)?;
+    String::from_utf8(first_value(metadata)?.to_vec()).ok()
+}
+
+/// The bytes of number 1 in a message.
+fn first_value(message: &[u8]) -> Option<&[u8]> {
+    let mut reader = Reader::new(message, "");
+    while let Some((number, value)) = reader.next().ok()? {
+        if number == 1 {
+            return value.bytes("").ok();
+        }
+    }
+    None
+}
+
 /// Puts what `write` appends, the message of an object, into an envelope, which is appended.
 pub fn seal(out: &mut Vec<u8>, api_version: &str, kind: &str, write: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(MAGIC);

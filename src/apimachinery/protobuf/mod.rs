@@ -24,7 +24,7 @@ mod scalar;
 mod tests;
 
 pub use encode::{encode, encode_document};
-pub use envelope::{Envelope, open, seal};
+pub use envelope::{Envelope, name_in, open, seal};
 pub use error::Error;
 pub use message::decode;
 pub use wire::{write_bytes, write_double, write_int, write_nested};

@@ -274,7 +274,7 @@ impl Admission {
                     seen = Some(Fingerprint::of(object));
                 }
                 let admitted = plugin.admit(&attributes, object.as_deref_mut(), old).await;
-                timer.passed(enabled, admitted)?;
+                timer.passed(enabled, admitted).inspect_err(|_| attributes.ctx.tell_denied(enabled.name))?;
                 if let (Some(before), Some(object), true) = (&mut seen, object.as_deref(), is_watched) {
                     tell(attributes.ctx, enabled.name, before, object);
                 }
@@ -362,7 +362,8 @@ impl Validating for ValidatingPhase<'_> {
             let mut timer = Timer::start(self.admission, &attributes, Phase::Validate);
             let mut plugins = self.admission.plugins.iter();
             while let Some(enabled) = plugins.find(|enabled| enabled.plugin.handles(&attributes)) {
-                timer.passed(enabled, enabled.plugin.validate(&attributes, new, old).await)?;
+                let validated = timer.passed(enabled, enabled.plugin.validate(&attributes, new, old).await);
+                validated.inspect_err(|_| attributes.ctx.tell_denied(enabled.name))?;
             }
             timer.end();
             if new.is_some() {

@@ -42,6 +42,12 @@ impl Refused {
         self.0.iter().any(|(_, words)| *words != SILENT)
     }
 
+    /// What each said, in order.
+    pub fn words(&self) -> String {
+        let said = self.0.iter().map(|(name, words)| format!("{name}: {words}"));
+        said.collect::<Vec<_>>().join("; ")
+    }
+
     /// `utilerrors.Aggregate`: what is wrong, without those who had no opinion.
     pub fn aggregate(&self) -> String {
         aggregate(self.0.iter())

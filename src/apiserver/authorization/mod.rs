@@ -102,13 +102,18 @@ impl Authorizer for Followed {
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
         self.0.current().rules_for(user, namespace)
     }
+
+    fn explain(&self, user: &UserInfo, info: &RequestInfo) -> Vec<(&'static str, String)> {
+        self.0.current().explain(user, info)
+    }
 }
 
 /// All authorizers, in order (upstream's union).
 struct Authorizers(Vec<Counted>);
 
-/// An authorizer, and what it has decided; nobody counts for that of privileged groups.
-struct Counted(Box<dyn Authorizer>, Option<Arc<Decisions>>);
+/// An authorizer, and what it has decided with the name of its mode; nobody counts for that of privileged
+/// groups, who is asked for nobody else.
+struct Counted(Box<dyn Authorizer>, Option<(Arc<Decisions>, &'static str)>);
 
 impl Authorizers {
     fn new(
@@ -138,7 +143,8 @@ impl Authorizers {
                 Entry::Mode(Mode::Rbac) => Box::new(rbac.clone()),
                 Entry::Mode(Mode::Node) => Box::new(node::NodeAuthorizer::new(registry, scheme)),
             };
-            authorizers.push(Counted(authorizer, Some(metrics.of(mode.name(), &name))));
+            let decisions = metrics.of(mode.name(), &name);
+            authorizers.push(Counted(authorizer, Some((decisions, mode.name()))));
         }
         Ok(Authorizers(authorizers))
     }
@@ -153,7 +159,7 @@ impl Authorizers {
     ) -> Answer<'a> {
         for (at, Counted(authorizer, decisions)) in self.0.iter().enumerate().skip(first) {
             let count = move |decision: &Decision| {
-                if let Some(decisions) = decisions {
+                if let Some((decisions, _)) = decisions {
                     decisions.heard(decision);
                 }
             };
@@ -177,6 +183,18 @@ impl Authorizers {
             }
         }
         Answer::Now(said.conclude())
+    }
+}
+
+/// A no as it is told.
+fn words(answer: Answer<'_>) -> String {
+    let Answer::Now(decision) = answer else { return "asked elsewhere".into() };
+    let (is_final, reason) = (matches!(decision, Decision::Deny(_)), decision.reason());
+    match (decision.error(), is_final, reason) {
+        (Some(error), _, _) => error.to_owned(),
+        (_, true, reason) => format!("denied {reason}").trim_end().to_owned(),
+        (_, false, "") => "no opinion".into(),
+        (_, false, reason) => reason.to_owned(),
     }
 }
 
@@ -229,5 +247,12 @@ impl Authorizer for Authorizers {
             all.errors.extend(errors);
         }
         all
+    }
+
+    fn explain(&self, user: &UserInfo, info: &RequestInfo) -> Vec<(&'static str, String)> {
+        let named = |Counted(authorizer, named): &'_ Counted| {
+            named.as_ref().map(|(_, name)| (*name, words(authorizer.authorize(user, info))))
+        };
+        self.0.iter().filter_map(named).collect()
     }
 }

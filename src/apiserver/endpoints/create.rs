@@ -18,11 +18,11 @@ pub(super) async fn create(scope: &mut Scope, input: Input) -> Result<Answer, St
     let mut object = form.decode(&scope.ctx, raw, options.field_validation)?;
     ensure_namespace(&mut object, scope.namespace())?;
     form.apply_defaults(&mut object)?;
-    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    scope.ctx.name_attempt(object["metadata"]["name"].as_str().unwrap_or_default().to_owned());
     form.complete(&mut object);
     without_duplicates(&scope.ctx, &mut object, Found::InRequest);
     FieldManagement::new(scope, &form).update(None, &mut object);
-    let attributes = scope.attributes(Operation::Create, &name);
+    let attributes = scope.attributes(Operation::Create, scope.ctx.attempted());
     scope.server.admission.admit(&attributes, Some(&mut object), None).await?;
     form.complete(&mut object);
     without_duplicates(&scope.ctx, &mut object, Found::AfterAdmission);

@@ -2,7 +2,8 @@
 //!
 //! `?resource=deployments.apps&namespace=test&name=web` gives the steps as JSON; `&format=text` the rendered
 //! lanes. The resource may be named as kubectl lets people name it (`deploy`); the namespace of a
-//! cluster-scoped one does not matter.
+//! cluster-scoped one does not matter. Of several objects of that name `&uid=` chooses one by the beginning
+//! of its uid, else it is the newest. Without a name: the refused requests about the resource that name none.
 
 use http::{HeaderMap, StatusCode};
 
@@ -11,13 +12,13 @@ use super::query::Query;
 use super::response::write_bytes;
 use crate::apimachinery::wire::{ApiResponse, text_response};
 use crate::apis::scheme::Scheme;
-use crate::flow::Flow;
+use crate::flow::{Flow, Subject};
 
 /// The story of the object that the query names.
 pub(super) fn respond(scheme: &Scheme, flow: &Flow, query: &Query, headers: &HeaderMap) -> ApiResponse {
     let text = |name: &str| query.text(name).unwrap_or_default();
     if text("resource").is_empty() {
-        let usage = "flowz: say which object: ?resource=pods&namespace=default&name=web\n";
+        let usage = "flowz: say which object: ?resource=pods&namespace=default&name=web[&uid=...]\n";
         return text_response(StatusCode::BAD_REQUEST, usage);
     }
     let Some(kind) = scheme.named(text("resource")) else {
@@ -26,7 +27,8 @@ pub(super) fn respond(scheme: &Scheme, flow: &Flow, query: &Query, headers: &Hea
     };
     let kind = kind.storage_kind();
     let namespace = if kind.namespaced { text("namespace") } else { "" };
-    let trace = flow.trace(kind.resource(), namespace, text("name"));
+    let (name, uid) = (text("name"), text("uid"));
+    let trace = flow.trace_of(&Subject { resource: kind.resource(), namespace, name, uid });
     if text("format") == "text" {
         return text_response(StatusCode::OK, trace.render());
     }

@@ -90,33 +90,47 @@ impl Form {
             Raw::Bytes(_, Format::Protobuf) if self.schema.is_none() => {
                 return Err(unsupported_media_type("application/json, application/yaml"));
             }
-            Raw::Bytes(body, format) => self.with_target(|target| {
-                let decoded = decode::decode(target, &body, format);
-                let mut decoded = decoded.map_err(|error| Status::bad_request(error.to_string()))?;
-                if let Some(foreign) = &decoded.foreign {
-                    self.check_version(foreign)?;
-                    self.check_type(foreign, &decoded.value)?;
-                }
-                if self.initializers {
-                    let given = initializers::of_body(&body, format);
-                    initializers::put_back(&mut decoded.value, given, &mut decoded.strict_errors);
-                }
-                let pruned = self.prune(target, &mut decoded.value);
-                let pruned = pruned.map_err(|error| Status::bad_request(error.to_string()))?;
-                decoded.strict_errors.extend(pruned);
-                let errors = &decoded.strict_errors;
-                if validation == FieldValidation::Strict && !errors.is_empty() {
-                    return Err(Status::bad_request(DecodeError::strict(target, errors).to_string()));
-                }
-                warn(ctx, errors, validation);
-                Ok(decoded.value)
-            })?,
+            Raw::Bytes(body, format) => {
+                let decoded = self.decode_bytes(ctx, &body, format, validation);
+                decoded
+                    .inspect_err(|_| ctx.name_attempt(decode::name_in(&body, format).unwrap_or_default()))?
+            }
         };
         strip_type(&mut value);
         if let Some(audit) = &ctx.audit {
             audit.heard(|| self.with_type(&value));
         }
         Ok(value)
+    }
+
+    fn decode_bytes(
+        &self,
+        ctx: &RequestContext,
+        body: &Bytes,
+        format: Format,
+        validation: FieldValidation,
+    ) -> Result<Value, Status> {
+        self.with_target(|target| {
+            let decoded = decode::decode(target, body, format);
+            let mut decoded = decoded.map_err(|error| Status::bad_request(error.to_string()))?;
+            if let Some(foreign) = &decoded.foreign {
+                self.check_version(foreign)?;
+                self.check_type(foreign, &decoded.value)?;
+            }
+            if self.initializers {
+                let given = initializers::of_body(body, format);
+                initializers::put_back(&mut decoded.value, given, &mut decoded.strict_errors);
+            }
+            let pruned = self.prune(target, &mut decoded.value);
+            let pruned = pruned.map_err(|error| Status::bad_request(error.to_string()))?;
+            decoded.strict_errors.extend(pruned);
+            let errors = &decoded.strict_errors;
+            if validation == FieldValidation::Strict && !errors.is_empty() {
+                return Err(Status::bad_request(DecodeError::strict(target, errors).to_string()));
+            }
+            warn(ctx, errors, validation);
+            Ok(decoded.value)
+        })
     }
 
     /// A tree that a patch made, read as the kind; by conversion where that is how upstream reads it. Of a

@@ -26,7 +26,7 @@ use crate::apimachinery::object::Object;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::watch::WatchEvent;
 use crate::apimachinery::wire::{
-    ApiResponse, ListAnswer, ObjectAnswer, StatusAnswer, WatchAnswer, status_response,
+    ApiResponse, Attempted, ListAnswer, ObjectAnswer, StatusAnswer, WatchAnswer, status_response,
 };
 use crate::apimachinery::yaml;
 use crate::apiserver::audit::AuditContext;
@@ -60,6 +60,10 @@ pub(super) fn respond(scope: &Scope, answer: Result<Answer, Status>) -> ApiRespo
         answer if scope.wants_objects => hand_over(answer),
         answer => write(scope, answer).unwrap_or_else(|status| write_status(scope, &status)),
     };
+    if scope.ctx.is_told() && (scope.ctx.dry_run || response.status().as_u16() >= 400) {
+        let resource = scope.kind.storage_kind().resource().clone();
+        response.extensions_mut().insert(Attempted { name: scope.ctx.attempted().into(), resource });
+    }
     for warning in scope.ctx.warnings() {
         if let Some(value) = warning_header(&warning) {
             response.headers_mut().append(WARNING, value);

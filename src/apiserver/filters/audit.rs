@@ -17,7 +17,7 @@ pub async fn audit(mut request: Passing, next: Next<'_>) -> ApiResponse {
     let Some(mut telling) = audit.begin(&request, &user, &info) else { return next.run(request).await };
     if !telling.received().await {
         audit.rejected();
-        let response = fail(&request, "failed to store audit event");
+        let response = fail(&mut request, "failed to store audit event");
         telling.tell(Stage::ResponseComplete, response.status().as_u16()).await;
         return response;
     }

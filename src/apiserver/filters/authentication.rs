@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::HeaderValue;
 use http::header::WWW_AUTHENTICATE;
 
+use super::request_log::Line;
 use super::{Next, Passing, info_of, refuse};
 use crate::apimachinery::status::Status;
 use crate::apimachinery::wire::ApiResponse;
@@ -24,20 +25,25 @@ pub async fn authenticate(
     match asked.await {
         Ok(authenticated) => {
             authenticators.remove_credentials(&mut request);
+            Line::asked_by(&request, &authenticated.user);
             let extensions = request.extensions_mut();
             extensions.insert(authenticated.user.clone());
             extensions.insert(authenticated);
             next.run(request).await
         }
         Err(refused) => {
-            tracing::debug!(error = refused.aggregate(), "unable to authenticate the request");
+            tracing::debug!(
+                error = refused.aggregate(),
+                said = refused.words(),
+                "unable to authenticate the request"
+            );
             let audit = request.extensions().get::<Arc<Audit>>().cloned();
             let status = Status::unauthorized();
             let telling = audit.and_then(|audit| audit.refused(&request, &info_of(&request), &status));
             if let Some(telling) = telling {
                 telling.tell(Stage::ResponseStarted, 401).await;
             }
-            let mut response = refuse(&request, status);
+            let mut response = refuse(&mut request, status);
             if authenticators.asks_for_password() {
                 let realm = HeaderValue::from_static("Basic realm=\"kubernetes-master\"");
                 response.headers_mut().insert(WWW_AUTHENTICATE, realm);

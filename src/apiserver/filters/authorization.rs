@@ -42,7 +42,7 @@ pub async fn authorize(
         Decision::Allow(_) if !may_open_stream(authorizer, &user, &info, upgrades).await => {
             let create = RequestInfo { verb: "create".into(), ..RequestInfo::clone(&info) };
             annotate(&request, "forbid", "");
-            refuse(&request, forbidden(&user, &create, ""))
+            refuse(&mut request, forbidden(&user, &create, ""))
         }
         Decision::Allow(allowed) => {
             annotate(&request, "allow", allowed.reason.as_deref().unwrap_or_default());
@@ -53,13 +53,14 @@ pub async fn authorize(
             if let Some(audit) = request.extensions().get::<Arc<AuditContext>>() {
                 audit.annotate("authorization.k8s.io/reason", "internal error");
             }
-            fail(&request, &error)
+            fail(&mut request, &error)
         }
         Decision::Deny(reason) | Decision::NoOpinion(reason) => {
             annotate(&request, "forbid", &reason);
-            let mut answer = refuse(&request, forbidden(&user, &info, &reason));
+            let mut answer = refuse(&mut request, forbidden(&user, &info, &reason));
             answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
-            answer.extensions_mut().insert(Refused { reason: reason.into() });
+            let said = authorizer.explain(&user, &info).into();
+            answer.extensions_mut().insert(Refused { reason: reason.into(), said });
             answer
         }
     }

@@ -1,18 +1,29 @@
-//! Counts requests and how long they took (`endpoints/metrics`, `InstrumentHandlerFunc`).
+//! Counts requests and how long they took (`endpoints/metrics`, `InstrumentHandlerFunc`), and logs them.
 
 use std::sync::Arc;
 
+use tracing::Instrument;
+
+use super::request_log::Line;
 use super::{Next, Passing, Terminated, info_of};
 use crate::apimachinery::wire::ApiResponse;
 use crate::apiserver::metrics::Metrics;
 
 /// Counts the request when it is answered; a watch when it has begun.
-pub async fn measure(metrics: &Arc<Metrics>, request: Passing, next: Next<'_>) -> ApiResponse {
+pub async fn measure(metrics: &Arc<Metrics>, mut request: Passing, next: Next<'_>) -> ApiResponse {
     let info = info_of(&request);
     let clock = metrics.clock();
     let start = clock.elapsed();
-    let response = next.run(request).await;
-    metrics.record(&info, response.status().as_u16(), clock.elapsed().saturating_sub(start));
+    let line = Line::begin(&mut request, &info);
+    let response = match &line {
+        None => next.run(request).await,
+        Some(line) => next.run(request).instrument(line.span()).await,
+    };
+    let duration = clock.elapsed().saturating_sub(start);
+    if let Some(line) = line {
+        line.end(&response, duration);
+    }
+    metrics.record(&info, response.status().as_u16(), duration);
     if response.extensions().get::<Terminated>().is_some() {
         metrics.terminated(&info, response.status().as_u16());
     }

@@ -13,6 +13,7 @@ pub mod panic_recovery;
 
 pub mod metrics;
 pub mod request_info;
+mod request_log;
 pub mod timeout;
 
 pub mod cors;
@@ -32,11 +33,13 @@ mod until_sent;
 use std::sync::Arc;
 
 use http::HeaderValue;
+use http::header::EXPECT;
 
 use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{
-    ApiRequest, ApiResponse, StatusAnswer, WantsObjects, negotiated_status_response, text_response,
+    ApiRequest, ApiResponse, DecodedBody, StatusAnswer, UnreadBody, WantsObjects, negotiated_status_response,
+    text_response,
 };
 use crate::apiserver::audit::AuditContext;
 use crate::apiserver::request::RequestInfo;
@@ -67,7 +70,7 @@ fn is_component(request: &ApiRequest) -> bool {
 }
 
 /// The answer to a request that nobody can say yes or no to (`responsewriters.InternalError`).
-fn fail(request: &ApiRequest, error: &str) -> ApiResponse {
+fn fail(request: &mut ApiRequest, error: &str) -> ApiResponse {
     let uri = request.uri();
     let uri = uri.path_and_query().map_or(uri.path(), |all| all.as_str());
     let text = format!("Internal Server Error: {uri:?}: {error}");
@@ -77,14 +80,32 @@ fn fail(request: &ApiRequest, error: &str) -> ApiResponse {
     let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let mut response = text_response(http::StatusCode::INTERNAL_SERVER_ERROR, format!("{escaped}\n"));
     response.extensions_mut().insert(StatusAnswer(Status::internal(text)));
+    keep_body(request, &mut response);
     response
 }
 
 /// The answer to a request that goes no further.
-fn refuse(request: &ApiRequest, status: Status) -> ApiResponse {
+fn refuse(request: &mut ApiRequest, status: Status) -> ApiResponse {
     if let Some(audit) = request.extensions().get::<Arc<AuditContext>>() {
         audit.gather(|gathered| gathered.response_status = Some(status.clone()));
     }
     let wants_objects = request.extensions().get::<WantsObjects>().is_some();
-    negotiated_status_response(request.headers(), status, wants_objects)
+    let mut response = negotiated_status_response(request.headers(), status, wants_objects);
+    keep_body(request, &mut response);
+    response
+}
+
+/// Of a create only the body says which object it is about; whoever tells the story of the request takes it
+/// from the answer. A client that waits to be asked for its body (`Expect`) is not asked.
+fn keep_body(request: &mut ApiRequest, response: &mut ApiResponse) {
+    let info = request.extensions().get::<Arc<RequestInfo>>();
+    let is_nameless = info.is_some_and(|info| info.verb == "create" && info.name.is_empty());
+    if !is_nameless || request.headers().contains_key(EXPECT) {
+        return;
+    }
+    let extensions = response.extensions_mut();
+    match request.extensions_mut().remove::<DecodedBody>() {
+        Some(tree) => drop(extensions.insert(tree)),
+        None => drop(extensions.insert(UnreadBody::new(std::mem::take(request.body_mut())))),
+    }
 }

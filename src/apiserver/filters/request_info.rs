@@ -15,6 +15,6 @@ pub async fn resolve_request_info(mut request: Passing, next: Next<'_>) -> ApiRe
             request.extensions_mut().insert(Arc::new(info));
             next.run(request).await
         }
-        Err(error) => fail(&request, &format!("failed to create RequestInfo: {error}")),
+        Err(error) => fail(&mut request, &format!("failed to create RequestInfo: {error}")),
     }
 }

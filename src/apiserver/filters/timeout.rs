@@ -18,7 +18,7 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Answers 504 when the rest of the chain takes too long. What it was doing is given up; a write that was
 /// handed to the store may still happen.
-pub async fn limit_time(clock: &Clock, request: Passing, next: Next<'_>) -> ApiResponse {
+pub async fn limit_time(clock: &Clock, mut request: Passing, next: Next<'_>) -> ApiResponse {
     let info = info_of(&request);
     if info.is_long_running() {
         return next.run(request).await;
@@ -32,7 +32,7 @@ pub async fn limit_time(clock: &Clock, request: Passing, next: Next<'_>) -> ApiR
             if let Some(telling) = audit.and_then(|audit| audit.refused(&request, &info, &status)) {
                 telling.tell(Stage::ResponseStarted, 400).await;
             }
-            return refuse(&request, status);
+            return refuse(&mut request, status);
         }
     };
     let wants_objects = request.extensions().get::<WantsObjects>().is_some();

@@ -17,10 +17,10 @@ use crate::apimachinery::status::Status;
 use crate::apimachinery::wire::{ApiRequest, ApiResponse, PlainHttp};
 
 /// Lets through what no page can have sent, and what pages of `allowed` origins send.
-pub async fn keep_pages_out(allowed: &Arc<[Regex]>, request: Passing, next: Next<'_>) -> ApiResponse {
+pub async fn keep_pages_out(allowed: &Arc<[Regex]>, mut request: Passing, next: Next<'_>) -> ApiResponse {
     let listener = request.extensions().get::<PlainHttp>().map(|plain| plain.0);
     match listener.map(|listener| check(&request, listener, allowed)) {
-        Some(Err(status)) => refuse(&request, status),
+        Some(Err(status)) => refuse(&mut request, status),
         _ => next.run(request).await,
     }
 }

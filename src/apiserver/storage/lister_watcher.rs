@@ -78,7 +78,6 @@ impl Events for EtcdEvents {
 impl EtcdEvents {
     /// Bytes that are no object have been complained of and are left out.
     fn event(&self, event: &Event) -> Option<WatchEvent> {
-        self.note(event);
         let (last, told) = match (event.kind, &event.previous) {
             (EventKind::Put, None) => (&event.kv, WatchEvent::Added as fn(_) -> _),
             (EventKind::Put, Some(_)) => (&event.kv, WatchEvent::Modified as fn(_) -> _),
@@ -86,15 +85,14 @@ impl EtcdEvents {
             (EventKind::Delete, None) => return None,
         };
         let revision = event.revision();
-        self.store
-            .fresh()
-            .object(revision, || self.store.decode_at(&self.kind, last, revision))
-            .ok()
-            .map(told)
+        let decode = || self.store.decode_at(&self.kind, last, revision);
+        let object = self.store.fresh().object(revision, decode).ok();
+        self.note(event, object.as_ref().map_or("", |object| &object.metadata.uid));
+        object.map(told)
     }
 
     /// Before anybody hears of it.
-    fn note(&self, event: &Event) {
+    fn note(&self, event: &Event, uid: &str) {
         let recorder = self.store.recorder();
         if !recorder.is_on() {
             return;
@@ -102,6 +100,6 @@ impl EtcdEvents {
         let key = event.kv.key.strip_prefix(&**self.kind.storage_prefix()).unwrap_or_default();
         let replaced = event.previous.as_ref().map_or(0, |previous| previous.mod_revision);
         let deleted = event.kind == EventKind::Delete;
-        recorder.stored(&self.kind, Change { key, replaced, revision: event.revision(), deleted });
+        recorder.stored(&self.kind, Change { key, replaced, revision: event.revision(), deleted, uid });
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard};
 use crate::apimachinery::object::{Object, split_key};
 use crate::apis::kind::Kind;
 use crate::etcd::Revision;
-use crate::flow::{Flow, Operation, Step, StepId};
+use crate::flow::{Flow, Operation, Step, StepId, Uid, is_renewal};
 
 /// What a store tells the causal record.
 #[derive(Debug)]
@@ -37,6 +37,18 @@ pub struct Change<'a> {
     pub revision: Revision,
     /// Whether it was a deletion.
     pub deleted: bool,
+    /// The object's uid; empty where it could not be read.
+    pub uid: &'a str,
+}
+
+impl Change<'_> {
+    fn operation(&self) -> Operation {
+        match (self.deleted, self.replaced) {
+            (true, _) => Operation::Delete,
+            (false, 0) => Operation::Create,
+            (false, _) => Operation::Update,
+        }
+    }
 }
 
 impl Recorder {
@@ -67,9 +79,10 @@ impl Recorder {
         }
     }
 
-    /// Something was stored. Said twice, it is noted once.
+    /// Something was stored. Said twice, it is noted once; a renewal is not.
     pub fn stored(&self, kind: &Kind, change: Change<'_>) {
-        if !self.is_on() {
+        let operation = change.operation();
+        if !self.is_on() || is_renewal(kind.resource(), operation) {
             return;
         }
         let under_way = self.lock();
@@ -82,11 +95,6 @@ impl Recorder {
         };
         let cause = under_way.iter().find(is_it).and_then(|it| it.cause);
         let (namespace, name) = split_key(change.key);
-        let operation = match (change.deleted, change.replaced) {
-            (true, _) => Operation::Delete,
-            (false, 0) => Operation::Create,
-            (false, _) => Operation::Update,
-        };
         self.flow.record(
             cause,
             Step::Stored {
@@ -95,6 +103,7 @@ impl Recorder {
                 name: name.into(),
                 revision: change.revision,
                 operation,
+                uid: Uid::parse(change.uid),
             },
         );
     }
@@ -105,8 +114,12 @@ impl Recorder {
             return;
         }
         let revision = object.metadata.resource_version;
+        let stored = self.flow.stored(revision);
+        if stored.is_none() && is_renewal(kind.resource(), Operation::Update) {
+            return;
+        }
         self.flow.record(
-            self.flow.stored(revision),
+            stored,
             Step::WatchDelivered {
                 resource: self.flow.name(kind.resource()),
                 key: object.shared_key().clone(),
@@ -126,8 +139,12 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
+    use crate::apis::coordination::lease::LEASES;
     use crate::apis::core::config_map::CONFIG_MAPS;
     use crate::clock::Clock;
+    use serde_json::json;
+
+    const UID: &str = "0b39a5c1-6a7f-4d8e-9a61-3c2f1d0e4b5a";
 
     #[test]
     fn a_write_is_noted_once_with_its_cause_whoever_is_first() {
@@ -135,7 +152,7 @@ mod tests {
         let recorder = Recorder::new(flow.clone());
         let cause = flow.record(None, Step::Validated);
         recorder.begin("/registry/configmaps/n/a", 3, Some(cause.0));
-        let change = Change { key: "n/a", replaced: 3, revision: 7, deleted: false };
+        let change = Change { key: "n/a", replaced: 3, revision: 7, deleted: false, uid: UID };
         recorder.stored(&CONFIG_MAPS, change);
         let noted = flow.stored(7).unwrap();
         recorder.stored(&CONFIG_MAPS, change);
@@ -143,5 +160,27 @@ mod tests {
         assert_eq!(flow.stored(7), Some(noted));
         let trace = flow.trace("configmaps", "n", "a");
         assert_eq!(trace.steps.len(), 2);
+        assert_eq!(trace.uid, Uid::parse(UID));
+    }
+
+    #[test]
+    fn a_renewal_of_a_lease_is_not_noted_but_its_begin_and_end_are() {
+        let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
+        let recorder = Recorder::new(flow.clone());
+        let write = |replaced, revision, deleted| {
+            let change = Change { key: "n/a", replaced, revision, deleted, uid: UID };
+            recorder.stored(&LEASES, change);
+            let metadata = json!({"name": "a", "namespace": "n", "resourceVersion": revision.to_string()});
+            let object = Object::from_value(&json!({"metadata": metadata}), vec![]).unwrap();
+            recorder.delivered(&LEASES, &object, 1);
+        };
+        write(0, 7, false);
+        for revision in 8..20 {
+            write(revision - 1, revision, false);
+        }
+        assert_eq!(flow.record(None, Step::Validated), StepId(3), "created and delivered");
+        write(19, 20, true);
+        let steps = flow.trace("leases.coordination.k8s.io", "n", "a").steps;
+        assert_eq!(steps.len(), 4, "{steps:?}");
     }
 }

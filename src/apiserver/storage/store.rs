@@ -217,7 +217,7 @@ impl Store {
         };
         let kept = self.encryption.to_storage(kind, &full_key(kind, key), value);
         let op = Op::Put { value: kept.map_err(Status::internal)?, lease };
-        match self.write(kind, key, expected, op, cause).await? {
+        match self.write(kind, key, expected, op, cause, &object.metadata.uid).await?.0 {
             Txn::Committed { revision, .. } => {
                 let made = || Ok(Arc::new(object.written_at(revision)));
                 Ok(Written::Committed(self.fresh.object(revision, made)?))
@@ -237,18 +237,14 @@ impl Store {
         expected: Revision,
         cause: Option<u64>,
     ) -> Result<Written, Status> {
-        match self.write(kind, key, expected, Op::Delete, cause).await? {
-            Txn::Committed { revision, previous: Some(previous) } => {
-                let last = self.fresh.object(revision, || self.decode_at(kind, &previous, revision))?;
-                Ok(Written::Committed(last))
-            }
-            Txn::Committed { previous: None, .. } => {
-                Err(Status::internal(format!("{key} was deleted twice")))
-            }
-            Txn::Conflict { current } => self.conflict(kind, current),
+        match self.write(kind, key, expected, Op::Delete, cause, "").await? {
+            (Txn::Committed { .. }, Some(last)) => Ok(Written::Committed(last?)),
+            (Txn::Committed { .. }, None) => Err(Status::internal(format!("{key} was deleted twice"))),
+            (Txn::Conflict { current }, _) => self.conflict(kind, current),
         }
     }
 
+    /// `uid` is that of the object that is put. Of a deletion, its last state comes back as well.
     async fn write(
         &self,
         kind: &Kind,
@@ -256,15 +252,25 @@ impl Store {
         expected: Revision,
         op: Op,
         cause: Option<u64>,
-    ) -> Result<Txn, Status> {
+        uid: &str,
+    ) -> Result<(Txn, Option<Result<Arc<Object>, Status>>), Status> {
         let (whole, deleted) = (full_key(kind, key), op == Op::Delete);
         self.recorder.begin(&whole, expected, cause);
         let done = self.kv.txn(&whole, Expect::ModRevision(expected), op).await.map_err(interpret);
-        if let Ok(Txn::Committed { revision, .. }) = &done {
-            self.recorder.stored(kind, Change { key, replaced: expected, revision: *revision, deleted });
+        let mut gone = None;
+        if let Ok(Txn::Committed { revision, previous }) = &done {
+            let last = previous.as_ref().filter(|_| deleted);
+            gone = last.map(|last| self.last_state(kind, last, *revision));
+            let uid = gone.iter().flatten().next().map_or(uid, |gone| &gone.metadata.uid);
+            self.recorder.stored(kind, Change { key, replaced: expected, revision: *revision, deleted, uid });
         }
         self.recorder.end(&whole, expected);
-        done
+        done.map(|done| (done, gone))
+    }
+
+    /// An object that is gone, at the revision of its deletion.
+    fn last_state(&self, kind: &Kind, last: &KeyValue, revision: Revision) -> Result<Arc<Object>, Status> {
+        self.fresh.object(revision, || self.decode_at(kind, last, revision))
     }
 
     /// An object as it was put.

@@ -118,7 +118,7 @@ fn what_is_wrong_is_said_in_a_line() {
         (&["down", "a"], "no cluster named \"a\" is running"),
         (&["down", "--name", "../a"], "use lower-case letters"),
         (&["get", "kubeconfig"], "no cluster is running"),
-        (&["trace", "deployment"], "try: kubarium trace deployment/web"),
+        (&["trace", "pod/x/y"], "try: kubarium trace deployment/web"),
     ];
     for (arguments, wanted) in cases {
         let said = refusal(home.path(), arguments);

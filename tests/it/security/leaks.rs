@@ -11,6 +11,8 @@ use crate::support::wire::Target;
 const TOKEN: &str = "st4tic-t0ken-of-jane";
 const PASSWORD: &str = "pa55w0rd-of-joe";
 const WRONG: &str = "wr0ng-t0ken-of-nobody";
+const IN_A_SECRET: &str = "c0ntent-of-a-s3cret";
+const IN_A_QUERY: &str = "t0ken-in-a-qu3ry";
 
 #[test]
 fn no_credential_is_logged_or_told_and_keys_are_for_their_owner_alone() {
@@ -98,13 +100,28 @@ async fn use_credentials(kubeconfig: &Path) -> (Vec<String>, String) {
             wire.open_with(http::Method::POST, path, &headers, body).await.unwrap();
         }
     }
+    let secret = json!({"metadata": {"name": "s"}, "stringData": {"key": IN_A_SECRET}});
+    let path = "/api/v1/namespaces/default/secrets";
+    assert_eq!(admin.send(http::Method::POST, path, &secret).await.unwrap().code, 201);
+    // Refused, the body is looked at for a name and nothing else.
+    let headers = [("authorization", headers[0].as_str())];
+    let body = Some(("application/json", secret.to_string().into()));
+    let mut jane = stranger.http1().await.unwrap();
+    assert_eq!(jane.open_with(http::Method::POST, path, &headers, body).await.unwrap().status(), 403);
+    admin.get(&format!("{path}/s?token={IN_A_QUERY}")).await.unwrap();
     let review = json!({"spec": {"token": token}});
     let reviews = "/apis/authentication.k8s.io/v1/tokenreviews";
     admin.send(http::Method::POST, reviews, &review).await.unwrap();
-    let told = admin.get("/flowz").await.unwrap();
+    let told = admin.get("/flowz?resource=configmaps&namespace=default&name=x").await.unwrap();
     let told = String::from_utf8_lossy(&told.body).into_owned();
+    assert!(told.contains("NotAuthenticated") && told.contains("NotAuthorized"), "{told}");
+    let told_of_secrets = admin.get("/flowz?resource=secrets&namespace=default&name=s").await.unwrap();
     let signature = token.rsplit('.').next().unwrap().to_owned();
-    (vec![TOKEN.into(), PASSWORD.into(), WRONG.into(), basic, token, signature], told)
+    let in_a_secret = [IN_A_SECRET.to_owned(), STANDARD.encode(IN_A_SECRET), IN_A_QUERY.to_owned()];
+    let told = told + &String::from_utf8_lossy(&told_of_secrets.body);
+    let mut all = vec![TOKEN.into(), PASSWORD.into(), WRONG.into(), basic, token, signature];
+    all.extend(in_a_secret);
+    (all, told)
 }
 
 /// A line out of each private key, which stands in no certificate.

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::header::X_CONTENT_TYPE_OPTIONS;
 
+use super::request_log::Line;
 use super::{NOSNIFF, Next, Passing, info_of, refuse, user_of};
 use crate::apimachinery::go_text::quote;
 use crate::apimachinery::status::Status;
@@ -54,7 +55,7 @@ pub async fn impersonate(
         Ok(Some(wanted)) => wanted,
         // Headers without a value ask for nobody.
         Ok(None) => return next.run(request).await,
-        Err(status) => return refuse(&request, status),
+        Err(status) => return refuse(&mut request, status),
     };
     remove_headers(request.headers_mut());
     let user = user_of(&request);
@@ -62,7 +63,7 @@ pub async fn impersonate(
     let acted = match found {
         Ok(acted) => acted,
         Err(status) => {
-            let mut answer = refuse(&request, status);
+            let mut answer = refuse(&mut request, status);
             answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
             return answer;
         }
@@ -75,6 +76,7 @@ pub async fn impersonate(
     }
     let verb = acted.constraint.unwrap_or("impersonate");
     let impersonator = Impersonator { user, acting: acted.user.clone(), verb };
+    Line::acting_as(&request, &impersonator.acting);
     request.extensions_mut().insert(impersonator.clone());
     request.extensions_mut().insert(acted.user);
     let mut response = next.run(request).await;

@@ -1,0 +1,71 @@
+//! The name in a body that is not decoded: for those who tell the story of a request that was refused.
+
+use serde::Deserialize;
+
+use super::{Format, first_byte};
+use crate::apimachinery::protobuf;
+
+#[derive(Default, Deserialize)]
+struct Named {
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+#[derive(Default, Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    name: String,
+}
+
+/// `metadata.name` of a body; nothing where there is none, as with `generateName`, or where the body cannot
+/// be read. Nothing else of it is looked at.
+pub fn name_in(body: &[u8], format: Format) -> Option<String> {
+    let name = match format {
+        Format::Protobuf => protobuf::name_in(body)?,
+        Format::Yaml if first_byte(body) != Some(b'{') => {
+            let document = serde_yaml::Deserializer::from_slice(body).next()?;
+            Named::deserialize(document).ok()?.metadata.name
+        }
+        Format::Json | Format::Yaml => serde_json::from_slice::<Named>(body).ok()?.metadata.name,
+    };
+    Some(name).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_name_is_found_in_every_format() {
+        let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "x": 1}, "spec": {"y": [1]}});
+        let json = object.to_string();
+        let yaml = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\n  labels: {a: b}\nspec: {y: 1}\n";
+        let message = {
+            let mut out = Vec::new();
+            protobuf::seal(&mut out, "v1", "Pod", |object| {
+                protobuf::write_nested(object, 1, |metadata| protobuf::write_bytes(metadata, 1, b"web"));
+            });
+            out
+        };
+        for (body, format) in [
+            (json.as_bytes(), Format::Json),
+            (json.as_bytes(), Format::Yaml),
+            (yaml.as_bytes(), Format::Yaml),
+            (&message, Format::Protobuf),
+        ] {
+            assert_eq!(name_in(body, format).as_deref(), Some("web"), "{format:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_name_or_is_broken_has_none() {
+        for body in ["", "{", "[]", "{\"metadata\":{\"generateName\":\"a-\"}}", "{\"metadata\":{\"name\":1}}"]
+        {
+            for format in [Format::Json, Format::Yaml, Format::Protobuf] {
+                assert_eq!(name_in(body.as_bytes(), format), None, "{body}");
+            }
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Records that are written down by hand, and what is told of them.
+
+use std::time::Duration;
+
+use chrono::DateTime;
+
+use super::super::{Flow, Subject, Uid};
+use super::*;
+use crate::clock::Clock;
+
+/// A cluster's record, written down by hand.
+struct Story {
+    flow: Flow,
+    clock: Clock,
+}
+
+impl Story {
+    fn new() -> Story {
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        Story { flow: Flow::new(clock.clone()), clock }
+    }
+
+    fn step(&self, cause: Option<StepId>, step: Step) -> Option<StepId> {
+        self.clock.advance(Duration::from_micros(120));
+        self.flow.record(cause, step).cause()
+    }
+
+    /// A request, as far as its write, and its answer.
+    fn write(
+        &self,
+        cause: Option<StepId>,
+        user: &str,
+        resource: &str,
+        name: &str,
+        revision: u64,
+    ) -> Option<StepId> {
+        let path: Arc<str> = format!("/apis/apps/v1/namespaces/ns/{resource}").into();
+        let request = Step::RequestReceived { user: user.into(), verb: "create".into(), path };
+        let request = self.step(cause, request);
+        let (namespace, name, operation) = ("ns".into(), name.into(), Operation::Create);
+        let stored =
+            Step::Stored { resource: resource.into(), namespace, name, revision, operation, uid: None };
+        let stored = self.step(request, stored);
+        self.step(stored, Step::Responded { code: 201 });
+        stored
+    }
+
+    fn reconcile(&self, resource: &str, controller: &str, key: &str, revision: u64) -> Option<StepId> {
+        let (component, resource) = ("kube-controller-manager".into(), resource.into());
+        let informed = Step::InformerUpdated { component, resource, key: key.into(), revision };
+        let informed = self.step(None, informed);
+        let enqueued = self.step(informed, Step::Enqueued { queue: controller.into(), key: key.into() });
+        self.step(enqueued, Step::ReconcileStarted { controller: controller.into(), key: key.into() })
+    }
+}
+
+/// A deployment, what comes of it, and something else that has nothing to do with it.
+fn story() -> Story {
+    let story = Story::new();
+    story.write(None, "", "configmaps", "other", 6);
+    story.write(None, "", "deployments.apps", "web", 7);
+    let deployment = story.reconcile("deployments.apps", "deployment", "ns/web", 7);
+    story.write(deployment, "deployment-controller", "replicasets.apps", "web-5d4", 8);
+    story.reconcile("configmaps", "other", "ns/other", 6);
+    let (component, object) = ("deployment-controller".into(), "ns/web".into());
+    story.step(deployment, Step::EventRecorded { component, object, reason: "ScalingReplicaSet".into() });
+    story.step(deployment, Step::ReconcileEnded { result: "done".into() });
+    let replica_set = story.reconcile("replicasets.apps", "replicaset", "ns/web-5d4", 8);
+    story.write(replica_set, "replicaset-controller", "pods", "web-5d4-x", 9);
+    let (component, resource, key) = ("kube-scheduler".into(), "pods".into(), "ns/web-5d4-x".into());
+    let seen = story.step(None, Step::InformerUpdated { component, resource, key, revision: 9 });
+    let pod = "ns/web-5d4-x";
+    let attempt = story.step(seen, Step::SchedulingAttempt { pod: pod.into() });
+    story.step(attempt, Step::Filtered { pod: pod.into(), feasible: 2, nodes: 3 });
+    let (node, pod) = ("node-1".into(), pod.into());
+    let sync = story.step(attempt, Step::PodWorkerSync { node, pod, state: "sync".into() });
+    let (node, pod, container) =
+        ("node-1".into(), "ns/web-5d4-x".into(), "nginx-with-a-name-too-long-for-it".into());
+    story.step(sync, Step::ContainerStarted { node, pod, container });
+    story
+}
+
+const GOLDEN: &str = include_str!("../testdata/deployment.txt");
+
+#[test]
+fn paths_are_shown_without_their_version() {
+    let cases = [
+        ("/api/v1/namespaces/ns/pods/web/status", "ns/pods/web/status"),
+        ("/apis/apps/v1/namespaces/ns/deployments", "ns/deployments"),
+        ("/api/v1/namespaces/ns", "namespaces/ns"),
+        ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "clusterroles"),
+        ("/api/v1", "/api/v1"),
+        ("/apis/apps/v1", "/apis/apps/v1"),
+        ("/a/b/c/d/e", "/a/b/c/d/e"),
+    ];
+    for (path, shown) in cases {
+        assert_eq!(short(path), shown);
+    }
+}
+
+#[test]
+fn a_deployment_is_told_from_its_request_to_the_container() {
+    let text = story().flow.trace("deployments.apps", "ns", "web").render();
+    assert_eq!(text, GOLDEN, "\n{text}");
+    assert!(text.contains("nginx-with-a-name-too-long-for-it of ns/web-5d4-x"), "{text}");
+}
+
+#[test]
+fn a_pod_is_told_from_the_request_that_nobody_caused() {
+    let trace = story().flow.trace("pods", "ns", "web-5d4-x");
+    let told: Vec<u64> = trace.steps.iter().map(|step| step.id.0).collect();
+    // Straight back to the deployment's request, without what else came of it; everything that came of
+    // the pod.
+    assert_eq!(told, [4, 5, 7, 8, 9, 10, 11, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28]);
+    let json = serde_json::to_string(&trace).unwrap();
+    assert_eq!(serde_json::from_str::<Trace>(&json).unwrap(), trace);
+}
+
+#[test]
+fn of_what_is_not_remembered_it_says_so() {
+    let text = story().flow.trace("pods", "", "ghost").render();
+    assert_eq!(text, "nothing is recorded of pods ghost\n");
+    assert_eq!(Flow::off().trace("pods", "ns", "a"), Trace::default());
+}
+
+#[test]
+fn a_watch_that_is_faster_than_the_writer_does_not_hide_the_cause() {
+    let story = Story::new();
+    let (component, resource, key) = ("kubelet/n".into(), "pods".into(), "ns/a".into());
+    story.step(None, Step::InformerUpdated { component, resource, key, revision: 3 });
+    story.write(None, "", "pods", "a", 3);
+    let trace = story.flow.trace("pods", "ns", "a");
+    let causes: Vec<Option<StepId>> = trace.steps.iter().map(|step| step.cause).collect();
+    assert_eq!(causes, [Some(StepId(3)), None, Some(StepId(2)), Some(StepId(3))]);
+}
+
+/// Without the blanks and line breaks.
+fn letters(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+#[test]
+fn whatever_the_width_nothing_is_cut() {
+    let trace = story().flow.trace("deployments.apps", "ns", "web");
+    let whole = trace.render();
+    assert_eq!(trace.render_within(Some(400)), whole);
+    for columns in [80, 100, 120] {
+        let text = trace.render_within(Some(columns));
+        assert!(text.lines().all(|line| line.chars().count() <= columns), "{columns}\n{text}");
+        let mut told = letters(&text);
+        for step in &trace.steps {
+            let cause = step.cause.map(|cause| format!("<-{cause}")).unwrap_or_default();
+            told = told.replacen(&cause, "", 1);
+            let what = letters(&describe(&step.step));
+            assert!(told.contains(&what), "{columns}: {what} is not in\n{text}");
+        }
+    }
+    let narrow = trace.render_within(Some(10));
+    assert!(narrow.contains("informed of") && !narrow.contains('…'), "{narrow}");
+}
+
+#[test]
+fn long_words_are_broken_and_not_lost() {
+    assert_eq!(wrap("a bb ccc", 4), ["a bb", "cc", "c"]);
+    assert_eq!(wrap("abcdefghij k", 6), ["abcdef", "ghij", "k"]);
+    assert_eq!(wrap("a b", usize::MAX), ["a b"]);
+}
+
+const FIRST: &str = "00000000-0000-4000-8000-000000000001";
+const SECOND: &str = "00000000-0000-4000-8000-000000000002";
+
+fn life(flow: &Flow, uid: &str, revision: u64, operation: Operation) -> Option<StepId> {
+    let request = Step::RequestReceived { user: "".into(), verb: "write".into(), path: "/api/v1/x".into() };
+    let request = flow.record(None, request).cause();
+    let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
+    let uid = Uid::parse(uid);
+    flow.record(request, Step::Stored { resource, namespace, name, revision, operation, uid }).cause()
+}
+
+fn refusal(flow: &Flow, name: &str, namespace: &str) {
+    let (resource, namespace, name) = ("pods".into(), namespace.into(), name.into());
+    flow.record(None, Step::Refused { resource, namespace, name, code: 403, why: "no".into() });
+}
+
+#[test]
+fn objects_of_one_name_are_told_apart_by_their_uids() {
+    let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
+    refusal(&flow, "a", "ns");
+    life(&flow, FIRST, 2, Operation::Create);
+    life(&flow, FIRST, 3, Operation::Delete);
+    refusal(&flow, "a", "ns");
+    life(&flow, SECOND, 4, Operation::Create);
+    let told = |uid| {
+        let trace = flow.trace_of(&Subject { resource: "pods", namespace: "ns", name: "a", uid });
+        let steps: Vec<u64> = trace.steps.iter().map(|step| step.id.0).collect();
+        (steps, trace)
+    };
+    let (steps, newest) = told("");
+    assert_eq!(steps, [6, 7, 8]);
+    let text = newest.render();
+    let other = format!("another object of that name: --uid {FIRST} (from #1, deleted)");
+    assert!(text.contains(&other) && text.contains(&format!("pods ns/a ({SECOND})")), "{text}");
+    assert_eq!(told(FIRST).0, [1, 2, 3, 4, 5]);
+    assert_eq!(told("00000000-0000-4000-8000-000000000002").0, [6, 7, 8]);
+    let (steps, nobody) = told("ffff");
+    assert!(steps.is_empty() && nobody.others.len() == 2, "{nobody:?}");
+    let json = serde_json::to_value(&newest).unwrap();
+    assert_eq!((&json["uid"], &json["others"][0]["uid"]), (&SECOND.into(), &FIRST.into()));
+    assert_eq!(json["steps"][2]["uid"], SECOND);
+}
+
+#[test]
+fn what_comes_late_of_an_object_that_is_gone_is_told_of_it() {
+    let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
+    let first = life(&flow, FIRST, 2, Operation::Create);
+    life(&flow, FIRST, 3, Operation::Delete);
+    let attempt = flow.record(first, Step::SchedulingAttempt { pod: "ns/a".into() });
+    let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
+    let refused = Step::Refused { resource, namespace, name, code: 404, why: "not found".into() };
+    flow.record(attempt.cause(), refused);
+    life(&flow, SECOND, 4, Operation::Create);
+    let told: Vec<u64> = flow.trace("pods", "ns", "a").steps.iter().map(|step| step.id.0).collect();
+    assert_eq!(told, [7, 8]);
+}
+
+#[test]
+fn what_came_of_one_object_is_not_told_of_the_other() {
+    let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
+    let first = life(&flow, FIRST, 2, Operation::Create);
+    let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
+    let (revision, operation, uid) = (3, Operation::Create, Uid::parse(SECOND));
+    flow.record(first, Step::Stored { resource, namespace, name, revision, operation, uid });
+    let subject = Subject { resource: "pods", namespace: "ns", name: "a", uid: FIRST };
+    assert_eq!(flow.trace_of(&subject).steps.len(), 2);
+}
+
+#[test]
+fn refusals_without_a_name_are_kept_under_their_resource() {
+    let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
+    for (name, namespace) in [("", "ns"), ("", "other"), ("", ""), ("b", "ns")] {
+        refusal(&flow, name, namespace);
+    }
+    let subject = Subject { resource: "pods", namespace: "ns", ..Subject::default() };
+    let told: Vec<u64> = flow.trace_of(&subject).steps.iter().map(|step| step.id.0).collect();
+    assert_eq!(told, [1, 3], "those of the namespace, and of all namespaces");
+    let text = flow.trace("pods", "ns", "b").render();
+    assert!(text.contains("refused requests that name no object: 2 (trace pods tells them)"), "{text}");
+}
+
+#[test]
+fn what_is_forgotten_is_said_to_be() {
+    let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
+    life(&flow, FIRST, 2, Operation::Create);
+    let ghost = flow.trace("pods", "ns", "ghost").render();
+    assert_eq!(ghost, "nothing is recorded of pods ns/ghost\n", "nothing is forgotten yet");
+    for _ in 0..CAPACITY - 2 {
+        flow.record(None, Step::Validated);
+    }
+    life(&flow, FIRST, 3, Operation::Update);
+    let words = "forgotten: the record holds the last 65536 steps, from #3 on; 2 older ones are gone";
+    for name in ["a", "ghost"] {
+        let text = flow.trace("pods", "ns", name).render();
+        assert!(text.contains(words), "{name}: {text}");
+    }
+    life(&flow, SECOND, 4, Operation::Create);
+    let text = flow.trace("pods", "ns", "a").render();
+    assert!(!text.contains("forgotten"), "all of this one is there: {text}");
+}
+
+#[test]
+fn a_pod_that_a_node_woke_names_the_node() {
+    let story = Story::new();
+    story.write(None, "", "pods", "a", 2);
+    let informed = |resource: &str, key: &str, revision| Step::InformerUpdated {
+        component: "kube-scheduler".into(),
+        resource: resource.into(),
+        key: key.into(),
+        revision,
+    };
+    let seen = story.step(None, informed("pods", "ns/a", 2));
+    story.step(seen, Step::SchedulingAttempt { pod: "ns/a".into() });
+    let label = story.write(None, "", "nodes", "n", 3);
+    let seen = story.step(None, informed("nodes", "n", 3));
+    let again = story.step(seen, Step::SchedulingAttempt { pod: "ns/a".into() });
+    story.step(again, Step::Assumed { pod: "ns/a".into(), node: "n".into() });
+    let told = |resource: &str, name: &str| -> Vec<u64> {
+        let trace = story.flow.trace(resource, "ns", name);
+        trace.steps.iter().map(|step| step.id.0).collect()
+    };
+    assert_eq!(label, Some(StepId(7)));
+    assert_eq!(told("pods", "a"), [1, 2, 3, 4, 5, 6, 7, 9, 10, 11]);
+    assert_eq!(told("nodes", "n"), [6, 7, 8, 9, 10, 11]);
+}
