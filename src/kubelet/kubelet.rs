@@ -26,7 +26,6 @@ use super::pod_workers::{NodeRuntime, PodWorker, WorkerState};
 use super::sources::{Fetch, Sources};
 use super::status_manager::{StatusManager, Write, fingerprint};
 use super::turns::Turn;
-use super::world::Happening;
 use crate::apimachinery::fields::FieldSelector;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::status::Status;
@@ -34,9 +33,8 @@ use crate::apimachinery::time::Time;
 use crate::apis::core::pod::PODS;
 use crate::apis::views::pod::Pod;
 use crate::client_go::component::ComponentContext;
-use crate::client_go::reference::ObjectReference;
 use crate::client_go::shared_informer::{Deleted, ResourceEventHandler};
-use crate::flow::{Step, StepId};
+use crate::flow::StepId;
 
 /// Until a pod whose status could not be written is synced again.
 const SYNC_RETRY: Duration = Duration::from_secs(10);
@@ -256,11 +254,16 @@ impl Kubelet {
         let needs_sync = worker.needs_sync(&object);
         worker.update(object);
         entry.pod = worker.pod.clone();
+        if needs_sync {
+            let event = if worker.object.is_deleting() { "DELETE" } else { "UPDATE" };
+            tracing::info!(node = self.node_name(), pod = %worker.object.shared_key(), "SyncLoop {event}");
+        }
         needs_sync.then(|| self.turn(state, uid, now)).flatten()
     }
 
     /// The worker of a new pod is made in its first turn.
     fn add_pod(&self, state: &mut KubeletState, uid: &Arc<str>, object: Arc<Object>, now: Time) -> Turn {
+        tracing::info!(node = self.node_name(), pod = %object.shared_key(), "SyncLoop ADD");
         let pod = object.view::<Pod>();
         let rejection = pod.status.start_time.is_none().then(|| {
             let others = state.workers.values().filter(|entry| !entry.is_terminated).map(|entry| &*entry.pod);
@@ -290,6 +293,8 @@ impl Kubelet {
     fn end_turn(&self, turn: Turn) {
         let Turn { mut loan, now, happenings, state: before, .. } = turn;
         let cause = self.record_sync(&loan, before);
+        let pod = loan.object.shared_key();
+        tracing::debug!(node = self.node_name(), %pod, state = before.name(), "SyncPod");
         for happening in &happenings {
             self.tell(&loan, happening, cause);
         }
@@ -358,7 +363,7 @@ impl Kubelet {
         let Some(entry) = state.workers.get_mut(uid) else { return };
         entry.is_gone = true;
         let Some(mut worker) = entry.worker.take() else { return };
-        worker.kill(&self.shared.node);
+        self.kill(&mut worker);
         entry.returned.notify_one();
         if let Some(timer) = entry.timer {
             state.timers.remove(&(timer, uid.clone()));
@@ -386,41 +391,6 @@ impl Kubelet {
         let Some(entry) = workers.get_mut(uid) else { return };
         (entry.written, entry.is_deleted) = (None, false);
         set_timer(entry, timers, uid, Some(entry.timer.map_or(due, |timer| timer.min(due))));
-    }
-
-    fn record_sync(&self, worker: &PodWorker, state: WorkerState) -> StepId {
-        let (flow, object) = (self.shared.context.client.flow(), &worker.object);
-        let cause = flow.informed(&self.shared.context.component, object.metadata.resource_version);
-        flow.record_with(cause, || Step::PodWorkerSync {
-            node: flow.name(self.node_name()),
-            pod: object.shared_key().clone(),
-            state: flow.name(state.name()),
-        })
-    }
-
-    /// As an Event, and as a step of the flow.
-    fn tell(&self, worker: &PodWorker, happening: &Happening, cause: StepId) {
-        let Happening { event_type, reason, message, .. } = happening;
-        let step = self.record(worker, happening, cause);
-        let about = ObjectReference::of(&PODS, &worker.object).part(happening.field_path());
-        self.shared.context.recorder.caused_by(step).event(about, event_type, reason, message.as_str());
-    }
-
-    fn record(&self, worker: &PodWorker, happening: &Happening, cause: StepId) -> StepId {
-        let flow = self.shared.context.client.flow();
-        if !flow.is_on() {
-            return cause;
-        }
-        let (node, pod) = (flow.name(self.node_name()), worker.object.shared_key().clone());
-        let container = Arc::<str>::from(happening.container.as_str());
-        let image = || worker.container(&container).map_or("", |(spec, _)| spec.image.as_str()).into();
-        let step = match happening.reason {
-            "Pulled" => Step::ImagePulled { node, pod, image: image() },
-            "Created" => Step::ContainerCreated { node, pod, container },
-            "Started" => Step::ContainerStarted { node, pod, container },
-            _ => return cause,
-        };
-        flow.record(cause.cause(), step)
     }
 }
 

@@ -19,6 +19,7 @@ mod admission;
 mod lending;
 pub mod players;
 pub mod pod_workers;
+mod telling;
 mod turns;
 
 pub mod runtime;

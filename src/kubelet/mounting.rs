@@ -14,7 +14,7 @@ use super::runtime::{CONFIG_ERROR, Container, State, Task, after};
 use super::sources::{self, Fetch, Found, Source, Sources};
 use super::surroundings::Facts;
 use super::volumes;
-use super::world::{Happening, World};
+use super::world::{Happening, PodEvent, World};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::views::pod::{Container as Spec, Pod};
@@ -265,11 +265,6 @@ impl PodWorker {
 }
 
 fn failed_mount(volume: &str, why: &str) -> Happening {
-    Happening {
-        container: String::new(),
-        list: "",
-        event_type: "Warning",
-        reason: "FailedMount",
-        message: format!("MountVolume.SetUp failed for volume {volume:?} : {why}"),
-    }
+    let message = format!("MountVolume.SetUp failed for volume {volume:?} : {why}");
+    Happening::Event(PodEvent::warning("FailedMount", message))
 }

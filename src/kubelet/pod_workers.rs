@@ -18,7 +18,7 @@ use super::pod_addresses::PodAddresses;
 use super::runtime::{Container, RestartPolicy, State, after};
 use super::sources::Sources;
 use super::stages::{Next, StageSet, Step};
-use super::world::{Happening, World};
+use super::world::{Happening, PodEvent, World};
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::Time;
 use crate::apis::views::meta::Condition;
@@ -201,9 +201,8 @@ impl PodWorker {
         };
         if let Some(Rejection { reason, message }) = self.rejection.as_deref() {
             if self.state == WorkerState::Sync {
-                let (container, list, event_type) = (String::new(), "", "Warning");
-                let message = message.clone();
-                world.happenings.push(Happening { container, list, event_type, reason, message });
+                let warning = PodEvent::warning(reason, message.clone());
+                world.happenings.push(Happening::Event(warning));
             }
             (self.state, self.due) = (WorkerState::Terminated, None);
             return;
@@ -226,14 +225,17 @@ impl PodWorker {
         if self.state == WorkerState::Terminating && self.is_stopped() {
             self.state = WorkerState::Terminated;
             self.due = None;
-            self.stop_sandbox(addresses);
+            if self.stop_sandbox(addresses) {
+                happenings.push(Happening::SandboxStopped);
+            }
         }
     }
 
-    /// The pod is gone from the apiserver: whatever runs of it is killed.
-    pub fn kill(&mut self, node: &NodeRuntime) {
+    /// The pod is gone from the apiserver: whatever runs of it is killed. Says whether its sandbox was still
+    /// there.
+    pub fn kill(&mut self, node: &NodeRuntime) -> bool {
         self.state = WorkerState::Terminated;
-        self.stop_sandbox(&node.addresses);
+        self.stop_sandbox(&node.addresses)
     }
 
     /// Init containers first, one after the other; then all others.
@@ -318,11 +320,13 @@ impl PodWorker {
         };
         let failure = failure.map_or_else(|| address().ok_or_else(no_address), Err);
         match failure {
-            Ok(address) => self.sandbox = Sandbox::Ready { address },
+            Ok(address) => {
+                world.happenings.push(Happening::SandboxCreated(address.clone()));
+                self.sandbox = Sandbox::Ready { address };
+            }
             Err(message) => {
-                let (container, list, event_type) = (String::new(), "", "Warning");
-                let reason = "FailedCreatePodSandBox";
-                world.happenings.push(Happening { container, list, event_type, reason, message });
+                let warning = PodEvent::warning("FailedCreatePodSandBox", message);
+                world.happenings.push(Happening::Event(warning));
                 let until = world.now + SANDBOX_RETRY;
                 self.sandbox = Sandbox::Creating { until, next: Next::Succeed };
                 return Some(until);
@@ -358,7 +362,9 @@ impl PodWorker {
         all.into_iter().all(Container::is_done)
     }
 
-    fn stop_sandbox(&mut self, addresses: &PodAddresses) {
+    /// Says whether there was one.
+    fn stop_sandbox(&mut self, addresses: &PodAddresses) -> bool {
+        let is_there = matches!(self.sandbox, Sandbox::Ready { .. });
         self.sandbox = match std::mem::replace(&mut self.sandbox, Sandbox::None) {
             Sandbox::Ready { address } => {
                 if !self.pod.spec.host_network {
@@ -368,6 +374,7 @@ impl PodWorker {
             }
             other => other,
         };
+        is_there
     }
 
     fn deadline(&self, pod: &Pod) -> Option<Time> {

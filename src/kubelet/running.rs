@@ -123,6 +123,7 @@ impl Container {
                 world.note(spec, "Warning", "Failed", format!("Error: container {}: {fault}", spec.name));
             }
         }
+        world.note_exit(spec, exit.code);
         self.end(spec, self.ended(exit, finished_at), world);
     }
 }

@@ -367,6 +367,7 @@ impl Container {
                 self.exit(spec, exit, due, world);
             }
             Task::Replace { exit, .. } => {
+                world.note_exit(spec, exit.code);
                 (self.started, self.ready) = (false, false);
                 self.state = State::Terminated(Box::new(self.ended(exit, due)));
                 self.pull(spec, world);

@@ -17,6 +17,7 @@ use super::pod_addresses::PodAddresses;
 use super::pod_workers::{NodeRuntime, PodWorker, WorkerState};
 use super::sources::Sources;
 use super::stages::StageSet;
+use super::world::Happening;
 use crate::apimachinery::duration;
 use crate::apimachinery::object::Object;
 use crate::apimachinery::time::{self, Time};
@@ -75,8 +76,13 @@ fn tell(mut pod: Value, delete_at: Option<Duration>, until: Duration) -> Vec<Val
             worker.provide(Sources::new(), &node, now);
             worker.sync(&node, now, &mut happenings);
         }
-        let event = |h: super::world::Happening| format!("{} {} {}", h.event_type, h.reason, h.message);
-        let events: Vec<String> = happenings.into_iter().map(event).collect();
+        let event = |happening| match happening {
+            Happening::Event(event) => {
+                Some(format!("{} {} {}", event.event_type, event.reason, event.message))
+            }
+            _ => None,
+        };
+        let events: Vec<String> = happenings.into_iter().filter_map(event).collect();
         let status = symbolic(worker.status("10.0.0.1", now));
         let at = format!("T+{}", duration::format((now - Time::UNIX_EPOCH).to_std().unwrap()));
         if status != last {

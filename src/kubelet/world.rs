@@ -19,9 +19,27 @@ use crate::apis::views::pod::{Container as Spec, Pod};
 use crate::apis::views::pod_detail::PodDetail;
 use crate::entropy::Entropy;
 
-/// What happened and is told as an Event.
+/// What happened in a sync, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Happening {
+pub enum Happening {
+    /// It is told as an Event.
+    Event(PodEvent),
+    /// The pod has its sandbox and this address. No Event tells of it, nor of the following.
+    SandboxCreated(String),
+    /// A container ended.
+    ContainerExited {
+        /// Its name.
+        container: String,
+        /// What its process returned.
+        exit_code: i32,
+    },
+    /// The sandbox and its address are gone.
+    SandboxStopped,
+}
+
+/// What is told as an Event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodEvent {
     /// The container's name; empty when it is about the pod.
     pub container: String,
     /// Which of the lists of the pod has it.
@@ -66,10 +84,15 @@ pub struct World<'a> {
     pub allocatable: &'a BTreeMap<String, String>,
 }
 
-impl Happening {
+impl PodEvent {
+    /// A warning about the pod as a whole.
+    pub fn warning(reason: &'static str, message: String) -> PodEvent {
+        PodEvent { container: String::new(), list: "", event_type: "Warning", reason, message }
+    }
+
     /// The part of the pod that it is about, as `spec.containers{web}`.
     pub fn field_path(&self) -> String {
-        let Happening { list, container, .. } = self;
+        let PodEvent { list, container, .. } = self;
         if container.is_empty() { String::new() } else { format!("spec.{list}{{{container}}}") }
     }
 }
@@ -91,7 +114,12 @@ impl World<'_> {
             _ => "containers",
         };
         let container = spec.name.clone();
-        self.happenings.push(Happening { container, list, event_type, reason, message });
+        self.happenings.push(Happening::Event(PodEvent { container, list, event_type, reason, message }));
+    }
+
+    /// Notes that a container has ended.
+    pub fn note_exit(&mut self, spec: &Spec, exit_code: i32) {
+        self.happenings.push(Happening::ContainerExited { container: spec.name.clone(), exit_code });
     }
 
     /// What its containers find, when they look.

@@ -186,6 +186,7 @@ const FLOW_USERS: &[&str] = &[
     "src/controllers/controller.rs",
     "src/scheduler/schedule_one.rs",
     "src/kubelet/kubelet.rs",
+    "src/kubelet/telling.rs",
     "src/kubelet/pod_workers.rs",
 ];
 

@@ -1,0 +1,83 @@
+//! What a kubelet tells of its pods: Events, steps of the flow record, lines in the log.
+
+use super::kubelet::Kubelet;
+use super::pod_workers::{PodWorker, WorkerState};
+use super::world::{Happening, PodEvent};
+use crate::apis::core::pod::PODS;
+use crate::client_go::reference::ObjectReference;
+use crate::flow::{Step, StepId};
+
+impl Kubelet {
+    pub(super) fn record_sync(&self, worker: &PodWorker, state: WorkerState) -> StepId {
+        let (flow, object) = (self.shared.context.client.flow(), &worker.object);
+        let cause = flow.informed(&self.shared.context.component, object.metadata.resource_version);
+        flow.record_with(cause, || Step::PodWorkerSync {
+            node: flow.name(self.node_name()),
+            pod: object.shared_key().clone(),
+            state: flow.name(state.name()),
+        })
+    }
+
+    /// As an Event where it is one, as a step of the flow, and in the log.
+    pub(super) fn tell(&self, worker: &PodWorker, happening: &Happening, cause: StepId) {
+        self.log(worker, happening);
+        let step = self.record(worker, happening, cause);
+        let Happening::Event(event) = happening else { return };
+        let PodEvent { event_type, reason, message, .. } = event;
+        let about = ObjectReference::of(&PODS, &worker.object).part(event.field_path());
+        self.shared.context.recorder.caused_by(step).event(about, event_type, reason, message.as_str());
+    }
+
+    /// What upstream's kubelet logs of containers (`syncLoopIteration`).
+    fn log(&self, worker: &PodWorker, happening: &Happening) {
+        let (node, pod) = (self.node_name(), worker.object.shared_key());
+        match happening {
+            Happening::Event(PodEvent { reason: "Started", container, .. }) => {
+                tracing::info!(node, %pod, event = "ContainerStarted", container, "SyncLoop (PLEG): event for pod");
+            }
+            Happening::ContainerExited { container, exit_code } => {
+                let event = "ContainerDied";
+                tracing::info!(node, %pod, event, container, exit_code, "SyncLoop (PLEG): event for pod");
+            }
+            _ => {}
+        }
+    }
+
+    fn record(&self, worker: &PodWorker, happening: &Happening, cause: StepId) -> StepId {
+        let flow = self.shared.context.client.flow();
+        if !flow.is_on() {
+            return cause;
+        }
+        let (node, pod) = (flow.name(self.node_name()), worker.object.shared_key().clone());
+        let image =
+            |container| worker.container(container).map_or("", |(spec, _)| spec.image.as_str()).into();
+        let step = match happening {
+            Happening::Event(PodEvent { reason, container, .. }) => match *reason {
+                "Pulled" => Step::ImagePulled { node, pod, image: image(container) },
+                "Created" => Step::ContainerCreated { node, pod, container: container.as_str().into() },
+                "Started" => Step::ContainerStarted { node, pod, container: container.as_str().into() },
+                _ => return cause,
+            },
+            Happening::SandboxCreated(address) => {
+                Step::SandboxCreated { node, pod, address: address.as_str().into() }
+            }
+            Happening::ContainerExited { container, exit_code } => {
+                let (container, exit_code) = (container.as_str().into(), *exit_code);
+                Step::ContainerExited { node, pod, container, exit_code }
+            }
+            Happening::SandboxStopped => Step::SandboxStopped { node, pod },
+        };
+        flow.record(cause.cause(), step)
+    }
+
+    /// The pod is gone: whatever runs of it is killed.
+    pub(super) fn kill(&self, worker: &mut PodWorker) {
+        tracing::info!(node = self.node_name(), pod = %worker.object.shared_key(), "SyncLoop REMOVE");
+        if worker.kill(&self.shared.node) {
+            let context = &self.shared.context;
+            let revision = worker.object.metadata.resource_version;
+            let seen = context.client.flow().informed(&context.component, revision);
+            self.record(worker, &Happening::SandboxStopped, seen.unwrap_or_default());
+        }
+    }
+}
