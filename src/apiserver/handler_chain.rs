@@ -7,7 +7,7 @@ use tower::ServiceBuilder;
 
 use super::admission::{self, Admission};
 use super::aggregator::Aggregator;
-use super::audit::{self, Audit};
+use super::audit::Audit;
 use super::authentication::Authenticators;
 use super::authorization;
 use super::authorization::metrics::AuthorizationMetrics;
@@ -19,6 +19,7 @@ use super::crd_handler::CrdHandler;
 use super::endpoints::healthz::Check;
 use super::endpoints::{Endpoints, installer};
 use super::filters::audit::audit as tell;
+use super::filters::audit_init::identify;
 use super::filters::authentication::authenticate;
 use super::filters::authorization::{Authorization, authorize};
 use super::filters::chain::{Chain, endpoint, from_fn, from_fn_with_state as with};
@@ -149,7 +150,7 @@ impl Filters {
             // Outside of what refuses: browsers are told whatever the answer is.
             .layer(with(browsers.strict_transport_security, demand_tls))
             // Outside of what refuses, so that refusals have an id and are not cached either.
-            .layer(with((entropy, audit), audit::identify))
+            .layer(with((entropy, audit), identify))
             // Outside of what refuses, so that refusals are counted.
             .layer(with(metrics, measure))
             // Outside of what waits. It must know the request: watches have no limit.

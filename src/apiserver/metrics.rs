@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use foldhash::quality::RandomState;
 
+pub use family::heading;
+
 use family::Family;
 
 use crate::apiserver::request::RequestInfo;
@@ -182,11 +184,6 @@ fn verb(info: &RequestInfo) -> String {
         "update" => "PUT".into(),
         other => other.to_ascii_uppercase(),
     }
-}
-
-/// The two lines before a metric's samples.
-pub fn heading(out: &mut String, name: &str, metric_type: &str, help: &str) {
-    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {metric_type}");
 }
 
 #[cfg(test)]

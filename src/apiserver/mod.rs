@@ -20,6 +20,7 @@ mod flow_record;
 pub mod handler_chain;
 
 pub mod audit;
+pub mod audit_context;
 pub mod followed_file;
 pub mod metrics;
 pub mod request;

@@ -9,8 +9,7 @@ use crate::apimachinery::names;
 use crate::apimachinery::options::DeleteOptions;
 use crate::apimachinery::time::Time;
 use crate::apimachinery::user::UserInfo;
-use crate::apiserver::audit::AuditContext;
-use crate::apiserver::audit::policy::Level;
+use crate::apiserver::audit_context::{AuditContext, Level};
 use crate::flow::{Flow, Step, StepId};
 
 /// Subresources of a namespace, as opposed to resources in one.

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{Format, first_byte};
-use crate::apimachinery::protobuf;
+use crate::apimachinery::{protobuf, yaml};
 
 #[derive(Default, Deserialize)]
 struct Named {
@@ -22,10 +22,7 @@ struct Metadata {
 pub fn name_in(body: &[u8], format: Format) -> Option<String> {
     let name = match format {
         Format::Protobuf => protobuf::name_in(body)?,
-        Format::Yaml if first_byte(body) != Some(b'{') => {
-            let document = serde_yaml::Deserializer::from_slice(body).next()?;
-            Named::deserialize(document).ok()?.metadata.name
-        }
+        Format::Yaml if first_byte(body) != Some(b'{') => yaml::from_slice::<Named>(body).ok()?.metadata.name,
         Format::Json | Format::Yaml => serde_json::from_slice::<Named>(body).ok()?.metadata.name,
     };
     Some(name).filter(|name| !name.is_empty())

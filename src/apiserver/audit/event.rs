@@ -9,14 +9,14 @@ use http::header::USER_AGENT;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::context::{AuditContext, Gathered};
-use super::policy::{Level, Stage};
+use super::policy::Stage;
 use crate::apimachinery::go_text::quote;
 use crate::apimachinery::managed_fields;
 use crate::apimachinery::status::{Status, StatusDetails};
 use crate::apimachinery::time::Time;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, RemoteAddress};
+use crate::apiserver::audit_context::{AuditContext, Gathered, Level};
 use crate::apiserver::request::RequestInfo;
 
 /// Upstream cuts longer names of programs.

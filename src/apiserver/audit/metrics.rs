@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::policy::Level;
+use crate::apiserver::audit_context::Level;
 use crate::apiserver::metrics::family::Family;
 use crate::apiserver::metrics::heading;
 

@@ -1,5 +1,4 @@
-//! The audit log (`k8s.io/apiserver/pkg/audit`): who did what, when, and what came of it; and the audit id
-//! and the headers of every answer (`filters.WithAuditInit`, `WithCacheControl`).
+//! The audit log (`k8s.io/apiserver/pkg/audit`): who did what, when, and what came of it.
 //!
 //! In come requests, and what is gathered while they are worked on; out go events, to a file or a webhook.
 //! What is told is the policy's to say. It must not know a kind or a verb, and it costs nothing when off.
@@ -7,7 +6,6 @@
 pub mod config;
 pub mod policy;
 
-pub mod context;
 mod event;
 
 mod backend;
@@ -17,27 +15,21 @@ mod metrics;
 
 use std::sync::Arc;
 
-use http::HeaderValue;
-use http::header::CACHE_CONTROL;
-
-use super::filters::{Next, Passing};
 use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::{ApiRequest, ApiResponse, InProcessUser};
+use crate::apimachinery::wire::ApiRequest;
 use crate::apiserver::request::RequestInfo;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use backend::Backend;
 use event::Event;
 use metrics::AuditMetrics;
-use policy::{Level, Policy, Stage};
+use policy::{Policy, Stage};
 
+pub use super::audit_context::{AuditContext, Level};
 pub use backend::{BatchConfig, Mode};
 pub use config::{AuditConfig, LogBackend, WebhookConfig};
-pub use context::AuditContext;
 pub use log::LogConfig;
-
-const AUDIT_ID: &str = "audit-id";
 
 /// The audit log of one apiserver.
 pub struct Audit {
@@ -175,31 +167,3 @@ impl Drop for Telling {
 /// On a request: the id under which it can be found in logs.
 #[derive(Clone, Debug, Default)]
 pub struct AuditId(pub Arc<str>);
-
-/// Gives the request an id, the client's own if it sent one, and answers with it; an API's answers are not
-/// to be cached by anybody. Callers in this process see no headers and are not given any.
-pub async fn identify(
-    (entropy, audit): &(Entropy, Option<Arc<Audit>>),
-    mut request: Passing,
-    next: Next<'_>,
-) -> ApiResponse {
-    if let Some(audit) = audit {
-        request.extensions_mut().insert(audit.clone());
-    }
-    if request.extensions().get::<InProcessUser>().is_some() {
-        return next.run(request).await;
-    }
-    let sent = request.headers().get(AUDIT_ID).and_then(|value| value.to_str().ok());
-    let id: Arc<str> = match sent.filter(|id| !id.is_empty()) {
-        Some(id) => id.into(),
-        None => entropy.uid().into(),
-    };
-    request.extensions_mut().insert(AuditId(id.clone()));
-    let mut response = next.run(request).await;
-    let headers = response.headers_mut();
-    if let Ok(value) = HeaderValue::from_str(&id) {
-        headers.insert(AUDIT_ID, value);
-    }
-    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
-    response
-}

@@ -7,21 +7,8 @@ use serde_json::Value;
 use crate::apimachinery::object::nullable;
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::yaml;
+use crate::apiserver::audit_context::Level;
 use crate::apiserver::request::RequestInfo;
-
-/// How much of a request is told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
-pub enum Level {
-    /// Nothing.
-    #[default]
-    None,
-    /// Who, what, when.
-    Metadata,
-    /// And the body.
-    Request,
-    /// And the answer.
-    RequestResponse,
-}
 
 /// When in a request something is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]

@@ -30,7 +30,7 @@ use crate::apimachinery::wire::{
 };
 use crate::apimachinery::yaml;
 use crate::apiserver::audit::AuditContext;
-use crate::apiserver::audit::policy::Level;
+use crate::apiserver::audit_context::Level;
 
 /// Answers larger than this are compressed for clients that can read that (upstream's threshold).
 const GZIP_THRESHOLD_BYTES: usize = 128 * 1024;

@@ -23,6 +23,7 @@ pub mod web_pages;
 pub mod authentication;
 
 pub mod audit;
+pub mod audit_init;
 pub mod impersonation;
 pub mod priority_and_fairness;
 

@@ -125,7 +125,7 @@ impl<const N: usize> Family<N> {
         }
         cells.sort_by(|a, b| a.labels.cmp(&b.labels));
         let metric_type = if self.bounds.is_some() { "histogram" } else { "counter" };
-        super::heading(out, self.name, metric_type, self.help);
+        heading(out, self.name, metric_type, self.help);
         for Cell { labels, value } in cells {
             match self.bounds {
                 Some(_) => value.render(out, self.name, &labels),
@@ -147,6 +147,11 @@ impl<const N: usize> Family<N> {
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Cell>> {
         self.cells.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
+}
+
+/// The two lines before a metric's samples.
+pub fn heading(out: &mut String, name: &str, metric_type: &str, help: &str) {
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {metric_type}");
 }
 
 #[cfg(test)]

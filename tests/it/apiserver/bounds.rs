@@ -21,9 +21,9 @@ async fn serving(group: &str, schema: Value) -> (Server, String) {
 }
 
 fn foo(group: &str, name: &str, members: Value) -> Value {
-    let mut foo = json!({"apiVersion": format!("{group}/v1"), "kind": "Foo", "metadata": {"name": name}});
-    foo.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
-    foo
+    let mut body = json!({"apiVersion": format!("{group}/v1"), "kind": "Foo", "metadata": {"name": name}});
+    body.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    body
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,12 +5,27 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
-use super::policy::Level;
 use crate::apimachinery::status::Status;
 use crate::apimachinery::user::UserInfo;
 
 /// Annotations of one event; what comes later is left out (a plugin writes a handful).
 const MAX_ANNOTATIONS: usize = 256;
+
+/// How much of a request is told.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize, serde::Serialize,
+)]
+pub enum Level {
+    /// Nothing.
+    #[default]
+    None,
+    /// Who, what, when.
+    Metadata,
+    /// And the body.
+    Request,
+    /// And the answer.
+    RequestResponse,
+}
 
 /// Travels with a request that is audited.
 #[derive(Debug)]

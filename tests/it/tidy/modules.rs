@@ -1,0 +1,157 @@
+//! The tree of modules, and what a path in one of them stands for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+use super::source::{Source, Use, Written};
+
+/// Re-exports are followed so far: deeper ones are circles.
+const MAX_HOPS: usize = 8;
+
+/// All modules of the crate, by their paths: `apiserver::audit`; the crate itself is the empty path.
+pub struct Modules {
+    by_path: BTreeMap<String, Module>,
+    /// Files that are compiled for tests alone.
+    tests: BTreeSet<String>,
+}
+
+struct Module {
+    /// Where its file stands in [`Source::all`].
+    file: usize,
+    written: &'static Written,
+}
+
+/// What one file names in another.
+pub struct Import {
+    pub line: usize,
+    /// The index of the file that is imported from.
+    pub from: usize,
+    /// The module that the name leads to.
+    pub module: String,
+}
+
+impl Modules {
+    pub fn all() -> &'static Modules {
+        static ALL: OnceLock<Modules> = OnceLock::new();
+        ALL.get_or_init(|| {
+            let mut modules = Modules { by_path: BTreeMap::new(), tests: BTreeSet::new() };
+            modules.add("src/lib.rs", "", false);
+            modules
+        })
+    }
+
+    fn add(&mut self, file: &str, path: &str, is_test: bool) {
+        let sources = Source::all();
+        let Ok(index) = sources.binary_search_by(|source| source.path.as_str().cmp(file)) else {
+            panic!("{path} is declared and {file} is not there");
+        };
+        if is_test {
+            self.tests.insert(file.to_owned());
+        }
+        for written in &sources[index].modules {
+            let module = join(path, &written.inside);
+            self.by_path.insert(module.clone(), Module { file: index, written });
+            for declared in &written.children {
+                let path = child(&module, &declared.name);
+                let beside = |name: &String| format!("{}/{name}", file.rsplit_once('/').unwrap().0);
+                let file = declared.file.as_ref().map_or_else(|| file_of(&path), beside);
+                self.add(&file, &path, is_test || declared.is_test);
+            }
+        }
+    }
+
+    pub fn is_test(&self, file: &str) -> bool {
+        self.tests.contains(file)
+    }
+
+    /// What a file imports from others.
+    pub fn imports(&self, file: usize) -> Vec<Import> {
+        let mut imports = Vec::new();
+        for (path, module) in self.by_path.iter().filter(|(_, module)| module.file == file) {
+            let uses = module.written.uses.iter().map(|used| (used.line, &used.target));
+            let paths = module.written.paths.iter().map(|(line, names)| (*line, names));
+            for (line, names) in uses.chain(paths) {
+                if let Some(found) = self.resolve(path, names, MAX_HOPS)
+                    && self.by_path[&found].file != file
+                {
+                    imports.push(Import { line, from: self.by_path[&found].file, module: found });
+                }
+            }
+        }
+        imports
+    }
+
+    /// The module that holds what `names` stands for in the module `at`; None for what is not ours.
+    fn resolve(&self, at: &str, names: &[String], hops: usize) -> Option<String> {
+        let (first, mut rest) = names.split_first()?;
+        let mut here = match first.as_str() {
+            "crate" => String::new(),
+            "self" => at.to_owned(),
+            "super" => parent(at),
+            name if self.has_child(at, name) => child(at, name),
+            name => {
+                let used = self.find_use(at, name, false)?;
+                let is_itself = used.target.first().is_some_and(|target| target == name);
+                if hops == 0 || is_itself && used.target.len() == 1 {
+                    return None;
+                }
+                return self.resolve(at, &[&used.target, rest].concat(), hops - 1);
+            }
+        };
+        while let Some((next, after)) = rest.split_first() {
+            if next == "super" {
+                here = parent(&here);
+            } else if self.has_child(&here, next) {
+                here = child(&here, next);
+            } else {
+                let exported = self.find_use(&here, next, true).filter(|_| hops > 0);
+                let found = exported.map(|used| [&used.target, after].concat());
+                return found.and_then(|names| self.resolve(&here, &names, hops - 1)).or(Some(here));
+            }
+            rest = after;
+        }
+        Some(here)
+    }
+
+    fn find_use(&self, at: &str, name: &str, only_public: bool) -> Option<&'static Use> {
+        let uses = &self.by_path.get(at)?.written.uses;
+        uses.iter().find(|used| used.name == name && (used.is_public || !only_public))
+    }
+
+    fn has_child(&self, at: &str, name: &str) -> bool {
+        self.by_path.contains_key(&child(at, name))
+    }
+}
+
+fn child(path: &str, name: &str) -> String {
+    join(path, &[name.to_owned()])
+}
+
+fn join(path: &str, names: &[String]) -> String {
+    let before = (!path.is_empty()).then(|| path.to_owned());
+    before.into_iter().chain(names.iter().cloned()).collect::<Vec<_>>().join("::")
+}
+
+fn parent(path: &str) -> String {
+    path.rsplit_once("::").map(|(parent, _)| parent.to_owned()).unwrap_or_default()
+}
+
+fn file_of(module: &str) -> String {
+    let path = format!("src/{}", module.replace("::", "/"));
+    let flat = format!("{path}.rs");
+    let is_there =
+        |file: &str| Source::all().binary_search_by(|source| source.path.as_str().cmp(file)).is_ok();
+    if is_there(&flat) { flat } else { format!("{path}/mod.rs") }
+}
+
+#[test]
+fn paths_lead_to_the_module_that_holds_the_thing() {
+    let modules = Modules::all();
+    let names = |path: &str| path.split("::").map(str::to_owned).collect::<Vec<_>>();
+    let resolved = |at: &str, path: &str| modules.resolve(at, &names(path), MAX_HOPS);
+    assert_eq!(resolved("scheduler", "crate::Cluster").as_deref(), Some("cluster"));
+    assert_eq!(resolved("etcd::kv", "super::writer").as_deref(), Some("etcd::writer"));
+    assert_eq!(resolved("etcd", "self::kv").as_deref(), Some("etcd::kv"));
+    assert_eq!(resolved("etcd", "std::fs"), None);
+    assert!(modules.is_test("src/etcd/tests/mod.rs") && !modules.is_test("src/etcd/kv.rs"));
+}
