@@ -65,4 +65,15 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn aliases_that_stand_for_too_much_are_not_followed() {
+        let level = |name: char, below: char| {
+            format!("{name}: &{name} [{}]\n", vec![format!("*{below}"); 9].join(", "))
+        };
+        let levels: Vec<char> = ('a'..='i').collect();
+        let bomb: String = levels.windows(2).map(|pair| level(pair[1], pair[0])).collect();
+        let body = format!("metadata: {{name: web}}\na: &a [x, x, x, x, x, x, x, x, x]\n{bomb}");
+        assert_eq!(name_in(body.as_bytes(), Format::Yaml), None);
+    }
 }
