@@ -1,11 +1,10 @@
 //! What admission is told by flags and by its file (`apiserver.config.k8s.io/v1` AdmissionConfiguration).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::plugins::{self, PLUGINS};
 use crate::apimachinery::yaml;
 
 /// Which plugins run, and what each is told.
@@ -36,35 +35,6 @@ impl Default for AdmissionConfig {
 }
 
 impl AdmissionConfig {
-    /// What is wrong with the flags (`AdmissionOptions.Validate`), in upstream's words.
-    pub fn validate(&self) -> Vec<String> {
-        let mut errors = Vec::new();
-        let flags =
-            [("enable-admission-plugins", &self.enable), ("disable-admission-plugins", &self.disable)];
-        for (flag, names) in flags {
-            let unknown = names.iter().filter(|name| !plugins::is_known(name));
-            errors.extend(unknown.map(|name| format!("{flag} plugin {name:?} is unknown")));
-        }
-        let enabled: BTreeSet<&String> = self.enable.iter().collect();
-        let both: BTreeSet<&str> =
-            self.disable.iter().filter(|name| enabled.contains(name)).map(String::as_str).collect();
-        if !both.is_empty() {
-            let both: Vec<&str> = both.into_iter().collect();
-            errors.push(format!(
-                "[{}] in enable-admission-plugins and disable-admission-plugins overlapped",
-                both.join(" ")
-            ));
-        }
-        errors
-    }
-
-    /// Whether a plugin runs.
-    pub fn is_enabled(&self, name: &str) -> bool {
-        let has = |names: &[String]| names.iter().any(|known| known == name);
-        let on_by_default = PLUGINS.iter().any(|entry| entry.name == name && entry.on_by_default);
-        has(&self.enable) || on_by_default && !has(&self.disable)
-    }
-
     /// Reads the text of `--admission-control-config-file`; `read` fetches what a plugin's `path` names.
     ///
     /// # Errors

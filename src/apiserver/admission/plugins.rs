@@ -1,11 +1,14 @@
 //! The list of all admission plugins, in the order in which they are asked
 //! (`pkg/kubeapiserver/options.AllOrderedPlugins`), and which of them are on by default.
 
+use std::collections::BTreeSet;
+
 use super::always::{AlwaysAdmit, AlwaysDeny};
 use super::always_pull_images::AlwaysPullImages;
 use super::certificate_approval::CertificateApproval;
 use super::certificate_signing::CertificateSigning;
 use super::certificate_subject_restriction::CertificateSubjectRestriction;
+use super::config::AdmissionConfig;
 use super::default_ingress_class::DefaultIngressClass;
 use super::default_storage_class::DefaultStorageClass;
 use super::default_toleration_seconds::DefaultTolerationSeconds;
@@ -153,4 +156,36 @@ pub const PLUGINS: &[Entry] = &[
 /// Whether there is a plugin of that name.
 pub fn is_known(name: &str) -> bool {
     PLUGINS.iter().any(|entry| entry.name == name)
+}
+
+/// Which of the list run: the flags.
+impl AdmissionConfig {
+    /// What is wrong with the flags (`AdmissionOptions.Validate`), in upstream's words.
+    pub fn validate(&self) -> Vec<String> {
+        let mut errors = Vec::new();
+        let flags =
+            [("enable-admission-plugins", &self.enable), ("disable-admission-plugins", &self.disable)];
+        for (flag, names) in flags {
+            let unknown = names.iter().filter(|name| !is_known(name));
+            errors.extend(unknown.map(|name| format!("{flag} plugin {name:?} is unknown")));
+        }
+        let enabled: BTreeSet<&String> = self.enable.iter().collect();
+        let both: BTreeSet<&str> =
+            self.disable.iter().filter(|name| enabled.contains(name)).map(String::as_str).collect();
+        if !both.is_empty() {
+            let both: Vec<&str> = both.into_iter().collect();
+            errors.push(format!(
+                "[{}] in enable-admission-plugins and disable-admission-plugins overlapped",
+                both.join(" ")
+            ));
+        }
+        errors
+    }
+
+    /// Whether a plugin runs.
+    pub fn is_enabled(&self, name: &str) -> bool {
+        let has = |names: &[String]| names.iter().any(|known| known == name);
+        let on_by_default = PLUGINS.iter().any(|entry| entry.name == name && entry.on_by_default);
+        has(&self.enable) || on_by_default && !has(&self.disable)
+    }
 }
