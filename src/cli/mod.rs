@@ -22,6 +22,7 @@ mod help;
 mod kubeconfig;
 mod manifests;
 mod mistakes;
+mod outcome;
 mod pod_trouble;
 mod progress;
 mod state;
@@ -32,6 +33,9 @@ mod traced;
 
 use std::io::Write;
 use std::process::ExitCode;
+
+pub use outcome::Failure;
+use outcome::{block_on, say};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -66,18 +70,6 @@ pub enum Command {
     Version,
 }
 
-/// What ends a subcommand badly: one line for a person.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Failure(pub String);
-
-impl Failure {
-    /// From what was tried and what the system said.
-    pub fn new(what: impl std::fmt::Display, why: impl std::fmt::Display) -> Failure {
-        Failure(format!("{what}: {why}"))
-    }
-}
-
 /// Reads the command line and the environment; what is wrong with them ends the process.
 pub fn arguments() -> Arguments {
     let mut command = help::shape(Arguments::command());
@@ -106,12 +98,6 @@ pub fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-/// Writes a line to standard output; a reader who has gone away ends nothing.
-fn say(text: impl AsRef<str>) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_ref().as_bytes()).and_then(|()| out.write_all(b"\n"));
-}
-
 fn start_log(verbose: u8) {
     let default = match verbose {
         0 => "error",
@@ -124,10 +110,4 @@ fn start_log(verbose: u8) {
     // Colour codes are for terminals: in a file they are noise.
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     log.with_ansi(style::colours_stderr()).init();
-}
-
-/// Runs what a subcommand asks of a server.
-fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Failure::new("cannot start", error))?.block_on(future)
 }

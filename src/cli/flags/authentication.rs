@@ -7,10 +7,10 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 
 use crate::apimachinery::duration::parse_flag;
-use crate::apiserver::authentication::config::{
+use crate::apiserver::authentication::oidc::OidcConfig;
+use crate::apiserver::authentication::options::{
     AuthenticationConfig, DEFAULT_ISSUER, RequestHeaderConfig, ServiceAccountConfig, TokenList,
 };
-use crate::apiserver::authentication::oidc::OidcConfig;
 use crate::apiserver::authentication::webhook::WebhookConfig;
 
 /// Authentication flags.
