@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::config::ConfigError;
+use super::config_error::ConfigError;
 use crate::apimachinery::user::UserInfo;
 
 /// A line: the secret and whose it is.

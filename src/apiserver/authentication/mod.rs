@@ -8,6 +8,11 @@
 //! The components of this process (scheduler, controller manager, kubelets) are no strangers: they say who
 //! they are in the request's extensions, which nothing on a socket can fill, and carry no credentials.
 
+pub mod authenticator;
+
+pub mod config_error;
+pub mod options;
+
 pub mod config;
 pub mod reviews;
 pub mod union;
@@ -37,60 +42,8 @@ pub mod extra;
 mod jwt;
 mod secrets;
 
-use std::sync::Arc;
-
-use futures::future::BoxFuture;
-
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::ApiRequest;
-
-pub use config::{Authentication, AuthenticationConfig, ConfigError, Parts};
+pub use authenticator::{RequestAuthenticator, Response, TokenAuthenticator, audience_agnostic};
+pub use config::{Authentication, Parts};
+pub use config_error::ConfigError;
+pub use options::AuthenticationConfig;
 pub use union::{Authenticated, Authenticators, Refused, Said};
-
-/// One way of proving who one is by what came with the request or its connection
-/// (`authenticator.Request`). Called for every request: it does not wait.
-pub trait RequestAuthenticator: Send + Sync {
-    /// As the flow record calls it.
-    fn name(&self) -> &'static str;
-
-    /// The user; nothing when the request has no credentials of this sort.
-    ///
-    /// # Errors
-    /// Credentials of this sort that are wrong; the text is for the log and the flow record.
-    fn authenticate(&self, request: &ApiRequest) -> Result<Option<Arc<UserInfo>>, String>;
-}
-
-/// One sort of bearer token (`authenticator.Token`).
-pub trait TokenAuthenticator: Send + Sync {
-    /// As the flow record calls it.
-    fn name(&self) -> &'static str;
-
-    /// Whose token it is; nothing when it is none of this sort. `audiences` are those that the token must be
-    /// meant for, at least one of them; none are asked for by an ordinary request, which means the server's
-    /// own.
-    ///
-    /// # Errors
-    /// A token of this sort that is wrong.
-    fn authenticate_token<'a>(
-        &'a self,
-        token: &'a str,
-        audiences: Option<&'a [String]>,
-    ) -> BoxFuture<'a, Result<Option<Response>, String>>;
-}
-
-/// Whose token it is, and for whom it is meant (`authenticator.Response`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Response {
-    /// The user.
-    pub user: Arc<UserInfo>,
-    /// Those of the audiences asked for that the token is meant for.
-    pub audiences: Vec<String>,
-}
-
-/// The audiences that a token which names none is meant for (`authenticator.WrapAudienceAgnosticToken`):
-/// those of the server, as far as they are asked for. Nothing when none of them is.
-pub fn audience_agnostic(own: &[String], asked: Option<&[String]>) -> Option<Vec<String>> {
-    let Some(asked) = asked else { return Some(own.to_vec()) };
-    let common: Vec<String> = own.iter().filter(|audience| asked.contains(audience)).cloned().collect();
-    (!common.is_empty() || own.is_empty()).then_some(common)
-}

@@ -10,7 +10,7 @@ use http::HeaderMap;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::RequestAuthenticator;
-use super::config::RequestHeaderConfig;
+use super::options::RequestHeaderConfig;
 use super::x509::{ClientAuthorities, common_name};
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::{ApiRequest, PeerCertificates};

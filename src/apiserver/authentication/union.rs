@@ -8,7 +8,7 @@ use super::metrics::{Attempt, AuthenticationMetrics};
 use super::oidc::structured::Structured;
 use super::request_header::remove_headers;
 use super::token_cache::{self, TokenCache};
-use super::{RequestAuthenticator, Response, TokenAuthenticator, bearer_token, config::RequestHeaderConfig};
+use super::{RequestAuthenticator, Response, TokenAuthenticator, bearer_token, options::RequestHeaderConfig};
 use crate::apimachinery::user::UserInfo;
 use crate::apimachinery::wire::ApiRequest;
 use crate::clock::Clock;

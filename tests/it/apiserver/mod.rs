@@ -32,7 +32,7 @@ use http_body_util::BodyExt;
 use kubarium::apimachinery::user::UserInfo;
 use kubarium::apimachinery::wire::{ApiRequest, ApiResponse, ApiService, InProcessUser};
 use kubarium::apis::scheme::Scheme;
-use kubarium::apiserver::authentication::config::TokenList;
+use kubarium::apiserver::authentication::options::TokenList;
 use kubarium::apiserver::authentication::{Authentication, AuthenticationConfig, Parts};
 use kubarium::apiserver::config::ApiserverConfig;
 use kubarium::apiserver::handler_chain::Apiserver;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use kubarium::apiserver::authentication::config::RequestHeaderConfig;
+use kubarium::apiserver::authentication::options::RequestHeaderConfig;
 use rcgen::{CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 
 use super::*;
