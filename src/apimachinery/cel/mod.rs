@@ -8,6 +8,8 @@
 //! The road: `lexer`, `parser` (macros become nodes of their own), `checker` against `declarations`, then
 //! `evaluate`. The functions of Kubernetes' libraries are the crate kube-cel's, reached through `bridge`.
 
+mod stack;
+
 mod ast;
 mod lexer;
 mod macros;
@@ -50,6 +52,7 @@ pub use cost::Budget;
 pub use environment::{Activation, Environment, Program};
 pub use error::{CompileError, EvaluationError, Issue};
 pub use estimate::Size;
+use stack::on_enough_stack;
 pub use types::{ObjectType, Type};
 pub use value::{HostValue, Key, List, ListKind, Map, Value};
 
@@ -57,14 +60,4 @@ pub use value::{HostValue, Key, List, ListKind, Map, Value};
 pub fn is_identifier(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
     name.chars().all(fits) && !name.starts_with(|c: char| c.is_ascii_digit()) && !parser::is_keyword(name)
-}
-
-/// What one level of nesting needs at most, in bytes, and what is added when there is less.
-const RED_ZONE: usize = 128 << 10;
-const MORE_STACK: usize = 1 << 20;
-
-/// Runs one level of something that nests. An expression comes from outside: it may be as deep as its limit
-/// says wherever it is asked for, however much of the stack is used up there.
-fn on_enough_stack<T>(run: impl FnOnce() -> T) -> T {
-    stacker::maybe_grow(RED_ZONE, MORE_STACK, run)
 }

@@ -8,6 +8,9 @@
 //!
 //! Beside resources stand the lists of versions and groups, the release and the issuer of tokens ([`roots`]).
 
+mod hash;
+mod served;
+
 mod convert;
 mod definitions;
 mod gnostic;
@@ -24,59 +27,11 @@ mod v3;
 mod tests;
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha512};
 
 use crate::apimachinery::schema::Schemas;
 
-/// One served resource, with what its operations need.
-#[derive(Debug, Clone, Default)]
-pub struct ServedResource {
-    /// The API group; empty for the core group.
-    pub group: String,
-    /// The version.
-    pub version: String,
-    /// The kind.
-    pub kind: String,
-    /// The kind of its list; None where it cannot be listed.
-    pub list_kind: Option<String>,
-    /// The name in paths: `deployments`.
-    pub plural: String,
-    /// The name of one: `deployment`.
-    pub singular: String,
-    /// Objects live in namespaces.
-    pub namespaced: bool,
-    /// As discovery lists them: `create`, `delete`, `deletecollection`, `get`, `list`, `patch`, `update`,
-    /// `watch`.
-    pub verbs: Vec<String>,
-    /// The subresources.
-    pub subresources: Vec<ServedSubresource>,
-    /// The definition's name: `io.k8s.api.apps.v1.Deployment`.
-    pub definition: String,
-    /// The list's definition's name.
-    pub list_definition: Option<String>,
-    /// The OpenAPI v2 schema of a custom resource; None for a built-in kind, whose definition [`Schemas`]
-    /// holds.
-    pub schema: Option<Value>,
-    /// The same for OpenAPI v3, which tells more.
-    pub schema_v3: Option<Value>,
-}
-
-/// A subresource of a served resource.
-#[derive(Debug, Clone, Default)]
-pub struct ServedSubresource {
-    /// The last part of the path: `status`, `scale`.
-    pub name: String,
-    /// The group of its kind.
-    pub group: String,
-    /// The version of its kind.
-    pub version: String,
-    /// The kind that it takes and gives.
-    pub kind: String,
-    /// That kind's definition's name; empty where it has none (logs, exec).
-    pub definition: String,
-    /// As discovery lists them.
-    pub verbs: Vec<String>,
-}
+pub use hash::hash;
+pub use served::{ServedResource, ServedSubresource};
 
 /// The swagger 2.0 document of everything that is served, as `release` (`v1.36.2`).
 pub fn v2(served: &[ServedResource], schemas: &Schemas, release: &str) -> Value {
@@ -151,9 +106,4 @@ pub fn v3_url(path: &str, hash: &str) -> String {
 /// The path of a group and version in the v3 index: `api/v1`, `apis/apps/v1`.
 pub fn v3_path(group: &str, version: &str) -> String {
     names::group_path(group, version).trim_start_matches('/').to_owned()
-}
-
-/// What tells two states of a document apart: the ETag, and the hash in the v3 index.
-pub fn hash(document: &[u8]) -> String {
-    Sha512::digest(document).iter().map(|byte| format!("{byte:02X}")).collect()
 }
