@@ -90,7 +90,7 @@ impl Modules {
             "super" => parent(at),
             name if self.has_child(at, name) => child(at, name),
             name => {
-                let used = self.find_use(at, name, false)?;
+                let used = self.find_use(at, name)?;
                 let is_itself = used.target.first().is_some_and(|target| target == name);
                 if hops == 0 || is_itself && used.target.len() == 1 {
                     return None;
@@ -104,7 +104,7 @@ impl Modules {
             } else if self.has_child(&here, next) {
                 here = child(&here, next);
             } else {
-                let exported = self.find_use(&here, next, true).filter(|_| hops > 0);
+                let exported = self.find_use(&here, next).filter(|_| hops > 0);
                 let found = exported.map(|used| [&used.target, after].concat());
                 return found.and_then(|names| self.resolve(&here, &names, hops - 1)).or(Some(here));
             }
@@ -113,9 +113,9 @@ impl Modules {
         Some(here)
     }
 
-    fn find_use(&self, at: &str, name: &str, only_public: bool) -> Option<&'static Use> {
-        let uses = &self.by_path.get(at)?.written.uses;
-        uses.iter().find(|used| used.name == name && (used.is_public || !only_public))
+    /// Whether it is public does not matter: what compiles names only what it may.
+    fn find_use(&self, at: &str, name: &str) -> Option<&'static Use> {
+        self.by_path.get(at)?.written.uses.iter().find(|used| used.name == name)
     }
 
     fn has_child(&self, at: &str, name: &str) -> bool {

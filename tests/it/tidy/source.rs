@@ -47,7 +47,6 @@ pub struct Use {
     pub line: usize,
     pub name: String,
     pub target: Vec<String>,
-    pub is_public: bool,
 }
 
 impl Source {
@@ -121,14 +120,14 @@ impl Reader {
         !is_test
     }
 
-    fn add_use(&mut self, tree: &syn::UseTree, before: &[String], is_public: bool) {
+    fn add_use(&mut self, tree: &syn::UseTree, before: &[String]) {
         let line = tree.span().start().line;
         let with = |name: &syn::Ident| [before, &[name.to_string()]].concat();
         let mut add = |name: String, target: Vec<String>| {
-            self.modules[self.current].uses.push(Use { line, name, target, is_public });
+            self.modules[self.current].uses.push(Use { line, name, target });
         };
         match tree {
-            syn::UseTree::Path(path) => self.add_use(&path.tree, &with(&path.ident), is_public),
+            syn::UseTree::Path(path) => self.add_use(&path.tree, &with(&path.ident)),
             syn::UseTree::Name(name) if name.ident == "self" => {
                 add(before.last().cloned().unwrap_or_default(), before.to_vec());
             }
@@ -139,7 +138,7 @@ impl Reader {
             syn::UseTree::Rename(rename) => add(rename.rename.to_string(), with(&rename.ident)),
             syn::UseTree::Glob(_) => add(String::new(), before.to_vec()),
             syn::UseTree::Group(group) => {
-                group.items.iter().for_each(|tree| self.add_use(tree, before, is_public));
+                group.items.iter().for_each(|tree| self.add_use(tree, before));
             }
         }
     }
@@ -216,8 +215,7 @@ impl<'ast> Visit<'ast> for Reader {
     }
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        let is_public = !matches!(item.vis, syn::Visibility::Inherited);
-        self.add_use(&item.tree, &[], is_public);
+        self.add_use(&item.tree, &[]);
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
