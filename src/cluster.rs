@@ -360,10 +360,12 @@ fn check_families(config: &Config) -> Result<(), StartError> {
         return Ok(());
     };
     let address = listen.address.ip();
-    match address.is_ipv4() == range.network.is_ipv4() {
-        true => Ok(()),
-        false => Err(StartError::ServiceFamily(range.to_string(), address.to_string())),
+    // Behind `::` and `::1` the public address is the host's, of either family.
+    let is_either = address.is_ipv6() && (address.is_unspecified() || address.is_loopback());
+    if is_either || address.is_ipv4() == range.network.is_ipv4() {
+        return Ok(());
     }
+    Err(StartError::ServiceFamily(range.to_string(), address.to_string()))
 }
 
 fn authority(config: &Config) -> Result<Authority, pki::Error> {

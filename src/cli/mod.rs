@@ -43,7 +43,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 #[derive(Parser)]
 #[command(name = "kubarium", version = version::LONG)]
 pub struct Arguments {
-    /// Log more: -v what the components do, -vv every request. RUST_LOG says it in detail.
+    /// Log more: -v what the components do, -vv every request
+    ///
+    /// Of components -vv also says every reconcile. RUST_LOG says it in detail.
     #[arg(short, long, global = true, action = clap::ArgAction::Count, env = "KUBARIUM_VERBOSE",
         display_order = 900)]
     pub verbose: u8,
