@@ -14,6 +14,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use http::{StatusCode, Version};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Sleep;
 
 /// How long what a refused client goes on to say is read and dropped (Go's `rstAvoidanceDelay`): hung up on
@@ -46,6 +47,8 @@ pub(super) struct Explained<S> {
     /// What is still to be written instead of hyper's words.
     instead: Option<Bytes>,
     lingering: Option<Lingering>,
+    /// Its place among the connections.
+    _place: Arc<OwnedSemaphorePermit>,
 }
 
 struct Lingering {
@@ -90,9 +93,11 @@ impl Drop for Turn {
 
 impl<S> Explained<S> {
     /// A connection, and what has to be told when a handler speaks on it.
-    pub fn new(stream: S) -> (Explained<S>, Speaker) {
+    pub fn new(stream: S, place: Arc<OwnedSemaphorePermit>) -> (Explained<S>, Speaker) {
         let speaker = Speaker::default();
-        (Explained { stream, speaker: speaker.clone(), instead: None, lingering: None }, speaker)
+        let stream =
+            Explained { stream, speaker: speaker.clone(), instead: None, lingering: None, _place: place };
+        (stream, speaker)
     }
 
     fn is_refused(&self) -> bool {
@@ -207,6 +212,10 @@ mod tests {
     const EXPLAINED: &str = "HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: text/plain; \
                              charset=utf-8\r\nConnection: close\r\n\r\n431 Request Header Fields Too Large";
 
+    fn place() -> Arc<OwnedSemaphorePermit> {
+        Arc::new(Arc::new(tokio::sync::Semaphore::new(1)).try_acquire_owned().unwrap())
+    }
+
     #[tokio::test]
     async fn only_what_nobody_else_says_is_explained() {
         for (version, code, drops, is_explained) in [
@@ -218,7 +227,7 @@ mod tests {
         ] {
             // So small that what is said instead goes out in pieces.
             let (near, mut far) = tokio::io::duplex(16);
-            let (mut stream, speaker) = Explained::new(near);
+            let (mut stream, speaker) = Explained::new(near, place());
             let mut turn = version.map(|version| speaker.begin(version));
             turn.iter().for_each(|turn| turn.answers(StatusCode::from_u16(code).unwrap()));
             turn.take_if(|_| drops);
@@ -238,7 +247,7 @@ mod tests {
     #[tokio::test]
     async fn whoever_is_refused_is_listened_to_for_a_while() {
         let (near, mut far) = tokio::io::duplex(2 * MAX_LINGER_BYTES);
-        let (mut stream, _) = Explained::new(near);
+        let (mut stream, _) = Explained::new(near, place());
         stream.write_all(REFUSAL).await.unwrap();
         let mut shutdown = Box::pin(stream.shutdown());
         assert!(futures::poll!(&mut shutdown).is_pending(), "there may be more to come");
@@ -247,7 +256,7 @@ mod tests {
         far.write_all(&vec![b'x'; MAX_LINGER_BYTES]).await.unwrap();
         shutdown.await.unwrap();
         let (near, far) = tokio::io::duplex(64);
-        let (mut stream, _) = Explained::new(near);
+        let (mut stream, _) = Explained::new(near, place());
         drop(far);
         stream.shutdown().await.unwrap();
     }

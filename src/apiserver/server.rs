@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use http::header::UPGRADE;
 use hyper::body::Incoming;
 use hyper::rt::{Sleep, Timer};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -175,7 +176,7 @@ async fn accept(
                 let watcher = graceful.watcher();
                 let plain = tls.is_none().then_some(plain).flatten();
                 let (tls, service, watches) = (tls.clone(), service.clone(), watches.clone());
-                let connection = Connection { from, plain, tls, service, watches, _place: place };
+                let connection = Connection { from, plain, tls, service, watches, place: Arc::new(place) };
                 connections.spawn(connection.serve(stream, watcher));
             }
             // Out of file descriptors, usually: wait for some to be given back.
@@ -199,7 +200,8 @@ struct Connection {
     tls: Option<TlsAcceptor>,
     service: ApiService,
     watches: UnreadWatches,
-    _place: OwnedSemaphorePermit,
+    /// Given back when the stream is gone, which may be upgraded and outlive its HTTP.
+    place: Arc<OwnedSemaphorePermit>,
 }
 
 impl Connection {
@@ -237,7 +239,7 @@ impl Connection {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let (from, plain, service) = (RemoteAddress(self.from), self.plain, &self.service);
-        let (stream, speaker) = Explained::new(stream);
+        let (stream, speaker) = Explained::new(stream, self.place.clone());
         let watches = &self.watches;
         let hang_up = &HangUp::default();
         let handler = hyper::service::service_fn(move |request: http::Request<Incoming>| {
@@ -249,6 +251,10 @@ impl Connection {
             plain.map(|plain| request.extensions_mut().insert(plain));
             if let Some(peer) = &peer {
                 request.extensions_mut().insert(peer.clone());
+            }
+            if request.headers().contains_key(UPGRADE) {
+                // A watch over a websocket is sent past this connection's answers.
+                request.extensions_mut().insert(watches.clone());
             }
             let (service, watches, hang_up) = (service.clone(), watches.clone(), hang_up.clone());
             async move {
@@ -383,7 +389,8 @@ mod tests {
             let place = places.clone().acquire_owned().await.unwrap();
             let (service, watches, watcher) = (endless_watch(), watches.clone(), graceful.watcher());
             let from = SocketAddr::from(([127, 0, 0, 1], 1));
-            let connection = Connection { from, plain: None, tls: None, service, watches, _place: place };
+            let connection =
+                Connection { from, plain: None, tls: None, service, watches, place: Arc::new(place) };
             far.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
             tokio::spawn(async move {
                 let builder = Builder::new(TokioExecutor::new());

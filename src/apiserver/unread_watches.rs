@@ -1,11 +1,11 @@
 //! What watches have to send and their clients do not take: bounded over all connections of a server.
 //!
-//! Each watch may have some hundred kilobytes on the way to its client (see `server`), which is little for
-//! one and much for thousands that nobody reads. Beyond [`MAX_UNSENT_BYTES`] in all, the watch whose client
-//! has taken nothing for longest is ended, as upstream's cacher ends a watch that falls behind, and so on
-//! until the rest fits. Who does not read cannot be told so: its connection ends, with all that goes over it,
-//! and a client that comes to itself begins anew. Nobody who reads is ever the one that took nothing for
-//! longest.
+//! Each watch, over a websocket too, may have some hundred kilobytes on the way to its client (see `server`),
+//! which is little for one and much for thousands that nobody reads. Beyond [`MAX_UNSENT_BYTES`] in all, the
+//! watch whose client has taken nothing for longest is ended, as upstream's cacher ends a watch that falls
+//! behind, and so on until the rest fits. Who does not read cannot be told so: its connection ends, with all
+//! that goes over it, and a client that comes to itself begins anew. Nobody who reads is ever the one that
+//! took nothing for longest.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -35,6 +35,7 @@ use crate::apis::kind::{Kind, Subresource};
 use crate::apiserver::aggregator::Remote;
 use crate::apiserver::audit::{AuditContext, AuditId};
 use crate::apiserver::request::{Announced, RequestContext, RequestInfo};
+use crate::apiserver::unread_watches::UnreadWatches;
 
 /// Answers a request that the filters let through. HEAD is GET without the body.
 pub async fn serve(server: Arc<Endpoints>, mut request: ApiRequest) -> ApiResponse {
@@ -228,9 +229,21 @@ fn scope(
     let input = Input::new(source, parts.extensions.remove::<DecodedBody>());
     let headers = parts.headers;
     let upgrade = parts.extensions.remove::<OnUpgrade>();
+    let unread = parts.extensions.remove::<UnreadWatches>();
     let held = parts.extensions.remove::<Held>();
-    let scope =
-        Scope { server, ctx, kind, subresource, query, headers, output, wants_objects, upgrade, held };
+    let scope = Scope {
+        server,
+        ctx,
+        kind,
+        subresource,
+        query,
+        headers,
+        output,
+        wants_objects,
+        upgrade,
+        unread,
+        held,
+    };
     Ok((scope, input, parts.method))
 }
 

@@ -20,6 +20,7 @@ use crate::apis::scale::scale_of;
 use crate::apiserver::admission::{Attributes, Operation};
 use crate::apiserver::registry::Part;
 use crate::apiserver::request::RequestContext;
+use crate::apiserver::unread_watches::UnreadWatches;
 
 /// One request to a resource.
 pub(super) struct Scope {
@@ -41,6 +42,8 @@ pub(super) struct Scope {
     pub wants_objects: bool,
     /// The connection itself, where it may become something else than HTTP.
     pub upgrade: Option<OnUpgrade>,
+    /// Counts what its client does not take, where that is a watch over an upgraded connection.
+    pub unread: Option<UnreadWatches>,
     /// What a watch gives back when it has sent its state.
     pub held: Option<Held>,
 }

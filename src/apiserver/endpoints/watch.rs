@@ -45,8 +45,9 @@ pub(super) async fn watch(scope: &mut Scope) -> Result<Answer, Status> {
         && let Some(upgrade) = scope.upgrade.take()
     {
         let (printer, media_type) = (scope.printer()?, scope.output.media_type);
-        let response = websocket::watch_response(&scope.headers, upgrade, printer, media_type, events);
-        return Ok(Answer::Raw(response));
+        let unread = scope.unread.take().unwrap_or_default();
+        let watch = websocket::Watch { printer, media_type, events, unread };
+        return Ok(Answer::Raw(websocket::watch_response(&scope.headers, upgrade, watch)));
     }
     Ok(Answer::Watch(events))
 }

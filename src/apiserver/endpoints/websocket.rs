@@ -20,6 +20,7 @@ use super::printer::Printer;
 use crate::apimachinery::accept::MediaType;
 use crate::apimachinery::watch::WatchEvent;
 use crate::apimachinery::wire::ApiResponse;
+use crate::apiserver::unread_watches::{HangUp, UnreadWatches};
 
 /// What is hashed with the client's key, so that it knows that it was understood.
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -40,14 +41,20 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
         && text(headers, CONNECTION).split(',').any(|word| word.trim().eq_ignore_ascii_case("upgrade"))
 }
 
+/// What is sent over one.
+pub(super) struct Watch {
+    /// Writes each event.
+    pub printer: Printer,
+    /// As what.
+    pub media_type: MediaType,
+    /// The events.
+    pub events: Receiver<WatchEvent>,
+    /// Counts what the client does not take.
+    pub unread: UnreadWatches,
+}
+
 /// Opens one and sends the events on it, each as a message of its own: text where it is JSON.
-pub(super) fn watch_response(
-    headers: &HeaderMap,
-    upgrade: OnUpgrade,
-    printer: Printer,
-    media_type: MediaType,
-    events: Receiver<WatchEvent>,
-) -> ApiResponse {
+pub(super) fn watch_response(headers: &HeaderMap, upgrade: OnUpgrade, watch: Watch) -> ApiResponse {
     let mut response = ApiResponse::default();
     match accept(headers) {
         Err((code, text)) => {
@@ -60,11 +67,10 @@ pub(super) fn watch_response(
         Ok(answer) => {
             *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
             *response.headers_mut() = answer;
-            let opcode = if media_type == MediaType::Json { TEXT } else { BINARY };
             // It ends with the events, which end with the server, or with the client.
             tokio::spawn(async move {
                 if let Ok(upgraded) = upgrade.await {
-                    let _ = send(TokioIo::new(upgraded), opcode, printer, events).await;
+                    let _ = send(TokioIo::new(upgraded), watch).await;
                 }
             });
         }
@@ -112,13 +118,13 @@ pub(super) fn text(headers: &HeaderMap, name: HeaderName) -> &str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// Until there are no more events, or the client has enough. What it says is heard for nothing else.
-async fn send(
-    stream: impl AsyncRead + AsyncWrite,
-    opcode: u8,
-    mut printer: Printer,
-    mut events: Receiver<WatchEvent>,
-) -> std::io::Result<()> {
+/// Until there are no more events, or the client has enough, or takes nothing while all clients together have
+/// too much on their way. What it says is heard for nothing else.
+async fn send(stream: impl AsyncRead + AsyncWrite, watch: Watch) -> std::io::Result<()> {
+    let Watch { mut printer, media_type, mut events, unread } = watch;
+    let opcode = if media_type == MediaType::Json { TEXT } else { BINARY };
+    let hang_up = HangUp::default();
+    let sending = unread.begin(&hang_up);
     let (reader, mut writer) = tokio::io::split(stream);
     // One ping is answered at a time: a client that sends more of them waits.
     let (pings, mut asked) = mpsc::channel(1);
@@ -131,7 +137,12 @@ async fn send(
                 let Some(event) = event else { break };
                 let mut out = BytesMut::new();
                 printer.event(&mut out, &event);
-                writer.write_all(&frame(opcode, &out)).await?;
+                let mut piece = sending.send(frame(opcode, &out).into());
+                drop(out);
+                tokio::select! {
+                    written = writer.write_all_buf(&mut piece) => written?,
+                    () = hang_up.asked() => return Ok(()),
+                }
                 writer.flush().await?;
             }
         }
@@ -218,6 +229,11 @@ async fn read_until_closed(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apimachinery::watch::Bookmark;
+    use crate::apis::core::config_map::CONFIG_MAPS;
+    use crate::apiserver::endpoints::negotiation::Output;
+    use crate::apiserver::endpoints::table::IncludeObject;
+    use crate::clock::Clock;
 
     fn headers(all: &[(HeaderName, &str)]) -> HeaderMap {
         all.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect()
@@ -258,5 +274,24 @@ mod tests {
         read_until_closed(sent, pings).await.unwrap();
         assert_eq!(asked.recv().await.unwrap(), b"c");
         assert!(read_until_closed(&b"\x81"[..], mpsc::channel(1).0).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_watch_that_is_not_read_ends_when_all_are_too_much() {
+        let (client, server) = tokio::io::duplex(64);
+        let (sender, events) = mpsc::channel(4);
+        let unread = UnreadWatches::at_most(256);
+        let (output, include) = (Output::default(), IncludeObject::Metadata);
+        let printer = Printer::new(&CONFIG_MAPS, false, output, include, Clock::real()).unwrap();
+        let watch = Watch { printer, media_type: MediaType::Json, events, unread: unread.clone() };
+        let bookmark = Bookmark { resource_version: 1, initial_events_end: false };
+        sender.send(WatchEvent::Bookmark(bookmark)).await.unwrap();
+        let mut sent = Box::pin(send(server, watch));
+        assert!(futures::poll!(&mut sent).is_pending(), "nobody reads, and there is room");
+        let other = HangUp::default();
+        let sending = unread.begin(&other);
+        let _piece = sending.send(vec![0; 256].into());
+        sent.await.unwrap();
+        drop(client);
     }
 }

@@ -143,6 +143,8 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             // How priority levels are just now.
             "apiserver::flow_control",
             "apiserver::metrics",
+            // What clients of watches over websockets do not take.
+            "apiserver::unread_watches",
             "clock",
             // Spreads the ends of watches.
             "entropy",
