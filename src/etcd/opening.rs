@@ -112,8 +112,11 @@ impl Place {
             }
             found => (found?, unknown),
         };
-        let (Found { state, newest_lease, .. }, sled) = found;
-        let promises = PromiseFile::create(&self.data_dir, &state.promise(newest_lease), &self.device)?;
+        let (mut found, sled) = found;
+        let promise = found.state.promise(found.newest_lease);
+        let promises = PromiseFile::create(&self.data_dir, &promise, &self.device)?;
+        found.remove_superfluous(&*sled)?;
+        let Found { state, newest_lease, .. } = found;
         folder::remove_others(&self.data_dir);
         self.sync_parents()?;
         let home = Some(Home { place: self, promises });
@@ -196,7 +199,7 @@ impl Place {
             found.compact(promised.compact_revision);
             found.hold_against(promised, compact_revision, &self.data_dir)?;
         }
-        found.finish(self.recent_bytes)?;
+        found.finish(self.recent_bytes);
         Ok(found)
     }
 
@@ -218,8 +221,9 @@ pub(super) fn read_state(
     recent_bytes: usize,
     now: Duration,
 ) -> Result<(State, u64), Error> {
-    let (mut found, _) = read_records(log, None, now)?;
-    found.finish(recent_bytes)?;
+    let (mut found, _) = read_records(log.clone(), None, now)?;
+    found.finish(recent_bytes);
+    found.remove_superfluous(&*log)?;
     Ok((found.state, found.newest_lease))
 }
 
@@ -312,12 +316,16 @@ impl Found {
         Loss { data_dir: data_dir.to_owned(), promised: promised.revision, reached, gone, older }
     }
 
-    /// What a compaction had not got to when the store was closed goes now.
-    fn finish(&mut self, recent_bytes: usize) -> Result<(), Error> {
+    /// Compacted as the log says. What that leaves superfluous is still there.
+    fn finish(&mut self, recent_bytes: usize) {
         self.state.recent = Recent::new(self.state.revision + 1, recent_bytes);
         self.compact(self.state.compact_revision);
-        let log = self.state.log()?;
-        while self.superfluous.remove(usize::MAX, &*log)? {}
+    }
+
+    /// What a compaction had not got to when the store was closed goes now: not before it is noted that
+    /// nobody is promised it any more, or a crash in between would look like a loss.
+    pub(super) fn remove_superfluous(&mut self, log: &dyn Log) -> Result<(), Error> {
+        while self.superfluous.remove(usize::MAX, log)? {}
         Ok(())
     }
 }

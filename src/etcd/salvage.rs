@@ -95,7 +95,8 @@ fn copy_records(old: &SledLog, new: &SledLog, promised: Option<&Promise>) -> Res
     };
     // In order as far as that goes; then one by one, since a page that is damaged hides only what is on it.
     if old.replay(&mut copy).is_err() {
-        for revision in 2..=promised.map_or(0, |promise| promise.revision) {
+        let newest = promised.map_or(0, |promise| promise.revision).max(old.newest_revision().unwrap_or(0));
+        for revision in 2..=newest {
             if let Ok(Some(record)) = old.read(revision) {
                 copy(revision, record)?;
             }

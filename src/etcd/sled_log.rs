@@ -131,6 +131,15 @@ impl SledLog {
     }
 }
 
+impl SledLog {
+    /// The newest record, as far as its key can be read.
+    pub(super) fn newest_revision(&self) -> Option<Revision> {
+        let newest = caught(|| Ok(self.db().scan_prefix([RECORDS]).next_back())).ok().flatten()?;
+        let (key, _) = newest.ok()?;
+        Some(u64::from_be_bytes(key[1..].try_into().ok()?))
+    }
+}
+
 impl Log for SledLog {
     fn append(&self, revision: Revision, record: Vec<u8>) -> Result<Bytes, Error> {
         let is_much = {

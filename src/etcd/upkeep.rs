@@ -7,11 +7,12 @@ use bytes::Bytes;
 
 use super::log::Log;
 use super::opening::Home;
-use super::promise::PromiseFile;
-use super::rewrite::{Rewrite, set_facts};
+use super::promise::{self, Promise, PromiseFile};
+use super::rewrite::{Facts, Rewrite, set_facts};
 use super::sled_log::SledLog;
+use super::state::State;
 use super::writer::{COMPACT_REVISION, Writer, lease_fact};
-use super::{Error, Revision};
+use super::{Error, LeaseId, Revision};
 
 /// How many superseded records one step of a compaction removes, so that writes wait only that long.
 const SWEEP_RECORDS: usize = 64;
@@ -91,14 +92,16 @@ impl Writer {
             if log.bytes_on_disk() <= bound {
                 return Ok(false);
             }
-            self.rewrite = Some(Rewrite::begin(&home.place, &self.shared.read())?);
+            let records = self.shared.read().index.changes("", 0, usize::MAX);
+            self.rewrite = Some(Rewrite::begin(&home.place, records)?);
             return Ok(true);
         };
         if rewrite.step(&**log)? {
             self.rewrite = Some(rewrite);
             return Ok(true);
         }
-        let new = rewrite.finish(&home.place, &self.shared.read(), &**log, self.newest_lease)?;
+        let rest = rewrite.rest(&self.shared.read());
+        let new = rewrite.finish(&home.place, rest, &**log, self.newest_lease)?;
         self.new_bytes = new.bytes_on_disk();
         // None of them has come along.
         self.superfluous = Default::default();
@@ -128,25 +131,47 @@ impl Writer {
         healed
     }
 
+    /// What is promised from here on. A compaction that failed in the middle may be on the disk: then it is
+    /// done.
+    fn promise_found(&self, found: &State) -> Promise {
+        let mut state = self.shared.write();
+        if found.compact_revision > state.compact_revision {
+            state.compact_revision = found.compact_revision;
+            let forgotten = state.index.compact(found.compact_revision);
+            drop(forgotten);
+        }
+        state.promise(self.newest_lease)
+    }
+
     fn reopen(&mut self, home: &mut Home, failed: Error) -> Result<(), Error> {
         home.place.probe()?;
         self.rewrite = None;
         self.sled = None;
         let old = self.shared.write().log.replace(Arc::new(Closed(failed)));
         drop(old);
-        let promise = self.shared.read().promise(self.newest_lease);
-        let (found, sled) = home.place.find_acknowledged(&promise)?;
+        let mut promise = self.shared.read().promise(self.newest_lease);
+        if let Some(noted) = promise::read(&home.place.data_dir)? {
+            // A lease that was being taken away may be gone.
+            promise.leases[1] = noted.leases[1];
+        }
+        let (mut found, sled) = home.place.find_acknowledged(&promise)?;
+        let promise = self.promise_found(&found.state);
         for revision in promise.revision + 1..=found.state.revision {
             sled.remove(revision)?;
         }
-        for (lease, _) in found.state.leases.all() {
-            if !self.shared.read().leases.contains(lease) {
-                sled.set_fact(&lease_fact(lease), None)?;
-            }
+        let gone: Vec<LeaseId> = {
+            let state = self.shared.read();
+            let leases = found.state.leases.all().map(|(lease, _)| lease);
+            leases.filter(|lease| !state.leases.contains(*lease)).collect()
+        };
+        for lease in gone {
+            sled.set_fact(&lease_fact(lease), None)?;
         }
-        set_facts(&*sled, &self.shared.read(), self.newest_lease)?;
+        let facts = Facts::of(&self.shared.read());
+        set_facts(&*sled, &facts, self.newest_lease)?;
         sled.flush()?;
         home.promises = PromiseFile::create(&home.place.data_dir, &promise, &home.place.device)?;
+        found.remove_superfluous(&*sled)?;
         self.superfluous = Default::default();
         self.sled = Some(sled.clone());
         let mut state = self.shared.write();

@@ -3,6 +3,7 @@
 mod crash;
 mod damage;
 mod durability;
+mod failing;
 mod full;
 mod leases;
 mod model;
