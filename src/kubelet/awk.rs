@@ -98,7 +98,9 @@ fn read_items(text: &str) -> Option<Vec<Item>> {
             let (text, after) = quoted.split_once('"')?;
             (Item::Text(text.to_owned()), after)
         } else {
-            let end = rest[1..].find(|c: char| !c.is_ascii_alphanumeric()).map_or(rest.len(), |end| end + 1);
+            let first = rest.chars().next().map_or(0, char::len_utf8);
+            let end = rest[first..].find(|c: char| !c.is_ascii_alphanumeric());
+            let end = end.map_or(rest.len(), |end| end + first);
             let item = match &rest[..end] {
                 "$NF" => Item::LastField,
                 "NF" => Item::Fields,
@@ -113,6 +115,9 @@ fn read_items(text: &str) -> Option<Vec<Item>> {
     Some(items)
 }
 
+/// What an item costs on a line on which it finds nothing.
+const BYTES_OF_ITEM: usize = 32;
+
 pub(super) fn run(player: &mut Player<'_>, words: &[&str]) {
     let Some((separator, program, files)) = parts(words) else { return player.fail("awk: syntax error\n") };
     let Some(program) = read(program) else { return player.fail("awk: syntax error\n") };
@@ -121,7 +126,7 @@ pub(super) fn run(player: &mut Player<'_>, words: &[&str]) {
         if program.line.is_some_and(|wanted| wanted != at + 1) {
             continue;
         }
-        if !player.handle(program.items.len() * line.len()) {
+        if !player.handle(program.items.len().saturating_mul(line.len() + BYTES_OF_ITEM)) {
             return;
         }
         let said = printed(&program.items, line, at + 1, separator);
@@ -165,9 +170,15 @@ mod tests {
             let items = read(program).unwrap_or_else(|| panic!("{program}")).items;
             assert_eq!(printed(&items, "a b  c", 4, separator), wanted, "{program}");
         }
-        for unknown in
-            ["{print $1", "{x++}", "BEGIN {print 1}", "{printf \"%s\", $1}", "{print \"a}", "/x/ {print}"]
-        {
+        for unknown in [
+            "{print $1",
+            "{x++}",
+            "BEGIN {print 1}",
+            "{printf \"%s\", $1}",
+            "{print \"a}",
+            "/x/ {print}",
+            "{print é}",
+        ] {
             assert_eq!(read(unknown), None, "{unknown}");
         }
     }

@@ -51,6 +51,8 @@ pub enum Fault {
     Files,
     /// [`MAX_WORD_BYTES`], [`MAX_START_BYTES`].
     TooLong,
+    /// A mistake of ours: what plays scripts panicked. Only this container ends.
+    Broken,
 }
 
 impl Fault {
@@ -59,7 +61,7 @@ impl Fault {
         match self {
             Fault::Syntax(_) => 2,
             // SIGSEGV, as after an overflow of the stack.
-            Fault::Depth => 139,
+            Fault::Depth | Fault::Broken => 139,
             Fault::Steps | Fault::Memory | Fault::Files => 137,
             Fault::TooLong => 128,
         }
@@ -86,6 +88,7 @@ impl fmt::Display for Fault {
                 "stopped: over {MAX_MEMORY_BYTES} bytes or {MAX_VARIABLES} names of variables and output"
             ),
             Fault::Files => write!(f, "stopped: over {MAX_FILE_BYTES} bytes in files, or {MAX_FILES} files"),
+            Fault::Broken => write!(f, "stopped: it cannot be played, by a mistake of kubarium's"),
             Fault::TooLong => write!(
                 f,
                 "argument list too long: over {MAX_WORD_BYTES} bytes in a word, or {MAX_START_BYTES} in all"
@@ -143,6 +146,17 @@ mod tests {
             (&format!("seq 1 100000 > /f; {forever} cat /f >> /g; done"), Fault::Files),
             (&format!("i=0; {forever} i=$((i+1)); touch /tmp/$i; done"), Fault::Files),
             (&format!("i=0; {forever} i=$((i+1)); mkdir /tmp/$i; done"), Fault::Files),
+            (
+                &format!(
+                    "seq 1 2000 | tr -d 0-9 > /f; {forever} awk '{{print {}}}' /f; done",
+                    "$1 ".repeat(2000)
+                ),
+                Fault::Steps,
+            ),
+            (
+                &format!("for i in $(seq 1 9000); do export V$i=1; done; {forever} (unset V1); done"),
+                Fault::Steps,
+            ),
             (&format!("x={}", "a".repeat(MAX_WORD_BYTES)), Fault::TooLong),
         ];
         let nested = [
@@ -154,6 +168,16 @@ mod tests {
         ];
         let bombs = bombs.into_iter().map(|(script, fault)| (script.to_owned(), fault));
         bombs.chain(nested.into_iter().map(|script| (script, Fault::Depth))).collect()
+    }
+
+    #[test]
+    fn what_is_too_large_or_not_ascii_is_no_panic() {
+        let played = play("sleep 18000000000000000000 18000000000000000000");
+        assert_eq!((played.fault, played.end), (None, None), "it sleeps for ever");
+        let unknown = container(&["sh", "-c", "awk '{print \u{e9}}' /dev/null"]);
+        assert!(process::play(&unknown, &Surroundings::default(), None).is_none());
+        let unclosed = crate::kubelet::expansion::expand(&"$(".repeat(500_000), |_| None);
+        assert_eq!(unclosed.len(), 1_000_000);
     }
 
     #[test]

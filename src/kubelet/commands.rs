@@ -45,7 +45,7 @@ pub(super) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) 
         ("break", _) => return Flow::Break,
         ("continue", _) => return Flow::Continue,
         ("sleep", ["infinity" | "inf"]) => return player.sleep(Duration::MAX),
-        ("sleep", times) => match times.iter().map(|time| sleep_time(time)).sum::<Option<Duration>>() {
+        ("sleep", times) => match slept(times) {
             Some(time) if !times.is_empty() => return player.sleep(time),
             _ => player.fail(&format!("sleep: invalid number '{}'\n", times.join(" "))),
         },
@@ -110,7 +110,7 @@ fn simple(player: &mut Player<'_>, name: &str, words: &[&str]) {
             }
             return;
         }
-        ("unset", words) => return words.iter().for_each(|name| player.variables.remove(name)),
+        ("unset", words) => return player.unset(words),
         ("set", [flags, ..]) => {
             if flags.starts_with('-') && flags.contains('e') {
                 player.stops_at_failure = true;
@@ -364,6 +364,12 @@ fn compares(a: &str, operator: &str, b: &str) -> bool {
         ">" => a > b,
         _ => a == b,
     }
+}
+
+/// All times together; what does not fit is for ever.
+fn slept(times: &[&str]) -> Option<Duration> {
+    let add = |sum: Duration, time: &&str| sleep_time(time).map(|time| sum.saturating_add(time));
+    times.iter().try_fold(Duration::ZERO, add)
 }
 
 fn sleep_time(text: &str) -> Option<Duration> {

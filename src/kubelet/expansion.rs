@@ -12,16 +12,21 @@ const BYTES_OF_PART: usize = 32;
 /// somewhere behind that: no process could be started with it.
 pub fn expand(text: &str, mut lookup: impl FnMut(&str) -> Option<String>) -> String {
     let (mut out, mut rest) = (String::new(), text);
+    let mut may_close = true;
     while let Some(at) = rest.find('$').filter(|_| out.len() <= MAX_WORD_BYTES) {
         out.push_str(&rest[..at]);
         rest = &rest[at + 1..];
         if let Some(after) = rest.strip_prefix('$') {
             out.push('$');
             rest = after;
-        } else if let Some((name, after)) = rest.strip_prefix('(').and_then(|inner| inner.split_once(')')) {
+        } else if let Some((name, after)) =
+            rest.strip_prefix('(').filter(|_| may_close).and_then(|inner| inner.split_once(')'))
+        {
             out.push_str(&lookup(name).unwrap_or_else(|| format!("$({name})")));
             rest = after;
         } else {
+            // What nothing closes here nothing closes further on, and need not be looked for again.
+            may_close &= !rest.starts_with('(');
             out.push('$');
         }
     }

@@ -178,6 +178,14 @@ impl<'a> Player<'a> {
         }
     }
 
+    /// Takes variables away; a subshell's are copied first, as for [`Player::set`].
+    pub(super) fn unset(&mut self, names: &[&str]) {
+        let copied = if self.variables.is_shared() { self.variables.bytes() } else { 0 };
+        if self.handle(copied) {
+            names.iter().for_each(|name| self.variables.remove(name));
+        }
+    }
+
     /// Plays one command after the other.
     pub(super) fn list(&mut self, list: &List) -> Flow {
         if self.depth == MAX_DEPTH {

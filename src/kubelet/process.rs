@@ -2,6 +2,7 @@
 //! says and writes.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use super::bounds::{Fault, MAX_START_BYTES, MAX_STEPS, MAX_TYPED_BYTES, MAX_WORD_BYTES};
@@ -193,7 +194,7 @@ pub fn exec_within(
     };
     let mut player = Player::new(around, None, files.clone()).gathering().with_steps(*steps);
     player.standard_input = standard_input;
-    let flow = player.list(&script.list);
+    let flow = contained(&mut player, |player| player.list(&script.list));
     *steps = player.steps_left;
     Some(executed(player, files, flow))
 }
@@ -215,7 +216,7 @@ pub fn type_lines(
     let mut flow = Flow::Go;
     for script in scripts {
         match script {
-            Ok(script) => flow = player.list(&script.list),
+            Ok(script) => flow = contained(&mut player, |player| player.list(&script.list)),
             Err(Misread::Unknown(word)) => {
                 player.complain(&format!("{program}: {word}: not found\n"));
                 player.status = 127;
@@ -364,18 +365,34 @@ pub fn is_kept(around: &Surroundings, path: &str) -> bool {
 
 impl Program {
     fn run(&self, player: &mut Player<'_>) -> Flow {
-        match self {
+        contained(player, |player| match self {
             Program::Script(script) => player.list(&script.list),
             Program::Agnhost(line) => agnhost::run(player, line),
             Program::Nothing => Flow::Go,
             Program::Faulty(fault) => player.stop(fault.clone()),
-        }
+        })
     }
+}
+
+/// A panic while something is played is the end of that container, and not of all on its node.
+fn contained(player: &mut Player<'_>, play: impl FnOnce(&mut Player<'_>) -> Flow) -> Flow {
+    let played = catch_unwind(AssertUnwindSafe(|| play(player)));
+    played.unwrap_or_else(|_| player.stop(told_broken()))
+}
+
+fn told_broken() -> Fault {
+    tracing::error!("a script panicked: its container ends");
+    Fault::Broken
 }
 
 /// What the container runs. `$(NAME)` in its words is filled in as the kubelet does, when its variables
 /// are known.
 fn program(container: &Container, around: Option<&Surroundings>) -> Option<Program> {
+    let read = catch_unwind(AssertUnwindSafe(|| read_program(container, around)));
+    read.unwrap_or_else(|_| Some(Program::Faulty(told_broken())))
+}
+
+fn read_program(container: &Container, around: Option<&Surroundings>) -> Option<Program> {
     let filled = |word: &String| match around {
         Some(around) => expansion::expand(word, |name| around.variables.get(name).cloned()),
         None => expansion::expand(word, |_| Some(String::new())),
