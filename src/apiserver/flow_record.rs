@@ -31,8 +31,9 @@ use crate::clock::Clock;
 use crate::flow::{Flow, Operation, Step, StepId, is_renewal};
 
 /// What is read of the body of a create that was refused before anybody read it, to learn its object's name.
-/// An attempt with a longer body has no name.
-const MAX_BODY_BYTES: usize = 256 * 1024;
+/// An attempt with a longer body has no name. It is as little as is counted nowhere else, for strangers may
+/// send it.
+const MAX_BODY_BYTES: usize = 64 * 1024;
 /// How long such a body may take to come; then the attempt has no name. The server reads it in any case
 /// before it answers, and has more patience.
 const BODY_PATIENCE: Duration = Duration::from_secs(1);

@@ -22,6 +22,8 @@ struct Metadata {
 pub fn name_in(body: &[u8], format: Format) -> Option<String> {
     let name = match format {
         Format::Protobuf => protobuf::name_in(body)?,
+        // What may have aliases is read for those who are known, not for strangers.
+        Format::Yaml if body.contains(&b'*') && first_byte(body) != Some(b'{') => return None,
         Format::Yaml if first_byte(body) != Some(b'{') => yaml::from_slice::<Named>(body).ok()?.metadata.name,
         Format::Json | Format::Yaml => serde_json::from_slice::<Named>(body).ok()?.metadata.name,
     };
@@ -75,5 +77,14 @@ mod tests {
         let bomb: String = levels.windows(2).map(|pair| level(pair[1], pair[0])).collect();
         let body = format!("metadata: {{name: web}}\na: &a [x, x, x, x, x, x, x, x, x]\n{bomb}");
         assert_eq!(name_in(body.as_bytes(), Format::Yaml), None);
+    }
+
+    /// As texts of JSON such keys would double with each level.
+    #[test]
+    fn keys_that_are_mappings_are_refused() {
+        let body = format!("metadata: {{name: web}}\nx: {}a: b{}\n", "{".repeat(30), "}: c".repeat(30));
+        assert!(name_in(body.as_bytes(), Format::Yaml).is_none_or(|name| name == "web"));
+        let refused = yaml::from_str::<serde_json::Value>("{{a: b}: c} # *");
+        assert!(refused.unwrap_err().to_string().contains("invalid map key"));
     }
 }

@@ -35,11 +35,7 @@ pub(super) fn check_aliases(text: &[u8]) -> Result<(), serde_yaml::Error> {
     }
     let reading = RefCell::new(Reading::of(text, None));
     for document in serde_yaml::Deserializer::from_slice(text) {
-        match Tree(&reading).deserialize(document) {
-            Err(error) if reading.borrow().is_exhausted() => return Err(error),
-            Err(_) => break,
-            Ok(_) => {}
-        }
+        Tree(&reading).deserialize(document)?;
     }
     Ok(())
 }
@@ -56,10 +52,6 @@ struct Reading {
 impl Reading {
     fn of(text: &[u8], stop_at: Option<usize>) -> Reading {
         Reading { duplicates: Vec::new(), stop_at, allowance: Allowance::of(text) }
-    }
-
-    fn is_exhausted(&self) -> bool {
-        self.allowance.is_exhausted()
     }
 }
 
@@ -166,6 +158,10 @@ impl<'de> Visitor<'de> for Tree<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut object = Map::new();
         while let Some(key) = map.next_key_seed(Tree(self.0))? {
+            // As a text it would double with each level, as each escapes what the one below has escaped.
+            if matches!(key, Value::Array(_) | Value::Object(_)) {
+                return Err(serde::de::Error::custom("invalid map key"));
+            }
             let key = key_text(key);
             if object.contains_key(&key) && self.stops_at(&key) {
                 map.next_value_seed(Located)?;
