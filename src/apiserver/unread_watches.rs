@@ -95,10 +95,7 @@ impl Sending {
     pub fn send(&self, bytes: Bytes) -> Piece {
         let size = bytes.len();
         let (shared, account) = (self.shared.clone(), self.account.clone());
-        account.took(&shared, |state| {
-            state.unsent += size;
-            shared.unsent.fetch_add(size, Ordering::Relaxed);
-        });
+        account.is_given(&shared, size);
         if shared.unsent.load(Ordering::Relaxed) > shared.most {
             shared.give_up_until_it_fits();
         }
@@ -132,7 +129,20 @@ impl Account {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The client took something, or has taken all before; false when it is given up.
+    /// A piece goes out. Only to a client that had taken all is that a move: who reads nothing is given more.
+    fn is_given(&self, shared: &Shared, size: usize) {
+        let mut state = self.state();
+        if state.is_given_up {
+            return;
+        }
+        if state.unsent == 0 {
+            state.moved = shared.moves.fetch_add(1, Ordering::Relaxed);
+        }
+        state.unsent += size;
+        shared.unsent.fetch_add(size, Ordering::Relaxed);
+    }
+
+    /// The client took something; false when it is given up.
     fn took(&self, shared: &Shared, change: impl FnOnce(&mut State)) -> bool {
         let mut state = self.state();
         if !state.is_given_up {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body::Frame;
@@ -151,7 +151,10 @@ impl Source {
 
 /// All of a body, and the account of one that is not small; nothing when it is too long.
 async fn collect(body: &mut Body, bodies: &BodyBudget) -> Result<Option<(Bytes, Option<Counted>)>, Status> {
-    let (mut parts, mut length) = (Vec::new(), 0);
+    let mut length = 0;
+    let mut first: Option<Bytes> = None;
+    // Behind one another: each part of a few bytes by itself would hold many times what is counted.
+    let mut all = BytesMut::new();
     let mut counted: Option<Counted> = None;
     while let Some(part) = next_part(body, &mut counted).await? {
         length += part.len();
@@ -163,13 +166,17 @@ async fn collect(body: &mut Body, bodies: &BodyBudget) -> Result<Option<(Bytes, 
             None if length > SMALL_BYTES => counted = Some(bodies.count(length)?),
             None => {}
         }
-        parts.push(part);
+        if first.is_none() && all.is_empty() {
+            first = Some(part);
+            continue;
+        }
+        if let Some(first) = first.take() {
+            all.extend_from_slice(&first);
+        }
+        all.extend_from_slice(&part);
     }
     counted.as_mut().map(Counted::complete).transpose()?;
-    let bytes = match &mut parts[..] {
-        [one] => std::mem::take(one),
-        parts => parts.concat().into(),
-    };
+    let bytes = first.unwrap_or_else(|| all.freeze());
     Ok(Some((bytes, counted)))
 }
 

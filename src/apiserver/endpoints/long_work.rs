@@ -10,8 +10,10 @@ use std::future::{pending, poll_fn};
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, ready};
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -61,11 +63,10 @@ impl LongWork {
         &self,
         work: Pin<Box<impl Future<Output = T> + Send + 'static>>,
     ) -> T {
-        let place = self.0.clone().acquire_owned().await.expect("nobody closes it");
+        let work = in_turn(self.0.clone(), work);
         let (_waiting, gone) = oneshot::channel::<()>();
         let runtime = Handle::current();
         let done = tokio::task::spawn_blocking(move || {
-            let _place = place;
             runtime.block_on(async {
                 tokio::select! {
                     answer = work => Some(answer),
@@ -83,6 +84,24 @@ impl LongWork {
             },
         }
     }
+}
+
+/// Has a place only while it works, and none while it waits: for a webhook perhaps, which may ask this server
+/// for something long itself.
+async fn in_turn<T>(
+    places: Arc<Semaphore>,
+    mut work: Pin<Box<impl Future<Output = T> + Send + 'static>>,
+) -> T {
+    let mut turn: Option<BoxFuture<'static, _>> = None;
+    poll_fn(move |context| {
+        let coming = turn.get_or_insert_with(|| places.clone().acquire_owned().boxed());
+        let place = ready!(coming.as_mut().poll(context));
+        turn = None;
+        let polled = work.as_mut().poll(context);
+        drop(place);
+        polled
+    })
+    .await
 }
 
 #[cfg(test)]
@@ -126,6 +145,26 @@ mod tests {
             long.await.unwrap();
         }
         assert_eq!(order.lock().unwrap().first(), Some(&"short"));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn long_work_that_waits_leaves_its_place_to_others() {
+        let work = LongWork(Arc::new(Semaphore::new(1)));
+        let (sender, receiver) = oneshot::channel::<()>();
+        let waiting = {
+            let work = work.clone();
+            tokio::spawn(async move {
+                work.run(|announced| async move {
+                    announced.bytes(LONG_BYTES + 1).await;
+                    receiver.await.is_ok()
+                })
+                .await
+            })
+        };
+        let other = work.run(|announced| async move { announced.bytes(LONG_BYTES + 1).await });
+        other.await;
+        sender.send(()).unwrap();
+        assert!(waiting.await.unwrap());
     }
 
     #[tokio::test(flavor = "multi_thread")]
