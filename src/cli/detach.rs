@@ -7,6 +7,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -54,8 +55,10 @@ pub fn start(name: &str, manifests: &[Manifest]) -> Result<(), Failure> {
     let folder = state::folder()?;
     let printed = folder.join(format!(".{name}.log.{}", std::process::id()));
     let failed = |error: io::Error| Failure::new("cannot start in the background", error);
-    fs::create_dir_all(&folder).map_err(failed)?;
-    let output = File::create(&printed).map_err(failed)?;
+    // Who did what is for its owner alone.
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(failed)?;
+    let output = File::options().write(true).create(true).truncate(true).mode(0o600).open(&printed);
+    let output = output.map_err(failed)?;
     // For reading what it prints, wherever the file is by then.
     let mut reader = File::open(&printed).map_err(failed)?;
     let spawned = spawn(&printed, output).map_err(failed);

@@ -45,10 +45,14 @@ impl Down {
     /// The names that were given; a name in the environment counts only where there is no other.
     fn names(&self) -> Result<Vec<String>, Failure> {
         let Some(name) = &self.name else { return Ok(self.names.clone()) };
+        let is_from_environment = std::env::var(NAME_VARIABLE).is_ok_and(|variable| variable == *name);
+        if self.all && !is_from_environment {
+            return Err(Failure(format!("say either --all or --name {name}")));
+        }
         if self.names.is_empty() {
             return Ok(vec![name.clone()]);
         }
-        if std::env::var(NAME_VARIABLE).is_ok_and(|variable| variable == *name) {
+        if is_from_environment {
             return Ok(self.names.clone());
         }
         let given = self.names.join(" ");

@@ -32,7 +32,8 @@ pub struct Written {
 /// one.
 pub fn write(name: &str, own: Option<&Path>, access: &Access) -> Result<Written, Failure> {
     let path = own.map_or_else(current::users_file, |path| Ok(path.to_owned()))?;
-    let own_file = own.is_some();
+    // A file that holds more than this context is somebody's: nothing of it may be lost.
+    let own_file = own.is_some() && (!path.exists() || previous::is_alone(&file::read(&path)?, name));
     edit(&path, own_file, |config| {
         previous::refuse_a_users_own(config, name, &path)?;
         let displaced = previous::displaced(config, name);
@@ -47,7 +48,7 @@ impl Written {
     /// Takes the context out again; the one that was current before is current again, unless the user chose
     /// another meanwhile.
     pub fn remove(self) -> Result<(), Failure> {
-        if self.own_file { remove_file(&self.path) } else { remove(&self.path, &self.name) }
+        take_out(&self.path, &self.name, self.own_file)
     }
 }
 
@@ -57,12 +58,14 @@ pub fn clean(path: &Path, name: &str, own_file: bool) -> Result<bool, Failure> {
     if !path.exists() || !previous::is_ours(&file::read(path)?, name) {
         return Ok(false);
     }
-    if own_file {
-        remove_file(path)?
-    } else {
-        remove(path, name)?
-    }
+    take_out(path, name, own_file)?;
     Ok(true)
+}
+
+/// The context alone, or with it the file that holds nothing else.
+fn take_out(path: &Path, name: &str, own_file: bool) -> Result<(), Failure> {
+    let is_alone = || file::read(path).is_ok_and(|config| previous::is_alone(&config, name));
+    if own_file && is_alone() { remove_file(path) } else { remove(path, name) }
 }
 
 /// The namespace of a context, if its file names one.
@@ -173,11 +176,23 @@ mod tests {
     fn a_file_of_its_own_holds_one_context_and_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("own");
-        fs::write(&path, "contexts: [{name: old}]").unwrap();
+        fs::write(&path, "contexts: [{name: kubarium}]").unwrap();
         let written = write("kubarium", Some(&path), &access()).unwrap();
-        assert!(!fs::read_to_string(&path).unwrap().contains("old"));
         written.remove().unwrap();
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_file_that_is_somebodys_keeps_what_it_holds() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("own");
+        fs::write(&path, "contexts: [{name: prod, context: {user: me}}]\ncurrent-context: prod\n").unwrap();
+        let written = write("kubarium", Some(&path), &access()).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains("prod") && text.contains("current-context: kubarium"), "{text}");
+        written.remove().unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains("current-context: prod") && !text.contains("kubarium"), "{text}");
     }
 
     #[test]

@@ -29,6 +29,12 @@ pub fn refuse_a_users_own(config: &Mapping, name: &str, path: &Path) -> Result<(
     )))
 }
 
+/// Whether there is no other context.
+pub fn is_alone(config: &Mapping, name: &str) -> bool {
+    let contexts = config.get("contexts").and_then(Value::as_sequence);
+    contexts.into_iter().flatten().all(|context| context["name"].as_str() == Some(name))
+}
+
 /// What the context `name` will displace.
 pub fn displaced(config: &Mapping, name: &str) -> Vec<String> {
     let Some(before) = current::name_in(config) else { return vec![] };
