@@ -40,7 +40,7 @@ pub struct Node {
     pub identity: Identity,
     /// Who named it as an owner.
     pub dependents: BTreeSet<Uid>,
-    /// Whom it names as owners.
+    /// Whom it names as owners, by uid: an object may name tens of thousands, and each is looked up.
     pub owners: Vec<OwnerReference>,
     /// Deletion has begun.
     pub is_being_deleted: bool,
@@ -182,6 +182,13 @@ pub fn blocks(owners: &[OwnerReference], uid: &str) -> bool {
     owners.iter().any(|owner| owner.uid == uid && owner.block_owner_deletion == Some(true))
 }
 
+/// The references to an owner among those of a [`Node`].
+fn named<'a>(owners: &'a [OwnerReference], uid: &str) -> &'a [OwnerReference] {
+    let first = owners.partition_point(|owner| *owner.uid < *uid);
+    let count = owners[first..].partition_point(|owner| *owner.uid == *uid);
+    &owners[first..first + count]
+}
+
 /// All that tells owners apart. A uid alone does not: who names an owner may err in the rest, and then
 /// means another, which is not there. The version does not matter.
 fn coordinates(group: &str, kind: &str, namespace: &str, name: &str, uid: &str) -> String {
@@ -224,10 +231,12 @@ impl Node {
         let metadata = &object.metadata;
         let has =
             |finalizer: &str| object.is_deleting() && metadata.finalizers.iter().any(|it| it == finalizer);
+        let mut owners = metadata.owner_references.clone();
+        owners.sort_by(|left, right| left.uid.cmp(&right.uid));
         Node {
             identity: Identity::of(kind, object),
             dependents: BTreeSet::new(),
-            owners: metadata.owner_references.clone(),
+            owners,
             is_being_deleted: object.is_deleting(),
             is_deleting_dependents: has(FOREGROUND),
             is_virtual: false,
@@ -265,8 +274,9 @@ impl State {
             return;
         }
         for owner in old_owners {
-            let is_unblocked = blocks(old_owners, &owner.uid) && !blocks(&new.owners, &owner.uid);
-            let is_removed = new.owners.iter().all(|it| it.uid != owner.uid);
+            let (before, now) = (named(old_owners, &owner.uid), named(&new.owners, &owner.uid));
+            let is_unblocked = blocks(before, &owner.uid) && !blocks(now, &owner.uid);
+            let is_removed = now.is_empty();
             if is_removed {
                 self.unlink(&owner.uid, uid);
             }
@@ -306,8 +316,7 @@ impl State {
     fn partition(&self, dependents: &BTreeSet<Uid>, uid: &str, identity: &Identity) -> (Vec<Uid>, Vec<Uid>) {
         let means = |dependent: &&Uid| {
             let Some(node) = self.nodes.get(*dependent) else { return true };
-            let mut named = node.owners.iter().filter(|owner| owner.uid == uid);
-            named.all(|owner| identity.is_meant_by(owner, &node.identity.namespace))
+            named(&node.owners, uid).iter().all(|owner| identity.is_meant_by(owner, &node.identity.namespace))
         };
         let (meant, others): (Vec<&Uid>, Vec<&Uid>) = dependents.iter().partition(means);
         (meant.into_iter().cloned().collect(), others.into_iter().cloned().collect())
@@ -317,7 +326,7 @@ impl State {
     fn look_elsewhere(&mut self, uid: &str, others: &[Uid], scheme: &Scheme) {
         let place = others.iter().find_map(|other| {
             let dependent = self.nodes.get(other)?;
-            let owner = dependent.owners.iter().find(|owner| owner.uid == uid)?;
+            let owner = named(&dependent.owners, uid).first()?;
             Some(Node::named_by(dependent, owner, scheme).identity)
         });
         if let (Some(place), Some(node)) = (place, self.nodes.get_mut(uid))
@@ -366,6 +375,15 @@ mod tests {
 
     fn deleting(finalizer: &str) -> Value {
         json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [finalizer]})
+    }
+
+    #[test]
+    fn references_to_an_owner_are_found_among_many() {
+        let graph = Graph::default();
+        observe(&graph, "d", &["c", "a", "b", "a"], json!({}));
+        let owners = graph.get("d").unwrap().owners;
+        let count = |uid: &str| named(&owners, uid).len();
+        assert_eq!([count("a"), count("b"), count("c"), count("0"), count("z")], [2, 1, 1, 0, 0]);
     }
 
     #[test]
