@@ -51,15 +51,6 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let target = to.join(path.file_name().unwrap());
-        if path.is_dir() { copy(&path, &target) } else { assert!(fs::copy(&path, target).is_ok()) }
-    }
-}
-
 /// Opens a damaged copy; whether it was whole.
 fn start(dir: &Path, expected: &[KeyValue], what: &str) -> bool {
     match try_on_disk(dir) {

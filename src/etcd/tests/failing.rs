@@ -50,13 +50,6 @@ async fn work(kv: &Kv) -> Vec<(String, Revision)> {
     acknowledged
 }
 
-fn is_all_there(kv: &Kv, acknowledged: &[(String, Revision)]) {
-    for (key, revision) in acknowledged {
-        let found = kv.get(key, None).unwrap().0.map(|found| found.mod_revision);
-        assert_eq!(found, Some(*revision), "{key}");
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_store_goes_on_and_the_next_start_finds_all() {
     for nth in 0..30 {

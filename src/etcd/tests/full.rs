@@ -26,12 +26,6 @@ async fn fill(kv: &Kv) -> (Vec<(String, Revision)>, Error) {
     unreachable!("the disk is not endless")
 }
 
-fn is_all_there(kv: &Kv, acknowledged: &[(String, Revision)]) {
-    for (key, revision) in acknowledged {
-        assert_eq!(kv.get(key, None).unwrap().0.map(|kv| kv.mod_revision), Some(*revision), "{key}");
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "run by the test below, in a process of its own"]
 async fn child() {

@@ -13,6 +13,7 @@ mod shrinking;
 mod store;
 mod watches;
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -57,6 +58,23 @@ fn each() -> (Vec<Kv>, tempfile::TempDir) {
 /// A folder in memory, where there is one: for what needs no disk, but many files.
 fn scratch() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// Each key that was acknowledged is there, as it was written then.
+fn is_all_there(kv: &Kv, acknowledged: &[(String, Revision)]) {
+    for (key, revision) in acknowledged {
+        assert_eq!(kv.get(key, None).unwrap().0.map(|kv| kv.mod_revision), Some(*revision), "{key}");
+    }
+}
+
+/// A folder with all that is in it.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() { copy(&path, &target) } else { assert!(fs::copy(&path, target).is_ok()) }
+    }
 }
 
 fn stepped_clock() -> Clock {

@@ -222,15 +222,6 @@ async fn what_was_acknowledged_survives_a_power_cut() {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let target = to.join(path.file_name().unwrap());
-        if path.is_dir() { copy(&path, &target) } else { assert!(fs::copy(&path, target).is_ok()) }
-    }
-}
-
 #[tokio::test]
 async fn neither_a_kill_nor_a_power_cut_at_any_point_of_a_rewriting_loses_anything() {
     let (dir, ends) = (scratch(), scratch());
