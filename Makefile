@@ -1,5 +1,6 @@
 # make run     a cluster in this shell, with the examples; Ctrl-C ends it
 # make check   the quick look before a commit: format, lints, the tests of what changed; no root, no network
+# make unit ROOM=scheduler  the tests beside the code of one crate below src, with the dependencies that all others use
 # make test    everything: format, lints, every test, with the real kubectl
 # make bench   the budgets, in a table
 # make chaos   every byte of a store's files flipped and cut to, one by one: takes minutes
@@ -19,7 +20,7 @@ EXPECTATIONS = cases:: conformance::every_story conformance::operations conforma
 	conformance::discovery apiserver::discovery::each_list apiserver::openapi::each_client \
 	apiserver::admission::plugins_that_are_on apiserver::admission::pods_are_kept_secure
 
-.PHONY: run check test fmt clippy kubectl python-client bench bench-hot chaos fuzz deny upstream clean
+.PHONY: run check unit test fmt clippy kubectl python-client bench bench-hot chaos fuzz deny upstream clean
 
 run:
 	$(CARGO) build --release --quiet
@@ -28,14 +29,18 @@ run:
 check:
 	@sh tests/check.sh
 
+# Alone, a crate would have its dependencies built once more, with the few features that it asks for itself.
+unit:
+	$(CARGO) test --all-features --lib --package kubarium --package kubarium-$(subst _,-,$(ROOM)) -- $(FILTER)
+
 test: fmt clippy kubectl python-client
-	$(CARGO) test --all-features --no-fail-fast
+	$(CARGO) test --workspace --all-features --no-fail-fast
 
 fmt:
-	$(CARGO) fmt --check
+	$(CARGO) fmt --all --check
 
 clippy:
-	$(CARGO) clippy --all-targets --all-features --quiet -- --deny warnings
+	$(CARGO) clippy --workspace --all-targets --all-features --quiet -- --deny warnings
 
 # The tests drive a real kubectl. Where there is none on PATH, Debian's is installed.
 kubectl:
@@ -52,7 +57,7 @@ bench-hot:
 	$(CARGO) bench --bench create --bench object --bench patch --bench schedule --bench store --bench watch
 
 chaos:
-	KUBARIUM_TEST_EVERY_BYTE=1 $(CARGO) test --all-features --lib etcd::tests::damage
+	KUBARIUM_TEST_EVERY_BYTE=1 $(CARGO) test -p kubarium-etcd tests::damage
 
 fuzz:
 	KUBARIUM_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --release --test it fuzz::

@@ -21,27 +21,21 @@
 #![doc = include_str!("ARCHITECTURE.md")]
 #![warn(missing_docs)]
 
-pub mod clock;
-pub mod entropy;
+pub use {clock, entropy};
 
-pub mod apimachinery;
-pub mod apis;
+pub use {apimachinery, apis, cel, golang, openapi};
 
-pub mod etcd;
+pub use etcd;
 
-pub mod apiserver;
-pub mod client_go;
+pub use {apiserver, client_go};
 
-pub mod controllers;
-pub mod kubelet;
-pub mod scheduler;
+pub use {controllers, kubelet, scheduler};
 
-pub mod flow;
+pub use flow;
 
 pub mod cluster;
 
-pub mod files;
-pub mod pki;
+pub use {files, pki};
 
 pub mod cli;
 

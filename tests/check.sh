@@ -10,18 +10,29 @@ if [ -z "$changed" ]; then
     changed=$(git show --name-only --format= HEAD)
 fi
 
-# src/apiserver/admission/always.rs is a file of the room apiserver::admission, src/clock.rs of the room clock.
-rooms=$(printf '%s\n' "$changed" | sed -n 's#^src/\(.*\)\.rs$#\1#p' |
-    awk -F/ '{ print NF > 2 ? $1 "::" $2 "::" : $1 "::" }' | sort -u)
+# src/apiserver/admission/always.rs is of the crate apiserver and its room admission, src/clock/lib.rs of the crate
+# clock, src/cli/up.rs of the crate on top and its room cli.
+crates=$(printf '%s\n' "$changed" | sed -n 's#^src/\([a-z_]*\)/.*\.rs$#\1#p; s#^src/\([a-z_]*\)\.rs$#\1#p' | sort -u)
+rooms_of() {
+    printf '%s\n' "$changed" | sed -n "s#^src/$1/\(.*\)\.rs\$#\1#p" |
+        awk -F/ '{ print ($1 == "lib" ? "" : $1 "::") }' | sort -u
+}
 # tests/it/jobs/ttl.rs and tests/it/jobs.rs belong to the module jobs.
 modules=$(printf '%s\n' "$changed" | sed -n 's#^tests/it/\([a-z_]*\).*#\1::#p' |
     grep -v -e '^main::' -e '^support::' | sort -u || true)
 
-"$cargo" fmt --check
-"$cargo" clippy --all-targets --all-features --quiet -- --deny warnings
-if [ -n "$rooms" ]; then
-    echo "tests beside the code of:" $rooms
-    "$cargo" test --all-features --quiet --lib -- $rooms
-fi
+"$cargo" fmt --all --check
+"$cargo" clippy --workspace --all-targets --all-features --quiet -- --deny warnings
+for room in $crates; do
+    if [ -f "src/$room/Cargo.toml" ]; then
+        package="kubarium-$(printf %s "$room" | tr _ -)"
+        rooms=$(rooms_of "$room")
+    else
+        package=kubarium
+        rooms="$room::"
+    fi
+    echo "tests beside the code of $package:" $rooms
+    "$cargo" test --quiet --all-features --lib --package kubarium --package "$package" -- $rooms
+done
 echo "house rules, and the integration tests of what has changed:" tidy:: documents:: $modules
 "$cargo" test --all-features --quiet --test it -- tidy:: documents:: $modules

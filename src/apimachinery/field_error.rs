@@ -174,10 +174,10 @@ impl fmt::Display for FieldErrors {
 /// A value as upstream shows it: strings quoted, scalars plain, everything else as JSON.
 fn show(value: &Value) -> String {
     match value {
-        Value::String(text) => super::go_text::quote(text),
+        Value::String(text) => golang::go_text::quote(text),
         Value::Null => "null".into(),
-        Value::Number(number) => super::go_print::print_number(number),
-        other => super::go_text::escape_html(other.to_string()),
+        Value::Number(number) => golang::go_print::print_number(number),
+        other => golang::go_text::escape_html(other.to_string()),
     }
 }
 

@@ -6,8 +6,9 @@ use std::fmt;
 
 use serde::Deserialize;
 
+use super::names;
 use super::object::nullable;
-use super::{go_text, names};
+use golang::go_text;
 
 /// What a label must be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

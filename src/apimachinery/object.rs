@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::time::{self, Time};
-use super::{go_text, managed_fields, pick};
+use super::{managed_fields, pick};
+use golang::go_text;
 
 /// Enough for most objects, so that writing one does not move what is written already.
 const ENCODED_BYTES: usize = 4096;

@@ -63,7 +63,7 @@ impl TimeZone {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apimachinery::time::parse;
+    use crate::time::parse;
 
     #[test]
     fn zones_are_known_by_their_exact_names() {

@@ -41,7 +41,7 @@ pub struct DecodedBody(pub Arc<Value>);
 #[derive(Clone, Copy, Debug)]
 pub struct WantsObjects;
 
-/// On a request: the flow record's step that made the caller ask (see `crate::flow`).
+/// On a request: the flow record's step that made the caller ask (see `flow`).
 #[derive(Clone, Copy, Debug)]
 pub struct CausedBy(pub u64);
 

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::kind::Kind;
-use crate::apimachinery::feature_gates::FeatureGates;
+use apimachinery::feature_gates::FeatureGates;
 
 /// A field that is dropped while its gate is off. `[]` is every item of a list, `*` every member of a map.
 struct Gated {
@@ -147,7 +147,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::apis::scheme::Scheme;
+    use crate::scheme::Scheme;
 
     fn dropped(group: &str, plural: &str, new: &Value, old: Option<&Value>) -> Value {
         let kind = Scheme::builtin().resource(group, "v1", plural).expect("it is built in");

@@ -58,7 +58,7 @@ fn nonsense_of_any_kind_is_refused_or_not_but_never_panics() {
 }
 
 fn data() -> Value {
-    crate::apimachinery::yaml::from_str(include_str!("testdata/errors.yaml")).unwrap()
+    apimachinery::yaml::from_str(include_str!("testdata/errors.yaml")).unwrap()
 }
 
 fn kind_at(path: &str) -> Arc<Kind> {

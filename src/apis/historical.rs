@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::dns1123_subdomain;
-use crate::apis::kind::{Builtin, Kind};
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::validation::Field;
+use crate::kind::{Builtin, Kind};
+use crate::rules::{RULES, Rules};
+use crate::validation::Field;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::dns1123_subdomain;
 use serde_json::Value;
 
 /// `initializerconfigurations` (Kubernetes 1.7 to 1.13, alpha): which objects wait for which initializers.

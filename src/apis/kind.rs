@@ -10,10 +10,10 @@ use super::apiextensions::custom_resource::CustomResource;
 use super::selectable::{fill_in_defaults, paths};
 use super::strategy::{DefaultStrategy, Strategy};
 use super::table::{CellsFn, CellsSource, Column, name_and_created_at};
-use crate::apimachinery::gvk::{GroupResource, GroupVersion, GroupVersionKind};
-use crate::apimachinery::object::{Malformed, Object};
-use crate::apimachinery::time::Time;
-use crate::apimachinery::yaml;
+use apimachinery::gvk::{GroupResource, GroupVersion, GroupVersionKind};
+use apimachinery::object::{Malformed, Object};
+use apimachinery::time::Time;
+use apimachinery::yaml;
 
 pub use super::selectable::{Selectable, read_object};
 

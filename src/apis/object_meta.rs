@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
-use crate::apimachinery::names;
-use crate::apis::finalizers::{FOREGROUND, ORPHAN, lacks_domain};
-use crate::apis::kind::Kind;
+use crate::finalizers::{FOREGROUND, ORPHAN, lacks_domain};
+use crate::kind::Kind;
+use apimachinery::field_error::{ErrorType, FieldErrors};
+use apimachinery::names;
 
 const IMMUTABLE: &str = "field is immutable";
 /// All annotations together.

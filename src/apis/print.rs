@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::table::Column;
 use super::tree::{at, items, members, text};
-use crate::apimachinery::labels::LabelSelector;
-use crate::apimachinery::object::Object;
+use apimachinery::labels::LabelSelector;
+use apimachinery::object::Object;
 
 /// The cell of the name column.
 pub fn name(object: &Object) -> Value {
@@ -115,15 +115,15 @@ pub fn access_modes(tree: &Value, path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apimachinery::time::parse;
-    use crate::apis::tree::set_if_unset;
+    use crate::tree::set_if_unset;
+    use apimachinery::time::parse;
 
     #[test]
     fn rows_read_as_upstream_prints_them() {
         let now = parse("2026-01-02T00:00:00Z").unwrap();
         let cases: Vec<Value> = serde_yaml::from_str(include_str!("testdata/rows.yaml")).unwrap();
         for case in cases {
-            let kinds = crate::apis::all();
+            let kinds = crate::all();
             let kind = kinds.iter().find(|kind| kind.collection_path("") == text(&case, "path")).unwrap();
             let mut tree = case["object"].clone();
             set_if_unset(&mut tree, "metadata.creationTimestamp", "2026-01-01T00:00:00Z");
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn every_column_has_a_description_and_every_row_a_name() {
-        for kind in crate::apis::all() {
+        for kind in crate::all() {
             assert!(kind.columns.iter().any(|column| &*column.format == "name"), "{kind:?}");
             for column in &kind.columns {
                 assert!(!column.description.text().is_empty(), "{kind:?} {}", column.name);

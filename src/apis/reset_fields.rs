@@ -2,7 +2,7 @@
 //! own it by trying.
 
 use super::kind::{Kind, Subresource};
-use crate::apimachinery::managed_fields::ResetFields;
+use apimachinery::managed_fields::ResetFields;
 
 impl Kind {
     /// What a write of the object, or of one of its subresources, leaves as it was.

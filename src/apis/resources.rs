@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::tree::{count, items, members, text};
-use crate::apimachinery::quantity::Quantity;
+use apimachinery::quantity::Quantity;
 
 /// By resource (`v1.ResourceList`).
 pub type Amounts = BTreeMap<String, Quantity>;

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::strategy::{GarbageCollectionPolicy, Strategy};
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names;
-use crate::apimachinery::user::UserInfo;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names;
+use apimachinery::user::UserInfo;
 
 /// What a kind does that others do not; take what is ordinary from [`RULES`].
 #[derive(Clone, Copy)]

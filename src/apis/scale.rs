@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::kind::Kind;
-use crate::apimachinery::gvk::GroupVersion;
+use apimachinery::gvk::GroupVersion;
 
 /// The group and version of a workload's Scale, and its name in OpenAPI.
 pub fn scale_of(kind: &Kind) -> (GroupVersion, String) {

@@ -6,7 +6,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard};
 use tokio::sync::watch;
 
 use super::kind::{Builtin, Kind};
-use crate::apimachinery::gvk::GroupVersion;
+use apimachinery::gvk::GroupVersion;
 
 /// By version and plural.
 type Kinds = BTreeMap<(GroupVersion, Arc<str>), Arc<Kind>>;

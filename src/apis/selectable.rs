@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::apimachinery::object::{Malformed, Object};
+use apimachinery::object::{Malformed, Object};
 
 /// A field for field selectors.
 #[derive(Clone, Debug)]

@@ -7,10 +7,10 @@
 
 use serde_json::Value;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names;
-use crate::apimachinery::time::Time;
-use crate::apimachinery::user::UserInfo;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names;
+use apimachinery::time::Time;
+use apimachinery::user::UserInfo;
 
 /// What becomes of an object's dependents when a delete does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use crate::apimachinery::object::Object;
-use crate::apimachinery::schema::Schemas;
-use crate::apimachinery::time::{Time, human_duration, rfc3339};
+use apimachinery::object::Object;
+use apimachinery::schema::Schemas;
+use apimachinery::time::{Time, human_duration, rfc3339};
 
 /// Makes a row of an object. `now` is for ages. The cells stand in the order of the columns.
 pub type CellsFn = CellsSource;

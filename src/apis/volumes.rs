@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::resources::amounts;
 use super::tree::{annotation, at, object_mut, set, text, texts};
 use super::views::node_affinity::NodeSelector;
-use crate::apimachinery::labels::LabelSelector;
-use crate::apimachinery::object::{Object, ObjectMeta, object_key};
+use apimachinery::labels::LabelSelector;
+use apimachinery::object::{Object, ObjectMeta, object_key};
 
 /// A claim that was bound once: it is never bound again.
 pub const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";

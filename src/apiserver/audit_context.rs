@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
-use crate::apimachinery::status::Status;
-use crate::apimachinery::user::UserInfo;
+use apimachinery::status::Status;
+use apimachinery::user::UserInfo;
 
 /// Annotations of one event; what comes later is left out (a plugin writes a handful).
 const MAX_ANNOTATIONS: usize = 256;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use crate::apimachinery::user::UserInfo;
-use crate::apis::rbac::policy_rule::PolicyRule;
-use crate::apiserver::request::RequestInfo;
+use crate::request::RequestInfo;
+use apimachinery::user::UserInfo;
+use apis::rbac::policy_rule::PolicyRule;
 
 /// What an authorizer says (`authorizer.Decision`).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::HeaderValue;
 use regex::Regex;
 
-use crate::apimachinery::go_text::regexp_error;
+use golang::go_text::regexp_error;
 
 const ORIGINS_HELP: &str = "List of allowed origins for CORS, comma separated. An allowed origin can be a regular expression to \
      support subdomain matching. If this list is empty CORS will not be enabled. Please ensure each expression \

@@ -14,12 +14,12 @@ use super::endpoints::log::KubeletLookup;
 use super::endpoints::version::VersionInfo;
 use super::flow_control::config::FlowControlConfig;
 use super::registry::Registry;
-use crate::apimachinery::feature_gates::FeatureGates;
-use crate::apimachinery::schema::Schemas;
-use crate::apis::scheme::Scheme;
-use crate::clock::Clock;
-use crate::entropy::Entropy;
-use crate::flow::Flow;
+use apimachinery::feature_gates::FeatureGates;
+use apimachinery::schema::Schemas;
+use apis::scheme::Scheme;
+use clock::Clock;
+use entropy::Entropy;
+use flow::Flow;
 
 /// The parts that `cluster` hands to the apiserver.
 pub struct ApiserverConfig {

@@ -17,18 +17,18 @@ use http_body_util::{BodyExt, Limited};
 use super::authorizer;
 use super::filters::impersonation::Impersonator;
 use super::filters::{Next, Passing};
-use crate::apimachinery::decode::{Format, name_in};
-use crate::apimachinery::gvk::GroupResource;
-use crate::apimachinery::protobuf;
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::{
+use crate::authentication::{Authenticated, Refused, Said};
+use crate::authorizer::Allowed;
+use crate::request::RequestInfo;
+use apimachinery::decode::{Format, name_in};
+use apimachinery::gvk::GroupResource;
+use apimachinery::protobuf;
+use apimachinery::user::UserInfo;
+use apimachinery::wire::{
     ApiRequest, ApiResponse, Attempted, CausedBy, DecodedBody, InProcessUser, StatusAnswer, UnreadBody,
 };
-use crate::apiserver::authentication::{Authenticated, Refused, Said};
-use crate::apiserver::authorizer::Allowed;
-use crate::apiserver::request::RequestInfo;
-use crate::clock::Clock;
-use crate::flow::{Flow, Operation, Step, StepId, is_renewal};
+use clock::Clock;
+use flow::{Flow, Operation, Step, StepId, is_renewal};
 
 /// What is read of the body of a create that was refused before anybody read it, to learn its object's name.
 /// An attempt with a longer body has no name. It is as little as is counted nowhere else, for strangers may
@@ -280,9 +280,9 @@ mod tests {
 
     use super::super::filters::chain::{Chain, endpoint, from_fn_with_state as with};
     use super::*;
-    use crate::apimachinery::user::UserInfo;
-    use crate::clock::Clock;
-    use crate::flow::Operation;
+    use apimachinery::user::UserInfo;
+    use clock::Clock;
+    use flow::Operation;
 
     /// Sends a request through the layers to a store that writes whatever comes; and is answered with this
     /// code.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use crate::clock::Clock;
+use clock::Clock;
 
 /// It is looked at that often at most.
 const INTERVAL: Duration = Duration::from_secs(1);

@@ -37,11 +37,11 @@ use super::flow_record::{record_authenticated, record_authorized, record_request
 use super::metrics::Metrics;
 use super::request::RequestInfo;
 use super::webhook::ServiceResolver;
-use crate::apimachinery::feature_gates::{CONSTRAINED_IMPERSONATION, FeatureGates, INITIALIZERS};
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::{ApiRequest, ApiService};
-use crate::apis::historical::INITIALIZER_CONFIGURATIONS;
-use crate::apis::scheme::Scheme;
+use apimachinery::feature_gates::{CONSTRAINED_IMPERSONATION, FeatureGates, INITIALIZERS};
+use apimachinery::user::UserInfo;
+use apimachinery::wire::{ApiRequest, ApiService};
+use apis::historical::INITIALIZER_CONFIGURATIONS;
+use apis::scheme::Scheme;
 
 /// The apiserver of one cluster.
 pub struct Apiserver;

@@ -14,8 +14,8 @@ pub use family::heading;
 
 use family::Family;
 
-use crate::apiserver::request::RequestInfo;
-use crate::clock::Clock;
+use crate::request::RequestInfo;
+use clock::Clock;
 
 /// Different sets of labels; further ones are not counted.
 const MAX_SERIES: usize = 10_000;

@@ -4,13 +4,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::apimachinery::fields::FieldSelector;
-use crate::apimachinery::names;
-use crate::apimachinery::options::DeleteOptions;
-use crate::apimachinery::time::Time;
-use crate::apimachinery::user::UserInfo;
-use crate::apiserver::audit_context::{AuditContext, Level};
-use crate::flow::{Flow, Step, StepId};
+use crate::audit_context::{AuditContext, Level};
+use apimachinery::fields::FieldSelector;
+use apimachinery::names;
+use apimachinery::options::DeleteOptions;
+use apimachinery::time::Time;
+use apimachinery::user::UserInfo;
+use flow::{Flow, Step, StepId};
 
 /// Subresources of a namespace, as opposed to resources in one.
 const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];

@@ -8,8 +8,8 @@
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use crate::apimachinery::status::Status;
-use crate::apiserver::request::RequestContext;
+use crate::request::RequestContext;
+use apimachinery::status::Status;
 
 /// Answers one kind.
 pub trait Review: Send + Sync {

@@ -12,7 +12,7 @@ use super::endpoints::list_body::ListBody;
 use super::endpoints::segments::Segments;
 use super::refusals::Turn;
 use super::unread_watches::{HangUp, Piece, Sending, UnreadWatches};
-use crate::apimachinery::wire::{ApiResponse, WatchStream};
+use apimachinery::wire::{ApiResponse, WatchStream};
 
 /// A body that is sent.
 pub(super) struct Sent {

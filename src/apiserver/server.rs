@@ -39,8 +39,8 @@ use super::refusals::Explained;
 use super::sent::sent;
 use super::unread_body;
 use super::unread_watches::{HangUp, UnreadWatches};
-use crate::apimachinery::wire::{ApiService, PeerCertificates, PlainHttp, RemoteAddress};
-use crate::pki::Identity;
+use apimachinery::wire::{ApiService, PeerCertificates, PlainHttp, RemoteAddress};
+use pki::Identity;
 
 /// Connections at once. Above it nobody is accepted until one ends.
 pub const MAX_CONNECTIONS: usize = 20_000;
@@ -337,9 +337,9 @@ impl Drop for HeadSleep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apimachinery::wire::WatchStream;
-    use crate::pki::Authority;
+    use apimachinery::wire::WatchStream;
     use axum::body::Body;
+    use pki::Authority;
     use rustls_pki_types::{CertificateDer, pem::PemObject};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -409,7 +409,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_server_chooses_the_cipher_as_upstream_does() {
-        let now = crate::clock::Clock::real().now();
+        let now = clock::Clock::real().now();
         let authority = Authority::generate(now).unwrap();
         let identity = authority.server(&["localhost"], &[], now).unwrap();
         let acceptor = acceptor(&Tls { identity, client_authorities: vec![] }).unwrap();

@@ -16,9 +16,9 @@ use serde_yaml::Value;
 use tokio::net::TcpStream;
 
 use super::Failure;
-use crate::apimachinery::yaml;
 use crate::cluster::Access;
-use crate::pki::Identity;
+use apimachinery::yaml;
+use pki::Identity;
 
 /// A context of a kubeconfig.
 pub struct Context {

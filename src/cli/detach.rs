@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use super::state::Record;
 use super::{Failure, progress, say, state};
-use crate::clock::Clock;
 use crate::cluster::manifests::Manifest;
+use clock::Clock;
 
 /// Tells the process that it is the one in the background, and where it prints to.
 const MARK: &str = "KUBARIUM_DETACHED";

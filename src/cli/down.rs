@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::kubeconfig::current;
 use super::state::{Clusters, Record};
 use super::{Failure, choice, kubeconfig, say, state};
-use crate::clock::Clock;
+use clock::Clock;
 
 /// How long a cluster may take to stop before we say so.
 const PATIENCE: Duration = Duration::from_secs(15);

@@ -5,9 +5,9 @@ use clap::{Subcommand, ValueEnum};
 use super::connection::Context;
 use super::state::Record;
 use super::{Failure, choice, say, state};
-use crate::apimachinery::time::Time;
-use crate::apis::table::since;
-use crate::clock::Clock;
+use apimachinery::time::Time;
+use apis::table::since;
+use clock::Clock;
 
 /// Show clusters or a kubeconfig.
 #[derive(Subcommand)]

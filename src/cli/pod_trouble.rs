@@ -1,7 +1,7 @@
 //! Why a pod is not running: the reason and the message of the condition or the state that holds it up.
 
 use super::style::Tone;
-use crate::apis::views::pod::{ContainerStatus, Pod, Terminated};
+use apis::views::pod::{ContainerStatus, Pod, Terminated};
 
 /// What a container waits for while nothing is wrong.
 const ON_THE_WAY: [&str; 3] = ["", "ContainerCreating", "PodInitializing"];
@@ -45,7 +45,7 @@ fn why(pod: &Pod) -> Option<String> {
     if !status.reason.is_empty() || !status.message.is_empty() {
         return Some(said(&status.reason, &status.message));
     }
-    let unplaced = |condition: &&crate::apis::views::meta::Condition| {
+    let unplaced = |condition: &&apis::views::meta::Condition| {
         condition.condition_type == "PodScheduled" && condition.status == "False"
     };
     if let Some(condition) = status.conditions.iter().find(unplaced) {

@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::pod_trouble::{self, State};
 use super::say;
 use super::style::{Style, Tone};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::watch::WatchEvent;
-use crate::apis::core::pod::PODS;
-use crate::client_go::client::Client;
-use crate::clock::Clock;
+use apimachinery::object::Object;
+use apimachinery::options::ListOptions;
+use apimachinery::watch::WatchEvent;
+use apis::core::pod::PODS;
+use client_go::client::Client;
+use clock::Clock;
 
 /// How long pods are shown after the last change; then the list is over.
 const QUIET: Duration = Duration::from_secs(3);

@@ -14,10 +14,10 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::Failure;
-use crate::apimachinery::names::dns1123_label;
-use crate::apimachinery::time::Time;
-use crate::clock::Clock;
-use crate::files::write_private;
+use apimachinery::names::dns1123_label;
+use apimachinery::time::Time;
+use clock::Clock;
+use files::write_private;
 
 /// How often a name is tried: whoever looks whether a cluster runs holds its lock for a moment, too.
 const ATTEMPTS: usize = 20;

@@ -6,7 +6,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use super::connection::Context;
 use super::traced::{self, Traced};
 use super::{Failure, choice, say, terminal};
-use crate::flow::Trace as Story;
+use flow::Trace as Story;
 
 /// Tell the story of an object: every step from the request that made it to the running container.
 #[derive(Args)]

@@ -4,8 +4,8 @@
 use super::kubeconfig::current::{self, Current};
 use super::state::Record;
 use super::{Failure, kubeconfig};
-use crate::apis::scheme::Scheme;
-use crate::flow::Trace as Story;
+use apis::scheme::Scheme;
+use flow::Trace as Story;
 
 /// An object as a person names it.
 #[derive(Debug, PartialEq, Eq)]

@@ -17,10 +17,10 @@ use super::flags::encryption::EncryptionFlags;
 use super::flags::values;
 use super::style::Style;
 use super::{Failure, data_dir, detach, kubeconfig, manifests, progress, say, state};
-use crate::clock::Clock;
 use crate::cluster::manifests::Manifest;
 use crate::cluster::{Cluster, Config, Listen};
-use crate::entropy::Entropy;
+use clock::Clock;
+use entropy::Entropy;
 
 /// Start a cluster and keep it until Ctrl-C.
 #[derive(Args)]

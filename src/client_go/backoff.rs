@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::clock::Clock;
-use crate::entropy::Entropy;
+use clock::Clock;
+use entropy::Entropy;
 
 /// Doubles from `initial` up to `longest`, adds up to `jitter` times as much again at random, and starts anew
 /// when nothing has failed for `reset`.

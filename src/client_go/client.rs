@@ -16,16 +16,16 @@ use tower::ServiceExt;
 
 use super::request::{Call, object_path, query};
 use super::response;
-use crate::apimachinery::list::List;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::{DeleteOptions, ListOptions, PatchType};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::watch::WatchEvent;
-use crate::apimachinery::wire::{ApiRequest, ApiResponse, ApiService, CausedBy, InProcessUser};
-use crate::apis::kind::{Kind, Subresource};
-use crate::clock::Clock;
-use crate::flow::{Flow, StepId};
+use apimachinery::list::List;
+use apimachinery::object::Object;
+use apimachinery::options::{DeleteOptions, ListOptions, PatchType};
+use apimachinery::status::Status;
+use apimachinery::user::UserInfo;
+use apimachinery::watch::WatchEvent;
+use apimachinery::wire::{ApiRequest, ApiResponse, ApiService, CausedBy, InProcessUser};
+use apis::kind::{Kind, Subresource};
+use clock::Clock;
+use flow::{Flow, StepId};
 
 /// How often a request is repeated when the server says when to come again.
 const RETRIES: usize = 10;
@@ -345,11 +345,11 @@ fn set_default(members: &mut Map<String, Value>, name: &str, value: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apimachinery::fields::FieldSelector;
-    use crate::apimachinery::labels::Selector;
-    use crate::apimachinery::selectable::Predicate;
-    use crate::apis::core::config_map::CONFIG_MAPS;
-    use crate::client_go::fake::FakeApi;
+    use crate::fake::FakeApi;
+    use apimachinery::fields::FieldSelector;
+    use apimachinery::labels::Selector;
+    use apimachinery::selectable::Predicate;
+    use apis::core::config_map::CONFIG_MAPS;
     use serde_json::json;
 
     #[tokio::test]

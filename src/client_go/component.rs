@@ -7,8 +7,8 @@ use super::event_recorder::{EventBroadcaster, EventRecorder};
 use super::informer_factory::SharedInformerFactory;
 use super::tasks::Tasks;
 use super::workqueue::{QueueKey, WorkQueue};
-use crate::clock::Clock;
-use crate::entropy::Entropy;
+use clock::Clock;
+use entropy::Entropy;
 
 /// Everything that a controller, the scheduler or a kubelet needs of the cluster. Cloning shares it.
 #[derive(Clone)]

@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 use super::indexer::Indexer;
 use super::reflector::ReflectorStore;
-use crate::apimachinery::object::Object;
+use apimachinery::object::Object;
 
 /// For how many keys room is kept while nothing waits.
 const KEPT_CAPACITY: usize = 1024;
@@ -268,7 +268,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::clock::Clock;
+    use clock::Clock;
 
     fn object(name: &str, revision: u64) -> Arc<Object> {
         let metadata = json!({ "name": name, "resourceVersion": revision.to_string() });

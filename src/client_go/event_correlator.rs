@@ -14,8 +14,8 @@ use std::time::Duration;
 use super::event_recorder::Event;
 use super::lru::Lru;
 use super::token_bucket::TokenBucket;
-use crate::apimachinery::time::Time;
-use crate::clock::Clock;
+use apimachinery::time::Time;
+use clock::Clock;
 
 /// How many keys each of the three caches remembers; the one used longest ago is forgotten for a new one.
 const MAX_CACHE_ENTRIES: usize = 4096;
@@ -147,7 +147,7 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::client_go::reference::ObjectReference;
+    use crate::reference::ObjectReference;
 
     fn event(clock: &Clock, reason: &str, message: &str) -> Event {
         let object = ObjectReference { kind: "Pod".into(), name: "a".into(), ..ObjectReference::default() };

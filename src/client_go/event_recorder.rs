@@ -15,15 +15,15 @@ use super::client::Client;
 use super::event_correlator::{Correlated, EventCorrelator};
 use super::reference::ObjectReference;
 use super::tasks::{Tasks, run_once};
-use crate::apimachinery::names;
-use crate::apimachinery::object::{Object, object_key};
-use crate::apimachinery::options::PatchType;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::{Time, rfc3339};
-use crate::apis::core::event::EVENTS;
-use crate::clock::Clock;
-use crate::entropy::Entropy;
-use crate::flow::{Flow, Step, StepId};
+use apimachinery::names;
+use apimachinery::object::{Object, object_key};
+use apimachinery::options::PatchType;
+use apimachinery::status::Status;
+use apimachinery::time::{Time, rfc3339};
+use apis::core::event::EVENTS;
+use clock::Clock;
+use entropy::Entropy;
+use flow::{Flow, Step, StepId};
 
 /// How many events may wait to be written. At the bound further ones are dropped, with a line in the debug
 /// log.
@@ -265,7 +265,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::client_go::fake::FakeApi;
+    use crate::fake::FakeApi;
 
     struct Recording {
         api: Arc<FakeApi>,

@@ -10,17 +10,17 @@ use tokio::sync::mpsc;
 use tower::util::BoxCloneSyncService;
 
 use super::client::Client;
-use crate::apimachinery::list::List;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::watch::{Bookmark, WatchEvent};
-use crate::apimachinery::wire::{
+use apimachinery::list::List;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apimachinery::user::UserInfo;
+use apimachinery::watch::{Bookmark, WatchEvent};
+use apimachinery::wire::{
     ApiRequest, ApiResponse, ApiService, DecodedBody, ListAnswer, ObjectAnswer, StatusAnswer, WatchAnswer,
 };
-use crate::apis::kind::Kind;
-use crate::clock::Clock;
-use crate::flow::Flow;
+use apis::kind::Kind;
+use clock::Clock;
+use flow::Flow;
 
 /// Holds the objects of one kind.
 pub(super) struct FakeApi {

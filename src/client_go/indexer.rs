@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::apimachinery::object::Object;
+use apimachinery::object::Object;
 
 /// The index by `metadata.namespace`, which every indexer has (`cache.NamespaceIndex`).
 pub const NAMESPACE_INDEX: &str = "namespace";

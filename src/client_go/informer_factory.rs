@@ -8,10 +8,10 @@ use super::client::Client;
 use super::shared_informer::{InformerOwner, SharedInformer};
 use super::tasks::Tasks;
 use super::watch::ListWatch;
-use crate::apimachinery::fields::FieldSelector;
-use crate::apis::kind::Kind;
-use crate::clock::Clock;
-use crate::entropy::Entropy;
+use apimachinery::fields::FieldSelector;
+use apis::kind::Kind;
+use clock::Clock;
+use entropy::Entropy;
 
 /// The informers of a component. Ask for all that are needed, add handlers and indices, then start, then wait
 /// for the caches; asking and starting again later is allowed, and starts what is new.

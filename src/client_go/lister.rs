@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::indexer::{Indexer, NAMESPACE_INDEX};
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::object::{Object, object_key};
+use apimachinery::labels::Selector;
+use apimachinery::object::{Object, object_key};
 
 /// A view on an indexer. Cloning shares it. What is returned is shared with everybody and never changes; it
 /// may be older than what the apiserver has.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::apimachinery::object::Object;
-use crate::apis::kind::{Builtin, Kind};
+use apimachinery::object::Object;
+use apis::kind::{Builtin, Kind};
 
 /// `v1.ObjectReference`
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,13 +18,13 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::backoff::Backoff;
-use crate::apimachinery::list::List;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::watch::WatchEvent;
-use crate::clock::Clock;
-use crate::entropy::Entropy;
+use apimachinery::list::List;
+use apimachinery::object::Object;
+use apimachinery::options::ListOptions;
+use apimachinery::status::Status;
+use apimachinery::watch::WatchEvent;
+use clock::Clock;
+use entropy::Entropy;
 
 /// A watch is asked to last between this and twice this, so that the watches of many clients spread over the
 /// servers.
@@ -230,8 +230,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::apimachinery::status::{StatusCause, StatusDetails};
-    use crate::apimachinery::watch::Bookmark;
+    use apimachinery::status::{StatusCause, StatusDetails};
+    use apimachinery::watch::Bookmark;
 
     /// Answers with what the test has written down, notes what was asked and what was stored, and when the
     /// script ends says nothing any more.

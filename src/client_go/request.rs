@@ -7,10 +7,10 @@ use http::{Method, header};
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use crate::apimachinery::options::{DeleteOptions, ListOptions};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::wire::{ApiRequest, DecodedBody, WantsObjects};
-use crate::apis::kind::Kind;
+use apimachinery::options::{DeleteOptions, ListOptions};
+use apimachinery::status::Status;
+use apimachinery::wire::{ApiRequest, DecodedBody, WantsObjects};
+use apis::kind::Kind;
 
 /// What cannot stand in a path segment as it is.
 const SEGMENT: &AsciiSet = &CONTROLS

@@ -13,12 +13,12 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::watch;
-use crate::apimachinery::list::List;
-use crate::apimachinery::object::{Object, encode_for_storage};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::watch::WatchEvent;
-use crate::apimachinery::wire::{ApiResponse, ListAnswer, ObjectAnswer, StatusAnswer, WatchAnswer};
-use crate::apis::kind::{Kind, Selectable, read_object};
+use apimachinery::list::List;
+use apimachinery::object::{Object, encode_for_storage};
+use apimachinery::status::Status;
+use apimachinery::watch::WatchEvent;
+use apimachinery::wire::{ApiResponse, ListAnswer, ObjectAnswer, StatusAnswer, WatchAnswer};
+use apis::kind::{Kind, Selectable, read_object};
 
 /// How long to wait before asking again, if the answer says so: 429 or 5xx with `Retry-After` in whole
 /// seconds.

@@ -22,10 +22,10 @@ use super::delta_fifo::{Delta, DeltaFifo, Deltas};
 use super::indexer::{IndexFunc, Indexer};
 use super::lister::Lister;
 use super::reflector::{ListerWatcher, Reflector};
-use crate::apimachinery::object::Object;
-use crate::clock::Clock;
-use crate::entropy::Entropy;
-use crate::flow::{Flow, Operation, Step, is_renewal};
+use apimachinery::object::Object;
+use clock::Clock;
+use entropy::Entropy;
+use flow::{Flow, Operation, Step, is_renewal};
 
 pub use super::delta_fifo::Deleted;
 

@@ -13,8 +13,8 @@ use futures::FutureExt;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::backoff::Backoff;
-use crate::clock::Clock;
-use crate::entropy::Entropy;
+use clock::Clock;
+use entropy::Entropy;
 
 /// The tasks of one component. Cloning shares them. A task may hold a clone, so they do not end by themselves
 /// with the last one: whoever starts the component keeps a [`StopOnDrop`].

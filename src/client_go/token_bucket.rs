@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 /// Tokens of one consumer. Times are those of a clock that never goes back
-/// ([`crate::clock::Clock::elapsed`]).
+/// ([`clock::Clock::elapsed`]).
 #[derive(Clone, Debug)]
 pub struct TokenBucket {
     per_second: f64,

@@ -11,13 +11,13 @@ use tokio::sync::mpsc;
 use super::client::Client;
 use super::reflector::ListerWatcher;
 use super::response::object_of;
-use crate::apimachinery::fields::FieldSelector;
-use crate::apimachinery::list::List;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::selectable::Predicate;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::watch::{Bookmark, WatchEvent};
-use crate::apis::kind::{Kind, Selectable};
+use apimachinery::fields::FieldSelector;
+use apimachinery::list::List;
+use apimachinery::options::ListOptions;
+use apimachinery::selectable::Predicate;
+use apimachinery::status::Status;
+use apimachinery::watch::{Bookmark, WatchEvent};
+use apis::kind::{Kind, Selectable};
 
 /// How many decoded events may wait for the reader of a watch in bytes. At the bound decoding waits, and with
 /// it the server, which cuts a watch that is too slow.

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-use crate::apimachinery::status::Status;
-use crate::apis::core::endpoints::ENDPOINTS;
-use crate::apis::discovery::endpoint_slice::ENDPOINT_SLICES;
-use crate::apis::kind::Kind;
-use crate::client_go::client::Client;
+use apimachinery::status::Status;
+use apis::core::endpoints::ENDPOINTS;
+use apis::discovery::endpoint_slice::ENDPOINT_SLICES;
+use apis::kind::Kind;
+use client_go::client::Client;
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";

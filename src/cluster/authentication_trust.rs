@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::apimachinery::status::Status;
-use crate::apis::core::config_map::CONFIG_MAPS;
-use crate::apiserver::authentication::{AuthenticationConfig, ConfigError};
-use crate::client_go::client::Client;
+use apimachinery::status::Status;
+use apis::core::config_map::CONFIG_MAPS;
+use apiserver::authentication::{AuthenticationConfig, ConfigError};
+use client_go::client::Client;
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";

@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use super::bootstrap_roles;
 use super::manifests::Error;
-use crate::apimachinery::status::Status;
-use crate::apis::core::namespace::NAMESPACES;
-use crate::apis::core::service::SERVICES;
-use crate::apis::storage::storage_class::STORAGE_CLASSES;
-use crate::apiserver::registry::Registry;
-use crate::client_go::client::Client;
-use crate::controllers::SIMULATED_DISK_PROVISIONER;
+use apimachinery::status::Status;
+use apis::core::namespace::NAMESPACES;
+use apis::core::service::SERVICES;
+use apis::storage::storage_class::STORAGE_CLASSES;
+use apiserver::registry::Registry;
+use client_go::client::Client;
+use controllers::SIMULATED_DISK_PROVISIONER;
 
 /// `controlplane/controller/systemnamespaces`
 const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];

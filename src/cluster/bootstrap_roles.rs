@@ -7,15 +7,15 @@ use std::collections::HashMap;
 use futures::future::try_join_all;
 use serde_json::{Value, json};
 
-use crate::apimachinery::options::{DeleteOptions, ListOptions};
-use crate::apimachinery::status::Status;
-use crate::apis::kind::StartingObject;
-use crate::apis::rbac;
-use crate::apis::rbac::bootstrap_policy::objects;
-use crate::apis::rbac::policy_rule::{PolicyRule, uncovered};
-use crate::apis::tree::text;
-use crate::apiserver::registry::Registry;
-use crate::client_go::client::Client;
+use apimachinery::options::{DeleteOptions, ListOptions};
+use apimachinery::status::Status;
+use apis::kind::StartingObject;
+use apis::rbac;
+use apis::rbac::bootstrap_policy::objects;
+use apis::rbac::policy_rule::{PolicyRule, uncovered};
+use apis::tree::text;
+use apiserver::registry::Registry;
+use client_go::client::Client;
 
 const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 

@@ -7,9 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::config::Access;
-use crate::apimachinery::status::Status;
-use crate::apis::core::config_map::CONFIG_MAPS;
-use crate::client_go::client::Client;
+use apimachinery::status::Status;
+use apis::core::config_map::CONFIG_MAPS;
+use client_go::client::Client;
 
 const NAMESPACE: &str = "kube-public";
 const NAME: &str = "cluster-info";

@@ -3,20 +3,20 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::apimachinery::feature_gates::FeatureGates;
-use crate::apis::networking::service_ranges::ServiceRanges;
-use crate::apis::runtime_config::RuntimeConfig;
-use crate::apiserver::admission::AdmissionConfig;
-use crate::apiserver::audit::AuditConfig;
-use crate::apiserver::authentication::AuthenticationConfig;
-use crate::apiserver::authorization::config::AuthorizationConfig;
-use crate::apiserver::browsers::BrowserConfig;
-use crate::apiserver::flow_control::config::FlowControlConfig;
-use crate::apiserver::storage::encryption::Encryption;
-use crate::clock::Clock;
-use crate::controllers::selection::Selection;
-use crate::entropy::Entropy;
-use crate::pki::Identity;
+use apimachinery::feature_gates::FeatureGates;
+use apis::networking::service_ranges::ServiceRanges;
+use apis::runtime_config::RuntimeConfig;
+use apiserver::admission::AdmissionConfig;
+use apiserver::audit::AuditConfig;
+use apiserver::authentication::AuthenticationConfig;
+use apiserver::authorization::config::AuthorizationConfig;
+use apiserver::browsers::BrowserConfig;
+use apiserver::flow_control::config::FlowControlConfig;
+use apiserver::storage::encryption::Encryption;
+use clock::Clock;
+use controllers::selection::Selection;
+use entropy::Entropy;
+use pki::Identity;
 
 /// What a cluster is made from. The default is a cluster for a test: one node, in memory, no port, no file.
 #[derive(Clone, Debug)]

@@ -8,13 +8,13 @@ use axum::body::Body;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 
-use crate::apimachinery::status::Status;
-use crate::apiserver::endpoints::log::{ExecRequest, Executed, KubeletLookup, LogRequest, PodLogOptions};
-use crate::clock::Clock;
-use crate::kubelet::exec::Command;
-use crate::kubelet::kubelet::Kubelet;
-use crate::kubelet::players::Players;
-use crate::kubelet::server::LogOptions;
+use apimachinery::status::Status;
+use apiserver::endpoints::log::{ExecRequest, Executed, KubeletLookup, LogRequest, PodLogOptions};
+use clock::Clock;
+use kubelet::exec::Command;
+use kubelet::kubelet::Kubelet;
+use kubelet::players::Players;
+use kubelet::server::LogOptions;
 
 /// The kubelets that run, by node. Bound: one for each node.
 #[derive(Default)]
@@ -74,9 +74,9 @@ impl KubeletLookup for Kubelets {
 }
 
 /// What a command said, when it has ended: one that never does is not waited for.
-fn executed(played: crate::kubelet::process::Executed) -> Executed {
+fn executed(played: kubelet::process::Executed) -> Executed {
     let code = played.end.map_or(137, |(_, code)| code);
-    let crate::kubelet::process::Executed { out, errors, is_waiting, shell, .. } = played;
+    let kubelet::process::Executed { out, errors, is_waiting, shell, .. } = played;
     Executed { code, out, errors, is_waiting, shell }
 }
 

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::options::PatchType;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::yaml::{self, YamlError};
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::client_go::client::Client;
+use apimachinery::gvk::GroupVersion;
+use apimachinery::options::PatchType;
+use apimachinery::status::Status;
+use apimachinery::yaml::{self, YamlError};
+use apis::kind::Kind;
+use apis::scheme::Scheme;
+use client_go::client::Client;
 
 /// The annotation in which `kubectl apply` remembers what it was given.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

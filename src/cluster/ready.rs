@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Config;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::watch::WatchEvent;
-use crate::apis::core::node::NODES;
-use crate::apis::core::service_account::SERVICE_ACCOUNTS;
-use crate::apis::kind::Kind;
-use crate::apis::views::meta::is_true;
-use crate::apis::views::node::Node;
-use crate::client_go::client::Client;
+use apimachinery::object::Object;
+use apimachinery::options::ListOptions;
+use apimachinery::status::Status;
+use apimachinery::watch::WatchEvent;
+use apis::core::node::NODES;
+use apis::core::service_account::SERVICE_ACCOUNTS;
+use apis::kind::Kind;
+use apis::views::meta::is_true;
+use apis::views::node::Node;
+use client_go::client::Client;
 
 /// Waits until the authorizers know the roles that the components ask under: they hear of them as everybody
 /// does, a moment after the write.

@@ -3,12 +3,12 @@
 
 use serde_json::json;
 
-use crate::apimachinery::status::Status;
-use crate::apis::core::event::EVENTS;
-use crate::apis::networking::service_cidr::SERVICE_CIDRS;
-use crate::apis::networking::service_ranges::ServiceRanges;
-use crate::apis::tree::texts;
-use crate::client_go::client::Client;
+use apimachinery::status::Status;
+use apis::core::event::EVENTS;
+use apis::networking::service_cidr::SERVICE_CIDRS;
+use apis::networking::service_ranges::ServiceRanges;
+use apis::tree::texts;
+use client_go::client::Client;
 
 const NAME: &str = "kubernetes";
 const COMPONENT: &str = "kubernetes-service-cidr-controller";

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::apiserver::authentication::service_account::issuer::{Reference, TokenIssuer};
-use crate::clock::Clock;
-use crate::controllers::{CertificateAuthority, TokenGenerator};
-use crate::entropy::Entropy;
-use crate::pki::Authority;
+use apiserver::authentication::service_account::issuer::{Reference, TokenIssuer};
+use clock::Clock;
+use controllers::{CertificateAuthority, TokenGenerator};
+use entropy::Entropy;
+use pki::Authority;
 
 /// Signs certificates with the cluster's authority (`--cluster-signing-cert-file`).
 pub struct ClusterAuthority {

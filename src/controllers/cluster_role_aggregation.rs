@@ -6,15 +6,15 @@
 use serde_json::json;
 
 use super::controller::{Action, Controller, Key, Reconcile, Watches};
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::PatchType;
-use crate::apimachinery::status::Status;
-use crate::apis::rbac::policy_rule::PolicyRule;
-use crate::apis::rbac::role::CLUSTER_ROLES;
-use crate::apis::views::rbac::Role;
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::labels::Selector;
+use apimachinery::object::Object;
+use apimachinery::options::PatchType;
+use apimachinery::status::Status;
+use apis::rbac::policy_rule::PolicyRule;
+use apis::rbac::role::CLUSTER_ROLES;
+use apis::views::rbac::Role;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 /// The roles that gather rules: found by their bytes, so that nobody parses all the others.
 const AGGREGATED_INDEX: &str = "aggregated";

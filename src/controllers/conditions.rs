@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::apimachinery::time::{Time, rfc3339};
-use crate::apis::views::meta::{Condition, condition};
+use apimachinery::time::{Time, rfc3339};
+use apis::views::meta::{Condition, condition};
 
 /// A condition as of now, without `lastUpdateTime`, which only Deployments have.
 pub fn new_condition(

@@ -13,17 +13,17 @@ use std::time::Duration;
 
 use futures::FutureExt;
 
-use crate::apimachinery::object::{Object, object_key};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::user::UserInfo;
-use crate::apis::kind::{Builtin, Kind};
-use crate::client_go::shared_informer::SharedInformer;
-use crate::client_go::{Client, ComponentContext, Deleted, EventRecorder, ResourceEventHandler, WorkQueue};
-use crate::clock::Clock;
-use crate::entropy::Entropy;
-use crate::flow::{Flow, Step, StepId};
+use apimachinery::object::{Object, object_key};
+use apimachinery::status::Status;
+use apimachinery::user::UserInfo;
+use apis::kind::{Builtin, Kind};
+use client_go::shared_informer::SharedInformer;
+use client_go::{Client, ComponentContext, Deleted, EventRecorder, ResourceEventHandler, WorkQueue};
+use clock::Clock;
+use entropy::Entropy;
+use flow::{Flow, Step, StepId};
 
-pub use crate::client_go::Key;
+pub use client_go::Key;
 
 /// How long status-like changes of dependents are gathered when their owner was reconciled just now: a
 /// thousand pods that become ready one by one would otherwise each cost a sync and a status write.

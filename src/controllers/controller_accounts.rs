@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::controller::{Action, Controller, Key, Reconcile, Watches};
 use super::service_account::ignore_lost_race;
-use crate::apimachinery::status::Status;
-use crate::apis::core::service_account::SERVICE_ACCOUNTS;
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::status::Status;
+use apis::core::service_account::SERVICE_ACCOUNTS;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 const NAMESPACE: &str = "kube-system";
 /// Nobody needs them: the controllers of this process say who they are. So they wait until the cluster is up.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::object::{Object, OwnerReference};
-use crate::apimachinery::options::PatchType;
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::client_go::client::Client;
-use crate::client_go::lister::Lister;
+use apimachinery::labels::Selector;
+use apimachinery::object::{Object, OwnerReference};
+use apimachinery::options::PatchType;
+use apimachinery::status::Status;
+use apis::kind::Kind;
+use client_go::client::Client;
+use client_go::lister::Lister;
 
 /// The index that finds the objects that a controller may claim (upstream's `PodControllerIndex`): those of a
 /// uid, and the orphans of a namespace. Without it each sync would read the whole namespace.

@@ -5,10 +5,10 @@ use serde::de::DeserializeOwned;
 
 use super::controller::{Change, Enqueue, Key, controller_key, owner_keys};
 use super::expectations::Expectations;
-use crate::apimachinery::labels::{LabelSelector, Selector};
-use crate::apimachinery::object::Object;
-use crate::apis::kind::Builtin;
-use crate::client_go::lister::Lister;
+use apimachinery::labels::{LabelSelector, Selector};
+use apimachinery::object::Object;
+use apis::kind::Builtin;
+use client_go::lister::Lister;
 
 /// What maps pods to their owners. The change that an owner's round waited for counts at once, others are
 /// gathered for a moment: many pods become ready one after the other.

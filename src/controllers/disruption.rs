@@ -10,22 +10,22 @@ use serde_json::{Map, Value, json};
 use super::conditions::{conditions_value, new_condition, set_condition};
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::status::update_status;
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::object::{Object, OwnerReference, split_key};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::{Time, rfc3339};
-use crate::apis::apps::deployment::DEPLOYMENTS;
-use crate::apis::apps::replica_set::REPLICA_SETS;
-use crate::apis::apps::stateful_set::STATEFUL_SETS;
-use crate::apis::core::pod::PODS;
-use crate::apis::core::replication_controller::REPLICATION_CONTROLLERS;
-use crate::apis::kind::Builtin;
-use crate::apis::policy::pod_disruption_budget::POD_DISRUPTION_BUDGETS;
-use crate::apis::views::meta::Condition;
-use crate::apis::views::pod::Pod;
-use crate::apis::views::pod_disruption_budget::{PodDisruptionBudget, PodDisruptionBudgetStatus};
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::labels::Selector;
+use apimachinery::object::{Object, OwnerReference, split_key};
+use apimachinery::status::Status;
+use apimachinery::time::{Time, rfc3339};
+use apis::apps::deployment::DEPLOYMENTS;
+use apis::apps::replica_set::REPLICA_SETS;
+use apis::apps::stateful_set::STATEFUL_SETS;
+use apis::core::pod::PODS;
+use apis::core::replication_controller::REPLICATION_CONTROLLERS;
+use apis::kind::Builtin;
+use apis::policy::pod_disruption_budget::POD_DISRUPTION_BUDGETS;
+use apis::views::meta::Condition;
+use apis::views::pod::Pod;
+use apis::views::pod_disruption_budget::{PodDisruptionBudget, PodDisruptionBudgetStatus};
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 /// Upstream's `DeletionTimeout`: after so long an eviction that was granted is taken to have failed.
 const DELETION_TIMEOUT_SECONDS: i64 = 2 * 60;
@@ -58,7 +58,7 @@ impl DisruptionController {
         }
         match &budget.spec.min_available {
             None => Ok((count, 0)),
-            Some(number @ crate::apimachinery::int_or_string::IntOrString::Int(_)) => {
+            Some(number @ apimachinery::int_or_string::IntOrString::Int(_)) => {
                 Ok((count, number.scaled(count, true)?))
             }
             Some(share) => {

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::controller_ref::controller_reference;
-use crate::apimachinery::object::{Object, split_key};
-use crate::apimachinery::status::Status;
-use crate::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
-use crate::apis::core::pod::PODS;
-use crate::apis::tree::{is_set, items, text};
-use crate::apis::views::pod::Pod;
-use crate::client_go::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::object::{Object, split_key};
+use apimachinery::status::Status;
+use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
+use apis::core::pod::PODS;
+use apis::tree::{is_set, items, text};
+use apis::views::pod::Pod;
+use client_go::ComponentContext;
+use client_go::lister::Lister;
 
 /// Makes the claims.
 pub struct EphemeralVolumeController {

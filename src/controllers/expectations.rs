@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use crate::clock::Clock;
+use clock::Clock;
 
 /// Upstream's `ExpectationsTimeout`.
 const TIMEOUT: Duration = Duration::from_secs(5 * 60);

@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use super::controller::Reconcile;
 use super::controller_ref::{ControllerRefManager, controller_reference};
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::DeleteOptions;
-use crate::apimachinery::status::Status;
-use crate::apis::apps::controller_revision::CONTROLLER_REVISIONS;
-use crate::apis::kind::Builtin;
-use crate::apis::views::controller_revision::ControllerRevision;
-use crate::client_go::lister::Lister;
+use apimachinery::labels::Selector;
+use apimachinery::object::Object;
+use apimachinery::options::DeleteOptions;
+use apimachinery::status::Status;
+use apis::apps::controller_revision::CONTROLLER_REVISIONS;
+use apis::kind::Builtin;
+use apis::views::controller_revision::ControllerRevision;
+use client_go::lister::Lister;
 
 /// The label of pods that says which revision they are of: its hash for a DaemonSet, its name for a
 /// StatefulSet (`ControllerRevisionHashLabelKey`).

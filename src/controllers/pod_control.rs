@@ -7,12 +7,12 @@ use serde_json::{Map, Value, json};
 
 use super::controller::Reconcile;
 use super::controller_ref::controller_reference;
-use crate::apimachinery::names::dns1123_subdomain;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::DeleteOptions;
-use crate::apimachinery::status::Status;
-use crate::apis::core::pod::PODS;
-use crate::apis::kind::Kind;
+use apimachinery::names::dns1123_subdomain;
+use apimachinery::object::Object;
+use apimachinery::options::DeleteOptions;
+use apimachinery::status::Status;
+use apis::core::pod::PODS;
+use apis::kind::Kind;
 
 /// Upstream's `SlowStartInitialBatchSize`.
 pub const SLOW_START_INITIAL_BATCH_SIZE: usize = 1;
@@ -118,7 +118,7 @@ fn pods_prefix(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apis::apps::replica_set::REPLICA_SETS;
+    use apis::apps::replica_set::REPLICA_SETS;
     use std::cell::RefCell;
 
     #[tokio::test]

@@ -8,15 +8,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::controller::{Action, Controller, Key, Reconcile, Watches};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::{DeleteOptions, PatchType};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::rfc3339;
-use crate::apis::core::node::NODES;
-use crate::apis::core::pod::PODS;
-use crate::apis::views::pod::{is_terminal, node_name};
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::object::Object;
+use apimachinery::options::{DeleteOptions, PatchType};
+use apimachinery::status::Status;
+use apimachinery::time::rfc3339;
+use apis::core::node::NODES;
+use apis::core::pod::PODS;
+use apis::views::pod::{is_terminal, node_name};
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 /// Upstream's `gcCheckPeriod`.
 const CHECK_PERIOD: Duration = Duration::from_secs(20);

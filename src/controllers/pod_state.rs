@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::views::meta::condition;
-use crate::apis::views::pod::{Pod, is_terminal};
+use apimachinery::object::Object;
+use apimachinery::time::Time;
+use apis::views::meta::condition;
+use apis::views::pod::{Pod, is_terminal};
 
 /// `controller.IsPodActive`
 pub fn is_active(pod: &Object) -> bool {

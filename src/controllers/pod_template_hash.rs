@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::entropy::safe_encode;
+use entropy::safe_encode;
 
 /// FNV-1a over the template's canonical JSON and the number of collisions so far, in the alphabet of names.
 ///

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::controller::{Action, Controller, Key, Reconcile, Watches};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::pick::pick;
-use crate::apimachinery::status::Status;
-use crate::apis::core::persistent_volume::PERSISTENT_VOLUMES;
-use crate::apis::kind::Kind;
-use crate::apis::tree::object_mut;
-use crate::client_go::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::object::Object;
+use apimachinery::pick::pick;
+use apimachinery::status::Status;
+use apis::core::persistent_volume::PERSISTENT_VOLUMES;
+use apis::kind::Kind;
+use apis::tree::object_mut;
+use client_go::ComponentContext;
+use client_go::lister::Lister;
 
 const FINALIZER: &str = "kubernetes.io/pv-protection";
 

@@ -5,14 +5,14 @@ use serde_json::Value;
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::pv_protection::keep_finalizer;
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::object::{Object, object_key, split_key};
-use crate::apimachinery::status::Status;
-use crate::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
-use crate::apis::core::pod::PODS;
-use crate::apis::tree::{is_set, items, text};
-use crate::client_go::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::labels::Selector;
+use apimachinery::object::{Object, object_key, split_key};
+use apimachinery::status::Status;
+use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
+use apis::core::pod::PODS;
+use apis::tree::{is_set, items, text};
+use client_go::ComponentContext;
+use client_go::lister::Lister;
 
 const FINALIZER: &str = "kubernetes.io/pvc-protection";
 

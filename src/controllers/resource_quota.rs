@@ -10,19 +10,19 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::controller::{self, Action, Change, Controller, Enqueue, Key, Reconcile, Running, Watches};
-use crate::apimachinery::gvk::GroupResource;
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::object::{Object, split_key};
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::quantity::Quantity;
-use crate::apimachinery::status::Status;
-use crate::apis::core::resource_quota::RESOURCE_QUOTAS;
-use crate::apis::kind::Kind;
-use crate::apis::quota::{Evaluator, frees, measured_resource, scopes_of, to_value};
-use crate::apis::resources::{Amounts, add, amounts};
-use crate::apis::scheme::Scheme;
-use crate::client_go::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::gvk::GroupResource;
+use apimachinery::labels::Selector;
+use apimachinery::object::{Object, split_key};
+use apimachinery::options::ListOptions;
+use apimachinery::quantity::Quantity;
+use apimachinery::status::Status;
+use apis::core::resource_quota::RESOURCE_QUOTAS;
+use apis::kind::Kind;
+use apis::quota::{Evaluator, frees, measured_resource, scopes_of, to_value};
+use apis::resources::{Amounts, add, amounts};
+use apis::scheme::Scheme;
+use client_go::ComponentContext;
+use client_go::lister::Lister;
 
 /// Upstream's `--resource-quota-sync-period`.
 const SYNC_PERIOD: Duration = Duration::from_secs(5 * 60);
@@ -164,7 +164,7 @@ fn usage_of(
         let tree = object.to_value();
         if scopes.iter().all(|scope| evaluator.is_in(scope, &tree)) {
             let usage = evaluator.usage(&tree, now);
-            add(&mut used, &crate::apis::quota::mask(&usage, names.iter().copied()));
+            add(&mut used, &apis::quota::mask(&usage, names.iter().copied()));
         }
     }
     used

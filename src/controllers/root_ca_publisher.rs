@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::service_account::{ignore_lost_race, is_active};
-use crate::apimachinery::status::Status;
-use crate::apis::core::config_map::CONFIG_MAPS;
-use crate::apis::core::namespace::NAMESPACES;
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::status::Status;
+use apis::core::config_map::CONFIG_MAPS;
+use apis::core::namespace::NAMESPACES;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 const NAME: &str = "kube-root-ca.crt";
 const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \

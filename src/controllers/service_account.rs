@@ -5,12 +5,12 @@ use serde_json::json;
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::pod_control::is_namespace_terminating;
-use crate::apimachinery::status::Status;
-use crate::apis::core::namespace::NAMESPACES;
-use crate::apis::core::service_account::SERVICE_ACCOUNTS;
-use crate::apis::views::namespace::Namespace;
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::status::Status;
+use apis::core::namespace::NAMESPACES;
+use apis::core::service_account::SERVICE_ACCOUNTS;
+use apis::views::namespace::Namespace;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 const DEFAULT: &str = "default";
 

@@ -9,15 +9,15 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::DeleteOptions;
-use crate::apimachinery::status::Status;
-use crate::apis::core::secret::SECRETS;
-use crate::apis::core::service_account::SERVICE_ACCOUNTS;
-use crate::apis::tree::{annotation, object_mut};
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::labels::Selector;
+use apimachinery::object::Object;
+use apimachinery::options::DeleteOptions;
+use apimachinery::status::Status;
+use apis::core::secret::SECRETS;
+use apis::core::service_account::SERVICE_ACCOUNTS;
+use apis::tree::{annotation, object_mut};
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 const TYPE: &str = "kubernetes.io/service-account-token";
 const NAME: &str = "kubernetes.io/service-account.name";

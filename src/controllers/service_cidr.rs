@@ -9,15 +9,15 @@ use super::conditions::{conditions_value, new_condition};
 use super::controller::{Action, Controller, Key, Reconcile, Watches};
 use super::pv_protection::keep_finalizer;
 use super::status::update_status;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::status::Status;
-use crate::apis::networking::ip_address::IP_ADDRESSES;
-use crate::apis::networking::ip_range::IpRange;
-use crate::apis::networking::service_cidr::SERVICE_CIDRS;
-use crate::apis::tree::{items, text, texts};
-use crate::client_go::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::object::Object;
+use apimachinery::options::ListOptions;
+use apimachinery::status::Status;
+use apis::networking::ip_address::IP_ADDRESSES;
+use apis::networking::ip_range::IpRange;
+use apis::networking::service_cidr::SERVICE_CIDRS;
+use apis::tree::{items, text, texts};
+use client_go::ComponentContext;
+use client_go::lister::Lister;
 
 const FINALIZER: &str = "networking.k8s.io/service-cidr-finalizer";
 /// So long after its deletion a range may still be given addresses of by an apiserver that has not heard.

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use super::controller::{Change, Enqueue};
-use crate::apimachinery::int_or_string::IntOrString;
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::views::meta::condition;
-use crate::apis::views::pod::Pod;
-use crate::apis::views::service::{Service, ServicePort};
-use crate::client_go::lister::Lister;
+use apimachinery::int_or_string::IntOrString;
+use apimachinery::labels::Selector;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
+use apis::views::meta::condition;
+use apis::views::pod::Pod;
+use apis::views::service::{Service, ServicePort};
+use client_go::lister::Lister;
 
 /// When the change came about that led to this state of the endpoints, for measuring how long that took.
 pub const LAST_CHANGE_TRIGGER_TIME: &str = "endpoints.kubernetes.io/last-change-trigger-time";

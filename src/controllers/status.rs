@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::client_go::client::Client;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apis::kind::Kind;
+use client_go::client::Client;
 
 /// Updates the status of `object`. When somebody else was first, once more on the object as it is now: an
 /// observer overwrites what was observed before.

@@ -11,16 +11,16 @@ use serde_json::json;
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::node_lifecycle::{NODE_INDEX, node_index};
 use super::pod_garbage_collector::mark_disrupted;
-use crate::apimachinery::object::{Object, split_key};
-use crate::apimachinery::options::DeleteOptions;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::Time;
-use crate::apis::core::node::NODES;
-use crate::apis::core::pod::PODS;
-use crate::apis::views::node::{Node, Taint};
-use crate::apis::views::pod::{Pod, Toleration, node_name};
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::object::{Object, split_key};
+use apimachinery::options::DeleteOptions;
+use apimachinery::status::Status;
+use apimachinery::time::Time;
+use apis::core::node::NODES;
+use apis::core::pod::PODS;
+use apis::views::node::{Node, Taint};
+use apis::views::pod::{Pod, Toleration, node_name};
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 /// The taint manager.
 pub struct TaintEvictionController {

@@ -5,14 +5,14 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
-use crate::apimachinery::object::{Object, split_key};
-use crate::apimachinery::options::{DeleteOptions, Preconditions};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::Time;
-use crate::apis::batch::job::JOBS;
-use crate::apis::views::job::Job;
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::object::{Object, split_key};
+use apimachinery::options::{DeleteOptions, Preconditions};
+use apimachinery::status::Status;
+use apimachinery::time::Time;
+use apis::batch::job::JOBS;
+use apis::views::job::Job;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 /// The controller of `ttlSecondsAfterFinished`.
 pub struct TtlAfterFinishedController {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::controller::{Action, Controller, Key, Reconcile, Watches};
-use crate::apimachinery::schema::Schemas;
-use crate::apimachinery::status::Status;
-use crate::apis::admissionregistration::type_checking::check;
-use crate::apis::admissionregistration::validating_admission_policy::VALIDATING_ADMISSION_POLICIES;
-use crate::apis::scheme::Scheme;
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::schema::Schemas;
+use apimachinery::status::Status;
+use apis::admissionregistration::type_checking::check;
+use apis::admissionregistration::validating_admission_policy::VALIDATING_ADMISSION_POLICIES;
+use apis::scheme::Scheme;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 /// Checks each generation of each policy once.
 pub struct ValidatingAdmissionPolicyStatusController {

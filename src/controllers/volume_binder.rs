@@ -9,22 +9,22 @@ use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::pvc_protection::claims_of;
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::object::{Object, object_key, split_key};
-use crate::apimachinery::status::Status;
-use crate::apis::core::persistent_volume::PERSISTENT_VOLUMES;
-use crate::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
-use crate::apis::core::pod::PODS;
-use crate::apis::kind::Kind;
-use crate::apis::storage::storage_class::STORAGE_CLASSES;
-use crate::apis::tree::{annotation, at, object_mut, set, text};
-use crate::apis::views::pod::Pod;
-use crate::apis::volumes::{
+use apimachinery::labels::Selector;
+use apimachinery::object::{Object, object_key, split_key};
+use apimachinery::status::Status;
+use apis::core::persistent_volume::PERSISTENT_VOLUMES;
+use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
+use apis::core::pod::PODS;
+use apis::kind::Kind;
+use apis::storage::storage_class::STORAGE_CLASSES;
+use apis::tree::{annotation, at, object_mut, set, text};
+use apis::views::pod::Pod;
+use apis::volumes::{
     BETA_STORAGE_PROVISIONER, BIND_COMPLETED, BOUND_BY_CONTROLLER, NO_PROVISIONER, SELECTED_NODE,
     STORAGE_PROVISIONER, Volume, claim_volume, claimed_by, find_matching,
 };
-use crate::client_go::ComponentContext;
-use crate::client_go::lister::Lister;
+use client_go::ComponentContext;
+use client_go::lister::Lister;
 
 /// Before the name of a volume in the queue; a claim is `namespace/name`.
 const VOLUME: &str = "volume:";

@@ -5,19 +5,19 @@
 use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
-use crate::apimachinery::object::{Object, split_key};
-use crate::apimachinery::options::DeleteOptions;
-use crate::apimachinery::status::Status;
-use crate::apis::core::node::NODES;
-use crate::apis::core::persistent_volume::PERSISTENT_VOLUMES;
-use crate::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
-use crate::apis::storage::storage_class::STORAGE_CLASSES;
-use crate::apis::tree::{annotation, at, set, text};
-use crate::apis::volumes::{
+use apimachinery::object::{Object, split_key};
+use apimachinery::options::DeleteOptions;
+use apimachinery::status::Status;
+use apis::core::node::NODES;
+use apis::core::persistent_volume::PERSISTENT_VOLUMES;
+use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
+use apis::storage::storage_class::STORAGE_CLASSES;
+use apis::tree::{annotation, at, set, text};
+use apis::volumes::{
     PROVISIONED_BY, SELECTED_NODE, STORAGE_PROVISIONER, claim_reference, claimed_by, is_bound,
 };
-use crate::client_go::ComponentContext;
-use crate::client_go::lister::Lister;
+use client_go::ComponentContext;
+use client_go::lister::Lister;
 
 /// What a StorageClass names to get simulated disks.
 pub const PROVISIONER: &str = "kubarium.dev/simulated-disk";

@@ -18,7 +18,7 @@ use super::state::Shared;
 use super::sweep::Superfluous;
 use super::writer::{Request, Write, Writer};
 use super::{Error, Expect, KeyValue, LeaseId, Op, Options, Range, Revision, Txn, Watch};
-use crate::clock::Clock;
+use clock::Clock;
 
 /// How long after a failed write, and after each attempt, the disk is tried again.
 const HEALING_INTERVAL: Duration = Duration::from_secs(1);

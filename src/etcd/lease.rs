@@ -8,7 +8,7 @@ use super::kv::WeakKv;
 use super::promise::Tally;
 use super::state::Shared;
 use super::{Error, Kv, LeaseId};
-use crate::clock::Clock;
+use clock::Clock;
 
 /// The leases and what hangs on them. Bounded by the keys of the store and by who may grant leases.
 #[derive(Debug, Default)]

@@ -19,7 +19,7 @@ use super::state::{self, State};
 use super::sweep::Superfluous;
 use super::writer::{COMPACT_REVISION, LEASE, NEWEST_LEASE};
 use super::{Error, LeaseId, Options, Revision};
-use crate::clock::Clock;
+use clock::Clock;
 
 /// What sled needs at least to go on: two of its segments.
 const PROBE_BYTES: usize = 1 << 20;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Error;
-use crate::clock::Clock;
+use clock::Clock;
 
 const LOCK_FILE: &str = "lock";
 const SNAPSHOT: &str = "snap.";

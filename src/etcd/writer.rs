@@ -22,7 +22,7 @@ use super::staged::{Staged, Verdict};
 use super::state::Shared;
 use super::sweep::Superfluous;
 use super::{Error, Event, EventKind, Expect, LeaseId, Op, Revision, Txn};
-use crate::clock::Clock;
+use clock::Clock;
 
 /// How many writes share one flush at most, so that the first of them does not wait for ever.
 const BATCH_TXNS: usize = 256;

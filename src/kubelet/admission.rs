@@ -2,8 +2,8 @@
 //! whose host ports are taken, or that asks for more than is left. Pods that the scheduler placed fit;
 //! those that name their node themselves may not.
 
-use crate::apimachinery::quantity::Quantity;
-use crate::apis::views::pod::{ContainerPort, Pod};
+use apimachinery::quantity::Quantity;
+use apis::views::pod::{ContainerPort, Pod};
 
 /// What is counted: the name, and the reason of a pod for which there is not enough.
 const RESOURCES: [(&str, &str); 4] = [
@@ -55,7 +55,7 @@ fn requests(pod: &Pod, name: &str) -> i64 {
     if name == "pods" {
         return 1;
     }
-    let of = |container: &crate::apis::views::pod::Container| {
+    let of = |container: &apis::views::pod::Container| {
         container.resources.requests.get(name).map_or(0, |text| amount(name, text))
     };
     let together: i64 = pod.spec.containers.iter().map(of).sum();

@@ -10,8 +10,8 @@ use super::runtime::{Container, State, Terminated};
 use super::sources::Sources;
 use super::stages::Exit;
 use super::world::World;
-use crate::apimachinery::time::Time;
-use crate::apis::views::pod::{self, Container as Spec, ContainerStatus};
+use apimachinery::time::Time;
+use apis::views::pod::{self, Container as Spec, ContainerStatus};
 
 /// Brings a new worker to where its pod's status says that the pod was.
 pub fn adopt(worker: &mut PodWorker, node: &NodeRuntime, now: Time) {

@@ -215,7 +215,7 @@ fn show_in_loop(player: &mut Player<'_>, path: &str, arguments: &[String]) -> Fl
 /// So many lines in so much time, each a request as an apiserver would log it.
 fn generate_logs(player: &mut Player<'_>, arguments: &[String]) -> Flow {
     let total: u32 = flag(arguments, "log-lines-total").and_then(|count| count.parse().ok()).unwrap_or(0);
-    let duration = flag(arguments, "run-duration").and_then(crate::apimachinery::duration::parse);
+    let duration = flag(arguments, "run-duration").and_then(apimachinery::duration::parse);
     let pause = duration.unwrap_or_default() / total.max(1);
     for number in 0..total {
         match player.pause(pause) {

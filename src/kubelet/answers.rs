@@ -9,11 +9,11 @@ use super::process;
 use super::runtime::after;
 use super::servers::{self, Listener, Page, Server};
 use super::surroundings::Surroundings;
-use crate::apimachinery::duration;
-use crate::apimachinery::int_or_string::IntOrString;
-use crate::apimachinery::time::Time;
-use crate::apis::views::pod::Container;
-use crate::apis::views::probe::{ExecAction, HttpGetAction, PortAction, Probe};
+use apimachinery::duration;
+use apimachinery::int_or_string::IntOrString;
+use apimachinery::time::Time;
+use apis::views::pod::Container;
+use apis::views::probe::{ExecAction, HttpGetAction, PortAction, Probe};
 
 /// So many redirects are followed (`net/http`); the next one fails the probe.
 const MAX_REDIRECTS: usize = 10;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::apimachinery::time::Time;
+use apimachinery::time::Time;
 
 /// The first pause.
 const INITIAL: Duration = Duration::from_secs(10);

@@ -108,8 +108,8 @@ mod tests {
     use super::super::surroundings::Surroundings;
     use super::super::{hooks, logs};
     use super::*;
-    use crate::apimachinery::time::Time;
-    use crate::apis::views::pod::Container;
+    use apimachinery::time::Time;
+    use apis::views::pod::Container;
 
     fn container(command: &[&str]) -> Container {
         serde_json::from_value(json!({"name": "a", "image": "busybox", "command": command})).unwrap()
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!((played.fault, played.end), (None, None), "it sleeps for ever");
         let unknown = container(&["sh", "-c", "awk '{print \u{e9}}' /dev/null"]);
         assert!(process::play(&unknown, &Surroundings::default(), None).is_none());
-        let unclosed = crate::kubelet::expansion::expand(&"$(".repeat(500_000), |_| None);
+        let unclosed = crate::expansion::expand(&"$(".repeat(500_000), |_| None);
         assert_eq!(unclosed.len(), 1_000_000);
     }
 

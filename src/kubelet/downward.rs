@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::surroundings::Facts;
-use crate::apimachinery::quantity::Quantity;
-use crate::apis::views::pod::{Container, Pod};
+use apimachinery::quantity::Quantity;
+use apis::views::pod::{Container, Pod};
 
 /// `fieldRef`: nothing for a path that is none.
 pub fn field(facts: &Facts<'_>, path: &str) -> Option<String> {

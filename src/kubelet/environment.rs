@@ -9,9 +9,9 @@ use super::downward;
 use super::expansion::expand;
 use super::sources::{Found, Keyed, Source};
 use super::surroundings::Facts;
-use crate::apis::views::pod::Container;
-use crate::apis::views::pod_detail::{ContainerDetail, Reference};
-use crate::apis::views::service::Service;
+use apis::views::pod::Container;
+use apis::views::pod_detail::{ContainerDetail, Reference};
+use apis::views::service::Service;
 
 /// What images set, when they set anything.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -12,8 +12,8 @@ use super::process::{self, Executed};
 use super::runtime::Container;
 use super::sources::Sources;
 use super::surroundings::Facts;
-use crate::apimachinery::time::Time;
-use crate::apis::views::pod::Container as Spec;
+use apimachinery::time::Time;
+use apis::views::pod::Container as Spec;
 
 /// What is to be run where.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -133,7 +133,7 @@ impl PodWorker {
 
     fn running_container<'a>(
         &'a mut self,
-        specs: &'a crate::apis::views::pod::PodSpec,
+        specs: &'a apis::views::pod::PodSpec,
         name: &str,
     ) -> Option<(&'a Spec, &'a mut Container)> {
         let init = specs.init_containers.iter().zip(&mut self.init_containers);

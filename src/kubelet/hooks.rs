@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::process;
 use super::surroundings::Surroundings;
-use crate::apis::views::probe::Hook;
+use apis::views::probe::Hook;
 
 /// How a hook went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,15 +26,15 @@ use super::pod_workers::{NodeRuntime, PodWorker, WorkerState};
 use super::sources::{Fetch, Sources};
 use super::status_manager::{StatusManager, Write, fingerprint};
 use super::turns::Turn;
-use crate::apimachinery::fields::FieldSelector;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::Time;
-use crate::apis::core::pod::PODS;
-use crate::apis::views::pod::Pod;
-use crate::client_go::component::ComponentContext;
-use crate::client_go::shared_informer::{Deleted, ResourceEventHandler};
-use crate::flow::StepId;
+use apimachinery::fields::FieldSelector;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apimachinery::time::Time;
+use apis::core::pod::PODS;
+use apis::views::pod::Pod;
+use client_go::component::ComponentContext;
+use client_go::shared_informer::{Deleted, ResourceEventHandler};
+use flow::StepId;
 
 /// Until a pod whose status could not be written is synced again.
 const SYNC_RETRY: Duration = Duration::from_secs(10);

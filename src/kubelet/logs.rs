@@ -6,8 +6,8 @@ use super::process::{self, Line};
 use super::runtime::after;
 use super::surroundings::Surroundings;
 use super::{images, pi};
-use crate::apimachinery::time::Time;
-use crate::apis::views::pod::Container as Spec;
+use apimachinery::time::Time;
+use apis::views::pod::Container as Spec;
 
 /// Lines that are kept of one container; older ones are gone, as after log rotation.
 const MAX_LINES: usize = 10_000;

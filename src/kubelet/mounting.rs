@@ -15,10 +15,10 @@ use super::sources::{self, Fetch, Found, Source, Sources};
 use super::surroundings::Facts;
 use super::volumes;
 use super::world::{Happening, PodEvent, World};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::views::pod::{Container as Spec, Pod};
-use crate::apis::views::pod_detail::PodDetail;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
+use apis::views::pod::{Container as Spec, Pod};
+use apis::views::pod_detail::PodDetail;
 
 /// The first pause after a volume could not be mounted, and the longest (`exponentialbackoff`).
 const MOUNT_RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(122));

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::{Time, rfc3339_micro};
-use crate::apis::coordination::lease::LEASES;
-use crate::client_go::client::Client;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apimachinery::time::{Time, rfc3339_micro};
+use apis::coordination::lease::LEASES;
+use client_go::client::Client;
 
 /// Where the Leases of nodes are.
 pub const NAMESPACE: &str = "kube-node-lease";

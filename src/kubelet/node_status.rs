@@ -12,13 +12,13 @@ use serde_json::{Map, Value, json};
 use super::kubelet::Kubelet;
 use super::node_config::NodeConfig;
 use super::node_lease::NodeLease;
-use crate::apimachinery::options::PatchType;
-use crate::apimachinery::quantity::Quantity;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::{Time, rfc3339};
-use crate::apis::core::node::NODES;
-use crate::apis::views::node::Node;
-use crate::client_go::reference::ObjectReference;
+use apimachinery::options::PatchType;
+use apimachinery::quantity::Quantity;
+use apimachinery::status::Status;
+use apimachinery::time::{Time, rfc3339};
+use apis::core::node::NODES;
+use apis::views::node::Node;
+use client_go::reference::ObjectReference;
 
 /// How often it is looked whether the status changed (`--node-status-update-frequency`), and the Lease is
 /// renewed.
@@ -132,7 +132,7 @@ async fn report(kubelet: &Kubelet, now: Time) -> Result<(), Status> {
     let mut status = status(config, &images, now);
     let written = context.client.get(&NODES, "", &config.name).await?.view::<Node>();
     for condition in status["conditions"].as_array_mut().into_iter().flatten() {
-        let is_same = |old: &&crate::apis::views::meta::Condition| {
+        let is_same = |old: &&apis::views::meta::Condition| {
             old.condition_type == condition["type"] && old.status == condition["status"]
         };
         let since = written.status.conditions.iter().find(is_same).and_then(|old| old.last_transition_time);

@@ -13,7 +13,7 @@ use super::runtime::after;
 use super::shell::{Action, Command, List, Node, When, Word};
 use super::surroundings::Surroundings;
 use super::variables::Variables;
-use crate::apimachinery::time::Time;
+use apimachinery::time::Time;
 
 /// What comes after a command.
 #[derive(Clone, Copy, Debug, PartialEq)]

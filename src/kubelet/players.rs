@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::clock::Clock;
+use clock::Clock;
 
 /// The places of a cluster. Cloning shares them.
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
-    use crate::apimachinery::time::Time;
+    use apimachinery::time::Time;
 
     #[tokio::test]
     async fn work_is_done_beside_the_runtime() {

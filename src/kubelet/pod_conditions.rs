@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::pod_status::{has_passed, is_ready};
 use super::pod_workers::{PodWorker, Sandbox};
 use super::runtime::Container;
-use crate::apimachinery::time::{Time, rfc3339};
-use crate::apis::views::meta::{self, Condition};
-use crate::apis::views::pod::Container as Spec;
+use apimachinery::time::{Time, rfc3339};
+use apis::views::meta::{self, Condition};
+use apis::views::pod::Container as Spec;
 
 /// Why a condition is false.
 struct Unmet {

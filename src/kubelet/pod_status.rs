@@ -7,8 +7,8 @@ use super::images;
 use super::pod_conditions;
 use super::pod_workers::{PodWorker, Sandbox, WorkerState};
 use super::runtime::{Container, State, Terminated};
-use crate::apimachinery::time::{Time, rfc3339};
-use crate::apis::views::pod::Container as Spec;
+use apimachinery::time::{Time, rfc3339};
+use apis::views::pod::Container as Spec;
 
 impl PodWorker {
     /// `Pending`, `Running`, `Succeeded` or `Failed` (`getPhase`).

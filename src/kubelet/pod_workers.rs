@@ -19,11 +19,11 @@ use super::runtime::{Container, RestartPolicy, State, after};
 use super::sources::Sources;
 use super::stages::{Next, StageSet, Step};
 use super::world::{Happening, PodEvent, World};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::views::meta::Condition;
-use crate::apis::views::pod::{Container as Spec, Pod};
-use crate::entropy::Entropy;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
+use apis::views::meta::Condition;
+use apis::views::pod::{Container as Spec, Pod};
+use entropy::Entropy;
 
 /// Until a sandbox that could not be made is tried again.
 const SANDBOX_RETRY: Duration = Duration::from_secs(15);

@@ -10,9 +10,9 @@ use std::time::Duration;
 use super::answers::{Answer, answers};
 use super::runtime::after;
 use super::surroundings::Surroundings;
-use crate::apimachinery::time::Time;
-use crate::apis::views::pod::{Container, Pod};
-use crate::apis::views::probe::Probe;
+use apimachinery::time::Time;
+use apis::views::pod::{Container, Pod};
+use apis::views::probe::Probe;
 
 /// Of a probe that does not say.
 const DEFAULT_PERIOD: i64 = 10;

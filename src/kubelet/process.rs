@@ -12,7 +12,7 @@ use super::shell::{Script, Unplayable};
 use super::surroundings::Surroundings;
 use super::variables::Variables;
 use super::{agnhost, commands, expansion, images};
-use crate::apis::views::pod::Container;
+use apis::views::pod::Container;
 
 /// So many runs before the last one are played to know what they left.
 const MAX_EARLIER_RUNS: i64 = 8;

@@ -6,9 +6,9 @@ use super::runtime::{Container, State, Task, until, waiting};
 use super::stages::{Failure, Step};
 use super::world::World;
 use super::{image_names, images};
-use crate::apimachinery::duration;
-use crate::apimachinery::time::Time;
-use crate::apis::views::pod::Container as Spec;
+use apimachinery::duration;
+use apimachinery::time::Time;
+use apis::views::pod::Container as Spec;
 
 /// Between a failed pull and the status that says so: upstream, the next time that the pod is looked at.
 const BACKOFF_SHOWS_AFTER: Duration = Duration::from_secs(1);

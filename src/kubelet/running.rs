@@ -10,8 +10,8 @@ use super::stages::{Exit, Next, Step};
 use super::surroundings::Surroundings;
 use super::world::World;
 use super::{hooks, process};
-use crate::apimachinery::time::Time;
-use crate::apis::views::pod::Container as Spec;
+use apimachinery::time::Time;
+use apis::views::pod::Container as Spec;
 
 /// What is due while its process runs.
 #[derive(Clone, Debug, PartialEq)]

@@ -16,9 +16,9 @@ use super::signals;
 use super::stages::{Exit, Failure, Next, Step};
 use super::surroundings::Surroundings;
 use super::world::World;
-use crate::apimachinery::duration;
-use crate::apimachinery::time::Time;
-use crate::apis::views::pod::{Container as Spec, Pod};
+use apimachinery::duration;
+use apimachinery::time::Time;
+use apis::views::pod::{Container as Spec, Pod};
 
 /// The reason of a container that waits for what it names.
 pub(super) const CONFIG_ERROR: &str = "CreateContainerConfigError";

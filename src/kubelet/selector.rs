@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{process, signals};
-use crate::apis::views::pod::{Container, Pod};
+use apis::views::pod::{Container, Pod};
 
 /// The annotation that names stages, separated by commas.
 pub const STAGE_ANNOTATION: &str = "kubarium.dev/stage";

@@ -16,9 +16,9 @@ use super::logs::{self, LogLine, Run};
 use super::players::Cause;
 use super::pod_workers::PodWorker;
 use super::runtime::{Container, State, Terminated};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::Time;
-use crate::clock::Clock;
+use apimachinery::status::Status;
+use apimachinery::time::Time;
+use clock::Clock;
 
 /// How often a log that is followed is looked at.
 const FOLLOW_PERIOD: Duration = Duration::from_millis(500);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use percent_encoding::percent_decode_str;
 
 use super::{agnhost, images, process};
-use crate::apis::views::pod::{Container, Pod, VolumeMount};
+use apis::views::pod::{Container, Pod, VolumeMount};
 
 /// Web servers with a page of welcome: their repositories, their pages, and where they are configured.
 const WEB_SERVERS: &[(&[&str], &[&str], &[&str])] = &[

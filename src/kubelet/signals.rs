@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::process;
 use super::surroundings::Surroundings;
 use super::{agnhost, commands};
-use crate::apis::views::pod::Container;
+use apis::views::pod::Container;
 
 /// The signal of a container that names no other.
 const DEFAULT_SIGNAL: &str = "SIGTERM";

@@ -9,16 +9,16 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::status::Status;
-use crate::apis::core::config_map::CONFIG_MAPS;
-use crate::apis::core::secret::SECRETS;
-use crate::apis::core::service::SERVICES;
-use crate::apis::core::service_account::SERVICE_ACCOUNTS;
-use crate::apis::kind::Kind;
-use crate::apis::views::pod_detail::{ContainerDetail, KeyedSource, PodDetail, TokenSource, Volume};
-use crate::client_go::client::Client;
+use apimachinery::object::Object;
+use apimachinery::options::ListOptions;
+use apimachinery::status::Status;
+use apis::core::config_map::CONFIG_MAPS;
+use apis::core::secret::SECRETS;
+use apis::core::service::SERVICES;
+use apis::core::service_account::SERVICE_ACCOUNTS;
+use apis::kind::Kind;
+use apis::views::pod_detail::{ContainerDetail, KeyedSource, PodDetail, TokenSource, Volume};
+use client_go::client::Client;
 
 /// The volume that every pod is given, and that nobody has to wait for here.
 const API_ACCESS: &str = "kube-api-access-";

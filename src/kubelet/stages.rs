@@ -12,8 +12,8 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 
 use super::selector::{StageSelector, StageSubject};
-use crate::apimachinery::yaml;
-use crate::entropy::Entropy;
+use apimachinery::yaml;
+use entropy::Entropy;
 
 /// The stages that every cluster has, in the order of their files; priority decides before order.
 const BUILT_IN: &[&str] = &[
@@ -278,14 +278,14 @@ fn stage(manifest: Manifest) -> Result<Stage, String> {
 /// Reads Go's form of a duration, as `1m30s` or `250ms`.
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
-    let parsed = crate::apimachinery::duration::parse(&text);
+    let parsed = apimachinery::duration::parse(&text);
     parsed.ok_or_else(|| serde::de::Error::custom(format!("{text:?} is no duration")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apis::views::pod::Pod;
+    use apis::views::pod::Pod;
     use serde_json::json;
 
     fn chosen(pod: serde_json::Value, step: Step) -> String {

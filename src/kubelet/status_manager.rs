@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::apimachinery::options::{DeleteOptions, PatchType, Preconditions};
-use crate::apimachinery::status::Status;
-use crate::apis::core::pod::PODS;
-use crate::client_go::client::Client;
+use apimachinery::options::{DeleteOptions, PatchType, Preconditions};
+use apimachinery::status::Status;
+use apis::core::pod::PODS;
+use client_go::client::Client;
 
 /// Writes of one node that are under way at once; further ones wait, at most one for each pod.
 const MAX_IN_FLIGHT: usize = 16;

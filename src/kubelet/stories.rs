@@ -18,10 +18,10 @@ use super::pod_workers::{NodeRuntime, PodWorker, WorkerState};
 use super::sources::Sources;
 use super::stages::StageSet;
 use super::world::Happening;
-use crate::apimachinery::duration;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::{self, Time};
-use crate::entropy::Entropy;
+use apimachinery::duration;
+use apimachinery::object::Object;
+use apimachinery::time::{self, Time};
+use entropy::Entropy;
 
 /// More steps than any story has: one that does not end is cut here.
 const MAX_STEPS: usize = 40;
@@ -105,7 +105,7 @@ fn check(path: &Path) -> Result<(), String> {
     let text = std::fs::read_to_string(path).unwrap();
     let mut documents = text.split("\n---\n");
     let (given, settings) = (documents.next().unwrap(), documents.next().unwrap_or("{}"));
-    let value = |text: &str| crate::apimachinery::yaml::from_str::<Value>(text).unwrap();
+    let value = |text: &str| apimachinery::yaml::from_str::<Value>(text).unwrap();
     let times = value(settings);
     let duration = |name: &str| times[name].as_str().and_then(duration::parse);
     let until = duration("until").unwrap_or(Duration::from_secs(600));
@@ -123,7 +123,7 @@ fn check(path: &Path) -> Result<(), String> {
 
 #[test]
 fn stories_are_told_as_written() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/stages");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/stages");
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();

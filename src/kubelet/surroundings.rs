@@ -11,10 +11,10 @@ use super::host_files::Written;
 use super::runtime;
 use super::sources::Sources;
 use super::volumes;
-use crate::apimachinery::object::ObjectMeta;
-use crate::apimachinery::time::Time;
-use crate::apis::views::pod::{Container, Pod};
-use crate::apis::views::pod_detail::PodDetail;
+use apimachinery::object::ObjectMeta;
+use apimachinery::time::Time;
+use apis::views::pod::{Container, Pod};
+use apis::views::pod_detail::PodDetail;
 
 /// So many views of the volumes are remembered of a run; of more the older ones are forgotten.
 const MAX_VIEWS: usize = 16;
@@ -181,7 +181,7 @@ pub fn kept_mount(path: &str) -> Mount {
 mod tests {
     use super::super::sources::{Found, Source};
     use super::*;
-    use crate::apimachinery::object::Object;
+    use apimachinery::object::Object;
     use serde_json::{Value, json};
 
     struct Given {

@@ -3,9 +3,9 @@
 use super::kubelet::Kubelet;
 use super::pod_workers::{PodWorker, WorkerState};
 use super::world::{Happening, PodEvent};
-use crate::apis::core::pod::PODS;
-use crate::client_go::reference::ObjectReference;
-use crate::flow::{Step, StepId};
+use apis::core::pod::PODS;
+use client_go::reference::ObjectReference;
+use flow::{Step, StepId};
 
 impl Kubelet {
     pub(super) fn record_sync(&self, worker: &PodWorker, state: WorkerState) -> StepId {

@@ -12,9 +12,9 @@ use super::players::Cause;
 use super::pod_workers::{PodWorker, WorkerState};
 use super::sources::Sources;
 use super::world::Happening;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::views::pod::{Container, Pod};
+use apimachinery::object::Object;
+use apimachinery::time::Time;
+use apis::views::pod::{Container, Pod};
 
 /// One turn, before it is taken and after.
 pub(super) struct Turn {

@@ -13,8 +13,8 @@ use super::file_system::{self, File, Mount, Tree};
 use super::host_files::{Files, Written};
 use super::sources::{self, Found, Source};
 use super::surroundings::Facts;
-use crate::apis::views::pod::Container;
-use crate::apis::views::pod_detail::{ContainerDetail, DownwardSource, KeyedSource, Volume};
+use apis::views::pod::Container;
+use apis::views::pod_detail::{ContainerDetail, DownwardSource, KeyedSource, Volume};
 
 /// Permissions of files, when nobody says.
 const DEFAULT_MODE: u32 = 0o644;
@@ -42,7 +42,7 @@ pub fn mounts(
     detail: &ContainerDetail,
     variables: &BTreeMap<String, String>,
 ) -> Result<Vec<Mount>, String> {
-    let mount = |mount: &crate::apis::views::pod_detail::Mount| {
+    let mount = |mount: &apis::views::pod_detail::Mount| {
         let mut missing = vec![];
         let expanded = expand(&mount.sub_path_expr, |name| {
             let value = variables.get(name).cloned();

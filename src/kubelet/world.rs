@@ -13,11 +13,11 @@ use super::selector::StageSubject;
 use super::sources::Sources;
 use super::stages::{Next, StageSet, Step};
 use super::surroundings::{Facts, Surroundings};
-use crate::apimachinery::object::ObjectMeta;
-use crate::apimachinery::time::Time;
-use crate::apis::views::pod::{Container as Spec, Pod};
-use crate::apis::views::pod_detail::PodDetail;
-use crate::entropy::Entropy;
+use apimachinery::object::ObjectMeta;
+use apimachinery::time::Time;
+use apis::views::pod::{Container as Spec, Pod};
+use apis::views::pod_detail::PodDetail;
+use entropy::Entropy;
 
 /// What happened in a sync, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::{FromDer, ParsedExtension, X509Certificate};
 
 use super::{Authority, Error};
-use crate::apimachinery::der::{self, BIT_STRING, INTEGER, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE};
+use apimachinery::der::{self, BIT_STRING, INTEGER, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE};
 
 /// Clocks differ: a certificate is valid from so long before it was made.
 const BACKDATE: TimeDelta = TimeDelta::minutes(5);

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::framework::node_info::NodeInfo;
 use super::framework::plugin::Snapshot;
 use super::framework::pod_info::PodInfo;
-use crate::apimachinery::object::Object;
+use apimachinery::object::Object;
 
 /// The cache. Bound: the nodes and pods of the cluster.
 #[derive(Default)]
@@ -138,7 +138,7 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::fixtures::{node, pod};
+    use crate::fixtures::{node, pod};
     use serde_json::json;
 
     #[test]

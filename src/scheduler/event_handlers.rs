@@ -6,14 +6,14 @@ use super::framework::cluster_event::{ActionType, EventResource, Occurrence};
 use super::framework::pod_info::PodInfo;
 use super::framework::resource::pod_requests;
 use super::scheduler::{SCHEDULER_NAME, Shared};
-use crate::apimachinery::object::Object;
-use crate::apis::core::persistent_volume::PERSISTENT_VOLUMES;
-use crate::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
-use crate::apis::kind::Builtin;
-use crate::apis::storage::storage_class::STORAGE_CLASSES;
-use crate::apis::views::node::Node;
-use crate::apis::views::pod::{Pod, node_name, scheduler_name};
-use crate::client_go::shared_informer::{Deleted, ResourceEventHandler};
+use apimachinery::object::Object;
+use apis::core::persistent_volume::PERSISTENT_VOLUMES;
+use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
+use apis::kind::Builtin;
+use apis::storage::storage_class::STORAGE_CLASSES;
+use apis::views::node::Node;
+use apis::views::pod::{Pod, node_name, scheduler_name};
+use client_go::shared_informer::{Deleted, ResourceEventHandler};
 
 /// Hears of nodes.
 pub struct NodeHandler {

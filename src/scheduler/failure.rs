@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 use super::framework::plugin::PostFilterResult;
 use super::framework::pod_info::{PodInfo, QueuedPodInfo};
 use super::scheduler::{SCHEDULER_NAME, Scheduler};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::{DeleteOptions, PatchType, Preconditions};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::{Time, rfc3339};
-use crate::apis::core::pod::PODS;
-use crate::apis::views::meta;
-use crate::apis::views::pod::Pod;
-use crate::client_go::client::Client;
-use crate::client_go::component::ComponentContext;
+use apimachinery::object::Object;
+use apimachinery::options::{DeleteOptions, PatchType, Preconditions};
+use apimachinery::status::Status;
+use apimachinery::time::{Time, rfc3339};
+use apis::core::pod::PODS;
+use apis::views::meta;
+use apis::views::pod::Pod;
+use client_go::client::Client;
+use client_go::component::ComponentContext;
 
 /// The longest message of an Event, in bytes.
 const MAX_EVENT_MESSAGE: usize = 1024;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::framework::pod_info::PodInfo;
-use crate::apimachinery::object::Object;
+use apimachinery::object::Object;
 
 /// A pod of that name and spec; its uid is its name.
 pub fn pod(name: &str, spec: Value) -> Arc<PodInfo> {

@@ -15,8 +15,8 @@ use super::framework::cluster_event::{EventResource, Occurrence, QueueingHint};
 use super::framework::plugin::QueueKey;
 use super::framework::pod_info::{Because, PodInfo, QueuedPodInfo};
 use super::framework::runtime::Framework;
-use crate::apimachinery::time::Time;
-use crate::clock::Clock;
+use apimachinery::time::Time;
+use clock::Clock;
 
 /// The back-off after the first failure; it doubles with each.
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
@@ -313,11 +313,11 @@ fn backoff(failures: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client_go::indexer::Indexer;
-    use crate::client_go::lister::Lister;
-    use crate::scheduler::fixtures::{node, pod};
-    use crate::scheduler::framework::cluster_event::ActionType;
-    use crate::scheduler::plugins::default_plugins;
+    use crate::fixtures::{node, pod};
+    use crate::framework::cluster_event::ActionType;
+    use crate::plugins::default_plugins;
+    use client_go::indexer::Indexer;
+    use client_go::lister::Lister;
     use serde_json::json;
 
     fn queue() -> (SchedulingQueue, Clock) {

@@ -15,10 +15,10 @@ use super::framework::plugin::{BindRequest, CycleState, PreFilterResult, Snapsho
 use super::framework::pod_info::{Because, PodInfo, QueuedPodInfo};
 use super::framework::status::Status;
 use super::scheduler::Scheduler;
-use crate::apimachinery::object::Object;
-use crate::apis::core::pod::PODS;
-use crate::client_go::component::ComponentContext;
-use crate::flow::{Step, StepId};
+use apimachinery::object::Object;
+use apis::core::pod::PODS;
+use client_go::component::ComponentContext;
+use flow::{Step, StepId};
 
 /// Fewer nodes than this are all asked.
 const MIN_FEASIBLE_NODES: usize = 100;
@@ -306,13 +306,13 @@ pub(super) mod tests {
     use tower::util::BoxCloneSyncService;
 
     use super::*;
-    use crate::apimachinery::time::Time;
-    use crate::apimachinery::user::UserInfo;
-    use crate::apimachinery::wire::{ApiRequest, ApiResponse};
-    use crate::client_go::client::Client;
-    use crate::clock::Clock;
-    use crate::entropy::Entropy;
-    use crate::flow::Flow;
+    use apimachinery::time::Time;
+    use apimachinery::user::UserInfo;
+    use apimachinery::wire::{ApiRequest, ApiResponse};
+    use client_go::client::Client;
+    use clock::Clock;
+    use entropy::Entropy;
+    use flow::Flow;
 
     /// A scheduler whose apiserver answers nothing: its cache is filled by hand.
     pub fn scheduler() -> Scheduler {

@@ -13,12 +13,12 @@ use super::framework::runtime::Framework;
 use super::plugins::default_plugins;
 use super::queue::SchedulingQueue;
 use super::schedule_one::Cursor;
-use crate::apimachinery::fields::FieldSelector;
-use crate::apis::core::node::NODES;
-use crate::apis::core::pod::PODS;
-use crate::apis::kind::Kind;
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::fields::FieldSelector;
+use apis::core::node::NODES;
+use apis::core::pod::PODS;
+use apis::kind::Kind;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 /// The name of the only profile: what pods have as `spec.schedulerName` that leave the choice to the server.
 pub const SCHEDULER_NAME: &str = "default-scheduler";

@@ -9,7 +9,7 @@ use super::fixtures::{node, object};
 use super::framework::pod_info::PodInfo;
 use super::schedule_one::tests::{decide_on, scheduler};
 use super::scheduler::Scheduler;
-use crate::apis::policy::pod_disruption_budget::POD_DISRUPTION_BUDGETS;
+use apis::policy::pod_disruption_budget::POD_DISRUPTION_BUDGETS;
 
 fn pod(name: &str, spec: Value, status: Value) -> Arc<PodInfo> {
     let metadata = json!({"name": name, "namespace": "default", "uid": name});

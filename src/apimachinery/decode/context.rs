@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::apimachinery::go_text::quote;
+use golang::go_text::quote;
 
 /// Upstream's bound on strict errors; further ones are not told.
 const MAX_STRICT_ERRORS: usize = 100;

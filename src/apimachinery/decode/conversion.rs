@@ -3,7 +3,7 @@
 
 use serde_json::{Number, Value};
 
-use crate::apimachinery::schema::Shape;
+use crate::schema::Shape;
 
 /// Why a JSON value (`string`, `number 1.5`, `object`) does not fit.
 pub(super) fn error(shape: &Shape, given: &str, go_type: &str) -> String {

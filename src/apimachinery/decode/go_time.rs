@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::apimachinery::go_text::quote;
+use golang::go_text::quote;
 
 /// The layouts of upstream's time types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

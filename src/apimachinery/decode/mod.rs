@@ -27,13 +27,13 @@ mod tests;
 use serde::de::DeserializeSeed;
 use serde_json::{Map, Value};
 
-use crate::apimachinery::protobuf;
-use crate::apimachinery::schema::{Schema, Schemas};
+use crate::protobuf;
+use crate::schema::{Schema, Schemas};
 use context::Context;
 pub use go_json::syntax_error;
 pub use name::name_in;
 pub use refusal::DecodeError;
-pub(crate) use refusal::{other_version, type_meta_error};
+pub use refusal::{other_version, type_meta_error};
 pub use scalar::base64_error;
 use typed::Typed;
 
@@ -148,7 +148,7 @@ fn decode_tree<'s>(
 }
 
 /// Reads JSON that is no object of a kind, such as a patch: the tree, and its unknown and duplicate fields.
-pub(crate) fn decode_plain(schema: &Schema, body: &[u8]) -> Result<(Value, Vec<String>), String> {
+pub fn decode_plain(schema: &Schema, body: &[u8]) -> Result<(Value, Vec<String>), String> {
     let mut context = Context::new(false);
     let value = read_json(body, Typed::new(schema, &mut context))?;
     match context.error() {
@@ -159,7 +159,7 @@ pub(crate) fn decode_plain(schema: &Schema, body: &[u8]) -> Result<(Value, Vec<S
 
 /// Reads the metadata of an object within an object, as `metav1.ObjectMeta` holds it; with the paths of its
 /// unknown fields. The error is Go's.
-pub(crate) fn decode_metadata(value: Value) -> Result<(Value, Vec<String>), String> {
+pub fn decode_metadata(value: Value) -> Result<(Value, Vec<String>), String> {
     let mut context = Context::new(true);
     let decoded = Typed::new(Schemas::reference(typed::OBJECT_META), &mut context).deserialize(value);
     let mut metadata = decoded.map_err(|error| error.to_string())?;
@@ -176,7 +176,7 @@ pub(crate) fn decode_metadata(value: Value) -> Result<(Value, Vec<String>), Stri
 
 /// Reads YAML or JSON that is no object of a kind, as upstream's `yaml.Unmarshal`: the tree, and one text
 /// about its duplicate keys. The error is Go's.
-pub(crate) fn decode_yaml(body: &[u8]) -> Result<(Value, Option<String>), String> {
+pub fn decode_yaml(body: &[u8]) -> Result<(Value, Option<String>), String> {
     if first_byte(body) == Some(b'{')
         && let Ok((mut value, errors)) = decode_plain(&Schema::FREE, body)
         && errors.is_empty()
@@ -193,7 +193,7 @@ pub(crate) fn decode_yaml(body: &[u8]) -> Result<(Value, Option<String>), String
 ///
 /// # Errors
 /// `document contains excessive aliasing`.
-pub(crate) fn check_aliases(text: &[u8]) -> Result<(), serde_yaml::Error> {
+pub fn check_aliases(text: &[u8]) -> Result<(), serde_yaml::Error> {
     yaml::check_aliases(text)
 }
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{Format, first_byte};
-use crate::apimachinery::{protobuf, yaml};
+use crate::{protobuf, yaml};
 
 #[derive(Default, Deserialize)]
 struct Named {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::context::{Context, Step};
 use super::typed::{Typed, insert_field};
-use crate::apimachinery::schema::{Fields, Schema, Shape, zero_value};
+use crate::schema::{Fields, Schema, Shape, zero_value};
 
 /// What the keys of a strategic merge patch begin with that are no fields.
 const DIRECTIVE: char = '$';
@@ -101,7 +101,7 @@ mod tests {
 
     use super::super::{Target, decode_merged, decode_patched, decode_value};
     use super::*;
-    use crate::apimachinery::patch::{Document, PatchType, apply_document};
+    use crate::patch::{Document, PatchType, apply_document};
 
     fn schema() -> Schema {
         let text = json!({"type": "string"});

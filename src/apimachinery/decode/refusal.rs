@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::Target;
 use super::context::Context;
-use crate::apimachinery::go_text::quote;
+use golang::go_text::quote;
 
 /// How much of a body a refusal shows.
 const SHOWN_BYTES: usize = 30;
@@ -69,7 +69,7 @@ pub(super) fn not_an_object(target: &Target, given: &str, body: &[u8]) -> Decode
 }
 
 /// What Go says of JSON that cannot have a kind, because it is a list or scalar.
-pub(crate) fn type_meta_error(tree: &Value) -> Option<String> {
+pub fn type_meta_error(tree: &Value) -> Option<String> {
     (!tree.is_object() && !tree.is_null()).then(|| no_type_meta(json_type(tree)))
 }
 
@@ -142,7 +142,7 @@ fn check_names(target: &Target, group: &str, version: &str, kind: &str) -> Resul
 }
 
 /// The body is of the kind, but of another version than the path.
-pub(crate) fn other_version(given: &str, expected: &str) -> String {
+pub fn other_version(given: &str, expected: &str) -> String {
     format!("the API version in the data ({given}) does not match the expected API version ({expected})")
 }
 

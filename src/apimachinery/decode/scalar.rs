@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::go_time;
-use crate::apimachinery::quantity::{Quantity, QuantityError};
-use crate::apimachinery::schema::Shape;
-use crate::apimachinery::time;
+use crate::quantity::{Quantity, QuantityError};
+use crate::schema::Shape;
+use crate::time;
 
 /// Go's `base64.StdEncoding`: padding required, bits after the last byte not looked at.
 const STD_ENCODING: GeneralPurpose = GeneralPurpose::new(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::apimachinery::schema::Schemas;
+use crate::schema::Schemas;
 
 fn definition(kind: &str) -> (&'static str, &'static str, Arc<Schema>) {
     let (group, version, name) = match kind {

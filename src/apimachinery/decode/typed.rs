@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 
 use super::context::{Context, Step};
 use super::{conversion, scalar};
-use crate::apimachinery::schema::{Fields, Presence, Schema, Schemas, Shape, is_dropped, zero_value};
+use crate::schema::{Fields, Presence, Schema, Schemas, Shape, is_dropped, zero_value};
 
 /// The definition of the metadata of every object.
 pub(super) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";

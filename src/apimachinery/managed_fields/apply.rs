@@ -11,7 +11,7 @@ use super::manager::{BEFORE_FIRST_APPLY, FieldManager, put_managed_fields, strip
 use super::set::Set;
 use super::updater::Refusal;
 use super::validate::{validate, validate_live};
-use crate::apimachinery::status::Status;
+use crate::status::Status;
 
 /// What client-side apply keeps its configuration in.
 pub const LAST_APPLIED_CONFIG: &str = "kubectl.kubernetes.io/last-applied-configuration";

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::apimachinery::schema::{Fields, ListType, MapType, Presence, Schema, Schemas, Shape, zero_value};
+use crate::schema::{Fields, ListType, MapType, Presence, Schema, Schemas, Shape, zero_value};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::managed::ManagerId;
 use super::path::{Path, print_path};
 use super::set::Set;
-use crate::apimachinery::status::{Status, StatusCause, StatusDetails};
+use crate::status::{Status, StatusCause, StatusDetails};
 
 /// One field and one of its owners.
 #[derive(Clone, Debug, PartialEq, Eq)]

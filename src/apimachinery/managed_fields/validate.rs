@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::atom::{Form, List, Map, Scalar, Type};
 use super::element::identify;
 use super::path::{Path, PathElement, print_path};
-use crate::apimachinery::go_print;
+use golang::go_print;
 
 /// What does not fit, in upstream's words (`typed.ValidationErrors`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

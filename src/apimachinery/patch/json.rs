@@ -7,10 +7,10 @@
 use serde_json::{Value, json};
 
 use super::{PatchError, Patched};
-use crate::apimachinery::decode::{decode_plain, syntax_error};
-use crate::apimachinery::go_text::quote;
-use crate::apimachinery::json_bytes::json_bytes;
-use crate::apimachinery::schema::Schema;
+use crate::decode::{decode_plain, syntax_error};
+use crate::json_bytes::json_bytes;
+use crate::schema::Schema;
+use golang::go_text::quote;
 
 const MISSING: &str = "missing value";
 /// How the text of a test that failed ends.

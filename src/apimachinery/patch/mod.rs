@@ -16,9 +16,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use crate::apimachinery::decode::decode_plain;
-use crate::apimachinery::go_print::go_print;
-use crate::apimachinery::schema::Schema;
+use crate::decode::decode_plain;
+use crate::schema::Schema;
+use golang::go_print::go_print;
 
 pub use json::{TEST_FAILED, check as check_json_patch};
 

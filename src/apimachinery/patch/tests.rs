@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::apimachinery::schema::Schemas;
+use crate::schema::Schemas;
 
 fn schema(name: &str) -> Arc<Schema> {
     Schemas::builtin().get(name).expect(name)

@@ -8,7 +8,7 @@ use super::error::Error;
 use super::message::definition;
 use super::numbers::{self, Field, Message};
 use super::{json_schema, scalar, wire};
-use crate::apimachinery::schema::{Schema, Schemas, Shape};
+use crate::schema::{Schema, Schemas, Shape};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const FIELDS_V1: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1";

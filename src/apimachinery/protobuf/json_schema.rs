@@ -6,7 +6,7 @@ use super::encode::write_struct;
 use super::error::Error;
 use super::message::{merge_value, push};
 use super::wire::{Reader, write_bytes, write_int, write_nested};
-use crate::apimachinery::schema::Schemas;
+use crate::schema::Schemas;
 
 /// What the names of these types begin with.
 pub(super) const PREFIX: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.";

@@ -6,7 +6,7 @@ use super::error::Error;
 use super::numbers::{self, Field, Message};
 use super::wire::{Raw, Reader};
 use super::{json_schema, scalar};
-use crate::apimachinery::schema::{Schema, Shape, is_dropped};
+use crate::schema::{Schema, Shape, is_dropped};
 
 /// Messages in messages; the deepest of Kubernetes' own have about 20, a JSON body may have 128.
 pub(super) const MAX_DEPTH: usize = 100;

@@ -7,8 +7,8 @@ use serde_json::{Number, Value};
 
 use super::error::Error;
 use super::wire::{Raw, Reader, write_bytes, write_double, write_int, write_nested};
-use crate::apimachinery::schema::Shape;
-use crate::apimachinery::time::{Time, parse, rfc3339, rfc3339_micro};
+use crate::schema::Shape;
+use crate::time::{Time, parse, rfc3339, rfc3339_micro};
 
 /// Reads a scalar of a field of that name.
 pub(super) fn read(shape: &Shape, name: &str, raw: Raw) -> Result<Value, Error> {

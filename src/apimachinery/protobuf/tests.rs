@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use super::message::definition;
 use super::wire::write_int;
 use super::{Error, decode, encode, json_schema, numbers, open, seal, write_bytes};
-use crate::apimachinery::decode::{self, Format, Target};
-use crate::apimachinery::schema::{Schema, Schemas, Shape, complete};
+use crate::decode::{self, Format, Target};
+use crate::schema::{Schema, Schemas, Shape, complete};
 
 const DEPLOYMENT: &str = "io.k8s.api.apps.v1.Deployment";
 const RECORDED: &str = include_str!("testdata/kubectl.tsv");

@@ -76,12 +76,12 @@ impl Schemas {
     }
 
     /// The schema of a definition, for as long as the program runs.
-    pub(crate) fn lookup(name: &str) -> Option<&'static Schema> {
+    pub fn lookup(name: &str) -> Option<&'static Schema> {
         DefinitionId::of(name).map(Self::definition)
     }
 
     /// The schema of a definition that must exist, for code that names it.
-    pub(crate) fn reference(name: &str) -> &'static Schema {
+    pub fn reference(name: &str) -> &'static Schema {
         Self::definition(DefinitionId::of(name).unwrap_or_else(|| panic!("{name} is no definition")))
     }
 

@@ -20,5 +20,5 @@ mod tests;
 pub use builtin::Schemas;
 pub use defaults::apply_defaults;
 pub use presence::{complete, zero_object};
-pub(crate) use presence::{is_dropped, zero_value};
+pub use presence::{is_dropped, zero_value};
 pub use types::{Facts, Fields, ListType, MapType, Presence, Schema, Shape};

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::types::{Presence, Schema, Shape};
 
 /// Whether a decoded field is left out of the object.
-pub(crate) fn is_dropped(field: &Schema, value: &Value) -> bool {
+pub fn is_dropped(field: &Schema, value: &Value) -> bool {
     match field.presence {
         Presence::Omitted => is_zero(value),
         Presence::Kept | Presence::Always | Presence::Null => value.is_null() && !field.nullable,
@@ -66,7 +66,7 @@ fn may_hold_structs(schema: &Schema) -> bool {
 }
 
 /// What Go writes for a value that was never set.
-pub(crate) fn zero_value(schema: &Schema) -> Value {
+pub fn zero_value(schema: &Schema) -> Value {
     match &schema.resolve().shape {
         Shape::Object(_) => {
             let mut value = Value::Object(Map::new());

@@ -179,7 +179,7 @@ impl Fields {
     }
 
     /// The field's own name and its schema.
-    pub(crate) fn entry(&self, name: &str) -> Option<(&str, &Schema)> {
+    pub fn entry(&self, name: &str) -> Option<(&str, &Schema)> {
         let at = self.all.binary_search_by(|(field, _)| field.as_ref().cmp(name)).ok()?;
         Some((&self.all[at].0, &self.all[at].1))
     }

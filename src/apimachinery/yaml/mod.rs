@@ -11,7 +11,7 @@ mod scalar;
 
 use serde_json::{Number, Value};
 
-use super::go_text;
+use golang::go_text;
 pub use read::{YamlError, documents, from_slice, from_str};
 use scalar::Style;
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::apimachinery::decode::check_aliases;
+use crate::decode::check_aliases;
 
 /// Why YAML could not be read.
 pub type YamlError = serde_yaml::Error;

@@ -1,9 +1,9 @@
 //! How a webhook is reached, as it may be said (`k8s.io/apiserver/pkg/util/webhook`'s validation).
 
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
-use crate::apimachinery::names::dns1123_subdomain;
-use crate::apis::validation::texts::port_number;
-use crate::apis::validation::{Field, push};
+use crate::validation::texts::port_number;
+use crate::validation::{Field, push};
+use apimachinery::field_error::{ErrorType, FieldErrors};
+use apimachinery::names::dns1123_subdomain;
 
 /// One of `url` and `service`, each in its form.
 pub(super) fn validate(config: &Field, errors: &mut FieldErrors) {

@@ -3,11 +3,11 @@
 
 use serde_json::Value;
 
-use crate::apimachinery::cel::authorizer::{authorizer_type, resource_check_type};
-use crate::apimachinery::cel::{Environment, ObjectType, Program, Type};
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
-use crate::apis::tree::text;
-use crate::apis::validation::Field;
+use crate::tree::text;
+use crate::validation::Field;
+use apimachinery::field_error::{ErrorType, FieldErrors};
+use cel::authorizer::{authorizer_type, resource_check_type};
+use cel::{Environment, ObjectType, Program, Type};
 
 /// An expression with its program, or what is wrong with it.
 pub type Compiled = (String, Result<Program, String>);

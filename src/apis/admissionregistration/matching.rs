@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::expressions::{check, environment};
-use crate::apimachinery::cel::Type;
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::{path_segment_name, qualified_name};
-use crate::apis::tree::*;
-use crate::apis::validation::{Field, labels::label_selector};
+use crate::tree::*;
+use crate::validation::{Field, labels::label_selector};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::{path_segment_name, qualified_name};
+use cel::Type;
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SCOPES: [&str; 3] = ["*", "Cluster", "Namespaced"];

@@ -10,16 +10,16 @@ use super::policy::{
 };
 use super::validating_admission_policy::{binding_cells, binding_columns};
 use super::{DEFINITION, GROUP};
-use crate::apimachinery::cel::Environment;
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind};
-use crate::apis::print::name;
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::*;
-use crate::apis::validation::Field;
+use crate::kind::{Builtin, Kind};
+use crate::print::name;
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::*;
+use crate::validation::Field;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
+use cel::Environment;
 
 /// `mutatingadmissionpolicies`
 pub static MUTATING_ADMISSION_POLICIES: Builtin = LazyLock::new(|| {

@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::expressions::{environment, with_variables};
 use super::matching::{default_match_resources, match_conditions, match_resources};
-use crate::apimachinery::cel::{Environment, is_identifier};
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
-use crate::apimachinery::names::{dns1035_label, dns1123_subdomain, path_segment_name};
-use crate::apis::tree::*;
-use crate::apis::validation::{Field, equal, labels::label_selector, push};
+use crate::tree::*;
+use crate::validation::{Field, equal, labels::label_selector, push};
+use apimachinery::field_error::{ErrorType, FieldErrors};
+use apimachinery::names::{dns1035_label, dns1123_subdomain, path_segment_name};
+use cel::{Environment, is_identifier};
 
 /// `SetDefaults_*AdmissionPolicySpec`
 pub(super) fn default_policy(policy: &mut Value) {
@@ -172,7 +172,7 @@ pub(super) fn param_ref_cell(binding: &Value) -> Value {
         return "<unset>".into();
     }
     match (text(param_ref, "namespace"), text(param_ref, "name")) {
-        ("", "") => crate::apis::print::label_selector(param_ref, "selector").into(),
+        ("", "") => crate::print::label_selector(param_ref, "selector").into(),
         ("", name) => name.into(),
         (namespace, name) => format!("{namespace}/{name}").into(),
     }

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::expressions::{environment, with_variables};
-use crate::apimachinery::cel::{Environment, Type};
-use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::schema::{Schema, Schemas, Shape};
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::apis::tree::{at, items, text, texts};
+use crate::kind::Kind;
+use crate::scheme::Scheme;
+use crate::tree::{at, items, text, texts};
+use apimachinery::gvk::GroupVersion;
+use apimachinery::schema::{Schema, Schemas, Shape};
+use cel::{Environment, Type};
 
 /// So many kinds are looked at.
 const MAX_TYPES: usize = 10;

@@ -11,17 +11,17 @@ use super::policy::{
     validate_policy,
 };
 use super::{DEFINITION, GROUP};
-use crate::apimachinery::cel::{Environment, Type};
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::qualified_name;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind, Subresource};
-use crate::apis::print::name;
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::*;
-use crate::apis::validation::Field;
+use crate::kind::{Builtin, Kind, Subresource};
+use crate::print::name;
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::*;
+use crate::validation::Field;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::qualified_name;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
+use cel::{Environment, Type};
 
 /// `validatingadmissionpolicies`
 pub static VALIDATING_ADMISSION_POLICIES: Builtin = LazyLock::new(|| {

@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use super::client_config;
 use super::matching::{default_rules, match_conditions, rule_with_operations};
 use super::{DEFINITION, GROUP};
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::{dns1035_label, dns1123_subdomain};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind};
-use crate::apis::print::name;
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::*;
-use crate::apis::validation::{Field, equal, labels::label_selector};
+use crate::kind::{Builtin, Kind};
+use crate::print::name;
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::*;
+use crate::validation::{Field, equal, labels::label_selector};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::{dns1035_label, dns1123_subdomain};
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 
 /// `mutatingwebhookconfigurations`
 pub static MUTATING_WEBHOOK_CONFIGURATIONS: Builtin = LazyLock::new(|| {

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::json_path::JsonPath;
 use super::view::PrinterColumn;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::{Time, parse};
-use crate::apis::table::{CellsFn, CellsSource, Column, Description, since};
+use crate::table::{CellsFn, CellsSource, Column, Description, since};
+use apimachinery::object::Object;
+use apimachinery::time::{Time, parse};
 
 /// The columns of a version and how its rows are made; without any of its own, the age.
 pub(super) fn columns(declared: &[PrinterColumn]) -> (Vec<Column>, CellsFn) {

@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 
 use super::structural::Structural;
 use super::view::Scale;
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
-use crate::apimachinery::go_print::{go_print, go_type};
-use crate::apimachinery::go_text::quote;
-use crate::apimachinery::gvk::GroupVersionKind;
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::object::{Malformed, encode_for_storage};
-use crate::apimachinery::schema::Schema;
-use crate::apimachinery::status::TooLargeToStore;
-use crate::apis::finalizers::lacks_domain;
-use crate::apis::kind::Kind;
-use crate::apis::strategy::Strategy;
+use crate::finalizers::lacks_domain;
+use crate::kind::Kind;
+use crate::strategy::Strategy;
+use apimachinery::field_error::{ErrorType, FieldErrors};
+use apimachinery::gvk::GroupVersionKind;
+use apimachinery::labels::Selector;
+use apimachinery::object::{Malformed, encode_for_storage};
+use apimachinery::schema::Schema;
+use apimachinery::status::TooLargeToStore;
+use golang::go_print::{go_print, go_type};
+use golang::go_text::quote;
 
 type Fill = fn(&Structural, &mut Value) -> Result<(), TooLargeToStore>;
 

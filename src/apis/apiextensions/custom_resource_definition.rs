@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::validation;
 use super::view::CustomResourceDefinition;
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::time::{Time, rfc3339};
-use crate::apis::kind::{Builtin, Kind, Subresource};
-use crate::apis::strategy::Strategy;
+use crate::kind::{Builtin, Kind, Subresource};
+use crate::strategy::Strategy;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::time::{Time, rfc3339};
 
 /// Deletes the instances before the definition goes.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::columns::columns;
 use super::custom_resource::{CustomResource, CustomStrategy};
 use super::view::{CustomResourceDefinition, Version};
-use crate::apimachinery::object::Object;
-use crate::apis::kind::{Kind, Selectable, Subresource};
+use crate::kind::{Kind, Selectable, Subresource};
+use apimachinery::object::Object;
 
 /// In discovery's order of custom kinds.
 const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
@@ -123,7 +123,7 @@ fn deprecation_warning(crd: &CustomResourceDefinition, version: &Version) -> Opt
 
 /// The best version that is served, not deprecated and above `version`.
 fn newer_version<'a>(crd: &'a CustomResourceDefinition, version: &Version) -> Option<&'a str> {
-    use crate::apimachinery::gvk::kube_aware_rank as rank;
+    use apimachinery::gvk::kube_aware_rank as rank;
     let better =
         |other: &&Version| other.served && !other.deprecated && rank(&other.name) > rank(&version.name);
     let best = crd.spec.versions.iter().filter(better).max_by_key(|other| rank(&other.name));

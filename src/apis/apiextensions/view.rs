@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::apimachinery::object::nullable;
+use apimachinery::object::nullable;
 
 /// The whole definition.
 #[derive(Clone, Debug, Default, Deserialize)]

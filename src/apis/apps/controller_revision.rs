@@ -2,15 +2,15 @@
 
 use std::sync::LazyLock;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind};
-use crate::apis::print::name;
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::number;
-use crate::apis::validation::Field;
+use crate::kind::{Builtin, Kind};
+use crate::print::name;
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::number;
+use crate::validation::Field;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use serde_json::Value;
 
 /// `controllerrevisions`

@@ -2,21 +2,21 @@
 
 use std::sync::LazyLock;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::apps::replica_set::{replicated_template, selector_is_immutable};
-use crate::apis::core::pod::defaults::pod_spec;
-use crate::apis::core::pod::strategy::template_warnings;
-use crate::apis::kind::{Builtin, Kind, Subresource};
-use crate::apis::print::{container_cells, container_columns, name, selector};
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::number;
-use crate::apis::tree::*;
-use crate::apis::validation::Field;
-use crate::apis::validation::labels::workload_selector;
-use crate::apis::validation::texts::{at_most_100_percent, number_or_percent, number_or_percent_value};
+use crate::apps::replica_set::{replicated_template, selector_is_immutable};
+use crate::core::pod::defaults::pod_spec;
+use crate::core::pod::strategy::template_warnings;
+use crate::kind::{Builtin, Kind, Subresource};
+use crate::print::{container_cells, container_columns, name, selector};
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::number;
+use crate::tree::*;
+use crate::validation::Field;
+use crate::validation::labels::workload_selector;
+use crate::validation::texts::{at_most_100_percent, number_or_percent, number_or_percent_value};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use serde_json::{Value, json};
 
 /// `deployments`

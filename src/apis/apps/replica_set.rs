@@ -2,20 +2,20 @@
 
 use std::sync::LazyLock;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::core::pod::defaults::pod_spec;
-use crate::apis::core::pod::strategy::template_warnings;
-use crate::apis::core::pod::validation::{lasting_template, template};
-use crate::apis::kind::{Builtin, Kind, Subresource};
-use crate::apis::print::{container_cells, container_columns, label_selector, name};
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::number;
-use crate::apis::tree::*;
-use crate::apis::validation::Field;
-use crate::apis::validation::labels::{selected_template, workload_selector};
+use crate::core::pod::defaults::pod_spec;
+use crate::core::pod::strategy::template_warnings;
+use crate::core::pod::validation::{lasting_template, template};
+use crate::kind::{Builtin, Kind, Subresource};
+use crate::print::{container_cells, container_columns, label_selector, name};
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::number;
+use crate::tree::*;
+use crate::validation::Field;
+use crate::validation::labels::{selected_template, workload_selector};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use serde_json::{Value, json};
 
 /// `replicasets`

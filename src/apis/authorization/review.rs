@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apis::kind::{Builtin, Kind};
-use crate::apis::validation::{Field, equal};
+use crate::kind::{Builtin, Kind};
+use crate::validation::{Field, equal};
+use apimachinery::field_error::FieldErrors;
 
 const GROUP: &str = "authorization.k8s.io";
 
@@ -102,7 +102,7 @@ fn label_selector(selector: &Field, errors: &mut FieldErrors) {
         if key.is_zero() {
             key.required("must be specified", errors);
         } else {
-            key.invalid_each(crate::apimachinery::names::qualified_name(key.text()), errors);
+            key.invalid_each(apimachinery::names::qualified_name(key.text()), errors);
         }
         values_fit(&requirement, errors);
     }

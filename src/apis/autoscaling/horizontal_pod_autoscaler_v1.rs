@@ -4,8 +4,8 @@
 use std::sync::LazyLock;
 
 use super::horizontal_pod_autoscaler::{HORIZONTAL_POD_AUTOSCALERS, cells, columns};
-use crate::apis::kind::{Builtin, Kind, StoredAs, Subresource};
-use crate::apis::tree::*;
+use crate::kind::{Builtin, Kind, StoredAs, Subresource};
+use crate::tree::*;
 use serde_json::{Map, Value, json};
 
 /// `horizontalpodautoscalers.v1.autoscaling`

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::{dns1123_label, path_segment_name};
-use crate::apis::tree::at;
-use crate::apis::validation::resources::{Place, quantity, resource_name};
-use crate::apis::validation::{Field, equal};
+use crate::tree::at;
+use crate::validation::resources::{Place, quantity, resource_name};
+use crate::validation::{Field, equal};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::{dns1123_label, path_segment_name};
 
 /// Where each type of metric keeps its source, in upstream's order of looking.
 const SOURCES: [(&str, &str); 5] = [

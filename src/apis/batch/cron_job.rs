@@ -3,18 +3,18 @@
 use std::sync::LazyLock;
 
 use super::{job_validation, schedule};
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::{Time, parse};
-use crate::apimachinery::time_zone::TimeZone;
-use crate::apis::batch::job;
-use crate::apis::core::pod::strategy::template_warnings;
-use crate::apis::kind::{Builtin, Kind, Subresource};
-use crate::apis::print::{boolean, container_cells, container_columns, label_selector, name};
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age, since};
-use crate::apis::tree::*;
-use crate::apis::validation::Field;
+use crate::batch::job;
+use crate::core::pod::strategy::template_warnings;
+use crate::kind::{Builtin, Kind, Subresource};
+use crate::print::{boolean, container_cells, container_columns, label_selector, name};
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age, since};
+use crate::tree::*;
+use crate::validation::Field;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::object::Object;
+use apimachinery::time::{Time, parse};
+use apimachinery::time_zone::TimeZone;
 use serde_json::{Value, json};
 
 /// `cronjobs`

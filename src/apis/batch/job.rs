@@ -3,16 +3,16 @@
 use std::sync::LazyLock;
 
 use super::{job_status_validation, job_validation};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::{Time, human_duration, parse};
-use crate::apis::core::pod::defaults::pod_spec;
-use crate::apis::core::pod::strategy::template_warnings;
-use crate::apis::kind::{Builtin, Kind, Subresource};
-use crate::apis::print::{container_cells, container_columns, label_selector, name};
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::strategy::GarbageCollectionPolicy;
-use crate::apis::table::{Column, age};
-use crate::apis::tree::*;
+use crate::core::pod::defaults::pod_spec;
+use crate::core::pod::strategy::template_warnings;
+use crate::kind::{Builtin, Kind, Subresource};
+use crate::print::{container_cells, container_columns, label_selector, name};
+use crate::rules::{RULES, Rules};
+use crate::strategy::GarbageCollectionPolicy;
+use crate::table::{Column, age};
+use crate::tree::*;
+use apimachinery::object::Object;
+use apimachinery::time::{Time, human_duration, parse};
 use serde_json::{Value, json};
 
 /// `jobs`

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::indexes;
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
-use crate::apimachinery::time::parse;
-use crate::apis::tree::{at, count, flag, is_set, items, number, text};
-use crate::apis::validation::{Field, equal};
+use crate::tree::{at, count, flag, is_set, items, number, text};
+use crate::validation::{Field, equal};
+use apimachinery::field_error::{ErrorType, FieldErrors};
+use apimachinery::time::parse;
 
 /// What is wrong with a change of status.
 pub fn validate_status_update(new: &Value, old: &Value, errors: &mut FieldErrors) {

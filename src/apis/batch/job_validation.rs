@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::indexes;
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
-use crate::apimachinery::names::{dns1123_label, qualified_name};
-use crate::apis::core::pod::validation::template;
-use crate::apis::tree::{at, items, items_mut, number, remove, set, string_map, text};
-use crate::apis::validation::labels::{label_selector, selects};
-use crate::apis::validation::texts::domain_prefixed_path;
-use crate::apis::validation::{Field, equal};
+use crate::core::pod::validation::template;
+use crate::tree::{at, items, items_mut, number, remove, set, string_map, text};
+use crate::validation::labels::{label_selector, selects};
+use crate::validation::texts::domain_prefixed_path;
+use crate::validation::{Field, equal};
+use apimachinery::field_error::{ErrorType, FieldErrors};
+use apimachinery::names::{dns1123_label, qualified_name};
 
 /// An Indexed Job may not run more pods at a time, nor have more failed indexes.
 const MAX_INDEXED: i64 = 100_000;
@@ -304,7 +304,7 @@ pub fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
     spec.child("selector").immutable(&was.child("selector"), errors);
     let shown = template_with_old_directives(new, old);
     if !equal(&shown, was.child("template").value) {
-        spec.child("template").invalid(crate::apis::validation::IMMUTABLE, errors);
+        spec.child("template").invalid(crate::validation::IMMUTABLE, errors);
     }
     for field in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
     {

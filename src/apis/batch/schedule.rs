@@ -2,8 +2,8 @@
 
 use chrono::{Datelike, Months, NaiveDateTime, TimeDelta, Timelike};
 
-use crate::apimachinery::time::Time;
-use crate::apimachinery::time_zone::TimeZone;
+use apimachinery::time::Time;
+use apimachinery::time_zone::TimeZone;
 
 /// A schedule that is not due within so many years never is.
 const YEARS: i32 = 5;
@@ -216,7 +216,7 @@ fn descriptor(text: &str) -> Result<Schedule, String> {
 
 /// Go's durations, in whole seconds; at least one.
 fn every(text: &str, duration: &str) -> Result<Schedule, String> {
-    match crate::apimachinery::duration::parse(duration) {
+    match apimachinery::duration::parse(duration) {
         Some(duration) => Ok(Schedule::Every(duration.as_secs().max(1))),
         None => Err(format!("failed to parse duration {text}: time: invalid duration {duration:?}")),
     }
@@ -331,7 +331,7 @@ mod tests {
             ("0 0 * * *", "America/Sao_Paulo", "2018-11-03T04:00:00Z", Some("2018-11-05T02:00:00Z")),
         ];
         for (text, zone, after, due) in cases {
-            let (zone, parsed) = (TimeZone::load(zone).unwrap(), crate::apimachinery::time::parse);
+            let (zone, parsed) = (TimeZone::load(zone).unwrap(), apimachinery::time::parse);
             let next = parse(text).unwrap().next(parsed(after).unwrap(), &zone);
             assert_eq!(next, due.and_then(parsed), "{text} after {after}");
         }

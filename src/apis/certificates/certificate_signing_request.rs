@@ -5,18 +5,18 @@ use std::sync::LazyLock;
 
 use super::request::{CertificateRequest, check_certificates};
 use super::signer_name;
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::qualified_name;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::repeats::repeats;
-use crate::apimachinery::time::{Time, human_duration};
-use crate::apimachinery::user::UserInfo;
-use crate::apis::kind::{Builtin, Kind, Subresource};
-use crate::apis::print::{name, or};
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::*;
-use crate::apis::validation::{Field, equal};
+use crate::kind::{Builtin, Kind, Subresource};
+use crate::print::{name, or};
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::*;
+use crate::validation::{Field, equal};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::qualified_name;
+use apimachinery::object::Object;
+use apimachinery::repeats::repeats;
+use apimachinery::time::{Time, human_duration};
+use apimachinery::user::UserInfo;
 use serde_json::{Map, Value, json};
 
 /// `certificatesigningrequests`

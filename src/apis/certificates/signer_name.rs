@@ -1,8 +1,8 @@
 //! Names of signers: `example.com/signer-name` (`ValidateSignerName`).
 
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
-use crate::apimachinery::names::{dns1123_label, dns1123_subdomain};
-use crate::apis::validation::{Field, push};
+use crate::validation::{Field, push};
+use apimachinery::field_error::{ErrorType, FieldErrors};
+use apimachinery::names::{dns1123_label, dns1123_subdomain};
 
 const MOST_BYTES: usize = 571;
 const MOST_DOMAIN_BYTES: usize = 253;

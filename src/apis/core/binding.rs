@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::apis::kind::{Builtin, Kind};
+use crate::kind::{Builtin, Kind};
 
 /// `bindings`
 pub static BINDINGS: Builtin = LazyLock::new(|| {

@@ -5,8 +5,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use crate::apimachinery::time::{self, Time};
-use crate::apis::tree::{at, text};
+use crate::tree::{at, text};
+use apimachinery::time::{self, Time};
 
 /// Where they are.
 pub const NAMESPACE: &str = "kube-system";

@@ -2,12 +2,12 @@
 
 use std::sync::LazyLock;
 
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind};
-use crate::apis::print::name;
-use crate::apis::table::Column;
-use crate::apis::tree::*;
+use crate::kind::{Builtin, Kind};
+use crate::print::name;
+use crate::table::Column;
+use crate::tree::*;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use serde_json::{Value, json};
 
 /// `componentstatuses`

@@ -2,17 +2,17 @@
 
 use std::sync::LazyLock;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind};
-use crate::apis::print::{name, with_more};
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::*;
-use crate::apis::validation::Field;
-use crate::apis::validation::texts;
+use crate::kind::{Builtin, Kind};
+use crate::print::{name, with_more};
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::*;
+use crate::validation::Field;
+use crate::validation::texts;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use serde_json::Value;
 
 /// `endpoints`

@@ -3,17 +3,17 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::{Time, parse};
-use crate::apis::kind::{Builtin, Kind};
-use crate::apis::print::{name, or};
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::strategy::GarbageCollectionPolicy;
-use crate::apis::table::{Column, since};
-use crate::apis::tree::{at, number, text};
-use crate::apis::validation::Field;
+use crate::kind::{Builtin, Kind};
+use crate::print::{name, or};
+use crate::rules::{RULES, Rules};
+use crate::strategy::GarbageCollectionPolicy;
+use crate::table::{Column, since};
+use crate::tree::{at, number, text};
+use crate::validation::Field;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names;
+use apimachinery::object::Object;
+use apimachinery::time::{Time, parse};
 use serde_json::{Value, json};
 
 /// `events`

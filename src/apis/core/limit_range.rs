@@ -2,14 +2,14 @@
 
 use std::sync::LazyLock;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::qualified_name;
-use crate::apimachinery::quantity::{Format, Quantity};
-use crate::apis::kind::{Builtin, Kind};
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::tree::*;
-use crate::apis::validation::Field;
-use crate::apis::validation::resources::{Place, may_overcommit, quantity, resource_name};
+use crate::kind::{Builtin, Kind};
+use crate::rules::{RULES, Rules};
+use crate::tree::*;
+use crate::validation::Field;
+use crate::validation::resources::{Place, may_overcommit, quantity, resource_name};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::qualified_name;
+use apimachinery::quantity::{Format, Quantity};
 use serde_json::Value;
 use std::collections::BTreeSet;
 

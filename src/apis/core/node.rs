@@ -2,19 +2,19 @@
 
 use std::sync::LazyLock;
 
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
-use crate::apimachinery::names::{label_value, qualified_name};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::repeats::repeats;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind, Subresource};
-use crate::apis::print::{name, or};
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::*;
-use crate::apis::validation::Field;
-use crate::apis::validation::resources::resource_quantity;
-use crate::apis::validation::texts::cidr;
+use crate::kind::{Builtin, Kind, Subresource};
+use crate::print::{name, or};
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::*;
+use crate::validation::Field;
+use crate::validation::resources::resource_quantity;
+use crate::validation::texts::cidr;
+use apimachinery::field_error::{ErrorType, FieldErrors};
+use apimachinery::names::{label_value, qualified_name};
+use apimachinery::object::Object;
+use apimachinery::repeats::repeats;
+use apimachinery::time::Time;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

@@ -2,20 +2,20 @@
 
 use std::sync::LazyLock;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::dns1123_subdomain;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::core::persistent_volume_claim::access_modes_of;
-use crate::apis::core::pod::defaults::volume_source;
-use crate::apis::core::pod::validation::{LONG_INITIATOR, is_long_initiator, node_selector};
-use crate::apis::core::volume_sources;
-use crate::apis::kind::{Builtin, Kind, Subresource};
-use crate::apis::print::{access_modes, name, or, quantity};
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::*;
-use crate::apis::validation::{Field, difference, equal, resources};
+use crate::core::persistent_volume_claim::access_modes_of;
+use crate::core::pod::defaults::volume_source;
+use crate::core::pod::validation::{LONG_INITIATOR, is_long_initiator, node_selector};
+use crate::core::volume_sources;
+use crate::kind::{Builtin, Kind, Subresource};
+use crate::print::{access_modes, name, or, quantity};
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::*;
+use crate::validation::{Field, difference, equal, resources};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::dns1123_subdomain;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use serde_json::{Value, json};
 
 /// `persistentvolumes`

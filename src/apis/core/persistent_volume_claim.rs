@@ -2,17 +2,17 @@
 
 use std::sync::LazyLock;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind, Subresource};
-use crate::apis::print::{access_modes, name, or, quantity};
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::*;
-use crate::apis::validation::labels::label_selector;
-use crate::apis::validation::{Field, IMMUTABLE, difference, equal, resources};
+use crate::kind::{Builtin, Kind, Subresource};
+use crate::print::{access_modes, name, or, quantity};
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::*;
+use crate::validation::labels::label_selector;
+use crate::validation::{Field, IMMUTABLE, difference, equal, resources};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use serde_json::{Value, json};
 
 /// `persistentvolumeclaims`

@@ -2,16 +2,16 @@
 
 use std::sync::LazyLock;
 
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::core::pod::defaults::pod_spec;
-use crate::apis::core::pod::strategy::template_warnings;
-use crate::apis::core::pod::validation::template;
-use crate::apis::kind::{Builtin, Kind};
-use crate::apis::print::{container_cells, labels, name};
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::Column;
-use crate::apis::validation::Field;
+use crate::core::pod::defaults::pod_spec;
+use crate::core::pod::strategy::template_warnings;
+use crate::core::pod::validation::template;
+use crate::kind::{Builtin, Kind};
+use crate::print::{container_cells, labels, name};
+use crate::rules::{RULES, Rules};
+use crate::table::Column;
+use crate::validation::Field;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use serde_json::{Value, json};
 
 /// `podtemplates`

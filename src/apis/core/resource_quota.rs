@@ -2,16 +2,16 @@
 
 use std::sync::LazyLock;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind, Subresource};
-use crate::apis::print::name;
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::{at, members};
-use crate::apis::validation::resources::{Place, is_quota_standard, resource_name, resource_quantity};
-use crate::apis::validation::{Field, IMMUTABLE};
+use crate::kind::{Builtin, Kind, Subresource};
+use crate::print::name;
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::{at, members};
+use crate::validation::resources::{Place, is_quota_standard, resource_name, resource_quantity};
+use crate::validation::{Field, IMMUTABLE};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

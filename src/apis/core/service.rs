@@ -3,14 +3,14 @@
 use std::sync::LazyLock;
 
 use super::service_validation;
-use crate::apimachinery::names;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind, Subresource};
-use crate::apis::print::{labels, load_balancer, name, or};
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::*;
+use crate::kind::{Builtin, Kind, Subresource};
+use crate::print::{labels, load_balancer, name, or};
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::*;
+use apimachinery::names;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use serde_json::{Value, json};
 
 /// `services`

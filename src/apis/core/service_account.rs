@@ -2,12 +2,12 @@
 
 use std::sync::LazyLock;
 
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind, Subresource};
-use crate::apis::print::name;
-use crate::apis::table::{Column, age};
-use crate::apis::tree::count;
+use crate::kind::{Builtin, Kind, Subresource};
+use crate::print::name;
+use crate::table::{Column, age};
+use crate::tree::count;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use serde_json::Value;
 
 /// `serviceaccounts`

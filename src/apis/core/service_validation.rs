@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::service::{is_external, needs_health_check};
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
-use crate::apimachinery::repeats::repeats;
-use crate::apis::tree::{at, items, text, texts as texts_of};
-use crate::apis::validation::labels::labels;
-use crate::apis::validation::{Field, equal, texts};
+use crate::tree::{at, items, text, texts as texts_of};
+use crate::validation::labels::labels;
+use crate::validation::{Field, equal, texts};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
+use apimachinery::repeats::repeats;
 
 /// What is wrong with a Service, new or changed.
 pub fn validate(service: &Value, errors: &mut FieldErrors) {

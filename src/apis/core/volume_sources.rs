@@ -3,10 +3,10 @@
 
 use serde_json::json;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::{dns1123_label, dns1123_subdomain};
-use crate::apis::validation::Field;
-use crate::apis::validation::texts::{csi_driver_name, descending_path, in_range, no_backsteps};
+use crate::validation::Field;
+use crate::validation::texts::{csi_driver_name, descending_path, in_range, no_backsteps};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::{dns1123_label, dns1123_subdomain};
 
 const ONE: &str = "may not specify more than 1 volume type";
 

@@ -2,18 +2,18 @@
 
 use std::sync::LazyLock;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, label_value, qualified_name};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::repeats::repeats;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind};
-use crate::apis::print::{name, or, with_more};
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::*;
-use crate::apis::validation::labels::labels;
-use crate::apis::validation::{Field, at_most, texts};
+use crate::kind::{Builtin, Kind};
+use crate::print::{name, or, with_more};
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::*;
+use crate::validation::labels::labels;
+use crate::validation::{Field, at_most, texts};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::{dns1123_label, dns1123_subdomain, label_value, qualified_name};
+use apimachinery::object::Object;
+use apimachinery::repeats::repeats;
+use apimachinery::time::Time;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::IpAddr;

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::time::parse;
-use crate::apis::core::event::{self as core, EVENTS as CORE_EVENTS};
-use crate::apis::kind::{Builtin, Kind, StoredAs};
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::tree::{at, is_zero, text};
-use crate::apis::validation::Field;
+use crate::core::event::{self as core, EVENTS as CORE_EVENTS};
+use crate::kind::{Builtin, Kind, StoredAs};
+use crate::rules::{RULES, Rules};
+use crate::tree::{at, is_zero, text};
+use crate::validation::Field;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::time::parse;
 
 /// What the same field is called in this form and in the core form.
 const NAMES: &[(&str, &str)] = &[

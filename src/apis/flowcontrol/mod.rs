@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::kind::{Builtin, StartingObjects};
 use super::tree::text;
 use super::validation::Field;
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::repeats::repeats;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::repeats::repeats;
 
 /// Its kinds.
 pub const KINDS: &[&Builtin] =

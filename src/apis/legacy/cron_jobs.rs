@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::apis::batch::cron_job::CRON_JOBS;
-use crate::apis::kind::{Builtin, Kind, StoredAs};
-use crate::apis::tree::remove;
+use crate::batch::cron_job::CRON_JOBS;
+use crate::kind::{Builtin, Kind, StoredAs};
+use crate::tree::remove;
 
 /// `cronjobs.v1beta1.batch`
 pub static BATCH_V1BETA1: Builtin = LazyLock::new(|| {

@@ -3,10 +3,10 @@
 
 use std::sync::LazyLock;
 
-use crate::apis::apps::deployment::DEPLOYMENTS;
-use crate::apis::core::pod::defaults::pod_spec;
-use crate::apis::kind::{Builtin, Kind, StoredAs, Subresource};
-use crate::apis::tree::*;
+use crate::apps::deployment::DEPLOYMENTS;
+use crate::core::pod::defaults::pod_spec;
+use crate::kind::{Builtin, Kind, StoredAs, Subresource};
+use crate::tree::*;
 use serde_json::{Value, json};
 
 /// `deployments.v1beta1.apps`

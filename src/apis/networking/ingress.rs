@@ -3,17 +3,17 @@
 use std::sync::LazyLock;
 
 use super::ingress_class::typed_reference;
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::{dns1123_label, dns1123_subdomain};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind, Subresource};
-use crate::apis::print::{load_balancer, name};
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::{annotation, at, count, items, text};
-use crate::apis::validation::Field;
-use crate::apis::validation::texts;
+use crate::kind::{Builtin, Kind, Subresource};
+use crate::print::{load_balancer, name};
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::{annotation, at, count, items, text};
+use crate::validation::Field;
+use crate::validation::texts;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::{dns1123_label, dns1123_subdomain};
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use serde_json::{Value, json};
 
 /// `ingresses`

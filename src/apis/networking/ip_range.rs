@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use crate::apis::validation::texts::parse_cidr;
+use crate::validation::texts::parse_cidr;
 
 /// As `10.96.0.0/16`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,16 +3,16 @@
 use std::net::IpAddr;
 use std::sync::LazyLock;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind, StartingObjects, Subresource};
-use crate::apis::print::name;
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::*;
-use crate::apis::validation::texts::{cidr, parse_cidr};
-use crate::apis::validation::{Field, IMMUTABLE};
+use crate::kind::{Builtin, Kind, StartingObjects, Subresource};
+use crate::print::name;
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::*;
+use crate::validation::texts::{cidr, parse_cidr};
+use crate::validation::{Field, IMMUTABLE};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use serde_json::Value;
 
 /// `servicecidrs`

@@ -2,19 +2,19 @@
 
 use std::sync::LazyLock;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::dns1123_label;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::core::pod::validation::{requirements_of_overhead, tolerations};
-use crate::apis::kind::{Builtin, Kind};
-use crate::apis::print::name;
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::text;
-use crate::apis::validation::Field;
-use crate::apis::validation::labels::labels;
-use crate::apis::validation::texts::shown_each;
+use crate::core::pod::validation::{requirements_of_overhead, tolerations};
+use crate::kind::{Builtin, Kind};
+use crate::print::name;
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::text;
+use crate::validation::Field;
+use crate::validation::labels::labels;
+use crate::validation::texts::shown_each;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::dns1123_label;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use serde_json::{Value, json};
 
 /// `runtimeclasses`

@@ -2,19 +2,19 @@
 
 use std::sync::LazyLock;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind, Subresource};
-use crate::apis::print::{int_or_string, name};
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::{at, number};
-use crate::apis::validation::Field;
-use crate::apis::validation::conditions::conditions;
-use crate::apis::validation::labels::label_selector;
-use crate::apis::validation::texts::{at_most_100_percent, number_or_percent};
+use crate::kind::{Builtin, Kind, Subresource};
+use crate::print::{int_or_string, name};
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::{at, number};
+use crate::validation::Field;
+use crate::validation::conditions::conditions;
+use crate::validation::labels::label_selector;
+use crate::validation::texts::{at_most_100_percent, number_or_percent};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use serde_json::{Value, json};
 
 /// `poddisruptionbudgets`

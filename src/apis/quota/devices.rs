@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::apimachinery::quantity::{Format, Quantity};
-use crate::apis::resources::Amounts;
-use crate::apis::tree::{count, items, number, text};
+use crate::resources::Amounts;
+use crate::tree::{count, items, number, text};
+use apimachinery::quantity::{Format, Quantity};
 
 /// Between a device class and what is limited of it: nothing but the number.
 const BY_DEVICE_CLASS: &str = ".deviceclass.resource.k8s.io/devices";

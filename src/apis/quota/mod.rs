@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::resources::{Amounts, amounts};
 use super::tree::{annotation, at, count, items, number, text};
-use crate::apimachinery::gvk::GroupResource;
-use crate::apimachinery::quantity::{Format, Quantity};
-use crate::apimachinery::time::Time;
+use apimachinery::gvk::GroupResource;
+use apimachinery::quantity::{Format, Quantity};
+use apimachinery::time::Time;
 
 pub use scopes::{Scope, scopes_of};
 

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::apimachinery::quantity::{Format, Quantity};
-use crate::apimachinery::time::{Time, parse};
-use crate::apis::resources::{Amounts, amounts, pod_limits, pod_requests};
-use crate::apis::tree::{at, is_set, items, number, text};
-use crate::apis::validation::resources::is_extended;
+use crate::resources::{Amounts, amounts, pod_limits, pod_requests};
+use crate::tree::{at, is_set, items, number, text};
+use crate::validation::resources::is_extended;
+use apimachinery::quantity::{Format, Quantity};
+use apimachinery::time::{Time, parse};
 
 /// What a quota may call what pods use, beside their number, huge pages and extended resources.
 const RESOURCES: [&str; 10] = [

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::apis::core::pod::qos::quality_of_service;
-use crate::apis::tree::{at, count, is_set, items, text, texts};
+use crate::core::pod::qos::quality_of_service;
+use crate::tree::{at, count, is_set, items, text, texts};
 
 /// One scope, or one expression of a scope selector (`v1.ScopedResourceSelectorRequirement`).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::apimachinery::object::nullable;
+use apimachinery::object::nullable;
 
 /// Everything: verbs, groups, resources, paths.
 pub const ALL: &str = "*";

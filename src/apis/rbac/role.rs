@@ -3,12 +3,12 @@
 use std::sync::LazyLock;
 
 use super::bootstrap_policy;
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names;
-use crate::apis::kind::{Builtin, Kind};
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::validation::Field;
-use crate::apis::validation::labels::label_selector;
+use crate::kind::{Builtin, Kind};
+use crate::rules::{RULES, Rules};
+use crate::validation::Field;
+use crate::validation::labels::label_selector;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names;
 use serde_json::Value;
 
 /// `roles`

@@ -3,16 +3,16 @@
 use std::sync::LazyLock;
 
 use super::bootstrap_policy;
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind};
-use crate::apis::print::name;
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::*;
-use crate::apis::validation::{Field, equal};
+use crate::kind::{Builtin, Kind};
+use crate::print::name;
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::*;
+use crate::validation::{Field, equal};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use serde_json::Value;
 
 /// `rolebindings`

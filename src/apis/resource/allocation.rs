@@ -9,14 +9,14 @@ use super::devices::{
     Names, configuration, device_id, raw_object, reference, references, request_names, set, tolerations,
 };
 use super::names::uid;
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
-use crate::apimachinery::names::qualified_name;
-use crate::apimachinery::repeats::repeats;
-use crate::apis::core::pod::validation::node_selector;
-use crate::apis::tree::{at, is_set, items};
-use crate::apis::validation::conditions::conditions;
-use crate::apis::validation::texts::{parse_cidr, shown_each};
-use crate::apis::validation::{Field, IMMUTABLE, at_most, equal};
+use crate::core::pod::validation::node_selector;
+use crate::tree::{at, is_set, items};
+use crate::validation::conditions::conditions;
+use crate::validation::texts::{parse_cidr, shown_each};
+use crate::validation::{Field, IMMUTABLE, at_most, equal};
+use apimachinery::field_error::{ErrorType, FieldErrors};
+use apimachinery::names::qualified_name;
+use apimachinery::repeats::repeats;
 
 const MOST_CONSUMERS: usize = 256;
 const MOST_RESULTS: usize = 32;

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apis::validation::resources::quantity;
-use crate::apis::validation::{Field, at_most};
+use crate::validation::resources::quantity;
+use crate::validation::{Field, at_most};
+use apimachinery::field_error::FieldErrors;
 
 const MOST_VALUES: usize = 10;
 

@@ -4,14 +4,14 @@ use std::sync::LazyLock;
 
 use super::devices::class;
 use super::{DEFINITIONS, GROUP};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind};
-use crate::apis::print::name;
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::validation::Field;
-use crate::apis::validation::resources::extended_resource_name;
+use crate::kind::{Builtin, Kind};
+use crate::print::name;
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::validation::Field;
+use crate::validation::resources::extended_resource_name;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use serde_json::Value;
 
 /// `deviceclasses`

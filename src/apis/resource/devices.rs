@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::names::{fully_qualified_name, pool_name};
-use crate::apimachinery::cel::{Environment, Size, Type};
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
-use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, label_value, qualified_name};
-use crate::apimachinery::repeats::repeats;
-use crate::apis::tree::*;
-use crate::apis::validation::texts::{csi_driver_name, shown_each};
-use crate::apis::validation::{Field, at_most, equal};
+use crate::tree::*;
+use crate::validation::texts::{csi_driver_name, shown_each};
+use crate::validation::{Field, at_most, equal};
+use apimachinery::field_error::{ErrorType, FieldErrors};
+use apimachinery::names::{dns1123_label, dns1123_subdomain, label_value, qualified_name};
+use apimachinery::repeats::repeats;
+use cel::{Environment, Size, Type};
 use serde_json::{Value, json};
 
 const MOST: usize = 32;

@@ -3,10 +3,10 @@
 
 use serde_json::json;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::dns1123_subdomain;
-use crate::apis::validation::Field;
-use crate::apis::validation::texts::csi_driver_name;
+use crate::validation::Field;
+use crate::validation::texts::csi_driver_name;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::dns1123_subdomain;
 
 const MOST_POOL_BYTES: usize = 253;
 const MOST_IDENTIFIER_BYTES: usize = 32;

@@ -5,15 +5,15 @@ use std::sync::LazyLock;
 use super::allocation::validate_status_update;
 use super::devices::{claim, default_claim};
 use super::{DEFINITIONS, GROUP};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind, Subresource};
-use crate::apis::print::name;
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::*;
-use crate::apis::validation::Field;
-use crate::apis::validation::texts::template_metadata;
+use crate::kind::{Builtin, Kind, Subresource};
+use crate::print::name;
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::*;
+use crate::validation::Field;
+use crate::validation::texts::template_metadata;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use serde_json::Value;
 
 /// `resourceclaims`

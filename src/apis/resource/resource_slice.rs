@@ -5,16 +5,16 @@ use std::sync::LazyLock;
 use super::names::pool_name;
 use super::slice_devices::{devices, ways};
 use super::{DEFINITIONS, GROUP};
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind};
-use crate::apis::print::name;
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::*;
-use crate::apis::validation::Field;
-use crate::apis::validation::texts::csi_driver_name;
+use crate::kind::{Builtin, Kind};
+use crate::print::name;
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::*;
+use crate::validation::Field;
+use crate::validation::texts::csi_driver_name;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use serde_json::{Value, json};
 
 /// `resourceslices`

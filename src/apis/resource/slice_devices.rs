@@ -6,11 +6,11 @@ use super::allocation::binding_conditions;
 use super::capacity::request_policy;
 use super::devices::{set, taint};
 use super::names::qualified_name;
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::{dns1123_label, dns1123_subdomain};
-use crate::apis::core::pod::validation::node_selector;
-use crate::apis::validation::texts::shown_each;
-use crate::apis::validation::{Field, at_most};
+use crate::core::pod::validation::node_selector;
+use crate::validation::texts::shown_each;
+use crate::validation::{Field, at_most};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::{dns1123_label, dns1123_subdomain};
 
 const MOST_DEVICES: usize = 128;
 /// When some have taints, consume counters or have lists of attributes.

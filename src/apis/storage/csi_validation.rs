@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::{dns1123_subdomain, qualified_name};
-use crate::apimachinery::repeats::repeats;
-use crate::apis::tree::{items, remove, text};
-use crate::apis::validation::labels::label_selector;
-use crate::apis::validation::resources::quantity;
-use crate::apis::validation::texts::{csi_driver_name, token_seconds};
-use crate::apis::validation::{Field, IMMUTABLE, NOT_NEGATIVE, equal};
+use crate::tree::{items, remove, text};
+use crate::validation::labels::label_selector;
+use crate::validation::resources::quantity;
+use crate::validation::texts::{csi_driver_name, token_seconds};
+use crate::validation::{Field, IMMUTABLE, NOT_NEGATIVE, equal};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::{dns1123_subdomain, qualified_name};
+use apimachinery::repeats::repeats;
 
 const MOST_NODE_ID_BYTES: usize = 256;
 const LEAST_UPDATE_PERIOD_SECONDS: i64 = 10;

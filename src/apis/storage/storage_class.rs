@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::qualified_name;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::repeats::repeats;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::{Builtin, Kind};
-use crate::apis::print::or;
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::*;
-use crate::apis::validation::Field;
+use crate::kind::{Builtin, Kind};
+use crate::print::or;
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::*;
+use crate::validation::Field;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::qualified_name;
+use apimachinery::object::Object;
+use apimachinery::repeats::repeats;
+use apimachinery::time::Time;
 use serde_json::{Value, json};
 
 /// `storageclasses`

@@ -2,18 +2,18 @@
 
 use std::sync::LazyLock;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::dns1123_subdomain;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::core::persistent_volume;
-use crate::apis::kind::{Builtin, Kind, Subresource};
-use crate::apis::print::name;
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::table::{Column, age};
-use crate::apis::tree::{flag, text};
-use crate::apis::validation::Field;
-use crate::apis::validation::texts::{csi_driver_name, in_range, shown_each};
+use crate::core::persistent_volume;
+use crate::kind::{Builtin, Kind, Subresource};
+use crate::print::name;
+use crate::rules::{RULES, Rules};
+use crate::table::{Column, age};
+use crate::tree::{flag, text};
+use crate::validation::Field;
+use crate::validation::texts::{csi_driver_name, in_range, shown_each};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::dns1123_subdomain;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use serde_json::{Value, json};
 
 /// `volumeattachments`

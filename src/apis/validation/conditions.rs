@@ -1,8 +1,8 @@
 //! Conditions (`ValidateConditions` of `k8s.io/apimachinery/pkg/apis/meta/v1/validation`).
 
 use super::{Field, labels::label_name};
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::repeats::repeats;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::repeats::repeats;
 use serde_json::json;
 
 const MOST_REASON_BYTES: usize = 1024;

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::Field;
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::labels::LabelSelector;
-use crate::apimachinery::names::{label_value, qualified_name};
-use crate::apis::tree;
+use crate::tree;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::labels::LabelSelector;
+use apimachinery::names::{label_value, qualified_name};
 
 const MAX_ANNOTATIONS_BYTES: usize = 256 * 1024;
 

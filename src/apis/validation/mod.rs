@@ -12,7 +12,7 @@ pub mod texts;
 use serde_json::Value;
 
 use super::tree;
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
+use apimachinery::field_error::{ErrorType, FieldErrors};
 
 /// What a number may not be less than.
 pub const NOT_NEGATIVE: &str = "must be greater than or equal to 0";

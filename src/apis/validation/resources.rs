@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::{Field, NOT_NEGATIVE};
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::qualified_name;
-use crate::apimachinery::quantity::Quantity;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::qualified_name;
+use apimachinery::quantity::Quantity;
 
 const CONTAINER: &[&str] = &["cpu", "memory", "ephemeral-storage"];
 const OBJECTS: &[&str] = &[

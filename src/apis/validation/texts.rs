@@ -5,9 +5,9 @@ use std::net::IpAddr;
 
 use super::labels::{annotations, labels};
 use super::{Field, push};
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
-use crate::apimachinery::names::dns1123_subdomain;
-use crate::apis::tree;
+use crate::tree;
+use apimachinery::field_error::{ErrorType, FieldErrors};
+use apimachinery::names::dns1123_subdomain;
 
 /// `InclusiveRangeError`
 pub fn in_range(number: i64, least: i64, most: i64) -> Vec<String> {

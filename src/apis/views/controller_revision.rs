@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::meta::Metadata;
-use crate::apimachinery::object::nullable;
+use apimachinery::object::nullable;
 
 /// `apps/v1.ControllerRevision`
 #[derive(Debug, Default, Deserialize)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::apimachinery::object::nullable;
-use crate::apimachinery::time::Time;
+use apimachinery::object::nullable;
+use apimachinery::time::Time;
 
 /// `batch/v1.CronJob`
 #[derive(Debug, Default, Deserialize)]

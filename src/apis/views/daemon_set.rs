@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::deployment::RollingUpdate;
 use super::meta::Metadata;
-use crate::apimachinery::labels::LabelSelector;
-use crate::apimachinery::object::nullable;
+use apimachinery::labels::LabelSelector;
+use apimachinery::object::nullable;
 
 /// `apps/v1.DaemonSet`
 #[derive(Debug, Default, Deserialize)]

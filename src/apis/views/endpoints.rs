@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::meta::Metadata;
-use crate::apimachinery::object::nullable;
+use apimachinery::object::nullable;
 
 /// `v1.Endpoints`
 #[derive(Debug, Default, Deserialize)]

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::meta::Condition;
-use crate::apimachinery::object::nullable;
-use crate::apimachinery::time::Time;
+use apimachinery::object::nullable;
+use apimachinery::time::Time;
 
 /// `autoscaling/v2.HorizontalPodAutoscaler`
 #[derive(Debug, Default, Deserialize)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::apimachinery::labels::LabelSelector;
-use crate::apimachinery::object::nullable;
-use crate::apimachinery::time::Time;
+use apimachinery::labels::LabelSelector;
+use apimachinery::object::nullable;
+use apimachinery::time::Time;
 
 /// `batch/v1.Job`
 #[derive(Debug, Default, Deserialize)]

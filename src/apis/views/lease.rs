@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::apimachinery::time::Time;
+use apimachinery::time::Time;
 
 /// `coordination.k8s.io/v1.Lease`
 #[derive(Debug, Default, Deserialize)]

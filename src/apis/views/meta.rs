@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::apimachinery::object::{OwnerReference, nullable};
-use crate::apimachinery::time::Time;
+use apimachinery::object::{OwnerReference, nullable};
+use apimachinery::time::Time;
 
-/// Annotations, which [`crate::apimachinery::object::ObjectMeta`] leaves in the bytes; and the few other
+/// Annotations, which [`apimachinery::object::ObjectMeta`] leaves in the bytes; and the few other
 /// parts of metadata that a template has too.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -1,7 +1,7 @@
 //! Views: the fields that components read of an object, parsed once per object and shared.
 //!
 //! A view reads and is never written back, so that nobody drops a field that they do not know. One view per
-//! kind serves all components: [`crate::apimachinery::object::Object::view`] keeps the first one asked for.
+//! kind serves all components: [`apimachinery::object::Object::view`] keeps the first one asked for.
 //! Every field has a default: an absent field reads as Go's zero value.
 
 pub mod meta;

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::meta::{Condition, Metadata};
-use crate::apimachinery::object::nullable;
+use apimachinery::object::nullable;
 
 /// `v1.Namespace`
 #[derive(Debug, Default, Deserialize)]

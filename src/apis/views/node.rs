@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::meta::{Condition, Metadata};
-use crate::apimachinery::object::nullable;
-use crate::apimachinery::time::Time;
+use apimachinery::object::nullable;
+use apimachinery::time::Time;
 
 /// `v1.Node`
 #[derive(Debug, Default, Deserialize)]

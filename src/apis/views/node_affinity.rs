@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use super::pod::Pod;
-use crate::apimachinery::object::{ObjectMeta, nullable};
+use apimachinery::object::{ObjectMeta, nullable};
 
 /// `v1.NodeAffinity`
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

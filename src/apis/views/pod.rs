@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::meta::{Condition, Metadata};
 use super::node::Taint;
 use super::probe::{Lifecycle, Probe};
-use crate::apimachinery::object::{Object, nullable};
-use crate::apimachinery::time::Time;
+use apimachinery::object::{Object, nullable};
+use apimachinery::time::Time;
 
 /// `v1.Pod`
 #[derive(Debug, Default, Deserialize)]
@@ -440,7 +440,7 @@ pub fn untolerated<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apis::core::pod::PODS;
+    use crate::core::pod::PODS;
     use serde_json::json;
 
     #[test]
@@ -476,7 +476,7 @@ mod tests {
     fn selectable_fields_are_where_they_are_looked_for() {
         let tree = json!({"metadata": {"name": "a"}, "spec": {"nodeName": "n", "schedulerName": "s"},
             "status": {"phase": "Failed"}});
-        let stored = crate::apimachinery::object::encode_for_storage(&tree).unwrap();
+        let stored = apimachinery::object::encode_for_storage(&tree).unwrap();
         let with_fields = PODS.object(stored, 1).unwrap();
         let without = Object::from_value(&tree, vec![]).unwrap();
         for pod in [with_fields, without] {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::pod::EnvVar;
-use crate::apimachinery::object::nullable;
+use apimachinery::object::nullable;
 
 /// `v1.Pod`
 #[derive(Debug, Default, Deserialize)]

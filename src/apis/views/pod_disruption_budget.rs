@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::meta::{Condition, Metadata};
-use crate::apimachinery::int_or_string::IntOrString;
-use crate::apimachinery::labels::LabelSelector;
-use crate::apimachinery::object::nullable;
-use crate::apimachinery::time::Time;
+use apimachinery::int_or_string::IntOrString;
+use apimachinery::labels::LabelSelector;
+use apimachinery::object::nullable;
+use apimachinery::time::Time;
 
 /// `policy/v1.PodDisruptionBudget`
 #[derive(Debug, Default, Deserialize)]

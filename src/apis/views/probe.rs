@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::apimachinery::int_or_string::IntOrString;
-use crate::apimachinery::object::nullable;
+use apimachinery::int_or_string::IntOrString;
+use apimachinery::object::nullable;
 
 /// `v1.Lifecycle`
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
-use crate::apimachinery::labels::LabelSelector;
-use crate::apimachinery::object::nullable;
-use crate::apis::rbac::policy_rule::PolicyRule;
+use crate::rbac::policy_rule::PolicyRule;
+use apimachinery::labels::LabelSelector;
+use apimachinery::object::nullable;
 
 /// Of a Role or ClusterRole: what may be done.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

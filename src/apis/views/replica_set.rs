@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::meta::{Condition, Metadata};
-use crate::apimachinery::labels::LabelSelector;
-use crate::apimachinery::object::nullable;
+use apimachinery::labels::LabelSelector;
+use apimachinery::object::nullable;
 
 /// `apps/v1.ReplicaSet` and `v1.ReplicationController`
 #[derive(Debug, Default, Deserialize)]

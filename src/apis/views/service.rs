@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::meta::Metadata;
-use crate::apimachinery::int_or_string::IntOrString;
-use crate::apimachinery::object::nullable;
+use apimachinery::int_or_string::IntOrString;
+use apimachinery::object::nullable;
 
 /// `v1.Service`
 #[derive(Debug, Default, Deserialize)]

@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::meta::Metadata;
-use crate::apimachinery::int_or_string::IntOrString;
-use crate::apimachinery::labels::LabelSelector;
-use crate::apimachinery::object::nullable;
+use apimachinery::int_or_string::IntOrString;
+use apimachinery::labels::LabelSelector;
+use apimachinery::object::nullable;
 
 /// `apps/v1.StatefulSet`
 #[derive(Debug, Default, Deserialize)]

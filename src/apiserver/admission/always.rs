@@ -4,7 +4,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{Attributes, Plugin, forbidden};
-use crate::apimachinery::status::Status;
+use apimachinery::status::Status;
 
 /// Admits everything; it is there so that its name may be said.
 pub struct AlwaysAdmit;

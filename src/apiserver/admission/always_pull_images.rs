@@ -7,8 +7,8 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{Attributes, Plugin};
-use crate::apimachinery::status::Status;
-use crate::apis::tree::{is_set, items, items_mut, text};
+use apimachinery::status::Status;
+use apis::tree::{is_set, items, items_mut, text};
 
 const LISTS: [&str; 3] = ["spec.initContainers", "spec.containers", "spec.ephemeralContainers"];
 

@@ -8,17 +8,17 @@ use serde_json::{Map, Value as Json, json};
 use super::metrics::AdmissionMetrics;
 use super::webhook::{Versions, admission_request};
 use super::{Attributes, Authorizer};
-use crate::apimachinery::cel::authorizer::{Authorize, Check, Verdict, authorizer, resource_check};
-use crate::apimachinery::cel::conditions::all_hold;
-use crate::apimachinery::cel::{Activation, Budget, EvaluationError, HostValue, Program, Type, Value};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::user::UserInfo;
-use crate::apis::admissionregistration::expressions::{Compiled, compile, environment};
-use crate::apis::kind::Kind;
-use crate::apis::tree::text;
-use crate::apiserver::authorizer::Answer;
-use crate::apiserver::request::RequestInfo;
-use crate::clock::Clock;
+use crate::authorizer::Answer;
+use crate::request::RequestInfo;
+use apimachinery::status::Status;
+use apimachinery::user::UserInfo;
+use apis::admissionregistration::expressions::{Compiled, compile, environment};
+use apis::kind::Kind;
+use apis::tree::text;
+use cel::authorizer::{Authorize, Check, Verdict, authorizer, resource_check};
+use cel::conditions::all_hold;
+use cel::{Activation, Budget, EvaluationError, HostValue, Program, Type, Value};
+use clock::Clock;
 
 /// `RuntimeCELCostBudgetMatchConditions`: what the conditions of one webhook or policy may cost together.
 const MATCH_CONDITIONS_BUDGET: u64 = 2_500_000;

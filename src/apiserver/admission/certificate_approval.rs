@@ -8,8 +8,8 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{Attributes, Authorizer, Operation, Plugin, forbidden};
-use crate::apimachinery::status::Status;
-use crate::apiserver::request::RequestInfo;
+use crate::request::RequestInfo;
+use apimachinery::status::Status;
 
 const GROUP: &str = "certificates.k8s.io";
 

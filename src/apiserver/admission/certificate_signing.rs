@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::certificate_approval::{is_request, may, signer_of};
 use super::{Attributes, Authorizer, Operation, Plugin, forbidden};
-use crate::apimachinery::status::Status;
+use apimachinery::status::Status;
 
 /// Asks whether the user may `sign` for the signer, when the certificate or a condition changes.
 pub struct CertificateSigning(Arc<dyn Authorizer>);

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::certificate_approval::{is_request, signer_of};
 use super::{Attributes, Operation, Plugin, forbidden};
-use crate::apimachinery::status::Status;
-use crate::apis::certificates::request::CertificateRequest;
+use apimachinery::status::Status;
+use apis::certificates::request::CertificateRequest;
 
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 const MASTERS: &str = "system:masters";

@@ -11,11 +11,11 @@ use super::plugin::{Attributes, Initializer, Operation, Plugin};
 use super::plugins::{Entry, PLUGINS};
 use super::reinvocation::Reinvocation;
 use super::{policy_params, rbac_escalation};
-use crate::apimachinery::fingerprint::Fingerprint;
-use crate::apimachinery::status::Status;
-use crate::apiserver::registry::Validating;
-use crate::apiserver::request::RequestContext;
-use crate::clock::Clock;
+use crate::registry::Validating;
+use crate::request::RequestContext;
+use apimachinery::fingerprint::Fingerprint;
+use apimachinery::status::Status;
+use clock::Clock;
 
 /// The plugins that run, in order.
 pub struct Admission {

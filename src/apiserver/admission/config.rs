@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::apimachinery::yaml;
+use apimachinery::yaml;
 
 /// Which plugins run, and what each is told.
 #[derive(Clone, Debug)]

@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::Initializer;
 use super::lister::Lister;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apis::tree::{annotation, at, is_set, set};
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apis::tree::{annotation, at, is_set, set};
 
 /// Classes of one kind, and how an object names one.
 pub struct DefaultClass {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::default_class::DefaultClass;
 use super::{Attributes, Initializer, Operation, Plugin};
-use crate::apimachinery::status::Status;
+use apimachinery::status::Status;
 
 const MARKS: &[&str] =
     &["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];

@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{AdmissionConfig, Attributes, Operation, Plugin};
-use crate::apimachinery::status::Status;
+use apimachinery::status::Status;
 
 const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 

@@ -5,8 +5,8 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{Attributes, Plugin, forbidden};
-use crate::apimachinery::status::Status;
-use crate::apis::tree::texts;
+use apimachinery::status::Status;
+use apis::tree::texts;
 
 /// Refuses addresses that were not there before: whoever sets them takes their traffic.
 pub struct DenyServiceExternalIps;

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Attributes, Initializer, Plugin};
-use crate::apimachinery::status::Status;
-use crate::apis::tree::text;
-use crate::clock::Clock;
+use apimachinery::status::Status;
+use apis::tree::text;
+use clock::Clock;
 
 /// Buckets that a limit keeps unless it says otherwise.
 const CACHE_SIZE: usize = 4096;

@@ -7,9 +7,9 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{Attributes, Plugin};
-use crate::apimachinery::status::Status;
-use crate::apis::tree::{items, members, object_mut};
-use crate::apis::validation::resources::is_extended;
+use apimachinery::status::Status;
+use apis::tree::{items, members, object_mut};
+use apis::validation::resources::is_extended;
 
 /// Adds a toleration for each extended resource.
 pub struct ExtendedResourceToleration;

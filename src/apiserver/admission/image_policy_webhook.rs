@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Attributes, Initializer, Operation, Plugin, forbidden};
-use crate::apimachinery::duration;
-use crate::apimachinery::status::Status;
-use crate::apis::tree::{at, flag, items, string_map, text};
-use crate::apiserver::webhook::{Answers, CallError, ClientConfig, ServiceResolver, WebhookClient};
+use crate::webhook::{Answers, CallError, ClientConfig, ServiceResolver, WebhookClient};
+use apimachinery::duration;
+use apimachinery::status::Status;
+use apis::tree::{at, flag, items, string_map, text};
 
 /// Of the pod's annotations the webhook sees those that have this in their names.
 const ANNOTATIONS: &str = ".image-policy.k8s.io/";

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use super::lister::Lister;
 use super::{Attributes, Initializer, Operation, Plugin};
-use crate::apimachinery::quantity::{Format, Quantity};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::{Time, parse};
-use crate::apis::resources::amounts;
-use crate::apis::tree::{items, object_mut, text};
-use crate::clock::Clock;
+use apimachinery::quantity::{Format, Quantity};
+use apimachinery::status::Status;
+use apimachinery::time::{Time, parse};
+use apis::resources::amounts;
+use apis::tree::{items, object_mut, text};
+use clock::Clock;
 
 const ANNOTATION: &str = "kubernetes.io/initial-resources";
 /// With fewer samples the search goes wider.
@@ -38,7 +38,7 @@ struct Sample {
     namespace: String,
     image: String,
     at: Time,
-    requests: crate::apis::resources::Amounts,
+    requests: apis::resources::Amounts,
 }
 
 /// Where samples are looked for.
@@ -113,7 +113,7 @@ impl InitialResources {
 
     fn fill_in(&self, samples: &[Sample], namespace: &str, pod: &mut Value) {
         let mut notes = Vec::new();
-        for container in crate::apis::tree::items_mut(pod, "spec.containers") {
+        for container in apis::tree::items_mut(pod, "spec.containers") {
             let image = text(container, "image").to_owned();
             let mut set = Vec::new();
             for resource in ["cpu", "memory"] {

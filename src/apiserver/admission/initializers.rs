@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use super::lister::Lister;
 use super::{Attributes, Authorizer, Initializer, Operation, Plugin};
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
-use crate::apimachinery::status::Status;
-use crate::apis::tree::{at, count, is_set, items, object_mut, remove, text, texts};
-use crate::apiserver::request::RequestInfo;
+use crate::request::RequestInfo;
+use apimachinery::field_error::{ErrorType, FieldErrors};
+use apimachinery::status::Status;
+use apis::tree::{at, count, is_set, items, object_mut, remove, text, texts};
 
 const PATH: &str = "metadata.initializers";
 const MIRROR: &str = "kubernetes.io/config.mirror";

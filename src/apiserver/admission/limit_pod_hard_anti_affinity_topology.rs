@@ -5,8 +5,8 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{Attributes, Plugin, forbidden};
-use crate::apimachinery::status::Status;
-use crate::apis::tree::{items, text};
+use apimachinery::status::Status;
+use apis::tree::{items, text};
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 const REQUIRED: &str = "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution";

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::Initializer;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::apiserver::registry::Registry;
+use crate::registry::Registry;
+use apimachinery::object::Object;
+use apimachinery::options::ListOptions;
+use apimachinery::status::Status;
+use apis::kind::Kind;
 
 /// Objects of one kind, from the watch cache; what was answered to a writer is in it.
 pub struct Lister {

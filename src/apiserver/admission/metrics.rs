@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::Operation;
-use crate::apiserver::metrics::family::{Family, Histogram};
-use crate::apiserver::metrics::heading;
+use crate::metrics::family::{Family, Histogram};
+use crate::metrics::heading;
 
 /// Buckets of steps and plugins.
 const BUCKETS: [f64; 6] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5];

@@ -69,7 +69,7 @@ mod webhook;
 
 mod metrics;
 
-pub use crate::apiserver::authorizer::Authorizer;
+pub use crate::authorizer::Authorizer;
 pub use chain::{Admission, ValidatingPhase};
 pub use config::AdmissionConfig;
 pub use metrics::AdmissionMetrics;

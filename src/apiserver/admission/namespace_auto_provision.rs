@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::lister::Lister;
 use super::{Attributes, Initializer, Operation, Plugin};
-use crate::apimachinery::status::Status;
-use crate::apiserver::registry::Registry;
-use crate::apiserver::request::RequestContext;
+use crate::registry::Registry;
+use crate::request::RequestContext;
+use apimachinery::status::Status;
 
 /// Creates namespaces.
 pub struct NamespaceAutoProvision {

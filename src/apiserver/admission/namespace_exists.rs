@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::lister::Lister;
 use super::{Attributes, Initializer, Operation, Plugin};
-use crate::apimachinery::gvk::GroupResource;
-use crate::apimachinery::status::Status;
+use apimachinery::gvk::GroupResource;
+use apimachinery::status::Status;
 
 /// Looks up the namespace of everything, deletes too, which NamespaceLifecycle does not.
 pub struct NamespaceExists {

@@ -9,12 +9,12 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{Attributes, Operation, Plugin, forbidden};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::{Status, StatusCause};
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::apiserver::registry::Registry;
-use crate::clock::Clock;
+use crate::registry::Registry;
+use apimachinery::object::Object;
+use apimachinery::status::{Status, StatusCause};
+use apis::kind::Kind;
+use apis::scheme::Scheme;
+use clock::Clock;
 
 /// These are never deleted. (`kube-node-lease` may be, as upstream.)
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];

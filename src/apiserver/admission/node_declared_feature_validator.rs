@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::lister::Lister;
 use super::{Attributes, Initializer, Operation, Plugin, forbidden};
-use crate::apimachinery::status::Status;
-use crate::apis::tree::{at, items, text, texts};
+use apimachinery::status::Status;
+use apis::tree::{at, items, text, texts};
 
 /// Resources of the pod as a whole may change while it runs.
 const POD_LEVEL_RESOURCES: &str = "InPlacePodLevelResourcesVerticalScaling";

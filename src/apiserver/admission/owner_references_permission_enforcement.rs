@@ -8,11 +8,11 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{Attributes, Authorizer, Initializer, Operation, Plugin, forbidden};
-use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::status::Status;
-use crate::apis::scheme::Scheme;
-use crate::apis::tree::{flag, items, text};
-use crate::apiserver::request::RequestInfo;
+use crate::request::RequestInfo;
+use apimachinery::gvk::GroupVersion;
+use apimachinery::status::Status;
+use apis::scheme::Scheme;
+use apis::tree::{flag, items, text};
 
 /// Asks the authorizer about changes of `metadata.ownerReferences`.
 pub struct OwnerReferencesPermissionEnforcement {

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::lister::Lister;
 use super::{Attributes, Initializer, Operation, Plugin, forbidden};
-use crate::apimachinery::status::Status;
-use crate::apis::resources::amounts;
-use crate::apis::tree::{annotation, flag, text};
+use apimachinery::status::Status;
+use apis::resources::amounts;
+use apis::tree::{annotation, flag, text};
 
 /// Refuses to enlarge claims whose class does not allow it.
 pub struct PersistentVolumeClaimResize {

@@ -11,15 +11,15 @@ use serde_json::Value;
 use super::config::AdmissionConfig;
 use super::metrics::AdmissionMetrics;
 use super::reinvocation::Reinvocation;
-use crate::apimachinery::feature_gates::FeatureGates;
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::apiserver::authorizer::Authorizer;
-use crate::apiserver::registry::Registry;
-use crate::apiserver::request::RequestContext;
-use crate::clock::Clock;
-use crate::entropy::Entropy;
+use crate::authorizer::Authorizer;
+use crate::registry::Registry;
+use crate::request::RequestContext;
+use apimachinery::feature_gates::FeatureGates;
+use apimachinery::status::Status;
+use apis::kind::Kind;
+use apis::scheme::Scheme;
+use clock::Clock;
+use entropy::Entropy;
 
 /// `admission.Operation`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -39,7 +39,7 @@ use super::service_account::ServiceAccount;
 use super::storage_object_in_use_protection::StorageObjectInUseProtection;
 use super::taint_nodes_by_condition::TaintNodesByCondition;
 use super::{Initializer, Plugin};
-use crate::apimachinery::feature_gates::{INITIALIZERS, NODE_DECLARED_FEATURES, POD_TOPOLOGY_LABELS};
+use apimachinery::feature_gates::{INITIALIZERS, NODE_DECLARED_FEATURES, POD_TOPOLOGY_LABELS};
 
 use super::policy::mutating::MutatingAdmissionPolicy;
 use super::policy::validating::ValidatingAdmissionPolicy;

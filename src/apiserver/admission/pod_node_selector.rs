@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::lister::Lister;
 use super::{Attributes, Initializer, Operation, Plugin};
-use crate::apimachinery::status::Status;
-use crate::apis::tree::{annotation, object_mut, string_map, text};
+use apimachinery::status::Status;
+use apis::tree::{annotation, object_mut, string_map, text};
 
 const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
 const CLUSTER_DEFAULT: &str = "clusterDefaultNodeSelector";

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::lister::Lister;
 use super::{Attributes, Initializer, Operation, Plugin, forbidden};
-use crate::apimachinery::quantity::Quantity;
-use crate::apimachinery::status::Status;
-use crate::apis::resources::{Amounts, amounts, pod_requests};
-use crate::apis::tree::{at, string_map, text};
+use apimachinery::quantity::Quantity;
+use apimachinery::status::Status;
+use apis::resources::{Amounts, amounts, pod_requests};
+use apis::tree::{at, string_map, text};
 
 const OS: &str = "kubernetes.io/os";
 

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::lister::Lister;
 use super::tolerations::{all_covered, merge};
 use super::{Attributes, Initializer, Operation, Plugin};
-use crate::apimachinery::status::Status;
-use crate::apis::core::pod::qos::quality_of_service;
-use crate::apis::tree::{annotation, items, set};
+use apimachinery::status::Status;
+use apis::core::pod::qos::quality_of_service;
+use apis::tree::{annotation, items, set};
 
 const DEFAULTS: &str = "scheduler.alpha.kubernetes.io/defaultTolerations";
 const WHITELIST: &str = "scheduler.alpha.kubernetes.io/tolerationsWhitelist";

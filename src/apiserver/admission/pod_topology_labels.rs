@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::lister::Lister;
 use super::{Attributes, Initializer, Operation, Plugin};
-use crate::apimachinery::status::Status;
-use crate::apis::tree::{object_mut, text};
+use apimachinery::status::Status;
+use apis::tree::{object_mut, text};
 
 const LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 

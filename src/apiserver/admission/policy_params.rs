@@ -10,15 +10,15 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{Attributes, Initializer, Operation, Plugin};
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::user::UserInfo;
-use crate::apis::scheme::Scheme;
-use crate::apis::tree::{at, is_set, text};
-use crate::apiserver::authorizer::{Authorizer, Decision};
-use crate::apiserver::registry::Registry;
-use crate::apiserver::request::RequestInfo;
+use crate::authorizer::{Authorizer, Decision};
+use crate::registry::Registry;
+use crate::request::RequestInfo;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::gvk::GroupVersion;
+use apimachinery::status::Status;
+use apimachinery::user::UserInfo;
+use apis::scheme::Scheme;
+use apis::tree::{at, is_set, text};
 
 const GROUP: &str = "admissionregistration.k8s.io";
 const MASTERS: &str = "system:masters";

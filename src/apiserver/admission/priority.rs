@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Attributes, Operation, Plugin, forbidden};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::apiserver::registry::Registry;
+use crate::registry::Registry;
+use apimachinery::object::Object;
+use apimachinery::options::ListOptions;
+use apimachinery::status::Status;
+use apis::kind::Kind;
+use apis::scheme::Scheme;
 
 const DEFAULT_POLICY: &str = "PreemptLowerPriority";
 

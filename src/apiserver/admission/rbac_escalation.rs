@@ -11,15 +11,15 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Attributes, Initializer, Operation, Plugin};
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::apis::rbac::policy_rule::{PolicyRule, compact, quoted, uncovered};
-use crate::apis::tree::text;
-use crate::apis::validation::equal;
-use crate::apis::views::rbac::Role;
-use crate::apiserver::authorizer::Authorizer;
-use crate::apiserver::registry::Registry;
-use crate::apiserver::request::RequestInfo;
+use crate::authorizer::Authorizer;
+use crate::registry::Registry;
+use crate::request::RequestInfo;
+use apimachinery::status::Status;
+use apis::kind::Kind;
+use apis::rbac::policy_rule::{PolicyRule, compact, quoted, uncovered};
+use apis::tree::text;
+use apis::validation::equal;
+use apis::views::rbac::Role;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 const MASTERS: &str = "system:masters";

@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::lister::Lister;
 use super::tolerations::merge;
 use super::{Attributes, Initializer, Operation, Plugin, forbidden};
-use crate::apimachinery::status::Status;
-use crate::apis::resources::amounts;
-use crate::apis::tree::{at, count, items, object_mut, set, string_map, text};
+use apimachinery::status::Status;
+use apis::resources::amounts;
+use apis::tree::{at, count, items, object_mut, set, string_map, text};
 
 const MISMATCH: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 const WITHOUT_CLASS: &str =

@@ -5,8 +5,8 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{Attributes, Operation, Plugin};
-use crate::apimachinery::status::Status;
-use crate::apis::tree::object_mut;
+use apimachinery::status::Status;
+use apis::tree::object_mut;
 
 /// Adds the finalizer that a controller takes away.
 pub struct StorageObjectInUseProtection;

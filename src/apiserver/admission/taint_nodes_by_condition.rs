@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{Attributes, Operation, Plugin};
-use crate::apimachinery::status::Status;
+use apimachinery::status::Status;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::apis::tree::text;
+use apis::tree::text;
 
 /// Both lists as one, without those that others cover; of two that cover each other the first stays.
 pub fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {

@@ -17,9 +17,9 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 
 use super::remote::Remote;
-use crate::apimachinery::openapi::{self, is_v2};
-use crate::apimachinery::user::UserInfo;
-use crate::clock::Clock;
+use apimachinery::user::UserInfo;
+use clock::Clock;
+use openapi::{self, is_v2};
 
 /// Upstream's `successfulUpdateDelay`.
 const PERIOD: TimeDelta = TimeDelta::minutes(1);

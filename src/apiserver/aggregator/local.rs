@@ -7,14 +7,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::priorities::{is_registered, priorities};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::{DeleteOptions, ListOptions};
-use crate::apimachinery::status::Status;
-use crate::apis::apiregistration::api_service::API_SERVICES;
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::apiserver::registry::Registry;
-use crate::apiserver::request::RequestContext;
+use crate::registry::Registry;
+use crate::request::RequestContext;
+use apimachinery::object::Object;
+use apimachinery::options::{DeleteOptions, ListOptions};
+use apimachinery::status::Status;
+use apis::apiregistration::api_service::API_SERVICES;
+use apis::kind::Kind;
+use apis::scheme::Scheme;
 
 /// By which the server's own APIServices are told from others.
 pub const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";

@@ -17,14 +17,14 @@ use tokio::sync::{Mutex, OnceCell};
 use tokio::task::JoinSet;
 
 use self::remotes::Remotes;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::{ApiRequest, ApiResponse};
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::apiserver::registry::Registry;
-use crate::apiserver::webhook::ServiceResolver;
-use crate::clock::Clock;
+use crate::registry::Registry;
+use crate::webhook::ServiceResolver;
+use apimachinery::status::Status;
+use apimachinery::user::UserInfo;
+use apimachinery::wire::{ApiRequest, ApiResponse};
+use apis::kind::Kind;
+use apis::scheme::Scheme;
+use clock::Clock;
 
 pub use documents::{RemoteDocument, RemoteIndex};
 pub use remote::{ProxyIdentity, Remote};

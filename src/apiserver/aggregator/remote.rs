@@ -16,17 +16,15 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 
 use super::documents::Documents;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::{ApiRequest, ApiResponse, text_response};
-use crate::apis::apiregistration::api_service::API_SERVICES;
-use crate::apis::core::service::SERVICES;
-use crate::apis::tree::{at, flag, items, number, text};
-use crate::apiserver::registry::Registry;
-use crate::apiserver::webhook::{
-    CallError, ClientConfig, ServiceReference, ServiceResolver, Target, Transport,
-};
-use crate::clock::Clock;
+use crate::registry::Registry;
+use crate::webhook::{CallError, ClientConfig, ServiceReference, ServiceResolver, Target, Transport};
+use apimachinery::object::Object;
+use apimachinery::user::UserInfo;
+use apimachinery::wire::{ApiRequest, ApiResponse, text_response};
+use apis::apiregistration::api_service::API_SERVICES;
+use apis::core::service::SERVICES;
+use apis::tree::{at, flag, items, number, text};
+use clock::Clock;
 
 /// How long a server may take to say that it is there (upstream's `discoveryTimeout`).
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -323,8 +321,8 @@ fn put_identity(headers: &mut HeaderMap, user: &UserInfo) {
 
 /// Writes down what was found, if it is news.
 pub async fn write_availability(registry: &Registry, name: &str, found: &Availability, now: &str) {
-    use crate::apiserver::registry::{Change, Part};
-    use crate::apiserver::request::RequestContext;
+    use crate::registry::{Change, Part};
+    use crate::request::RequestContext;
     let change = |current: Option<&Value>| {
         let mut new = current.cloned().unwrap_or_default();
         let known = items(&new, "status.conditions").iter().find(|one| text(one, "type") == "Available");

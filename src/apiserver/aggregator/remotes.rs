@@ -6,16 +6,16 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use super::remote::{ProxyIdentity, Remote, write_availability};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::rfc3339;
-use crate::apimachinery::watch::WatchEvent;
-use crate::apis::apiregistration::api_service::API_SERVICES;
-use crate::apis::kind::Kind;
-use crate::apiserver::registry::Registry;
-use crate::apiserver::webhook::ServiceResolver;
-use crate::clock::Clock;
+use crate::registry::Registry;
+use crate::webhook::ServiceResolver;
+use apimachinery::object::Object;
+use apimachinery::options::ListOptions;
+use apimachinery::status::Status;
+use apimachinery::time::rfc3339;
+use apimachinery::watch::WatchEvent;
+use apis::apiregistration::api_service::API_SERVICES;
+use apis::kind::Kind;
+use clock::Clock;
 
 /// How often a server that is there is asked whether it still is (upstream's resync).
 const CHECK_PERIOD: Duration = Duration::from_secs(30);

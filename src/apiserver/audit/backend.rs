@@ -11,8 +11,8 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use super::event::Event;
 use super::log::Log;
 use super::metrics::AuditMetrics;
-use crate::apiserver::webhook::WebhookClient;
-use crate::clock::Clock;
+use crate::webhook::WebhookClient;
+use clock::Clock;
 
 /// A webhook may take so long for a batch (`webhook.DefaultRetryBackoff`'s request timeout).
 const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(30);

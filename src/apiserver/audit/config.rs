@@ -8,10 +8,10 @@ use super::backend::{Backend, Mode, Sink};
 use super::log::{Log, LogConfig};
 use super::metrics::AuditMetrics;
 use super::policy::Policy;
-use crate::apiserver::registry::Registry;
-use crate::apiserver::webhook::{ClientConfig, ServiceResolver, WebhookClient};
-use crate::clock::Clock;
-use crate::entropy::Entropy;
+use crate::registry::Registry;
+use crate::webhook::{ClientConfig, ServiceResolver, WebhookClient};
+use clock::Clock;
+use entropy::Entropy;
 
 /// Which requests are told of, and where. The default tells nothing.
 #[derive(Clone, Default)]

@@ -10,14 +10,14 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::policy::Stage;
-use crate::apimachinery::go_text::quote;
-use crate::apimachinery::managed_fields;
-use crate::apimachinery::status::{Status, StatusDetails};
-use crate::apimachinery::time::Time;
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::{ApiRequest, RemoteAddress};
-use crate::apiserver::audit_context::{AuditContext, Gathered, Level};
-use crate::apiserver::request::RequestInfo;
+use crate::audit_context::{AuditContext, Gathered, Level};
+use crate::request::RequestInfo;
+use apimachinery::managed_fields;
+use apimachinery::status::{Status, StatusDetails};
+use apimachinery::time::Time;
+use apimachinery::user::UserInfo;
+use apimachinery::wire::{ApiRequest, RemoteAddress};
+use golang::go_text::quote;
 
 /// Upstream cuts longer names of programs.
 const MAX_USER_AGENT_BYTES: usize = 1024;

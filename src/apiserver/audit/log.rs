@@ -11,7 +11,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::event::Event;
-use crate::clock::Clock;
+use clock::Clock;
 
 const TIMESTAMP: &str = "%Y-%m-%dT%H-%M-%S%.3f";
 const COMPRESSED: &str = ".gz";

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::apiserver::audit_context::Level;
-use crate::apiserver::metrics::family::Family;
-use crate::apiserver::metrics::heading;
+use crate::audit_context::Level;
+use crate::metrics::family::Family;
+use crate::metrics::heading;
 
 const LEVELS: [Level; 4] = [Level::None, Level::Metadata, Level::Request, Level::RequestResponse];
 

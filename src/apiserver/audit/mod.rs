@@ -15,13 +15,13 @@ mod metrics;
 
 use std::sync::Arc;
 
-use crate::apimachinery::status::Status;
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::ApiRequest;
-use crate::apiserver::request::RequestInfo;
-use crate::clock::Clock;
-use crate::entropy::Entropy;
+use crate::request::RequestInfo;
+use apimachinery::status::Status;
+use apimachinery::user::UserInfo;
+use apimachinery::wire::ApiRequest;
 use backend::Backend;
+use clock::Clock;
+use entropy::Entropy;
 use event::Event;
 use metrics::AuditMetrics;
 use policy::{Policy, Stage};

@@ -4,11 +4,11 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::apimachinery::object::nullable;
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::yaml;
-use crate::apiserver::audit_context::Level;
-use crate::apiserver::request::RequestInfo;
+use crate::audit_context::Level;
+use crate::request::RequestInfo;
+use apimachinery::object::nullable;
+use apimachinery::user::UserInfo;
+use apimachinery::yaml;
 
 /// When in a request something is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]

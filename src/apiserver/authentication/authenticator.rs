@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::ApiRequest;
+use apimachinery::user::UserInfo;
+use apimachinery::wire::ApiRequest;
 
 /// One way of proving who one is by what came with the request or its connection
 /// (`authenticator.Request`). Called for every request: it does not wait.

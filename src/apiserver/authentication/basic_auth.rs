@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::RequestAuthenticator;
 use super::csv_file::Row;
 use super::secrets::Digested;
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::ApiRequest;
+use apimachinery::user::UserInfo;
+use apimachinery::wire::ApiRequest;
 
 /// Passwords by user.
 pub struct BasicAuth(Vec<(Digested, Arc<UserInfo>)>);

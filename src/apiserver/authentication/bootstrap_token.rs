@@ -9,11 +9,11 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::{Response, TokenAuthenticator, audience_agnostic, secrets};
-use crate::apimachinery::user::UserInfo;
-use crate::apis::core::bootstrap_token::{self, NAME_PREFIX, NAMESPACE, TYPE};
-use crate::apis::core::secret::SECRETS;
-use crate::apiserver::registry::Registry;
-use crate::clock::Clock;
+use crate::registry::Registry;
+use apimachinery::user::UserInfo;
+use apis::core::bootstrap_token::{self, NAME_PREFIX, NAMESPACE, TYPE};
+use apis::core::secret::SECRETS;
+use clock::Clock;
 
 const GROUP: &str = "system:bootstrappers";
 

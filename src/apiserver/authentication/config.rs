@@ -23,11 +23,11 @@ use super::token_file::StaticTokens;
 use super::union::Authenticators;
 use super::webhook::TokenWebhook;
 use super::x509::{ClientAuthorities, ClientCertificate};
-use crate::apiserver::registry::Registry;
-use crate::apiserver::review::Review;
-use crate::apiserver::webhook::{ClientConfig, ServiceResolver, Target, Transport, WebhookClient};
-use crate::clock::Clock;
-use crate::entropy::Entropy;
+use crate::registry::Registry;
+use crate::review::Review;
+use crate::webhook::{ClientConfig, ServiceResolver, Target, Transport, WebhookClient};
+use clock::Clock;
+use entropy::Entropy;
 
 /// What authenticators are made from, beside the flags.
 pub struct Parts<'a> {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::config_error::ConfigError;
-use crate::apimachinery::user::UserInfo;
+use apimachinery::user::UserInfo;
 
 /// A line: the secret and whose it is.
 pub type Row = (String, Arc<UserInfo>);

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::RequestAuthenticator;
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::{ApiRequest, InProcessUser};
+use apimachinery::user::UserInfo;
+use apimachinery::wire::{ApiRequest, InProcessUser};
 
 /// Takes an [`InProcessUser`] as it is.
 pub struct InProcess;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::oidc::OidcConfig;
 use super::webhook::WebhookConfig;
-use crate::apimachinery::user::UserInfo;
+use apimachinery::user::UserInfo;
 
 /// What kubeadm gives `--service-account-issuer`.
 pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";

@@ -12,8 +12,8 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::RequestAuthenticator;
 use super::options::RequestHeaderConfig;
 use super::x509::{ClientAuthorities, common_name};
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::{ApiRequest, PeerCertificates};
+use apimachinery::user::UserInfo;
+use apimachinery::wire::{ApiRequest, PeerCertificates};
 
 /// The headers that proxies use by custom. They are taken off every request, whoever sent them.
 const CUSTOMARY: [&str; 3] = ["x-remote-user", "x-remote-group", "x-remote-uid"];

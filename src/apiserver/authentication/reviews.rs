@@ -8,12 +8,12 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::union::Authenticators;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::rfc3339;
-use crate::apis::tree::{set, text, texts};
-use crate::apiserver::request::RequestContext;
-use crate::apiserver::review::Review;
-use crate::clock::Clock;
+use crate::request::RequestContext;
+use crate::review::Review;
+use apimachinery::status::Status;
+use apimachinery::time::rfc3339;
+use apis::tree::{set, text, texts};
+use clock::Clock;
 
 const GROUP: &str = "authentication.k8s.io";
 

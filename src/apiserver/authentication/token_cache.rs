@@ -6,8 +6,8 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use super::union::TokenOutcome;
-use crate::apiserver::webhook::Answers;
-use crate::clock::Clock;
+use crate::webhook::Answers;
+use clock::Clock;
 
 /// Tokens that are remembered.
 const MAX_REMEMBERED: usize = 4096;

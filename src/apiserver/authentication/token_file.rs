@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use super::csv_file::Row;
 use super::secrets::Digested;
 use super::{Response, TokenAuthenticator, audience_agnostic};
-use crate::apimachinery::user::UserInfo;
+use apimachinery::user::UserInfo;
 
 /// The tokens and whose they are.
 pub struct StaticTokens {

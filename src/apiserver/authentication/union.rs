@@ -9,9 +9,9 @@ use super::oidc::structured::Structured;
 use super::request_header::remove_headers;
 use super::token_cache::{self, TokenCache};
 use super::{RequestAuthenticator, Response, TokenAuthenticator, bearer_token, options::RequestHeaderConfig};
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::ApiRequest;
-use crate::clock::Clock;
+use apimachinery::user::UserInfo;
+use apimachinery::wire::ApiRequest;
+use clock::Clock;
 
 /// What one authenticator had to say: its name, and why it did not know the user.
 pub type Said = (&'static str, Cow<'static, str>);
@@ -253,7 +253,7 @@ mod tests {
     use super::super::basic_auth::BasicAuth;
     use super::super::token_file::StaticTokens;
     use super::*;
-    use crate::apimachinery::wire::InProcessUser;
+    use apimachinery::wire::InProcessUser;
 
     fn user(name: &str) -> Arc<UserInfo> {
         Arc::new(UserInfo::authenticated(name, &[]))

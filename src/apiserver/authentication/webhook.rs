@@ -11,10 +11,10 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{Response, TokenAuthenticator, token_cache};
-use crate::apimachinery::user::UserInfo;
-use crate::apis::tree::{at, flag, members, text, texts};
-use crate::apiserver::webhook::{Answers, CallError, FIRST_PAUSE, WebhookClient};
-use crate::clock::Clock;
+use crate::webhook::{Answers, CallError, FIRST_PAUSE, WebhookClient};
+use apimachinery::user::UserInfo;
+use apis::tree::{at, flag, members, text, texts};
+use clock::Clock;
 
 /// How long an answer may take (upstream's `defaultRequestTimeout`).
 const TIMEOUT: Duration = Duration::from_secs(30);

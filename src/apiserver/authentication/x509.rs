@@ -18,10 +18,10 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::RequestAuthenticator;
 use super::extra::CREDENTIAL_ID;
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::{ApiRequest, PeerCertificates};
-use crate::apiserver::metrics::family::Histogram;
-use crate::clock::Clock;
+use crate::metrics::family::Histogram;
+use apimachinery::user::UserInfo;
+use apimachinery::wire::{ApiRequest, PeerCertificates};
+use clock::Clock;
 
 /// Certificates that were verified before; at the bound all are forgotten and verified again.
 const MAX_KNOWN: usize = 1024;
@@ -226,8 +226,7 @@ mod tests {
         let clock = Clock::stepped(DateTime::UNIX_EPOCH + TimeDelta::days(20_600));
         let ours = signer();
         let authorities = ClientAuthorities::new(std::slice::from_ref(&ours.pem), &clock).unwrap();
-        let expirations =
-            crate::apiserver::authentication::metrics::AuthenticationMetrics::default().expirations();
+        let expirations = crate::authentication::metrics::AuthenticationMetrics::default().expirations();
         let authenticator = ClientCertificate::new(authorities, expirations);
         let good = ours.sign(|params| {
             let uid = vec![1, 3, 6, 1, 4, 1, 57683, 2];
@@ -250,8 +249,7 @@ mod tests {
         let clock = Clock::stepped(DateTime::UNIX_EPOCH + TimeDelta::days(20_600));
         let ours = signer();
         let authorities = ClientAuthorities::new(std::slice::from_ref(&ours.pem), &clock).unwrap();
-        let expirations =
-            crate::apiserver::authentication::metrics::AuthenticationMetrics::default().expirations();
+        let expirations = crate::authentication::metrics::AuthenticationMetrics::default().expirations();
         let authenticator = ClientCertificate::new(authorities, expirations);
         let unreadable = CustomExtension::from_oid_content(&[1, 2, 3], vec![1]);
         let cases = [

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::apimachinery::user::UserInfo;
-use crate::apis::rbac::policy_rule::PolicyRule;
-use crate::apiserver::authorizer::{Answer, Authorizer, Decision, Rules};
-use crate::apiserver::request::RequestInfo;
+use crate::authorizer::{Answer, Authorizer, Decision, Rules};
+use crate::request::RequestInfo;
+use apimachinery::user::UserInfo;
+use apis::rbac::policy_rule::PolicyRule;
 
 /// As in `--authorization-mode`.
 const MODE: &str = "ABAC";

@@ -1,9 +1,9 @@
 //! AlwaysAllow and AlwaysDeny (`authorizerfactory`): for clusters that are for trying something out.
 
-use crate::apimachinery::user::UserInfo;
-use crate::apis::rbac::policy_rule::PolicyRule;
-use crate::apiserver::authorizer::{Answer, Authorizer, Decision, Rules};
-use crate::apiserver::request::RequestInfo;
+use crate::authorizer::{Answer, Authorizer, Decision, Rules};
+use crate::request::RequestInfo;
+use apimachinery::user::UserInfo;
+use apis::rbac::policy_rule::PolicyRule;
 
 /// Everybody may do everything.
 pub struct AlwaysAllow;

@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::config::Mode;
-use crate::apimachinery::cel::conditions::all_hold;
-use crate::apimachinery::cel::{Activation, Budget, Environment, Program, Type, Value as CelValue};
-use crate::apimachinery::duration;
-use crate::apimachinery::yaml;
-use crate::apis::admissionregistration::expressions::compile;
+use apimachinery::duration;
+use apimachinery::yaml;
+use apis::admissionregistration::expressions::compile;
+use cel::conditions::all_hold;
+use cel::{Activation, Budget, Environment, Program, Type, Value as CelValue};
 
 const API_VERSIONS: [&str; 3] =
     ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1", "apiserver.config.k8s.io/v1alpha1"];

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use crate::apiserver::authorizer::Decision;
-use crate::apiserver::metrics::family::{FROM_A_MILLISECOND, Histogram};
-use crate::apiserver::metrics::heading;
+use crate::authorizer::Decision;
+use crate::metrics::family::{FROM_A_MILLISECOND, Histogram};
+use crate::metrics::heading;
 
 /// What came of all authorizers together, in the order of [`AuthorizationMetrics::attempts`].
 const RESULTS: [&str; 4] = ["allowed", "denied", "no-opinion", "error"];

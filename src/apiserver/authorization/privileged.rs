@@ -1,8 +1,8 @@
 //! system:masters may do everything (`authorizerfactory.NewPrivilegedGroups`).
 
-use crate::apimachinery::user::UserInfo;
-use crate::apiserver::authorizer::{Answer, Authorizer, Decision, Rules};
-use crate::apiserver::request::RequestInfo;
+use crate::authorizer::{Answer, Authorizer, Decision, Rules};
+use crate::request::RequestInfo;
+use apimachinery::user::UserInfo;
 
 const MASTERS: &str = "system:masters";
 

@@ -8,16 +8,16 @@ use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::object::nullable;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::user::UserInfo;
-use crate::apis::authorization::{validate_attributes, validate_subject};
-use crate::apis::rbac::policy_rule::PolicyRule;
-use crate::apiserver::authorizer::{Authorizer, Decision, Rules};
-use crate::apiserver::request::{RequestContext, RequestInfo};
-use crate::apiserver::review::Review;
+use crate::authorizer::{Authorizer, Decision, Rules};
+use crate::request::{RequestContext, RequestInfo};
+use crate::review::Review;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::gvk::GroupVersion;
+use apimachinery::object::nullable;
+use apimachinery::status::Status;
+use apimachinery::user::UserInfo;
+use apis::authorization::{validate_attributes, validate_subject};
+use apis::rbac::policy_rule::PolicyRule;
 
 const GROUP: &str = "authorization.k8s.io";
 

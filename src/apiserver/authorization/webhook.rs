@@ -6,14 +6,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::config_file::WebhookSettings;
-use crate::apimachinery::fields::FieldSelector;
-use crate::apimachinery::labels::{Operator, Selector};
-use crate::apimachinery::user::UserInfo;
-use crate::apis::tree::{flag, text};
-use crate::apiserver::authorizer::{Allowed, Answer, Authorizer, Decision, Rules};
-use crate::apiserver::request::RequestInfo;
-use crate::apiserver::webhook::{Answers, ClientConfig, FIRST_PAUSE, ServiceResolver, WebhookClient};
-use crate::clock::Clock;
+use crate::authorizer::{Allowed, Answer, Authorizer, Decision, Rules};
+use crate::request::RequestInfo;
+use crate::webhook::{Answers, ClientConfig, FIRST_PAUSE, ServiceResolver, WebhookClient};
+use apimachinery::fields::FieldSelector;
+use apimachinery::labels::{Operator, Selector};
+use apimachinery::user::UserInfo;
+use apis::tree::{flag, text};
+use clock::Clock;
 
 /// As in `--authorization-mode`.
 const MODE: &str = "Webhook";
@@ -160,7 +160,7 @@ fn spec_of(user: &UserInfo, info: &RequestInfo, version: &str) -> Value {
 }
 
 fn field_requirements(selector: &str) -> Vec<Value> {
-    let requirement = |requirement: &crate::apimachinery::fields::FieldRequirement| {
+    let requirement = |requirement: &apimachinery::fields::FieldRequirement| {
         let operator = if requirement.equal { "In" } else { "NotIn" };
         json!({"key": requirement.field, "operator": operator, "values": [requirement.value]})
     };

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::naming::{Taken, accept};
-use crate::apimachinery::time::Time;
-use crate::apis::apiextensions::approval::{Approval, approval_of, is_protected};
-use crate::apis::apiextensions::custom_resource_definition::set_condition;
-use crate::apis::apiextensions::kinds::accepted_names;
-use crate::apis::apiextensions::view::CustomResourceDefinition;
+use apimachinery::time::Time;
+use apis::apiextensions::approval::{Approval, approval_of, is_protected};
+use apis::apiextensions::custom_resource_definition::set_condition;
+use apis::apiextensions::kinds::accepted_names;
+use apis::apiextensions::view::CustomResourceDefinition;
 
 /// The definition with the status that it ought to have, `taken` being the names of the others.
 pub(super) fn with_status(crd: &Value, taken: &Taken, now: Time) -> Value {

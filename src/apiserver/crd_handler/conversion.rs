@@ -9,14 +9,14 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::managed_fields;
-use crate::apimachinery::status::Status;
-use crate::apis::apiextensions::custom_resource::CustomResource;
-use crate::apiserver::registry::Converter;
-use crate::apiserver::webhook::{ClientConfig, ServiceResolver, WebhookClient};
-use crate::clock::Clock;
-use crate::entropy::Entropy;
+use crate::registry::Converter;
+use crate::webhook::{ClientConfig, ServiceResolver, WebhookClient};
+use apimachinery::gvk::GroupVersion;
+use apimachinery::managed_fields;
+use apimachinery::status::Status;
+use apis::apiextensions::custom_resource::CustomResource;
+use clock::Clock;
+use entropy::Entropy;
 
 /// How long a webhook may take.
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::sync::context;
-use crate::apimachinery::options::{DeleteOptions, ListOptions};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::watch::WatchEvent;
-use crate::apis::apiextensions::custom_resource_definition::{
+use crate::registry::{Part, Registry};
+use apimachinery::options::{DeleteOptions, ListOptions};
+use apimachinery::status::Status;
+use apimachinery::watch::WatchEvent;
+use apis::apiextensions::custom_resource_definition::{
     CLEANUP_FINALIZER, CUSTOM_RESOURCE_DEFINITIONS, set_condition,
 };
-use crate::apis::kind::Kind;
-use crate::apiserver::registry::{Part, Registry};
-use crate::clock::Clock;
+use apis::kind::Kind;
+use clock::Clock;
 
 /// Deletes the instances, waits until they are gone, and lets the definition go.
 ///

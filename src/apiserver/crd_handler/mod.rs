@@ -19,11 +19,11 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use crate::apis::scheme::Scheme;
-use crate::apiserver::registry::{Converter, Registry};
-use crate::apiserver::webhook::ServiceResolver;
-use crate::clock::Clock;
-use crate::entropy::Entropy;
+use crate::registry::{Converter, Registry};
+use crate::webhook::ServiceResolver;
+use apis::scheme::Scheme;
+use clock::Clock;
+use entropy::Entropy;
 
 use conversion::WebhookConverter;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::apis::apiextensions::view::{CustomResourceDefinition, Names};
+use apis::apiextensions::view::{CustomResourceDefinition, Names};
 
 /// The names that the other definitions of a group hold.
 #[derive(Default)]

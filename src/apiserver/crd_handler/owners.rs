@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::apimachinery::managed_fields::{FieldManager, OneVersion, Type, Updater};
-use crate::apimachinery::schema::Schemas;
-use crate::apimachinery::time::{Time, rfc3339};
-use crate::apis::apiextensions::custom_resource_definition::CUSTOM_RESOURCE_DEFINITIONS;
-use crate::apis::kind::Subresource;
+use apimachinery::managed_fields::{FieldManager, OneVersion, Type, Updater};
+use apimachinery::schema::Schemas;
+use apimachinery::time::{Time, rfc3339};
+use apis::apiextensions::custom_resource_definition::CUSTOM_RESOURCE_DEFINITIONS;
+use apis::kind::Subresource;
 
 /// The name of the program that runs upstream's controllers of definitions.
 const MANAGER: &str = "kube-apiserver";

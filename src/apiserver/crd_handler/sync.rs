@@ -13,19 +13,19 @@ use super::conditions::with_status;
 use super::finalizer::finalize;
 use super::naming::Taken;
 use super::owners::own_status;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::watch::WatchEvent;
-use crate::apis::apiextensions::custom_resource_definition::CUSTOM_RESOURCE_DEFINITIONS;
-use crate::apis::apiextensions::kinds::{self, ServedKinds};
-use crate::apis::apiextensions::view::CustomResourceDefinition;
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::apiserver::registry::{Part, Registry};
-use crate::apiserver::request::{RequestContext, RequestInfo};
-use crate::clock::Clock;
+use crate::registry::{Part, Registry};
+use crate::request::{RequestContext, RequestInfo};
+use apimachinery::object::Object;
+use apimachinery::options::ListOptions;
+use apimachinery::status::Status;
+use apimachinery::user::UserInfo;
+use apimachinery::watch::WatchEvent;
+use apis::apiextensions::custom_resource_definition::CUSTOM_RESOURCE_DEFINITIONS;
+use apis::apiextensions::kinds::{self, ServedKinds};
+use apis::apiextensions::view::CustomResourceDefinition;
+use apis::kind::Kind;
+use apis::scheme::Scheme;
+use clock::Clock;
 
 /// Before a watch that broke is opened again, and before a write that failed is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -232,7 +232,7 @@ impl Sync {
         let holds = metadata
             .finalizers
             .iter()
-            .any(|name| name == crate::apis::apiextensions::custom_resource_definition::CLEANUP_FINALIZER);
+            .any(|name| name == apis::apiextensions::custom_resource_definition::CLEANUP_FINALIZER);
         if !object.is_deleting() || !holds || !self.being_ended.insert(metadata.name.clone()) {
             return;
         }

@@ -12,10 +12,10 @@ use super::json::in_order;
 use super::messages;
 use super::negotiation::Output;
 use super::response::write_bytes;
-use crate::apimachinery::accept::{Accepted, MediaType, accepted};
-use crate::apimachinery::wire::ApiResponse;
-use crate::apis::kind::Kind;
-use crate::apiserver::aggregator::Remote;
+use crate::aggregator::Remote;
+use apimachinery::accept::{Accepted, MediaType, accepted};
+use apimachinery::wire::ApiResponse;
+use apis::kind::Kind;
 
 /// The order of fields in `apidiscovery.APIGroupDiscoveryList`.
 const FIELDS: &[&str] = &[
@@ -184,7 +184,7 @@ fn of_kind(kind: &Kind) -> Value {
 mod tests {
     use super::super::groups::groups;
     use super::*;
-    use crate::apis::scheme::Scheme;
+    use apis::scheme::Scheme;
     use http::header::ACCEPT;
 
     const V2: Form = Form { version: "v2", media_type: MediaType::Json };

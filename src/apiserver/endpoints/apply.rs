@@ -10,8 +10,8 @@ use super::query::{FieldValidation, WriteOptions};
 use super::request_scope::{Scope, ensure_name, ensure_namespace};
 use super::response::Answer;
 use super::update::{Edit, write};
-use crate::apimachinery::decode::decode_yaml;
-use crate::apimachinery::status::Status;
+use apimachinery::decode::decode_yaml;
+use apimachinery::status::Status;
 
 /// The media type.
 pub(super) const APPLY_YAML: &str = "application/apply-patch+yaml";

@@ -4,9 +4,9 @@ use super::body::Input;
 use super::form::Form;
 use super::request_scope::{Scope, ensure_namespace};
 use super::response::Answer;
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::apiserver::admission::Operation;
+use crate::admission::Operation;
+use apimachinery::status::Status;
+use apis::kind::Kind;
 
 /// Whether this is the kind whose objects are decisions and are not kept.
 pub(super) fn is_binding(kind: &Kind) -> bool {

@@ -13,12 +13,12 @@ use serde_json::Value;
 use super::body_budget::{BodyBudget, Counted, SMALL_BYTES};
 use super::form::Raw;
 use super::negotiation::unsupported_media_type;
-use crate::apimachinery::decode::Format;
-use crate::apimachinery::patch::Document;
-use crate::apimachinery::protobuf;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::wire::DecodedBody;
-use crate::apiserver::request::Announced;
+use crate::request::Announced;
+use apimachinery::decode::Format;
+use apimachinery::patch::Document;
+use apimachinery::protobuf;
+use apimachinery::status::Status;
+use apimachinery::wire::DecodedBody;
 
 /// Upstream's `MaxRequestBodyBytes`.
 pub(super) const MAX_BYTES: usize = 3 * 1024 * 1024;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-use crate::apimachinery::status::{Status, StatusDetails};
+use apimachinery::status::{Status, StatusDetails};
 
 /// How many bytes of big bodies are held at once while they are read.
 pub const MAX_BYTES_BEING_READ: usize = 128 * 1024 * 1024;

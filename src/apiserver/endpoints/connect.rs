@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 use super::request_scope::Scope;
 use super::response::Answer;
 use super::{exec, log, websocket};
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Subresource;
-use crate::apiserver::admission::Operation;
-use crate::apiserver::registry::Validating;
+use crate::admission::Operation;
+use crate::registry::Validating;
+use apimachinery::status::Status;
+use apis::kind::Subresource;
 
 /// 404 for an object that is not there, then what admission says, else 501.
 pub(super) async fn connect(scope: &mut Scope) -> Result<Answer, Status> {

@@ -12,7 +12,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::response::gzip;
-use crate::apimachinery::wire::ApiResponse;
+use apimachinery::wire::ApiResponse;
 
 /// Content that is smaller goes as it is (`gziphandler.DefaultMinSize`).
 const GZIP_THRESHOLD_BYTES: usize = 1400;

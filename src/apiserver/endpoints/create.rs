@@ -7,8 +7,8 @@ use super::initializers::await_initialized;
 use super::owners::{Found, without_duplicates};
 use super::request_scope::{Scope, ensure_namespace};
 use super::response::Answer;
-use crate::apimachinery::status::Status;
-use crate::apiserver::admission::Operation;
+use crate::admission::Operation;
+use apimachinery::status::Status;
 
 /// Reads the body, fills in defaults, asks admission, hands it to the registry.
 pub(super) async fn create(scope: &mut Scope, input: Input) -> Result<Answer, Status> {

@@ -8,13 +8,13 @@ use super::form::Raw;
 use super::query::check_delete_options;
 use super::request_scope::Scope;
 use super::response::Answer;
-use crate::apimachinery::decode::{self, Format};
-use crate::apimachinery::options::DeleteOptions;
-use crate::apimachinery::protobuf;
-use crate::apimachinery::schema::Schemas;
-use crate::apimachinery::status::Status;
-use crate::apiserver::admission::Operation;
-use crate::apiserver::registry::Deleted;
+use crate::admission::Operation;
+use crate::registry::Deleted;
+use apimachinery::decode::{self, Format};
+use apimachinery::options::DeleteOptions;
+use apimachinery::protobuf;
+use apimachinery::schema::Schemas;
+use apimachinery::status::Status;
 
 /// Kinds whose delete answers with the object (upstream's `ReturnDeletedObject`); all others answer a Status.
 const RETURN_DELETED_OBJECT: [(&str, &str); 11] = [

@@ -4,8 +4,8 @@ use super::body::Input;
 use super::delete::delete_options;
 use super::request_scope::Scope;
 use super::response::Answer;
-use crate::apimachinery::status::Status;
-use crate::apiserver::admission::Operation;
+use crate::admission::Operation;
+use apimachinery::status::Status;
 
 /// Answers with the list of what was deleted.
 pub(super) async fn delete_collection(scope: &mut Scope, input: Input) -> Result<Answer, Status> {

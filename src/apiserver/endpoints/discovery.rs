@@ -7,9 +7,9 @@ use sha2::{Digest, Sha256};
 
 use super::groups::{Group, groups};
 use super::json::in_order;
-use crate::apis::kind::{Kind, Subresource};
-use crate::apis::scale::scale_of;
-use crate::apis::scheme::Scheme;
+use apis::kind::{Kind, Subresource};
+use apis::scale::scale_of;
+use apis::scheme::Scheme;
 
 /// The order of fields in `metav1.APIResourceList`, and of `version.Info`.
 const FIELDS_OF_RESOURCES: &[&str] = &[

@@ -6,8 +6,8 @@ use super::body::Input;
 use super::form::{Form, Raw};
 use super::request_scope::{Scope, ensure_namespace};
 use super::response::Answer;
-use crate::apimachinery::status::Status;
-use crate::apiserver::admission::Operation;
+use crate::admission::Operation;
+use apimachinery::status::Status;
 
 /// Evicts the pod that the path names.
 pub(super) async fn evict(scope: &mut Scope, input: Input) -> Result<Answer, Status> {

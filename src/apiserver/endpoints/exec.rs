@@ -12,7 +12,7 @@ use super::log::{self, ExecRequest, Executed, KubeletLookup};
 use super::request_scope::Scope;
 use super::response::Answer;
 use super::streams::{self, Conversation, Duplex, Message};
-use crate::apimachinery::status::Status;
+use apimachinery::status::Status;
 
 /// The newest first among those that say the same.
 const PROTOCOLS: &[&str] = &["v5.channel.k8s.io", "v4.channel.k8s.io", "channel.k8s.io"];

@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 use super::Endpoints;
 use super::form::Form;
 use super::request_scope::Scope;
-use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::managed_fields::{ApplyError, Converter, FieldManager, Type, Updater};
-use crate::apimachinery::schema::{Schema, Schemas, zero_object};
-use crate::apimachinery::time::rfc3339;
-use crate::apimachinery::user::UserInfo;
-use crate::apis::kind::{Kind, Subresource};
+use apimachinery::gvk::GroupVersion;
+use apimachinery::managed_fields::{ApplyError, Converter, FieldManager, Type, Updater};
+use apimachinery::schema::{Schema, Schemas, zero_object};
+use apimachinery::time::rfc3339;
+use apimachinery::user::UserInfo;
+use apis::kind::{Kind, Subresource};
 
 /// Upstream's `FieldManagerMaxLength`.
 const MAX_MANAGER_BYTES: usize = 128;

@@ -7,7 +7,7 @@ use http::header::CONTENT_TYPE;
 
 use super::Endpoints;
 use super::query::Query;
-use crate::apimachinery::wire::ApiResponse;
+use apimachinery::wire::ApiResponse;
 
 /// A column is at least so wide.
 const MIN_WIDTH: usize = 8;

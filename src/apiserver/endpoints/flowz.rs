@@ -10,9 +10,9 @@ use http::{HeaderMap, StatusCode};
 use super::negotiation::Output;
 use super::query::Query;
 use super::response::write_bytes;
-use crate::apimachinery::wire::{ApiResponse, text_response};
-use crate::apis::scheme::Scheme;
-use crate::flow::{Flow, Subject};
+use apimachinery::wire::{ApiResponse, text_response};
+use apis::scheme::Scheme;
+use flow::{Flow, Subject};
 
 /// The story of the object that the query names.
 pub(super) fn respond(scheme: &Scheme, flow: &Flow, query: &Query, headers: &HeaderMap) -> ApiResponse {

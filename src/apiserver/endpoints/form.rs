@@ -10,15 +10,15 @@ use super::Endpoints;
 use super::initializers;
 use super::negotiation::unsupported_media_type;
 use super::query::FieldValidation;
-use crate::apimachinery::decode::{self, DecodeError, Decoded, ForeignType, Format, Target};
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::schema::{self, Schema};
-use crate::apimachinery::status::Status;
-use crate::apis::apiextensions::custom_resource::CustomResource;
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::apiserver::request::RequestContext;
+use crate::request::RequestContext;
+use apimachinery::decode::{self, DecodeError, Decoded, ForeignType, Format, Target};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::gvk::GroupVersion;
+use apimachinery::schema::{self, Schema};
+use apimachinery::status::Status;
+use apis::apiextensions::custom_resource::CustomResource;
+use apis::kind::Kind;
+use apis::scheme::Scheme;
 
 /// The kind of a body, with what is known of its fields.
 pub(super) struct Form {

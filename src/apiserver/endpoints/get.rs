@@ -2,8 +2,8 @@
 
 use super::request_scope::Scope;
 use super::response::Answer;
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Subresource;
+use apimachinery::status::Status;
+use apis::kind::Subresource;
 
 /// The object, whichever part of it the path names; below `scale` as a Scale.
 pub(super) async fn get(scope: &Scope) -> Result<Answer, Status> {

@@ -5,11 +5,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::apimachinery::gvk::kube_aware_rank as rank;
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::apiserver::aggregator::Remote;
-use crate::apiserver::aggregator::priorities::group_priority;
+use crate::aggregator::Remote;
+use crate::aggregator::priorities::group_priority;
+use apimachinery::gvk::kube_aware_rank as rank;
+use apis::kind::Kind;
+use apis::scheme::Scheme;
 
 /// Kinds by version.
 type Versions = BTreeMap<Arc<str>, Vec<Arc<Kind>>>;

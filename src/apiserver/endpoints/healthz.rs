@@ -5,8 +5,8 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use super::query::Query;
-use crate::apimachinery::go_text::quote;
-use crate::apimachinery::wire::{ApiResponse, text_response};
+use apimachinery::wire::{ApiResponse, text_response};
+use golang::go_text::quote;
 
 /// What a check asks; the text is for the log, clients only hear that it failed.
 pub type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;

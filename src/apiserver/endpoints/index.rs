@@ -13,14 +13,14 @@ use super::response::write_bytes;
 use super::{
     Endpoints, aggregated_discovery, discovery, flow_control, flowz, groups, metrics, openapi, openid,
 };
-use crate::apimachinery::accept::MediaType;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::{
+use crate::aggregator::Remote;
+use crate::request::RequestInfo;
+use apimachinery::accept::MediaType;
+use apimachinery::status::Status;
+use apimachinery::user::UserInfo;
+use apimachinery::wire::{
     ApiRequest, ApiResponse, WantsObjects, negotiated_status_response, status_response, text_response,
 };
-use crate::apiserver::aggregator::Remote;
-use crate::apiserver::request::RequestInfo;
 
 /// Answers at the paths that there are.
 pub(super) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: &Parts) -> ApiResponse {

@@ -9,14 +9,14 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::request_scope::Scope;
-use crate::apimachinery::decode::Format;
-use crate::apimachinery::fields::FieldSelector;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::{DeleteOptions, ListOptions};
-use crate::apimachinery::selectable::Predicate;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::watch::WatchEvent;
-use crate::apimachinery::yaml;
+use apimachinery::decode::Format;
+use apimachinery::fields::FieldSelector;
+use apimachinery::object::Object;
+use apimachinery::options::{DeleteOptions, ListOptions};
+use apimachinery::selectable::Predicate;
+use apimachinery::status::Status;
+use apimachinery::watch::WatchEvent;
+use apimachinery::yaml;
 
 /// How long a create waits.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -22,20 +22,20 @@ use super::{
     Endpoints, binding, connect, create, delete, deletecollection, eviction, get, index, list, log, patch,
     review, rollback, token, update, watch,
 };
-use crate::apimachinery::go_text::quote;
-use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::names::path_segment_name;
-use crate::apimachinery::options::Held;
-use crate::apimachinery::status::{Status, StatusDetails};
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::{
+use crate::aggregator::Remote;
+use crate::audit::{AuditContext, AuditId};
+use crate::request::{Announced, RequestContext, RequestInfo};
+use crate::unread_watches::UnreadWatches;
+use apimachinery::gvk::GroupVersion;
+use apimachinery::names::path_segment_name;
+use apimachinery::options::Held;
+use apimachinery::status::{Status, StatusDetails};
+use apimachinery::user::UserInfo;
+use apimachinery::wire::{
     ApiRequest, ApiResponse, CausedBy, DecodedBody, WantsObjects, negotiated_status_response, text_response,
 };
-use crate::apis::kind::{Kind, Subresource};
-use crate::apiserver::aggregator::Remote;
-use crate::apiserver::audit::{AuditContext, AuditId};
-use crate::apiserver::request::{Announced, RequestContext, RequestInfo};
-use crate::apiserver::unread_watches::UnreadWatches;
+use apis::kind::{Kind, Subresource};
+use golang::go_text::quote;
 
 /// Answers a request that the filters let through. HEAD is GET without the body.
 pub async fn serve(server: Arc<Endpoints>, mut request: ApiRequest) -> ApiResponse {

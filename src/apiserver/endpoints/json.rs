@@ -3,7 +3,7 @@
 use bytes::{BufMut, BytesMut};
 use serde_json::Value;
 
-use crate::apimachinery::object::Object;
+use apimachinery::object::Object;
 
 /// The object with its type in front: `{"kind":"Pod","apiVersion":"v1","metadata":...}`.
 pub(super) fn write_typed(out: &mut BytesMut, api_version: &str, kind: &str, object: &Object) {

@@ -2,7 +2,7 @@
 
 use super::request_scope::Scope;
 use super::response::Answer;
-use crate::apimachinery::status::Status;
+use apimachinery::status::Status;
 
 /// What the query selects.
 pub(super) async fn list(scope: &Scope) -> Result<Answer, Status> {

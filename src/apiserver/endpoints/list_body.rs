@@ -13,8 +13,8 @@ use http_body::{Frame, SizeHint};
 
 use super::printer::Pieces;
 use super::segments::Segments;
-use crate::apimachinery::list::List;
-use crate::apimachinery::object::look_into;
+use apimachinery::list::List;
+use apimachinery::object::look_into;
 
 /// About how much is sent at a time. One object that is larger is a stretch of its own.
 pub(super) const STRETCH_BYTES: usize = 64 * 1024;
@@ -141,9 +141,9 @@ mod tests {
     use super::super::printer::Printer;
     use super::super::table::IncludeObject;
     use super::*;
-    use crate::apimachinery::object::Object;
-    use crate::apis::kind::Kind;
-    use crate::clock::Clock;
+    use apimachinery::object::Object;
+    use apis::kind::Kind;
+    use clock::Clock;
 
     fn list(sizes: &[usize]) -> List {
         let object = |(at, size): (usize, &usize)| {

@@ -14,11 +14,11 @@ use super::request_scope::Scope;
 use super::response::Answer;
 use super::streams::{self, Conversation, Duplex};
 use super::websocket;
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::{self, Time};
-use crate::apimachinery::wire::ApiResponse;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::gvk::GroupVersion;
+use apimachinery::status::Status;
+use apimachinery::time::{self, Time};
+use apimachinery::wire::ApiResponse;
 
 /// Finds the kubelet of a node: the apiserver knows no kubelet itself.
 pub trait KubeletLookup: Send + Sync {

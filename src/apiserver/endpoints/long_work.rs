@@ -17,7 +17,7 @@ use futures::future::BoxFuture;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::apiserver::request::Announced;
+use crate::request::Announced;
 
 /// So many long requests are worked on at once at least, however few processors there are; one for each
 /// processor where there are more. Further ones wait for their turn, in the order in which they came.
@@ -107,7 +107,7 @@ async fn in_turn<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apiserver::request::LONG_BYTES;
+    use crate::request::LONG_BYTES;
     use std::sync::Mutex;
     use std::sync::mpsc::channel;
 

@@ -5,10 +5,10 @@ use bytes::{BufMut, BytesMut};
 use serde_json::{Value, json};
 
 use super::json::write_partial;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::protobuf::{Error, encode, encode_document, seal, write_bytes, write_nested};
-use crate::apimachinery::schema::{Schema, Schemas};
-use crate::apimachinery::status::Status;
+use apimachinery::object::Object;
+use apimachinery::protobuf::{Error, encode, encode_document, seal, write_bytes, write_nested};
+use apimachinery::schema::{Schema, Schemas};
+use apimachinery::status::Status;
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 

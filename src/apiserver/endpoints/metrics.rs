@@ -7,8 +7,8 @@ use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 
 use super::Endpoints;
-use crate::apimachinery::wire::{ApiResponse, text_response};
-use crate::apiserver::metrics::heading;
+use crate::metrics::heading;
+use apimachinery::wire::{ApiResponse, text_response};
 
 /// Linux' `USER_HZ`: the unit of times in `/proc`.
 const TICKS_PER_SECOND: f64 = 100.0;

@@ -4,8 +4,8 @@ use http::HeaderMap;
 use http::header::{ACCEPT, USER_AGENT};
 
 use super::query::Query;
-use crate::apimachinery::accept::{Accepted, MediaType, accepted};
-use crate::apimachinery::status::Status;
+use apimachinery::accept::{Accepted, MediaType, accepted};
+use apimachinery::status::Status;
 
 const ALL: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 /// YAML has no frames.
@@ -146,7 +146,7 @@ fn transform(clause: &Accepted) -> Option<Transform> {
 /// The query decides; without a word from it, browsers and the like get line breaks.
 fn is_pretty(headers: &HeaderMap, query: &Query) -> bool {
     if let Some(pretty) = query.get("pretty") {
-        return crate::apiserver::request::is_true(pretty);
+        return crate::request::is_true(pretty);
     }
     let agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     ["curl", "Wget", "Mozilla/5.0"].iter().any(|prefix| agent.starts_with(prefix))

@@ -16,14 +16,14 @@ use super::content::{Content, empty, put, varying};
 use super::discovery::response_kind;
 use super::index::pass_on;
 use super::query::Query;
-use crate::apimachinery::accept::{Accepted, accepted};
-use crate::apimachinery::openapi::{self, ServedResource, ServedSubresource};
-use crate::apimachinery::schema::Schemas;
-use crate::apimachinery::wire::{ApiResponse, text_response};
-use crate::apis::apiextensions::published;
-use crate::apis::kind::{Kind, Subresource};
-use crate::apis::scale::scale_of;
-use crate::apiserver::aggregator::{RemoteDocument, RemoteIndex};
+use crate::aggregator::{RemoteDocument, RemoteIndex};
+use apimachinery::accept::{Accepted, accepted};
+use apimachinery::schema::Schemas;
+use apimachinery::wire::{ApiResponse, text_response};
+use apis::apiextensions::published;
+use apis::kind::{Kind, Subresource};
+use apis::scale::scale_of;
+use openapi::{self, ServedResource, ServedSubresource};
 
 /// The forms in which a document is to be had, the one that the server likes best first: media type as
 /// clients name it, as it is answered, and whether it is protobuf.

@@ -7,10 +7,10 @@ use http::{HeaderValue, StatusCode};
 use serde_json::Value;
 
 use super::Endpoints;
-use crate::apimachinery::wire::{ApiResponse, text_response};
-use crate::apiserver::authentication::service_account::metadata::{
+use crate::authentication::service_account::metadata::{
     self, CONFIGURATION_PATH, JWKS_PATH, is_discoverable,
 };
+use apimachinery::wire::{ApiResponse, text_response};
 
 /// Where they are.
 pub(super) const PATHS: [&str; 2] = [CONFIGURATION_PATH, JWKS_PATH];

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::apimachinery::repeats::repeats;
-use crate::apiserver::request::RequestContext;
+use crate::request::RequestContext;
+use apimachinery::repeats::repeats;
 
 /// When duplicates were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

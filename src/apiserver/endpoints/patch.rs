@@ -11,11 +11,11 @@ use super::query::FieldValidation;
 use super::request_scope::{Scope, ensure_name, ensure_namespace};
 use super::response::Answer;
 use super::update::{Edit, write};
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::managed_fields;
-use crate::apimachinery::patch::{PatchError, PatchType, Patched, apply_document, show};
-use crate::apimachinery::status::{Status, StatusDetails};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::gvk::GroupVersion;
+use apimachinery::managed_fields;
+use apimachinery::patch::{PatchError, PatchType, Patched, apply_document, show};
+use apimachinery::status::{Status, StatusDetails};
 
 const MANAGED_FIELDS: &str = "managedFields";
 const CUSTOM: &str =

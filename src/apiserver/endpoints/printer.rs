@@ -10,15 +10,15 @@ use super::json::{write_head, write_partial, write_string, write_typed};
 use super::messages::{self, Messages};
 use super::negotiation::{Output, Transform};
 use super::table::{IncludeObject, Table, scale_columns};
-use crate::apimachinery::accept::MediaType;
-use crate::apimachinery::list::List;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::watch::{Bookmark, WatchEvent};
-use crate::apis::kind::Kind;
-use crate::apis::scale::scale_of;
-use crate::apis::table::{CellsSource, Column};
-use crate::clock::Clock;
+use apimachinery::accept::MediaType;
+use apimachinery::list::List;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apimachinery::watch::{Bookmark, WatchEvent};
+use apis::kind::Kind;
+use apis::scale::scale_of;
+use apis::table::{CellsSource, Column};
+use clock::Clock;
 
 /// A list that is its items one after the other: what stands in front of them, and how each is written.
 #[derive(Clone)]

@@ -1,15 +1,15 @@
 //! Query parameters: the options of requests, read and checked (`metav1.ListOptions`, `CreateOptions`,
 //! `PatchOptions`, `DeleteOptions`, `meta/v1/validation`).
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::fields::FieldSelector;
-use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::options::{DeleteOptions, ListOptions};
-use crate::apimachinery::selectable::Predicate;
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::apiserver::request::{is_true, query_pairs};
+use crate::request::{is_true, query_pairs};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::fields::FieldSelector;
+use apimachinery::gvk::GroupVersion;
+use apimachinery::labels::Selector;
+use apimachinery::options::{DeleteOptions, ListOptions};
+use apimachinery::selectable::Predicate;
+use apimachinery::status::Status;
+use apis::kind::Kind;
 
 const MAX_FIELD_MANAGER_BYTES: usize = 128;
 
@@ -223,7 +223,7 @@ fn refuse(options_kind: &str, errors: FieldErrors) -> Result<(), Status> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apis::kind::Kind;
+    use apis::kind::Kind;
 
     #[test]
     fn options_that_upstream_does_not_know_are_refused() {

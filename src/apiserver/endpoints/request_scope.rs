@@ -12,15 +12,15 @@ use super::negotiation::{Output, Transform};
 use super::printer::Printer;
 use super::query::{Query, WriteOptions};
 use super::table::{IncludeObject, include_object};
-use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::options::Held;
-use crate::apimachinery::status::Status;
-use crate::apis::kind::{Kind, Subresource};
-use crate::apis::scale::scale_of;
-use crate::apiserver::admission::{Attributes, Operation};
-use crate::apiserver::registry::Part;
-use crate::apiserver::request::RequestContext;
-use crate::apiserver::unread_watches::UnreadWatches;
+use crate::admission::{Attributes, Operation};
+use crate::registry::Part;
+use crate::request::RequestContext;
+use crate::unread_watches::UnreadWatches;
+use apimachinery::gvk::GroupVersion;
+use apimachinery::options::Held;
+use apimachinery::status::Status;
+use apis::kind::{Kind, Subresource};
+use apis::scale::scale_of;
 
 /// One request to a resource.
 pub(super) struct Scope {

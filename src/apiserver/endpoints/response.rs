@@ -20,17 +20,17 @@ use super::negotiation::{Output, Transform};
 use super::printer::Printer;
 use super::request_scope::Scope;
 use super::watch::watch_response;
-use crate::apimachinery::accept::{MediaType, media_type_of_status};
-use crate::apimachinery::list::List;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::watch::WatchEvent;
-use crate::apimachinery::wire::{
+use crate::audit::AuditContext;
+use crate::audit_context::Level;
+use apimachinery::accept::{MediaType, media_type_of_status};
+use apimachinery::list::List;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apimachinery::watch::WatchEvent;
+use apimachinery::wire::{
     ApiResponse, Attempted, ListAnswer, ObjectAnswer, StatusAnswer, WatchAnswer, status_response,
 };
-use crate::apimachinery::yaml;
-use crate::apiserver::audit::AuditContext;
-use crate::apiserver::audit_context::Level;
+use apimachinery::yaml;
 
 /// Answers larger than this are compressed for clients that can read that (upstream's threshold).
 const GZIP_THRESHOLD_BYTES: usize = 128 * 1024;

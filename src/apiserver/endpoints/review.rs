@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::body::Input;
 use super::request_scope::{Scope, ensure_namespace};
 use super::response::Answer;
-use crate::apimachinery::object::encode_for_storage;
-use crate::apimachinery::status::Status;
-use crate::apiserver::admission::Operation;
-use crate::apiserver::registry::Validating;
-use crate::apiserver::review::Review;
+use crate::admission::Operation;
+use crate::registry::Validating;
+use crate::review::Review;
+use apimachinery::object::encode_for_storage;
+use apimachinery::status::Status;
 
 /// Who answers this kind, if it is one of those.
 pub(super) fn find(scope: &Scope) -> Option<usize> {

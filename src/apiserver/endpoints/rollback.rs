@@ -7,10 +7,10 @@ use super::body::Input;
 use super::form::Form;
 use super::request_scope::Scope;
 use super::response::Answer;
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::status::{Status, StatusDetails};
-use crate::apiserver::admission::Operation;
-use crate::apiserver::registry::{Change, Part};
+use crate::admission::Operation;
+use crate::registry::{Change, Part};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::status::{Status, StatusDetails};
 
 /// Writes the wish into the deployment; its controller does the rest.
 pub(super) async fn roll_back(scope: &mut Scope, input: Input) -> Result<Answer, Status> {

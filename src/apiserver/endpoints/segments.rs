@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Buf;
 
-use crate::apimachinery::object::Object;
+use apimachinery::object::Object;
 
 /// Of an object that is shorter it costs less to copy the bytes than to send a piece more.
 const MIN_SHARED_BYTES: usize = 1024;

@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use super::response::Answer;
 use super::websocket::{BINARY, CLOSE, FrameHead, NORMAL, PING, PONG, frame, opening, text};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::wire::ApiResponse;
+use apimachinery::status::Status;
+use apimachinery::wire::ApiResponse;
 
 /// A message of a client is no larger; one that is ends the connection.
 const MAX_MESSAGE_BYTES: u64 = 1 << 20;

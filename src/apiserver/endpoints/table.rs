@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::json::{write_head, write_partial, write_typed};
 use super::query::Query;
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::Time;
-use crate::apis::table::{CellsSource, Column, age};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apimachinery::time::Time;
+use apis::table::{CellsSource, Column, age};
 
 /// How much of its object a row carries (`metav1.IncludeObjectPolicy`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

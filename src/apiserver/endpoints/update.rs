@@ -11,10 +11,10 @@ use super::initializers::delete_failed;
 use super::owners::{Found, without_duplicates};
 use super::request_scope::{Scope, ensure_name, ensure_namespace};
 use super::response::Answer;
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Subresource;
-use crate::apiserver::admission::Operation;
-use crate::apiserver::registry::Change;
+use crate::admission::Operation;
+use crate::registry::Change;
+use apimachinery::status::Status;
+use apis::kind::Subresource;
 
 /// Replaces the object; a kind that allows it is created by this.
 pub(super) async fn update(scope: &mut Scope, input: Input) -> Result<Answer, Status> {

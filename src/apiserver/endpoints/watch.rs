@@ -14,11 +14,11 @@ use super::printer::Printer;
 use super::request_scope::Scope;
 use super::response::Answer;
 use super::websocket;
-use crate::apimachinery::accept::MediaType;
-use crate::apimachinery::fields::FieldSelector;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::watch::WatchEvent;
-use crate::apimachinery::wire::{ApiResponse, WatchStream};
+use apimachinery::accept::MediaType;
+use apimachinery::fields::FieldSelector;
+use apimachinery::status::Status;
+use apimachinery::watch::WatchEvent;
+use apimachinery::wire::{ApiResponse, WatchStream};
 
 /// Upstream's `--min-request-timeout`: a client's watch without a timeout ends after this to twice this.
 const MIN_TIMEOUT_SECONDS: usize = 1800;

@@ -17,10 +17,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::printer::Printer;
-use crate::apimachinery::accept::MediaType;
-use crate::apimachinery::watch::WatchEvent;
-use crate::apimachinery::wire::ApiResponse;
-use crate::apiserver::unread_watches::{HangUp, UnreadWatches};
+use crate::unread_watches::{HangUp, UnreadWatches};
+use apimachinery::accept::MediaType;
+use apimachinery::watch::WatchEvent;
+use apimachinery::wire::ApiResponse;
 
 /// What is hashed with the client's key, so that it knows that it was understood.
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -229,11 +229,11 @@ async fn read_until_closed(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apimachinery::watch::Bookmark;
-    use crate::apis::core::config_map::CONFIG_MAPS;
-    use crate::apiserver::endpoints::negotiation::Output;
-    use crate::apiserver::endpoints::table::IncludeObject;
-    use crate::clock::Clock;
+    use crate::endpoints::negotiation::Output;
+    use crate::endpoints::table::IncludeObject;
+    use apimachinery::watch::Bookmark;
+    use apis::core::config_map::CONFIG_MAPS;
+    use clock::Clock;
 
     fn headers(all: &[(HeaderName, &str)]) -> HeaderMap {
         all.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect()

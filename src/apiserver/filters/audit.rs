@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::until_sent::until_sent;
 use super::{Next, Passing, fail, info_of, user_of};
-use crate::apimachinery::wire::ApiResponse;
-use crate::apiserver::audit::Audit;
-use crate::apiserver::audit::policy::Stage;
+use crate::audit::Audit;
+use crate::audit::policy::Stage;
+use apimachinery::wire::ApiResponse;
 
 /// Behind authentication, which says who asks; in front of everything else that may refuse.
 pub async fn audit(mut request: Passing, next: Next<'_>) -> ApiResponse {

@@ -6,9 +6,9 @@ use http::HeaderValue;
 use http::header::CACHE_CONTROL;
 
 use super::{Next, Passing};
-use crate::apimachinery::wire::{ApiResponse, InProcessUser};
-use crate::apiserver::audit::{Audit, AuditId};
-use crate::entropy::Entropy;
+use crate::audit::{Audit, AuditId};
+use apimachinery::wire::{ApiResponse, InProcessUser};
+use entropy::Entropy;
 
 const AUDIT_ID: &str = "audit-id";
 

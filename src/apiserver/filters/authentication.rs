@@ -7,11 +7,11 @@ use http::header::WWW_AUTHENTICATE;
 
 use super::request_log::Line;
 use super::{Next, Passing, info_of, refuse};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::wire::ApiResponse;
-use crate::apiserver::audit::Audit;
-use crate::apiserver::audit::policy::Stage;
-use crate::apiserver::authentication::Authenticators;
+use crate::audit::Audit;
+use crate::audit::policy::Stage;
+use crate::authentication::Authenticators;
+use apimachinery::status::Status;
+use apimachinery::wire::ApiResponse;
 
 /// Puts an `Arc<UserInfo>` and the `Authenticated` that tells where it comes from into the extensions, and
 /// takes the credentials out of the headers, so that nobody below can leak them. What the authenticators said
@@ -57,12 +57,12 @@ pub async fn authenticate(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apimachinery::user::UserInfo;
-    use crate::apimachinery::wire::ApiRequest;
-    use crate::apiserver::authentication::token_file::StaticTokens;
-    use crate::apiserver::authentication::union::Authenticators;
-    use crate::clock::Clock;
+    use crate::authentication::token_file::StaticTokens;
+    use crate::authentication::union::Authenticators;
+    use apimachinery::user::UserInfo;
+    use apimachinery::wire::ApiRequest;
     use axum::body::Body;
+    use clock::Clock;
     use http_body_util::BodyExt;
     use tower::{ServiceBuilder, ServiceExt};
 

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use http::header::{UPGRADE, X_CONTENT_TYPE_OPTIONS};
 
 use super::{NOSNIFF, Next, Passing, fail, info_of, refuse, user_of};
-use crate::apimachinery::go_text::quote;
-use crate::apimachinery::gvk::GroupResource;
-use crate::apimachinery::status::{Status, StatusDetails};
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::{ApiRequest, ApiResponse};
-use crate::apiserver::audit::AuditContext;
-use crate::apiserver::authorization::metrics::AuthorizationMetrics;
-use crate::apiserver::authorizer::{Authorizer, Decision, Refused};
-use crate::apiserver::request::RequestInfo;
-use crate::clock::Clock;
+use crate::audit::AuditContext;
+use crate::authorization::metrics::AuthorizationMetrics;
+use crate::authorizer::{Authorizer, Decision, Refused};
+use crate::request::RequestInfo;
+use apimachinery::gvk::GroupResource;
+use apimachinery::status::{Status, StatusDetails};
+use apimachinery::user::UserInfo;
+use apimachinery::wire::{ApiRequest, ApiResponse};
+use clock::Clock;
+use golang::go_text::quote;
 
 /// Whom to ask, and where it is counted.
 #[derive(Clone)]

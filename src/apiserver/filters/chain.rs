@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use futures::future::BoxFuture;
 use tower::{Layer, Service};
 
-use crate::apimachinery::wire::{ApiRequest, ApiResponse};
+use apimachinery::wire::{ApiRequest, ApiResponse};
 
 /// A request on its way down the chain.
 pub type Passing = Box<ApiRequest>;

@@ -10,7 +10,7 @@ use http::{HeaderValue, Method, StatusCode};
 use regex::Regex;
 
 use super::{Next, Passing};
-use crate::apimachinery::wire::ApiResponse;
+use apimachinery::wire::ApiResponse;
 
 const METHODS: &str = "POST, GET, OPTIONS, PUT, DELETE, PATCH";
 const HEADERS: &str = "Content-Type, Content-Length, Accept-Encoding, X-CSRF-Token, Authorization, \

@@ -4,7 +4,7 @@ use http::HeaderValue;
 use http::header::STRICT_TRANSPORT_SECURITY;
 
 use super::{Next, Passing};
-use crate::apimachinery::wire::ApiResponse;
+use apimachinery::wire::ApiResponse;
 
 /// Says so with every answer, where there is something to say.
 pub async fn demand_tls(directives: &Option<HeaderValue>, request: Passing, next: Next<'_>) -> ApiResponse {

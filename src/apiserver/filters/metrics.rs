@@ -6,8 +6,8 @@ use tracing::Instrument;
 
 use super::request_log::Line;
 use super::{Next, Passing, Terminated, info_of};
-use crate::apimachinery::wire::ApiResponse;
-use crate::apiserver::metrics::Metrics;
+use crate::metrics::Metrics;
+use apimachinery::wire::ApiResponse;
 
 /// Counts the request when it is answered; a watch when it has begun.
 pub async fn measure(metrics: &Arc<Metrics>, mut request: Passing, next: Next<'_>) -> ApiResponse {

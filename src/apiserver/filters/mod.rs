@@ -36,14 +36,14 @@ use std::sync::Arc;
 use http::HeaderValue;
 use http::header::EXPECT;
 
-use crate::apimachinery::status::Status;
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::{
+use crate::audit::AuditContext;
+use crate::request::RequestInfo;
+use apimachinery::status::Status;
+use apimachinery::user::UserInfo;
+use apimachinery::wire::{
     ApiRequest, ApiResponse, DecodedBody, StatusAnswer, UnreadBody, WantsObjects, negotiated_status_response,
     text_response,
 };
-use crate::apiserver::audit::AuditContext;
-use crate::apiserver::request::RequestInfo;
 
 pub use chain::{Next, Passing};
 

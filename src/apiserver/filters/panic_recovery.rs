@@ -6,8 +6,8 @@ use std::panic::AssertUnwindSafe;
 use futures::FutureExt;
 
 use super::{Next, Passing};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::wire::{ApiResponse, WantsObjects, status_response, text_response};
+use apimachinery::status::Status;
+use apimachinery::wire::{ApiResponse, WantsObjects, status_response, text_response};
 
 const TEXT: &str = "This request caused apiserver to panic. Look in the logs for details.";
 

@@ -10,9 +10,9 @@ use http::header::{HeaderName, RETRY_AFTER};
 use super::timeout::{REQUEST_TIMEOUT, requested_limit};
 use super::until_sent::until_sent;
 use super::{Next, Passing, Terminated, info_of, is_component, user_of};
-use crate::apimachinery::options::Held;
-use crate::apimachinery::wire::{ApiResponse, text_response};
-use crate::apiserver::flow_control::{FlowControl, FlowSchema, GROUP, Watching};
+use crate::flow_control::{FlowControl, FlowSchema, GROUP, Watching};
+use apimachinery::options::Held;
+use apimachinery::wire::{ApiResponse, text_response};
 
 const SYSTEM_MASTERS: &str = "system:masters";
 const FLOW_SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{Next, Passing, fail};
-use crate::apimachinery::wire::ApiResponse;
-use crate::apiserver::request::RequestInfo;
+use crate::request::RequestInfo;
+use apimachinery::wire::ApiResponse;
 
 /// Puts an `Arc<RequestInfo>` into the extensions. A path that begins as a resource's and names none is a
 /// 500, as upstream.

@@ -9,10 +9,10 @@ use std::time::Duration;
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::{ApiRequest, ApiResponse, InProcessUser, RemoteAddress};
-use crate::apiserver::audit::AuditId;
-use crate::apiserver::request::RequestInfo;
+use crate::audit::AuditId;
+use crate::request::RequestInfo;
+use apimachinery::user::UserInfo;
+use apimachinery::wire::{ApiRequest, ApiResponse, InProcessUser, RemoteAddress};
 
 /// The parameters of the API, which say what is asked for. Of others, as of what a proxied path is asked,
 /// nobody knows what they hold; of `command` (exec) it is known that it may be a password.
@@ -153,8 +153,8 @@ mod tests {
     use super::super::metrics::measure;
     use super::super::request_info::resolve_request_info;
     use super::*;
-    use crate::apiserver::metrics::Metrics;
-    use crate::clock::Clock;
+    use crate::metrics::Metrics;
+    use clock::Clock;
 
     /// A log in memory.
     #[derive(Clone, Default)]

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Next, Passing, Terminated, info_of, refuse};
-use crate::apimachinery::duration;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::wire::{ApiResponse, WantsObjects, status_response};
-use crate::apiserver::audit::Audit;
-use crate::apiserver::audit::policy::Stage;
-use crate::apiserver::request::query_value;
-use crate::clock::Clock;
+use crate::audit::Audit;
+use crate::audit::policy::Stage;
+use crate::request::query_value;
+use apimachinery::duration;
+use apimachinery::status::Status;
+use apimachinery::wire::{ApiResponse, WantsObjects, status_response};
+use clock::Clock;
 
 /// Upstream's default `--request-timeout`.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);

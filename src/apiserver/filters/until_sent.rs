@@ -7,7 +7,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use crate::apimachinery::wire::ApiResponse;
+use apimachinery::wire::ApiResponse;
 
 struct Holding<T> {
     body: Body,

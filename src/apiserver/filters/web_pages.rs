@@ -13,8 +13,8 @@ use http_body::Body;
 use regex::Regex;
 
 use super::{Next, Passing, refuse};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::wire::{ApiRequest, ApiResponse, PlainHttp};
+use apimachinery::status::Status;
+use apimachinery::wire::{ApiRequest, ApiResponse, PlainHttp};
 
 /// Lets through what no page can have sent, and what pages of `allowed` origins send.
 pub async fn keep_pages_out(allowed: &Arc<[Regex]>, mut request: Passing, next: Next<'_>) -> ApiResponse {

@@ -8,8 +8,8 @@ use chrono::{DateTime, Utc};
 
 use super::queue::{Queue, Request};
 use super::{Configuration, Level};
-use crate::apimachinery::duration;
-use crate::clock::Clock;
+use apimachinery::duration;
+use clock::Clock;
 
 /// What is told, of the levels in the order of their names.
 pub struct Dump {

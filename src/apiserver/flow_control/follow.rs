@@ -19,15 +19,15 @@ use super::queue_set::Queuing;
 use super::rules::FlowSchemaView;
 use super::spec::{PriorityLevelSpec, PriorityLevelView};
 use super::{Configuration, Current, FlowSchema, GROUP, Level, PriorityLevel};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::watch::WatchEvent;
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::apiserver::registry::{Part, Registry};
-use crate::apiserver::request::RequestContext;
-use crate::clock::Clock;
+use crate::registry::{Part, Registry};
+use crate::request::RequestContext;
+use apimachinery::object::Object;
+use apimachinery::options::ListOptions;
+use apimachinery::status::Status;
+use apimachinery::watch::WatchEvent;
+use apis::kind::Kind;
+use apis::scheme::Scheme;
+use clock::Clock;
 
 /// How long a watch that ended or failed is left alone.
 const RETRY: Duration = Duration::from_millis(200);

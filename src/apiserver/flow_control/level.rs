@@ -12,7 +12,7 @@ use super::metrics::FlowStats;
 use super::queue::Arrival;
 use super::queue_set::{Lingering, Outcome, Place, QueueSet, Queuing};
 use super::spec::Limits;
-use crate::clock::Clock;
+use clock::Clock;
 
 /// One level.
 pub struct PriorityLevel {

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::seat_seconds::SeatSeconds;
 use super::timing_ratio::TimingRatio;
-use crate::apiserver::metrics::family::Histogram;
-use crate::apiserver::metrics::heading;
+use crate::metrics::family::Histogram;
+use crate::metrics::heading;
 
 /// Different pairs of a level and a FlowSchema; those of further ones are not shown.
 const MAX_FLOWS: usize = 1000;

@@ -39,11 +39,11 @@ use http::HeaderValue;
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
-use crate::apimachinery::user::UserInfo;
-use crate::apis::scheme::Scheme;
-use crate::apiserver::registry::Registry;
-use crate::apiserver::request::RequestInfo;
-use crate::clock::Clock;
+use crate::registry::Registry;
+use crate::request::RequestInfo;
+use apimachinery::user::UserInfo;
+use apis::scheme::Scheme;
+use clock::Clock;
 
 use config::FlowControlConfig;
 pub use dump::Dump;

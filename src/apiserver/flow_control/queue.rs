@@ -9,8 +9,8 @@ use tokio::sync::oneshot;
 use super::metrics::FlowStats;
 use super::seat_seconds::SeatSeconds;
 use super::work_estimate::WorkEstimate;
-use crate::apimachinery::user::UserInfo;
-use crate::apiserver::request::RequestInfo;
+use crate::request::RequestInfo;
+use apimachinery::user::UserInfo;
 
 /// A request as it comes.
 pub(super) struct Arrival {

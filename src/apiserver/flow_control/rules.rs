@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::apimachinery::user::UserInfo;
-use crate::apiserver::request::RequestInfo;
+use crate::request::RequestInfo;
+use apimachinery::user::UserInfo;
 
 const ALL: &str = "*";
 

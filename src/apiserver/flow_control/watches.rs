@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::apiserver::request::RequestInfo;
+use crate::request::RequestInfo;
 
 /// Counts watches by group, resource, namespace and name. Other selectors do not matter: each event has to
 /// be looked at for each of them.

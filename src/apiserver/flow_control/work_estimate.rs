@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use super::seat_seconds::SeatSeconds;
 use super::watches::Watches;
-use crate::apimachinery::options::ListOptions;
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::apiserver::registry::Registry;
-use crate::apiserver::request::{RequestInfo, query_value};
-use crate::clock::Clock;
+use crate::registry::Registry;
+use crate::request::{RequestInfo, query_value};
+use apimachinery::options::ListOptions;
+use apis::kind::Kind;
+use apis::scheme::Scheme;
+use clock::Clock;
 
 const MAX_LIST_SEATS: usize = 100;
 const MAX_MUTATING_SEATS: usize = 10;

@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::Registry;
 use super::store::Part;
-use crate::apimachinery::options::{DeleteOptions, ListOptions};
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::apiserver::request::RequestContext;
+use crate::request::RequestContext;
+use apimachinery::options::{DeleteOptions, ListOptions};
+use apimachinery::status::Status;
+use apis::kind::Kind;
 
 /// Says whether the server keeps an object's spec.
 const AUTO_UPDATE: &str = "apf.kubernetes.io/autoupdate-spec";

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::conversion::object_of;
 use super::metadata::{member_mut, metadata_mut, text};
 use super::{Registry, Validating};
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::gvk::{GroupResource, GroupVersion};
-use crate::apimachinery::object::{Object, object_key};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::rfc3339;
-use crate::apiserver::request::RequestContext;
-use crate::apiserver::storage::Written;
+use crate::request::RequestContext;
+use crate::storage::Written;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::gvk::{GroupResource, GroupVersion};
+use apimachinery::object::{Object, object_key};
+use apimachinery::status::Status;
+use apimachinery::time::rfc3339;
 
 impl Registry {
     /// Assigns a pod to a node. `binding` is a `v1` Binding; answered with a success status by the endpoint.

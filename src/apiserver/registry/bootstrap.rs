@@ -11,12 +11,12 @@ use tokio::sync::OnceCell;
 
 use super::store::Part;
 use super::{Change, Registry};
-use crate::apimachinery::managed_fields::{FieldManager, OneVersion, Type, Updater};
-use crate::apimachinery::schema::{Schemas, apply_defaults, complete, zero_object};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::rfc3339;
-use crate::apis::kind::{Kind, StartingObject, StartingObjects};
-use crate::apiserver::request::RequestContext;
+use crate::request::RequestContext;
+use apimachinery::managed_fields::{FieldManager, OneVersion, Type, Updater};
+use apimachinery::schema::{Schemas, apply_defaults, complete, zero_object};
+use apimachinery::status::Status;
+use apimachinery::time::rfc3339;
+use apis::kind::{Kind, StartingObject, StartingObjects};
 
 /// Which sets have been made, by name. Bound: one entry for each [`StartingObjects`] of the source.
 #[derive(Default)]

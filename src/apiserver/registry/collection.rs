@@ -5,12 +5,12 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::{Registry, Validating};
-use crate::apimachinery::list::List;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::{DeleteOptions, ListOptions};
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::apiserver::request::RequestContext;
+use crate::request::RequestContext;
+use apimachinery::list::List;
+use apimachinery::object::Object;
+use apimachinery::options::{DeleteOptions, ListOptions};
+use apimachinery::status::Status;
+use apis::kind::Kind;
 
 /// So many deletes are under way at once: enough for the store to write them together.
 const WORKERS: usize = 16;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::apimachinery::list::List;
-use crate::apimachinery::object::{Object, encode_for_storage};
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::schema::{Schemas, complete};
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
+use apimachinery::list::List;
+use apimachinery::object::{Object, encode_for_storage};
+use apimachinery::options::ListOptions;
+use apimachinery::schema::{Schemas, complete};
+use apimachinery::status::Status;
+use apis::kind::Kind;
 
 /// The kind that is stored.
 pub fn storage_kind(kind: &Arc<Kind>) -> Arc<Kind> {

@@ -11,12 +11,12 @@ use super::metadata::{
     ensure_namespace, fill_system_fields, generate_name, needs_name, resource_version, set, text,
 };
 use super::{Registry, Validating, prepare};
-use crate::apimachinery::object::{Object, object_key};
-use crate::apimachinery::status::{Status, StatusDetails};
-use crate::apis::kind::Kind;
-use crate::apis::object_meta as validation;
-use crate::apiserver::request::RequestContext;
-use crate::apiserver::storage::Written;
+use crate::request::RequestContext;
+use crate::storage::Written;
+use apimachinery::object::{Object, object_key};
+use apimachinery::status::{Status, StatusDetails};
+use apis::kind::Kind;
+use apis::object_meta as validation;
 
 /// How often another generated name is tried when one is taken.
 const NAME_GENERATION_ATTEMPTS: usize = 8;

@@ -13,13 +13,13 @@ use tokio::sync::mpsc;
 
 use super::Registry;
 use super::conversion::{object_of, present};
-use crate::apimachinery::feature_gates::FeatureGates;
-use crate::apimachinery::list::List;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::watch::WatchEvent;
-use crate::apis::apiextensions::custom_resource::CustomResource;
-use crate::apis::kind::Kind;
+use apimachinery::feature_gates::FeatureGates;
+use apimachinery::list::List;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apimachinery::watch::WatchEvent;
+use apis::apiextensions::custom_resource::CustomResource;
+use apis::kind::Kind;
 
 /// The member of a stored object that says its version; no field of a schema has such a name.
 const VERSION: &str = "\u{1}version";

@@ -9,17 +9,17 @@ use super::conversion::{object_of, storage_kind};
 use super::metadata::{number, set, text, texts, unset};
 use super::store::Deleted;
 use super::{Registry, Validating};
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::gvk::{GroupResource, GroupVersion};
-use crate::apimachinery::object::{Object, object_key};
-use crate::apimachinery::options::DeleteOptions;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::{Time, parse, rfc3339};
-use crate::apis::finalizers::{FOREGROUND, ORPHAN};
-use crate::apis::kind::Kind;
-use crate::apis::strategy::GarbageCollectionPolicy;
-use crate::apiserver::request::RequestContext;
-use crate::apiserver::storage::Written;
+use crate::request::RequestContext;
+use crate::storage::Written;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::gvk::{GroupResource, GroupVersion};
+use apimachinery::object::{Object, object_key};
+use apimachinery::options::DeleteOptions;
+use apimachinery::status::Status;
+use apimachinery::time::{Time, parse, rfc3339};
+use apis::finalizers::{FOREGROUND, ORPHAN};
+use apis::kind::Kind;
+use apis::strategy::GarbageCollectionPolicy;
 
 /// What is to be done with an object.
 #[derive(Debug, PartialEq)]

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::conversion::object_of;
-use crate::apimachinery::list::List;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
+use apimachinery::list::List;
+use apimachinery::object::Object;
+use apimachinery::options::ListOptions;
+use apimachinery::status::Status;
+use apis::kind::Kind;
 
 /// One of them.
 pub fn get(kind: &Kind, name: &str) -> Result<Arc<Object>, Status> {

@@ -8,14 +8,14 @@ use super::deletion::{check_preconditions, follow_revision};
 use super::metadata::text;
 use super::store::Part;
 use super::{Registry, Validating};
-use crate::apimachinery::gvk::GroupResource;
-use crate::apimachinery::labels::LabelSelector;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::{DeleteOptions, ListOptions};
-use crate::apimachinery::status::{Status, StatusCause};
-use crate::apimachinery::time::rfc3339;
-use crate::apis::kind::Kind;
-use crate::apiserver::request::RequestContext;
+use crate::request::RequestContext;
+use apimachinery::gvk::GroupResource;
+use apimachinery::labels::LabelSelector;
+use apimachinery::object::Object;
+use apimachinery::options::{DeleteOptions, ListOptions};
+use apimachinery::status::{Status, StatusCause};
+use apimachinery::time::rfc3339;
+use apis::kind::Kind;
 
 /// Evictions that the disruption controller has not noticed yet; beyond it no more are granted.
 const MAX_DISRUPTED_PODS: usize = 2000;

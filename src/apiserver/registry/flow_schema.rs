@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use super::Registry;
-use crate::apimachinery::time::rfc3339;
-use crate::apis::kind::Kind;
+use apimachinery::time::rfc3339;
+use apis::kind::Kind;
 
 /// Who says it upstream.
 const MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";

@@ -3,12 +3,12 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::{Time, rfc3339};
-use crate::apis::kind::Kind;
-pub use crate::apis::object_meta::{number, text, texts};
-use crate::apiserver::storage::request::parse_number;
-use crate::entropy::Entropy;
+use crate::storage::request::parse_number;
+use apimachinery::status::Status;
+use apimachinery::time::{Time, rfc3339};
+use apis::kind::Kind;
+pub use apis::object_meta::{number, text, texts};
+use entropy::Entropy;
 
 /// Names are 63 bytes long, and a generated one ends in 5 random ones.
 const MAX_GENERATED_BASE: usize = 58;
@@ -127,7 +127,7 @@ fn drop_empty(tree: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apis::core::config_map::CONFIG_MAPS;
+    use apis::core::config_map::CONFIG_MAPS;
 
     #[test]
     fn namespaces_must_match() {

@@ -37,7 +37,7 @@ mod tests;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use crate::apimachinery::status::Status;
+use apimachinery::status::Status;
 
 pub use custom_versions::Converter;
 pub use store::{Deleted, Part, Registry};

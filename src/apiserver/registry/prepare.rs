@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use super::metadata::{number, set};
 use super::store::Part;
-use crate::apimachinery::feature_gates::FeatureGates;
-use crate::apimachinery::schema::{Schemas, zero_value};
-use crate::apimachinery::time::{Time, rfc3339};
-use crate::apis::disabled_fields::drop_disabled;
-use crate::apis::kind::{Kind, Subresource};
+use apimachinery::feature_gates::FeatureGates;
+use apimachinery::schema::{Schemas, zero_value};
+use apimachinery::time::{Time, rfc3339};
+use apis::disabled_fields::drop_disabled;
+use apis::kind::{Kind, Subresource};
 
 /// Of a new object.
 pub fn for_create(kind: &Kind, gates: &FeatureGates, new: &mut Value) {

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::Registry;
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::apiserver::request::RequestContext;
-use crate::apiserver::storage::{Written, is_too_large};
+use crate::request::RequestContext;
+use crate::storage::{Written, is_too_large};
+use apimachinery::status::Status;
+use apis::kind::Kind;
 
 impl Registry {
     /// Puts `new` if the object is at the revision `expected`. One that is too large is put without its

@@ -9,17 +9,17 @@ use super::conversion::object_of;
 use super::metadata::{member_mut, resource_version, set, text, unset};
 use super::store::Part;
 use super::{Change, Registry, Validating};
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::gvk::{GroupResource, GroupVersion};
-use crate::apimachinery::labels::{LabelSelector, Selector};
-use crate::apimachinery::managed_fields::ScaleHandler;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apis::apiextensions::custom_resource::{at_path, set_at_path};
-use crate::apis::apiextensions::view::Scale;
-use crate::apis::kind::Kind;
-use crate::apis::scale::say_selector;
-use crate::apiserver::request::RequestContext;
+use crate::request::RequestContext;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::gvk::{GroupResource, GroupVersion};
+use apimachinery::labels::{LabelSelector, Selector};
+use apimachinery::managed_fields::ScaleHandler;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apis::apiextensions::custom_resource::{at_path, set_at_path};
+use apis::apiextensions::view::Scale;
+use apis::kind::Kind;
+use apis::scale::say_selector;
 
 impl Registry {
     /// A workload as a Scale.

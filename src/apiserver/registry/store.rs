@@ -12,18 +12,18 @@ use super::conversion::{encode_options, storage_kind};
 use super::custom_versions::Converter;
 use super::derived;
 use super::service::Allocators;
-use crate::apimachinery::feature_gates::FeatureGates;
-use crate::apimachinery::list::List;
-use crate::apimachinery::object::{Object, object_key};
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::Time;
-use crate::apimachinery::watch::WatchEvent;
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::apiserver::storage::Storage;
-use crate::clock::Clock;
-use crate::entropy::Entropy;
+use crate::storage::Storage;
+use apimachinery::feature_gates::FeatureGates;
+use apimachinery::list::List;
+use apimachinery::object::{Object, object_key};
+use apimachinery::options::ListOptions;
+use apimachinery::status::Status;
+use apimachinery::time::Time;
+use apimachinery::watch::WatchEvent;
+use apis::kind::Kind;
+use apis::scheme::Scheme;
+use clock::Clock;
+use entropy::Entropy;
 
 /// Reads and writes objects of every kind. Cloning shares it.
 #[derive(Clone)]

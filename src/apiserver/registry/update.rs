@@ -12,14 +12,14 @@ use super::custom_versions::{as_asked, governing};
 use super::metadata::{carry_over, ensure_namespace, resource_version, set, text, texts};
 use super::store::Part;
 use super::{Change, Registry, Validating, prepare};
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names;
-use crate::apimachinery::object::{Object, object_key};
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::apis::object_meta as validation;
-use crate::apiserver::request::RequestContext;
-use crate::apiserver::storage::Written;
+use crate::request::RequestContext;
+use crate::storage::Written;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names;
+use apimachinery::object::{Object, object_key};
+use apimachinery::status::Status;
+use apis::kind::Kind;
+use apis::object_meta as validation;
 
 /// What an update is about; the same on each attempt.
 pub(super) struct Update<'a> {

@@ -12,9 +12,9 @@ use tokio::sync::mpsc;
 use super::event::StoreEvent;
 use super::request::Selection;
 use super::watcher::next_bookmark;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::watch::{Bookmark, WatchEvent};
-use crate::etcd::Revision;
+use apimachinery::object::Object;
+use apimachinery::watch::{Bookmark, WatchEvent};
+use etcd::Revision;
 
 /// Events that may wait for one watcher's reader.
 pub const CHANNEL: usize = 100;

@@ -18,15 +18,15 @@ use super::request::{At, ListRequest, Since, WatchRequest};
 use super::store::Store;
 use super::watch_cache::{self, Snapshot, WatchCache};
 use super::watcher::next_bookmark;
-use crate::apimachinery::list::List;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::Held;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::watch::{Bookmark, WatchEvent};
-use crate::apis::kind::Kind;
-use crate::client_go::reflector::{Reflector, ReflectorStore};
-use crate::entropy::Entropy;
-use crate::etcd::Revision;
+use apimachinery::list::List;
+use apimachinery::object::Object;
+use apimachinery::options::Held;
+use apimachinery::status::Status;
+use apimachinery::watch::{Bookmark, WatchEvent};
+use apis::kind::Kind;
+use client_go::reflector::{Reflector, ReflectorStore};
+use entropy::Entropy;
+use etcd::Revision;
 
 /// How long a read waits for the cache to reach a revision; one that names none is then answered from etcd.
 const FRESH_WITHIN: Duration = Duration::from_secs(3);

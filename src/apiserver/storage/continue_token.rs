@@ -4,8 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
-use crate::apimachinery::decode::{base64_error, syntax_error};
-use crate::apimachinery::status::Status;
+use apimachinery::decode::{base64_error, syntax_error};
+use apimachinery::status::Status;
 
 const VERSION: &str = "meta.k8s.io/v1";
 

@@ -1,10 +1,10 @@
 //! What etcd refuses, in Kubernetes' words (`storage/errors.go`, `storage/etcd3/errors.go`). The one place
 //! where an [`etcd::Error`] becomes a [`Status`].
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::status::{Status, StatusCause, StatusDetails};
-use crate::etcd::{self, Revision};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::gvk::GroupVersion;
+use apimachinery::status::{Status, StatusCause, StatusDetails};
+use etcd::{self, Revision};
 
 /// Seconds after which a reader may expect a revision that is not there yet.
 const TOO_LARGE_RETRY_SECONDS: u32 = 1;

@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::request::Selection;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::watch::WatchEvent;
-use crate::etcd::Revision;
+use apimachinery::object::Object;
+use apimachinery::watch::WatchEvent;
+use etcd::Revision;
 
 /// One change. Shared by the ring and by every watcher that it concerns.
 #[derive(Debug)]

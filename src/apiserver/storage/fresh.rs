@@ -3,9 +3,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::etcd::Revision;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use etcd::Revision;
 
 /// Writes that may lie between the first of the two and the second. At the bound the second reads for itself.
 const SLOTS: usize = 256;

@@ -9,15 +9,15 @@ use tokio::sync::mpsc;
 use super::cacher::Cacher;
 use super::request::{At, ListRequest, WatchRequest, parse};
 use super::store::{Store, Written};
-use crate::apimachinery::list::List;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::watch::WatchEvent;
-use crate::apis::kind::Kind;
-use crate::clock::Clock;
-use crate::entropy::Entropy;
-use crate::etcd::{Kv, Revision};
+use apimachinery::list::List;
+use apimachinery::object::Object;
+use apimachinery::options::ListOptions;
+use apimachinery::status::Status;
+use apimachinery::watch::WatchEvent;
+use apis::kind::Kind;
+use clock::Clock;
+use entropy::Entropy;
+use etcd::{Kv, Revision};
 
 /// The objects of one cluster. Cloning shares it. Kinds are storage kinds; keys are `namespace/name`, or
 /// `name` for cluster-scoped ones.
@@ -45,7 +45,7 @@ impl Storage {
     /// In memory, for the tests of the rooms above.
     #[cfg(test)]
     pub fn in_memory(clock: Clock, entropy: Entropy) -> Storage {
-        let kv = Kv::open(crate::etcd::Options::default(), clock.clone()).expect("a directory can be made");
+        let kv = Kv::open(etcd::Options::default(), clock.clone()).expect("a directory can be made");
         Storage::new(kv, clock, entropy)
     }
 

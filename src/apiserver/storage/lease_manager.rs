@@ -4,8 +4,8 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::clock::Clock;
-use crate::etcd::{Error, Kv, LeaseId};
+use clock::Clock;
+use etcd::{Error, Kv, LeaseId};
 
 /// How long a lease is given to new objects: the least of this and a twentieth of the time to live. Objects
 /// live longer than asked by at most this.

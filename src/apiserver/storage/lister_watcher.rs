@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::recorder::Change;
 use super::request::ListRequest;
 use super::store::Store;
-use crate::apimachinery::list::List;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::watch::{Bookmark, WatchEvent};
-use crate::apis::kind::Kind;
-use crate::client_go::reflector::{Events, ListerWatcher};
-use crate::etcd::{Error, Event, EventKind, Revision, Watch, WatchBatch};
+use apimachinery::list::List;
+use apimachinery::options::ListOptions;
+use apimachinery::status::Status;
+use apimachinery::watch::{Bookmark, WatchEvent};
+use apis::kind::Kind;
+use client_go::reflector::{Events, ListerWatcher};
+use etcd::{Error, Event, EventKind, Revision, Watch, WatchBatch};
 
 /// All objects of one kind, in etcd.
 pub struct EtcdListerWatcher {

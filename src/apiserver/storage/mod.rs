@@ -2,7 +2,7 @@
 //! (`k8s.io/apiserver/pkg/storage`).
 //!
 //! In come objects as trees and questions about revisions; out go shared
-//! [`crate::apimachinery::object::Object`]s and watch events. What is cached is a copy of etcd's log and
+//! [`apimachinery::object::Object`]s and watch events. What is cached is a copy of etcd's log and
 //! never ahead of it. It must not know a strategy, a request or a user, and it keeps every kind in its own
 //! form: conversion is the registry's.
 //!

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::continue_token::ContinueToken;
 use super::request::ListRequest;
-use crate::apimachinery::list::List;
-use crate::apimachinery::object::Object;
-use crate::etcd::Revision;
+use apimachinery::list::List;
+use apimachinery::object::Object;
+use etcd::Revision;
 
 /// A page being filled.
 pub struct Page<'a> {

@@ -5,10 +5,10 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use crate::apimachinery::object::{Object, split_key};
-use crate::apis::kind::Kind;
-use crate::etcd::Revision;
-use crate::flow::{Flow, Operation, Step, StepId, Uid, is_renewal};
+use apimachinery::object::{Object, split_key};
+use apis::kind::Kind;
+use etcd::Revision;
+use flow::{Flow, Operation, Step, StepId, Uid, is_renewal};
 
 /// What a store tells the causal record.
 #[derive(Debug)]
@@ -139,9 +139,9 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::apis::coordination::lease::LEASES;
-    use crate::apis::core::config_map::CONFIG_MAPS;
-    use crate::clock::Clock;
+    use apis::coordination::lease::LEASES;
+    use apis::core::config_map::CONFIG_MAPS;
+    use clock::Clock;
     use serde_json::json;
 
     const UID: &str = "0b39a5c1-6a7f-4d8e-9a61-3c2f1d0e4b5a";

@@ -7,14 +7,14 @@ use serde_json::json;
 
 use super::continue_token::ContinueToken;
 use super::errors;
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::go_text::quote;
-use crate::apimachinery::object::{Object, object_key};
-use crate::apimachinery::options::{Held, ListOptions};
-use crate::apimachinery::selectable::Predicate;
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::etcd::Revision;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::object::{Object, object_key};
+use apimachinery::options::{Held, ListOptions};
+use apimachinery::selectable::Predicate;
+use apimachinery::status::Status;
+use apis::kind::Kind;
+use etcd::Revision;
+use golang::go_text::quote;
 
 const EXACT: &str = "Exact";
 const NOT_OLDER_THAN: &str = "NotOlderThan";
@@ -283,7 +283,7 @@ fn validate_watch(options: &ListOptions) -> Result<(), Status> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apis::core::config_map::CONFIG_MAPS;
+    use apis::core::config_map::CONFIG_MAPS;
 
     fn options(revision: &str, how: &str, limit: usize) -> ListOptions {
         let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
@@ -336,8 +336,7 @@ mod tests {
 
     #[test]
     fn a_selector_can_fix_the_namespace_and_the_key() {
-        let fields =
-            crate::apimachinery::fields::FieldSelector::parse("metadata.name=a,metadata.namespace=n");
+        let fields = apimachinery::fields::FieldSelector::parse("metadata.name=a,metadata.namespace=n");
         let predicate = Predicate { fields: fields.unwrap(), ..Predicate::default() };
         let selection = Selection::new(&CONFIG_MAPS, "", &predicate);
         assert_eq!((selection.namespace.as_str(), selection.key.as_deref()), ("n", Some("n/a")));

@@ -6,10 +6,10 @@
 
 use serde_json::Value;
 
-use crate::apimachinery::protobuf;
-use crate::apimachinery::schema::Schemas;
-use crate::apimachinery::status::{Status, TooLargeToStore};
-use crate::apis::kind::Kind;
+use apimachinery::protobuf;
+use apimachinery::schema::Schemas;
+use apimachinery::status::{Status, TooLargeToStore};
+use apis::kind::Kind;
 
 /// etcd's `--max-request-bytes`: beyond it a put is refused.
 pub const MAX_REQUEST_BYTES: usize = 1_572_864;
@@ -63,8 +63,8 @@ fn stored_bytes(kind: &Kind, object: &Value, value: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apimachinery::object::encode_for_storage;
-    use crate::apis::core::config_map::CONFIG_MAPS;
+    use apimachinery::object::encode_for_storage;
+    use apis::core::config_map::CONFIG_MAPS;
     use serde_json::json;
 
     fn verdict(data: String) -> Result<(), Status> {

@@ -15,14 +15,14 @@ use super::page::Page;
 use super::recorder::{Change, Recorder};
 use super::request::{At, ListRequest, WatchRequest};
 use super::{size_limit, watcher};
-use crate::apimachinery::list::List;
-use crate::apimachinery::object::{Object, encode_for_storage};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::watch::WatchEvent;
-use crate::apis::kind::Kind;
-use crate::clock::Clock;
-use crate::etcd::{Error, Expect, KeyValue, Kv, Op, Revision, Txn};
-use crate::flow::Flow;
+use apimachinery::list::List;
+use apimachinery::object::{Object, encode_for_storage};
+use apimachinery::status::Status;
+use apimachinery::watch::WatchEvent;
+use apis::kind::Kind;
+use clock::Clock;
+use etcd::{Error, Expect, KeyValue, Kv, Op, Revision, Txn};
+use flow::Flow;
 
 /// With a selector, so many keys are read at a time at first; doubled while the page does not fill.
 const FIRST_CHUNK: usize = 500;

@@ -9,10 +9,10 @@ use std::time::Duration;
 use super::event::StoreEvent;
 use super::page::Page;
 use super::request::ListRequest;
-use crate::apimachinery::list::List;
-use crate::apimachinery::object::{Object, look_at};
-use crate::apis::kind::Kind;
-use crate::etcd::Revision;
+use apimachinery::list::List;
+use apimachinery::object::{Object, look_at};
+use apis::kind::Kind;
+use etcd::Revision;
 
 /// The ring begins with room for so many events.
 const MIN_EVENTS: usize = 100;

@@ -11,11 +11,11 @@ use super::errors::{interpret, watch_expired};
 use super::event::StoreEvent;
 use super::request::{ListRequest, Since, WatchRequest};
 use super::store::{Store, full_key};
-use crate::apimachinery::list::List;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::watch::{Bookmark, WatchEvent};
-use crate::apis::kind::Kind;
-use crate::etcd::{Error, Event, EventKind, Revision, Watch, WatchBatch};
+use apimachinery::list::List;
+use apimachinery::status::Status;
+use apimachinery::watch::{Bookmark, WatchEvent};
+use apis::kind::Kind;
+use etcd::{Error, Event, EventKind, Revision, Watch, WatchBatch};
 
 /// Events that may wait for the reader; at the bound the log waits.
 const CHANNEL: usize = 100;

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use crate::clock::Clock;
+use clock::Clock;
 
 /// Remembers what somebody said. At its bound those answers go that are over, and when none is, all.
 pub struct Answers<K, V> {

@@ -12,10 +12,10 @@ use super::errors::{CallError, describe, refused};
 use super::redirects::{Journey, skip};
 use super::service_resolver::ServiceResolver;
 use super::transport::Transport;
-use crate::apimachinery::decode::syntax_error;
-use crate::apimachinery::duration;
-use crate::apimachinery::yaml;
-use crate::clock::Clock;
+use apimachinery::decode::syntax_error;
+use apimachinery::duration;
+use apimachinery::yaml;
+use clock::Clock;
 
 /// How often a call is tried that fails in a way that may pass (`webhook.DefaultRetryBackoff`).
 const ATTEMPTS: u32 = 5;

@@ -3,7 +3,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use serde_json::Value;
 
-use crate::apis::tree::{at, is_set, number, text};
+use apis::tree::{at, is_set, number, text};
 
 /// What upstream takes when a service reference names no port.
 const DEFAULT_PORT: u16 = 443;

@@ -202,7 +202,7 @@ fn plain_name(shown: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apimachinery::status::Status;
+    use apimachinery::status::Status;
 
     #[test]
     fn refusals_read_as_client_gos() {

@@ -7,8 +7,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::config::{ClientConfig, Target, decode_base64};
-use crate::apimachinery::yaml;
-use crate::apis::tree::{flag, text};
+use apimachinery::yaml;
+use apis::tree::{flag, text};
 
 impl ClientConfig {
     /// Reads a kubeconfig file; paths in it are from its folder.

@@ -6,16 +6,16 @@
 
 use serde_json::Value;
 
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::selectable::Predicate;
-use crate::apimachinery::status::Status;
-use crate::apis::core::endpoints::ENDPOINTS;
-use crate::apis::core::service::SERVICES;
-use crate::apis::discovery::endpoint_slice::ENDPOINT_SLICES;
-use crate::apis::tree::{at, items, number, text};
-use crate::apiserver::registry::Registry;
-use crate::entropy::Entropy;
+use crate::registry::Registry;
+use apimachinery::labels::Selector;
+use apimachinery::options::ListOptions;
+use apimachinery::selectable::Predicate;
+use apimachinery::status::Status;
+use apis::core::endpoints::ENDPOINTS;
+use apis::core::service::SERVICES;
+use apis::discovery::endpoint_slice::ENDPOINT_SLICES;
+use apis::tree::{at, items, number, text};
+use entropy::Entropy;
 
 /// Finds endpoints of Services. Cloning shares it.
 #[derive(Clone)]

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::values;
-use crate::apimachinery::feature_gates::FeatureGates;
-use crate::apiserver::admission::AdmissionConfig;
 use crate::cli::{Failure, say};
+use apimachinery::feature_gates::FeatureGates;
+use apiserver::admission::AdmissionConfig;
 
 /// What may come in.
 #[derive(Args)]

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::values;
-use crate::apis::runtime_config::RuntimeConfig;
-use crate::apiserver::browsers::BrowserConfig;
-use crate::apiserver::flow_control::config::FlowControlConfig;
 use crate::cli::Failure;
+use apis::runtime_config::RuntimeConfig;
+use apiserver::browsers::BrowserConfig;
+use apiserver::flow_control::config::FlowControlConfig;
 
 /// Which APIs are served.
 #[derive(Args)]

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
-use crate::apimachinery::duration::parse_flag;
-use crate::apiserver::audit::policy::Policy;
-use crate::apiserver::audit::{AuditConfig, BatchConfig, LogBackend, LogConfig, Mode, WebhookConfig};
-use crate::apiserver::webhook::ClientConfig;
 use crate::cli::Failure;
+use apimachinery::duration::parse_flag;
+use apiserver::audit::policy::Policy;
+use apiserver::audit::{AuditConfig, BatchConfig, LogBackend, LogConfig, Mode, WebhookConfig};
+use apiserver::webhook::ClientConfig;
 
 /// The only version of events that there still is.
 const VERSION: &str = "audit.k8s.io/v1";

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
-use crate::apimachinery::duration::parse_flag;
-use crate::apiserver::authentication::oidc::OidcConfig;
-use crate::apiserver::authentication::options::{
+use apimachinery::duration::parse_flag;
+use apiserver::authentication::oidc::OidcConfig;
+use apiserver::authentication::options::{
     AuthenticationConfig, DEFAULT_ISSUER, RequestHeaderConfig, ServiceAccountConfig, TokenList,
 };
-use crate::apiserver::authentication::webhook::WebhookConfig;
+use apiserver::authentication::webhook::WebhookConfig;
 
 /// Authentication flags.
 #[derive(Args)]

@@ -6,9 +6,9 @@ use std::time::Duration;
 use clap::Args;
 
 use super::values;
-use crate::apimachinery::duration::parse_flag;
-use crate::apiserver::authorization::config::{AuthorizationConfig, Mode};
 use crate::cli::Failure;
+use apimachinery::duration::parse_flag;
+use apiserver::authorization::config::{AuthorizationConfig, Mode};
 
 /// Who may do what.
 #[derive(Args)]

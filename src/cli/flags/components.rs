@@ -4,10 +4,10 @@
 use clap::{ArgAction, Args};
 
 use super::values;
-use crate::apis::networking::service_ranges::ServiceRanges;
 use crate::cli::Failure;
 use crate::cluster::Components;
-use crate::controllers::selection::Selection;
+use apis::networking::service_ranges::ServiceRanges;
+use controllers::selection::Selection;
 
 /// What runs.
 #[derive(Args)]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use crate::apiserver::storage::encryption::{Encryption, Mistake};
 use crate::cli::Failure;
+use apiserver::storage::encryption::{Encryption, Mistake};
 
 /// How objects are kept.
 #[derive(Args)]

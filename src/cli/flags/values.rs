@@ -3,12 +3,12 @@
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 
-use crate::apimachinery::feature_gates::FeatureGates;
-use crate::apis::networking::service_ranges::ServiceRanges;
-use crate::apis::runtime_config::RuntimeConfig;
-use crate::apiserver::admission::plugins::PLUGINS;
-use crate::apiserver::authorization::config::Mode;
-use crate::controllers::selection;
+use apimachinery::feature_gates::FeatureGates;
+use apis::networking::service_ranges::ServiceRanges;
+use apis::runtime_config::RuntimeConfig;
+use apiserver::admission::plugins::PLUGINS;
+use apiserver::authorization::config::Mode;
+use controllers::selection;
 
 /// As many nodes as a cluster takes: each is a kubelet of its own.
 pub const MAX_NODES: u32 = 3000;

@@ -9,10 +9,10 @@ use std::time::Duration;
 use serde_yaml::{Mapping, Value};
 
 use super::empty;
-use crate::apimachinery::yaml;
 use crate::cli::Failure;
-use crate::clock::Clock;
-use crate::files::write_private;
+use apimachinery::yaml;
+use clock::Clock;
+use files::write_private;
 
 /// How often the lock is tried: an edit takes some milliseconds, and whoever died with the lock never ends.
 const ATTEMPTS: usize = 100;

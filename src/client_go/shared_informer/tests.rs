@@ -7,11 +7,11 @@ use chrono::DateTime;
 use serde_json::json;
 
 use super::*;
-use crate::apimachinery::status::Status;
-use crate::apis::core::config_map::CONFIG_MAPS;
-use crate::client_go::fake::FakeApi;
-use crate::client_go::informer_factory::SharedInformerFactory;
-use crate::client_go::tasks::{StopOnDrop, Tasks};
+use crate::fake::FakeApi;
+use crate::informer_factory::SharedInformerFactory;
+use crate::tasks::{StopOnDrop, Tasks};
+use apimachinery::status::Status;
+use apis::core::config_map::CONFIG_MAPS;
 
 /// Writes down what it is told, and keeps the state that this amounts to.
 #[derive(Clone, Default)]

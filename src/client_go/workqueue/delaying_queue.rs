@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::QueueKey;
 use super::queue::{Next, Queue};
-use crate::clock::Clock;
-use crate::flow::StepId;
+use clock::Clock;
+use flow::StepId;
 
 /// A [`Queue`], and keys that go into it when their time has come. Cloning shares it.
 ///
@@ -143,7 +143,7 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::flow::Flow;
+    use flow::Flow;
 
     const SECOND: Duration = Duration::from_secs(1);
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::QueueKey;
-use crate::flow::{Flow, Step, StepId};
+use flow::{Flow, Step, StepId};
 
 /// Keys that are waiting for a worker. Cloning shares it.
 ///
@@ -196,7 +196,7 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::clock::Clock;
+    use clock::Clock;
 
     fn queue() -> Queue<String> {
         Queue::new("test", Flow::off())

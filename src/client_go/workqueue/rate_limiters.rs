@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::QueueKey;
-use crate::client_go::token_bucket::TokenBucket;
-use crate::clock::Clock;
+use crate::token_bucket::TokenBucket;
+use clock::Clock;
 
 /// Says how long a key has to wait.
 pub trait RateLimiter<K>: Send + Sync {

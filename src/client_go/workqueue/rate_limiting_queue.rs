@@ -7,9 +7,9 @@ use super::QueueKey;
 use super::delaying_queue::DelayingQueue;
 use super::queue::Queue;
 use super::rate_limiters::{RateLimiter, default_controller_rate_limiter};
-use crate::apimachinery::object::Object;
-use crate::clock::Clock;
-use crate::flow::Flow;
+use apimachinery::object::Object;
+use clock::Clock;
+use flow::Flow;
 
 /// A [`DelayingQueue`] that knows how long a key that failed has to wait. Cloning shares it.
 ///
@@ -84,7 +84,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::flow::{Step, StepId};
+    use flow::{Step, StepId};
 
     #[tokio::test]
     async fn a_key_that_failed_comes_back_later_with_its_cause() {

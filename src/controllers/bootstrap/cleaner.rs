@@ -1,13 +1,13 @@
 //! Deletes bootstrap tokens whose time is over (`TokenCleaner`).
 
 use super::super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
-use crate::apimachinery::options::DeleteOptions;
-use crate::apimachinery::status::Status;
-use crate::apis::core::bootstrap_token::{NAME_PREFIX, NAMESPACE, TYPE, expiration};
-use crate::apis::core::secret::SECRETS;
-use crate::apis::tree::text;
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::options::DeleteOptions;
+use apimachinery::status::Status;
+use apis::core::bootstrap_token::{NAME_PREFIX, NAMESPACE, TYPE, expiration};
+use apis::core::secret::SECRETS;
+use apis::tree::text;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 /// Takes old tokens away.
 pub struct TokenCleaner {

@@ -9,14 +9,14 @@ use jsonwebtoken::{Algorithm, EncodingKey};
 use serde_json::{Map, Value};
 
 use super::super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::status::Status;
-use crate::apis::core::bootstrap_token::{NAME_PREFIX, NAMESPACE, signing_token};
-use crate::apis::core::config_map::CONFIG_MAPS;
-use crate::apis::core::secret::SECRETS;
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
-use crate::clock::Clock;
+use apimachinery::labels::Selector;
+use apimachinery::status::Status;
+use apis::core::bootstrap_token::{NAME_PREFIX, NAMESPACE, signing_token};
+use apis::core::config_map::CONFIG_MAPS;
+use apis::core::secret::SECRETS;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
+use clock::Clock;
 
 const CONFIG_MAP_NAMESPACE: &str = "kube-public";
 const CONFIG_MAP: &str = "cluster-info";

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::super::controller::{Action, Controller, Key, Reconcile, Watches};
 use super::{KUBELET_CLIENT_SIGNER, SERVICE_ACCOUNT, add_condition, has_condition, usages};
-use crate::apimachinery::status::Status;
-use crate::apis::authorization::SUBJECT_ACCESS_REVIEWS;
-use crate::apis::certificates::certificate_signing_request::CERTIFICATE_SIGNING_REQUESTS;
-use crate::apis::certificates::request::CertificateRequest;
-use crate::apis::tree::{at, flag, text};
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::status::Status;
+use apis::authorization::SUBJECT_ACCESS_REVIEWS;
+use apis::certificates::certificate_signing_request::CERTIFICATE_SIGNING_REQUESTS;
+use apis::certificates::request::CertificateRequest;
+use apis::tree::{at, flag, text};
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 /// When a request that was recognized and not allowed is looked at again: somebody may have been given the
 /// permission.

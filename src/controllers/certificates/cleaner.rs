@@ -10,13 +10,13 @@ use x509_parser::pem::parse_x509_pem;
 
 use super::super::controller::{Action, Controller, Key, Reconcile, Watches};
 use super::{SERVICE_ACCOUNT, has_condition};
-use crate::apimachinery::options::DeleteOptions;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::{Time, parse};
-use crate::apis::certificates::certificate_signing_request::CERTIFICATE_SIGNING_REQUESTS;
-use crate::apis::tree::{items, text};
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::options::DeleteOptions;
+use apimachinery::status::Status;
+use apimachinery::time::{Time, parse};
+use apis::certificates::certificate_signing_request::CERTIFICATE_SIGNING_REQUESTS;
+use apis::tree::{items, text};
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 /// How often each request is looked at.
 const POLLING_INTERVAL: Duration = Duration::from_secs(3600);
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn what_nobody_needs_goes() {
         let now = Time::UNIX_EPOCH + TimeDelta::days(20_000);
-        let ago = |hours| crate::apimachinery::time::rfc3339(now - TimeDelta::hours(hours));
+        let ago = |hours| apimachinery::time::rfc3339(now - TimeDelta::hours(hours));
         let condition =
             |name: &str, hours| json!([{"type": name, "status": "True", "lastUpdateTime": ago(hours)}]);
         let cases = [

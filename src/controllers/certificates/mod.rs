@@ -8,8 +8,8 @@ pub mod signer;
 
 use serde_json::{Value, json};
 
-use crate::apimachinery::time::{Time, rfc3339};
-use crate::apis::tree::{items, object_mut, text, texts};
+use apimachinery::time::{Time, rfc3339};
+use apis::tree::{items, object_mut, text, texts};
 
 /// The ServiceAccount of kube-system in whose name they ask.
 pub(super) const SERVICE_ACCOUNT: &str = "certificate-controller";

@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use super::super::controller::{Action, Controller, Key, Reconcile, Watches};
 use super::{KUBELET_CLIENT_SIGNER, SERVICE_ACCOUNT, add_condition, has_condition, is_approved, usages};
-use crate::apimachinery::status::Status;
-use crate::apis::certificates::certificate_signing_request::CERTIFICATE_SIGNING_REQUESTS;
-use crate::apis::certificates::request::{CertificateRequest, check_apiserver_client};
-use crate::apis::tree::{at, set, text};
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::status::Status;
+use apis::certificates::certificate_signing_request::CERTIFICATE_SIGNING_REQUESTS;
+use apis::certificates::request::{CertificateRequest, check_apiserver_client};
+use apis::tree::{at, set, text};
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 /// Upstream's `--cluster-signing-duration`: the longest, and what is given to those who ask for no time.
 pub const DEFAULT_SIGNING_DURATION: Duration = Duration::from_secs(365 * 24 * 3600);

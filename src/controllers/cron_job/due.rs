@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 
-use crate::apimachinery::time::Time;
-use crate::apimachinery::time_zone::TimeZone;
-use crate::apis::batch::schedule::Schedule;
+use apimachinery::time::Time;
+use apimachinery::time_zone::TimeZone;
+use apis::batch::schedule::Schedule;
 
 /// What is added to the time to wait, so that a clock that goes wrong a little does not wake too early.
 const NEXT_SCHEDULE_DELTA: Duration = Duration::from_millis(100);
@@ -84,8 +84,8 @@ impl Timetable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apimachinery::time::parse;
-    use crate::apis::batch::schedule;
+    use apimachinery::time::parse;
+    use apis::batch::schedule;
 
     fn at(text: &str) -> Time {
         parse(&format!("2026-01-{text}Z")).unwrap()

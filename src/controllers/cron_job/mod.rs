@@ -9,17 +9,17 @@ mod due;
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches, controller_key};
 use super::controller_ref::{CONTROLLER_INDEX, controller_index};
-use crate::apimachinery::object::{Object, split_key};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::Time;
-use crate::apimachinery::time_zone::TimeZone;
-use crate::apis::batch::cron_job::CRON_JOBS;
-use crate::apis::batch::job::JOBS;
-use crate::apis::batch::schedule;
-use crate::apis::views::cron_job::CronJob;
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
-use crate::clock::Clock;
+use apimachinery::object::{Object, split_key};
+use apimachinery::status::Status;
+use apimachinery::time::Time;
+use apimachinery::time_zone::TimeZone;
+use apis::batch::cron_job::CRON_JOBS;
+use apis::batch::job::JOBS;
+use apis::batch::schedule;
+use apis::views::cron_job::CronJob;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
+use clock::Clock;
 
 /// The controller of CronJobs.
 pub struct CronJobController {

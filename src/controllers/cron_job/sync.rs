@@ -8,19 +8,19 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::due::Timetable;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::DeleteOptions;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::{Time, rfc3339};
-use crate::apimachinery::time_zone::TimeZone;
-use crate::apis::batch::cron_job::CRON_JOBS;
-use crate::apis::batch::job::JOBS;
-use crate::apis::batch::schedule;
-use crate::apis::views::cron_job::{ActiveJob, CronJob, CronJobStatus};
-use crate::apis::views::job::Job;
-use crate::controllers::controller::{Action, Reconcile};
-use crate::controllers::controller_ref::{controller_reference, is_controlled_by};
-use crate::controllers::pod_control::is_namespace_terminating;
+use crate::controller::{Action, Reconcile};
+use crate::controller_ref::{controller_reference, is_controlled_by};
+use crate::pod_control::is_namespace_terminating;
+use apimachinery::object::Object;
+use apimachinery::options::DeleteOptions;
+use apimachinery::status::Status;
+use apimachinery::time::{Time, rfc3339};
+use apimachinery::time_zone::TimeZone;
+use apis::batch::cron_job::CRON_JOBS;
+use apis::batch::job::JOBS;
+use apis::batch::schedule;
+use apis::views::cron_job::{ActiveJob, CronJob, CronJobStatus};
+use apis::views::job::Job;
 
 /// When the Job was due, in its CronJob's time zone.
 const SCHEDULED_TIMESTAMP: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";

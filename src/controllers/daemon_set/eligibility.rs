@@ -7,13 +7,13 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::template::with_daemon_tolerations;
-use crate::apimachinery::object::Object;
-use crate::apis::views::daemon_set::DaemonSet;
-use crate::apis::views::node::{Node, Taint};
-use crate::apis::views::node_affinity::{NodeAffinity, has_labels};
-use crate::apis::views::pod::{Pod, untolerated};
-use crate::client_go::lister::Lister;
-use crate::controllers::controller::Change;
+use crate::controller::Change;
+use apimachinery::object::Object;
+use apis::views::daemon_set::DaemonSet;
+use apis::views::node::{Node, Taint};
+use apis::views::node_affinity::{NodeAffinity, has_labels};
+use apis::views::pod::{Pod, untolerated};
+use client_go::lister::Lister;
 
 /// What a set wants on one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,17 +8,17 @@ use futures::future::join_all;
 use super::eligibility::Placement;
 use super::template::{for_node, pod_template};
 use super::{DaemonSetController, PodsByNode, Work};
-use crate::apimachinery::int_or_string::IntOrString;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apis::apps::daemon_set::DAEMON_SETS;
-use crate::apis::views::daemon_set::DaemonSet;
-use crate::apis::views::deployment::RollingUpdate;
-use crate::apis::views::pod::Pod;
-use crate::controllers::controller::Reconcile;
-use crate::controllers::history::REVISION_HASH;
-use crate::controllers::pod_control::{create_pod, delete_pod, is_namespace_terminating, slow_start_batch};
-use crate::controllers::pod_state::is_available;
+use crate::controller::Reconcile;
+use crate::history::REVISION_HASH;
+use crate::pod_control::{create_pod, delete_pod, is_namespace_terminating, slow_start_batch};
+use crate::pod_state::is_available;
+use apimachinery::int_or_string::IntOrString;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apis::apps::daemon_set::DAEMON_SETS;
+use apis::views::daemon_set::DaemonSet;
+use apis::views::deployment::RollingUpdate;
+use apis::views::pod::Pod;
 
 /// Upstream's `BurstReplicas`: so many pods are created, and so many deleted, in one round.
 const BURST_REPLICAS: usize = 250;

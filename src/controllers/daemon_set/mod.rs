@@ -24,18 +24,18 @@ use super::dependents;
 use super::expectations::Expectations;
 use super::history::History;
 use super::pod_state::next_availability_check;
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::object::{Object, split_key};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::Time;
-use crate::apis::apps::controller_revision::CONTROLLER_REVISIONS;
-use crate::apis::apps::daemon_set::DAEMON_SETS;
-use crate::apis::core::node::NODES;
-use crate::apis::core::pod::PODS;
-use crate::apis::views::daemon_set::DaemonSet;
-use crate::apis::views::pod::Pod;
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::labels::Selector;
+use apimachinery::object::{Object, split_key};
+use apimachinery::status::Status;
+use apimachinery::time::Time;
+use apis::apps::controller_revision::CONTROLLER_REVISIONS;
+use apis::apps::daemon_set::DAEMON_SETS;
+use apis::core::node::NODES;
+use apis::core::pod::PODS;
+use apis::views::daemon_set::DaemonSet;
+use apis::views::pod::Pod;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 /// The controller of DaemonSets.
 pub struct DaemonSetController {

@@ -6,15 +6,15 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::{DaemonSetController, Work};
-use crate::apimachinery::options::PatchType;
-use crate::apimachinery::status::Status;
-use crate::apis::apps::daemon_set::DAEMON_SETS;
-use crate::apis::core::pod::PODS;
-use crate::apis::views::daemon_set::DaemonSet;
-use crate::controllers::controller::Reconcile;
-use crate::controllers::history::{History, NewRevision, REVISION_HASH, Revision, template_patch};
-use crate::controllers::pod_template_hash::pod_template_hash;
-use crate::controllers::status::update_status;
+use crate::controller::Reconcile;
+use crate::history::{History, NewRevision, REVISION_HASH, Revision, template_patch};
+use crate::pod_template_hash::pod_template_hash;
+use crate::status::update_status;
+use apimachinery::options::PatchType;
+use apimachinery::status::Status;
+use apis::apps::daemon_set::DAEMON_SETS;
+use apis::core::pod::PODS;
+use apis::views::daemon_set::DaemonSet;
 
 /// The history of a set.
 pub struct Revisions {

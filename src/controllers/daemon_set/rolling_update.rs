@@ -9,10 +9,10 @@ use std::sync::Arc;
 use super::manage::{Plan, max_surge, max_unavailable};
 use super::template::is_updated;
 use super::{DaemonSetController, PodsByNode, Work};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::controllers::controller::Reconcile;
-use crate::controllers::pod_state::is_available;
+use crate::controller::Reconcile;
+use crate::pod_state::is_available;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
 
 /// A node's pods that are not on their way out.
 struct OnNode<'a> {
@@ -112,9 +112,9 @@ fn available(work: &Work, pod: &Object) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apimachinery::labels::Selector;
-    use crate::apis::views::daemon_set::DaemonSet;
-    use crate::controllers::daemon_set::eligibility::Placement;
+    use crate::daemon_set::eligibility::Placement;
+    use apimachinery::labels::Selector;
+    use apis::views::daemon_set::DaemonSet;
     use chrono::DateTime;
     use serde_json::json;
 

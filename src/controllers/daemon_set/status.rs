@@ -5,13 +5,13 @@ use serde_json::{Map, Value};
 use super::manage::seniority;
 use super::template::is_updated;
 use super::{PodsByNode, Work};
-use crate::apimachinery::status::Status;
-use crate::apis::apps::daemon_set::DAEMON_SETS;
-use crate::apis::views::daemon_set::DaemonSetStatus;
-use crate::apis::views::pod::Pod;
-use crate::controllers::controller::Reconcile;
-use crate::controllers::pod_state::is_available;
-use crate::controllers::status::{put_count, update_status};
+use crate::controller::Reconcile;
+use crate::pod_state::is_available;
+use crate::status::{put_count, update_status};
+use apimachinery::status::Status;
+use apis::apps::daemon_set::DAEMON_SETS;
+use apis::views::daemon_set::DaemonSetStatus;
+use apis::views::pod::Pod;
 
 /// What the pods amount to. The generation is the one that was observed before.
 pub fn calculate(work: &Work, pods: &PodsByNode, hash: &str) -> DaemonSetStatus {
@@ -67,10 +67,10 @@ fn put(status: &mut Map<String, Value>, new: &DaemonSetStatus) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apimachinery::labels::Selector;
-    use crate::apimachinery::object::Object;
-    use crate::apis::views::daemon_set::DaemonSet;
-    use crate::controllers::daemon_set::eligibility::Placement;
+    use crate::daemon_set::eligibility::Placement;
+    use apimachinery::labels::Selector;
+    use apimachinery::object::Object;
+    use apis::views::daemon_set::DaemonSet;
     use chrono::DateTime;
     use serde_json::json;
     use std::sync::Arc;

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::apimachinery::object::Object;
-use crate::apis::tree::{flag, items_mut, object_mut, set, string_map};
-use crate::apis::views::daemon_set::DaemonSet;
-use crate::apis::views::node_affinity::NodeAffinity;
-use crate::apis::views::pod::Pod;
-use crate::controllers::history::REVISION_HASH;
+use crate::history::REVISION_HASH;
+use apimachinery::object::Object;
+use apis::tree::{flag, items_mut, object_mut, set, string_map};
+use apis::views::daemon_set::DaemonSet;
+use apis::views::node_affinity::NodeAffinity;
+use apis::views::pod::Pod;
 
 /// An older way to tell revisions apart (`DaemonSetTemplateGenerationKey`).
 const TEMPLATE_GENERATION_LABEL: &str = "pod-template-generation";

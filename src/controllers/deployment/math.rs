@@ -1,8 +1,8 @@
 //! The arithmetic of rollouts: how many pods may be missing, how many too many, and who gets how many of them
 //! (`pkg/controller/deployment/util`). Pure.
 
-use crate::apimachinery::int_or_string::IntOrString;
-use crate::apis::views::deployment::Deployment;
+use apimachinery::int_or_string::IntOrString;
+use apis::views::deployment::Deployment;
 
 /// Upstream's way to say "none": the default that old clients could not leave out.
 const UNLIMITED: i64 = i32::MAX as i64;

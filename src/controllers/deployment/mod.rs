@@ -22,15 +22,15 @@ use sets::{Set, Sets, Work};
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches, controller_key};
 use super::controller_ref::{CONTROLLER_INDEX, ControllerRefManager, controller_index};
 use super::dependents;
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::object::{Object, split_key};
-use crate::apimachinery::status::Status;
-use crate::apis::apps::deployment::DEPLOYMENTS;
-use crate::apis::apps::replica_set::REPLICA_SETS;
-use crate::apis::core::pod::PODS;
-use crate::apis::views::deployment::Deployment;
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::labels::Selector;
+use apimachinery::object::{Object, split_key};
+use apimachinery::status::Status;
+use apis::apps::deployment::DEPLOYMENTS;
+use apis::apps::replica_set::REPLICA_SETS;
+use apis::core::pod::PODS;
+use apis::views::deployment::Deployment;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 /// The controller of Deployments.
 pub struct DeploymentController {

@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use super::math::{Limits, new_set_size, progress_deadline_seconds};
 use super::revision;
 use super::sets::{POD_TEMPLATE_HASH, Set, Sets, Work, is_same_template};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apis::apps::deployment::DEPLOYMENTS;
-use crate::apis::apps::replica_set::REPLICA_SETS;
-use crate::apis::views::meta::condition;
-use crate::apis::views::replica_set::ReplicaSet;
-use crate::controllers::conditions::set_condition;
-use crate::controllers::controller::Reconcile;
-use crate::controllers::controller_ref::{controller_reference, is_controlled_by};
-use crate::controllers::pod_control::is_namespace_terminating;
-use crate::controllers::pod_template_hash::pod_template_hash;
+use crate::conditions::set_condition;
+use crate::controller::Reconcile;
+use crate::controller_ref::{controller_reference, is_controlled_by};
+use crate::pod_control::is_namespace_terminating;
+use crate::pod_template_hash::pod_template_hash;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apis::apps::deployment::DEPLOYMENTS;
+use apis::apps::replica_set::REPLICA_SETS;
+use apis::views::meta::condition;
+use apis::views::replica_set::ReplicaSet;
 
 /// Brings the annotations of the newest set up to date, if there is one, and takes its revision for the
 /// deployment.

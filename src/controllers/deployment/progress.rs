@@ -6,11 +6,11 @@ use chrono::TimeDelta;
 
 use super::math::{Limits, progress_deadline_seconds};
 use super::sets::{Set, Sets, Work};
-use crate::apimachinery::status::Status;
-use crate::apis::views::deployment::DeploymentStatus;
-use crate::apis::views::meta::{Condition, condition};
-use crate::controllers::conditions::{remove_condition, set_condition};
-use crate::controllers::controller::{Action, Reconcile};
+use crate::conditions::{remove_condition, set_condition};
+use crate::controller::{Action, Reconcile};
+use apimachinery::status::Status;
+use apis::views::deployment::DeploymentStatus;
+use apis::views::meta::{Condition, condition};
 
 const PROGRESSING: &str = "Progressing";
 const REPLICA_FAILURE: &str = "ReplicaFailure";
@@ -179,7 +179,7 @@ fn next_check(work: &Work) -> Action {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apimachinery::object::Object;
+    use apimachinery::object::Object;
     use chrono::DateTime;
     use serde_json::{Value, json};
     use std::sync::Arc;
@@ -197,7 +197,7 @@ mod tests {
     }
 
     fn progressing(reason: &str, seconds: i64) -> Value {
-        let at = crate::apimachinery::time::rfc3339(DateTime::from_timestamp(seconds, 0).unwrap());
+        let at = apimachinery::time::rfc3339(DateTime::from_timestamp(seconds, 0).unwrap());
         json!([{"type": "Progressing", "status": "True", "reason": reason, "lastUpdateTime": at}])
     }
 

@@ -3,11 +3,11 @@
 use super::scale::{clean_up, scale_set};
 use super::sets::{Set, Sets, Work};
 use super::{new_set, progress, rolling};
-use crate::apimachinery::status::Status;
-use crate::apis::views::pod::Pod;
-use crate::client_go::lister::Lister;
-use crate::controllers::controller::{Action, Reconcile};
-use crate::controllers::controller_ref::CONTROLLER_INDEX;
+use crate::controller::{Action, Reconcile};
+use crate::controller_ref::CONTROLLER_INDEX;
+use apimachinery::status::Status;
+use apis::views::pod::Pod;
+use client_go::lister::Lister;
 
 /// One step: the old sets to nothing; then, when none of their pods is left, the new set to full size.
 pub async fn roll_out(

@@ -4,9 +4,9 @@
 use serde_json::{Map, Value};
 
 use super::sets::{POD_TEMPLATE_HASH, Set, Sets, Work, is_same_template};
-use crate::apimachinery::status::Status;
-use crate::apis::apps::deployment::DEPLOYMENTS;
-use crate::controllers::controller::Reconcile;
+use crate::controller::Reconcile;
+use apimachinery::status::Status;
+use apis::apps::deployment::DEPLOYMENTS;
 
 /// In which the wish is kept: a revision, or 0 for the one before.
 const ROLLBACK: &str = "deprecated.deployment.rollback.to";

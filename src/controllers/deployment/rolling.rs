@@ -4,8 +4,8 @@ use super::math::{Limits, new_set_size};
 use super::scale::{clean_up, scale_set};
 use super::sets::{Set, Sets, Work};
 use super::{new_set, progress};
-use crate::apimachinery::status::Status;
-use crate::controllers::controller::{Action, Reconcile};
+use crate::controller::{Action, Reconcile};
+use apimachinery::status::Status;
 
 /// One step: up if the surge leaves room, else down if enough are available. The next step follows when the
 /// sets report what came of it.

@@ -8,10 +8,10 @@ use super::math::{Limits, Scaling, Share, is_rolling_update, proportions, revisi
 use super::new_set::update;
 use super::revision::{self, DESIRED_REPLICAS, MAX_REPLICAS};
 use super::sets::{Set, Sets, Work};
-use crate::apimachinery::options::DeleteOptions;
-use crate::apimachinery::status::Status;
-use crate::apis::apps::replica_set::REPLICA_SETS;
-use crate::controllers::controller::Reconcile;
+use crate::controller::Reconcile;
+use apimachinery::options::DeleteOptions;
+use apimachinery::status::Status;
+use apis::apps::replica_set::REPLICA_SETS;
 
 /// Whether the deployment's size was changed since its active sets were sized.
 pub fn is_scaling_event(work: &Work, sets: &Sets) -> bool {

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::revision;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::Time;
-use crate::apis::apps::deployment::DEPLOYMENTS;
-use crate::apis::views::deployment::{Deployment, DeploymentStatus};
-use crate::apis::views::meta::Condition;
-use crate::apis::views::replica_set::ReplicaSet;
-use crate::controllers::conditions::{conditions_value, new_condition};
-use crate::controllers::controller::Reconcile;
-use crate::controllers::status::put_count;
+use crate::conditions::{conditions_value, new_condition};
+use crate::controller::Reconcile;
+use crate::status::put_count;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apimachinery::time::Time;
+use apis::apps::deployment::DEPLOYMENTS;
+use apis::views::deployment::{Deployment, DeploymentStatus};
+use apis::views::meta::Condition;
+use apis::views::replica_set::ReplicaSet;
 
 /// The label that tells the sets of one deployment apart (`DefaultDeploymentUniqueLabelKey`).
 pub const POD_TEMPLATE_HASH: &str = "pod-template-hash";

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::apimachinery::object::Object;
-use crate::apis::views::endpoints::{Endpoint, EndpointConditions, EndpointPort, TargetRef};
-use crate::apis::views::pod::Pod;
-use crate::apis::views::service::Service;
-use crate::client_go::lister::Lister;
-use crate::controllers::service_pods::{hostname, is_endpoint, pod_port};
+use crate::service_pods::{hostname, is_endpoint, pod_port};
+use apimachinery::object::Object;
+use apis::views::endpoints::{Endpoint, EndpointConditions, EndpointPort, TargetRef};
+use apis::views::pod::Pod;
+use apis::views::service::Service;
+use client_go::lister::Lister;
 
 /// The label of a node that says its zone.
 const ZONE: &str = "topology.kubernetes.io/zone";

@@ -21,19 +21,19 @@ use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Wat
 use super::controller_ref::controller_reference;
 use super::pod_control::is_namespace_terminating;
 use super::service_pods::{self, LAST_CHANGE_TRIGGER_TIME, TriggerTimes};
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::object::{Object, object_key, split_key};
-use crate::apimachinery::options::DeleteOptions;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::{Time, rfc3339};
-use crate::apis::core::node::NODES;
-use crate::apis::core::pod::PODS;
-use crate::apis::core::service::SERVICES;
-use crate::apis::discovery::endpoint_slice::ENDPOINT_SLICES;
-use crate::apis::views::endpoints::EndpointSlice;
-use crate::apis::views::service::Service;
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::labels::Selector;
+use apimachinery::object::{Object, object_key, split_key};
+use apimachinery::options::DeleteOptions;
+use apimachinery::status::Status;
+use apimachinery::time::{Time, rfc3339};
+use apis::core::node::NODES;
+use apis::core::pod::PODS;
+use apis::core::service::SERVICES;
+use apis::discovery::endpoint_slice::ENDPOINT_SLICES;
+use apis::views::endpoints::EndpointSlice;
+use apis::views::service::Service;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 /// The service that a slice belongs to.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -180,7 +180,7 @@ impl Owner<'_> {
         labels
     }
 
-    fn new_slice(&self, group: &Group, endpoints: &[crate::apis::views::endpoints::Endpoint]) -> Value {
+    fn new_slice(&self, group: &Group, endpoints: &[apis::views::endpoints::Endpoint]) -> Value {
         let mut tree = json!({"metadata": {
             "generateName": format!("{}-", self.object.metadata.name),
             "namespace": self.object.metadata.namespace,
@@ -191,7 +191,7 @@ impl Owner<'_> {
         tree
     }
 
-    fn put(&self, tree: &mut Value, group: &Group, endpoints: &[crate::apis::views::endpoints::Endpoint]) {
+    fn put(&self, tree: &mut Value, group: &Group, endpoints: &[apis::views::endpoints::Endpoint]) {
         tree["metadata"]["labels"] = json!(self.labels());
         if let Some(time) = self.trigger_time {
             tree["metadata"]["annotations"][LAST_CHANGE_TRIGGER_TIME] = rfc3339(time).into();

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::desired::Group;
 use super::view;
-use crate::apimachinery::object::Object;
-use crate::apis::views::endpoints::Endpoint;
+use apimachinery::object::Object;
+use apis::views::endpoints::Endpoint;
 
 /// Upstream's `--max-endpoints-per-slice`.
 pub const MAX_ENDPOINTS_PER_SLICE: usize = 100;
@@ -133,7 +133,7 @@ mod tests {
     use serde_json::json;
 
     fn group(ports: &[i64]) -> Group {
-        let port = |number: &i64| crate::apis::views::endpoints::EndpointPort {
+        let port = |number: &i64| apis::views::endpoints::EndpointPort {
             port: Some(*number),
             protocol: "TCP".into(),
             ..Default::default()

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::super::controller::Key;
-use crate::apimachinery::object::Object;
-use crate::client_go::lister::Lister;
+use apimachinery::object::Object;
+use client_go::lister::Lister;
 
 /// The slices that were written, by the key of whose they are, until the cache has them. Bound: one entry for
 /// each key, forgotten with it. Cloning shares it.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::apimachinery::object::Object;
-use crate::apis::views::pod::Pod;
-use crate::apis::views::service::Service;
-use crate::controllers::service_pods::{PodPort, hostname, is_endpoint, is_headless, pod_port};
+use crate::service_pods::{PodPort, hostname, is_endpoint, is_headless, pod_port};
+use apimachinery::object::Object;
+use apis::views::pod::Pod;
+use apis::views::service::Service;
 
 /// Upstream's `maxCapacity`: more addresses are left out, ready ones last.
 const MAX_CAPACITY: usize = 1000;

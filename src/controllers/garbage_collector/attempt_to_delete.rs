@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::graph::{FOREGROUND, Graph, Identity, Node, ORPHAN, blocks};
 use super::{collected, live, mapping};
-use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::object::{Object, OwnerReference};
-use crate::apimachinery::options::DeleteOptions;
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::controllers::controller::{Action, Controller, Key, Reconcile, Running, Watches};
+use crate::controller::{Action, Controller, Key, Reconcile, Running, Watches};
+use apimachinery::gvk::GroupVersion;
+use apimachinery::object::{Object, OwnerReference};
+use apimachinery::options::DeleteOptions;
+use apimachinery::status::Status;
+use apis::kind::Kind;
+use apis::scheme::Scheme;
 
 /// The worker; its keys are uids. It also keeps the graph, by watching everything.
 pub struct AttemptToDelete {

@@ -7,9 +7,9 @@ use futures::future::try_join_all;
 
 use super::graph::{Graph, Identity, ORPHAN, Uid};
 use super::{collected, live};
-use crate::apimachinery::status::Status;
-use crate::apis::scheme::Scheme;
-use crate::controllers::controller::{Action, Controller, Key, Reconcile, Watches};
+use crate::controller::{Action, Controller, Key, Reconcile, Watches};
+use apimachinery::status::Status;
+use apis::scheme::Scheme;
 
 /// The worker; its keys are uids of owners.
 pub struct AttemptToOrphan {

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use foldhash::fast::RandomState;
 
-use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::object::{Object, OwnerReference};
-pub use crate::apis::finalizers::{FOREGROUND, ORPHAN};
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
+use apimachinery::gvk::GroupVersion;
+use apimachinery::object::{Object, OwnerReference};
+pub use apis::finalizers::{FOREGROUND, ORPHAN};
+use apis::kind::Kind;
+use apis::scheme::Scheme;
 
 /// Upstream's `absentOwnerCache` holds as many; beyond it the oldest is forgotten, and asked for again.
 const ABSENT_OWNERS: usize = 500;
@@ -352,7 +352,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apis::core::config_map::CONFIG_MAPS;
+    use apis::core::config_map::CONFIG_MAPS;
     use serde_json::{Value, json};
 
     fn object(uid: &str, owners: &[&str], change: Value) -> Object {

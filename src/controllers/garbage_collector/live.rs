@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::graph::Identity;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::{ListOptions, PatchType};
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::controllers::controller::Reconcile;
+use crate::controller::Reconcile;
+use apimachinery::object::Object;
+use apimachinery::options::{ListOptions, PatchType};
+use apimachinery::status::Status;
+use apis::kind::Kind;
 
 /// How often a write starts anew when somebody else was first.
 const ATTEMPTS: usize = 5;

@@ -24,9 +24,9 @@ use attempt_to_orphan::AttemptToOrphan;
 use graph::{Graph, Todo};
 
 use super::controller::{self, Change, Enqueue, Running};
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::client_go::ComponentContext;
+use apis::kind::Kind;
+use apis::scheme::Scheme;
+use client_go::ComponentContext;
 
 /// How often new kinds are looked for (upstream's 30 s cost a discovery; this costs a comparison).
 const SYNC_PERIOD: Duration = Duration::from_secs(5);
@@ -85,7 +85,7 @@ struct Follow {
 }
 
 impl Follow {
-    async fn run(&self, clock: crate::clock::Clock, mut generation: u64, mut seen: BTreeSet<Arc<str>>) {
+    async fn run(&self, clock: clock::Clock, mut generation: u64, mut seen: BTreeSet<Arc<str>>) {
         loop {
             clock.sleep(SYNC_PERIOD).await;
             let current = self.scheme.generation();

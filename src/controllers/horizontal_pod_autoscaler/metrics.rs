@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::controllers::controller::Reconcile;
+use crate::controller::Reconcile;
 
 /// What is said where an API is served after all.
 const UNREAD: &str = "metrics that are served are not read by this controller manager";

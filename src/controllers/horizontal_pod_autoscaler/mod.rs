@@ -15,18 +15,18 @@ use serde_json::{Map, Value, json};
 use super::conditions::{conditions_value, new_condition};
 use super::controller::{Action, Controller, Key, Reconcile, Watches};
 use super::status::{put_count, update_status};
-use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::object::{Object, split_key};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::{Time, rfc3339};
-use crate::apis::autoscaling::horizontal_pod_autoscaler::HORIZONTAL_POD_AUTOSCALERS;
-use crate::apis::kind::{Kind, Subresource};
-use crate::apis::scheme::Scheme;
-use crate::apis::views::horizontal_pod_autoscaler::{
+use apimachinery::gvk::GroupVersion;
+use apimachinery::object::{Object, split_key};
+use apimachinery::status::Status;
+use apimachinery::time::{Time, rfc3339};
+use apis::autoscaling::horizontal_pod_autoscaler::HORIZONTAL_POD_AUTOSCALERS;
+use apis::kind::{Kind, Subresource};
+use apis::scheme::Scheme;
+use apis::views::horizontal_pod_autoscaler::{
     HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec, HorizontalPodAutoscalerStatus,
 };
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 /// `--horizontal-pod-autoscaler-sync-period`
 const SYNC_PERIOD: Duration = Duration::from_secs(15);

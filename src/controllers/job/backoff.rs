@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::pods::JobPod;
-use crate::apimachinery::time::Time;
+use apimachinery::time::Time;
 
 /// Upstream's `DefaultJobPodFailureBackOff`.
 const DEFAULT_POD_FAILURE_BACKOFF: Duration = Duration::from_secs(10);
@@ -88,7 +88,7 @@ fn remaining(failures: i64, last_failure: Time, now: Time) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apimachinery::object::Object;
+    use apimachinery::object::Object;
     use chrono::DateTime;
     use serde_json::json;
     use std::collections::BTreeSet;
@@ -99,7 +99,7 @@ mod tests {
     }
 
     fn pod(finished: i64) -> JobPod {
-        let ended = json!({"terminated": {"finishedAt": crate::apimachinery::time::rfc3339(at(finished))}});
+        let ended = json!({"terminated": {"finishedAt": apimachinery::time::rfc3339(at(finished))}});
         let tree = json!({
             "metadata": {"name": "p", "uid": finished.to_string()},
             "status": {"containerStatuses": [{"name": "c", "state": ended}]},

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use serde_json::json;
 
 use super::pods::{TRACKING_FINALIZER, has_finalizer};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::PatchType;
-use crate::apimachinery::status::Status;
-use crate::apis::core::pod::PODS;
-use crate::controllers::controller::{Change, Reconcile};
+use crate::controller::{Change, Reconcile};
+use apimachinery::object::Object;
+use apimachinery::options::PatchType;
+use apimachinery::status::Status;
+use apis::core::pod::PODS;
 
 /// The uids of the pods whose finalizers were removed and whose change is still to be seen, by the uid of
 /// their Job (upstream's `uidTrackingExpectations`). Bound: a pod goes when its change is seen, a Job when it

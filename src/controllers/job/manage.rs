@@ -14,15 +14,13 @@ use super::pods::{
 };
 use super::policies;
 use super::sync::{JobSync, note_deleted};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::Time;
-use crate::apis::batch::job::JOBS;
-use crate::apis::views::job::JobSpec;
-use crate::controllers::pod_control::{
-    create_named_pod, delete_pod, is_namespace_terminating, slow_start_batch,
-};
-use crate::controllers::replica_set::ranking::pods_to_delete;
+use crate::pod_control::{create_named_pod, delete_pod, is_namespace_terminating, slow_start_batch};
+use crate::replica_set::ranking::pods_to_delete;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apimachinery::time::Time;
+use apis::batch::job::JOBS;
+use apis::views::job::JobSpec;
 
 /// Upstream's `MaxPodCreateDeletePerSync`.
 const MAX_POD_CREATE_DELETE_PER_SYNC: usize = 500;

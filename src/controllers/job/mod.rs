@@ -27,13 +27,13 @@ use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Wat
 use super::controller_ref::{CONTROLLER_INDEX, ControllerRefManager, controller_index};
 use super::dependents;
 use super::expectations::Expectations;
-use crate::apimachinery::object::{Object, split_key};
-use crate::apimachinery::status::Status;
-use crate::apis::batch::job::JOBS;
-use crate::apis::core::pod::PODS;
-use crate::apis::views::job::Job;
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::object::{Object, split_key};
+use apimachinery::status::Status;
+use apis::batch::job::JOBS;
+use apis::core::pod::PODS;
+use apis::views::job::Job;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 /// The controller of Jobs.
 pub struct JobController {

@@ -3,17 +3,15 @@
 
 use super::finalizers::remove_finalizer;
 use super::pods::has_finalizer;
-use crate::apimachinery::object::{Object, split_key};
-use crate::apimachinery::status::Status;
-use crate::apis::batch::job::JOBS;
-use crate::apis::core::pod::PODS;
-use crate::apis::views::job::Job;
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
-use crate::controllers::controller::{
-    Action, Change, Controller, Enqueue, Key, Reconcile, Watches, controller_key,
-};
-use crate::controllers::controller_ref::{CONTROLLER_INDEX, controller_index};
+use crate::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches, controller_key};
+use crate::controller_ref::{CONTROLLER_INDEX, controller_index};
+use apimachinery::object::{Object, split_key};
+use apimachinery::status::Status;
+use apis::batch::job::JOBS;
+use apis::core::pod::PODS;
+use apis::views::job::Job;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 /// Removes the finalizer from such pods.
 pub struct OrphanPodController {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::views::job::JobSpec;
-use crate::apis::views::meta::condition;
-use crate::apis::views::pod::Pod;
-use crate::controllers::controller_ref::is_controlled_by;
-use crate::controllers::pod_state;
+use crate::controller_ref::is_controlled_by;
+use crate::pod_state;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
+use apis::views::job::JobSpec;
+use apis::views::meta::condition;
+use apis::views::pod::Pod;
 
 /// Keeps a pod until the Job's status has counted it.
 pub const TRACKING_FINALIZER: &str = "batch.kubernetes.io/job-tracking";

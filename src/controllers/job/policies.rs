@@ -2,8 +2,8 @@
 
 use super::indexes::Intervals;
 use super::pods::JobPod;
-use crate::apis::views::job::{JobSpec, OnExitCodes, OnPodCondition, SuccessPolicy};
-use crate::apis::views::pod::{ContainerStatus, PodStatus};
+use apis::views::job::{JobSpec, OnExitCodes, OnPodCondition, SuccessPolicy};
+use apis::views::pod::{ContainerStatus, PodStatus};
 
 /// What a policy says of a failed pod.
 pub struct Failure {
@@ -50,7 +50,7 @@ pub fn success(policy: Option<&SuccessPolicy>, completions: i64, succeeded: &Int
         return None;
     }
     let rules = &policy?.rules;
-    let is_met = |rule: &crate::apis::views::job::SuccessPolicyRule| match &rule.succeeded_indexes {
+    let is_met = |rule: &apis::views::job::SuccessPolicyRule| match &rule.succeeded_indexes {
         None => rule.succeeded_count.is_some_and(|count| succeeded.total() >= count),
         Some(text) => {
             let wanted = Intervals::parse(text, completions);
@@ -80,7 +80,7 @@ fn exit_code<'a>(status: &'a PodStatus, codes: &OnExitCodes) -> Option<(&'a str,
 }
 
 fn pod_condition<'a>(status: &'a PodStatus, patterns: &[OnPodCondition]) -> Option<&'a str> {
-    let is_meant = |condition: &&crate::apis::views::meta::Condition| {
+    let is_meant = |condition: &&apis::views::meta::Condition| {
         let fits = |pattern: &OnPodCondition| {
             pattern.condition_type == condition.condition_type && pattern.status == condition.status
         };
@@ -92,7 +92,7 @@ fn pod_condition<'a>(status: &'a PodStatus, patterns: &[OnPodCondition]) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apimachinery::object::Object;
+    use apimachinery::object::Object;
     use serde_json::{Value, json};
     use std::collections::BTreeSet;
     use std::sync::Arc;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::{Time, rfc3339};
-use crate::apis::batch::job::JOBS;
-use crate::apis::views::job::{JobCondition, JobStatus, UncountedTerminatedPods};
-use crate::controllers::controller::Reconcile;
-use crate::controllers::status::put_count;
+use crate::controller::Reconcile;
+use crate::status::put_count;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apimachinery::time::{Time, rfc3339};
+use apis::batch::job::JOBS;
+use apis::views::job::{JobCondition, JobStatus, UncountedTerminatedPods};
 
 /// A condition as of now.
 pub fn new_condition(

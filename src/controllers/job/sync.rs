@@ -13,13 +13,13 @@ use super::indexes::Intervals;
 use super::pods::JobPod;
 use super::status::{ensure_condition, new_condition};
 use super::{manage, policies, track};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::Time;
-use crate::apis::batch::job::JOBS;
-use crate::apis::views::job::{Job, JobCondition, JobSpec, JobStatus};
-use crate::controllers::controller::{Action, Reconcile};
-use crate::controllers::pod_control::delete_pod;
+use crate::controller::{Action, Reconcile};
+use crate::pod_control::delete_pod;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apimachinery::time::Time;
+use apis::batch::job::JOBS;
+use apis::views::job::{Job, JobCondition, JobSpec, JobStatus};
 
 /// Why a Job is at its end; the conditions that say so are written by [`track`].
 #[derive(Clone)]

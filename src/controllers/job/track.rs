@@ -11,8 +11,8 @@ use super::pods::JobPod;
 use super::policies;
 use super::status::{ensure_condition, new_condition, write};
 use super::sync::{JobSync, Verdict};
-use crate::apimachinery::status::Status;
-use crate::apis::views::job::{JobStatus, UncountedTerminatedPods};
+use apimachinery::status::Status;
+use apis::views::job::{JobStatus, UncountedTerminatedPods};
 
 /// Upstream's `MaxUncountedPods`: so many uids fit into a status, so many pods are handled in one sync.
 const MAX_UNCOUNTED_PODS: usize = 500;

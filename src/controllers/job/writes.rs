@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::apimachinery::object::Object;
+use apimachinery::object::Object;
 
 /// Revisions by uid. Bound: an entry goes when its Job is finished or deleted.
 #[derive(Default)]

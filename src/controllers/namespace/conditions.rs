@@ -1,15 +1,15 @@
 //! What a terminating namespace waits for, as conditions (`NamespaceConditionUpdater`).
 
 use super::deleter::Outcome;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::Time;
-use crate::apis::core::namespace::NAMESPACES;
-use crate::apis::views::meta::{Condition, condition};
-use crate::apis::views::namespace::Namespace;
-use crate::controllers::conditions::{conditions_value, new_condition};
-use crate::controllers::controller::Reconcile;
-use crate::controllers::status::update_status;
+use crate::conditions::{conditions_value, new_condition};
+use crate::controller::Reconcile;
+use crate::status::update_status;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apimachinery::time::Time;
+use apis::core::namespace::NAMESPACES;
+use apis::views::meta::{Condition, condition};
+use apis::views::namespace::Namespace;
 
 /// Type, reason and message of each while there is nothing to complain of.
 const WELL: [(&str, &str, &str); 5] = [
@@ -72,7 +72,7 @@ fn complaint(condition_type: &str, outcome: &Outcome, now: Time) -> Option<Condi
             )
         }
         "NamespaceContentRemaining" if !outcome.remaining.is_empty() => {
-            let text = |(resource, count): (&crate::apimachinery::gvk::GroupResource, &usize)| {
+            let text = |(resource, count): (&apimachinery::gvk::GroupResource, &usize)| {
                 format!("{}.{} has {count} resource instances", resource.resource, resource.group)
             };
             let texts = sorted(outcome.remaining.iter().map(text));
@@ -99,7 +99,7 @@ fn sorted(texts: impl Iterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apimachinery::gvk::GroupResource;
+    use apimachinery::gvk::GroupResource;
     use chrono::DateTime;
 
     #[test]

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::apimachinery::gvk::GroupResource;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::{DeleteOptions, ListOptions};
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::apis::views::pod::Pod;
-use crate::controllers::controller::Reconcile;
+use crate::controller::Reconcile;
+use apimachinery::gvk::GroupResource;
+use apimachinery::object::Object;
+use apimachinery::options::{DeleteOptions, ListOptions};
+use apimachinery::status::Status;
+use apis::kind::Kind;
+use apis::scheme::Scheme;
+use apis::views::pod::Pod;
 
 /// Upstream's `finalizerEstimateSeconds`: when to look again where something has a finalizer.
 const FINALIZER_ESTIMATE_SECONDS: u64 = 15;

@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::status::update_status;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apis::core::namespace::NAMESPACES;
-use crate::apis::core::pod::PODS;
-use crate::apis::scheme::Scheme;
-use crate::apis::views::namespace::Namespace;
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apis::core::namespace::NAMESPACES;
+use apis::core::pod::PODS;
+use apis::scheme::Scheme;
+use apis::views::namespace::Namespace;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 /// The controller that empties terminating namespaces.
 pub struct NamespaceController {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::apimachinery::time::{Time, rfc3339};
+use apimachinery::time::{Time, rfc3339};
 
 /// The conditions that a kubelet keeps up to date.
 const CONDITIONS: [&str; 4] = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];

@@ -21,20 +21,20 @@ use serde_json::{Value, json};
 
 use self::health::Health;
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::PatchType;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::{Time, rfc3339};
-use crate::apis::coordination::lease::LEASES;
-use crate::apis::core::node::NODES;
-use crate::apis::core::pod::PODS;
-use crate::apis::views::lease::Lease;
-use crate::apis::views::meta::condition;
-use crate::apis::views::node::Node;
-use crate::apis::views::pod::{Pod, node_name};
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
-use crate::client_go::reference::ObjectReference;
+use apimachinery::object::Object;
+use apimachinery::options::PatchType;
+use apimachinery::status::Status;
+use apimachinery::time::{Time, rfc3339};
+use apis::coordination::lease::LEASES;
+use apis::core::node::NODES;
+use apis::core::pod::PODS;
+use apis::views::lease::Lease;
+use apis::views::meta::condition;
+use apis::views::node::Node;
+use apis::views::pod::{Pod, node_name};
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
+use client_go::reference::ObjectReference;
 
 /// Finds the pods of a node.
 pub const NODE_INDEX: &str = "spec.nodeName";

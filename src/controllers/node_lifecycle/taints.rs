@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::apimachinery::time::{Time, rfc3339};
-use crate::apis::views::meta::condition;
-use crate::apis::views::node::{Node, Taint};
+use apimachinery::time::{Time, rfc3339};
+use apis::views::meta::condition;
+use apis::views::node::{Node, Taint};
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";

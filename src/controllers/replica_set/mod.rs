@@ -18,16 +18,16 @@ use super::dependents;
 use super::expectations::Expectations;
 use super::pod_control::{create_pod, delete_pod, is_namespace_terminating, slow_start_batch};
 use super::pod_state::{is_active, is_terminating, next_availability_check};
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::object::{Object, split_key};
-use crate::apimachinery::status::Status;
-use crate::apis::apps::replica_set::REPLICA_SETS;
-use crate::apis::core::pod::PODS;
-use crate::apis::core::replication_controller::REPLICATION_CONTROLLERS;
-use crate::apis::kind::Builtin;
-use crate::apis::views::replica_set::ReplicaSet;
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::labels::Selector;
+use apimachinery::object::{Object, split_key};
+use apimachinery::status::Status;
+use apis::apps::replica_set::REPLICA_SETS;
+use apis::core::pod::PODS;
+use apis::core::replication_controller::REPLICATION_CONTROLLERS;
+use apis::kind::Builtin;
+use apis::views::replica_set::ReplicaSet;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 /// Upstream's `BurstReplicas`: so many pods are created or deleted in one round.
 const BURST_REPLICAS: usize = 500;

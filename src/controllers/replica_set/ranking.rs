@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::views::meta::condition;
-use crate::apis::views::pod::{Container, Pod};
-use crate::controllers::pod_state::is_active;
+use crate::pod_state::is_active;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
+use apis::views::meta::condition;
+use apis::views::pod::{Container, Pod};
 
 /// An integer; pods with a lower one go first (`core.PodDeletionCost`).
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -109,7 +109,7 @@ mod tests {
     }
 
     fn ago(seconds: i64) -> Value {
-        crate::apimachinery::time::rfc3339(now() - TimeDelta::seconds(seconds)).into()
+        apimachinery::time::rfc3339(now() - TimeDelta::seconds(seconds)).into()
     }
 
     fn pod(name: &str, change: impl FnOnce(&mut Value)) -> Arc<Object> {

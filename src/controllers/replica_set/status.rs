@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::Time;
-use crate::apis::kind::Kind;
-use crate::apis::views::meta::condition;
-use crate::apis::views::pod::Pod;
-use crate::apis::views::replica_set::{ReplicaSet, ReplicaSetStatus};
-use crate::controllers::conditions::{conditions_value, new_condition, remove_condition, set_condition};
-use crate::controllers::controller::Reconcile;
-use crate::controllers::pod_state::is_available;
-use crate::controllers::status::{put_count, update_status};
+use crate::conditions::{conditions_value, new_condition, remove_condition, set_condition};
+use crate::controller::Reconcile;
+use crate::pod_state::is_available;
+use crate::status::{put_count, update_status};
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apimachinery::time::Time;
+use apis::kind::Kind;
+use apis::views::meta::condition;
+use apis::views::pod::Pod;
+use apis::views::replica_set::{ReplicaSet, ReplicaSetStatus};
 
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 
@@ -102,14 +102,14 @@ fn put(status: &mut Map<String, Value>, new: &ReplicaSetStatus) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controllers::pod_state::next_availability_check;
+    use crate::pod_state::next_availability_check;
     use chrono::DateTime;
     use serde::Deserialize;
     use serde_json::json;
     use std::time::Duration;
 
     fn pod(ready_at: Option<i64>, labels: Value) -> Arc<Object> {
-        let at = |seconds| crate::apimachinery::time::rfc3339(DateTime::from_timestamp(seconds, 0).unwrap());
+        let at = |seconds| apimachinery::time::rfc3339(DateTime::from_timestamp(seconds, 0).unwrap());
         let conditions: Vec<Value> = ready_at
             .map(|seconds| json!({"type": "Ready", "status": "True", "lastTransitionTime": at(seconds)}))
             .into_iter()

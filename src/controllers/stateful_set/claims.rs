@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{StatefulSetController, Work};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
-use crate::apis::tree::{items, object_mut, set, text};
-use crate::controllers::controller::Reconcile;
+use crate::controller::Reconcile;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
+use apis::tree::{items, object_mut, set, text};
 
 /// The name of the claim of a template for a pod (`getPersistentVolumeClaimName`).
 pub fn claim_name(work: &Work, template: &Value, ordinal: i64) -> String {

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::Work;
 use super::claims::{claim_name, claim_volumes};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apis::apps::stateful_set::STATEFUL_SETS;
-use crate::apis::tree::{object_mut, set, text};
-use crate::controllers::history::{REVISION_HASH, Revision};
-use crate::controllers::pod_control::pod_from_template;
+use crate::history::{REVISION_HASH, Revision};
+use crate::pod_control::pod_from_template;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apis::apps::stateful_set::STATEFUL_SETS;
+use apis::tree::{object_mut, set, text};
 
 /// The pod's own name (`StatefulSetPodNameLabel`): a service can select one pod by it.
 pub const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";

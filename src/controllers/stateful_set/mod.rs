@@ -27,17 +27,17 @@ use super::dependents;
 use super::expectations::Expectations;
 use super::history::History;
 use super::pod_state::next_availability_check;
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::object::{Object, split_key};
-use crate::apimachinery::status::Status;
-use crate::apimachinery::time::Time;
-use crate::apis::apps::controller_revision::CONTROLLER_REVISIONS;
-use crate::apis::apps::stateful_set::STATEFUL_SETS;
-use crate::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
-use crate::apis::core::pod::PODS;
-use crate::apis::views::stateful_set::StatefulSet;
-use crate::client_go::component::ComponentContext;
-use crate::client_go::lister::Lister;
+use apimachinery::labels::Selector;
+use apimachinery::object::{Object, split_key};
+use apimachinery::status::Status;
+use apimachinery::time::Time;
+use apis::apps::controller_revision::CONTROLLER_REVISIONS;
+use apis::apps::stateful_set::STATEFUL_SETS;
+use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
+use apis::core::pod::PODS;
+use apis::views::stateful_set::StatefulSet;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
 
 /// The controller of StatefulSets.
 pub struct StatefulSetController {

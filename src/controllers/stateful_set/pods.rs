@@ -4,13 +4,13 @@
 use super::claims::claim_volumes;
 use super::identity::{has_storage, identify, is_identified, new_pod, ordinal, pod_name};
 use super::{Round, StatefulSetController, Work};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::DeleteOptions;
-use crate::apimachinery::status::Status;
-use crate::apis::core::pod::PODS;
-use crate::apis::tree::set;
-use crate::controllers::controller::Reconcile;
-use crate::controllers::history::Revision;
+use crate::controller::Reconcile;
+use crate::history::Revision;
+use apimachinery::object::Object;
+use apimachinery::options::DeleteOptions;
+use apimachinery::status::Status;
+use apis::core::pod::PODS;
+use apis::tree::set;
 
 impl StatefulSetController {
     /// Creates the pod with an ordinal, and before it what it claims.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use super::Work;
 use super::identity::ordinal;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::views::pod::Pod;
-use crate::controllers::history::REVISION_HASH;
-use crate::controllers::pod_state::is_available;
+use crate::history::REVISION_HASH;
+use crate::pod_state::is_available;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
+use apis::views::pod::Pod;
 
 /// The pods of one set. Places without a pod are not kept: there may be very many.
 pub struct Replicas {

@@ -4,14 +4,14 @@
 
 use super::identity::ordinal;
 use super::{StatefulSetController, Work};
-use crate::apimachinery::object::{Object, OwnerReference};
-use crate::apimachinery::status::Status;
-use crate::apis::apps::stateful_set::STATEFUL_SETS;
-use crate::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
-use crate::apis::core::pod::PODS;
-use crate::apis::kind::Kind;
-use crate::controllers::controller::Reconcile;
-use crate::controllers::controller_ref::controller_reference;
+use crate::controller::Reconcile;
+use crate::controller_ref::controller_reference;
+use apimachinery::object::{Object, OwnerReference};
+use apimachinery::status::Status;
+use apis::apps::stateful_set::STATEFUL_SETS;
+use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
+use apis::core::pod::PODS;
+use apis::kind::Kind;
 
 /// A pod, its set, and who should own the pod's claims.
 struct Owners<'a> {
@@ -148,8 +148,8 @@ fn is_of(reference: &OwnerReference, kind: &Kind, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apimachinery::labels::Selector;
-    use crate::apis::views::stateful_set::StatefulSet;
+    use apimachinery::labels::Selector;
+    use apis::views::stateful_set::StatefulSet;
     use chrono::DateTime;
     use serde::Deserialize;
     use serde_json::{Value, json};

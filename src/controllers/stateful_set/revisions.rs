@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use super::Work;
 use super::replicas::revision_of;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apis::tree::string_map;
-use crate::controllers::history::{History, NewRevision, Revision, template_patch};
-use crate::entropy::safe_encode;
+use crate::history::{History, NewRevision, Revision, template_patch};
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apis::tree::string_map;
+use entropy::safe_encode;
 
 /// `history.ControllerRevisionHashLabel`
 const HASH: &str = "controller.kubernetes.io/hash";

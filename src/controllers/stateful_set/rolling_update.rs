@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::replicas::revision_of;
 use super::{Round, StatefulSetController};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apis::views::stateful_set::StatefulSet;
-use crate::controllers::controller::Reconcile;
+use crate::controller::Reconcile;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apis::views::stateful_set::StatefulSet;
 
 impl StatefulSetController {
     /// Every pod that goes is one less of the current revision.

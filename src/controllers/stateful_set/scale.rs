@@ -6,11 +6,11 @@ use std::sync::Arc;
 use super::identity::{has_storage, is_identified, ordinal, pod_name};
 use super::replicas::{is_running_and_ready, is_unavailable};
 use super::{Next, Round, StatefulSetController};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apis::views::pod::Pod;
-use crate::controllers::controller::Reconcile;
-use crate::controllers::pod_control::slow_start_batch;
+use crate::controller::Reconcile;
+use crate::pod_control::slow_start_batch;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apis::views::pod::Pod;
 
 /// Upstream's `MaxBatchSize`: so many pods are created in one round where no order holds them up.
 const MAX_BATCH_SIZE: usize = 500;

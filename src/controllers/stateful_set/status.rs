@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 use super::Work;
 use super::replicas::{is_running_and_ready, revision_of};
 use super::revisions::Revisions;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apis::apps::stateful_set::STATEFUL_SETS;
-use crate::apis::views::stateful_set::StatefulSetStatus;
-use crate::controllers::controller::Reconcile;
-use crate::controllers::pod_state::is_available;
-use crate::controllers::status::{put_count, update_status};
+use crate::controller::Reconcile;
+use crate::pod_state::is_available;
+use crate::status::{put_count, update_status};
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apis::apps::stateful_set::STATEFUL_SETS;
+use apis::views::stateful_set::StatefulSetStatus;
 
 /// What all pods amount to, condemned ones too.
 pub fn calculate(work: &Work, revisions: &Revisions, pods: &[Arc<Object>]) -> StatefulSetStatus {

@@ -76,7 +76,7 @@ fn say(line: &str) {
 }
 
 fn spawn(dir: &Path, seed: u64, shell: Option<&str>) -> Child {
-    let test = ["etcd::tests::crash::child", "--exact", "--ignored", "--nocapture"];
+    let test = ["tests::crash::child", "--exact", "--ignored", "--nocapture"];
     let program = std::env::current_exe().unwrap();
     let mut command = match shell {
         None => Command::new(program),

@@ -71,7 +71,7 @@ async fn when_there_is_room_again_it_writes_again_and_nothing_is_lost() {
     let output = Command::new("sh")
         .args(["-c", run])
         .arg(std::env::current_exe().unwrap())
-        .args(["etcd::tests::full::child", "--exact", "--ignored", "--nocapture"])
+        .args(["tests::full::child", "--exact", "--ignored", "--nocapture"])
         .env(DATA_DIR, dir.path())
         .output()
         .unwrap();

@@ -21,7 +21,7 @@ use bytes::Bytes;
 use chrono::DateTime;
 
 use super::*;
-use crate::clock::Clock;
+use clock::Clock;
 
 /// In memory, on a clock that stands still.
 fn in_memory() -> Kv {

@@ -6,7 +6,7 @@ use chrono::DateTime;
 
 use super::super::{Flow, Subject, Uid};
 use super::*;
-use crate::clock::Clock;
+use clock::Clock;
 
 /// A cluster's record, written down by hand.
 struct Story {

@@ -1,7 +1,7 @@
 //! Words and operators of a script.
 
 use super::{Part, Script, Unplayable, Word};
-use crate::kubelet::bounds::{Fault, MAX_DEPTH};
+use crate::bounds::{Fault, MAX_DEPTH};
 
 /// The longest first among those that begin alike.
 const OPERATORS: [&str; 15] =

@@ -2,8 +2,8 @@
 
 use super::lexer::Token;
 use super::{Action, Command, List, Node, Part, Redirect, Target, Unplayable, When, Word};
-use crate::kubelet::bounds::{Fault, MAX_DEPTH};
-use crate::kubelet::commands;
+use crate::bounds::{Fault, MAX_DEPTH};
+use crate::commands;
 
 /// Words that begin or end what is more than a simple command, where a command may stand.
 const RESERVED: [&str; 15] = [

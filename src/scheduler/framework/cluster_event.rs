@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::apimachinery::object::Object;
+use apimachinery::object::Object;
 
 /// What it happened to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::pod_info::{HostPort, PodInfo};
 use super::resource::Resource;
-use crate::apimachinery::object::Object;
-use crate::apis::views::node::Node;
+use apimachinery::object::Object;
+use apis::views::node::Node;
 
 /// A node as the plugins see it.
 #[derive(Clone, Debug)]

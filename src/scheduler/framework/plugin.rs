@@ -12,7 +12,7 @@ use super::node_info::NodeInfo;
 use super::pod_info::{PodInfo, QueuedPodInfo};
 use super::runtime::Framework;
 use super::status::Status;
-use crate::apimachinery::time::Time;
+use apimachinery::time::Time;
 
 /// The best that a node can score at one plugin (`framework.MaxNodeScore`).
 pub const MAX_NODE_SCORE: i64 = 100;
@@ -153,7 +153,7 @@ pub trait Plugin: Send + Sync {
 #[derive(Clone, Copy)]
 pub struct BindRequest<'a> {
     /// Asks in the scheduler's name, on account of this attempt.
-    pub client: &'a crate::client_go::client::Client,
+    pub client: &'a client_go::client::Client,
     /// Which pod.
     pub pod: &'a PodInfo,
     /// To which node.

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use crate::apimachinery::labels::{LabelSelector, Selector};
-use crate::apimachinery::object::{ObjectMeta, nullable};
-use crate::apis::views::pod::Pod;
+use apimachinery::labels::{LabelSelector, Selector};
+use apimachinery::object::{ObjectMeta, nullable};
+use apis::views::pod::Pod;
 
 /// What a pod wants of other pods.
 #[derive(Clone, Debug, Default)]

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::pod_affinity::PodAffinity;
 use super::resource::{Resource, non_zero_requests, pod_requests};
 use super::topology_spread::SpreadConstraint;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::views::node_affinity::NodeAffinity;
-use crate::apis::views::pod::Pod;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
+use apis::views::node_affinity::NodeAffinity;
+use apis::views::pod::Pod;
 
 /// A port of the node that a pod wants: address, protocol, number.
 pub type HostPort = (String, String, u16);

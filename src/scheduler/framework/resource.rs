@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::apimachinery::quantity::Quantity;
-use crate::apis::views::pod::{Container, Pod};
+use apimachinery::quantity::Quantity;
+use apis::views::pod::{Container, Pod};
 
 /// What a container counts for that asks for no CPU: a tenth of one, in thousandths.
 const DEFAULT_MILLI_CPU: i64 = 100;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::apimachinery::labels::{LabelSelector, Operator, Requirement, Selector};
-use crate::apimachinery::object::nullable;
-use crate::apis::views::pod::Pod;
+use apimachinery::labels::{LabelSelector, Operator, Requirement, Selector};
+use apimachinery::object::nullable;
+use apis::views::pod::Pod;
 
 /// `v1.TopologySpreadConstraint`
 #[derive(Clone, Debug)]

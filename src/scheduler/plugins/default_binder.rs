@@ -5,9 +5,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::json;
 
-use crate::apis::core::pod::PODS;
-use crate::scheduler::framework::plugin::{BindRequest, Plugin};
-use crate::scheduler::framework::status::Status;
+use crate::framework::plugin::{BindRequest, Plugin};
+use crate::framework::status::Status;
+use apis::core::pod::PODS;
 
 /// The plugin.
 pub struct DefaultBinder;

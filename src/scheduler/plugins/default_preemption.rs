@@ -8,18 +8,18 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::views::meta;
-use crate::apis::views::pod_disruption_budget::PodDisruptionBudget;
-use crate::client_go::lister::Lister;
-use crate::scheduler::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
-use crate::scheduler::framework::fit_error::{Diagnosis, FitError, NodeStatuses};
-use crate::scheduler::framework::node_info::NodeInfo;
-use crate::scheduler::framework::plugin::{CycleState, Plugin, PostFilterCycle, PostFilterResult, Snapshot};
-use crate::scheduler::framework::pod_info::PodInfo;
-use crate::scheduler::framework::status::{Code, Status};
+use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
+use crate::framework::fit_error::{Diagnosis, FitError, NodeStatuses};
+use crate::framework::node_info::NodeInfo;
+use crate::framework::plugin::{CycleState, Plugin, PostFilterCycle, PostFilterResult, Snapshot};
+use crate::framework::pod_info::PodInfo;
+use crate::framework::status::{Code, Status};
+use apimachinery::labels::Selector;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
+use apis::views::meta;
+use apis::views::pod_disruption_budget::PodDisruptionBudget;
+use client_go::lister::Lister;
 
 /// The plugin.
 pub struct DefaultPreemption {

@@ -1,8 +1,8 @@
 //! DynamicResources, as far as it concerns pods without resource claims: there is none to take back.
 
-use crate::scheduler::framework::plugin::{Plugin, PostFilterCycle, PostFilterResult};
-use crate::scheduler::framework::pod_info::PodInfo;
-use crate::scheduler::framework::status::Status;
+use crate::framework::plugin::{Plugin, PostFilterCycle, PostFilterResult};
+use crate::framework::pod_info::PodInfo;
+use crate::framework::status::Status;
 
 /// The plugin. Claims themselves are not served yet.
 pub struct DynamicResources;

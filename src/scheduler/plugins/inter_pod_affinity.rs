@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::apimachinery::object::ObjectMeta;
-use crate::client_go::lister::Lister;
-use crate::scheduler::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
-use crate::scheduler::framework::node_info::NodeInfo;
-use crate::scheduler::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin, PreFilterResult, Snapshot};
-use crate::scheduler::framework::pod_affinity::AffinityTerm;
-use crate::scheduler::framework::pod_info::PodInfo;
-use crate::scheduler::framework::status::Status;
+use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
+use crate::framework::node_info::NodeInfo;
+use crate::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin, PreFilterResult, Snapshot};
+use crate::framework::pod_affinity::AffinityTerm;
+use crate::framework::pod_info::PodInfo;
+use crate::framework::status::Status;
+use apimachinery::object::ObjectMeta;
+use client_go::lister::Lister;
 
 const NAME: &str = "InterPodAffinity";
 /// What a pod earns at a node near which a pod is that requires it (`hardPodAffinityWeight`).

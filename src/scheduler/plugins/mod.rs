@@ -34,11 +34,11 @@ use std::sync::Arc;
 
 use super::framework::plugin::Plugin;
 use super::framework::runtime::Weighted;
-use crate::apis::core::namespace::NAMESPACES;
-use crate::apis::kind::Kind;
-use crate::apis::policy::pod_disruption_budget::POD_DISRUPTION_BUDGETS;
-use crate::client_go::lister::Lister;
-use crate::clock::Clock;
+use apis::core::namespace::NAMESPACES;
+use apis::kind::Kind;
+use apis::policy::pod_disruption_budget::POD_DISRUPTION_BUDGETS;
+use client_go::lister::Lister;
+use clock::Clock;
 
 /// The plugins of the profile `default-scheduler`. Filters that ask little and reject much come first; only
 /// what scores has a weight that matters. `lister` gives the cache of a kind.

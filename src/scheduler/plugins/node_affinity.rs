@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::apimachinery::object::{Object, ObjectMeta};
-use crate::apis::views::node_affinity::has_labels;
-use crate::scheduler::framework::cluster_event::{
-    ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint,
-};
-use crate::scheduler::framework::node_info::NodeInfo;
-use crate::scheduler::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot, default_normalize};
-use crate::scheduler::framework::pod_info::PodInfo;
-use crate::scheduler::framework::status::Status;
+use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
+use crate::framework::node_info::NodeInfo;
+use crate::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot, default_normalize};
+use crate::framework::pod_info::PodInfo;
+use crate::framework::status::Status;
+use apimachinery::object::{Object, ObjectMeta};
+use apis::views::node_affinity::has_labels;
 
 /// The plugin.
 pub struct NodeAffinity;

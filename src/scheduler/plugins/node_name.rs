@@ -1,10 +1,10 @@
 //! NodeName: a pod that names its node goes nowhere else.
 
-use crate::scheduler::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
-use crate::scheduler::framework::node_info::NodeInfo;
-use crate::scheduler::framework::plugin::{CycleState, Plugin};
-use crate::scheduler::framework::pod_info::PodInfo;
-use crate::scheduler::framework::status::Status;
+use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
+use crate::framework::node_info::NodeInfo;
+use crate::framework::plugin::{CycleState, Plugin};
+use crate::framework::pod_info::PodInfo;
+use crate::framework::status::Status;
 
 /// The plugin.
 pub struct NodeName;

@@ -1,12 +1,10 @@
 //! NodePorts: two pods cannot have the same port of a node.
 
-use crate::scheduler::framework::cluster_event::{
-    ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint,
-};
-use crate::scheduler::framework::node_info::NodeInfo;
-use crate::scheduler::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot};
-use crate::scheduler::framework::pod_info::{HostPort, PodInfo};
-use crate::scheduler::framework::status::Status;
+use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
+use crate::framework::node_info::NodeInfo;
+use crate::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot};
+use crate::framework::pod_info::{HostPort, PodInfo};
+use crate::framework::status::Status;
 
 const ANY_ADDRESS: &str = "0.0.0.0";
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::scheduler::framework::node_info::NodeInfo;
-use crate::scheduler::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin};
-use crate::scheduler::framework::pod_info::PodInfo;
-use crate::scheduler::framework::status::Status;
+use crate::framework::node_info::NodeInfo;
+use crate::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin};
+use crate::framework::pod_info::PodInfo;
+use crate::framework::status::Status;
 
 /// The plugin.
 pub struct NodeResourcesBalancedAllocation;

@@ -3,15 +3,13 @@
 
 use std::sync::Arc;
 
-use crate::apis::views::node::Node;
-use crate::scheduler::framework::cluster_event::{
-    ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint,
-};
-use crate::scheduler::framework::node_info::NodeInfo;
-use crate::scheduler::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin};
-use crate::scheduler::framework::pod_info::PodInfo;
-use crate::scheduler::framework::resource::Resource;
-use crate::scheduler::framework::status::{Code, Status};
+use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
+use crate::framework::node_info::NodeInfo;
+use crate::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin};
+use crate::framework::pod_info::PodInfo;
+use crate::framework::resource::Resource;
+use crate::framework::status::{Code, Status};
+use apis::views::node::Node;
 
 /// The plugin.
 pub struct NodeResourcesFit;

@@ -1,13 +1,11 @@
 //! NodeUnschedulable: no new pods on cordoned nodes, but for those that tolerate it.
 
-use crate::apis::views::node::{Node, Taint};
-use crate::scheduler::framework::cluster_event::{
-    ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint,
-};
-use crate::scheduler::framework::node_info::NodeInfo;
-use crate::scheduler::framework::plugin::{CycleState, Plugin};
-use crate::scheduler::framework::pod_info::PodInfo;
-use crate::scheduler::framework::status::Status;
+use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
+use crate::framework::node_info::NodeInfo;
+use crate::framework::plugin::{CycleState, Plugin};
+use crate::framework::pod_info::PodInfo;
+use crate::framework::status::Status;
+use apis::views::node::{Node, Taint};
 
 /// The plugin.
 pub struct NodeUnschedulable;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use super::node_affinity;
 use super::taint_toleration::untolerated;
-use crate::scheduler::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
-use crate::scheduler::framework::node_info::NodeInfo;
-use crate::scheduler::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin, PreFilterResult, Snapshot};
-use crate::scheduler::framework::pod_info::PodInfo;
-use crate::scheduler::framework::status::Status;
-use crate::scheduler::framework::topology_spread::SpreadConstraint;
+use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
+use crate::framework::node_info::NodeInfo;
+use crate::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin, PreFilterResult, Snapshot};
+use crate::framework::pod_info::PodInfo;
+use crate::framework::status::Status;
+use crate::framework::topology_spread::SpreadConstraint;
 
 const NAME: &str = "PodTopologySpread";
 const SCORES: &str = "PodTopologySpread/Score";

@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use crate::scheduler::framework::plugin::{Plugin, QueueKey};
-use crate::scheduler::framework::pod_info::QueuedPodInfo;
+use crate::framework::plugin::{Plugin, QueueKey};
+use crate::framework::pod_info::QueuedPodInfo;
 
 /// The plugin.
 pub struct PrioritySort;

@@ -1,9 +1,9 @@
 //! SchedulingGates: a pod with gates is not tried until somebody has removed them all.
 
-use crate::scheduler::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
-use crate::scheduler::framework::plugin::Plugin;
-use crate::scheduler::framework::pod_info::PodInfo;
-use crate::scheduler::framework::status::Status;
+use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
+use crate::framework::plugin::Plugin;
+use crate::framework::pod_info::PodInfo;
+use crate::framework::status::Status;
 
 /// The plugin.
 pub struct SchedulingGates;

@@ -1,14 +1,12 @@
 //! TaintToleration: nodes push away the pods that do not tolerate their taints.
 
-use crate::apis::views::node::{Node, Taint};
-use crate::apis::views::pod::{self, Pod};
-use crate::scheduler::framework::cluster_event::{
-    ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint,
-};
-use crate::scheduler::framework::node_info::NodeInfo;
-use crate::scheduler::framework::plugin::{CycleState, Plugin, default_normalize};
-use crate::scheduler::framework::pod_info::PodInfo;
-use crate::scheduler::framework::status::Status;
+use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
+use crate::framework::node_info::NodeInfo;
+use crate::framework::plugin::{CycleState, Plugin, default_normalize};
+use crate::framework::pod_info::PodInfo;
+use crate::framework::status::Status;
+use apis::views::node::{Node, Taint};
+use apis::views::pod::{self, Pod};
 
 /// The plugin.
 pub struct TaintToleration;

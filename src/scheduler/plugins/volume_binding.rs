@@ -11,27 +11,25 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use crate::apimachinery::object::{Object, ObjectMeta};
-use crate::apimachinery::status;
-use crate::apis::core::node::NODES;
-use crate::apis::core::persistent_volume::PERSISTENT_VOLUMES;
-use crate::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
-use crate::apis::kind::Kind;
-use crate::apis::storage::storage_class::STORAGE_CLASSES;
-use crate::apis::tree::{annotation, object_mut, text};
-use crate::apis::views::pod::PodClaim;
-use crate::apis::volumes::{
+use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
+use crate::framework::node_info::NodeInfo;
+use crate::framework::plugin::{BindRequest, CycleState, Plugin, PreFilterResult, Snapshot};
+use crate::framework::pod_info::PodInfo;
+use crate::framework::status::{Code, Status};
+use apimachinery::object::{Object, ObjectMeta};
+use apimachinery::status;
+use apis::core::node::NODES;
+use apis::core::persistent_volume::PERSISTENT_VOLUMES;
+use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
+use apis::kind::Kind;
+use apis::storage::storage_class::STORAGE_CLASSES;
+use apis::tree::{annotation, object_mut, text};
+use apis::views::pod::PodClaim;
+use apis::volumes::{
     NO_PROVISIONER, SELECTED_NODE, Volume, claim_volume, find_matching, is_bound, is_reachable,
 };
-use crate::client_go::lister::Lister;
-use crate::clock::Clock;
-use crate::scheduler::framework::cluster_event::{
-    ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint,
-};
-use crate::scheduler::framework::node_info::NodeInfo;
-use crate::scheduler::framework::plugin::{BindRequest, CycleState, Plugin, PreFilterResult, Snapshot};
-use crate::scheduler::framework::pod_info::PodInfo;
-use crate::scheduler::framework::status::{Code, Status};
+use client_go::lister::Lister;
+use clock::Clock;
 
 const NAME: &str = "VolumeBinding";
 /// How long volumes may take (`--bind-timeout-seconds`).

@@ -8,7 +8,8 @@ use super::source::{Source, Use, Written};
 /// Re-exports are followed so far: deeper ones are circles.
 const MAX_HOPS: usize = 8;
 
-/// All modules of the crate, by their paths: `apiserver::audit`; the crate itself is the empty path.
+/// All modules of all crates, by their paths: `apiserver::audit`. A crate of the workspace stands under the name by
+/// which the others import it; the crate on top, which they cannot name, is the empty path.
 pub struct Modules {
     by_path: BTreeMap<String, Module>,
     /// Files that are compiled for tests alone.
@@ -36,6 +37,10 @@ impl Modules {
         ALL.get_or_init(|| {
             let mut modules = Modules { by_path: BTreeMap::new(), tests: BTreeSet::new() };
             modules.add("src/lib.rs", "", false);
+            let rooms = Source::all().iter().filter_map(|source| crate_of(&source.path));
+            for room in rooms.collect::<BTreeSet<_>>() {
+                modules.add(&format!("src/{room}/lib.rs"), room, false);
+            }
             modules
         })
     }
@@ -85,18 +90,16 @@ impl Modules {
     fn resolve(&self, at: &str, names: &[String], hops: usize) -> Option<String> {
         let (first, mut rest) = names.split_first()?;
         let mut here = match first.as_str() {
-            "crate" => String::new(),
+            "crate" => self.crate_at(at),
             "self" => at.to_owned(),
             "super" => parent(at),
             name if self.has_child(at, name) => child(at, name),
-            name => {
-                let used = self.find_use(at, name)?;
-                let is_itself = used.target.first().is_some_and(|target| target == name);
-                if hops == 0 || is_itself && used.target.len() == 1 {
-                    return None;
-                }
-                return self.resolve(at, &[&used.target, rest].concat(), hops - 1);
-            }
+            name => match self.find_use(at, name).filter(|used| !names_itself(used)) {
+                Some(_) if hops == 0 => return None,
+                Some(used) => return self.resolve(at, &[&used.target, rest].concat(), hops - 1),
+                None if is_crate(name) => name.to_owned(),
+                None => return None,
+            },
         };
         while let Some((next, after)) = rest.split_first() {
             if next == "super" {
@@ -113,6 +116,12 @@ impl Modules {
         Some(here)
     }
 
+    /// The path of the crate that the module lies in.
+    fn crate_at(&self, at: &str) -> String {
+        let outermost = at.split("::").next().unwrap_or_default();
+        if is_crate(outermost) { outermost.to_owned() } else { String::new() }
+    }
+
     /// Whether it is public does not matter: what compiles names only what it may.
     fn find_use(&self, at: &str, name: &str) -> Option<&'static Use> {
         self.by_path.get(at)?.written.uses.iter().find(|used| used.name == name)
@@ -121,6 +130,22 @@ impl Modules {
     fn has_child(&self, at: &str, name: &str) -> bool {
         self.by_path.contains_key(&child(at, name))
     }
+}
+
+/// `use clock;` and `use clock as time;` bring a crate.
+fn names_itself(used: &Use) -> bool {
+    used.target.len() == 1 && used.target[0] == used.name
+}
+
+/// The crate of the workspace whose file it is; None for those of the crate on top.
+pub fn crate_of(file: &str) -> Option<&str> {
+    let (room, _) = file.strip_prefix("src/")?.split_once('/')?;
+    is_crate(room).then_some(room)
+}
+
+fn is_crate(name: &str) -> bool {
+    let lib = format!("src/{name}/lib.rs");
+    Source::all().binary_search_by(|source| source.path.as_str().cmp(&lib)).is_ok()
 }
 
 fn child(path: &str, name: &str) -> String {
@@ -149,9 +174,11 @@ fn paths_lead_to_the_module_that_holds_the_thing() {
     let modules = Modules::all();
     let names = |path: &str| path.split("::").map(str::to_owned).collect::<Vec<_>>();
     let resolved = |at: &str, path: &str| modules.resolve(at, &names(path), MAX_HOPS);
-    assert_eq!(resolved("scheduler", "crate::Cluster").as_deref(), Some("cluster"));
+    assert_eq!(resolved("cli", "crate::Cluster").as_deref(), Some("cluster"));
     assert_eq!(resolved("etcd::kv", "super::writer").as_deref(), Some("etcd::writer"));
     assert_eq!(resolved("etcd", "self::kv").as_deref(), Some("etcd::kv"));
     assert_eq!(resolved("etcd", "std::fs"), None);
+    assert_eq!(resolved("kubelet", "clock::Clock").as_deref(), Some("clock"));
+    assert_eq!(resolved("kubelet::probes", "crate::turns").as_deref(), Some("kubelet::turns"));
     assert!(modules.is_test("src/etcd/tests/mod.rs") && !modules.is_test("src/etcd/kv.rs"));
 }

@@ -1,17 +1,8 @@
 //! The tables of the house: who may import whom, and what may stand where. Each may only get tighter.
 
-/// Which room may import which, beside itself. The longest matching room of a file decides; a room that is
-/// named allows everything below it.
+/// Which room of the apiserver may import which, beside itself: among crates Cargo refuses what their manifests do
+/// not name. The longest matching room of a file decides; a room that is named allows everything below it.
 pub const IMPORTS: &[(&str, &[&str])] = &[
-    ("clock", &[]),
-    ("entropy", &[]),
-    ("files", &[]),
-    ("apimachinery", &[]),
-    ("pki", &["apimachinery", "files"]),
-    ("flow", &["clock"]),
-    ("apis", &["apimachinery"]),
-    ("etcd", &["clock"]),
-    ("client_go", &["apimachinery", "apis", "clock", "entropy", "flow"]),
     (
         "apiserver::storage",
         &["apimachinery", "apis", "etcd", "clock", "entropy", "flow", "client_go::reflector"],
@@ -30,6 +21,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
         &[
             "apimachinery",
             "apis",
+            "cel",
             "apiserver::authorizer",
             // How long plugins, webhooks and policies take.
             "apiserver::metrics",
@@ -45,7 +37,15 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
     ("apiserver::webhook", &["apimachinery", "apis", "apiserver::registry", "clock", "entropy"]),
     (
         "apiserver::aggregator",
-        &["apimachinery", "apis", "apiserver::registry", "apiserver::request", "apiserver::webhook", "clock"],
+        &[
+            "apimachinery",
+            "apis",
+            "openapi",
+            "apiserver::registry",
+            "apiserver::request",
+            "apiserver::webhook",
+            "clock",
+        ],
     ),
     (
         "apiserver::audit",
@@ -67,6 +67,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
         &[
             "apimachinery",
             "apis",
+            "cel",
             // Files of issuers and of authorizers, which may change.
             "apiserver::followed_file",
             // How a metric is headed.
@@ -86,6 +87,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
         &[
             "apimachinery",
             "apis",
+            "cel",
             "apiserver::authorizer",
             // Files of issuers and of authorizers, which may change.
             "apiserver::followed_file",
@@ -128,6 +130,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
         &[
             "apimachinery",
             "apis",
+            "openapi",
             "apiserver::admission",
             // Service account tokens are issued, and told of, by who believes them.
             "apiserver::authentication",
@@ -166,7 +169,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("apiserver::audit_context", &["apimachinery"]),
-    ("apiserver::browsers", &["apimachinery"]),
+    ("apiserver::browsers", &[]),
     ("apiserver::client_certificates", &[]),
     (
         "apiserver::config",
@@ -244,17 +247,11 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
     ("apiserver::unread_body", &[]),
     ("apiserver::unread_watches", &[]),
     ("apiserver", &[]),
-    ("controllers", COMPONENT),
-    ("scheduler", &["client_go", "apis", "apimachinery", "clock"]),
-    ("kubelet", COMPONENT),
-    ("cluster", &["*"]),
-    ("cli", &["*"]),
 ];
-
-pub const COMPONENT: &[&str] = &["client_go", "apis", "apimachinery", "clock", "entropy"];
 
 /// The machinery that may mention the flow record; a controller, a plugin, a filter, a strategy never does.
 pub const FLOW_USERS: &[&str] = &[
+    "src/lib.rs",
     "src/cluster",
     "src/cli/trace",
     "src/apiserver/flow_record.rs",
@@ -283,7 +280,7 @@ pub const WORDS: &[(&str, &str, &[&str])] = &[
         r"\b(SystemTime|Instant::now|Utc::now|Local::now|tokio::time)\b",
         "only the clock reads or waits for time",
         &[
-            "src/clock.rs",
+            "src/clock/lib.rs",
             "src/apiserver/server.rs",
             "src/apiserver/refusals.rs",
             "src/apiserver/unread_body.rs",
@@ -294,7 +291,7 @@ pub const WORDS: &[(&str, &str, &[&str])] = &[
         "aliases are counted before YAML is read",
         &["src/apimachinery/yaml/read.rs", "src/apimachinery/decode/yaml.rs"],
     ),
-    (r"\b(fastrand|rand)::", "only the entropy draws numbers", &["src/entropy.rs"]),
+    (r"\b(fastrand|rand)::", "only the entropy draws numbers", &["src/entropy/lib.rs"]),
     (r"\b(thread_local|task_local)!", "many clusters share a process: nothing is ambient", &[]),
     (r"\bstatic\s+mut\b", "many clusters share a process: no state in statics", &[]),
     (
@@ -317,7 +314,7 @@ pub const MAX_COLUMNS: usize = 110;
 
 /// Circles of files that import each other, by room: how many, and of how many files. May only shrink, to 0.
 pub const CIRCLES: &[(&str, usize, usize)] = &[
-    ("apimachinery", 12, 38),
+    ("apimachinery", 8, 27),
     ("apis", 9, 29),
     ("apiserver::admission", 3, 8),
     ("apiserver::aggregator", 1, 2),
@@ -330,6 +327,7 @@ pub const CIRCLES: &[(&str, usize, usize)] = &[
     ("apiserver::registry", 2, 6),
     ("apiserver::storage", 2, 5),
     ("apiserver::webhook", 1, 2),
+    ("cel", 3, 9),
     ("cli", 2, 6),
     ("client_go", 3, 10),
     ("cluster", 1, 2),
@@ -337,6 +335,7 @@ pub const CIRCLES: &[(&str, usize, usize)] = &[
     ("etcd", 2, 13),
     ("flow", 1, 2),
     ("kubelet", 3, 36),
+    ("openapi", 1, 2),
     ("scheduler", 2, 6),
 ];
 

@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::SameForm;
-use crate::apimachinery::managed_fields::{FieldManager, ResetFields, Type, Updater, validate};
-use crate::apimachinery::schema::{
-    Facts, ListType, MapType, Schema, Schemas, apply_defaults, complete, zero_value,
-};
+use crate::managed_fields::{FieldManager, ResetFields, Type, Updater, validate};
+use crate::schema::{Facts, ListType, MapType, Schema, Schemas, apply_defaults, complete, zero_value};
 
 const DEPLOYMENT: &str = "io.k8s.api.apps.v1.Deployment";
 const POD: &str = "io.k8s.api.core.v1.Pod";

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::State;
-use crate::apimachinery::managed_fields::decode;
-use crate::apimachinery::schema::Schema;
+use crate::managed_fields::decode;
+use crate::schema::Schema;
 
 #[test]
 fn ownership_moves_as_upstream_says() {
@@ -45,6 +45,6 @@ fn run(state: &mut State, operation: &Value, name: &str) {
     let entries = state.managed.clone().encode();
     for entry in entries.iter().flat_map(|entries| entries.as_array().unwrap()) {
         let text = entry["fieldsV1"].as_str().unwrap();
-        assert_eq!(crate::apimachinery::managed_fields::encode(&decode(text).unwrap()), text, "{name}");
+        assert_eq!(crate::managed_fields::encode(&decode(text).unwrap()), text, "{name}");
     }
 }

@@ -2,9 +2,7 @@
 
 use serde_json::json;
 
-use crate::apimachinery::managed_fields::{
-    Set, decode, encode, expand, print_path, read_tree, write_entries,
-};
+use crate::managed_fields::{Set, decode, encode, expand, print_path, read_tree, write_entries};
 
 #[test]
 fn sets_are_read_and_written_as_upstream_writes_them() {

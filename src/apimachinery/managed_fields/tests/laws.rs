@@ -4,10 +4,8 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::State;
-use crate::apimachinery::managed_fields::{
-    Comparison, PathElement, Set, Type, compare, decode, encode, field_set, merge,
-};
-use crate::apimachinery::schema::Schema;
+use crate::managed_fields::{Comparison, PathElement, Set, Type, compare, decode, encode, field_set, merge};
+use crate::schema::Schema;
 
 fn schema() -> Schema {
     Schema::from_openapi(&json!({"type": "object", "properties": {

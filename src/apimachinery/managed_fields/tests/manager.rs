@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::SameForm;
-use crate::apimachinery::managed_fields::{
+use crate::managed_fields::{
     FieldManager, LAST_APPLIED_CONFIG, Managed, ResetFields, ScaleHandler, Type, Updater,
 };
-use crate::apimachinery::schema::{Schema, Schemas};
-use crate::apimachinery::status::Status;
+use crate::schema::{Schema, Schemas};
+use crate::status::Status;
 
 const GVK: &str = "/v1, Kind=ConfigMap";
 

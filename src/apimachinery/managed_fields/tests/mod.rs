@@ -9,7 +9,7 @@ mod manager;
 use serde_json::Value;
 
 use super::{Converter, Entry, Managed, ManagerId, Operation, ResetFields, Type, Updater, print_path};
-use crate::apimachinery::schema::Schema;
+use crate::schema::Schema;
 
 /// Every version but `gone` has the same form.
 struct SameForm<'s>(Type<'s>);

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::order::{self, Elements, Places};
 use super::{DIRECTIVE, Object, PatchError, merge_map, no_merge_key, unknown_directive};
-use crate::apimachinery::go_print::go_print;
-use crate::apimachinery::schema::Schema;
+use crate::schema::Schema;
+use golang::go_print::go_print;
 
 /// Merges by the field's strategy; without one the patch's list replaces the original's.
 pub(super) fn merge(

@@ -16,8 +16,8 @@ mod tests;
 use serde_json::{Map, Value};
 
 use super::{Document, PatchError, Patched, decode_object};
-use crate::apimachinery::go_print::go_print;
-use crate::apimachinery::schema::Schema;
+use crate::schema::Schema;
+use golang::go_print::go_print;
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";

@@ -8,8 +8,8 @@ use super::{
     DIRECTIVE, Object, PatchError, SET_ELEMENT_ORDER, field_of, field_schema, list, no_merge_key,
     without_directives,
 };
-use crate::apimachinery::go_print::{go_print, go_type};
-use crate::apimachinery::schema::Schema;
+use crate::schema::Schema;
+use golang::go_print::{go_print, go_type};
 
 /// What tells two elements apart.
 #[derive(Clone, Copy)]

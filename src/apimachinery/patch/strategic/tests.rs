@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::apimachinery::patch::{Document, PatchType, apply, apply_document};
-use crate::apimachinery::schema::Schema;
+use crate::patch::{Document, PatchType, apply, apply_document};
+use crate::schema::Schema;
 
 fn cases() -> (Schema, Vec<Value>) {
     let mut file: Value = serde_yaml::from_str(include_str!("cases.yaml")).unwrap();

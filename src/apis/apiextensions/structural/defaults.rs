@@ -4,8 +4,8 @@
 use serde_json::{Map, Value};
 
 use super::Structural;
-use crate::apimachinery::json_bytes::json_bytes;
-use crate::apimachinery::status::TooLargeToStore;
+use apimachinery::json_bytes::json_bytes;
+use apimachinery::status::TooLargeToStore;
 
 /// How many bytes of JSON defaults may add to one object: as many as etcd takes in a whole request. A list of
 /// a thousand empty elements would else become a thousand times the default of an element. Beyond it nothing

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::{Structural, child};
-use crate::apimachinery::decode::decode_metadata;
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names;
-use crate::apis::object_meta::{object_meta as validate, text};
+use crate::object_meta::{object_meta as validate, text};
+use apimachinery::decode::decode_metadata;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names;
 
 impl Structural {
     /// Reads the type and metadata of embedded resources as those of objects; `unknown` gets the paths of the

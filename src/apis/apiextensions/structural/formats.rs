@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::apimachinery::cel::schema::is_duration;
-use crate::apimachinery::names;
-use crate::apimachinery::time;
+use apimachinery::names;
+use apimachinery::time;
+use cel::schema::is_duration;
 
 /// Formats that are a pattern and no more.
 const PATTERNS: [(&str, &str); 12] = [

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::{Structural, child};
-use crate::apimachinery::field_error::FieldErrors;
+use apimachinery::field_error::FieldErrors;
 
 impl Structural {
     /// Elements that stand twice where they may not.

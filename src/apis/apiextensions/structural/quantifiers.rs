@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Structural;
-use crate::apimachinery::field_error::FieldErrors;
+use apimachinery::field_error::FieldErrors;
 
 impl Structural {
     pub(super) fn validate_quantifiers(&self, path: &str, value: &Value, errors: &mut FieldErrors) {

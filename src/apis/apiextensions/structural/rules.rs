@@ -3,12 +3,10 @@
 use serde_json::Value;
 
 use super::{Structural, child, shown};
-use crate::apimachinery::cel::schema::{declared_type, value as cel_value};
-use crate::apimachinery::cel::{
-    Activation, Budget, Environment, EvaluationError, Program, Type, Value as Cel,
-};
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
-use crate::apimachinery::go_text::quote;
+use apimachinery::field_error::{ErrorType, FieldErrors};
+use cel::schema::{declared_type, value as cel_value};
+use cel::{Activation, Budget, Environment, EvaluationError, Program, Type, Value as Cel};
+use golang::go_text::quote;
 
 /// One rule.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::Structural;
-use crate::apimachinery::field_error::FieldErrors;
+use apimachinery::field_error::FieldErrors;
 
 fn errors(schema: serde_json::Value, value: serde_json::Value) -> String {
     let mut found = FieldErrors::default();

@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use serde_json::{Map, Number, Value};
 
 use super::{Bounds, Structural, child, formats, shown};
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
-use crate::apimachinery::go_print::go_type;
-use crate::apimachinery::repeats::repeats;
+use apimachinery::field_error::{ErrorType, FieldErrors};
+use apimachinery::repeats::repeats;
+use golang::go_print::go_type;
 
 /// An old list map, its first element of each set of keys: looked up, because lists may be long.
 pub(super) struct Correlation<'a> {

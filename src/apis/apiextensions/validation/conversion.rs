@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::dns1035_label;
-use crate::apis::apiextensions::view::CustomResourceDefinition;
+use crate::apiextensions::view::CustomResourceDefinition;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::dns1035_label;
 
 /// `ValidateCustomResourceConversion`
 pub(super) fn validate(crd: &CustomResourceDefinition, errors: &mut FieldErrors) {

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::apimachinery::cel::schema::{declared_type, escape};
-use crate::apimachinery::cel::{Program, Size};
+use cel::schema::{declared_type, escape};
+use cel::{Program, Size};
 
 /// The bytes of a request: nothing in it can be larger.
 const MAX_REQUEST_BYTES: u64 = 3 * 1024 * 1024;

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::approval::{Approval, approval_of, is_protected};
 use super::view::CustomResourceDefinition;
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::dns1123_subdomain;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::dns1123_subdomain;
 
 const APPROVED: &str = "api-approved.kubernetes.io";
 

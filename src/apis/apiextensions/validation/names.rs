@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::dns1035_label;
-use crate::apis::apiextensions::view::Names;
+use crate::apiextensions::view::Names;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::dns1035_label;
 
 /// None of those that are asked for may be missing.
 pub(super) fn require(names: &Names, errors: &mut FieldErrors) {

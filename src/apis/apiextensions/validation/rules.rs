@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::cost::{declared_elements, estimate, most_in_a_request};
 use super::schema::nested;
-use crate::apimachinery::cel::{Environment, Type};
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
-use crate::apimachinery::go_text::escape_html;
-use crate::apis::apiextensions::structural::environment;
+use crate::apiextensions::structural::environment;
+use apimachinery::field_error::{ErrorType, FieldErrors};
+use cel::{Environment, Type};
+use golang::go_text::escape_html;
 
 /// `StaticEstimatedCostLimit`: what one rule may be estimated to cost for a whole object.
 const RULE_LIMIT: u64 = 10_000_000;

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apis::apiextensions::structural::Structural;
+use crate::apiextensions::structural::Structural;
+use apimachinery::field_error::FieldErrors;
 
 const UNSUPPORTED: [&str; 7] =
     ["$ref", "additionalItems", "definitions", "dependencies", "externalSchema", "id", "patternProperties"];

@@ -4,8 +4,8 @@
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::go_text;
+use apimachinery::field_error::FieldErrors;
+use golang::go_text;
 
 /// Where a schema stands.
 #[derive(Clone, Copy, PartialEq, Eq)]

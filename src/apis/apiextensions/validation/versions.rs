@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{rules, schema, structural};
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
-use crate::apimachinery::names::dns1035_label;
-use crate::apis::apiextensions::json_path::JsonPath;
-use crate::apis::apiextensions::view::{CustomResourceDefinition, PrinterColumn, Scale, Version};
+use crate::apiextensions::json_path::JsonPath;
+use crate::apiextensions::view::{CustomResourceDefinition, PrinterColumn, Scale, Version};
+use apimachinery::field_error::{ErrorType, FieldErrors};
+use apimachinery::names::dns1035_label;
 
 /// At most so many fields of a version can be selected by.
 const MAX_SELECTABLE_FIELDS: usize = 8;

@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::apis::core::persistent_volume_claim;
-use crate::apis::print::or;
-use crate::apis::tree::*;
+use crate::core::persistent_volume_claim;
+use crate::print::or;
+use crate::tree::*;
 
 /// `SetObjectDefaults_Pod`.
 pub fn pod(pod: &mut Value) {

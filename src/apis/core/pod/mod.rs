@@ -8,7 +8,7 @@ pub mod validation;
 
 use std::sync::LazyLock;
 
-use crate::apis::kind::{Builtin, Kind, Subresource};
+use crate::kind::{Builtin, Kind, Subresource};
 
 /// `pods`
 pub static PODS: Builtin = LazyLock::new(|| {

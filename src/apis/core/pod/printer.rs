@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::apimachinery::object::Object;
-use crate::apimachinery::time::Time;
-use crate::apis::print::{name, or};
-use crate::apis::table::{Column, age, since};
-use crate::apis::views::meta::is_true;
-use crate::apis::views::pod::{ContainerStatus, Pod, Terminated};
+use crate::print::{name, or};
+use crate::table::{Column, age, since};
+use crate::views::meta::is_true;
+use crate::views::pod::{ContainerStatus, Pod, Terminated};
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 
 const SPEC: &str = "io.k8s.api.core.v1.PodSpec";
 const STATUS: &str = "io.k8s.api.core.v1.PodStatus";
@@ -152,7 +152,7 @@ impl Summary {
 
 /// Before any container has a say.
 fn pod_reason(pod: &Pod) -> String {
-    let gated = |condition: &&crate::apis::views::meta::Condition| {
+    let gated = |condition: &&crate::views::meta::Condition| {
         condition.condition_type == "PodScheduled" && condition.reason == "SchedulingGated"
     };
     match pod.status.conditions.iter().find(gated) {

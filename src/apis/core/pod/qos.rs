@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::apimachinery::quantity::Quantity;
-use crate::apis::tree::{at, is_set, items, members};
+use crate::tree::{at, is_set, items, members};
+use apimachinery::quantity::Quantity;
 
 /// `Guaranteed`, `Burstable` or `BestEffort`, by CPU and memory alone.
 pub fn quality_of_service(pod: &Value) -> &'static str {

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::qos::quality_of_service;
 use super::validation;
-use crate::apimachinery::names;
-use crate::apimachinery::repeats::repeats;
-use crate::apis::rules::{RULES, Rules};
-use crate::apis::tree::*;
+use crate::rules::{RULES, Rules};
+use crate::tree::*;
+use apimachinery::names;
+use apimachinery::repeats::repeats;
 
 /// The rules of pods.
 pub const POD: Rules = Rules {
@@ -137,7 +137,7 @@ fn container_warnings(container: &Value, path: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apis::strategy::Strategy;
+    use crate::strategy::Strategy;
 
     #[test]
     fn a_new_pod_is_pending_whatever_its_client_says() {

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::role::{CLUSTER_ROLES, ROLES};
 use super::role_binding::{CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS};
-use crate::apis::kind::{StartingObject, StartingObjects};
-use crate::apis::rbac::policy_rule::PolicyRule;
-use crate::apis::views::rbac::Subject;
+use crate::kind::{StartingObject, StartingObjects};
+use crate::rbac::policy_rule::PolicyRule;
+use crate::views::rbac::Subject;
 
 pub use table::{POLICY, Policy, PolicyBinding, PolicyRole};
 
@@ -87,7 +87,7 @@ fn aggregation_label(label: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apis::views::rbac::Binding;
+    use crate::views::rbac::Binding;
     use std::collections::BTreeSet;
 
     fn named(objects: &[StartingObject], kind: &str, name: &str) -> Value {

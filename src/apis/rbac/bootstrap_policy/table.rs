@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use crate::apis::rbac::policy_rule::PolicyRule;
-use crate::apis::views::rbac::{Binding, Role, RoleRef, Subject};
+use crate::rbac::policy_rule::PolicyRule;
+use crate::views::rbac::{Binding, Role, RoleRef, Subject};
 
 const TABLE: &str = include_str!("../../../../manifests/bootstrap/rbac.txt");
 const READ: [&str; 3] = ["get", "list", "watch"];

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::apimachinery::quantity::Quantity;
-use crate::apis::resources::{Amounts, amounts, pod_limits, pod_requests};
-use crate::apis::tree::{items, text};
+use apimachinery::quantity::Quantity;
+use apis::resources::{Amounts, amounts, pod_limits, pod_requests};
+use apis::tree::{items, text};
 
 /// What is wrong with a pod, in the order of the range, its containers, and then by resource.
 pub fn of_pod(range: &Value, pod: &Value) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::apis::tree::{at, items, object_mut, text};
+use apis::tree::{at, items, object_mut, text};
 
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::lister::Lister;
 use super::{Attributes, Initializer, Operation, Plugin, forbidden};
-use crate::apimachinery::status::Status;
-use crate::apis::tree::is_set;
+use apimachinery::status::Status;
+use apis::tree::is_set;
 
 /// Fills in containers' requests and limits, and compares pods and claims with the bounds.
 pub struct LimitRanger {

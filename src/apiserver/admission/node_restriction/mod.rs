@@ -13,14 +13,14 @@ use serde_json::Value;
 use own::{common_name, forbidden_labels};
 
 use super::{Attributes, Initializer, Operation, Plugin, forbidden};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::apis::tree::{at, flag, items, text};
-use crate::apis::validation::{difference, equal};
-use crate::apiserver::authorizer::Authorizer;
-use crate::apiserver::registry::Registry;
-use crate::apiserver::request::RequestInfo;
+use crate::authorizer::Authorizer;
+use crate::registry::Registry;
+use crate::request::RequestInfo;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apis::kind::Kind;
+use apis::tree::{at, flag, items, text};
+use apis::validation::{difference, equal};
 
 const MIRROR_POD: &str = "kubernetes.io/config.mirror";
 const LEASE_NAMESPACE: &str = "kube-node-lease";

@@ -16,8 +16,8 @@ use serde_json::Value;
 
 use super::lister::Lister;
 use super::{AdmissionMetrics, Attributes, Initializer, Operation, Plugin, forbidden};
-use crate::apimachinery::status::Status;
-use crate::apis::tree::{annotation, at, is_set, items, string_map, text};
+use apimachinery::status::Status;
+use apis::tree::{annotation, at, is_set, items, string_map, text};
 use checks::{Violation, details, evaluate};
 use configuration::Configuration;
 use policy::{Level, LevelVersion, Policy};

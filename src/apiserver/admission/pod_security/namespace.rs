@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::checks::{evaluate, reasons};
 use super::policy::{Level, LevelVersion, Policy};
 use super::{PodSecurity, labels};
-use crate::apimachinery::status::Status;
-use crate::apis::tree::text;
-use crate::apiserver::admission::Attributes;
+use crate::admission::Attributes;
+use apimachinery::status::Status;
+use apis::tree::text;
 
 /// So many pods are looked at.
 const MAX_PODS: usize = 3000;

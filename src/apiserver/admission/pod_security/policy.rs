@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::apimachinery::field_error::FieldErrors;
+use apimachinery::field_error::FieldErrors;
 
 /// How strict; the greater the stricter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,10 +3,10 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::apimachinery::labels::{LabelSelector, Selector};
-use crate::apimachinery::object::Object;
-use crate::apis::tree::{at, is_set, text, texts};
-use crate::apiserver::admission::webhook::Criteria;
+use crate::admission::webhook::Criteria;
+use apimachinery::labels::{LabelSelector, Selector};
+use apimachinery::object::Object;
+use apis::tree::{at, is_set, text, texts};
 
 /// A ValidatingAdmissionPolicyBinding or MutatingAdmissionPolicyBinding.
 pub struct Binding {

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::params::ParamKind;
-use crate::apimachinery::cel::{Activation, Budget, Type, Value};
-use crate::apimachinery::object::Object;
-use crate::apis::admissionregistration::expressions::{
+use crate::admission::cel::{MatchConditions, OUT_OF_BUDGET, Variables, Watched, run};
+use crate::admission::webhook::Criteria;
+use apimachinery::object::Object;
+use apis::admissionregistration::expressions::{
     Compiled, compile, environment, messages_environment, with_variables,
 };
-use crate::apis::tree::{at, items, text};
-use crate::apiserver::admission::cel::{MatchConditions, OUT_OF_BUDGET, Variables, Watched, run};
-use crate::apiserver::admission::webhook::Criteria;
+use apis::tree::{at, items, text};
+use cel::{Activation, Budget, Type, Value};
 
 /// A message that an expression makes may be so long; else it is not used.
 const MAX_MESSAGE_BYTES: usize = 5 * 1024;

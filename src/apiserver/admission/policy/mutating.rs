@@ -9,19 +9,19 @@ use serde_json::Value;
 use super::binding::Binding;
 use super::mutation::Policy;
 use super::params;
-use crate::apimachinery::cel::Budget;
-use crate::apimachinery::managed_fields::Type;
-use crate::apimachinery::status::{Status, StatusCause};
-use crate::apis::admissionregistration::mutating_admission_policy::{
+use crate::admission::cel::{Inputs, Watched, namespace_object};
+use crate::admission::webhook::{Codec, Matched, Matcher, Shown, Source, is_exempt};
+use crate::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin, forbidden};
+use crate::registry::Registry;
+use apimachinery::managed_fields::Type;
+use apimachinery::status::{Status, StatusCause};
+use apis::admissionregistration::mutating_admission_policy::{
     MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS,
 };
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::apiserver::admission::cel::{Inputs, Watched, namespace_object};
-use crate::apiserver::admission::webhook::{Codec, Matched, Matcher, Shown, Source, is_exempt};
-use crate::apiserver::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin, forbidden};
-use crate::apiserver::registry::Registry;
-use crate::clock::Clock;
+use apis::kind::Kind;
+use apis::scheme::Scheme;
+use cel::Budget;
+use clock::Clock;
 
 const NAME: &str = "MutatingAdmissionPolicy";
 

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::params::ParamKind;
-use crate::apimachinery::cel::{Activation, Budget, Value};
-use crate::apimachinery::managed_fields::{Type, merge, validate};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::patch::{PatchType, TEST_FAILED, apply};
-use crate::apimachinery::schema::Schema;
-use crate::apis::admissionregistration::expressions::{
+use crate::admission::cel::{MatchConditions, Variables, Watched, run};
+use crate::admission::webhook::Criteria;
+use apimachinery::managed_fields::{Type, merge, validate};
+use apimachinery::object::Object;
+use apimachinery::patch::{PatchType, TEST_FAILED, apply};
+use apimachinery::schema::Schema;
+use apis::admissionregistration::expressions::{
     Compiled, apply_configuration_type, compile, environment, json_patch_type, with_patch_types,
     with_variables,
 };
-use crate::apis::tree::{at, items, text};
-use crate::apiserver::admission::cel::{MatchConditions, Variables, Watched, run};
-use crate::apiserver::admission::webhook::Criteria;
+use apis::tree::{at, items, text};
+use cel::{Activation, Budget, Value};
 
 /// A policy.
 pub struct Policy {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::binding::ParamRef;
-use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::selectable::Predicate;
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::apis::tree::{at, is_set, text};
-use crate::apiserver::registry::Registry;
+use crate::registry::Registry;
+use apimachinery::gvk::GroupVersion;
+use apimachinery::object::Object;
+use apimachinery::options::ListOptions;
+use apimachinery::selectable::Predicate;
+use apis::kind::Kind;
+use apis::scheme::Scheme;
+use apis::tree::{at, is_set, text};
 
 /// `paramKind` of a policy.
 pub struct ParamKind {

@@ -11,17 +11,17 @@ use serde_json::Value;
 use super::binding::Binding;
 use super::evaluation::{Decision, Outcome, Policy};
 use super::params;
-use crate::apimachinery::status::{Status, StatusCause};
-use crate::apis::admissionregistration::validating_admission_policy::{
+use crate::admission::cel::{Inputs, Watched, namespace_object};
+use crate::admission::webhook::{Matched, Matcher, Source, Versions, is_exempt};
+use crate::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin, forbidden};
+use crate::registry::Registry;
+use apimachinery::status::{Status, StatusCause};
+use apis::admissionregistration::validating_admission_policy::{
     VALIDATING_ADMISSION_POLICIES, VALIDATING_ADMISSION_POLICY_BINDINGS,
 };
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::apiserver::admission::cel::{Inputs, Watched, namespace_object};
-use crate::apiserver::admission::webhook::{Matched, Matcher, Source, Versions, is_exempt};
-use crate::apiserver::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin, forbidden};
-use crate::apiserver::registry::Registry;
-use crate::clock::Clock;
+use apis::kind::Kind;
+use apis::scheme::Scheme;
+use clock::Clock;
 
 /// An annotation longer than this is cut.
 const MAX_ANNOTATION_BYTES: usize = 10 * 1024;

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::LimitedResource;
-use crate::apimachinery::time::Time;
-use crate::apis::quota::{Evaluator, Scope, increase, mask, scopes_of};
-use crate::apis::resources::{Amounts, add, amounts};
-use crate::apis::tree::text;
+use apimachinery::time::Time;
+use apis::quota::{Evaluator, Scope, increase, mask, scopes_of};
+use apis::resources::{Amounts, add, amounts};
+use apis::tree::text;
 
 /// One create or update.
 pub struct Request<'a> {
@@ -171,7 +171,7 @@ fn without_zeros(mut list: Amounts) -> Amounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apimachinery::gvk::GroupResource;
+    use apimachinery::gvk::GroupResource;
     use serde_json::json;
 
     /// `resource`, `quotas`, `new`, `old`, `limited`, and then the charges or the refusal.
@@ -193,7 +193,7 @@ mod tests {
             let answer = match request.check(&quotas) {
                 Ok(charges) => charges
                     .iter()
-                    .map(|charge| (charge.quota.clone(), crate::apis::quota::to_value(&charge.usage)))
+                    .map(|charge| (charge.quota.clone(), apis::quota::to_value(&charge.usage)))
                     .collect(),
                 Err(why) => json!(why),
             };

@@ -15,14 +15,14 @@ use serde_json::{Map, Value};
 
 use super::lister::Lister;
 use super::{Attributes, Initializer, Operation, Plugin, forbidden};
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::apis::quota::{Evaluator, to_value};
-use crate::apis::tree::{object_mut, text};
-use crate::apiserver::registry::{Part, Registry};
-use crate::apiserver::request::RequestContext;
-use crate::clock::Clock;
+use crate::registry::{Part, Registry};
+use crate::request::RequestContext;
+use apimachinery::status::Status;
+use apis::kind::Kind;
+use apis::quota::{Evaluator, to_value};
+use apis::tree::{object_mut, text};
 use check::{Charge, Request};
+use clock::Clock;
 
 /// Who writes `status.used`.
 const FIELD_MANAGER: &str = "kube-apiserver";

@@ -6,12 +6,12 @@ use super::hook::Hook;
 use super::request::{admission_request, review};
 use super::response::{Answer, check_type, refusal};
 use super::versions::Versions;
-use crate::apimachinery::names::qualified_name;
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::apiserver::admission::metrics::WebhookOutcome;
-use crate::apiserver::admission::{AdmissionMetrics, Attributes};
-use crate::entropy::Entropy;
+use crate::admission::metrics::WebhookOutcome;
+use crate::admission::{AdmissionMetrics, Attributes};
+use apimachinery::names::qualified_name;
+use apimachinery::status::Status;
+use apis::kind::Kind;
+use entropy::Entropy;
 
 /// Why the request does not go on.
 pub enum Refusal {

@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::matcher::Criteria;
-use crate::apimachinery::object::Object;
-use crate::apis::tree::{at, items, number, text, texts};
-use crate::apiserver::admission::cel::MatchConditions;
-use crate::apiserver::webhook::{ClientConfig, ServiceResolver, WebhookClient};
-use crate::clock::Clock;
+use crate::admission::cel::MatchConditions;
+use crate::webhook::{ClientConfig, ServiceResolver, WebhookClient};
+use apimachinery::object::Object;
+use apis::tree::{at, items, number, text, texts};
+use clock::Clock;
 
 /// A webhook.
 pub struct Hook {

@@ -8,15 +8,15 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::rules::{Asked, Rule};
-use crate::apimachinery::labels::{LabelSelector, Selector};
-use crate::apimachinery::status::Status;
-use crate::apis::admissionregistration::GROUP;
-use crate::apis::core::namespace::NAMESPACES;
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::apis::tree;
-use crate::apiserver::admission::{Attributes, Operation};
-use crate::apiserver::registry::Registry;
+use crate::admission::{Attributes, Operation};
+use crate::registry::Registry;
+use apimachinery::labels::{LabelSelector, Selector};
+use apimachinery::status::Status;
+use apis::admissionregistration::GROUP;
+use apis::core::namespace::NAMESPACES;
+use apis::kind::Kind;
+use apis::scheme::Scheme;
+use apis::tree;
 
 /// What a webhook or a policy says of the requests that it is about.
 pub struct Criteria {

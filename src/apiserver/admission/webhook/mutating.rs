@@ -12,16 +12,16 @@ use super::matcher::{Matcher, is_exempt};
 use super::response::Answer;
 use super::versions::{Codec, Read, Shown, Versions};
 use super::{Matched, Source};
-use crate::apimachinery::patch::{PatchType, apply, check_json_patch};
-use crate::apimachinery::status::Status;
-use crate::apis::admissionregistration::webhook_configuration::MUTATING_WEBHOOK_CONFIGURATIONS;
-use crate::apiserver::admission::cel::{Inputs, Watched};
-use crate::apiserver::admission::reinvocation::Reinvocation;
-use crate::apiserver::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin};
-use crate::apiserver::registry::Registry;
-use crate::apiserver::webhook::ServiceResolver;
-use crate::clock::Clock;
-use crate::entropy::Entropy;
+use crate::admission::cel::{Inputs, Watched};
+use crate::admission::reinvocation::Reinvocation;
+use crate::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin};
+use crate::registry::Registry;
+use crate::webhook::ServiceResolver;
+use apimachinery::patch::{PatchType, apply, check_json_patch};
+use apimachinery::status::Status;
+use apis::admissionregistration::webhook_configuration::MUTATING_WEBHOOK_CONFIGURATIONS;
+use clock::Clock;
+use entropy::Entropy;
 
 /// Asks the webhooks of all MutatingWebhookConfigurations.
 pub struct MutatingAdmissionWebhook {

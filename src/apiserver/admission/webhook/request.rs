@@ -4,8 +4,8 @@
 use serde_json::{Map, Value, json};
 
 use super::versions::{Versions, group_version_kind};
-use crate::apis::kind::Kind;
-use crate::apiserver::admission::{Attributes, Operation};
+use crate::admission::{Attributes, Operation};
+use apis::kind::Kind;
 
 /// The request without uid and objects; `kind` is the version in which the object is wanted.
 pub fn admission_request(attributes: &Attributes, kind: &Kind, object: Option<&Value>) -> Map<String, Value> {

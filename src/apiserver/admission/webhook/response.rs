@@ -7,8 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use crate::apimachinery::status::{Status, StatusDetails};
-use crate::apis::tree::{at, flag, string_map, text, texts};
+use apimachinery::status::{Status, StatusDetails};
+use apis::tree::{at, flag, string_map, text, texts};
 
 /// A checked answer.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::apimachinery::object::nullable;
-use crate::apis::kind::Kind;
-use crate::apiserver::admission::Operation;
+use crate::admission::Operation;
+use apimachinery::object::nullable;
+use apis::kind::Kind;
 
 /// `admissionregistration.NamedRuleWithOperations`; a webhook's rule has no names.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -73,9 +73,9 @@ fn names(resource: &str, asked: &Asked) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apis::apps::deployment::DEPLOYMENTS;
-    use crate::apis::core::namespace::NAMESPACES;
-    use crate::apis::core::pod::PODS;
+    use apis::apps::deployment::DEPLOYMENTS;
+    use apis::core::namespace::NAMESPACES;
+    use apis::core::pod::PODS;
     use serde_json::json;
 
     #[test]

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::status::Status;
-use crate::apis::kind::{Builtin, Kind};
-use crate::apiserver::registry::Registry;
+use crate::registry::Registry;
+use apimachinery::object::Object;
+use apimachinery::options::ListOptions;
+use apimachinery::status::Status;
+use apis::kind::{Builtin, Kind};
 
 /// Compiled configurations, by name. As long as there never was one, a request costs one load of a flag.
 pub struct Source<C> {

@@ -10,14 +10,14 @@ use super::call::{call, count};
 use super::hook::{Hook, hooks};
 use super::matcher::{Matched, Matcher, is_exempt};
 use super::versions::Versions;
-use crate::apimachinery::status::Status;
-use crate::apis::admissionregistration::webhook_configuration::VALIDATING_WEBHOOK_CONFIGURATIONS;
-use crate::apiserver::admission::cel::{Inputs, Watched};
-use crate::apiserver::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin};
-use crate::apiserver::registry::Registry;
-use crate::apiserver::webhook::ServiceResolver;
-use crate::clock::Clock;
-use crate::entropy::Entropy;
+use crate::admission::cel::{Inputs, Watched};
+use crate::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin};
+use crate::registry::Registry;
+use crate::webhook::ServiceResolver;
+use apimachinery::status::Status;
+use apis::admissionregistration::webhook_configuration::VALIDATING_WEBHOOK_CONFIGURATIONS;
+use clock::Clock;
+use entropy::Entropy;
 
 /// Asks the webhooks of all ValidatingWebhookConfigurations.
 pub struct ValidatingAdmissionWebhook {

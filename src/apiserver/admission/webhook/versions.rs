@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::apimachinery::decode::{Target, decode_value};
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::gvk::{GroupVersion, GroupVersionKind};
-use crate::apimachinery::managed_fields;
-use crate::apimachinery::schema::{self, Schema, Schemas};
-use crate::apimachinery::status::Status;
-use crate::apis::kind::{Kind, Subresource};
-use crate::apis::scheme::Scheme;
-use crate::apis::tree::text;
-use crate::apiserver::admission::Attributes;
-use crate::apiserver::registry::Registry;
+use crate::admission::Attributes;
+use crate::registry::Registry;
+use apimachinery::decode::{Target, decode_value};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::gvk::{GroupVersion, GroupVersionKind};
+use apimachinery::managed_fields;
+use apimachinery::schema::{self, Schema, Schemas};
+use apimachinery::status::Status;
+use apis::kind::{Kind, Subresource};
+use apis::scheme::Scheme;
+use apis::tree::text;
 
 /// The group, version and kind of what is written below `subresource`.
 pub fn group_version_kind(kind: &Kind, subresource: &str) -> (GroupVersion, Arc<str>) {

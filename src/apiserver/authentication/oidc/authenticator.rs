@@ -13,9 +13,9 @@ use super::super::{Response, TokenAuthenticator, audience_agnostic, jwt};
 use super::distributed::ClaimResolver;
 use super::expression::{Expression, texts};
 use super::key_set::KeySet;
-use crate::apimachinery::cel::Value as CelValue;
-use crate::apimachinery::user::UserInfo;
-use crate::clock::Clock;
+use apimachinery::user::UserInfo;
+use cel::Value as CelValue;
+use clock::Clock;
 
 /// What a token of one issuer must say, and what is made of that (`apiserver.JWTAuthenticator`).
 #[derive(Debug)]

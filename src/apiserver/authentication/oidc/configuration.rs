@@ -7,8 +7,8 @@ use serde::Deserialize;
 use super::authenticator::{JwtAuthenticator, Mapping, Rule};
 use super::expression::Expression;
 use super::validation::validate;
-use crate::apimachinery::yaml;
-use crate::apiserver::authentication::anonymous::Anonymous;
+use crate::authentication::anonymous::Anonymous;
+use apimachinery::yaml;
 
 const API_VERSIONS: [&str; 3] =
     ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1", "apiserver.config.k8s.io/v1alpha1"];

@@ -1,8 +1,8 @@
 //! Expressions over what a token says and over the user that is made of it
 //! (`k8s.io/apiserver/pkg/authentication/cel`).
 
-use crate::apimachinery::cel::{Activation, Budget, Environment, Program, Type, Value};
-use crate::apis::admissionregistration::expressions::compile;
+use apis::admissionregistration::expressions::compile;
+use cel::{Activation, Budget, Environment, Program, Type, Value};
 
 /// The variable of what a token says.
 pub const CLAIMS: &str = "claims";

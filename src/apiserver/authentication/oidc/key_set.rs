@@ -17,8 +17,8 @@ use serde_json::Value;
 use super::super::ConfigError;
 use super::super::es512;
 use super::super::jwt::{Allowed, Key, VerifyingKey};
-use crate::apiserver::webhook::{Journey, Transport};
-use crate::clock::Clock;
+use crate::webhook::{Journey, Transport};
+use clock::Clock;
 
 /// How long the provider may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -10,12 +10,12 @@ use futures::future::BoxFuture;
 use super::KeySet;
 use super::authenticator::Oidc;
 use super::configuration::{Configuration, Provider};
-use crate::apiserver::authentication::anonymous::Anonymous;
-use crate::apiserver::authentication::jwt::Allowed;
-use crate::apiserver::authentication::{ConfigError, Response, TokenAuthenticator};
-use crate::apiserver::followed_file::FollowedFile;
-use crate::apiserver::webhook::{ClientConfig, ServiceResolver, Target, Transport};
-use crate::clock::Clock;
+use crate::authentication::anonymous::Anonymous;
+use crate::authentication::jwt::Allowed;
+use crate::authentication::{ConfigError, Response, TokenAuthenticator};
+use crate::followed_file::FollowedFile;
+use crate::webhook::{ClientConfig, ServiceResolver, Target, Transport};
+use clock::Clock;
 
 /// What the authenticators are made with.
 pub struct Parts {

@@ -9,7 +9,7 @@ use super::configuration::{
     PrefixedClaimOrExpression, UserValidationRule,
 };
 use super::expression::Expression;
-use crate::apimachinery::field_error::FieldErrors;
+use apimachinery::field_error::FieldErrors;
 
 const MAX_ISSUERS: usize = 64;
 

@@ -13,8 +13,8 @@ use super::bound::{Bound, LEEWAY_SECONDS};
 use super::claims::{BoundClaims, Kubernetes, PublicClaims};
 use super::metadata::PublicKeys;
 use super::user;
-use crate::apiserver::registry::Registry;
-use crate::clock::Clock;
+use crate::registry::Registry;
+use clock::Clock;
 
 /// Knows the tokens of its issuers.
 pub struct ServiceAccountTokens {
@@ -85,7 +85,7 @@ impl TokenAuthenticator for ServiceAccountTokens {
 }
 
 /// Whether a token says that one of these made it. Unproven: only to leave others' tokens to others.
-pub(in crate::apiserver::authentication) fn has_issuer(token: &str, issuers: &[String]) -> bool {
+pub(in crate::authentication) fn has_issuer(token: &str, issuers: &[String]) -> bool {
     #[derive(serde::Deserialize)]
     struct Issuer {
         #[serde(default)]

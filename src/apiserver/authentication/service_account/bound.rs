@@ -5,13 +5,13 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 
 use super::claims::Reference;
-use crate::apimachinery::object::Object;
-use crate::apis::core::node::NODES;
-use crate::apis::core::pod::PODS;
-use crate::apis::core::secret::SECRETS;
-use crate::apis::core::service_account::SERVICE_ACCOUNTS;
-use crate::apiserver::registry::Registry;
-use crate::clock::Clock;
+use crate::registry::Registry;
+use apimachinery::object::Object;
+use apis::core::node::NODES;
+use apis::core::pod::PODS;
+use apis::core::secret::SECRETS;
+use apis::core::service_account::SERVICE_ACCOUNTS;
+use clock::Clock;
 
 /// How far clocks may differ (go-jose's `DefaultLeeway`).
 pub(super) const LEEWAY_SECONDS: i64 = 60;

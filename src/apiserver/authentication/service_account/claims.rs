@@ -77,7 +77,7 @@ pub(super) struct LegacyClaims {
 }
 
 /// An audience may stand alone or in a list.
-pub(in crate::apiserver::authentication) fn one_or_many<'de, D: Deserializer<'de>>(
+pub(in crate::authentication) fn one_or_many<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
@@ -93,7 +93,7 @@ pub(in crate::apiserver::authentication) fn one_or_many<'de, D: Deserializer<'de
 }
 
 /// A time in seconds since 1970, fractions cut off.
-pub(in crate::apiserver::authentication) fn seconds<'de, D: Deserializer<'de>>(
+pub(in crate::authentication) fn seconds<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<i64>, D::Error> {
     let number = Option::<serde_json::Number>::deserialize(deserializer)?;

@@ -9,8 +9,8 @@ use super::claims::{BoundClaims, Kubernetes, LegacyClaims, PublicClaims};
 use super::keys::{PublicKey, SigningKey};
 use super::legacy::LEGACY_ISSUER;
 use super::username;
-use crate::clock::Clock;
-use crate::entropy::Entropy;
+use clock::Clock;
+use entropy::Entropy;
 
 pub use super::claims::Reference;
 

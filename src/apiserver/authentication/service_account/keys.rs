@@ -14,7 +14,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::super::es512;
 use super::super::jwt::{Key, VerifyingKey};
-use crate::apimachinery::der;
+use apimachinery::der;
 
 /// `1.2.840.10045.2.1`, id-ecPublicKey, as DER.
 const EC: &[u8] = &[0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];

@@ -15,8 +15,8 @@ use super::bound::Bound;
 use super::claims::LegacyClaims;
 use super::metadata::PublicKeys;
 use super::{split_username, user};
-use crate::apiserver::registry::Registry;
-use crate::clock::Clock;
+use crate::registry::Registry;
+use clock::Clock;
 
 /// The `iss` of such tokens.
 pub const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";

@@ -17,7 +17,7 @@ mod claims;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::apimachinery::user::UserInfo;
+use apimachinery::user::UserInfo;
 
 const PREFIX: &str = "system:serviceaccount:";
 
@@ -29,8 +29,8 @@ pub fn username(namespace: &str, name: &str) -> String {
 /// Namespace and name of an account's user name (`serviceaccount.SplitUsername`); nothing for other users.
 pub fn split_username(username: &str) -> Option<(&str, &str)> {
     let (namespace, name) = username.strip_prefix(PREFIX)?.split_once(':')?;
-    let is_label = |text: &str| crate::apimachinery::names::dns1123_label(text).is_empty();
-    let is_subdomain = |text: &str| crate::apimachinery::names::dns1123_subdomain(text).is_empty();
+    let is_label = |text: &str| apimachinery::names::dns1123_label(text).is_empty();
+    let is_subdomain = |text: &str| apimachinery::names::dns1123_subdomain(text).is_empty();
     (is_label(namespace) && is_subdomain(name)).then_some((namespace, name))
 }
 

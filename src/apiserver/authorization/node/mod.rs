@@ -9,14 +9,14 @@ mod relations;
 
 use std::sync::OnceLock;
 
-use crate::apimachinery::fields::FieldSelector;
-use crate::apimachinery::user::UserInfo;
-use crate::apis::rbac::bootstrap_policy::node_rules;
-use crate::apis::rbac::policy_rule::PolicyRule;
-use crate::apis::scheme::Scheme;
-use crate::apiserver::authorizer::{Answer, Authorizer, Decision, Rules};
-use crate::apiserver::registry::Registry;
-use crate::apiserver::request::RequestInfo;
+use crate::authorizer::{Answer, Authorizer, Decision, Rules};
+use crate::registry::Registry;
+use crate::request::RequestInfo;
+use apimachinery::fields::FieldSelector;
+use apimachinery::user::UserInfo;
+use apis::rbac::bootstrap_policy::node_rules;
+use apis::rbac::policy_rule::PolicyRule;
+use apis::scheme::Scheme;
 use relations::{Relations, Vertex};
 
 /// As in `--authorization-mode`.

@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::apimachinery::fields::FieldSelector;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::selectable::Predicate;
-use crate::apis::kind::Kind;
-use crate::apis::scheme::Scheme;
-use crate::apis::tree::{at, items, text};
-use crate::apiserver::registry::Registry;
+use crate::registry::Registry;
+use apimachinery::fields::FieldSelector;
+use apimachinery::object::Object;
+use apimachinery::options::ListOptions;
+use apimachinery::selectable::Predicate;
+use apis::kind::Kind;
+use apis::scheme::Scheme;
+use apis::tree::{at, items, text};
 
 /// A kind of object that a way can start from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

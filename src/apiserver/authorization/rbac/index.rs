@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use crate::apimachinery::object::{Object, object_key};
-use crate::apimachinery::user::UserInfo;
-use crate::apis::rbac::bootstrap_policy::{Policy, PolicyRole};
-use crate::apis::views::rbac::{Binding, Role, RoleRef, Subject};
+use apimachinery::object::{Object, object_key};
+use apimachinery::user::UserInfo;
+use apis::rbac::bootstrap_policy::{Policy, PolicyRole};
+use apis::views::rbac::{Binding, Role, RoleRef, Subject};
 
 /// One of the four kinds of RBAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

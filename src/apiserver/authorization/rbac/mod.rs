@@ -10,18 +10,18 @@ use std::time::Duration;
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinHandle;
 
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::watch::WatchEvent;
-use crate::apis::kind::Kind;
-use crate::apis::rbac::bootstrap_policy::{POLICY, STARTING};
-use crate::apis::rbac::policy_rule::{PolicyRule, ResourceRequest};
-use crate::apis::scheme::Scheme;
-use crate::apiserver::authorizer::{Allowed, Answer, Authorizer, Decision, Rules};
-use crate::apiserver::registry::Registry;
-use crate::apiserver::request::RequestInfo;
-use crate::clock::Clock;
+use crate::authorizer::{Allowed, Answer, Authorizer, Decision, Rules};
+use crate::registry::Registry;
+use crate::request::RequestInfo;
+use apimachinery::object::Object;
+use apimachinery::options::ListOptions;
+use apimachinery::user::UserInfo;
+use apimachinery::watch::WatchEvent;
+use apis::kind::Kind;
+use apis::rbac::bootstrap_policy::{POLICY, STARTING};
+use apis::rbac::policy_rule::{PolicyRule, ResourceRequest};
+use apis::scheme::Scheme;
+use clock::Clock;
 use index::{Index, Slot};
 
 /// How long a watch that ended or failed is left alone.

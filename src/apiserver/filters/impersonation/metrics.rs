@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::apiserver::metrics::family::{FROM_A_MILLISECOND, Family};
+use crate::metrics::family::{FROM_A_MILLISECOND, Family};
 
 /// Counters of one apiserver.
 pub struct ImpersonationMetrics {

@@ -18,12 +18,12 @@ use http::header::X_CONTENT_TYPE_OPTIONS;
 
 use super::request_log::Line;
 use super::{NOSNIFF, Next, Passing, info_of, refuse, user_of};
-use crate::apimachinery::go_text::quote;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::user::UserInfo;
-use crate::apimachinery::wire::ApiResponse;
-use crate::apiserver::audit::AuditContext;
-use crate::apiserver::authorizer::Refused;
+use crate::audit::AuditContext;
+use crate::authorizer::Refused;
+use apimachinery::status::Status;
+use apimachinery::user::UserInfo;
+use apimachinery::wire::ApiResponse;
+use golang::go_text::quote;
 
 pub use modes::Impersonation;
 

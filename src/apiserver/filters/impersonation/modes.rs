@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::super::authorization::forbidden;
 use super::metrics::ImpersonationMetrics;
-use crate::apimachinery::names;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::user::UserInfo;
-use crate::apiserver::authentication::extra::NODE_NAME;
-use crate::apiserver::authentication::service_account::{self, split_username};
-use crate::apiserver::authorizer::{Authorizer, Decision};
-use crate::apiserver::request::RequestInfo;
-use crate::clock::Clock;
+use crate::authentication::extra::NODE_NAME;
+use crate::authentication::service_account::{self, split_username};
+use crate::authorizer::{Authorizer, Decision};
+use crate::request::RequestInfo;
+use apimachinery::names;
+use apimachinery::status::Status;
+use apimachinery::user::UserInfo;
+use clock::Clock;
 
 const AUTHENTICATED: &str = "system:authenticated";
 const UNAUTHENTICATED: &str = "system:unauthenticated";

@@ -4,10 +4,10 @@ use std::sync::Mutex;
 
 use super::modes::{AUTHENTICATION, Acted};
 use super::*;
-use crate::apiserver::authorizer::{Answer, Rules};
-use crate::apiserver::authorizer::{Authorizer, Decision};
-use crate::apiserver::request::RequestInfo;
-use crate::clock::Clock;
+use crate::authorizer::{Answer, Rules};
+use crate::authorizer::{Authorizer, Decision};
+use crate::request::RequestInfo;
+use clock::Clock;
 
 /// Allows what is listed, as `verb resource name`, and notes what it was asked.
 #[derive(Default)]

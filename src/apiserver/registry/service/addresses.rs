@@ -8,9 +8,9 @@ use super::super::metadata::{member_mut, text};
 use super::allocators::{Allocation, Allocators, Held};
 use super::families;
 use super::normalize::{needs_cluster_ip, needs_node_ports};
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::gvk::GroupVersion;
-use crate::apimachinery::status::Status;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::gvk::GroupVersion;
+use apimachinery::status::Status;
 
 /// The cluster IP of a service that has none.
 pub(super) const NONE: &str = "None";

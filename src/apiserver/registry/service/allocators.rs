@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use tokio::sync::OnceCell;
 
-use crate::apis::networking::ip_range::IpRange;
-use crate::apis::networking::service_ranges::ServiceRanges;
-use crate::entropy::Entropy;
+use apis::networking::ip_range::IpRange;
+use apis::networking::service_ranges::ServiceRanges;
+use entropy::Entropy;
 
 /// The ServiceCIDR that the server makes of `--service-cluster-ip-range`. One that is there already counts,
 /// and not the flag.

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::super::metadata::member_mut;
 use super::addresses::{NONE, invalid};
-use crate::apimachinery::status::Status;
-use crate::apis::networking::service_ranges::ServiceRanges;
+use apimachinery::status::Status;
+use apis::networking::service_ranges::ServiceRanges;
 
 /// `IPv4`
 pub const V4: &str = "IPv4";

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::super::Registry;
 use super::{addresses, families, is_service, is_service_cidr};
-use crate::apimachinery::object::Object;
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::apis::networking::ip_range::IpRange;
-use crate::apis::tree::{items, text, texts};
-use crate::apiserver::request::RequestContext;
+use crate::request::RequestContext;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apis::kind::Kind;
+use apis::networking::ip_range::IpRange;
+use apis::tree::{items, text, texts};
 
 const FAMILY: &str = "ipaddress.kubernetes.io/ip-family";
 const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";

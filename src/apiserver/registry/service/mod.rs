@@ -16,11 +16,11 @@ use serde_json::Value;
 
 use super::Registry;
 use super::store::Part;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::status::Status;
-use crate::apis::kind::Kind;
-use crate::apis::networking::service_ranges::ServiceRanges;
+use apimachinery::object::Object;
+use apimachinery::options::ListOptions;
+use apimachinery::status::Status;
+use apis::kind::Kind;
+use apis::networking::service_ranges::ServiceRanges;
 
 pub use allocators::{Allocation, Allocators};
 

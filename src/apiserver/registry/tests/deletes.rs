@@ -124,8 +124,8 @@ async fn a_collection_goes_with_what_selects_it() {
         let label = json!({"app": if name == "b" { "stays" } else { "goes" }});
         subject.create(&kind, with_metadata(name, "labels", label)).await.unwrap();
     }
-    let labels = crate::apimachinery::labels::Selector::parse("app=goes").unwrap();
-    let predicate = crate::apimachinery::selectable::Predicate { labels, ..Default::default() };
+    let labels = apimachinery::labels::Selector::parse("app=goes").unwrap();
+    let predicate = apimachinery::selectable::Predicate { labels, ..Default::default() };
     let options = ListOptions { predicate, ..ListOptions::default() };
     let none = DeleteOptions::default();
     let deleted =

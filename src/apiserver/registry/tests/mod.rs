@@ -12,17 +12,17 @@ use chrono::DateTime;
 use serde_json::{Value, json};
 
 use super::store::{Deleted, Part, Registry};
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::{DeleteOptions, ListOptions};
-use crate::apimachinery::status::Status;
-use crate::apis::kind::{Kind, Subresource};
-use crate::apis::scheme::Scheme;
-use crate::apis::strategy::Strategy;
-use crate::apiserver::request::{RequestContext, RequestInfo};
-use crate::apiserver::storage::Storage;
-use crate::clock::Clock;
-use crate::entropy::Entropy;
+use crate::request::{RequestContext, RequestInfo};
+use crate::storage::Storage;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::object::Object;
+use apimachinery::options::{DeleteOptions, ListOptions};
+use apimachinery::status::Status;
+use apis::kind::{Kind, Subresource};
+use apis::scheme::Scheme;
+use apis::strategy::Strategy;
+use clock::Clock;
+use entropy::Entropy;
 
 /// A kind with a spec, a status and grace, whose `spec.fixed` never changes.
 struct Graceful;

@@ -1,8 +1,8 @@
 //! Reads, and kinds that are stored in another kind's form.
 
 use super::*;
-use crate::apimachinery::fields::FieldSelector;
-use crate::apimachinery::selectable::Predicate;
+use apimachinery::fields::FieldSelector;
+use apimachinery::selectable::Predicate;
 
 fn event(name: &str, about: &str) -> Value {
     json!({"metadata": {"name": name}, "regarding": {"kind": "Pod", "name": about, "namespace": "ns"},

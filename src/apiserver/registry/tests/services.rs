@@ -5,7 +5,7 @@ use super::*;
 /// As decoding hands it over: defaulted.
 fn service(name: &str, spec: Value) -> Value {
     let mut service = json!({"metadata": {"name": name}, "spec": spec});
-    (crate::apis::core::service::SERVICES.defaults)(&mut service);
+    (apis::core::service::SERVICES.defaults)(&mut service);
     service
 }
 

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::cipher::{Cipher, Method};
 use super::{Encryption, Key, Provider, Rule};
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::yaml;
-use crate::apis::tree::{at, items, text};
-use crate::apis::validation::Field;
+use apimachinery::field_error::FieldErrors;
+use apimachinery::yaml;
+use apis::tree::{at, items, text};
+use apis::validation::Field;
 
 const METHODS: [(&str, Method); 3] =
     [("aesgcm", Method::AesGcm), ("aescbc", Method::AesCbc), ("secretbox", Method::Secretbox)];

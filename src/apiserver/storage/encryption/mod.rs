@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::apis::kind::Kind;
+use apis::kind::Kind;
 use cipher::Cipher;
 pub use config::Mistake;
 
@@ -177,9 +177,9 @@ impl Key {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apis::apps::deployment::DEPLOYMENTS;
-    use crate::apis::core::config_map::CONFIG_MAPS;
-    use crate::apis::core::secret::SECRETS;
+    use apis::apps::deployment::DEPLOYMENTS;
+    use apis::core::config_map::CONFIG_MAPS;
+    use apis::core::secret::SECRETS;
 
     const KEY_32: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
     const OTHER_32: &str = "ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=";

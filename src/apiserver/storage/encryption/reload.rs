@@ -6,7 +6,7 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use super::{Encryption, Rule};
-use crate::clock::Clock;
+use clock::Clock;
 
 /// Upstream's `EncryptionConfigFileChangePollDuration`.
 const INTERVAL: Duration = Duration::from_secs(60);

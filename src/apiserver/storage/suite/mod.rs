@@ -15,18 +15,18 @@ use super::Written;
 use super::cacher::Cacher;
 use super::request::{At, ListRequest, WatchRequest};
 use super::store::Store;
-use crate::apimachinery::fields::FieldSelector;
-use crate::apimachinery::labels::Selector;
-use crate::apimachinery::list::List;
-use crate::apimachinery::object::Object;
-use crate::apimachinery::options::ListOptions;
-use crate::apimachinery::selectable::Predicate;
-use crate::apimachinery::status::Status;
-use crate::apimachinery::watch::WatchEvent;
-use crate::apis::kind::Kind;
-use crate::clock::Clock;
-use crate::entropy::Entropy;
-use crate::etcd::{Kv, Options};
+use apimachinery::fields::FieldSelector;
+use apimachinery::labels::Selector;
+use apimachinery::list::List;
+use apimachinery::object::Object;
+use apimachinery::options::ListOptions;
+use apimachinery::selectable::Predicate;
+use apimachinery::status::Status;
+use apimachinery::watch::WatchEvent;
+use apis::kind::Kind;
+use clock::Clock;
+use entropy::Entropy;
+use etcd::{Kv, Options};
 
 /// A store of pods, read directly or through a cacher.
 struct Subject {

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
-use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, label_value, qualified_name};
-use crate::apimachinery::repeats::repeats;
-use crate::apis::validation::labels::{label_name, label_selector};
-use crate::apis::validation::{Field, push};
+use crate::validation::labels::{label_name, label_selector};
+use crate::validation::{Field, push};
+use apimachinery::field_error::{ErrorType, FieldErrors};
+use apimachinery::names::{dns1123_label, dns1123_subdomain, label_value, qualified_name};
+use apimachinery::repeats::repeats;
 
 /// `validateAffinity`
 pub fn affinity(affinity: &Field, errors: &mut FieldErrors) {

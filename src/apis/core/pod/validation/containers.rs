@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{Scope, probes, resource_claims, security};
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
-use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
-use crate::apis::tree;
-use crate::apis::validation::resources::{Place, requirements};
-use crate::apis::validation::texts::{
+use crate::tree;
+use crate::validation::resources::{Place, requirements};
+use crate::validation::texts::{
     config_map_key, descending_path, environment_variable_name, file_path, no_backsteps, port_name,
     port_number,
 };
-use crate::apis::validation::{Field, at_most, push};
+use crate::validation::{Field, at_most, push};
+use apimachinery::field_error::{ErrorType, FieldErrors};
+use apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
 
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 const FIELDS: &[&str] = &[

@@ -19,14 +19,14 @@ pub use parts::validate_part_update;
 pub use update::{validate_status_update, validate_update};
 pub use volumes::{LONG_INITIATOR, is_long_initiator};
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
-use crate::apimachinery::repeats::repeats;
-use crate::apis::tree;
-use crate::apis::validation::Field;
-use crate::apis::validation::labels::{annotations, labels};
-use crate::apis::validation::resources::{Place, requirements};
-use crate::apis::validation::texts::{in_range, ip};
+use crate::tree;
+use crate::validation::Field;
+use crate::validation::labels::{annotations, labels};
+use crate::validation::resources::{Place, requirements};
+use crate::validation::texts::{in_range, ip};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
+use apimachinery::repeats::repeats;
 
 /// What the parts of a spec must know of the whole.
 struct Scope<'a> {

@@ -4,10 +4,10 @@
 use serde_json::Value;
 
 use super::validate;
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apis::core::pod::qos::quality_of_service;
-use crate::apis::tree::{at, items, text};
-use crate::apis::validation::{Field, difference, equal};
+use crate::core::pod::qos::quality_of_service;
+use crate::tree::{at, items, text};
+use crate::validation::{Field, difference, equal};
+use apimachinery::field_error::FieldErrors;
 
 /// What is wrong with a change of that part of a pod.
 pub fn validate_part_update(part: &str, new: &Value, old: &Value, errors: &mut FieldErrors) {

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::Scope;
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apis::validation::Field;
-use crate::apis::validation::texts::{http_header_name, port_number_or_name};
+use crate::validation::Field;
+use crate::validation::texts::{http_header_name, port_number_or_name};
+use apimachinery::field_error::FieldErrors;
 
 const PROBE_HANDLERS: &[&str] = &["exec", "httpGet", "tcpSocket", "grpc"];
 const HOOK_HANDLERS: &[&str] = &["exec", "httpGet", "tcpSocket", "sleep"];

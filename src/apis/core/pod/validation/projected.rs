@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::volumes::{downward_api_file, key_to_path};
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::dns1123_subdomain;
-use crate::apis::certificates::signer_name;
-use crate::apis::validation::Field;
-use crate::apis::validation::labels::label_selector;
-use crate::apis::validation::texts::{file_mode, file_path, token_seconds};
+use crate::certificates::signer_name;
+use crate::validation::Field;
+use crate::validation::labels::label_selector;
+use crate::validation::texts::{file_mode, file_path, token_seconds};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::dns1123_subdomain;
 
 const KEY_TYPES: &[&str] = &["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
 

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use crate::apimachinery::field_error::{ErrorType, FieldErrors};
-use crate::apimachinery::names::{dns1123_label, dns1123_subdomain};
-use crate::apis::validation::{Field, push};
+use crate::validation::{Field, push};
+use apimachinery::field_error::{ErrorType, FieldErrors};
+use apimachinery::names::{dns1123_label, dns1123_subdomain};
 
 /// The claims of a pod; the names that are given.
 pub fn claims<'a>(spec: &Field<'a>, errors: &mut FieldErrors) -> Vec<&'a str> {

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::Scope;
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apis::validation::Field;
-use crate::apis::validation::texts::{descending_path, identity};
+use crate::validation::Field;
+use crate::validation::texts::{descending_path, identity};
+use apimachinery::field_error::FieldErrors;
 
 /// `validatePodSpecSecurityContext`
 pub fn pod_security_context(spec: &Field, errors: &mut FieldErrors) {

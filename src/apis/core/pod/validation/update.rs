@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::{dns1123_subdomain, qualified_name};
-use crate::apis::tree::{get_mut, is_set, items_mut, number, remove, set};
-use crate::apis::validation::texts::{address_list, in_range};
-use crate::apis::validation::{Field, difference, equal};
+use crate::tree::{get_mut, is_set, items_mut, number, remove, set};
+use crate::validation::texts::{address_list, in_range};
+use crate::validation::{Field, difference, equal};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::{dns1123_subdomain, qualified_name};
 
 const WORDS: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
 `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing \
@@ -38,7 +38,7 @@ pub fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
 
 fn mirror_annotation(new: &Value, old: &Value, errors: &mut FieldErrors) {
     const MIRROR: &str = "kubernetes.io/config.mirror";
-    let of = |pod: &Value| crate::apis::tree::at(pod, "metadata.annotations").get(MIRROR).cloned();
+    let of = |pod: &Value| crate::tree::at(pod, "metadata.annotations").get(MIRROR).cloned();
     let path = format!("metadata.annotations[{MIRROR}]");
     match (of(new), of(old)) {
         (Some(_), None) => errors.forbidden(path, "may not add mirror pod annotation"),
@@ -94,12 +94,12 @@ fn only_deleted_gates(spec: &Field, old: &Field, errors: &mut FieldErrors) {
 
 /// Puts the old values of what may change into `new`, so that only what may not is left to differ.
 fn set_back_what_may_change(new: &mut Value, old: &Value, errors: &mut FieldErrors) {
-    let put_back = |new: &mut Value, path: &str| match crate::apis::tree::at(old, path) {
+    let put_back = |new: &mut Value, path: &str| match crate::tree::at(old, path) {
         Value::Null => drop(remove(new, path)),
         was => set(new, path, was.clone()),
     };
     for list in ["spec.containers", "spec.initContainers"] {
-        let images = crate::apis::tree::items(old, list);
+        let images = crate::tree::items(old, list);
         for (container, was) in items_mut(new, list).iter_mut().zip(images) {
             set(container, "image", was["image"].clone());
         }

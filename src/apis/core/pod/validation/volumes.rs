@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::containers::{field_ref, resource_field_ref};
 use super::projected::projected;
-use crate::apimachinery::field_error::FieldErrors;
-use crate::apimachinery::names::{dns1123_label, dns1123_subdomain};
-use crate::apis::core::{persistent_volume_claim, volume_sources};
-use crate::apis::validation::Field;
-use crate::apis::validation::resources::quantity;
-use crate::apis::validation::texts::{file_mode, file_path, template_metadata};
+use crate::core::{persistent_volume_claim, volume_sources};
+use crate::validation::Field;
+use crate::validation::resources::quantity;
+use crate::validation::texts::{file_mode, file_path, template_metadata};
+use apimachinery::field_error::FieldErrors;
+use apimachinery::names::{dns1123_label, dns1123_subdomain};
 
 /// Every source, in upstream's order.
 const SOURCES: &[&str] = &[

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::super::policy::Version;
 use super::fields::{bad_values, named_containers, plural, quoted, setters, violation};
 use super::{Pod, Violation};
-use crate::apis::tree::{annotation, at, flag, is_set, items, members, text, texts};
+use apis::tree::{annotation, at, flag, is_set, items, members, text, texts};
 
 /// No other AppArmor profile than the runtime's or one of the node.
 pub fn app_armor_profile(pod: Pod) -> Option<Violation> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Pod, Violation};
-use crate::apis::tree::{at, flag, is_set, items, text};
+use apis::tree::{at, flag, is_set, items, text};
 
 impl<'a> Pod<'a> {
     /// What is at a path of its spec.

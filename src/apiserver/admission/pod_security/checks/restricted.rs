@@ -8,7 +8,7 @@ use super::super::policy::Version;
 use super::baseline::added_capabilities;
 use super::fields::{bad_values, named_containers, plural, quoted, setters, violation};
 use super::{Pod, Violation};
-use crate::apis::tree::{at, is_set, items, text, texts};
+use apis::tree::{at, is_set, items, text, texts};
 
 /// A process gets no more than its parent has.
 pub fn allow_privilege_escalation(pod: Pod) -> Option<Violation> {

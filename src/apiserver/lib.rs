@@ -1,0 +1,47 @@
+//! kube-apiserver: the one way in. A request comes in at `server` (or straight from a component in this
+//! process), walks down the handler chain, an endpoint, admission, the registry and the storage, and the
+//! answer goes back up.
+//!
+//! It never knows a client, a controller or a kubelet; where it must ask a kubelet (logs), it is handed a
+//! lookup.
+
+#![warn(missing_docs)]
+
+pub mod server;
+
+mod client_certificates;
+mod host_header;
+mod refusals;
+mod sent;
+mod unread_body;
+mod unread_watches;
+
+pub mod browsers;
+pub mod config;
+mod flow_record;
+pub mod handler_chain;
+
+pub mod audit;
+pub mod audit_context;
+pub mod followed_file;
+pub mod metrics;
+pub mod request;
+
+pub mod authorizer;
+pub mod review;
+
+pub mod authentication;
+pub mod authorization;
+pub mod filters;
+pub mod flow_control;
+
+pub mod endpoints;
+
+pub mod crd_handler;
+
+pub mod admission;
+pub mod aggregator;
+pub mod registry;
+pub mod storage;
+
+pub mod webhook;

@@ -1,0 +1,65 @@
+//! CEL, the Common Expression Language, as the apiserver speaks it (`k8s.io/apiserver/pkg/cel`): one language
+//! for CRD rules, admission policies, match conditions, authorization conditions and device selectors.
+//!
+//! In comes an expression and what is declared ([`Environment`]); out comes a checked [`Program`], or the
+//! errors in cel-go's words. A program is evaluated over an [`Activation`] of values within a [`Budget`].
+//! Values come from JSON, with or without a schema. Nothing here knows what an expression is for.
+//!
+//! The road: `lexer`, `parser` (macros become nodes of their own), `checker` against `declarations`, then
+//! `evaluate`. The functions of Kubernetes' libraries are the crate kube-cel's, reached through `bridge`.
+
+#![warn(missing_docs)]
+
+mod stack;
+
+mod ast;
+mod lexer;
+mod macros;
+mod parser;
+
+mod types;
+
+mod declarations;
+
+mod checker;
+mod checker_calls;
+mod validators;
+
+mod value;
+
+mod bridge;
+mod comprehend;
+mod constants;
+mod evaluate;
+mod functions;
+mod operators;
+mod time_functions;
+
+mod call_cost;
+mod cost;
+mod estimate;
+mod estimate_calls;
+
+mod environment;
+mod error;
+
+pub mod authorizer;
+pub mod conditions;
+pub mod schema;
+
+#[cfg(test)]
+mod tests;
+
+pub use cost::Budget;
+pub use environment::{Activation, Environment, Program};
+pub use error::{CompileError, EvaluationError, Issue};
+pub use estimate::Size;
+use stack::on_enough_stack;
+pub use types::{ObjectType, Type};
+pub use value::{HostValue, Key, List, ListKind, Map, Value};
+
+/// Whether something declared may have the name (`[_a-zA-Z][_a-zA-Z0-9]*`, and no word of the language).
+pub fn is_identifier(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.chars().all(fits) && !name.starts_with(|c: char| c.is_ascii_digit()) && !parser::is_keyword(name)
+}

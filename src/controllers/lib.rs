@@ -1,0 +1,248 @@
+//! controllers: kube-controller-manager. Loops that bring what is nearer to what should be.
+//!
+//! In: a [`ComponentContext`], the kinds, and the certificate of the cluster's authority. Out: writes through
+//! the API, and nothing else. Every controller is level-based and idempotent: it may be stopped and started
+//! at any point, and knows the cluster only by its informers. It must not know the apiserver, the store, the
+//! scheduler or a kubelet, nor any other controller: they meet in the objects.
+//!
+//! Read [`controller`] first (what a controller is), then the machinery that several share, then any
+//! controller.
+
+#![warn(missing_docs)]
+
+pub mod controller;
+pub mod selection;
+
+mod conditions;
+mod status;
+
+mod controller_ref;
+mod dependents;
+mod expectations;
+mod history;
+mod pod_control;
+mod pod_state;
+mod pod_template_hash;
+
+mod daemon_set;
+mod deployment;
+mod replica_set;
+mod stateful_set;
+
+mod cron_job;
+mod horizontal_pod_autoscaler;
+mod job;
+mod ttl_after_finished;
+
+mod certificates;
+
+mod disruption;
+
+mod endpoint_slice;
+mod endpoint_slice_mirroring;
+mod endpoints;
+mod service_cidr;
+mod service_pods;
+
+mod bootstrap;
+mod cluster_role_aggregation;
+mod controller_accounts;
+mod namespace;
+mod root_ca_publisher;
+mod service_account;
+mod service_account_tokens;
+mod validating_admission_policy_status;
+
+mod garbage_collector;
+mod pod_garbage_collector;
+
+mod resource_quota;
+
+mod ephemeral_volume;
+mod pv_protection;
+mod pvc_protection;
+mod volume_binder;
+mod volume_provisioner;
+
+mod node_lifecycle;
+mod taint_eviction;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use certificates::signer::CertificateAuthority;
+use controller::spawn;
+pub use service_account_tokens::TokenGenerator;
+pub use volume_provisioner::PROVISIONER as SIMULATED_DISK_PROVISIONER;
+
+use apis::scheme::Scheme;
+use client_go::ComponentContext;
+use selection::Selection;
+use validating_admission_policy_status::ValidatingAdmissionPolicyStatusController;
+
+/// What kube-controller-manager is told by its flags.
+#[derive(Clone)]
+pub struct Config {
+    /// Which controllers run (`--controllers`).
+    pub selection: Selection,
+    /// The kinds that the namespace controller deletes and the garbage collector follows.
+    pub scheme: Arc<Scheme>,
+    /// The certificate of the cluster's authority in PEM (`--root-ca-file`).
+    pub root_ca: String,
+    /// What makes tokens for Secrets (`--service-account-private-key-file`); without, none are made.
+    pub tokens: Option<Arc<dyn TokenGenerator>>,
+    /// What signs certificates (`--cluster-signing-cert-file`); without, none are signed.
+    pub authority: Option<Arc<dyn CertificateAuthority>>,
+    /// The longest life of a certificate (`--cluster-signing-duration`).
+    pub signing_duration: Duration,
+    /// How long a node may be silent (`--node-monitor-grace-period`).
+    pub node_monitor_grace_period: Duration,
+    /// So many ended pods are kept before the oldest go (`--terminated-pod-gc-threshold`).
+    pub terminated_pod_threshold: usize,
+}
+
+impl Config {
+    /// Upstream's defaults.
+    pub fn new(scheme: Arc<Scheme>, root_ca: &str) -> Config {
+        Config {
+            selection: Selection::default(),
+            scheme,
+            root_ca: root_ca.into(),
+            tokens: None,
+            authority: None,
+            signing_duration: certificates::signer::DEFAULT_SIGNING_DURATION,
+            node_monitor_grace_period: Duration::from_secs(50),
+            terminated_pod_threshold: 12_500,
+        }
+    }
+}
+
+/// Starts a controller.
+type Start = fn(&ComponentContext, &Config);
+
+/// The controllers by the names that `--controllers` calls them; the order means nothing to them. The garbage
+/// collector starts later. What a controller of upstream's is made of here has the same name twice; the
+/// simulated disks come and go with what binds them.
+const CONTROLLERS: &[(&str, Start)] = &[
+    ("serviceaccount-controller", |ctx, _| {
+        drop(spawn(ctx, service_account::ServiceAccountsController::new(ctx)));
+    }),
+    ("token-cleaner-controller", |ctx, _| drop(spawn(ctx, bootstrap::cleaner::TokenCleaner::new(ctx)))),
+    ("bootstrap-signer-controller", |ctx, _| drop(spawn(ctx, bootstrap::signer::BootstrapSigner::new(ctx)))),
+    ("serviceaccount-token-controller", spawn_tokens_controller),
+    ("root-ca-certificate-publisher-controller", |ctx, config| {
+        drop(spawn(ctx, root_ca_publisher::RootCaPublisher::new(ctx, &config.root_ca)));
+    }),
+    ("certificatesigningrequest-signing-controller", spawn_csr_signer),
+    ("certificatesigningrequest-approving-controller", |ctx, _| {
+        drop(spawn(ctx, certificates::approver::CsrApprovingController::new(ctx)));
+    }),
+    ("certificatesigningrequest-cleaner-controller", |ctx, _| {
+        drop(spawn(ctx, certificates::cleaner::CsrCleanerController::new(ctx)));
+    }),
+    ("deployment-controller", |ctx, _| drop(spawn(ctx, deployment::DeploymentController::new(ctx)))),
+    ("replicaset-controller", |ctx, _| drop(spawn(ctx, replica_set::ReplicaSetController::new(ctx)))),
+    ("replicationcontroller-controller", |ctx, _| {
+        drop(spawn(ctx, replica_set::ReplicationManager::new(ctx)));
+    }),
+    ("daemonset-controller", |ctx, _| drop(spawn(ctx, daemon_set::DaemonSetController::new(ctx)))),
+    ("statefulset-controller", |ctx, _| drop(spawn(ctx, stateful_set::StatefulSetController::new(ctx)))),
+    ("job-controller", |ctx, _| drop(spawn(ctx, job::JobController::new(ctx)))),
+    ("job-controller", |ctx, _| drop(spawn(ctx, job::orphans::OrphanPodController::new(ctx)))),
+    ("cronjob-controller", |ctx, _| drop(spawn(ctx, cron_job::CronJobController::new(ctx)))),
+    ("horizontal-pod-autoscaler-controller", |ctx, config| {
+        let scheme = config.scheme.clone();
+        drop(spawn(ctx, horizontal_pod_autoscaler::HorizontalController::new(ctx, scheme)));
+    }),
+    ("ttl-after-finished-controller", |ctx, _| {
+        drop(spawn(ctx, ttl_after_finished::TtlAfterFinishedController::new(ctx)));
+    }),
+    ("endpoints-controller", |ctx, _| drop(spawn(ctx, endpoints::EndpointsController::new(ctx)))),
+    ("endpointslice-controller", |ctx, _| {
+        drop(spawn(ctx, endpoint_slice::EndpointSliceController::new(ctx)));
+    }),
+    ("endpointslice-mirroring-controller", |ctx, _| {
+        drop(spawn(ctx, endpoint_slice_mirroring::EndpointSliceMirroringController::new(ctx)));
+    }),
+    ("service-cidr-controller", |ctx, _| drop(spawn(ctx, service_cidr::ServiceCidrController::new(ctx)))),
+    ("disruption-controller", |ctx, _| drop(spawn(ctx, disruption::DisruptionController::new(ctx)))),
+    ("namespace-controller", |ctx, config| {
+        drop(spawn(ctx, namespace::NamespaceController::new(ctx, config.scheme.clone())));
+    }),
+    ("validatingadmissionpolicy-status-controller", |ctx, config| {
+        let scheme = config.scheme.clone();
+        drop(spawn(ctx, ValidatingAdmissionPolicyStatusController::new(ctx, scheme)));
+    }),
+    ("node-lifecycle-controller", |ctx, config| {
+        let patience = config.node_monitor_grace_period;
+        drop(spawn(ctx, node_lifecycle::NodeLifecycleController::new(ctx, patience)));
+    }),
+    ("taint-eviction-controller", |ctx, _| {
+        drop(spawn(ctx, taint_eviction::TaintEvictionController::new(ctx)));
+    }),
+    ("pod-garbage-collector-controller", |ctx, config| {
+        let threshold = config.terminated_pod_threshold;
+        drop(spawn(ctx, pod_garbage_collector::PodGarbageCollector::new(ctx, threshold)));
+    }),
+    ("ephemeral-volume-controller", |ctx, _| {
+        drop(spawn(ctx, ephemeral_volume::EphemeralVolumeController::new(ctx)));
+    }),
+    ("persistentvolumeclaim-protection-controller", |ctx, _| {
+        drop(spawn(ctx, pvc_protection::PvcProtectionController::new(ctx)));
+    }),
+    ("persistentvolume-protection-controller", |ctx, _| {
+        drop(spawn(ctx, pv_protection::PvProtectionController::new(ctx)));
+    }),
+    ("persistentvolume-binder-controller", |ctx, _| drop(spawn(ctx, volume_binder::VolumeBinder::new(ctx)))),
+    ("persistentvolume-binder-controller", |ctx, _| {
+        drop(spawn(ctx, volume_provisioner::VolumeProvisioner::new(ctx)));
+    }),
+    ("resourcequota-controller", |ctx, config| resource_quota::spawn(ctx, config.scheme.clone())),
+    ("clusterrole-aggregation-controller", |ctx, _| {
+        drop(spawn(ctx, cluster_role_aggregation::ClusterRoleAggregationController::new(ctx)));
+    }),
+];
+
+/// Starts every controller that is selected, but for the garbage collector.
+pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
+    // Whatever runs, asks as an account of its own.
+    spawn(ctx, controller_accounts::ControllerAccounts::new(ctx));
+    for (_, start) in CONTROLLERS.iter().filter(|(name, _)| config.selection.runs(name)) {
+        start(ctx, config);
+    }
+}
+
+fn spawn_tokens_controller(ctx: &ComponentContext, config: &Config) {
+    if let Some(tokens) = &config.tokens {
+        let controller = service_account_tokens::TokensController::new(ctx, tokens.clone(), &config.root_ca);
+        spawn(ctx, controller);
+    }
+}
+
+fn spawn_csr_signer(ctx: &ComponentContext, config: &Config) {
+    if let Some(authority) = &config.authority {
+        let (authority, longest) = (authority.clone(), config.signing_duration);
+        spawn(ctx, certificates::signer::CsrSigningController::new(ctx, authority, longest));
+    }
+}
+
+/// Starts the garbage collector, once the others have their caches: it watches every kind, and nobody is to
+/// wait for that.
+pub fn spawn_garbage_collector(ctx: &ComponentContext, scheme: Arc<Scheme>) {
+    let collected = ctx.clone();
+    ctx.tasks.spawn("garbage collector: start", async move {
+        collected.informers.wait_for_cache_sync().await;
+        garbage_collector::spawn(&collected, scheme);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_has_a_name_that_can_be_selected() {
+        let names = selection::names();
+        assert!(CONTROLLERS.iter().all(|(name, _)| names.contains(name)));
+    }
+}

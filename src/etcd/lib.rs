@@ -1,0 +1,56 @@
+//! etcd: revisions, compare-and-put, the log. What comes in are keys and bytes; what goes out are the same
+//! bytes with the revision that wrote them. It has never heard of Kubernetes, and nothing outside knows sled.
+//!
+//! The contract is the part of etcd's v3 API that kube-apiserver uses
+//! (`kubernetes/apiserver/pkg/storage/etcd3`), shaped so that a real etcd fits behind it: one counter of
+//! revisions for the whole store, a put or delete that compares the key's `mod_revision` first, ranges at a
+//! revision, watches from a revision, compaction, leases.
+//!
+//! Invariants:
+//! - a revision is born in one place, in the same batch as its value;
+//! - a watch is a read of the log: nothing is delivered that was not written, in no other order, none twice;
+//! - a write is acknowledged when it is as durable as the store promises: with a data dir on the device,
+//!   after an fdatasync, in memory without;
+//! - what was acknowledged is there when the store is opened, or it is not opened: what is to be found is
+//!   noted apart from the log, and held against it.
+
+#![warn(missing_docs)]
+
+pub mod contract;
+
+mod compact;
+mod device;
+mod error;
+mod folder;
+mod gathering;
+mod index;
+mod kv;
+mod lease;
+mod log;
+mod opening;
+mod overflow;
+mod promise;
+mod recent;
+mod record;
+mod recovery;
+mod rewrite;
+mod salvage;
+mod segments;
+mod sled_log;
+mod staged;
+mod state;
+mod sweep;
+#[cfg(test)]
+mod tests;
+mod upkeep;
+mod watch;
+mod writer;
+
+pub use compact::{COMPACTION_INTERVAL, compactor};
+pub use contract::{Event, EventKind, Expect, KeyValue, LeaseId, Op, Options, Range, Revision, Txn};
+pub use error::Error;
+pub use kv::Kv;
+pub use lease::LeaseManager;
+pub use promise::Loss;
+pub use salvage::Recovery;
+pub use watch::{Watch, WatchBatch};

@@ -1,0 +1,278 @@
+//! flow: the causal record of what happened in a cluster, and why.
+//!
+//! Comes in: one [`Step`] at a time, with the step that caused it. Goes out: the [`Trace`] of an object,
+//! which is what `kubarium trace` prints and `/flowz` answers. Upstream has nothing like it in one place; the
+//! nearest are audit logs, Events and OpenTelemetry spans, each of which sees one process.
+//!
+//! A cause crosses from writer to reader as nothing but a resourceVersion: whoever sees an object at a
+//! revision can ask which write made it. Must not know: what any component does. Only machinery mentions it
+//! (the handler chain, the store, the client, informers, queues and the component loops): a controller or a
+//! plugin never does.
+//!
+//! Bounds: the last 65,536 steps. At the bound the oldest step is forgotten, and with it its revision; a
+//! [`Trace`] says how many were. Successful reads are not recorded, nor are renewals of leases (see
+//! [`is_renewal`]): there is no end of them, and they would push out everything else.
+
+#![warn(missing_docs)]
+
+mod render;
+mod step;
+mod trace;
+mod uid;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use serde::{Deserialize, Serialize};
+
+use clock::Clock;
+
+pub use step::{Operation, Step};
+pub use trace::{Life, Subject, Trace, TraceStep};
+pub use uid::Uid;
+
+/// How many steps are remembered.
+pub const CAPACITY: usize = 65_536;
+/// The resource whose updates say nothing but that somebody is still there.
+const LEASES: &str = "leases.coordination.k8s.io";
+/// How many names are interned; further ones are shared by nobody.
+const NAMES: usize = 4_096;
+
+/// Whether a write of this resource (as `pods`, `deployments.apps`) only says that somebody is still there:
+/// an update of a lease. Kubelets and leaders write one every few seconds.
+pub fn is_renewal(resource: &str, operation: Operation) -> bool {
+    operation == Operation::Update && resource == LEASES
+}
+
+/// The number of a step: 1 for the first of a cluster. [`StepId::NONE`] is no step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct StepId(pub u64);
+
+impl StepId {
+    /// Nothing was recorded.
+    pub const NONE: StepId = StepId(0);
+
+    /// This step as a cause: none if it is [`StepId::NONE`].
+    pub fn cause(self) -> Option<StepId> {
+        (self != StepId::NONE).then_some(self)
+    }
+}
+
+impl fmt::Display for StepId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}
+
+/// A cluster's causal record. Cloning shares it; switched off it costs one branch a step.
+#[derive(Clone)]
+pub struct Flow {
+    record: Option<Arc<Record>>,
+}
+
+struct Record {
+    clock: Clock,
+    ring: Mutex<Ring>,
+    names: Mutex<HashSet<Arc<str>, RandomState>>,
+}
+
+/// Invariant: a revision is in `stored` or `informed` if and only if the step that says so is in `steps`.
+#[derive(Default)]
+struct Ring {
+    /// The id of `steps[0]`, less one.
+    forgotten: u64,
+    steps: VecDeque<Recorded>,
+    stored: HashMap<u64, StepId, RandomState>,
+    informed: HashMap<(u64, Arc<str>), StepId, RandomState>,
+}
+
+/// A step as it was recorded.
+#[derive(Clone)]
+struct Recorded {
+    at: Duration,
+    cause: StepId,
+    step: Step,
+}
+
+impl Flow {
+    /// A record that remembers, and takes its times from `clock`.
+    pub fn new(clock: Clock) -> Flow {
+        Flow { record: Some(Arc::new(Record { clock, ring: Mutex::default(), names: Mutex::default() })) }
+    }
+
+    /// A record that remembers nothing.
+    pub fn off() -> Flow {
+        Flow { record: None }
+    }
+
+    /// Whether anything is remembered: ask before making a step that is costly to make.
+    pub fn is_on(&self) -> bool {
+        self.record.is_some()
+    }
+
+    /// Remembers `step`, which `cause` led to.
+    pub fn record(&self, cause: Option<StepId>, step: Step) -> StepId {
+        let Some(record) = &self.record else { return StepId::NONE };
+        let at = record.clock.elapsed();
+        record.ring().push(Recorded { at, cause: cause.unwrap_or_default(), step })
+    }
+
+    /// Remembers what `make` makes; switched off, it is not called.
+    pub fn record_with(&self, cause: Option<StepId>, make: impl FnOnce() -> Step) -> StepId {
+        if self.is_on() { self.record(cause, make()) } else { StepId::NONE }
+    }
+
+    /// The shared text of a name out of a small vocabulary (components, resources, verbs), so that a step
+    /// that mentions it allocates nothing.
+    pub fn name(&self, text: &str) -> Arc<str> {
+        let Some(record) = &self.record else { return text.into() };
+        let mut names = lock(&record.names);
+        if let Some(name) = names.get(text) {
+            return name.clone();
+        }
+        let name: Arc<str> = text.into();
+        if names.len() < NAMES {
+            names.insert(name.clone());
+        }
+        name
+    }
+
+    /// The [`Step::Stored`] of a revision, while it is remembered.
+    pub fn stored(&self, revision: u64) -> Option<StepId> {
+        self.record.as_ref()?.ring().stored.get(&revision).copied()
+    }
+
+    /// The [`Step::InformerUpdated`] by which `component` saw a revision, while it is remembered: the cause
+    /// of whatever the component does about the object at that revision.
+    pub fn informed(&self, component: &Arc<str>, revision: u64) -> Option<StepId> {
+        self.record.as_ref()?.ring().informed.get(&(revision, component.clone())).copied()
+    }
+
+    /// What came of every remembered write to one object, the newest of its name; `resource` as in errors:
+    /// `deployments.apps`, `pods`.
+    pub fn trace(&self, resource: &str, namespace: &str, name: &str) -> Trace {
+        self.trace_of(&Subject { resource, namespace, name, uid: "" })
+    }
+
+    /// The same of the object, or the requests, that `subject` says.
+    pub fn trace_of(&self, subject: &Subject<'_>) -> Trace {
+        let Some(record) = &self.record else { return Trace::default() };
+        let (first, steps) = record.ring().snapshot();
+        trace::of(first, steps, subject)
+    }
+}
+
+impl Default for Flow {
+    fn default() -> Flow {
+        Flow::off()
+    }
+}
+
+impl fmt::Debug for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_on() { "Flow(on)" } else { "Flow(off)" })
+    }
+}
+
+impl Record {
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        lock(&self.ring)
+    }
+}
+
+impl Ring {
+    fn push(&mut self, recorded: Recorded) -> StepId {
+        if self.steps.len() == CAPACITY {
+            self.forget_oldest();
+        }
+        let id = StepId(self.forgotten + self.steps.len() as u64 + 1);
+        match &recorded.step {
+            Step::Stored { revision, .. } => {
+                self.stored.insert(*revision, id);
+            }
+            Step::InformerUpdated { component, revision, .. } => {
+                self.informed.insert((*revision, component.clone()), id);
+            }
+            _ => {}
+        }
+        self.steps.push_back(recorded);
+        id
+    }
+
+    fn forget_oldest(&mut self) {
+        let Some(oldest) = self.steps.pop_front() else { return };
+        self.forgotten += 1;
+        let id = StepId(self.forgotten);
+        match oldest.step {
+            // Two informers of one component may see one revision; the entry is the younger step's.
+            Step::Stored { revision, .. } if self.stored.get(&revision) == Some(&id) => {
+                self.stored.remove(&revision);
+            }
+            Step::InformerUpdated { component, revision, .. } => {
+                let key = (revision, component);
+                if self.informed.get(&key) == Some(&id) {
+                    self.informed.remove(&key);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The id of the first remembered step, and all of them.
+    fn snapshot(&self) -> (u64, Vec<Recorded>) {
+        (self.forgotten + 1, self.steps.iter().cloned().collect())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::DateTime;
+
+    fn stored(revision: u64) -> Step {
+        Step::Stored {
+            resource: "pods".into(),
+            namespace: "default".into(),
+            name: "a".into(),
+            revision,
+            operation: Operation::Update,
+            uid: None,
+        }
+    }
+
+    fn informed(revision: u64) -> Step {
+        let (component, resource, key) = ("kubelet".into(), "pods".into(), "default/a".into());
+        Step::InformerUpdated { component, resource, key, revision }
+    }
+
+    #[test]
+    fn the_oldest_steps_are_forgotten_with_their_revisions() {
+        let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
+        let kubelet = flow.name("kubelet");
+        flow.record(None, stored(1));
+        flow.record(None, informed(1));
+        assert_eq!(flow.stored(1), Some(StepId(1)));
+        assert_eq!(flow.informed(&kubelet, 1), Some(StepId(2)));
+        for revision in 0..CAPACITY as u64 {
+            flow.record(None, stored(revision + 2));
+        }
+        assert_eq!((flow.stored(1), flow.informed(&kubelet, 1)), (None, None));
+        assert_eq!(flow.stored(2), Some(StepId(3)));
+        let ring = flow.record.as_ref().unwrap().ring();
+        assert_eq!((ring.steps.len(), ring.stored.len(), ring.informed.len()), (CAPACITY, CAPACITY, 0));
+    }
+
+    #[test]
+    fn switched_off_nothing_is_made_or_kept() {
+        let flow = Flow::off();
+        let id = flow.record_with(None, || unreachable!("nobody looks"));
+        assert_eq!((id, id.cause(), flow.stored(1)), (StepId::NONE, None, None));
+    }
+}

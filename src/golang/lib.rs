@@ -1,0 +1,9 @@
+//! golang: how Go writes values into texts, which is what clients read in messages of Kubernetes.
+//!
+//! Comes in: values of JSON. Goes out: what `fmt`'s verbs and `strconv` make of them. Knows nothing of
+//! Kubernetes.
+
+#![warn(missing_docs)]
+
+pub mod go_print;
+pub mod go_text;

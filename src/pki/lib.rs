@@ -1,0 +1,290 @@
+//! The cluster's certificates: its own authority, and the leaves that it signs (kubeadm's
+//! `/etc/kubernetes/pki`).
+//!
+//! With a data dir the authority is kept in `DIR/pki` (`ca.crt`, `ca.key`, and `sa.key` for service account
+//! tokens, all with mode 0600), so that a kubeconfig and tokens go on working over a restart; without, they
+//! live as long as the process.
+
+#![warn(missing_docs)]
+
+mod certificate_request;
+
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+
+use chrono::{DateTime, Datelike, TimeDelta, Utc};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, SanType, date_time_ymd,
+};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+use files::write_private;
+
+/// The files in the folder of a data dir.
+const CERTIFICATE: &str = "ca.crt";
+const KEY: &str = "ca.key";
+const SIGNING_KEY: &str = "sa.key";
+
+/// Why there are no certificates.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The files in the data dir.
+    #[error("cannot keep the certificate authority in {0}: {1}")]
+    Io(String, io::Error),
+    /// What is in them.
+    #[error(
+        "the certificate authority in {0} cannot be used: {1}; move the folder away to have a new one made"
+    )]
+    Invalid(String, String),
+    /// A file that belongs to the others, and is empty or not there.
+    #[error(
+        "{0} is {1}, and what is signed with it would be void if another took its place; put it back from a \
+         backup, or move {2} away: then everything in it is made anew, and kubeconfigs and tokens of before \
+         count no more"
+    )]
+    Missing(String, &'static str, String),
+    /// A certificate that could not be made.
+    #[error("cannot make a certificate: {0}")]
+    Make(#[from] rcgen::Error),
+    /// A request for one that cannot be followed.
+    #[error("cannot sign the request: {0}")]
+    Request(String),
+}
+
+/// A certificate with its private key, both PEM.
+#[derive(Clone)]
+pub struct Identity {
+    /// The certificate.
+    pub certificate_pem: String,
+    /// Its key.
+    pub key_pem: String,
+}
+
+/// A private key for service account tokens, in PEM (kubeadm's `sa.key`), kept nowhere.
+///
+/// # Errors
+/// [`Error::Make`].
+pub fn generate_signing_key() -> Result<String, Error> {
+    Ok(KeyPair::generate()?.serialize_pem())
+}
+
+/// The one that is kept in `dir` as `sa.key`, beside the authority.
+///
+/// # Errors
+/// [`Error::Io`], [`Error::Missing`], [`Error::Invalid`].
+pub fn load_signing_key(dir: &Path) -> Result<String, Error> {
+    let key = load(dir, SIGNING_KEY)?;
+    match PrivateKeyDer::from_pem_slice(key.as_bytes()) {
+        Ok(_) => Ok(key),
+        Err(error) => Err(Error::Invalid(dir.display().to_string(), format!("{SIGNING_KEY}: {error}"))),
+    }
+}
+
+/// A file of `dir` that must be there.
+fn load(dir: &Path, name: &str) -> Result<String, Error> {
+    let path = dir.join(name);
+    let (file, folder) = (path.display().to_string(), dir.display().to_string());
+    match fs::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::Missing(file, "missing", folder)),
+        Err(error) => Err(Error::Io(file, error)),
+        Ok(text) if text.trim().is_empty() => Err(Error::Missing(file, "empty", folder)),
+        Ok(text) => Ok(text),
+    }
+}
+
+/// The certificate authority of one cluster.
+pub struct Authority {
+    certificate_pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    /// A new one, kept nowhere.
+    ///
+    /// # Errors
+    /// [`Error::Make`].
+    pub fn generate(now: DateTime<Utc>) -> Result<Authority, Error> {
+        Ok(Authority::make(now)?.0)
+    }
+
+    /// The one that is kept in `dir`, made with the signing key beside it when there is no such folder.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Missing`], [`Error::Invalid`].
+    pub fn load_or_generate(dir: &Path, now: DateTime<Utc>) -> Result<Authority, Error> {
+        let is_new = fs::read_dir(dir).map_or(true, |mut files| files.next().is_none());
+        if is_new {
+            return Authority::make_in(dir, now);
+        }
+        let (certificate_pem, key_pem) = (load(dir, CERTIFICATE)?, load(dir, KEY)?);
+        let shown = dir.display().to_string();
+        let invalid = |error: rcgen::Error| Error::Invalid(shown.clone(), error.to_string());
+        let issuer = KeyPair::from_pem(&key_pem)
+            .and_then(|key| Issuer::from_ca_cert_pem(&certificate_pem, key))
+            .map_err(invalid)?;
+        Ok(Authority { certificate_pem, issuer })
+    }
+
+    /// Makes the folder with all that belongs to it, whole or not at all: half of it would be taken for
+    /// something lost.
+    fn make_in(dir: &Path, now: DateTime<Utc>) -> Result<Authority, Error> {
+        let failed = |error| Error::Io(dir.display().to_string(), error);
+        let unfinished = dir.with_extension("new");
+        if unfinished.exists() {
+            fs::remove_dir_all(&unfinished).map_err(failed)?;
+        }
+        let (authority, key_pem) = Authority::make(now)?;
+        let signing_key = generate_signing_key()?;
+        let files = [(KEY, &key_pem), (CERTIFICATE, &authority.certificate_pem), (SIGNING_KEY, &signing_key)];
+        for (name, text) in files {
+            write_private(&unfinished.join(name), text.as_bytes()).map_err(failed)?;
+        }
+        fs::rename(&unfinished, dir).map_err(failed)?;
+        Ok(authority)
+    }
+
+    /// The authority's certificate: what clients trust.
+    pub fn certificate_pem(&self) -> &str {
+        &self.certificate_pem
+    }
+
+    /// The same in DER.
+    fn certificate_der(&self) -> Result<CertificateDer<'static>, Error> {
+        let der = CertificateDer::from_pem_slice(self.certificate_pem.as_bytes());
+        der.map_err(|error| Error::Request(error.to_string()))
+    }
+
+    /// A server's certificate for these host names and addresses.
+    ///
+    /// # Errors
+    /// [`Error::Make`].
+    pub fn server(
+        &self,
+        names: &[&str],
+        addresses: &[IpAddr],
+        now: DateTime<Utc>,
+    ) -> Result<Identity, Error> {
+        let mut params = leaf("kube-apiserver", now);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        for name in names {
+            params.subject_alt_names.push(SanType::DnsName((*name).try_into()?));
+        }
+        params.subject_alt_names.extend(addresses.iter().copied().map(SanType::IpAddress));
+        self.sign(params)
+    }
+
+    /// A client's certificate: `user` is its common name, `group` its organization.
+    ///
+    /// # Errors
+    /// [`Error::Make`].
+    pub fn client(&self, user: &str, group: &str, now: DateTime<Utc>) -> Result<Identity, Error> {
+        let mut params = leaf(user, now);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        params.distinguished_name.push(DnType::OrganizationName, group);
+        self.sign(params)
+    }
+
+    fn sign(&self, params: CertificateParams) -> Result<Identity, Error> {
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &self.issuer)?;
+        Ok(Identity { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() })
+    }
+
+    fn make(now: DateTime<Utc>) -> Result<(Authority, String), Error> {
+        let mut params = leaf("kubernetes", now);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages =
+            vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        set_validity(&mut params, now, 3650);
+        let key = KeyPair::generate()?;
+        let certificate_pem = params.self_signed(&key)?.pem();
+        let key_pem = key.serialize_pem();
+        Ok((Authority { certificate_pem, issuer: Issuer::new(params, key) }, key_pem))
+    }
+}
+
+impl Identity {
+    /// As rustls takes it.
+    pub fn to_der(&self) -> Option<(CertificateDer<'static>, PrivateKeyDer<'static>)> {
+        let certificate = CertificateDer::from_pem_slice(self.certificate_pem.as_bytes()).ok()?;
+        Some((certificate, PrivateKeyDer::from_pem_slice(self.key_pem.as_bytes()).ok()?))
+    }
+}
+
+/// A year, for what is made at each start; from a day back, for clocks that disagree.
+fn leaf(common_name: &str, now: DateTime<Utc>) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    set_validity(&mut params, now, 366);
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+    params
+}
+
+fn set_validity(params: &mut CertificateParams, now: DateTime<Utc>, days: i64) {
+    let number = |n: u32| u8::try_from(n).unwrap_or(1);
+    let day = |at: DateTime<Utc>| date_time_ymd(at.year(), number(at.month()), number(at.day()));
+    params.not_before = day(now - TimeDelta::days(1));
+    params.not_after = day(now + TimeDelta::days(days));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_authority_is_kept_and_loaded_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let now = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
+        let first = Authority::load_or_generate(dir.path(), now).unwrap();
+        let second = Authority::load_or_generate(dir.path(), now).unwrap();
+        assert_eq!(first.certificate_pem(), second.certificate_pem());
+        let leaf = second.client("kubernetes-admin", "system:masters", now).unwrap();
+        let (der, _) = leaf.to_der().unwrap();
+        let (_, parsed) = x509_parser::parse_x509_certificate(&der).unwrap();
+        assert_eq!(parsed.subject().to_string(), "CN=kubernetes-admin, O=system:masters");
+        assert_eq!(parsed.issuer().to_string(), "CN=kubernetes");
+        fs::write(dir.path().join("ca.crt"), "garbage").unwrap();
+        let text = Authority::load_or_generate(dir.path(), now).err().unwrap().to_string();
+        assert!(text.contains("move the folder away"), "{text}");
+    }
+
+    #[test]
+    fn a_key_that_is_gone_is_told_and_not_replaced() {
+        let now = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
+        for (name, is_empty) in
+            [(KEY, false), (KEY, true), (CERTIFICATE, false), (SIGNING_KEY, false), (SIGNING_KEY, true)]
+        {
+            let parent = tempfile::tempdir().unwrap();
+            let dir = parent.path().join("pki");
+            let load = || Authority::load_or_generate(&dir, now).and_then(|_| load_signing_key(&dir));
+            let key = load().unwrap();
+            assert_eq!(load().unwrap(), key);
+            let file = dir.join(name);
+            let what = if is_empty { "empty" } else { "missing" };
+            match is_empty {
+                true => fs::write(&file, "").unwrap(),
+                false => fs::remove_file(&file).unwrap(),
+            }
+            let why = load().unwrap_err().to_string();
+            assert!(why.starts_with(&format!("{} is {what}, ", file.display())), "{why}");
+            assert!(why.contains("put it back from a backup, or move "), "{why}");
+            assert_eq!(fs::read(&file).unwrap_or_default(), b"", "it was made anew");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_was_not_finished_is_made_again() {
+        let parent = tempfile::tempdir().unwrap();
+        let (dir, unfinished) = (parent.path().join("pki"), parent.path().join("pki.new"));
+        fs::create_dir(&unfinished).unwrap();
+        fs::write(unfinished.join(KEY), "half").unwrap();
+        let now = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
+        assert!(Authority::load_or_generate(&dir, now).is_ok() && load_signing_key(&dir).is_ok());
+        assert!(!unfinished.exists());
+    }
+}

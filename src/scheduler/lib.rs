@@ -1,0 +1,30 @@
+//! The scheduler (kube-scheduler): finds a node for every pod that has none.
+//!
+//! What comes in: pods and nodes, by watches. What goes out: bindings, the `PodScheduled` condition and
+//! Events of pods that fit nowhere, and now and then the deletion of a pod that must make room. It must not
+//! know a kubelet or a controller, and decides one pod at a time on what its cache knows; only the bindings
+//! are written side by side.
+
+#![warn(missing_docs)]
+
+#[expect(clippy::module_inception, reason = "upstream's file is pkg/scheduler/scheduler.go")]
+pub mod scheduler;
+
+pub mod schedule_one;
+
+pub mod queue;
+
+pub mod cache;
+
+pub mod framework;
+
+pub mod plugins;
+
+pub mod failure;
+
+mod event_handlers;
+
+#[cfg(test)]
+mod fixtures;
+#[cfg(test)]
+mod tests;
