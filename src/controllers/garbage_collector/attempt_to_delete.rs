@@ -1,6 +1,7 @@
 //! Deletes an object if none of its owners is left, and goes on with one that waits for its dependents
 //! (`attemptToDeleteWorker`).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -147,6 +148,8 @@ impl AttemptToDelete {
     async fn classify(&self, ctx: &Reconcile, item: &Identity, latest: &Object) -> Result<Owners, Status> {
         let mut owners = Owners::default();
         for reference in &latest.metadata.owner_references {
+            // An object may name tens of thousands, and each is answered at once.
+            tokio::task::yield_now().await;
             match self.owner(ctx, item, reference).await? {
                 None => owners.dangling.push(reference.clone()),
                 Some(owner) => {
@@ -215,12 +218,13 @@ impl Controller for AttemptToDelete {
 
 /// The object stays, without the owners that are gone or going.
 async fn release(ctx: &Reconcile, uid: &str, node: &Node, owners: &Owners) -> Result<(), Status> {
-    let gone: Vec<&OwnerReference> = owners.dangling.iter().chain(&owners.waiting).collect();
+    let gone: HashSet<&str> =
+        owners.dangling.iter().chain(&owners.waiting).map(|owner| &*owner.uid).collect();
     if gone.is_empty() {
         return Ok(());
     }
     live::change_owners(ctx, &node.identity, uid, |reference| {
-        let is_gone = gone.iter().any(|owner| reference["uid"] == owner.uid.as_str());
+        let is_gone = reference["uid"].as_str().is_some_and(|uid| gone.contains(uid));
         (!is_gone).then(|| reference.clone())
     })
     .await
