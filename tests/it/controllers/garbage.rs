@@ -115,3 +115,21 @@ async fn an_owner_that_never_was_or_has_another_uid_is_absent() {
     fixture.settle(50).await;
     assert!(fixture.get(&CONFIG_MAPS, "z").await.is_some());
 }
+
+/// On one thread. The apiserver answers the collector at once, so only where the collector gives way does
+/// somebody else's request come between two of its own.
+#[tokio::test]
+async fn many_owners_that_are_not_there_let_other_requests_through() {
+    const OWNERS: usize = 500;
+    let fixture = Fixture::start().await;
+    let owner = |at: usize| json!({"metadata": {"name": format!("none-{at}"), "uid": format!("none-{at}")}});
+    let owners: Vec<Value> = (0..OWNERS).map(owner).collect();
+    let owned = owned_by("owned", &owners[0], &owners[1..].iter().collect::<Vec<_>>());
+    fixture.create(&CONFIG_MAPS, NAMESPACE, owned).await;
+    let mut answers = 0;
+    while fixture.get(&CONFIG_MAPS, "owned").await.is_some() {
+        answers += 1;
+        tokio::task::yield_now().await;
+    }
+    assert!(answers >= OWNERS, "only {answers} requests were answered until the object was gone");
+}
