@@ -34,7 +34,7 @@ use apiserver::aggregator::ProxyIdentity;
 use apiserver::authentication::{self, Authentication};
 use apiserver::authorization::config::Mode;
 use apiserver::config::{ApiserverConfig, ConfigError};
-use apiserver::endpoints::healthz::Check;
+use apiserver::endpoints::routes::healthz::Check;
 use apiserver::handler_chain::Apiserver;
 use apiserver::registry::Registry;
 use apiserver::server::{self, Server, Tls};

@@ -16,7 +16,8 @@ use super::authorizer::{Answer, Authorizer, Decision};
 use super::browsers::BrowserConfig;
 use super::config::{ApiserverConfig, ConfigError};
 use super::crd_handler::CrdHandler;
-use super::endpoints::healthz::Check;
+use super::endpoints::routes::healthz::Check;
+use super::endpoints::routes::openapi_documents::OpenApi;
 use super::endpoints::{Endpoints, installer};
 use super::filters::audit::audit as tell;
 use super::filters::audit_init::identify;
@@ -63,6 +64,7 @@ impl Apiserver {
         let filters = Filters::new(&config, &authorizer, decisions, &admission);
         let ApiserverConfig { scheme, registry, clock, entropy, .. } = config;
         let reviews = config.authentication.reviews(&clock);
+        let openapi = OpenApi::new(&scheme, &config.schemas, &clock, &config.version.git_version);
         let flow_control = Arc::new(FlowControl::new(config.flow_control, &registry, &scheme, &clock));
         let endpoints = Arc::new(Endpoints {
             aggregator: Aggregator::new(
@@ -91,7 +93,7 @@ impl Apiserver {
             metrics: filters.metrics.clone(),
             health: config.health.with("poststarthook/rbac/bootstrap-roles", roles_are_known(rbac), false),
             initializers,
-            openapi: Default::default(),
+            openapi,
         });
         Ok(filters.around(endpoints))
     }

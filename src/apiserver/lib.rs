@@ -24,6 +24,7 @@ pub mod handler_chain;
 pub mod audit;
 pub mod audit_context;
 pub mod followed_file;
+pub mod kubelet_client;
 pub mod metrics;
 pub mod request;
 

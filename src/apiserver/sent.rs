@@ -8,8 +8,8 @@ use axum::body::Body;
 use bytes::{Buf, Bytes};
 use http_body::{Frame, SizeHint};
 
-use super::endpoints::list_body::ListBody;
-use super::endpoints::segments::Segments;
+use super::endpoints::response::list_body::ListBody;
+use super::endpoints::response::segments::Segments;
 use super::refusals::Turn;
 use super::unread_watches::{HangUp, Piece, Sending, UnreadWatches};
 use apimachinery::wire::{ApiResponse, WatchStream};

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 
 use apimachinery::status::Status;
-use apiserver::endpoints::log::{ExecRequest, Executed, KubeletLookup, LogRequest, PodLogOptions};
+use apiserver::kubelet_client::{ExecRequest, Executed, KubeletLookup, LogRequest, PodLogOptions};
 use clock::Clock;
 use kubelet::exec::Command;
 use kubelet::kubelet::Kubelet;

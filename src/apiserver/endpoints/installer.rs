@@ -1,5 +1,5 @@
 //! Finds what handles a request (`endpoints/installer.go`).
-//! Next: src/apiserver/endpoints/create.rs
+//! Next: src/apiserver/endpoints/handlers/create.rs
 //!
 //! Upstream installs handlers once for every kind; here each request is looked up, because kinds come and go.
 
@@ -11,17 +11,18 @@ use http::header::ALLOW;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use hyper::upgrade::OnUpgrade;
 
-use super::body::{Input, Source};
-use super::list_body::ListBody;
-use super::long_work::LongWork;
-use super::negotiation::{Output, Restrictions, negotiate};
+use super::Endpoints;
+use super::handlers::body::{Input, Source};
+use super::handlers::long_work::LongWork;
+use super::handlers::request_scope::Scope;
+use super::handlers::response::respond;
+use super::handlers::{create, delete, deletecollection, get, list, patch, review, update, watch};
 use super::query::Query;
-use super::request_scope::Scope;
-use super::response::{Answer, respond};
-use super::{
-    Endpoints, binding, connect, create, delete, deletecollection, eviction, get, index, list, log, patch,
-    review, rollback, token, update, watch,
-};
+use super::response::answer::Answer;
+use super::response::list_body::ListBody;
+use super::response::negotiation::{Output, Restrictions, negotiate};
+use super::routes::index;
+use super::subresources::{binding, connect, eviction, log, rollback, token};
 use crate::aggregator::Remote;
 use crate::audit::{AuditContext, AuditId};
 use crate::request::{Announced, RequestContext, RequestInfo};

@@ -1,67 +1,20 @@
-//! The endpoints: one file per verb and subresource, and what the server says about itself
-//! (`k8s.io/apiserver/pkg/endpoints`).
+//! The endpoints: what answers a request that the filters let through (`k8s.io/apiserver/pkg/endpoints`).
 //!
-//! In comes a request that the filters let through; out goes an answer in the form that the client can read.
-//! Between them: which kind and verb (`installer`), the body (`body`), mutating admission, the registry. It
-//! must not know who authenticated the user, how objects are stored, or any kind by name, apart from the
-//! subresources that only one kind has.
+//! In comes a request; out goes an answer in the form that the client can read. Between them: which kind and
+//! verb (`installer`), what the verb does (`handlers`, `subresources`), how that is written (`response`); or
+//! a path that is no resource (`routes`). They must not know who authenticated the user, how objects are
+//! stored, or any kind by name, apart from the subresources that only one kind has.
 
 pub mod installer;
 
-mod body;
-pub mod body_budget;
-mod form;
-mod initializers;
-mod json;
-pub mod list_body;
-pub mod long_work;
-mod messages;
-pub mod negotiation;
-mod owners;
-mod printer;
+pub mod handlers;
+pub(crate) mod subresources;
+
+pub mod response;
+
+pub mod routes;
+
 pub mod query;
-mod request_scope;
-mod response;
-pub mod segments;
-mod table;
-
-mod field_manager;
-
-mod create;
-mod review;
-mod update;
-
-mod apply;
-mod delete;
-mod deletecollection;
-mod patch;
-
-mod get;
-mod list;
-mod watch;
-
-mod binding;
-mod connect;
-mod eviction;
-mod exec;
-pub mod log;
-mod rollback;
-mod streams;
-mod token;
-mod websocket;
-
-mod aggregated_discovery;
-mod content;
-mod discovery;
-mod flow_control;
-mod flowz;
-mod groups;
-pub mod healthz;
-mod index;
-mod metrics;
-mod openapi;
-mod openid;
-pub mod version;
 
 use std::sync::Arc;
 
@@ -71,20 +24,20 @@ use crate::authentication::config::Discovery;
 use crate::authentication::service_account::issuer::TokenIssuer;
 use crate::crd_handler::CrdHandler;
 use crate::flow_control::FlowControl;
+use crate::kubelet_client::KubeletLookup;
 use crate::metrics::Metrics;
 use crate::registry::Registry;
 use crate::review::Review;
 use apimachinery::schema::Schemas;
 use apis::scheme::Scheme;
-use body_budget::BodyBudget;
 use clock::Clock;
 use entropy::Entropy;
 use flow::Flow;
-use healthz::HealthChecks;
-use log::KubeletLookup;
-use long_work::LongWork;
-use openapi::OpenApi;
-use version::VersionInfo;
+use handlers::body_budget::BodyBudget;
+use handlers::long_work::LongWork;
+use routes::healthz::HealthChecks;
+use routes::openapi_documents::OpenApi;
+use routes::version::VersionInfo;
 
 /// What the endpoints work with.
 pub struct Endpoints {

@@ -1,5 +1,5 @@
 //! The watchers of one watch cache (`storage/cacher.cacheWatcher`).
-//! Next: src/apiserver/endpoints/watch.rs
+//! Next: src/apiserver/endpoints/handlers/watch.rs
 //!
 //! Each has a bounded channel. Dispatching never waits: whose channel is full leaves the dispatch and catches
 //! up from the ring at its own pace, and whom the ring overtakes is cut.

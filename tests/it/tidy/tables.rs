@@ -145,6 +145,8 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::crd_handler",
             // How priority levels are just now.
             "apiserver::flow_control",
+            // Who is asked for logs.
+            "apiserver::kubelet_client",
             "apiserver::metrics",
             // What clients of watches over websockets do not take.
             "apiserver::unread_watches",
@@ -153,6 +155,19 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "entropy",
             // `flowz` alone, which the list below says.
             "flow",
+        ],
+    ),
+    // Writes what it is given, and knows neither who asks nor what serves.
+    (
+        "apiserver::endpoints::response",
+        &[
+            "apimachinery",
+            "apis",
+            "apiserver::endpoints::query",
+            "apiserver::request",
+            // What clients of watches over websockets do not take.
+            "apiserver::unread_watches",
+            "clock",
         ],
     ),
     (
@@ -184,6 +199,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::browsers",
             "apiserver::endpoints",
             "apiserver::flow_control",
+            "apiserver::kubelet_client",
             "apiserver::registry",
             "clock",
             "entropy",
@@ -223,6 +239,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::webhook",
         ],
     ),
+    ("apiserver::kubelet_client", &["apimachinery"]),
     ("apiserver::metrics", &["apiserver::request", "clock"]),
     ("apiserver::request", &["apimachinery", "apiserver::audit_context"]),
     (
@@ -258,7 +275,7 @@ pub const FLOW_USERS: &[&str] = &[
     "src/apiserver/request.rs",
     "src/apiserver/storage/recorder.rs",
     "src/apiserver/storage/store.rs",
-    "src/apiserver/endpoints/flowz.rs",
+    "src/apiserver/endpoints/routes/flowz.rs",
     "src/apiserver/endpoints/mod.rs",
     "src/apiserver/config.rs",
     "src/client_go/",
@@ -322,7 +339,6 @@ pub const CIRCLES: &[(&str, usize, usize)] = &[
     ("apiserver::authentication", 1, 19),
     ("apiserver::authorization", 1, 2),
     ("apiserver::crd_handler", 1, 2),
-    ("apiserver::endpoints", 1, 16),
     ("apiserver::flow_control", 1, 3),
     ("apiserver::registry", 2, 6),
     ("apiserver::storage", 2, 5),

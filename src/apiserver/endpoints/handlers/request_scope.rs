@@ -1,0 +1,189 @@
+//! `Scope`: all that a verb needs to know of its request (`handlers.RequestScope`).
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use hyper::upgrade::OnUpgrade;
+use serde_json::{Map, Value};
+
+use super::form::Form;
+use crate::admission::{Attributes, Operation};
+use crate::endpoints::Endpoints;
+use crate::endpoints::query::{Query, WriteOptions};
+use crate::endpoints::response::negotiation::{Output, Transform};
+use crate::endpoints::response::printer::Printer;
+use crate::endpoints::response::table::{IncludeObject, include_object};
+use crate::registry::Part;
+use crate::request::RequestContext;
+use crate::unread_watches::UnreadWatches;
+use apimachinery::gvk::GroupVersion;
+use apimachinery::options::Held;
+use apimachinery::status::Status;
+use apis::kind::{Kind, Subresource};
+use apis::scale::scale_of;
+
+/// One request to a resource.
+pub(crate) struct Scope {
+    /// What the endpoints work with.
+    pub server: Arc<Endpoints>,
+    /// Who asks and for what.
+    pub ctx: RequestContext,
+    /// The kind of the resource.
+    pub kind: Arc<Kind>,
+    /// What hangs below the object's path, if that is asked for.
+    pub subresource: Option<Subresource>,
+    /// The parameters.
+    pub query: Query,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The form of the answer.
+    pub output: Output,
+    /// A caller in this process that takes objects and not bytes.
+    pub wants_objects: bool,
+    /// The connection itself, where it may become something else than HTTP.
+    pub upgrade: Option<OnUpgrade>,
+    /// Counts what its client does not take, where that is a watch over an upgraded connection.
+    pub unread: Option<UnreadWatches>,
+    /// What a watch gives back when it has sent its state.
+    pub held: Option<Held>,
+}
+
+impl Scope {
+    /// Empty for cluster-scoped kinds and for all namespaces. (The path of a namespace names itself.)
+    pub fn namespace(&self) -> &str {
+        if self.kind.namespaced { &self.ctx.info.namespace } else { "" }
+    }
+
+    /// The name in the path.
+    pub fn name(&self) -> &str {
+        &self.ctx.info.name
+    }
+
+    /// Reads and checks the options of a write, and keeps what the registry must know.
+    pub fn write_options(&mut self, options_kind: &str) -> Result<WriteOptions, Status> {
+        let options = self.query.write_options(options_kind)?;
+        self.ctx.dry_run = options.dry_run;
+        self.ctx.field_manager = options.field_manager.clone();
+        self.ctx.field_validation = self.query.text("fieldValidation").unwrap_or_default().to_owned();
+        Ok(options)
+    }
+
+    /// For admission.
+    pub fn attributes<'a>(&'a self, operation: Operation, name: &'a str) -> Attributes<'a> {
+        Attributes {
+            ctx: &self.ctx,
+            operation,
+            kind: &self.kind,
+            subresource: self.subresource.map_or("", Subresource::name),
+            namespace: self.namespace(),
+            name,
+            reinvocation: None,
+        }
+    }
+
+    /// The part of the object that an update of this path is about.
+    pub fn part(&self) -> Part {
+        match self.subresource {
+            Some(Subresource::Status) => Part::Status,
+            Some(Subresource::Finalize) => Part::Finalize,
+            Some(Subresource::EphemeralContainers) => Part::EphemeralContainers,
+            Some(Subresource::Resize) => Part::Resize,
+            Some(Subresource::Approval) => Part::Approval,
+            _ => Part::Main,
+        }
+    }
+
+    /// Writes the answer in the form that the client asked for.
+    ///
+    /// # Errors
+    /// 400 for an `includeObject` that nobody knows; 406 for the metadata of an object where there is a list,
+    /// and the other way round, and for protobuf of a kind that has no message.
+    pub fn printer(&self) -> Result<Printer, Status> {
+        let include = match &self.output.transform {
+            Transform::Table(_) => include_object(&self.query)?,
+            Transform::PartialMetadata { is_list, .. } => {
+                self.check_metadata_form(*is_list)?;
+                IncludeObject::Metadata
+            }
+            Transform::None => IncludeObject::Metadata,
+        };
+        let is_scale = self.subresource == Some(Subresource::Scale);
+        Printer::new(&self.kind, is_scale, self.output.clone(), include, self.server.clock.clone())
+    }
+
+    /// Upstream's `asPartialObjectMetadata` and its list, which name the Go type at hand.
+    fn check_metadata_form(&self, wants_list: bool) -> Result<(), Status> {
+        let is_list = matches!(&*self.ctx.info.verb, "list" | "deletecollection");
+        if is_list == wants_list {
+            return Ok(());
+        }
+        let group = self.kind.group_version.group.split('.').next().filter(|group| !group.is_empty());
+        let package = if self.kind.is_custom { "unstructured" } else { group.unwrap_or("core") };
+        let name = if self.kind.is_custom { "Unstructured" } else { &*self.kind.kind };
+        let (wanted, found, end) = match wants_list {
+            true => ("PartialObjectMetadataList", "is not a list", ""),
+            false => ("PartialObjectMetadata", "is a list", "List"),
+        };
+        let message =
+            format!("you requested {wanted}, but the requested object {found} (*{package}.{name}{end})");
+        Err(Status::failure(406, "NotAcceptable", message))
+    }
+
+    /// What a body of this path is: a Scale for `scale`, else the kind itself.
+    pub fn form(&self) -> Form {
+        match self.subresource {
+            Some(Subresource::Scale) => {
+                let (GroupVersion { group, version }, definition) = scale_of(&self.kind);
+                Form::named(&self.server, &group, &version, "Scale", &definition)
+            }
+            _ => Form::of(&self.server, &self.kind),
+        }
+    }
+}
+
+/// `rest.EnsureObjectNamespaceMatchesRequestNamespace`: an object without a namespace gets the request's;
+/// one of a cluster-scoped kind loses its own.
+pub(crate) fn ensure_namespace(object: &mut Value, namespace: &str) -> Result<(), Status> {
+    let metadata = metadata_mut(object)?;
+    let own = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
+    match (own, namespace) {
+        (own, namespace) if own == namespace => {}
+        (_, "") => {
+            metadata.remove("namespace");
+        }
+        ("", namespace) => {
+            metadata.insert("namespace".into(), namespace.into());
+        }
+        _ => {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Upstream's `checkName`: a PUT or patch may not change the name.
+pub(crate) fn ensure_name(object: &Value, name: &str) -> Result<(), Status> {
+    match object["metadata"]["name"].as_str().unwrap_or_default() {
+        "" => Err(Status::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        ))),
+        own if own == name => Ok(()),
+        own => Err(Status::bad_request(format!(
+            "the name of the object ({own}) does not match the name on the URL ({name})"
+        ))),
+    }
+}
+
+/// The metadata; made when there is none.
+pub(crate) fn metadata_mut(object: &mut Value) -> Result<&mut Map<String, Value>, Status> {
+    let not_an_object =
+        || Status::bad_request("the object provided is unrecognized: it is not a JSON object");
+    let map = object.as_object_mut().ok_or_else(not_an_object)?;
+    let metadata = map.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+    if metadata.is_null() {
+        *metadata = Value::Object(Map::new());
+    }
+    metadata.as_object_mut().ok_or_else(not_an_object)
+}

@@ -1,0 +1,117 @@
+//! `/healthz`, `/livez`, `/readyz` (`k8s.io/apiserver/pkg/server/healthz`).
+
+use std::sync::Arc;
+
+use http::StatusCode;
+
+use crate::endpoints::query::Query;
+use apimachinery::wire::{ApiResponse, text_response};
+use golang::go_text::quote;
+
+/// What a check asks; the text is for the log, clients only hear that it failed.
+pub type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+/// The checks in the order in which they are listed.
+#[derive(Clone)]
+pub struct HealthChecks {
+    checks: Vec<(String, Check, bool)>,
+}
+
+impl Default for HealthChecks {
+    fn default() -> HealthChecks {
+        HealthChecks { checks: vec![] }.with("ping", Arc::new(|| Ok(())), true)
+    }
+}
+
+impl HealthChecks {
+    /// With one more; `is_live` when a server that fails it should be started anew, and is not merely not
+    /// ready.
+    pub fn with(mut self, name: &str, check: Check, is_live: bool) -> HealthChecks {
+        self.checks.push((name.into(), check, is_live));
+        self
+    }
+
+    /// The paths of all checks.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        let of = |root: &str| {
+            let root = root.to_owned();
+            let names =
+                self.of(&root).into_iter().map(|(name, ..)| format!("/{root}/{name}")).collect::<Vec<_>>();
+            std::iter::once(format!("/{root}")).chain(names)
+        };
+        ["healthz", "livez", "readyz"].into_iter().flat_map(of).collect()
+    }
+
+    /// The answer at `/ROOT` or `/ROOT/CHECK`; nothing when there is no such check.
+    pub(crate) fn respond(&self, root: &str, check: Option<&str>, query: &Query) -> Option<ApiResponse> {
+        let checks = self.of(root);
+        if let Some(wanted) = check {
+            let (_, check, _) = checks.into_iter().find(|(name, ..)| name == wanted)?;
+            return Some(match check() {
+                Ok(()) => text_response(StatusCode::OK, "ok"),
+                Err(error) => {
+                    let text = format!("internal server error: {error}\n");
+                    text_response(StatusCode::INTERNAL_SERVER_ERROR, text)
+                }
+            });
+        }
+        let excluded = query.all("exclude");
+        let mut unknown: Vec<&str> = excluded.clone();
+        unknown.retain(|name| !checks.iter().any(|(known, ..)| known == name));
+        unknown.sort_unstable();
+        unknown.dedup();
+        let (mut lines, mut failed) = (String::new(), false);
+        for (name, check, _) in checks {
+            match check() {
+                _ if excluded.contains(&name.as_str()) => lines += &format!("[+]{name} excluded: ok\n"),
+                Ok(()) => lines += &format!("[+]{name} ok\n"),
+                Err(error) => {
+                    tracing::warn!(check = name, error, "health check failed");
+                    lines += &format!("[-]{name} failed: reason withheld\n");
+                    failed = true;
+                }
+            }
+        }
+        if !unknown.is_empty() {
+            let quoted: Vec<String> = unknown.into_iter().map(quote).collect();
+            let names = quoted.join(",");
+            lines += &format!("warn: some health checks cannot be excluded: no matches for {names}\n");
+        }
+        Some(match (failed, query.get("verbose").is_some()) {
+            (true, _) => {
+                let text = format!("{lines}{root} check failed\n");
+                text_response(StatusCode::INTERNAL_SERVER_ERROR, text)
+            }
+            (false, true) => text_response(StatusCode::OK, format!("{lines}{root} check passed\n")),
+            (false, false) => text_response(StatusCode::OK, "ok"),
+        })
+    }
+
+    fn of(&self, root: &str) -> Vec<&(String, Check, bool)> {
+        self.checks.iter().filter(|(_, _, is_live)| *is_live || root != "livez").collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn checks_decide() {
+        let checks = HealthChecks::default().with("etcd", Arc::new(|| Err("down".into())), false);
+        let text = async |root: &str, check: Option<&str>, query: &str| {
+            let response = checks.respond(root, check, &Query::parse(query)).unwrap();
+            let code = response.status().as_u16();
+            let bytes = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+            (code, String::from_utf8(bytes.to_vec()).unwrap())
+        };
+        let failed = "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n";
+        assert_eq!(text("readyz", None, "").await, (500, failed.into()));
+        assert_eq!(text("readyz", None, "exclude=etcd").await, (200, "ok".into()));
+        let warned = "[+]ping ok\nwarn: some health checks cannot be excluded: no matches for \"a\",\"b\"\nlivez check passed\n";
+        assert_eq!(text("livez", None, "verbose&exclude=b&exclude=a").await, (200, warned.into()));
+        assert_eq!(text("livez", None, "verbose").await, (200, "[+]ping ok\nlivez check passed\n".into()));
+        assert_eq!(text("readyz", Some("ping"), "").await, (200, "ok".into()));
+        assert!(checks.respond("readyz", Some("nothing"), &Query::default()).is_none());
+    }
+}

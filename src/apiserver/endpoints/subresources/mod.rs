@@ -1,0 +1,15 @@
+//! What hangs below the path of an object and is no part of it (`registry/core/pod/rest`,
+//! `registry/core/serviceaccount/storage`): a binding, an eviction, a token, streams into a container.
+//!
+//! In comes what a verb gets; out goes what a verb answers. `status`, `scale` and other parts of an object
+//! are read and written by the verbs themselves.
+
+pub(crate) mod binding;
+pub(crate) mod eviction;
+pub(crate) mod rollback;
+pub(crate) mod token;
+
+pub(crate) mod connect;
+mod exec;
+pub(crate) mod log;
+mod streams;

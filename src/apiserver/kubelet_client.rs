@@ -1,0 +1,109 @@
+//! How a kubelet is asked for what only it knows: logs, and what a command in a container does
+//! (`pkg/kubelet/client`). The apiserver knows no kubelet; whoever runs it hands it a [`KubeletLookup`].
+
+use std::collections::BTreeMap;
+
+use axum::body::Body;
+use futures::future::BoxFuture;
+
+use apimachinery::status::Status;
+use apimachinery::time::Time;
+
+/// Finds the kubelet of a node: the apiserver knows no kubelet itself.
+pub trait KubeletLookup: Send + Sync {
+    /// The log of a container, as the bytes of `text/plain`.
+    ///
+    /// # Errors
+    /// 404 and 400 as the kubelet says; 500 or 503 when there is no kubelet of that name.
+    fn logs(&self, request: LogRequest) -> BoxFuture<'_, Result<Body, Status>>;
+
+    /// Runs a command in a container, as far as it is known what it would do.
+    ///
+    /// # Errors
+    /// Why it could not be started, as the kubelet says.
+    fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<Executed, Status>> {
+        let text = format!("no kubelet of node {:?} can be reached", request.node);
+        Box::pin(std::future::ready(Err(Status::internal(text))))
+    }
+}
+
+/// Nobody has a kubelet.
+impl KubeletLookup for () {
+    fn logs(&self, request: LogRequest) -> BoxFuture<'_, Result<Body, Status>> {
+        let text = format!("no kubelet of node {:?} can be reached", request.node);
+        Box::pin(std::future::ready(Err(Status::internal(text))))
+    }
+}
+
+/// What is to be run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExecRequest {
+    /// The node that the pod is bound to.
+    pub node: String,
+    /// The pod's namespace.
+    pub namespace: String,
+    /// The pod.
+    pub pod: String,
+    /// The container.
+    pub container: String,
+    /// The command line.
+    pub command: Vec<String>,
+    /// What it reads.
+    pub standard_input: Option<String>,
+    /// More is to come for it to read: a command that reads then only says so, and has not run.
+    pub is_fed: bool,
+    /// The command is a shell, and a line that is typed into it; this is what the shell remembers.
+    pub shell: Option<Shell>,
+}
+
+/// A shell's variables; its folder is `PWD`, and a new one has none.
+pub type Shell = BTreeMap<String, String>;
+
+/// How it ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Executed {
+    /// Its exit code.
+    pub code: i32,
+    /// What it said.
+    pub out: String,
+    /// What it said of errors.
+    pub errors: String,
+    /// It reads what is not there, or the line that was typed goes on in the next one.
+    pub is_waiting: bool,
+    /// What a shell remembers until the next line is typed; nothing when it has ended.
+    pub shell: Option<Shell>,
+}
+
+/// Which log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogRequest {
+    /// The node that the pod is bound to.
+    pub node: String,
+    /// The pod's namespace.
+    pub namespace: String,
+    /// The pod.
+    pub pod: String,
+    /// The container, init container or ephemeral container.
+    pub container: String,
+    /// How much of it.
+    pub options: PodLogOptions,
+}
+
+/// `v1.PodLogOptions`
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PodLogOptions {
+    /// Goes on with what is said later.
+    pub follow: bool,
+    /// Of the container before the last restart.
+    pub previous: bool,
+    /// Only what is no older than this.
+    pub since_seconds: Option<i64>,
+    /// Only what was said after this.
+    pub since_time: Option<Time>,
+    /// Each line begins with its time.
+    pub timestamps: bool,
+    /// Only the last lines.
+    pub tail_lines: Option<i64>,
+    /// No more than so many bytes.
+    pub limit_bytes: Option<i64>,
+}
