@@ -1,8 +1,8 @@
-//! Generates the OpenAPI definitions of every published type of Kubernetes 1.36 into `OUT_DIR`.
+//! Packs the OpenAPI definitions of every published type of Kubernetes 1.36 into `OUT_DIR`.
 //!
-//! In: the types of k8s-openapi (fields, descriptions, formats, required) and the facts of
-//! `manifests/schemas` that they lack. Out, for `apimachinery::schema` to embed, each a concatenation cut
-//! up by `definitions.rs`:
+//! In: `manifests/schemas/definitions.json` (fields, descriptions, formats, required), the tables of facts
+//! beside it, which no published document has, and `legacy.json`. Out, for `apimachinery::schema` to embed,
+//! each a concatenation cut up by `definitions.rs`:
 //! - `definitions.facts`: compact JSON without descriptions, read when a kind is first decoded or patched;
 //! - `definitions.published`: one gzip a definition, read only when OpenAPI documents are made.
 //!
@@ -16,167 +16,45 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use flate2::{Compression, write::GzEncoder};
-use k8s_openapi::{ListableResource, Resource};
-use schemars::generate::{SchemaGenerator, SchemaSettings};
-use schemars::{JsonSchema, Schema};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-#[path = "build/kinds.rs"]
-mod kinds;
 #[path = "build/legacy.rs"]
 mod legacy;
 
+/// Where the definitions, the overlay and the numbers are.
+const SCHEMAS: &str = "../../manifests/schemas";
+
 /// The numbers of the fields in protobuf: no part of the overlay.
 const PROTOBUF: &str = "protobuf.tsv";
-
-/// The kinds that upstream publishes with required metadata.
-const METADATA_REQUIRED: [&str; 2] =
-    ["io.k8s.api.core.v1.Event", "io.k8s.api.resource.v1alpha3.ResourcePoolStatusRequest"];
 
 /// Facts with this prefix are for our own decoder and are not published.
 const PRIVATE: &str = "x-kubarium-";
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=build/kinds.rs");
     println!("cargo:rerun-if-changed=build/legacy.rs");
-    println!("cargo:rerun-if-changed=../../manifests/schemas");
+    println!("cargo:rerun-if-changed={SCHEMAS}");
 
-    let mut definitions = Definitions::new();
-    kinds::register(&mut definitions);
-    let mut definitions = definitions.finish();
+    let mut definitions = read_definitions();
     for file in overlay_files() {
         apply_overlay(&mut definitions, &file);
     }
     legacy::add(&mut definitions);
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     write_out(&definitions, &out);
-    let numbers = fs::read(Path::new("../../manifests/schemas").join(PROTOBUF)).expect("the table is there");
+    let numbers = fs::read(Path::new(SCHEMAS).join(PROTOBUF)).expect("the table is there");
     fs::write(out.join("protobuf.gz"), gzip(&numbers)).expect("OUT_DIR can be written");
 }
 
-/// Collects kinds; every type that they mention is gathered by the generator.
-pub struct Definitions {
-    generator: SchemaGenerator,
-    kinds: BTreeMap<String, Value>,
-    lists: BTreeMap<String, Value>,
-}
-
-impl Definitions {
-    fn new() -> Self {
-        let generator = SchemaSettings::default().into_generator();
-        Self { generator, kinds: BTreeMap::new(), lists: BTreeMap::new() }
-    }
-
-    /// A kind without a list, or a list itself.
-    pub fn kind<T: JsonSchema + Resource>(&mut self) {
-        self.plain::<T>();
-        let gvk = group_version_kind(T::GROUP, T::VERSION, T::KIND);
-        self.kinds.insert(T::schema_name().into_owned(), gvk);
-    }
-
-    /// A kind, and its list kind beside it.
-    pub fn listed<T: JsonSchema + ListableResource>(&mut self) {
-        self.kind::<T>();
-        let item = T::schema_name().into_owned();
-        let name = format!("{}{}", item.strip_suffix(T::KIND).expect("ends in its kind"), T::LIST_KIND);
-        self.kinds.insert(name.clone(), group_version_kind(T::GROUP, T::VERSION, T::LIST_KIND));
-        self.lists.insert(name, list_schema(T::KIND, T::LIST_KIND, &item));
-    }
-
-    /// A type that is no kind of its own group, such as the options of a delete.
-    pub fn plain<T: JsonSchema>(&mut self) {
-        let _: Schema = self.generator.subschema_for::<T>();
-    }
-
-    fn finish(mut self) -> BTreeMap<String, Value> {
-        self.plain::<k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta>();
-        let mut all: BTreeMap<String, Value> = self.generator.take_definitions(true).into_iter().collect();
-        all.extend(self.lists);
-        for schema in all.values_mut() {
-            tidy(schema);
-        }
-        for (name, gvk) in self.kinds {
-            let schema = all.get_mut(&name).unwrap_or_else(|| panic!("{name} has no schema"));
-            schema["x-kubernetes-group-version-kind"] = json!([gvk]);
-            if !METADATA_REQUIRED.contains(&&*name) {
-                release_metadata(schema);
-            }
-        }
-        all
-    }
-}
-
-/// The types hold the metadata of every kind by value, which reads as required; upstream publishes so only of
-/// [`METADATA_REQUIRED`]. It is written all the same.
-fn release_metadata(schema: &mut Value) {
-    let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) else { return };
-    let before = required.len();
-    required.retain(|field| field != "metadata");
-    let (is_released, is_empty) = (required.len() < before, required.is_empty());
-    if is_released {
-        schema["properties"]["metadata"]["x-kubarium-presence"] = "always".into();
-    }
-    if is_empty && let Some(schema) = schema.as_object_mut() {
-        schema.remove("required");
-    }
-}
-
-fn group_version_kind(group: &str, version: &str, kind: &str) -> Value {
-    json!({"group": group, "kind": kind, "version": version})
-}
-
-fn list_schema(kind: &str, list_kind: &str, item: &str) -> Value {
-    let more = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
-    json!({
-        "description": format!("{list_kind} is a list of {kind}."),
-        "type": "object",
-        "required": ["items"],
-        "properties": {
-            "apiVersion": described("string", format!("The group and version of this list. More info: {more}#resources")),
-            "kind": described("string", format!("The kind of this list: {list_kind}. More info: {more}#types-kinds")),
-            "metadata": {
-                "$ref": "#/$defs/io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta",
-                "description": format!("Metadata of the list. More info: {more}#types-kinds"),
-            },
-            "items": {
-                "type": "array",
-                "description": format!("The {kind} objects."),
-                "items": {"$ref": format!("#/$defs/{item}")},
-            },
-        },
-    })
-}
-
-fn described(kind: &str, description: String) -> Value {
-    json!({"type": kind, "description": description})
-}
-
-/// Brings a generated schema to the form that Kubernetes publishes: references by definition name, formats
-/// as its generator writes them, no alternatives that a structural schema cannot hold.
-fn tidy(schema: &mut Value) {
-    let Value::Object(map) = schema else { return };
-    if let Some(Value::String(reference)) = map.get_mut("$ref") {
-        *reference = reference.replace("#/$defs/", "#/definitions/");
-    }
-    for keyword in ["oneOf", "anyOf", "x-kubernetes-int-or-string"] {
-        if map.get(keyword).is_some_and(|value| value.is_array() || value.is_boolean()) {
-            map.remove(keyword);
-        }
-    }
-    for nested in ["items", "additionalProperties"] {
-        if let Some(nested) = map.get_mut(nested) {
-            tidy(nested);
-        }
-    }
-    if let Some(Value::Object(properties)) = map.get_mut("properties") {
-        properties.values_mut().for_each(tidy);
-    }
+fn read_definitions() -> BTreeMap<String, Value> {
+    let text =
+        fs::read(Path::new(SCHEMAS).join("definitions.json")).expect("the file is part of the package");
+    serde_json::from_slice(&text).expect("definitions.json is JSON")
 }
 
 /// The overlay, in a fixed order so that the output depends on nothing else.
 fn overlay_files() -> Vec<PathBuf> {
-    let folder = fs::read_dir("../../manifests/schemas").expect("manifests/schemas is part of the package");
+    let folder = fs::read_dir(SCHEMAS).expect("manifests/schemas is part of the package");
     let mut files: Vec<PathBuf> = folder
         .map(|entry| entry.expect("manifests/schemas can be listed").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "tsv"))
