@@ -120,7 +120,7 @@ pub struct Options {
     pub data_dir: Option<PathBuf>,
     /// How many bytes of recent changes are kept in memory, previous values counted too. The oldest are let
     /// go of at the bound; reads and watches that need them then go to sled, where they are from the start
-    /// with a data dir and from then on without.
+    /// with a data dir, and without one to temporary files, where they are put when they are let go of.
     pub recent_bytes: usize,
     /// sled's page cache, in bytes. Pages over the bound are read again from the files.
     pub page_cache_bytes: u64,

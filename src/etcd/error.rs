@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::promise::Loss;
+use super::loss::Loss;
 use super::{LeaseId, Revision};
 
 /// A failure of the store. The first two are etcd's own (`ErrCompacted`, `ErrFutureRev`): the caller's doing.

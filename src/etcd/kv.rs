@@ -11,17 +11,15 @@ use tokio::task::AbortHandle;
 
 use super::device::{self, Device};
 use super::gathering::Gathering;
-use super::lease;
 use super::opening::{self, Opened};
+use super::request::{Request, Write};
 use super::salvage::Recovery;
 use super::state::Shared;
 use super::sweep::Superfluous;
-use super::writer::{Request, Write, Writer};
+use super::tasks;
+use super::writer::Writer;
 use super::{Error, Expect, KeyValue, LeaseId, Op, Options, Range, Revision, Txn, Watch};
 use clock::Clock;
-
-/// How long after a failed write, and after each attempt, the disk is tried again.
-const HEALING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A handle on one store. Cloning shares it; when the last handle is gone, the writer ends and the files are
 /// closed (and, without a data dir, removed).
@@ -111,8 +109,12 @@ impl Kv {
             tasks,
             recovery,
         }));
-        let expiry = tokio::spawn(lease::expire(shared.clone(), kv.downgrade(), clock.clone()));
-        let healing = tokio::spawn(heal(shared, kv.downgrade(), clock));
+        let weak = kv.downgrade();
+        let expire = move |lease, now| weak.clone().expire_lease(lease, now);
+        let expiry = tokio::spawn(tasks::expire_leases(shared.clone(), clock.clone(), expire));
+        let weak = kv.downgrade();
+        let heal = move || weak.clone().heal();
+        let healing = tokio::spawn(tasks::heal(shared, clock, heal));
         let _ = kv.0.tasks.set([expiry.abort_handle(), healing.abort_handle()]);
         Ok(kv)
     }
@@ -210,7 +212,8 @@ impl Kv {
         let mut state = self.0.shared.write();
         state.log()?;
         let after = state.readable(Some(after))?;
-        Ok(state.watchers.add(&self.0.shared, prefix, after))
+        let watcher = state.watchers.add(prefix, after);
+        Ok(Watch::new(self.0.shared.clone(), watcher, after))
     }
 
     /// Makes every watch of exactly this prefix deliver a batch that says how far it is, though nothing
@@ -270,16 +273,6 @@ impl Kv {
         }
     }
 
-    async fn heal(&self) -> Result<(), Error> {
-        self.submit(|reply| Request::Heal { reply }).await
-    }
-
-    /// Revokes a lease whose time was up at `now`, unless it has been kept alive meanwhile.
-    pub(super) async fn expire_lease(&self, lease: LeaseId, now: Duration) -> Result<(), Error> {
-        let expired_at = Some(now);
-        self.submit(|reply| Request::Revoke { lease, expired_at, reply }).await
-    }
-
     /// How many requests the writer has yet to look at.
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
@@ -310,6 +303,19 @@ impl Kv {
 impl WeakKv {
     pub(super) fn upgrade(&self) -> Option<Kv> {
         self.0.upgrade().map(Kv)
+    }
+
+    /// Starts to write again after a failed write, if that is possible by now.
+    async fn heal(self) -> Result<(), Error> {
+        let kv = self.upgrade().ok_or(Error::Closed)?;
+        kv.submit(|reply| Request::Heal { reply }).await
+    }
+
+    /// Revokes a lease whose time was up at `now`, unless it has been kept alive meanwhile.
+    async fn expire_lease(self, lease: LeaseId, now: Duration) -> Result<(), Error> {
+        let kv = self.upgrade().ok_or(Error::Closed)?;
+        let expired_at = Some(now);
+        kv.submit(|reply| Request::Revoke { lease, expired_at, reply }).await
     }
 }
 
@@ -360,21 +366,5 @@ impl Drop for Inner {
             let _ = thread.join();
         }
         self.shared.close();
-    }
-}
-
-/// After a failed write, tries until the disk takes writes again.
-async fn heal(shared: Arc<Shared>, kv: WeakKv, clock: Clock) {
-    loop {
-        shared.write_failed.notified().await;
-        loop {
-            clock.sleep(HEALING_INTERVAL).await;
-            let Some(kv) = kv.upgrade() else { return };
-            match kv.heal().await {
-                Ok(()) => break,
-                Err(Error::Closed) => return,
-                Err(error) => tracing::debug!(%error, "the store takes no writes yet"),
-            }
-        }
     }
 }

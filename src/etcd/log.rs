@@ -1,7 +1,7 @@
 //! What the store needs of the place where its log is kept (etcd's `backend`).
 //!
-//! With a data directory it is sled (in [`super::kv`]), without one plain files for what memory should not
-//! hold (in [`super::segments`]); tests have one whose disk does as it is told.
+//! With a data directory it is sled (in [`super::sled_log`]), without one plain files for what memory
+//! should not hold (in [`super::segments`]); tests have one whose disk does as it is told.
 
 use std::fmt::Debug;
 

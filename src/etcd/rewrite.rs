@@ -6,15 +6,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
+use super::facts::{Facts, set_facts};
 use super::folder;
 use super::log::Log;
-use super::opening::Place;
+use super::place::Place;
 use super::sled_log::SledLog;
 use super::state::State;
-use super::writer::{COMPACT_REVISION, NEWEST_LEASE, lease_fact};
-use super::{Error, LeaseId, Revision};
+use super::{Error, Revision};
 
 /// How much one step copies, so that writes wait only that long.
 const STEP_BYTES: usize = 1 << 20;
@@ -100,29 +99,4 @@ pub(super) struct Rest {
     gone: Vec<Revision>,
     later: Vec<(Revision, Arc<str>)>,
     facts: Facts,
-}
-
-/// The facts as they are in memory: copied, for no lock is held while the log is written.
-pub(super) struct Facts {
-    compact_revision: Revision,
-    leases: Vec<(LeaseId, Duration)>,
-}
-
-impl Facts {
-    pub(super) fn of(state: &State) -> Facts {
-        Facts { compact_revision: state.compact_revision, leases: state.leases.all().collect() }
-    }
-}
-
-/// Writes the facts to a log.
-pub(super) fn set_facts(log: &dyn Log, facts: &Facts, newest_lease: u64) -> Result<(), Error> {
-    if facts.compact_revision > 0 {
-        log.set_fact(COMPACT_REVISION, Some(facts.compact_revision))?;
-    }
-    log.set_fact(NEWEST_LEASE, Some(newest_lease))?;
-    for (lease, ttl) in &facts.leases {
-        let milliseconds = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
-        log.set_fact(&lease_fact(*lease), Some(milliseconds))?;
-    }
-    Ok(())
 }

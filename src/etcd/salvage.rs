@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::facts::{COMPACT_REVISION, NEWEST_LEASE};
 use super::folder;
+use super::found::read_records;
 use super::log::Log;
-use super::opening::{Place, read_records};
+use super::place::Place;
 use super::promise::Promise;
 use super::record::Record;
 use super::recovery;
 use super::sled_log::SledLog;
-use super::writer::{COMPACT_REVISION, NEWEST_LEASE};
 use super::{Error, Revision};
 
 /// What a store was opened without.

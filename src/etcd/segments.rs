@@ -100,7 +100,8 @@ impl State {
         segment.written_bytes += record.len() as u64;
         segment.live_bytes += record.len() as u64;
         segment.revisions.push(revision);
-        self.places.insert(revision, Place { segment: number, start, bytes: record.len() });
+        let before = self.places.insert(revision, Place { segment: number, start, bytes: record.len() });
+        debug_assert!(before.is_none_or(|before| before.segment != number), "a record is written once");
         Ok(())
     }
 
@@ -114,6 +115,7 @@ impl State {
     fn remove(&mut self, revision: Revision) -> Option<u64> {
         let place = self.places.remove(&revision)?;
         let segment = self.segments.get_mut(&place.segment).expect("it has a record");
+        debug_assert!(segment.live_bytes >= place.bytes as u64, "a record is counted once");
         segment.live_bytes -= place.bytes as u64;
         Some(place.segment)
     }

@@ -7,8 +7,8 @@ use bytes::Bytes;
 
 use super::log::Log;
 use super::record;
+use super::request::Write;
 use super::state::Shared;
-use super::writer::Write;
 use super::{Error, Event, EventKind, Expect, KeyValue, Op, Revision};
 
 /// So many are looked through; of more there is a map.
@@ -64,9 +64,10 @@ impl Staged {
     }
 
     fn newest(&self, key: &Arc<str>) -> Option<&Event> {
-        match self.events.len() > FEW_EVENTS {
-            true => self.newest.get(key).map(|at| &self.events[*at]),
-            false => self.events.iter().rev().find(|event| event.kv.key == *key),
+        if self.events.len() > FEW_EVENTS {
+            self.newest.get(key).map(|at| &self.events[*at])
+        } else {
+            self.events.iter().rev().find(|event| event.kv.key == *key)
         }
     }
 

@@ -13,7 +13,7 @@ use super::log::Log;
 use super::promise::Promise;
 use super::recent::Recent;
 use super::record::{self, Record};
-use super::watch::Watchers;
+use super::watchers::Watchers;
 use super::{Error, Event, EventKind, KeyValue, Range, Revision};
 
 /// Of how many changes one reading of old parts of the log consists at most; of the recent ones likewise.
@@ -52,7 +52,7 @@ enum Found {
     Logged(Arc<str>, Revision),
 }
 
-/// The same of an event.
+/// Where an event is to be had: here, or in the log under this revision.
 enum FoundEvent {
     Here(Event),
     Logged(Arc<str>, Revision),

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::facts::{COMPACT_REVISION, Facts, lease_fact, set_facts};
+use super::found;
 use super::log::Log;
 use super::opening::Home;
 use super::promise::{self, Promise, PromiseFile};
-use super::rewrite::{Facts, Rewrite, set_facts};
+use super::rewrite::Rewrite;
 use super::sled_log::SledLog;
 use super::state::State;
-use super::writer::{COMPACT_REVISION, Writer, lease_fact};
+use super::writer::Writer;
 use super::{Error, LeaseId, Revision};
 
 /// How many superseded records one step of a compaction removes, so that writes wait only that long.
@@ -154,7 +156,7 @@ impl Writer {
             // A lease that was being taken away may be gone.
             promise.leases[1] = noted.leases[1];
         }
-        let (mut found, sled) = home.place.find_acknowledged(&promise)?;
+        let (mut found, sled) = found::find_acknowledged(&home.place, &promise)?;
         let promise = self.promise_found(&found.state);
         for revision in promise.revision + 1..=found.state.revision {
             sled.remove(revision)?;

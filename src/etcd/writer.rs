@@ -8,74 +8,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
-use tokio::sync::{mpsc, oneshot};
 
+use super::facts::{NEWEST_LEASE, lease_fact};
 use super::gathering::{Gathering, PAUSE};
 use super::log::Log;
 use super::opening::Home;
 use super::promise::Promise;
 use super::record;
+use super::request::{Reply, Request, Write};
 use super::rewrite::Rewrite;
 use super::sled_log::SledLog;
 use super::staged::{Staged, Verdict};
 use super::state::Shared;
 use super::sweep::Superfluous;
-use super::{Error, Event, EventKind, Expect, LeaseId, Op, Revision, Txn};
+use super::{Error, Event, EventKind, Expect, LeaseId, Op, Txn};
 use clock::Clock;
 
 /// How many writes share one flush at most, so that the first of them does not wait for ever.
 const BATCH_TXNS: usize = 256;
-/// The facts kept beside the records.
-pub(super) const COMPACT_REVISION: &str = "compact-revision";
-pub(super) const NEWEST_LEASE: &str = "newest-lease";
-pub(super) const LEASE: &str = "lease/";
-
-/// Where an answer goes. Whoever asked may have gone; the write stands all the same.
-type Reply<T> = oneshot::Sender<Result<T, Error>>;
-
-/// What can be asked of the writer.
-#[derive(Debug)]
-pub(super) enum Request {
-    Txn(Write, Reply<Txn>),
-    Compact {
-        before: Revision,
-        reply: Reply<()>,
-    },
-    /// Removes a few of the records that compaction made superfluous; answers whether there are more.
-    Sweep {
-        reply: Reply<bool>,
-    },
-    Grant {
-        ttl: Duration,
-        reply: Reply<LeaseId>,
-    },
-    /// Deletes the lease's keys and the lease; with `expired_at`, only if its time was up then and still is.
-    Revoke {
-        lease: LeaseId,
-        expired_at: Option<Duration>,
-        reply: Reply<()>,
-    },
-    /// Gives a little of what compaction has freed back to the file system; answers whether there is more.
-    Shrink {
-        reply: Reply<bool>,
-    },
-    /// Starts to write again after a failed write, if that is possible by now.
-    Heal {
-        reply: Reply<()>,
-    },
-    Close {
-        reply: Reply<()>,
-    },
-}
-
-/// One compare-and-write.
-#[derive(Debug)]
-pub(super) struct Write {
-    pub key: Arc<str>,
-    pub expect: Expect,
-    pub op: Op,
-}
 
 /// The only one that changes the log and the state.
 #[derive(Debug)]
@@ -233,6 +185,7 @@ impl Writer {
         let mut state = self.shared.write();
         let woken = state.watchers.mark(&staged.events);
         for (event, checksum) in staged.events.into_iter().zip(staged.checksums) {
+            debug_assert_eq!(event.revision(), state.revision + 1, "revisions have no gaps");
             state.revision = event.revision();
             let deleted = event.kind == EventKind::Delete;
             state.index.record(&event.kv.key, event.revision(), checksum, deleted);
@@ -341,10 +294,6 @@ impl Writer {
         self.shared.write_failed.notify_one();
         error
     }
-}
-
-pub(super) fn lease_fact(lease: LeaseId) -> String {
-    format!("{LEASE}{}", lease.0)
 }
 
 fn respond<T>(reply: Reply<T>, answer: Result<T, Error>) {

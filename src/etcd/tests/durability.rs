@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, mpsc};
 
+use super::super::found::read_state;
 use super::super::log::Log;
-use super::super::opening::{Opened, read_state};
+use super::super::opening::Opened;
 use super::*;
 
 /// A log in memory. Each flush waits for its outcome.

@@ -28,7 +28,7 @@ fn circles_only_become_fewer() {
             let members =
                 circles.iter().filter(|circle| is > may && room_of(&Source::all()[circle[0]]) == *room);
             let members: Vec<String> = members.map(|circle| names(circle)).collect();
-            wrong.push(format!("(\"{room}\", {}, {}), listed {may:?} {}", is.0, is.1, members.join(" | ")));
+            wrong.push(format!("(\"{room}\", {}, {}), listed {may:?} {}", is.0, is.1, members.join("\n")));
         }
     }
     assert!(
@@ -38,8 +38,18 @@ fn circles_only_become_fewer() {
     );
 }
 
+/// Each file of a circle with those of the circle that it imports, and where.
 fn names(circle: &[usize]) -> String {
-    circle.iter().map(|file| Source::all()[*file].path.as_str()).collect::<Vec<_>>().join(" ")
+    let arrows = |file: &usize| {
+        let imports = Modules::all().imports(*file).into_iter();
+        let within: BTreeSet<String> = imports
+            .filter(|import| circle.contains(&import.from))
+            .map(|import| format!("{} in line {}", Source::all()[import.from].path, import.line))
+            .collect();
+        let within: Vec<String> = within.into_iter().collect();
+        format!("\n  {} -> {}", Source::all()[*file].path, within.join(", "))
+    };
+    circle.iter().map(arrows).collect()
 }
 
 /// The strongly connected parts of the graph of files that have more than one.

@@ -348,7 +348,6 @@ pub const CIRCLES: &[(&str, usize, usize)] = &[
     ("client_go", 3, 10),
     ("cluster", 1, 2),
     ("controllers", 5, 19),
-    ("etcd", 2, 13),
     ("flow", 1, 2),
     ("kubelet", 3, 36),
     ("openapi", 1, 2),

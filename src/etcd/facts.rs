@@ -1,0 +1,41 @@
+//! The facts that a log keeps beside its records: how far it is compacted, and the leases.
+
+use std::time::Duration;
+
+use super::log::Log;
+use super::state::State;
+use super::{Error, LeaseId, Revision};
+
+pub(super) const COMPACT_REVISION: &str = "compact-revision";
+pub(super) const NEWEST_LEASE: &str = "newest-lease";
+/// Before the number of a lease; the value is its time to live in milliseconds.
+pub(super) const LEASE: &str = "lease/";
+
+/// The facts as they are in memory: copied, for no lock is held while the log is written.
+pub(super) struct Facts {
+    compact_revision: Revision,
+    leases: Vec<(LeaseId, Duration)>,
+}
+
+impl Facts {
+    pub(super) fn of(state: &State) -> Facts {
+        Facts { compact_revision: state.compact_revision, leases: state.leases.all().collect() }
+    }
+}
+
+/// Writes the facts to a log.
+pub(super) fn set_facts(log: &dyn Log, facts: &Facts, newest_lease: u64) -> Result<(), Error> {
+    if facts.compact_revision > 0 {
+        log.set_fact(COMPACT_REVISION, Some(facts.compact_revision))?;
+    }
+    log.set_fact(NEWEST_LEASE, Some(newest_lease))?;
+    for (lease, ttl) in &facts.leases {
+        let milliseconds = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+        log.set_fact(&lease_fact(*lease), Some(milliseconds))?;
+    }
+    Ok(())
+}
+
+pub(super) fn lease_fact(lease: LeaseId) -> String {
+    format!("{LEASE}{}", lease.0)
+}
