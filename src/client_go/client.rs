@@ -16,6 +16,7 @@ use tower::ServiceExt;
 
 use super::request::{Call, object_path, query};
 use super::response;
+use super::stream_watcher;
 use apimachinery::list::List;
 use apimachinery::object::Object;
 use apimachinery::options::{DeleteOptions, ListOptions, PatchType};
@@ -102,7 +103,7 @@ impl Client {
         options: &ListOptions,
     ) -> Result<mpsc::Receiver<WatchEvent>, Status> {
         let target = format!("{}{}", kind.collection_path(namespace), query(options, true));
-        response::watch(kind, self.send(Call::new(Method::GET, target)).await?).await
+        stream_watcher::watch(kind, self.send(Call::new(Method::GET, target)).await?).await
     }
 
     /// Creates an object; `metadata.generateName` makes the server choose the name.

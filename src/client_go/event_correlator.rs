@@ -11,7 +11,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use super::event_recorder::Event;
+use super::event::Event;
 use super::lru::Lru;
 use super::token_bucket::TokenBucket;
 use apimachinery::time::Time;

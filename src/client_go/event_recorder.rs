@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::client::Client;
+use super::event::Event;
 use super::event_correlator::{Correlated, EventCorrelator};
 use super::reference::ObjectReference;
 use super::tasks::{Tasks, run_once};
@@ -19,7 +20,7 @@ use apimachinery::names;
 use apimachinery::object::{Object, object_key};
 use apimachinery::options::PatchType;
 use apimachinery::status::Status;
-use apimachinery::time::{Time, rfc3339};
+use apimachinery::time::rfc3339;
 use apis::core::event::EVENTS;
 use clock::Clock;
 use entropy::Entropy;
@@ -28,33 +29,6 @@ use flow::{Flow, Step, StepId};
 /// How many events may wait to be written. At the bound further ones are dropped, with a line in the debug
 /// log.
 const MAX_QUEUED_EVENTS: usize = 1000;
-
-/// `v1.Event`, as a component makes it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Event {
-    /// Empty until it is named on its way to the server.
-    pub name: String,
-    /// That of the object, or `default` for cluster-scoped ones.
-    pub namespace: String,
-    /// What it is about.
-    pub involved_object: ObjectReference,
-    /// For machines, as `ScalingReplicaSet`.
-    pub reason: String,
-    /// For people.
-    pub message: String,
-    /// `Normal` or `Warning`.
-    pub event_type: String,
-    /// Who says so, as `deployment-controller`.
-    pub component: Arc<str>,
-    /// Where: the node, for a kubelet's events; else empty.
-    pub host: Arc<str>,
-    /// When it happened first.
-    pub first_timestamp: Time,
-    /// When it happened last.
-    pub last_timestamp: Time,
-    /// How often.
-    pub count: u32,
-}
 
 /// Makes events in the name of one component. Cloning shares it.
 #[derive(Clone)]

@@ -14,6 +14,7 @@
 pub mod client;
 mod request;
 mod response;
+mod stream_watcher;
 
 pub mod watch;
 
@@ -29,6 +30,7 @@ pub mod shared_informer;
 
 pub mod workqueue;
 
+pub mod event;
 mod event_correlator;
 pub mod event_recorder;
 pub mod reference;

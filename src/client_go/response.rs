@@ -10,14 +10,11 @@ use http::StatusCode;
 use http::header::RETRY_AFTER;
 use http_body_util::BodyExt;
 use serde_json::Value;
-use tokio::sync::mpsc;
 
-use super::watch;
 use apimachinery::list::List;
 use apimachinery::object::{Object, encode_for_storage};
 use apimachinery::status::Status;
-use apimachinery::watch::WatchEvent;
-use apimachinery::wire::{ApiResponse, ListAnswer, ObjectAnswer, StatusAnswer, WatchAnswer};
+use apimachinery::wire::{ApiResponse, ListAnswer, ObjectAnswer, StatusAnswer};
 use apis::kind::{Kind, Selectable, read_object};
 
 /// How long to wait before asking again, if the answer says so: 429 or 5xx with `Retry-After` in whole
@@ -66,17 +63,6 @@ pub(super) async fn list(kind: &Kind, mut response: ApiResponse) -> Result<List,
     })
 }
 
-/// An answer that is a watch.
-pub(super) async fn watch(kind: &Kind, response: ApiResponse) -> Result<mpsc::Receiver<WatchEvent>, Status> {
-    if let Some(answer) = response.extensions().get::<WatchAnswer>() {
-        return answer.take().ok_or_else(|| Status::internal("the watch was taken before"));
-    }
-    if response.extensions().get::<StatusAnswer>().is_some() || !response.status().is_success() {
-        return Err(failure(response).await);
-    }
-    Ok(watch::decode(response.into_body(), kind))
-}
-
 /// An answer of which only matters that it is no failure.
 pub(super) async fn done(response: ApiResponse) -> Result<(), Status> {
     if response.status().is_success() { Ok(()) } else { Err(failure(response).await) }
@@ -106,7 +92,7 @@ pub(super) fn object_of(selectable: &[Selectable], tree: &Value) -> Result<Objec
 }
 
 /// The failure that an answer tells of.
-async fn failure(mut response: ApiResponse) -> Status {
+pub(super) async fn failure(mut response: ApiResponse) -> Status {
     if let Some(StatusAnswer(status)) = response.extensions_mut().remove() {
         return status;
     }

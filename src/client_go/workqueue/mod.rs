@@ -13,25 +13,16 @@
 //! (later, and later still each time it fails).
 
 mod delaying_queue;
+mod key;
 mod queue;
 mod rate_limiters;
 mod rate_limiting_queue;
 
-use std::fmt;
-use std::hash::Hash;
-
 pub use delaying_queue::DelayingQueue;
+pub use key::{Key, QueueKey};
 pub use queue::Queue;
 pub use rate_limiters::{
     BucketRateLimiter, ItemExponentialFailureRateLimiter, MaxOfRateLimiter, RateLimiter,
     default_controller_rate_limiter,
 };
 pub use rate_limiting_queue::WorkQueue;
-
-/// What most queues hold: `namespace/name`, or `name` for cluster-scoped objects.
-pub type Key = String;
-
-/// What can stand in a queue. It prints as the key that flow and logs show.
-pub trait QueueKey: Clone + Eq + Hash + fmt::Display + Send + Sync + 'static {}
-
-impl<K: Clone + Eq + Hash + fmt::Display + Send + Sync + 'static> QueueKey for K {}

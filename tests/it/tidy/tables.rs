@@ -345,7 +345,6 @@ pub const CIRCLES: &[(&str, usize, usize)] = &[
     ("apiserver::webhook", 1, 2),
     ("cel", 3, 9),
     ("cli", 2, 6),
-    ("client_go", 3, 10),
     ("cluster", 1, 2),
     ("controllers", 5, 19),
     ("flow", 1, 2),
