@@ -1,5 +1,5 @@
 //! The loop that all controllers share: what they watch fills a work queue, workers reconcile what is in it.
-//! Next: controllers/deployment/mod.rs
+//! Next: src/controllers/deployment/mod.rs
 //!
 //! Informers put keys into the queue; a worker takes a key, reconciles it, and puts it back with a growing
 //! delay when that failed. A controller says what it watches and what to do about a key. A key says where to

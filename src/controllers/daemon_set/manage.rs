@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 
+use super::DaemonSetController;
 use super::eligibility::Placement;
 use super::template::{for_node, pod_template};
-use super::{DaemonSetController, PodsByNode, Work};
+use super::work::{PodsByNode, Work, seniority};
 use crate::controller::Reconcile;
 use crate::history::REVISION_HASH;
 use crate::pod_control::{create_pod, delete_pod, is_namespace_terminating, slow_start_batch};
@@ -35,7 +36,7 @@ pub struct Plan {
 impl DaemonSetController {
     /// A pod where there should be one, no pod where there should be none, no two where one will do.
     pub(super) async fn manage(&self, ctx: &Reconcile, work: &Work, hash: &str) -> Result<(), Status> {
-        let pods = self.pods_by_node(work);
+        let pods = work.pods_by_node(&self.pods);
         let mut plan = Plan::default();
         for (node, placement) in &work.placements {
             let on_node = pods.get(&node.metadata.name).map_or(&[][..], Vec::as_slice);
@@ -153,13 +154,6 @@ pub fn max_surge(set: &DaemonSet, nodes: usize) -> usize {
 /// The most nodes that may be without a pod, of so many (`UnavailableCount`).
 pub fn max_unavailable(set: &DaemonSet, nodes: usize) -> usize {
     allowance(set, |rolling| rolling.max_unavailable.as_ref(), nodes)
-}
-
-/// The order of pods on a node: bound before unbound, then old before young
-/// (`podByCreationTimestampAndPhase`).
-pub fn seniority(pod: &Object) -> impl Ord + use<> {
-    let is_bound = !pod.view::<Pod>().spec.node_name.is_empty();
-    (!is_bound, pod.metadata.creation_timestamp, pod.metadata.name.clone())
 }
 
 fn allows_surge(set: &DaemonSet) -> bool {

@@ -11,12 +11,13 @@ mod revisions;
 mod rolling_update;
 mod status;
 mod template;
+mod work;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use eligibility::{Eligibility, Placement};
+use eligibility::Eligibility;
 use failed_pods::FailedPodsBackoff;
+use work::Work;
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches, owner_keys};
 use super::controller_ref::{CONTROLLER_INDEX, ControllerRefManager, controller_index};
@@ -24,16 +25,13 @@ use super::dependents;
 use super::expectations::Expectations;
 use super::history::History;
 use super::pod_state::next_availability_check;
-use apimachinery::labels::Selector;
 use apimachinery::object::{Object, split_key};
 use apimachinery::status::Status;
-use apimachinery::time::Time;
 use apis::apps::controller_revision::CONTROLLER_REVISIONS;
 use apis::apps::daemon_set::DAEMON_SETS;
 use apis::core::node::NODES;
 use apis::core::pod::PODS;
 use apis::views::daemon_set::DaemonSet;
-use apis::views::pod::Pod;
 use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 
@@ -45,40 +43,6 @@ pub struct DaemonSetController {
     revisions: Lister,
     expectations: Expectations,
     failed_pods: Arc<FailedPodsBackoff>,
-}
-
-/// The pods of a set by the node that they are on, or for.
-type PodsByNode = BTreeMap<String, Vec<Arc<Object>>>;
-
-/// A set that is being synced.
-struct Work {
-    object: Arc<Object>,
-    view: Arc<DaemonSet>,
-    selector: Selector,
-    /// Every node, and what the set wants there.
-    placements: Vec<(Arc<Object>, Placement)>,
-    now: Time,
-}
-
-impl Work {
-    fn event(&self, ctx: &Reconcile, event_type: &str, reason: &str, message: impl Into<String>) {
-        ctx.event(&DAEMON_SETS, &self.object, event_type, reason, message);
-    }
-
-    fn uid(&self) -> &str {
-        &self.object.metadata.uid
-    }
-
-    fn should_run(&self, node: &str) -> bool {
-        let placement = self.placements.iter().find(|(object, _)| object.metadata.name == node);
-        placement.is_some_and(|(_, placement)| placement.should_run)
-    }
-
-    /// The nodes that should run a pod.
-    fn desired(&self) -> impl Iterator<Item = &str> {
-        let desired = self.placements.iter().filter(|(_, placement)| placement.should_run);
-        desired.map(|(node, _)| node.metadata.name.as_str())
-    }
 }
 
 impl DaemonSetController {
@@ -114,28 +78,6 @@ impl DaemonSetController {
         manager.claim(&self.pods, |_| true).await.map(drop)
     }
 
-    /// The pods of a set, as the cache has them now.
-    fn pods_of(&self, work: &Work) -> Vec<Arc<Object>> {
-        let mut pods = self.pods.by_index(CONTROLLER_INDEX, work.uid());
-        pods.retain(|pod| work.selector.matches(&pod.metadata.labels));
-        pods
-    }
-
-    /// The same by node (`getNodesToDaemonPods`); pods that ended and are being deleted count no more.
-    fn pods_by_node(&self, work: &Work) -> PodsByNode {
-        let mut by_node = PodsByNode::new();
-        for pod in self.pods_of(work) {
-            let view = pod.view::<Pod>();
-            if view.is_terminal() && pod.is_deleting() {
-                continue;
-            }
-            if let Some(node) = template::target_node(&view) {
-                by_node.entry(node).or_default().push(pod);
-            }
-        }
-        by_node
-    }
-
     /// Pods where they are wanted, of the revision that is wanted (`updateDaemonSet`).
     async fn update(
         &self,
@@ -148,15 +90,15 @@ impl DaemonSetController {
         if is_rolling && self.expectations.satisfied(work.uid()) {
             self.rolling_update(ctx, work, revisions.hash()).await?;
         }
-        self.clean_up_history(ctx, work, revisions).await
+        revisions::clean_up(work, &self.history(ctx, work), revisions, &self.pods).await
     }
 
     async fn sync(&self, ctx: &Reconcile, work: &Work) -> Result<Action, Status> {
         self.claim_pods(ctx, work).await?;
-        let revisions = self.construct_history(ctx, work).await?;
+        let revisions = revisions::construct(ctx, work, &self.history(ctx, work), &self.pods).await?;
         let may_act = self.expectations.satisfied(work.uid());
         let updated = if may_act { self.update(ctx, work, &revisions).await } else { Ok(()) };
-        let pods = self.pods_by_node(work);
+        let pods = work.pods_by_node(&self.pods);
         let mut status = status::calculate(work, &pods, revisions.hash());
         if may_act {
             status.observed_generation = work.object.metadata.generation;
@@ -164,7 +106,7 @@ impl DaemonSetController {
         let written = status::write(ctx, work, status).await;
         updated.and(written)?;
         let min_ready_seconds = work.view.spec.min_ready_seconds;
-        let next = next_availability_check(&self.pods_of(work), min_ready_seconds, work.now);
+        let next = next_availability_check(&work.pods(&self.pods), min_ready_seconds, work.now);
         Ok(next.map_or(Action::Done, Action::RequeueAfter))
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::{DaemonSetController, Work};
+use super::work::Work;
 use crate::controller::Reconcile;
 use crate::history::{History, NewRevision, REVISION_HASH, Revision, template_patch};
 use crate::pod_template_hash::pod_template_hash;
@@ -15,6 +15,7 @@ use apimachinery::status::Status;
 use apis::apps::daemon_set::DAEMON_SETS;
 use apis::core::pod::PODS;
 use apis::views::daemon_set::DaemonSet;
+use client_go::lister::Lister;
 
 /// The history of a set.
 pub struct Revisions {
@@ -31,78 +32,75 @@ impl Revisions {
     }
 }
 
-impl DaemonSetController {
-    /// Finds or makes the revision of the present template, and gives it the highest number.
-    pub(super) async fn construct_history(&self, ctx: &Reconcile, work: &Work) -> Result<Revisions, Status> {
-        let history = self.history(ctx, work);
-        let data = template_patch(&work.view.spec.template);
-        let (mut current, mut old) = (vec![], vec![]);
-        for revision in history.claim(&work.selector).await? {
-            let revision = labelled(&history, revision).await?;
-            if *revision.data() == data { current.push(revision) } else { old.push(revision) }
-        }
-        let number = old.iter().map(Revision::number).max().unwrap_or(0) + 1;
-        let current = match current.pop() {
-            None => snapshot(ctx, work, &history, number).await?,
-            Some(newest) => {
-                self.remove_duplicates(ctx, work, &newest, current).await?;
-                if newest.number() < number { history.renumber(&newest, number).await? } else { newest }
-            }
-        };
-        Ok(Revisions { current, old })
+/// Finds or makes the revision of the present template, and gives it the highest number.
+pub async fn construct(
+    ctx: &Reconcile,
+    work: &Work,
+    history: &History<'_>,
+    pods: &Lister,
+) -> Result<Revisions, Status> {
+    let data = template_patch(&work.view.spec.template);
+    let (mut current, mut old) = (vec![], vec![]);
+    for revision in history.claim(&work.selector).await? {
+        let revision = labelled(history, revision).await?;
+        if *revision.data() == data { current.push(revision) } else { old.push(revision) }
     }
+    let number = old.iter().map(Revision::number).max().unwrap_or(0) + 1;
+    let current = match current.pop() {
+        None => snapshot(ctx, work, history, number).await?,
+        Some(newest) => {
+            remove_duplicates(history, work, pods, &newest, current).await?;
+            if newest.number() < number { history.renumber(&newest, number).await? } else { newest }
+        }
+    };
+    Ok(Revisions { current, old })
+}
 
-    /// Forgets the oldest revisions that no pod is of, above the limit.
-    pub(super) async fn clean_up_history(
-        &self,
-        ctx: &Reconcile,
-        work: &Work,
-        revisions: &Revisions,
-    ) -> Result<(), Status> {
-        let limit = work.view.spec.revision_history_limit.unwrap_or(10);
-        let too_many = revisions.old.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
-        if too_many == 0 {
-            return Ok(());
-        }
-        let pods = self.pods_of(work);
-        let live: BTreeSet<&str> = pods
-            .iter()
-            .filter_map(|pod| pod.metadata.labels.get(REVISION_HASH))
-            .map(String::as_str)
-            .collect();
-        let dead = revisions.old.iter().filter(|revision| !live.contains(revision.label(REVISION_HASH)));
-        let history = self.history(ctx, work);
-        for revision in dead.take(too_many) {
-            history.delete(revision).await?;
-        }
-        Ok(())
+/// Forgets the oldest revisions that no pod is of, above the limit.
+pub async fn clean_up(
+    work: &Work,
+    history: &History<'_>,
+    revisions: &Revisions,
+    pods: &Lister,
+) -> Result<(), Status> {
+    let limit = work.view.spec.revision_history_limit.unwrap_or(10);
+    let too_many = revisions.old.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
+    if too_many == 0 {
+        return Ok(());
     }
+    let pods = work.pods(pods);
+    let live: BTreeSet<&str> =
+        pods.iter().filter_map(|pod| pod.metadata.labels.get(REVISION_HASH)).map(String::as_str).collect();
+    let dead = revisions.old.iter().filter(|revision| !live.contains(revision.label(REVISION_HASH)));
+    for revision in dead.take(too_many) {
+        history.delete(revision).await?;
+    }
+    Ok(())
+}
 
-    /// Of several revisions of one template (somebody made them by hand) one stays, and takes the pods.
-    async fn remove_duplicates(
-        &self,
-        ctx: &Reconcile,
-        work: &Work,
-        kept: &Revision,
-        duplicates: Vec<Revision>,
-    ) -> Result<(), Status> {
-        if duplicates.is_empty() {
-            return Ok(());
-        }
-        let hash = kept.label(REVISION_HASH);
-        let patch = json!({"metadata": {"labels": {REVISION_HASH: hash}}});
-        for pod in self.pods_of(work) {
-            if pod.metadata.labels.get(REVISION_HASH).is_none_or(|label| label != hash) {
-                let (namespace, name) = (&pod.metadata.namespace, &pod.metadata.name);
-                ctx.client.patch(&PODS, namespace, name, PatchType::Merge, &patch).await?;
-            }
-        }
-        let history = self.history(ctx, work);
-        for duplicate in duplicates {
-            history.delete(&duplicate).await?;
-        }
-        Ok(())
+/// Of several revisions of one template (somebody made them by hand) one stays, and takes the pods.
+async fn remove_duplicates(
+    history: &History<'_>,
+    work: &Work,
+    pods: &Lister,
+    kept: &Revision,
+    duplicates: Vec<Revision>,
+) -> Result<(), Status> {
+    if duplicates.is_empty() {
+        return Ok(());
     }
+    let hash = kept.label(REVISION_HASH);
+    let patch = json!({"metadata": {"labels": {REVISION_HASH: hash}}});
+    for pod in work.pods(pods) {
+        if pod.metadata.labels.get(REVISION_HASH).is_none_or(|label| label != hash) {
+            let (namespace, name) = (&pod.metadata.namespace, &pod.metadata.name);
+            history.ctx.client.patch(&PODS, namespace, name, PatchType::Merge, &patch).await?;
+        }
+    }
+    for duplicate in duplicates {
+        history.delete(&duplicate).await?;
+    }
+    Ok(())
 }
 
 /// A revision without the label gets its name there, which meets no hash.

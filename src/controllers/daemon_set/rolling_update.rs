@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
+use super::DaemonSetController;
 use super::manage::{Plan, max_surge, max_unavailable};
 use super::template::is_updated;
-use super::{DaemonSetController, PodsByNode, Work};
+use super::work::{PodsByNode, Work};
 use crate::controller::Reconcile;
 use crate::pod_state::is_available;
 use apimachinery::object::Object;
@@ -27,7 +28,7 @@ impl DaemonSetController {
         work: &Work,
         hash: &str,
     ) -> Result<(), Status> {
-        let mut pods = self.pods_by_node(work);
+        let mut pods = work.pods_by_node(&self.pods);
         for node in work.desired() {
             if !pods.contains_key(node) {
                 pods.insert(node.to_owned(), vec![]);

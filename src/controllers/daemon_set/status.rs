@@ -2,9 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::manage::seniority;
 use super::template::is_updated;
-use super::{PodsByNode, Work};
+use super::work::{PodsByNode, Work, seniority};
 use crate::controller::Reconcile;
 use crate::pod_state::is_available;
 use crate::status::{put_count, update_status};

@@ -1,5 +1,5 @@
 //! Deployment: one ReplicaSet per revision of a template (`pkg/controller/deployment`).
-//! Next: controllers/replica_set/mod.rs
+//! Next: src/controllers/replica_set/mod.rs
 //!
 //! Sets grow and shrink so that never too few pods are available nor too many there. In: a Deployment, the
 //! ReplicaSets that it controls or may adopt, and pods where it must wait for old ones to be gone. Out:

@@ -10,7 +10,6 @@ pub(super) mod pack;
 pub(super) mod tracker;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -30,7 +29,6 @@ use apis::core::node::NODES;
 use apis::core::pod::PODS;
 use apis::core::service::SERVICES;
 use apis::discovery::endpoint_slice::ENDPOINT_SLICES;
-use apis::views::endpoints::EndpointSlice;
 use apis::views::service::Service;
 use client_go::component::ComponentContext;
 use client_go::lister::Lister;
@@ -199,9 +197,4 @@ impl Owner<'_> {
         tree["endpoints"] = json!(endpoints);
         tree["ports"] = json!(group.ports);
     }
-}
-
-/// What a slice holds now.
-fn view(slice: &Object) -> Arc<EndpointSlice> {
-    slice.view::<EndpointSlice>()
 }

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::desired::Group;
-use super::view;
 use apimachinery::object::Object;
-use apis::views::endpoints::Endpoint;
+use apis::views::endpoints::{Endpoint, EndpointSlice};
 
 /// Upstream's `--max-endpoints-per-slice`.
 pub const MAX_ENDPOINTS_PER_SLICE: usize = 100;
@@ -56,7 +55,7 @@ pub fn plan(
 }
 
 fn is_of(slice: &Object, group: &Group) -> bool {
-    let view = view(slice);
+    let view = slice.view::<EndpointSlice>();
     let mut ports = view.ports.clone();
     ports.sort();
     view.address_type == group.address_type && ports == group.ports
@@ -78,7 +77,7 @@ fn plan_group(
     let mut kept: Vec<(Arc<Object>, Vec<Endpoint>, bool)> = slices
         .into_iter()
         .map(|slice| {
-            let current = view(&slice);
+            let current = slice.view::<EndpointSlice>();
             let stay = current.endpoints.iter().filter_map(|it| wanted.remove(&identity(it)));
             let endpoints: Vec<Endpoint> = stay.collect();
             let differs = endpoints != current.endpoints || slice.metadata.labels != *labels;
@@ -115,7 +114,8 @@ fn plan_group(
         false => new.chunks(most).map(<[Endpoint]>::to_vec).collect(),
     };
     for endpoints in chunks {
-        let same_type = strays.iter().position(|stray| view(stray).address_type == group.address_type);
+        let same_type =
+            strays.iter().position(|stray| stray.view::<EndpointSlice>().address_type == group.address_type);
         let slice = same_type.map(|at| strays.remove(at));
         plan.write.push(Packed { slice, group: group.clone(), endpoints });
     }

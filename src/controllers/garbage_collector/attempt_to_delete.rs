@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::graph::{FOREGROUND, Graph, Identity, Node, ORPHAN, blocks};
-use super::{collected, live, mapping};
+use super::graph_builder::{collected, mapping};
+use super::live;
 use crate::controller::{Action, Controller, Key, Reconcile, Running, Watches};
 use apimachinery::gvk::GroupVersion;
 use apimachinery::object::{Object, OwnerReference};

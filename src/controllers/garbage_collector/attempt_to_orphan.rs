@@ -6,7 +6,8 @@ use std::sync::Arc;
 use futures::future::try_join_all;
 
 use super::graph::{Graph, Identity, ORPHAN, Uid};
-use super::{collected, live};
+use super::graph_builder::collected;
+use super::live;
 use crate::controller::{Action, Controller, Key, Reconcile, Watches};
 use apimachinery::status::Status;
 use apis::scheme::Scheme;

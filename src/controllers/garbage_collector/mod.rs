@@ -13,6 +13,7 @@
 mod attempt_to_delete;
 mod attempt_to_orphan;
 mod graph;
+mod graph_builder;
 mod live;
 
 use std::collections::BTreeSet;
@@ -21,10 +22,10 @@ use std::time::Duration;
 
 use attempt_to_delete::AttemptToDelete;
 use attempt_to_orphan::AttemptToOrphan;
-use graph::{Graph, Todo};
+use graph::Graph;
+use graph_builder::{collected, mapping};
 
-use super::controller::{self, Change, Enqueue, Running};
-use apis::kind::Kind;
+use super::controller::{self, Running};
 use apis::scheme::Scheme;
 use client_go::ComponentContext;
 
@@ -43,38 +44,6 @@ pub fn spawn(ctx: &ComponentContext, scheme: Arc<Scheme>) {
     let follow = Follow { graph, scheme, orphan, delete };
     let clock = ctx.clock.clone();
     ctx.tasks.spawn("garbage collector: new kinds", async move { follow.run(clock, generation, seen).await });
-}
-
-/// The kinds whose objects can own and be owned. Events are too many, and live only for an hour.
-fn collected(scheme: &Scheme) -> Vec<Arc<Kind>> {
-    let has = |kind: &Kind, verb: &str| kind.verbs.iter().any(|it| **it == *verb);
-    let mut kinds = scheme.storage_kinds();
-    kinds.retain(|kind| {
-        ["delete", "list", "watch"].iter().all(|verb| has(kind, verb)) && &*kind.kind != "Event"
-    });
-    kinds
-}
-
-/// What a change of an object of `kind` does to the graph, and whom it makes look.
-fn mapping(
-    graph: Arc<Graph>,
-    scheme: Arc<Scheme>,
-    kind: Arc<Kind>,
-    orphan: Running,
-) -> impl Fn(&Change<'_>, &Enqueue) + Send + Sync + 'static {
-    move |change, enqueue| {
-        let Todo { attempt_to_delete, attempt_to_orphan } = match change {
-            Change::Deleted(object) => graph.remove(&object.metadata.uid),
-            Change::Added(object) | Change::Updated { new: object, .. } => {
-                graph.observe(&kind, object, &scheme)
-            }
-        };
-        attempt_to_delete.into_iter().for_each(|uid| enqueue.now(uid));
-        if !attempt_to_orphan.is_empty() {
-            let enqueue = orphan.because_of(change.object());
-            attempt_to_orphan.into_iter().for_each(|uid| enqueue.now(uid));
-        }
-    }
 }
 
 struct Follow {

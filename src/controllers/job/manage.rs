@@ -9,11 +9,11 @@ use serde_json::{Map, Value, json};
 
 use super::backoff::remaining_for_index;
 use super::finalizers::remove_finalizer;
+use super::judge::{JobSync, note_deleted};
 use super::pods::{
     COMPLETION_INDEX, INDEX_FAILURES, INDEX_IGNORED_FAILURES, JobPod, TRACKING_FINALIZER, has_finalizer,
 };
 use super::policies;
-use super::sync::{JobSync, note_deleted};
 use crate::pod_control::{create_named_pod, delete_pod, is_namespace_terminating, slow_start_batch};
 use crate::replica_set::ranking::pods_to_delete;
 use apimachinery::object::Object;
@@ -98,7 +98,7 @@ fn pending_indexes(sync: &JobSync<'_>, count: usize) -> Vec<i64> {
 async fn create_pods(sync: &mut JobSync<'_>, indexes: Vec<Option<i64>>) -> Result<(), Status> {
     let (ctx, job, count) = (sync.ctx, sync.object.clone(), indexes.len());
     let template = pod_template(sync.spec());
-    let expectations = &sync.controller.expectations;
+    let expectations = &sync.memory.expectations;
     expectations.expect_creations(&job.metadata.uid, count);
     let create = |number: usize| {
         let index = indexes.get(number).copied().flatten();
@@ -130,7 +130,7 @@ async fn create_pods(sync: &mut JobSync<'_>, indexes: Vec<Option<i64>>) -> Resul
 
 /// Deletes pods, which need not be counted: the finalizer goes first.
 async fn delete(sync: &mut JobSync<'_>, doomed: Vec<JobPod>) -> Result<(), Status> {
-    let (ctx, job, expectations) = (sync.ctx, &sync.object, &sync.controller.expectations);
+    let (ctx, job, expectations) = (sync.ctx, &sync.object, &sync.memory.expectations);
     let uid = &job.metadata.uid;
     expectations.expect_deletions(uid, doomed.iter().map(|pod| pod.uid().to_owned()));
     let delete = |pod: &JobPod| {

@@ -4,7 +4,8 @@
 //! or deleted, the finalizer that keeps a pod until it is counted, and the status. It must not know where a
 //! pod runs, nor what asked for the Job.
 //!
-//! Read [`sync`] first: it decides; [`manage`] creates and deletes; [`track`] counts and writes.
+//! Read [`judge`] first: it decides; [`sync`] acts on it, [`manage`] creates and deletes, [`track`] counts and
+//! writes.
 
 mod sync;
 
@@ -14,6 +15,8 @@ mod track;
 mod backoff;
 mod finalizers;
 mod indexes;
+mod judge;
+mod memory;
 mod pods;
 mod policies;
 mod status;
@@ -23,10 +26,12 @@ pub mod orphans;
 
 use std::sync::Arc;
 
+use judge::JobSync;
+use memory::JobMemory;
+
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::controller_ref::{CONTROLLER_INDEX, ControllerRefManager, controller_index};
 use super::dependents;
-use super::expectations::Expectations;
 use apimachinery::object::{Object, split_key};
 use apimachinery::status::Status;
 use apis::batch::job::JOBS;
@@ -39,10 +44,7 @@ use client_go::lister::Lister;
 pub struct JobController {
     jobs: Lister,
     pods: Lister,
-    expectations: Expectations,
-    finalizers: finalizers::FinalizerExpectations,
-    backoffs: Arc<backoff::Backoffs>,
-    writes: Arc<writes::Writes>,
+    memory: JobMemory,
 }
 
 impl JobController {
@@ -53,10 +55,7 @@ impl JobController {
         JobController {
             jobs: ctx.informers.informer(&JOBS).lister(),
             pods: pods.lister(),
-            expectations: Expectations::new(&ctx.clock),
-            finalizers: finalizers::FinalizerExpectations::default(),
-            backoffs: Arc::default(),
-            writes: Arc::default(),
+            memory: JobMemory::new(&ctx.clock),
         }
     }
 
@@ -64,9 +63,9 @@ impl JobController {
         let job = object.view::<Job>();
         // Cannot be mended by trying again; validation refuses it.
         let Ok(selector) = job.spec.selector.selector() else { return Ok(Action::Done) };
-        let is_settled = self.expectations.satisfied(&object.metadata.uid);
+        let is_settled = self.memory.expectations.satisfied(&object.metadata.uid);
         // Before the pods are read: a change that is seen in between is then looked at once more.
-        let released = self.finalizers.released(&object.metadata.uid);
+        let released = self.memory.finalizers.released(&object.metadata.uid);
         let manager = ControllerRefManager {
             client: &ctx.client,
             owner: &object,
@@ -75,7 +74,8 @@ impl JobController {
             selector: &selector,
         };
         let pods = manager.claim_with_finalizer(&self.pods, |_| true, pods::TRACKING_FINALIZER).await?;
-        sync::JobSync::new(ctx, self, object, pods, &released).run(is_settled).await
+        let sync = JobSync::new(ctx, &self.memory, object, pods, &released);
+        sync::run(sync, is_settled).await
     }
 }
 
@@ -85,26 +85,23 @@ impl Controller for JobController {
     const SERVICE_ACCOUNT: &'static str = "job-controller";
 
     fn watches(&self) -> Watches {
-        let (expectations, finalizers) = (self.expectations.clone(), self.finalizers.clone());
-        let (backoffs, writes) = (self.backoffs.clone(), self.writes.clone());
+        let memory = self.memory.clone();
         let of_job = move |change: &Change<'_>, enqueue: &Enqueue| {
             let job = change.object();
             let is_status_only =
                 change.old().is_some_and(|old| old.metadata.generation == job.metadata.generation);
             if let Change::Deleted(job) = change {
-                expectations.forget(&job.metadata.uid);
-                finalizers.forget(&job.metadata.uid);
-                backoffs.forget(&job.metadata.uid);
-                writes.forget(&job.metadata.uid);
+                memory.forget(&job.metadata.uid);
             } else if is_status_only {
                 enqueue.batched(job.key());
             } else {
                 enqueue.now(job.key());
             }
         };
-        let (finalizers, jobs) = (self.finalizers.clone(), self.jobs.clone());
+        let finalizers = self.memory.finalizers.clone();
+        let jobs = self.jobs.clone();
         let adopters = move |pod: &Object| dependents::adopters(&jobs, pod, |job: &Job| &job.spec.selector);
-        let of_pods = dependents::of_pods(&self.expectations, &JOBS, adopters);
+        let of_pods = dependents::of_pods(&self.memory.expectations, &JOBS, adopters);
         let of_pod = move |change: &Change<'_>, enqueue: &Enqueue| {
             finalizers.observe(change);
             of_pods(change, enqueue);
@@ -120,11 +117,11 @@ impl Controller for JobController {
             return Ok(Action::Done);
         }
         if job.status.finished().is_some() {
-            self.backoffs.forget(&object.metadata.uid);
-            self.writes.forget(&object.metadata.uid);
+            self.memory.backoffs.forget(&object.metadata.uid);
+            self.memory.writes.forget(&object.metadata.uid);
             return Ok(Action::Done);
         }
-        if self.writes.are_ahead_of(&object) {
+        if self.memory.writes.are_ahead_of(&object) {
             return Ok(Action::Done);
         }
         // On the heap: an idle worker should not hold the room that a sync needs.

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use futures::future::join_all;
 
 use super::finalizers::remove_finalizer;
+use super::judge::{JobSync, Verdict};
 use super::pods::JobPod;
 use super::policies;
 use super::status::{ensure_condition, new_condition, write};
-use super::sync::{JobSync, Verdict};
 use apimachinery::status::Status;
 use apis::views::job::{JobStatus, UncountedTerminatedPods};
 
@@ -28,7 +28,7 @@ pub async fn track(mut sync: JobSync<'_>) -> Result<(), Status> {
     }
     if sync.status != sync.stored {
         flush(&mut sync).await?;
-        sync.controller.backoffs.put(&sync.object.metadata.uid, sync.backoff.clone());
+        sync.memory.backoffs.put(&sync.object.metadata.uid, sync.backoff.clone());
     }
     let released = release(&sync, &ended).await;
     for (pod, _) in ended.iter().zip(&released).filter(|(_, result)| result.is_ok()) {
@@ -53,7 +53,7 @@ pub async fn track(mut sync: JobSync<'_>) -> Result<(), Status> {
 
 async fn flush(sync: &mut JobSync<'_>) -> Result<(), Status> {
     sync.object = write(sync.ctx, &sync.object, &sync.status).await?;
-    sync.controller.writes.note(&sync.object);
+    sync.memory.writes.note(&sync.object);
     sync.stored = sync.status.clone();
     Ok(())
 }
@@ -125,7 +125,7 @@ fn tell_interim(sync: &mut JobSync<'_>, verdict: &Verdict) {
 }
 
 async fn release(sync: &JobSync<'_>, ended: &[JobPod]) -> Vec<Result<(), Status>> {
-    let (job, expectations) = (&sync.object.metadata.uid, &sync.controller.finalizers);
+    let (job, expectations) = (&sync.object.metadata.uid, &sync.memory.finalizers);
     if ended.is_empty() {
         return vec![];
     }

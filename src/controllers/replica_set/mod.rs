@@ -1,5 +1,5 @@
 //! ReplicaSet and ReplicationController: as many pods of one template as are asked for.
-//! Next: scheduler/schedule_one.rs
+//! Next: src/scheduler/schedule_one.rs
 //!
 //! Upstream's `pkg/controller/replicaset`, which serves both kinds, too. In: a ReplicaSet and the pods that
 //! it controls or may adopt. Out: pods created or deleted, and the status. It must not know where a pod runs

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{StatefulSetController, Work};
+use super::work::Work;
 use crate::controller::Reconcile;
 use apimachinery::object::Object;
 use apimachinery::status::Status;
 use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use apis::tree::{items, object_mut, set, text};
+use client_go::lister::Lister;
 
 /// The name of the claim of a template for a pod (`getPersistentVolumeClaimName`).
 pub fn claim_name(work: &Work, template: &Value, ordinal: i64) -> String {
@@ -31,39 +32,36 @@ pub fn claim_volumes(work: &Work, pod: &Value, ordinal: i64) -> Vec<Value> {
     templates.iter().map(of_claim).chain(own.cloned()).collect()
 }
 
-impl StatefulSetController {
-    /// The claim of a template for a pod, if it is there.
-    pub(super) fn claim(&self, work: &Work, template: &Value, ordinal: i64) -> Option<Arc<Object>> {
-        self.claims.get(work.namespace(), &claim_name(work, template, ordinal))
-    }
+/// The claim of a template for a pod, if it is there.
+pub fn find_claim(claims: &Lister, work: &Work, template: &Value, ordinal: i64) -> Option<Arc<Object>> {
+    claims.get(work.namespace(), &claim_name(work, template, ordinal))
+}
 
-    /// Creates the claims of a pod that are missing. One that is on its way out is an error: the pod would
-    /// wait for it for ever.
-    pub(super) async fn create_claims(
-        &self,
-        ctx: &Reconcile,
-        work: &Work,
-        pod: &str,
-        ordinal: i64,
-    ) -> Result<(), Status> {
-        let mut failures = vec![];
-        for template in &work.view.spec.volume_claim_templates {
-            let name = claim_name(work, template, ordinal);
-            match self.claim(work, template, ordinal) {
-                Some(claim) if claim.is_deleting() => failures.push(format!("pvc {name} is being deleted")),
-                Some(_) => {}
-                None => {
-                    let created = create_claim(ctx, work, new_claim(work, template, &name), &name, pod).await;
-                    failures
-                        .extend(created.err().map(|error| format!("failed to create PVC {name}: {error}")));
-                }
+/// Creates the claims of a pod that are missing. One that is on its way out is an error: the pod would
+/// wait for it for ever.
+pub async fn create_claims(
+    ctx: &Reconcile,
+    claims: &Lister,
+    work: &Work,
+    pod: &str,
+    ordinal: i64,
+) -> Result<(), Status> {
+    let mut failures = vec![];
+    for template in &work.view.spec.volume_claim_templates {
+        let name = claim_name(work, template, ordinal);
+        match find_claim(claims, work, template, ordinal) {
+            Some(claim) if claim.is_deleting() => failures.push(format!("pvc {name} is being deleted")),
+            Some(_) => {}
+            None => {
+                let created = create_claim(ctx, work, new_claim(work, template, &name), &name, pod).await;
+                failures.extend(created.err().map(|error| format!("failed to create PVC {name}: {error}")));
             }
         }
-        match failures.as_slice() {
-            [] => Ok(()),
-            [only] => Err(Status::internal(only)),
-            many => Err(Status::internal(format!("[{}]", many.join(", ")))),
-        }
+    }
+    match failures.as_slice() {
+        [] => Ok(()),
+        [only] => Err(Status::internal(only)),
+        many => Err(Status::internal(format!("[{}]", many.join(", ")))),
     }
 }
 

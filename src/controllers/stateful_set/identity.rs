@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::Work;
 use super::claims::{claim_name, claim_volumes};
+use super::work::Work;
 use crate::history::{REVISION_HASH, Revision};
 use crate::pod_control::pod_from_template;
 use apimachinery::object::Object;

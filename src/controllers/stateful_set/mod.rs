@@ -13,13 +13,17 @@ mod replicas;
 mod retention;
 mod revisions;
 mod rolling_update;
+mod round;
 mod scale;
 mod status;
+mod work;
 
 use std::sync::Arc;
 
 use replicas::Replicas;
 use revisions::Revisions;
+use round::{Next, Round};
+use work::Work;
 
 use super::controller::{Action, Controller, Key, Reconcile, Watches};
 use super::controller_ref::{CONTROLLER_INDEX, ControllerRefManager, controller_index};
@@ -27,10 +31,8 @@ use super::dependents;
 use super::expectations::Expectations;
 use super::history::History;
 use super::pod_state::next_availability_check;
-use apimachinery::labels::Selector;
 use apimachinery::object::{Object, split_key};
 use apimachinery::status::Status;
-use apimachinery::time::Time;
 use apis::apps::controller_revision::CONTROLLER_REVISIONS;
 use apis::apps::stateful_set::STATEFUL_SETS;
 use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
@@ -48,46 +50,6 @@ pub struct StatefulSetController {
     /// Upstream relies on the names, which nobody can take twice, and lives with the errors; here a sync
     /// waits until it sees what the one before has done.
     expectations: Expectations,
-}
-
-/// A set that is being synced.
-struct Work {
-    object: Arc<Object>,
-    view: Arc<StatefulSet>,
-    selector: Selector,
-    now: Time,
-}
-
-impl Work {
-    fn name(&self) -> &str {
-        &self.object.metadata.name
-    }
-
-    fn namespace(&self) -> &str {
-        &self.object.metadata.namespace
-    }
-
-    fn uid(&self) -> &str {
-        &self.object.metadata.uid
-    }
-
-    fn event(&self, ctx: &Reconcile, event_type: &str, reason: &str, message: impl Into<String>) {
-        ctx.event(&STATEFUL_SETS, &self.object, event_type, reason, message);
-    }
-}
-
-/// Everything that a sync decides on.
-struct Round<'a> {
-    work: &'a Work,
-    revisions: &'a Revisions,
-    replicas: &'a Replicas,
-}
-
-/// Whether what comes next in the order may go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    Go,
-    Wait,
 }
 
 impl StatefulSetController {
@@ -149,10 +111,7 @@ impl StatefulSetController {
         let replicas = Replicas::of(work, pods);
         let round = Round { work, revisions, replicas: &replicas };
         let may_act = !work.object.is_deleting() && self.expectations.satisfied(work.uid());
-        let acted = match may_act {
-            true => self.act(ctx, &round, &mut status.current_replicas).await,
-            false => Ok(()),
-        };
+        let acted = if may_act { self.act(ctx, &round, &mut status.current_replicas).await } else { Ok(()) };
         acted.and(status::write(ctx, work, status).await)
     }
 

@@ -1,9 +1,11 @@
 //! Creating, mending and deleting the pods of a StatefulSet, each told in an event about the set
 //! (`StatefulPodControl`).
 
-use super::claims::claim_volumes;
+use super::StatefulSetController;
+use super::claims::{claim_volumes, create_claims};
 use super::identity::{has_storage, identify, is_identified, new_pod, ordinal, pod_name};
-use super::{Round, StatefulSetController, Work};
+use super::round::Round;
+use super::work::Work;
 use crate::controller::Reconcile;
 use crate::history::Revision;
 use apimachinery::object::Object;
@@ -22,7 +24,7 @@ impl StatefulSetController {
     ) -> Result<(), Status> {
         let work = round.work;
         let name = pod_name(work.name(), ordinal);
-        let created = self.create_claims(ctx, work, &name, ordinal).await;
+        let created = create_claims(ctx, &self.claims, work, &name, ordinal).await;
         if created.is_err() {
             return told(ctx, work, "create", &name, created);
         }
@@ -56,7 +58,7 @@ impl StatefulSetController {
         if !has_storage(work, pod) {
             let volumes = claim_volumes(work, &tree, ordinal);
             set(&mut tree, "spec.volumes", volumes);
-            let created = self.create_claims(ctx, work, name, ordinal).await;
+            let created = create_claims(ctx, &self.claims, work, name, ordinal).await;
             if created.is_err() {
                 return told(ctx, work, "update", name, created);
             }

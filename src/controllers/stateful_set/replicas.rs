@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Work;
 use super::identity::ordinal;
+use super::work::Work;
 use crate::history::REVISION_HASH;
 use crate::pod_state::is_available;
 use apimachinery::object::Object;

@@ -2,8 +2,10 @@
 //! that shall go with the set is owned by the set, one that shall go with its pod by the pod, once the pod is
 //! condemned; the garbage collector does the rest.
 
+use super::StatefulSetController;
+use super::claims::find_claim;
 use super::identity::ordinal;
-use super::{StatefulSetController, Work};
+use super::work::Work;
 use crate::controller::Reconcile;
 use crate::controller_ref::controller_reference;
 use apimachinery::object::{Object, OwnerReference};
@@ -24,7 +26,8 @@ impl StatefulSetController {
     pub(super) fn claims_match_policy(&self, work: &Work, pod: &Object) -> bool {
         let owners = Owners { work, pod };
         let templates = &work.view.spec.volume_claim_templates;
-        let mut claims = templates.iter().filter_map(|template| self.claim(work, template, ordinal(pod)));
+        let mut claims =
+            templates.iter().filter_map(|template| find_claim(&self.claims, work, template, ordinal(pod)));
         claims.all(|claim| owners.are_right(&claim))
     }
 
@@ -37,7 +40,7 @@ impl StatefulSetController {
     ) -> Result<(), Status> {
         let owners = Owners { work, pod };
         for template in &work.view.spec.volume_claim_templates {
-            let Some(claim) = self.claim(work, template, ordinal(pod)) else { continue };
+            let Some(claim) = find_claim(&self.claims, work, template, ordinal(pod)) else { continue };
             let name = &claim.metadata.name;
             if owners.is_controlled_by_another(&claim) {
                 let message = format!(
@@ -66,7 +69,8 @@ impl StatefulSetController {
         let of_pod = |reference: &OwnerReference| is_of(reference, &PODS, pod);
         let is_stale = |claim: &Object| claim.metadata.owner_references.iter().any(of_pod);
         let templates = &work.view.spec.volume_claim_templates;
-        let mut claims = templates.iter().filter_map(|template| self.claim(work, template, ordinal));
+        let mut claims =
+            templates.iter().filter_map(|template| find_claim(&self.claims, work, template, ordinal));
         work.view.deletes_claims_when_scaled() && claims.any(|claim| is_stale(&claim))
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Work;
 use super::replicas::revision_of;
+use super::work::Work;
 use crate::history::{History, NewRevision, Revision, template_patch};
 use apimachinery::object::Object;
 use apimachinery::status::Status;

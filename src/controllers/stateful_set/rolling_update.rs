@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use super::StatefulSetController;
 use super::replicas::revision_of;
-use super::{Round, StatefulSetController};
+use super::round::Round;
 use crate::controller::Reconcile;
 use apimachinery::object::Object;
 use apimachinery::status::Status;

@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
+use super::StatefulSetController;
+use super::claims::create_claims;
 use super::identity::{has_storage, is_identified, ordinal, pod_name};
 use super::replicas::{is_running_and_ready, is_unavailable};
-use super::{Next, Round, StatefulSetController};
+use super::round::{Next, Round};
 use crate::controller::Reconcile;
 use crate::pod_control::slow_start_batch;
 use apimachinery::object::Object;
@@ -76,7 +78,7 @@ impl StatefulSetController {
             return Ok(Next::Wait);
         }
         if view.status.phase == "Pending" {
-            self.create_claims(ctx, work, &pod.metadata.name, ordinal).await?;
+            create_claims(ctx, &self.claims, work, &pod.metadata.name, ordinal).await?;
             self.apply_policy(ctx, work, pod).await?;
         }
         let is_settled = is_running_and_ready(pod) && !self.is_unavailable(round, pod);

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::Work;
 use super::replicas::{is_running_and_ready, revision_of};
 use super::revisions::Revisions;
+use super::work::Work;
 use crate::controller::Reconcile;
 use crate::pod_state::is_available;
 use crate::status::{put_count, update_status};

@@ -1,0 +1,24 @@
+//! What a sync of a StatefulSet has found, and whether it may go on.
+
+use super::replicas::Replicas;
+use super::revisions::Revisions;
+use super::work::Work;
+
+/// Everything that a sync decides on.
+pub struct Round<'a> {
+    /// The set.
+    pub work: &'a Work,
+    /// What pods are made of.
+    pub revisions: &'a Revisions,
+    /// Its pods by their place.
+    pub replicas: &'a Replicas,
+}
+
+/// Whether what comes next in the order may go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// What comes next may be done.
+    Go,
+    /// What comes next has to wait.
+    Wait,
+}
