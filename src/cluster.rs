@@ -1,5 +1,5 @@
 //! `Cluster`: the composition root. Builds one cluster from a `Config`; the only file that knows every room.
-//! Next: apiserver/server.rs
+//! Next: src/apiserver/server.rs
 //!
 //! The order is that of a real control plane: the store, the apiserver on it, the objects that every cluster
 //! starts with (applied through the API), then the components, each a client in its own name, and last the

@@ -1,5 +1,5 @@
 //! The command line of kubarium.
-//! Next: cluster.rs
+//! Next: src/cluster.rs
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
 //! Bytes in, bytes out: the only file with a socket and TLS (`SecureServingInfo` of `k8s.io/apiserver`).
-//! Next: apiserver/handler_chain.rs
+//! Next: src/apiserver/handler_chain.rs
 //!
 //! HTTP/1.1 and HTTP/2 over TLS (1.2 and later) or, when told so, without. A client certificate is asked for,
 //! not demanded: whoever has none is authenticated otherwise, or is nobody. Whether it is believed is asked

@@ -1,5 +1,5 @@
 //! The kubelet's sync loop (`syncLoop`, `syncLoopIteration`): what its pods should be, and what is due.
-//! Next: kubelet/pod_workers.rs
+//! Next: src/kubelet/pod_workers.rs
 //!
 //! One task per node does everything: it hears of its pods from a watch, syncs those that changed or have
 //! something due, and keeps a few status writes under way. Pods that only run cost nothing. A worker whose

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::framework::cluster_event::{ActionType, EventResource, Occurrence};
 use super::framework::pod_info::PodInfo;
 use super::framework::resource::pod_requests;
-use super::scheduler::{SCHEDULER_NAME, Shared};
+use super::parts::{SCHEDULER_NAME, SchedulerParts};
 use apimachinery::object::Object;
 use apis::core::persistent_volume::PERSISTENT_VOLUMES;
 use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
@@ -17,17 +17,21 @@ use client_go::shared_informer::{Deleted, ResourceEventHandler};
 
 /// Hears of nodes.
 pub struct NodeHandler {
-    pub shared: Arc<Shared>,
+    /// Whom it tells.
+    pub parts: Arc<SchedulerParts>,
 }
 
 /// Hears of pods that have not ended.
 pub struct PodHandler {
-    pub shared: Arc<Shared>,
+    /// Whom it tells.
+    pub parts: Arc<SchedulerParts>,
 }
 
 /// Hears of claims, volumes and their classes.
 pub struct VolumeHandler {
-    pub shared: Arc<Shared>,
+    /// Whom it tells.
+    pub parts: Arc<SchedulerParts>,
+    /// Of which kind they are.
     pub resource: EventResource,
 }
 
@@ -38,41 +42,21 @@ pub const VOLUME_RESOURCES: [(&Builtin, EventResource); 3] = [
     (&STORAGE_CLASSES, EventResource::StorageClass),
 ];
 
-impl Shared {
-    fn happened(
-        &self,
-        resource: EventResource,
-        action: ActionType,
-        old: Option<&Arc<Object>>,
-        new: Option<&Arc<Object>>,
-    ) {
-        let occurrence = Occurrence { event: (resource, action), old: old.cloned(), new: new.cloned() };
-        self.queue.move_all(occurrence);
-    }
-
-    /// A pod is on a node, which may have been this scheduler's doing.
-    fn pod_is_assigned(&self, object: &Arc<Object>) {
-        self.queue.remove(&object.metadata.uid);
-        self.cache.add_pod(Arc::new(PodInfo::new(object.clone())));
-        self.happened(EventResource::AssignedPod, ActionType::Add, None, Some(object));
-    }
-}
-
 impl ResourceEventHandler for NodeHandler {
     fn on_add(&self, new: &Arc<Object>, _is_initial_list: bool) {
-        self.shared.cache.set_node(new);
-        self.shared.happened(EventResource::Node, ActionType::Add, None, Some(new));
+        self.parts.cache.set_node(new);
+        self.parts.happened(EventResource::Node, ActionType::Add, None, Some(new));
     }
 
     fn on_update(&self, old: &Arc<Object>, new: &Arc<Object>) {
-        self.shared.cache.set_node(new);
+        self.parts.cache.set_node(new);
         for action in node_changes(old, new) {
-            self.shared.happened(EventResource::Node, action, Some(old), Some(new));
+            self.parts.happened(EventResource::Node, action, Some(old), Some(new));
         }
     }
 
     fn on_delete(&self, last: &Deleted) {
-        self.shared.cache.remove_node(&last.last().metadata.name);
+        self.parts.cache.remove_node(&last.last().metadata.name);
     }
 }
 
@@ -96,9 +80,9 @@ fn node_changes(old: &Arc<Object>, new: &Arc<Object>) -> Vec<ActionType> {
 impl ResourceEventHandler for PodHandler {
     fn on_add(&self, new: &Arc<Object>, _is_initial_list: bool) {
         if !node_name(new).is_empty() {
-            self.shared.pod_is_assigned(new);
+            self.parts.pod_is_assigned(new);
         } else if scheduler_name(new) == SCHEDULER_NAME {
-            self.shared.queue.add(Arc::new(PodInfo::new(new.clone())));
+            self.parts.queue.add(Arc::new(PodInfo::new(new.clone())));
         }
     }
 
@@ -111,30 +95,30 @@ impl ResourceEventHandler for PodHandler {
             (_, true) if scheduler_name(new) != SCHEDULER_NAME => {}
             (_, true) => {
                 let occurrence = pod_change(old, new);
-                self.shared.queue.update(Arc::new(PodInfo::new(new.clone())), occurrence);
+                self.parts.queue.update(Arc::new(PodInfo::new(new.clone())), occurrence);
             }
-            (true, false) => self.shared.pod_is_assigned(new),
+            (true, false) => self.parts.pod_is_assigned(new),
             (false, false) => self.update_assigned(old, new),
         }
     }
 
     fn on_delete(&self, last: &Deleted) {
         let object = last.last();
-        self.shared.queue.remove(&object.metadata.uid);
-        self.shared.cache.remove_pod(&object.metadata.uid);
+        self.parts.queue.remove(&object.metadata.uid);
+        self.parts.cache.remove_pod(&object.metadata.uid);
         if !node_name(object).is_empty() {
-            self.shared.happened(EventResource::AssignedPod, ActionType::Delete, Some(object), None);
+            self.parts.happened(EventResource::AssignedPod, ActionType::Delete, Some(object), None);
         }
     }
 }
 
 impl ResourceEventHandler for VolumeHandler {
     fn on_add(&self, new: &Arc<Object>, _is_initial_list: bool) {
-        self.shared.happened(self.resource, ActionType::Add, None, Some(new));
+        self.parts.happened(self.resource, ActionType::Add, None, Some(new));
     }
 
     fn on_update(&self, old: &Arc<Object>, new: &Arc<Object>) {
-        self.shared.happened(self.resource, ActionType::Update, Some(old), Some(new));
+        self.parts.happened(self.resource, ActionType::Update, Some(old), Some(new));
     }
 
     /// Nothing that goes helps a pod.
@@ -143,12 +127,12 @@ impl ResourceEventHandler for VolumeHandler {
 
 impl PodHandler {
     fn update_assigned(&self, old: &Arc<Object>, new: &Arc<Object>) {
-        self.shared.cache.update_pod(Arc::new(PodInfo::new(new.clone())));
+        self.parts.cache.update_pod(Arc::new(PodInfo::new(new.clone())));
         // Most updates are of the status, which asks for nothing.
         let is_spec_same = old.metadata.generation == new.metadata.generation && new.metadata.generation > 0;
         if !is_spec_same && asks_less(&old.view::<Pod>(), &new.view::<Pod>()) {
             let (resource, action) = (EventResource::AssignedPod, ActionType::UpdatePodScaleDown);
-            self.shared.happened(resource, action, Some(old), Some(new));
+            self.parts.happened(resource, action, Some(old), Some(new));
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::framework::plugin::PostFilterResult;
 use super::framework::pod_info::{PodInfo, QueuedPodInfo};
-use super::scheduler::{SCHEDULER_NAME, Scheduler};
+use super::parts::{SCHEDULER_NAME, SchedulerParts};
 use apimachinery::object::Object;
 use apimachinery::options::{DeleteOptions, PatchType, Preconditions};
 use apimachinery::status::Status;
@@ -47,42 +47,41 @@ impl Failure {
     }
 }
 
-impl Scheduler {
-    /// `context` speaks on account of the attempt that failed.
-    pub(super) async fn handle_scheduling_failure(
-        &self,
-        context: &ComponentContext,
-        mut info: QueuedPodInfo,
-        failure: Failure,
-    ) {
-        let metadata = &info.pod.object.metadata;
-        // What the watch knows is newer than what was tried: the pod may be gone, or on a node.
-        let current = self.shared.pods.get(&metadata.namespace, &metadata.name);
-        let current = current.filter(|pod| pod.metadata.uid == metadata.uid);
-        let Some(current) = current.filter(|pod| pod.view::<Pod>().spec.node_name.is_empty()) else {
-            return self.shared.queue.done(info.pod.uid());
-        };
-        info.pod = Arc::new(PodInfo::new(current));
-        info.unschedulable_plugins = failure.plugins.clone();
-        let pod = info.pod.clone();
-        let nominated = failure.preemption.as_ref().map(|result| result.nominated_node.clone());
-        if let Some(node) = &nominated {
-            self.shared.queue.nominate(&pod, node.clone());
+/// Puts the pod back into the queue, and says why it was not scheduled; `context` speaks on account of the
+/// attempt that failed.
+pub(super) async fn handle_scheduling_failure(
+    parts: &SchedulerParts,
+    context: &ComponentContext,
+    mut info: QueuedPodInfo,
+    failure: Failure,
+) {
+    let metadata = &info.pod.object.metadata;
+    // What the watch knows is newer than what was tried: the pod may be gone, or on a node.
+    let current = parts.pods.get(&metadata.namespace, &metadata.name);
+    let current = current.filter(|pod| pod.metadata.uid == metadata.uid);
+    let Some(current) = current.filter(|pod| pod.view::<Pod>().spec.node_name.is_empty()) else {
+        return parts.queue.done(info.pod.uid());
+    };
+    info.pod = Arc::new(PodInfo::new(current));
+    info.unschedulable_plugins = failure.plugins.clone();
+    let pod = info.pod.clone();
+    let nominated = failure.preemption.as_ref().map(|result| result.nominated_node.clone());
+    if let Some(node) = &nominated {
+        parts.queue.nominate(&pod, node.clone());
+    }
+    parts.queue.add_unschedulable(info);
+    log(&pod, &failure);
+    let message = truncated(&failure.message);
+    context.recorder.event((&PODS, &pod.object), "Warning", "FailedScheduling", message);
+    if let Some(status) = status_patch(&pod, &failure, nominated, context.clock.now()) {
+        let patched = patch_status(&context.client, &pod.object, status).await;
+        if let Err(status) = patched.map_err(ignore_gone) {
+            tracing::debug!(pod = %pod.object.key(), status = ?status, "error updating pod");
         }
-        self.shared.queue.add_unschedulable(info);
-        log(&pod, &failure);
-        let message = truncated(&failure.message);
-        context.recorder.event((&PODS, &pod.object), "Warning", "FailedScheduling", message);
-        if let Some(status) = status_patch(&pod, &failure, nominated, context.clock.now()) {
-            let patched = patch_status(&context.client, &pod.object, status).await;
-            if let Err(status) = patched.map_err(ignore_gone) {
-                tracing::debug!(pod = %pod.object.key(), status = ?status, "error updating pod");
-            }
-        }
-        if let Some(PostFilterResult { nominated_node: Some(node), victims }) = &failure.preemption {
-            for victim in victims {
-                preempt(context, &pod, victim, node).await;
-            }
+    }
+    if let Some(PostFilterResult { nominated_node: Some(node), victims }) = &failure.preemption {
+        for victim in victims {
+            preempt(context, &pod, victim, node).await;
         }
     }
 }

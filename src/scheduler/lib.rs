@@ -23,6 +23,7 @@ pub mod plugins;
 pub mod failure;
 
 mod event_handlers;
+mod parts;
 
 #[cfg(test)]
 mod fixtures;

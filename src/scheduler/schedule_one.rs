@@ -1,5 +1,5 @@
 //! One attempt to schedule one pod (`ScheduleOne`).
-//! Next: scheduler/framework/runtime.rs
+//! Next: src/scheduler/framework/runtime.rs
 //!
 //! The scheduling cycle decides, and takes one pod at a time. The binding cycle writes; the next attempt
 //! does not wait for it.
@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::failure::Failure;
+use super::failure::{Failure, handle_scheduling_failure};
 use super::framework::cluster_event::{ActionType, EventResource, Occurrence};
 use super::framework::fit_error::{Diagnosis, FitError};
 use super::framework::node_info::NodeInfo;
 use super::framework::plugin::{BindRequest, CycleState, PreFilterResult, Snapshot};
 use super::framework::pod_info::{Because, PodInfo, QueuedPodInfo};
 use super::framework::status::Status;
-use super::scheduler::Scheduler;
+use super::parts::SchedulerParts;
 use apimachinery::object::Object;
 use apis::core::pod::PODS;
 use client_go::component::ComponentContext;
@@ -37,26 +37,37 @@ struct Chosen {
     state: CycleState,
 }
 
-impl Scheduler {
+/// The attempts of a scheduler, one pod after the other (`schedule_one.go`). Cloning shares it.
+#[derive(Clone)]
+pub struct Attempts {
+    parts: Arc<SchedulerParts>,
+}
+
+impl Attempts {
+    /// Of the scheduler that these are the parts of.
+    pub fn new(parts: Arc<SchedulerParts>) -> Attempts {
+        Attempts { parts }
+    }
+
     /// Takes the next pod from the queue, and finds it a node or says why there is none.
     pub(super) async fn schedule_one(&self, cursor: &mut Cursor) {
-        let info = self.shared.queue.pop().await;
+        let info = self.parts.queue.pop().await;
         if self.skip_pod_schedule(&info.pod) {
-            return self.shared.queue.done(info.pod.uid());
+            return self.parts.queue.done(info.pod.uid());
         }
         let step = self.record_attempt(&info);
         tracing::debug!(pod = %info.pod.object.shared_key(), "Attempting to schedule pod");
         let outcome = self.scheduling_cycle(&info, cursor, step);
         // The semaphore is never closed; without a permit the write goes all the same.
-        let permit = self.shared.writes.clone().acquire_owned().await.ok();
-        let scheduler = self.clone();
-        self.shared.context.tasks.spawn("kube-scheduler: bind", async move {
+        let permit = self.parts.writes.clone().acquire_owned().await.ok();
+        let attempts = self.clone();
+        self.parts.context.tasks.spawn("kube-scheduler: bind", async move {
             let _permit = permit;
             match outcome {
-                Ok(chosen) => scheduler.binding_cycle(info, chosen, step).await,
+                Ok(chosen) => attempts.binding_cycle(info, chosen, step).await,
                 Err(failure) => {
-                    let context = scheduler.context_of(step);
-                    scheduler.handle_scheduling_failure(&context, info, failure).await;
+                    let context = attempts.context_of(step);
+                    handle_scheduling_failure(&attempts.parts, &context, info, failure).await;
                 }
             }
         });
@@ -67,9 +78,9 @@ impl Scheduler {
         if pod.object.is_deleting() {
             let key = pod.object.key();
             let text = format!("skip schedule deleting pod: {key}");
-            self.shared.context.recorder.event((&PODS, &pod.object), "Warning", "FailedScheduling", text);
+            self.parts.context.recorder.event((&PODS, &pod.object), "Warning", "FailedScheduling", text);
         }
-        pod.object.is_deleting() || self.shared.cache.has_pod(pod.uid())
+        pod.object.is_deleting() || self.parts.cache.has_pod(pod.uid())
     }
 
     fn scheduling_cycle(
@@ -78,8 +89,8 @@ impl Scheduler {
         cursor: &mut Cursor,
         step: StepId,
     ) -> Result<Chosen, Failure> {
-        let (pod, framework) = (&info.pod, &self.shared.framework);
-        let snapshot = self.shared.cache.snapshot();
+        let (pod, framework) = (&info.pod, &self.parts.framework);
+        let snapshot = self.parts.cache.snapshot();
         if snapshot.is_empty() {
             // Upstream waits out a back-off here; whoever hears of new nodes can as well be woken by one.
             let plugins = framework.listeners((EventResource::Node, ActionType::Add));
@@ -87,17 +98,17 @@ impl Scheduler {
         }
         let mut state = CycleState::default();
         let node = self.schedule_pod(pod, &snapshot, &mut state, cursor, step)?;
-        self.shared.context.client.flow().record_with(step.cause(), || Step::Assumed {
+        self.parts.context.client.flow().record_with(step.cause(), || Step::Assumed {
             pod: pod.object.shared_key().clone(),
             node: node.clone(),
         });
-        if !self.shared.cache.assume(pod.clone(), &node) {
+        if !self.parts.cache.assume(pod.clone(), &node) {
             return Err(Failure::error("pod is in the cache, so can't be assumed"));
         }
         for status in [framework.run_reserve(&state, pod, &node), framework.run_permit(&state, pod, &node)] {
             if !status.is_success() {
                 framework.run_unreserve(&state, pod, &node);
-                self.shared.cache.forget(pod.uid());
+                self.parts.cache.forget(pod.uid());
                 return Err(rejected_by_plugin(&node, status));
             }
         }
@@ -113,7 +124,7 @@ impl Scheduler {
         cursor: &mut Cursor,
         step: StepId,
     ) -> Result<Arc<str>, Failure> {
-        let (flow, framework) = (self.shared.context.client.flow(), &self.shared.framework);
+        let (flow, framework) = (self.parts.context.client.flow(), &self.parts.framework);
         let mut diagnosis = Diagnosis::default();
         let feasible = match framework.run_pre_filter(state, pod, snapshot, &mut diagnosis) {
             Ok(allowed) => self.find_nodes_that_fit(pod, snapshot, &allowed, state, &mut diagnosis, cursor),
@@ -186,7 +197,7 @@ impl Scheduler {
         node: &Arc<NodeInfo>,
         nominated: Option<&Vec<Arc<PodInfo>>>,
     ) -> Status {
-        let framework = &self.shared.framework;
+        let framework = &self.parts.framework;
         let Some(nominated) = nominated else { return framework.run_filter(state, pod, node) };
         let mut crowded = NodeInfo::clone(node);
         nominated.iter().for_each(|pod| crowded.add_pod(pod.clone()));
@@ -196,7 +207,7 @@ impl Scheduler {
 
     fn nominated(&self, pod: &PodInfo) -> BTreeMap<Arc<str>, Vec<Arc<PodInfo>>> {
         let mut nominated: BTreeMap<Arc<str>, Vec<Arc<PodInfo>>> = BTreeMap::new();
-        for (node, other) in self.shared.queue.nominated_before(pod) {
+        for (node, other) in self.parts.queue.nominated_before(pod) {
             nominated.entry(node).or_default().push(other);
         }
         nominated
@@ -211,7 +222,7 @@ impl Scheduler {
         mut diagnosis: Diagnosis,
     ) -> Failure {
         let statuses = &diagnosis.nodes;
-        let (result, status) = self.shared.framework.run_post_filter(pod, state, snapshot, statuses);
+        let (result, status) = self.parts.framework.run_post_filter(pod, state, snapshot, statuses);
         diagnosis.post_filter_message = status.message();
         let plugins = diagnosis.unschedulable_plugins.clone();
         let error = FitError { node_count: snapshot.len(), diagnosis };
@@ -222,34 +233,35 @@ impl Scheduler {
     fn select_host(&self, scores: &[i64]) -> usize {
         let most = scores.iter().max();
         let best: Vec<usize> = (0..scores.len()).filter(|index| scores.get(*index) == most).collect();
-        best[self.shared.context.entropy.below(best.len())]
+        best[self.parts.context.entropy.below(best.len())]
     }
 
     async fn binding_cycle(&self, info: QueuedPodInfo, chosen: Chosen, step: StepId) {
-        let (context, pod, node) = (&self.shared.context, info.pod.clone(), chosen.node);
+        let (context, pod, node) = (&self.parts.context, info.pod.clone(), chosen.node);
         // From here on it cannot be found unschedulable: what happens in the cluster does not matter to it.
-        self.shared.queue.done(pod.uid());
+        self.parts.queue.done(pod.uid());
         let client = context.client.caused_by(step);
         let request = BindRequest { client: &client, pod: &pod, node: &node };
-        let status = self.shared.framework.run_bind(request).await;
+        let status = self.parts.framework.run_bind(request).await;
         if status.is_success() {
             let step = self.record_bound(&pod, &node, step);
             tracing::info!(pod = %pod.object.shared_key(), %node, "Successfully bound pod to node");
-            self.shared.queue.nominate(&pod, None);
+            self.parts.queue.nominate(&pod, None);
             let text = format!("Successfully assigned {} to {node}", pod.object.key());
             return context.recorder.caused_by(step).event((&PODS, &pod.object), "Normal", "Scheduled", text);
         }
-        self.shared.framework.run_unreserve(&chosen.state, &pod, &node);
-        self.shared.cache.forget(pod.uid());
+        self.parts.framework.run_unreserve(&chosen.state, &pod, &node);
+        self.parts.cache.forget(pod.uid());
         let event = (EventResource::AssignedPod, ActionType::Delete);
-        self.shared.queue.move_all(Occurrence { event, old: Some(pod.object.clone()), new: None });
+        self.parts.queue.move_all(Occurrence { event, old: Some(pod.object.clone()), new: None });
         let text = format!("running Bind plugin {:?}: {status}", status.plugin);
-        self.handle_scheduling_failure(&self.context_of(step), info, Failure::error(&text)).await;
+        let context = self.context_of(step);
+        handle_scheduling_failure(&self.parts, &context, info, Failure::error(&text)).await;
     }
 
     /// The scheduler's context, speaking on account of an attempt.
     fn context_of(&self, step: StepId) -> ComponentContext {
-        let context = self.shared.context.clone();
+        let context = self.parts.context.clone();
         let (client, recorder) = (context.client.caused_by(step), context.recorder.caused_by(step));
         ComponentContext { client, recorder, ..context }
     }
@@ -257,7 +269,7 @@ impl Scheduler {
     /// Its cause is what woke the pod: what it did itself meanwhile, as the scheduler's own word that it
     /// could not be placed, is none.
     fn record_attempt(&self, info: &QueuedPodInfo) -> StepId {
-        let (context, object) = (&self.shared.context, &info.pod.object);
+        let (context, object) = (&self.parts.context, &info.pod.object);
         let flow = context.client.flow();
         let changed = match &info.because {
             Because::Itself => Some(object),
@@ -271,7 +283,7 @@ impl Scheduler {
     }
 
     fn record_bound(&self, pod: &PodInfo, node: &Arc<str>, step: StepId) -> StepId {
-        let flow = self.shared.context.client.flow();
+        let flow = self.parts.context.client.flow();
         flow.record_with(step.cause(), || Step::Bound {
             pod: pod.object.shared_key().clone(),
             node: node.clone(),
@@ -306,6 +318,7 @@ pub(super) mod tests {
     use tower::util::BoxCloneSyncService;
 
     use super::*;
+    use crate::scheduler::Scheduler;
     use apimachinery::time::Time;
     use apimachinery::user::UserInfo;
     use apimachinery::wire::{ApiRequest, ApiResponse};
@@ -329,7 +342,11 @@ pub(super) mod tests {
     /// The node that is chosen for a pod, or what is said of it.
     pub fn decide_on(scheduler: &Scheduler, pod: Arc<PodInfo>) -> Result<String, Failure> {
         let info = QueuedPodInfo::new(pod, Time::UNIX_EPOCH);
-        let chosen = scheduler.scheduling_cycle(&info, &mut Cursor::default(), StepId::NONE);
+        let chosen = Attempts::new(scheduler.parts.clone()).scheduling_cycle(
+            &info,
+            &mut Cursor::default(),
+            StepId::NONE,
+        );
         chosen.map(|chosen| chosen.node.to_string())
     }
 

@@ -1,5 +1,4 @@
 //! `Scheduler`: the parts of kube-scheduler and what keeps them going.
-//! Next: scheduler/schedule_one.rs
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,18 +9,16 @@ use super::cache::Cache;
 use super::event_handlers::{NodeHandler, PodHandler, VOLUME_RESOURCES, VolumeHandler};
 use super::framework::pod_info::PodInfo;
 use super::framework::runtime::Framework;
+use super::parts::{SCHEDULER_NAME, SchedulerParts};
 use super::plugins::default_plugins;
 use super::queue::SchedulingQueue;
-use super::schedule_one::Cursor;
+use super::schedule_one::{Attempts, Cursor};
 use apimachinery::fields::FieldSelector;
 use apis::core::node::NODES;
 use apis::core::pod::PODS;
 use apis::kind::Kind;
 use client_go::component::ComponentContext;
-use client_go::lister::Lister;
 
-/// The name of the only profile: what pods have as `spec.schedulerName` that leave the choice to the server.
-pub const SCHEDULER_NAME: &str = "default-scheduler";
 /// How often pods are looked for that have waited too long.
 const FLUSH_PERIOD: Duration = Duration::from_secs(30);
 /// Bindings and reports of failures that are on their way at once; at the bound the next attempt waits.
@@ -30,16 +27,7 @@ const MAX_WRITES: usize = 100;
 /// The scheduler. Cloning shares it.
 #[derive(Clone)]
 pub struct Scheduler {
-    pub(super) shared: Arc<Shared>,
-}
-
-pub(super) struct Shared {
-    pub(super) context: ComponentContext,
-    pub(super) framework: Arc<Framework>,
-    pub(super) queue: SchedulingQueue,
-    pub(super) cache: Cache,
-    pub(super) pods: Lister,
-    pub(super) writes: Arc<Semaphore>,
+    pub(super) parts: Arc<SchedulerParts>,
 }
 
 impl Scheduler {
@@ -54,7 +42,7 @@ impl Scheduler {
         let nodes = context.informers.informer(&NODES);
         let lister = |kind: &Arc<Kind>| context.informers.informer(kind).lister();
         let framework = Arc::new(Framework::new(default_plugins(&lister, &context.clock)));
-        let shared = Arc::new(Shared {
+        let parts = Arc::new(SchedulerParts {
             queue: SchedulingQueue::new(framework.clone(), context.clock.clone()),
             cache: Cache::default(),
             pods: pods.lister(),
@@ -62,18 +50,18 @@ impl Scheduler {
             framework,
             context,
         });
-        nodes.add_handler(NodeHandler { shared: shared.clone() });
-        pods.add_handler(PodHandler { shared: shared.clone() });
+        nodes.add_handler(NodeHandler { parts: parts.clone() });
+        pods.add_handler(PodHandler { parts: parts.clone() });
         for (kind, resource) in VOLUME_RESOURCES {
-            let informer = shared.context.informers.informer(kind);
-            informer.add_handler(VolumeHandler { shared: shared.clone(), resource });
+            let informer = parts.context.informers.informer(kind);
+            informer.add_handler(VolumeHandler { parts: parts.clone(), resource });
         }
-        Scheduler { shared }
+        Scheduler { parts }
     }
 
     /// Starts everything as tasks of its context.
     pub fn start(&self) {
-        let context = &self.shared.context;
+        let context = &self.parts.context;
         context.informers.start(&context.tasks);
         let scheduler = self.clone();
         context.tasks.supervise("kube-scheduler: schedule pods", move || scheduler.clone().schedule_pods());
@@ -83,11 +71,12 @@ impl Scheduler {
 
     /// Nothing is scheduled before all pods and nodes are known: a node looks empty until its pods are.
     async fn schedule_pods(self) {
-        self.shared.context.informers.wait_for_cache_sync().await;
+        self.parts.context.informers.wait_for_cache_sync().await;
         self.recover();
+        let attempts = Attempts::new(self.parts);
         let mut cursor = Cursor::default();
         loop {
-            self.schedule_one(&mut cursor).await;
+            attempts.schedule_one(&mut cursor).await;
             // A full queue must not keep the thread from everybody else.
             tokio::task::coop::consume_budget().await;
         }
@@ -99,16 +88,16 @@ impl Scheduler {
             let spec = &pod.pod.spec;
             spec.node_name.is_empty() && spec.scheduler_name == SCHEDULER_NAME
         };
-        let pods = self.shared.pods.all().into_iter().map(|object| Arc::new(PodInfo::new(object)));
-        for pod in pods.filter(|pod| is_waiting(pod) && !self.shared.cache.has_pod(pod.uid())) {
-            self.shared.queue.recover(pod);
+        let pods = self.parts.pods.all().into_iter().map(|object| Arc::new(PodInfo::new(object)));
+        for pod in pods.filter(|pod| is_waiting(pod) && !self.parts.cache.has_pod(pod.uid())) {
+            self.parts.queue.recover(pod);
         }
     }
 
     async fn flush_queue(self) {
         loop {
-            self.shared.context.clock.sleep(FLUSH_PERIOD).await;
-            self.shared.queue.flush_leftover();
+            self.parts.context.clock.sleep(FLUSH_PERIOD).await;
+            self.parts.queue.flush_leftover();
         }
     }
 }

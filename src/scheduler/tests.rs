@@ -29,10 +29,10 @@ fn with(mut spec: Value, more: Value) -> Value {
 fn decide(nodes: &[(&str, Value)], pods: &[Value], wants: Value) -> Result<String, Failure> {
     let scheduler = scheduler();
     for (name, changes) in nodes {
-        scheduler.shared.cache.set_node(&node(name, changes.clone()));
+        scheduler.parts.cache.set_node(&node(name, changes.clone()));
     }
     for (index, spec) in pods.iter().enumerate() {
-        scheduler.shared.cache.add_pod(pod(&format!("old-{index}"), spec.clone(), json!({})));
+        scheduler.parts.cache.add_pod(pod(&format!("old-{index}"), spec.clone(), json!({})));
     }
     decide_on(&scheduler, pod("new", wants, json!({})))
 }
@@ -187,14 +187,14 @@ async fn budgets_are_broken_last() {
     };
     for (allowed, expected) in [(1, "web"), (0, "plain")] {
         let scheduler = scheduler();
-        let budgets = scheduler.shared.context.informers.informer(&POD_DISRUPTION_BUDGETS);
+        let budgets = scheduler.parts.context.informers.informer(&POD_DISRUPTION_BUDGETS);
         budgets.indexer().update("default/web".into(), budget(allowed));
         for name in ["a", "b"] {
-            scheduler.shared.cache.set_node(&node(name, json!({})));
+            scheduler.parts.cache.set_node(&node(name, json!({})));
         }
         web(&scheduler, "web", "a", with(asks("4"), json!({"priority": 1})));
         let plain = with(asks("4"), json!({"priority": 2, "nodeName": "b"}));
-        scheduler.shared.cache.add_pod(pod("plain", plain, json!({})));
+        scheduler.parts.cache.add_pod(pod("plain", plain, json!({})));
         let wants = pod("new", with(asks("2"), json!({"priority": 50})), json!({}));
         let preemption = decide_on(&scheduler, wants).unwrap_err().preemption.unwrap();
         assert_eq!(preemption.victims[0].uid(), expected, "{allowed} disruptions are allowed");
@@ -205,18 +205,18 @@ async fn budgets_are_broken_last() {
 async fn equal_pods_spread_over_equal_nodes() {
     let scheduler = scheduler();
     for name in ["a", "b", "c", "d"] {
-        scheduler.shared.cache.set_node(&node(name, json!({})));
+        scheduler.parts.cache.set_node(&node(name, json!({})));
     }
     for index in 0..12 {
         attempt(&scheduler, pod(&format!("p{index}"), asks("500m"), json!({}))).unwrap();
     }
-    let snapshot = scheduler.shared.cache.snapshot();
+    let snapshot = scheduler.parts.cache.snapshot();
     assert!(snapshot.iter().all(|node| node.pods.len() == 3), "{snapshot:?}");
 }
 
 /// A pod of the app `web` on a node.
 fn web(scheduler: &Scheduler, name: &str, node: &str, spec: Value) {
-    scheduler.shared.cache.add_pod(labelled(name, with(spec, json!({"nodeName": node}))));
+    scheduler.parts.cache.add_pod(labelled(name, with(spec, json!({"nodeName": node}))));
 }
 
 fn labelled(name: &str, spec: Value) -> Arc<PodInfo> {
@@ -231,7 +231,7 @@ fn attempt(scheduler: &Scheduler, pod: Arc<PodInfo>) -> Result<String, String> {
 fn zones(scheduler: &Scheduler, nodes: &[(&str, &str)]) {
     for (name, zone) in nodes {
         let labels = json!({"metadata": {"labels": {"zone": zone}}});
-        scheduler.shared.cache.set_node(&node(name, labels));
+        scheduler.parts.cache.set_node(&node(name, labels));
     }
 }
 
@@ -292,7 +292,7 @@ async fn pods_are_spread_over_zones() {
     web(&scheduler, "web-4", "c", json!({}));
     for node in ["a", "b"] {
         let full = with(asks("4"), json!({"nodeName": node}));
-        scheduler.shared.cache.add_pod(pod(&format!("full-{node}"), full, json!({})));
+        scheduler.parts.cache.add_pod(pod(&format!("full-{node}"), full, json!({})));
     }
     let said = attempt(&scheduler, labelled("web-5", spec)).unwrap_err();
     let expected = "0/3 nodes are available: 1 node(s) didn't match pod topology spread constraints, \

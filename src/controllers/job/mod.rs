@@ -4,8 +4,8 @@
 //! or deleted, the finalizer that keeps a pod until it is counted, and the status. It must not know where a
 //! pod runs, nor what asked for the Job.
 //!
-//! Read [`judge`] first: it decides; [`sync`] acts on it, [`manage`] creates and deletes, [`track`] counts and
-//! writes.
+//! Read [`judge`] first: it decides; [`sync`] acts on it, [`manage`] creates and deletes, [`track`] counts
+//! and writes.
 
 mod sync;
 

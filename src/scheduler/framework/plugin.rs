@@ -7,10 +7,9 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use super::cluster_event::{ClusterEvent, Occurrence, QueueingHint};
-use super::fit_error::NodeStatuses;
+use super::fit_error::{Diagnosis, NodeStatuses};
 use super::node_info::NodeInfo;
 use super::pod_info::{PodInfo, QueuedPodInfo};
-use super::runtime::Framework;
 use super::status::Status;
 use apimachinery::time::Time;
 
@@ -47,10 +46,25 @@ pub struct PostFilterResult {
     pub victims: Vec<Arc<PodInfo>>,
 }
 
+/// What a PostFilter plugin may ask of the framework that runs it (`framework.Handle`).
+pub trait Handle: Sync {
+    /// The nodes that are left, or the no of the first plugin that says one. `diagnosis` learns why.
+    fn run_pre_filter(
+        &self,
+        state: &mut CycleState,
+        pod: &PodInfo,
+        snapshot: &Snapshot,
+        diagnosis: &mut Diagnosis,
+    ) -> Result<PreFilterResult, Status>;
+
+    /// Whether a pod fits on a node, as far as all filters know.
+    fn run_filter(&self, state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status;
+}
+
 /// What a PostFilter plugin may look at.
 pub struct PostFilterCycle<'a> {
     /// The framework, to ask the filters again.
-    pub framework: &'a Framework,
+    pub framework: &'a dyn Handle,
     /// The state of the cycle.
     pub state: &'a CycleState,
     /// The nodes.

@@ -1,5 +1,5 @@
 //! `Framework`: runs the plugins of a profile, point by point (`framework/runtime.frameworkImpl`).
-//! Next: scheduler/plugins/default_binder.rs
+//! Next: src/scheduler/plugins/default_binder.rs
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use super::cluster_event::{Occurrence, QueueingHint};
 use super::fit_error::{Diagnosis, NodeStatuses};
 use super::node_info::NodeInfo;
 use super::plugin::{
-    BindRequest, CycleState, Plugin, PostFilterCycle, PostFilterResult, PreFilterResult, QueueKey, Snapshot,
+    BindRequest, CycleState, Handle, Plugin, PostFilterCycle, PostFilterResult, PreFilterResult, QueueKey,
+    Snapshot,
 };
 use super::pod_info::{PodInfo, QueuedPodInfo};
 use super::status::{Code, Status};
@@ -193,4 +194,20 @@ impl Framework {
 
 fn first_no(mut statuses: impl Iterator<Item = Status>) -> Status {
     statuses.find(|status| !status.is_success()).unwrap_or_default()
+}
+
+impl Handle for Framework {
+    fn run_pre_filter(
+        &self,
+        state: &mut CycleState,
+        pod: &PodInfo,
+        snapshot: &Snapshot,
+        diagnosis: &mut Diagnosis,
+    ) -> Result<PreFilterResult, Status> {
+        Framework::run_pre_filter(self, state, pod, snapshot, diagnosis)
+    }
+
+    fn run_filter(&self, state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
+        Framework::run_filter(self, state, pod, node)
+    }
 }

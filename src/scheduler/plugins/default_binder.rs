@@ -1,5 +1,5 @@
 //! DefaultBinder: writes the binding through the API (`pods/binding`).
-//! Next: kubelet/kubelet.rs
+//! Next: src/kubelet/kubelet.rs
 
 use futures::FutureExt;
 use futures::future::BoxFuture;

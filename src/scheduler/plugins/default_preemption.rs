@@ -187,10 +187,10 @@ fn filter(pod: &PodInfo, node: &NodeInfo, cycle: &PostFilterCycle<'_>) -> Status
     if !cycle.state.looks_at_other_nodes {
         return cycle.framework.run_filter(cycle.state, pod, node);
     }
-    let replaced = cycle.snapshot.iter().map(|other| match other.name == node.name {
-        true => Arc::new(node.clone()),
-        false => other.clone(),
-    });
+    let replaced = cycle
+        .snapshot
+        .iter()
+        .map(|other| if other.name == node.name { Arc::new(node.clone()) } else { other.clone() });
     let (snapshot, mut state): (Snapshot, _) = (replaced.collect(), CycleState::default());
     match cycle.framework.run_pre_filter(&mut state, pod, &snapshot, &mut Diagnosis::default()) {
         Ok(_) => cycle.framework.run_filter(&state, pod, node),

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::source::root;
+use super::source::{Source, root};
 
 #[test]
 fn the_reading_path_leads_from_main_to_the_kubelet() {
@@ -14,7 +14,7 @@ fn the_reading_path_leads_from_main_to_the_kubelet() {
             .unwrap_or_else(|error| panic!("{seen:?} leads to {at}: {error}"));
         seen.push(at);
         match text.lines().nth(1).and_then(|line| line.strip_prefix("//! Next: ")) {
-            Some(next) => at = next.trim().trim_start_matches("src/").to_owned(),
+            Some(next) => at = below_src(next).to_owned(),
             None => break,
         }
     }
@@ -31,4 +31,20 @@ fn the_reading_path_leads_from_main_to_the_kubelet() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let shown: Vec<&str> = readme.split("](src/").skip(1).filter_map(|rest| rest.split(')').next()).collect();
     assert_eq!(shown, seen, "the guided walk in the README is not the reading path");
+}
+
+/// What a `Next:` line names.
+fn below_src(next: &str) -> &str {
+    next.trim().strip_prefix("src/").unwrap_or_else(|| panic!("{next}: files are named from src/ on"))
+}
+
+#[test]
+fn only_stations_of_the_reading_path_name_a_next_file() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let is_led_on =
+        |source: &&Source| source.text.lines().nth(1).is_some_and(|it| it.starts_with("//! Next: "));
+    for source in Source::all().iter().filter(is_led_on) {
+        let link = format!("]({})", source.path);
+        assert!(readme.contains(&link), "{} names a next file and is not on the path", source.path);
+    }
 }

@@ -349,7 +349,6 @@ pub const CIRCLES: &[(&str, usize, usize)] = &[
     ("flow", 1, 2),
     ("kubelet", 3, 36),
     ("openapi", 1, 2),
-    ("scheduler", 2, 6),
 ];
 
 /// Where field paths are written as texts.

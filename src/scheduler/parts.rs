@@ -1,0 +1,49 @@
+//! The parts of the scheduler, which its loops and its event handlers share.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use super::cache::Cache;
+use super::framework::cluster_event::{ActionType, EventResource, Occurrence};
+use super::framework::pod_info::PodInfo;
+use super::framework::runtime::Framework;
+use super::queue::SchedulingQueue;
+use apimachinery::object::Object;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
+
+/// The name of the only profile: what pods have as `spec.schedulerName` that leave the choice to the server.
+pub const SCHEDULER_NAME: &str = "default-scheduler";
+
+/// What one scheduler consists of (the fields of upstream's `Scheduler`).
+pub struct SchedulerParts {
+    pub(super) context: ComponentContext,
+    pub(super) framework: Arc<Framework>,
+    pub(super) queue: SchedulingQueue,
+    pub(super) cache: Cache,
+    pub(super) pods: Lister,
+    /// Bindings and reports of failures that are on their way.
+    pub(super) writes: Arc<Semaphore>,
+}
+
+impl SchedulerParts {
+    /// What happened in the cluster may let pods that wait be tried again.
+    pub(super) fn happened(
+        &self,
+        resource: EventResource,
+        action: ActionType,
+        old: Option<&Arc<Object>>,
+        new: Option<&Arc<Object>>,
+    ) {
+        let occurrence = Occurrence { event: (resource, action), old: old.cloned(), new: new.cloned() };
+        self.queue.move_all(occurrence);
+    }
+
+    /// A pod is on a node, which may have been this scheduler's doing.
+    pub(super) fn pod_is_assigned(&self, object: &Arc<Object>) {
+        self.queue.remove(&object.metadata.uid);
+        self.cache.add_pod(Arc::new(PodInfo::new(object.clone())));
+        self.happened(EventResource::AssignedPod, ActionType::Add, None, Some(object));
+    }
+}
