@@ -1,21 +1,23 @@
 //! `Kind`: the declaration of one kind in one version, read by every part of the server.
 
+use std::any::Any;
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::apiextensions::custom_resource::CustomResource;
+use super::gated::GatedFields;
+use super::quota::measure::{ByNumber, Measure};
 use super::selectable::{fill_in_defaults, paths};
 use super::strategy::{DefaultStrategy, Strategy};
-use super::table::{CellsFn, CellsSource, Column, name_and_created_at};
+use super::table::{CellsFn, Column, name_and_created_at};
 use apimachinery::gvk::{GroupResource, GroupVersion, GroupVersionKind};
 use apimachinery::object::{Malformed, Object};
-use apimachinery::time::Time;
 use apimachinery::yaml;
 
 pub use super::selectable::{Selectable, read_object};
+pub use super::subresource::Subresource;
 
 /// A kind that is declared in the source; made when it is first asked for.
 pub type Builtin = LazyLock<Arc<Kind>>;
@@ -70,13 +72,43 @@ pub struct Kind {
     pub deprecated: Option<&'static str>,
     /// How it is kept, when that is not its own form.
     pub stored: Option<StoredAs>,
+    /// What a write of the object leaves as it was, when that is not its status alone.
+    pub resets: Option<&'static [&'static str]>,
+    /// What a write of its status leaves as it was.
+    pub status_resets: &'static [&'static str],
+    /// Whether labels and the like stay as they were when the status is written
+    /// (`metav1.ResetObjectMetaForStatus`).
+    pub status_leaves_metadata: bool,
+    /// Its fields behind feature gates.
+    pub gated: Option<GatedFields>,
+    /// Whether a delete answers with the object (upstream's `ReturnDeletedObject`) and not with a Status.
+    pub returns_deleted: bool,
+    /// What upstream keeps it under in etcd, when that is not its plural: part of the words of errors.
+    pub etcd_key: Option<&'static str>,
+    /// Whether its Scale is of its own version and not `autoscaling/v1`.
+    pub has_own_scale: bool,
+    /// What a quota measures of it, beside how many there are.
+    pub measure: &'static dyn Measure,
     /// Whether it was declared by a CustomResourceDefinition: lists then carry `apiVersion` and `kind` per
     /// item.
     pub is_custom: bool,
     /// What is put together of the others when it is first asked for.
     pub texts: OnceLock<Texts>,
     /// What only a custom kind has: its schema, its conversion.
-    pub custom: Option<Arc<CustomResource>>,
+    pub custom: Option<Arc<dyn CustomKind>>,
+}
+
+/// What a declaration knows of what only a custom kind has; who needs more asks
+/// [`CustomResource::of`](super::apiextensions::custom_resource::CustomResource::of).
+pub trait CustomKind: Any + Send + Sync {
+    /// The kind of the storage version, where that is another one.
+    fn storage(&self) -> Option<&Arc<Kind>>;
+
+    /// A stored object with the defaults that came after it was stored.
+    ///
+    /// # Errors
+    /// Bytes that are no object.
+    fn defaulted(&self, stored: Bytes) -> Result<Bytes, Malformed>;
 }
 
 /// Texts that every request needs.
@@ -134,96 +166,6 @@ pub struct StoredAs {
     pub decode: fn(Value) -> Value,
 }
 
-/// What hangs below an object's path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Subresource {
-    /// `status`: written by whoever observes; shares the object.
-    Status,
-    /// `scale`: the object as an `autoscaling/v1` Scale.
-    Scale,
-    /// `pods/log`
-    Log,
-    /// `pods/binding`: the scheduler's decision.
-    Binding,
-    /// `pods/eviction`: a delete that respects disruption budgets.
-    Eviction,
-    /// `pods/ephemeralcontainers`
-    EphemeralContainers,
-    /// `pods/resize`
-    Resize,
-    /// `pods/exec`, `pods/attach`, `pods/portforward`: streams, which nothing simulated can serve
-    Exec,
-    /// See [`Subresource::Exec`].
-    Attach,
-    /// See [`Subresource::Exec`].
-    PortForward,
-    /// `pods/proxy`, `services/proxy`, `nodes/proxy`
-    Proxy,
-    /// `namespaces/finalize`
-    Finalize,
-    /// `serviceaccounts/token`
-    Token,
-    /// `certificatesigningrequests/approval`
-    Approval,
-    /// `deployments/rollback`, in versions of old
-    Rollback,
-}
-
-impl Subresource {
-    /// The path segment.
-    pub fn name(self) -> &'static str {
-        match self {
-            Subresource::Status => "status",
-            Subresource::Scale => "scale",
-            Subresource::Log => "log",
-            Subresource::Binding => "binding",
-            Subresource::Eviction => "eviction",
-            Subresource::EphemeralContainers => "ephemeralcontainers",
-            Subresource::Resize => "resize",
-            Subresource::Exec => "exec",
-            Subresource::Attach => "attach",
-            Subresource::PortForward => "portforward",
-            Subresource::Proxy => "proxy",
-            Subresource::Finalize => "finalize",
-            Subresource::Token => "token",
-            Subresource::Approval => "approval",
-            Subresource::Rollback => "rollback",
-        }
-    }
-
-    /// The verbs in discovery.
-    pub fn verbs(self) -> &'static [&'static str] {
-        match self {
-            Subresource::Status
-            | Subresource::Scale
-            | Subresource::EphemeralContainers
-            | Subresource::Resize
-            | Subresource::Approval => &["get", "patch", "update"],
-            Subresource::Log => &["get"],
-            Subresource::Binding | Subresource::Eviction | Subresource::Token | Subresource::Rollback => {
-                &["create"]
-            }
-            Subresource::Exec | Subresource::Attach | Subresource::PortForward => &["create", "get"],
-            Subresource::Proxy => &["create", "delete", "get", "patch", "update"],
-            Subresource::Finalize => &["update"],
-        }
-    }
-
-    /// The kind of its body where that is not the parent's.
-    pub fn kind(self) -> Option<(&'static str, &'static str, &'static str)> {
-        match self {
-            Subresource::Scale => Some(("autoscaling", "v1", "Scale")),
-            Subresource::Binding => Some(("", "v1", "Binding")),
-            Subresource::Eviction => Some(("policy", "v1", "Eviction")),
-            Subresource::Token => Some(("authentication.k8s.io", "v1", "TokenRequest")),
-            Subresource::Exec => Some(("", "v1", "PodExecOptions")),
-            Subresource::Attach => Some(("", "v1", "PodAttachOptions")),
-            Subresource::PortForward => Some(("", "v1", "PodPortForwardOptions")),
-            _ => None,
-        }
-    }
-}
-
 impl Kind {
     /// An ordinary namespaced kind with all verbs: name and creation time as columns, nothing defaulted,
     /// nothing refused. `definition` is the part of the OpenAPI name before the kind, as
@@ -253,133 +195,18 @@ impl Kind {
             derived: None,
             deprecated: None,
             stored: None,
+            resets: None,
+            status_resets: &["spec"],
+            status_leaves_metadata: false,
+            gated: None,
+            returns_deleted: false,
+            etcd_key: None,
+            has_own_scale: false,
+            measure: &ByNumber,
             is_custom: false,
             texts: OnceLock::new(),
             custom: None,
         }
-    }
-
-    /// Its objects live outside namespaces.
-    pub fn cluster_scoped(mut self) -> Kind {
-        self.namespaced = false;
-        self
-    }
-
-    /// With short names.
-    pub fn short(mut self, names: &[&str]) -> Kind {
-        self.short_names = names.iter().copied().map(Arc::from).collect();
-        self
-    }
-
-    /// In categories (`all`).
-    pub fn in_categories(mut self, names: &[&str]) -> Kind {
-        self.categories = names.iter().copied().map(Arc::from).collect();
-        self
-    }
-
-    /// With subresources.
-    pub fn with(mut self, subresources: &[Subresource]) -> Kind {
-        self.subresources = subresources.to_vec();
-        self
-    }
-
-    /// With only these verbs.
-    pub fn only(mut self, verbs: &[&str]) -> Kind {
-        self.verbs = verbs.iter().copied().map(Arc::from).collect();
-        self
-    }
-
-    /// With its own columns; `cells` makes a row of an object, in their order. `now` is for ages.
-    pub fn printed(mut self, columns: Vec<Column>, cells: fn(&Object, Time) -> Vec<Value>) -> Kind {
-        (self.columns, self.cells) = (columns, CellsSource::Function(cells));
-        self
-    }
-
-    /// With selectable fields whose path is their name.
-    pub fn selectable_by(mut self, names: &[&str]) -> Kind {
-        let field = |name: &&str| Selectable {
-            name: (*name).into(),
-            path: (*name).into(),
-            default: "".into(),
-            or: None,
-        };
-        self.selectable.extend(names.iter().map(field));
-        self
-    }
-
-    /// With a selectable field that lives elsewhere or has a value when it is absent.
-    pub fn selectable_as(mut self, name: &str, path: &str, default: &str) -> Kind {
-        let (name, path, default) = (name.into(), path.into(), default.into());
-        self.selectable.push(Selectable { name, path, default, or: None });
-        self
-    }
-
-    /// With a selectable field that has the value of another, declared before it, when it is absent.
-    pub fn selectable_or(mut self, name: &str, path: &str, other: &str) -> Kind {
-        let or = self.selectable.iter().position(|field| &*field.name == other);
-        let (name, path) = (name.into(), path.into());
-        self.selectable.push(Selectable { name, path, default: "".into(), or });
-        self
-    }
-
-    /// With defaults.
-    pub fn defaulted(mut self, defaults: fn(&mut Value)) -> Kind {
-        self.defaults = defaults;
-        self
-    }
-
-    /// With a strategy of its own.
-    pub fn governed_by(mut self, strategy: impl Strategy + 'static) -> Kind {
-        self.strategy = Arc::new(strategy);
-        self
-    }
-
-    /// Counting generations.
-    pub fn with_generation(mut self) -> Kind {
-        self.counts_generation = true;
-        self
-    }
-
-    /// Expiring.
-    pub fn living_for(mut self, time_to_live: Duration) -> Kind {
-        self.time_to_live = Some(time_to_live);
-        self
-    }
-
-    /// With objects that every server has.
-    pub fn starting_with(mut self, objects: &'static StartingObjects) -> Kind {
-        self.bootstrap = Some(objects);
-        self
-    }
-
-    /// Not kept, but told each time.
-    pub fn derived(mut self, objects: fn() -> Vec<Value>) -> Kind {
-        self.derived = Some(objects);
-        self
-    }
-
-    /// With a warning for whoever uses it.
-    pub fn deprecated(mut self, warning: &'static str) -> Kind {
-        self.deprecated = Some(warning);
-        self
-    }
-
-    /// With the names, subresources, columns and selectable fields of another version of it, whose trees are
-    /// alike.
-    pub fn looking_like(mut self, other: &Kind) -> Kind {
-        self.short_names = other.short_names.clone();
-        self.categories = other.categories.clone();
-        self.subresources = other.subresources.clone();
-        (self.columns, self.cells) = (other.columns.clone(), other.cells.clone());
-        self.selectable = other.selectable.clone();
-        (self.defaults, self.counts_generation) = (other.defaults, other.counts_generation);
-        self
-    }
-
-    /// Kept as another version.
-    pub fn stored_as(mut self, stored: StoredAs) -> Kind {
-        self.stored = Some(stored);
-        self
     }
 
     /// As `deployments.apps`.
@@ -404,10 +231,20 @@ impl Kind {
 
     /// The kind whose form and place in the store its objects have.
     pub fn storage_kind(&self) -> &Kind {
-        if let Some(storage) = self.custom.as_ref().and_then(|custom| custom.storage.as_deref()) {
+        if let Some(storage) = self.custom.as_ref().and_then(|custom| custom.storage()) {
             return storage;
         }
         self.stored.as_ref().map_or(self, |stored| stored.kind)
+    }
+
+    /// As `minions`, `stable.example.com/crontabs`: where upstream keeps its objects in etcd, below
+    /// `/registry`.
+    pub fn etcd_resource(&self) -> String {
+        match self.etcd_key {
+            Some(key) => key.to_owned(),
+            None if self.is_custom => format!("{}/{}", self.group_version.group, self.plural),
+            None => self.plural.to_string(),
+        }
     }
 
     /// Where its objects are kept: `/registry/pods/`, `/registry/deployments.apps/`.

@@ -8,8 +8,8 @@
 
 #![warn(missing_docs)]
 
-pub mod disabled_fields;
 pub mod finalizers;
+pub mod gated;
 pub mod kind;
 pub mod object_meta;
 pub mod rules;
@@ -17,6 +17,7 @@ pub mod scheme;
 pub mod strategy;
 pub mod table;
 
+mod declaration;
 pub mod historical;
 pub mod print;
 pub mod quota;
@@ -24,6 +25,7 @@ mod reset_fields;
 pub mod resources;
 pub mod scale;
 mod selectable;
+mod subresource;
 pub mod tree;
 pub mod validation;
 pub mod volumes;

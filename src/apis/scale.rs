@@ -9,7 +9,7 @@ use apimachinery::gvk::GroupVersion;
 /// The group and version of a workload's Scale, and its name in OpenAPI.
 pub fn scale_of(kind: &Kind) -> (GroupVersion, String) {
     let GroupVersion { group, version } = &kind.group_version;
-    match has_own(kind) {
+    match kind.has_own_scale {
         true => (kind.group_version.clone(), format!("io.k8s.api.{group}.{version}.Scale")),
         false => (GroupVersion::new("autoscaling", "v1"), "io.k8s.api.autoscaling.v1.Scale".into()),
     }
@@ -17,17 +17,12 @@ pub fn scale_of(kind: &Kind) -> (GroupVersion, String) {
 
 /// Makes of the selector of `autoscaling/v1`, in the status of a Scale, what the kind's own says.
 pub fn say_selector(kind: &Kind, status: &mut Value) {
-    let Some(status) = status.as_object_mut().filter(|_| has_own(kind)) else { return };
+    let Some(status) = status.as_object_mut().filter(|_| kind.has_own_scale) else { return };
     let Some(Value::String(text)) = status.remove("selector") else { return };
     // Where it is no more than labels it is said as such too.
     let labels: Option<Value> = text.split(',').map(label).collect::<Option<_>>().map(Value::Object);
     status.extend(labels.map(|labels| ("selector".to_owned(), labels)));
     status.insert("targetSelector".into(), text.into());
-}
-
-fn has_own(kind: &Kind) -> bool {
-    let GroupVersion { group, version } = &kind.group_version;
-    matches!((&**group, &**version), ("apps", "v1beta1" | "v1beta2") | ("extensions", "v1beta1"))
 }
 
 fn label(term: &str) -> Option<(String, Value)> {
@@ -43,7 +38,11 @@ mod tests {
 
     #[test]
     fn versions_of_old_say_the_selector_twice() {
-        let kind = |version: &str| Kind::builtin("apps", version, "Deployment", "deployments", "x");
+        let today = |version: &str| Kind::builtin("apps", version, "Deployment", "deployments", "x");
+        let kind = |version: &str| match version {
+            "v1" => today(version),
+            of_old => today(of_old).with_own_scale(),
+        };
         let said = |version: &str, selector: &str| {
             let mut status = json!({"replicas": 1, "selector": selector});
             say_selector(&kind(version), &mut status);

@@ -10,7 +10,6 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::controller::{self, Action, Change, Controller, Enqueue, Key, Reconcile, Running, Watches};
-use apimachinery::gvk::GroupResource;
 use apimachinery::labels::Selector;
 use apimachinery::object::{Object, split_key};
 use apimachinery::options::ListOptions;
@@ -18,7 +17,7 @@ use apimachinery::quantity::Quantity;
 use apimachinery::status::Status;
 use apis::core::resource_quota::RESOURCE_QUOTAS;
 use apis::kind::Kind;
-use apis::quota::{Evaluator, frees, measured_resource, scopes_of, to_value};
+use apis::quota::{Evaluator, measured_resource, scopes_of, to_value};
 use apis::resources::{Amounts, add, amounts};
 use apis::scheme::Scheme;
 use client_go::ComponentContext;
@@ -121,7 +120,7 @@ impl ResourceQuotaController {
                 continue;
             };
             missing |= !self.monitors.watch(&kind);
-            let evaluator = Evaluator::of(GroupResource::new(&group, &resource));
+            let evaluator = Evaluator::of(&kind);
             let items = ctx.client.list(&kind, namespace, &ListOptions::default()).await?.items;
             let usage = usage_of(&evaluator, ctx, quota, hard, &items);
             used.extend(usage);
@@ -195,25 +194,24 @@ impl Monitors {
         let Some(running) = self.running.get() else { return false };
         let mut watched = self.watched.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if watched.insert(kind.storage_prefix().clone()) {
-            let (quotas, resource) = (self.quotas.clone(), kind.group_resource());
-            running.watch(kind, move |change, enqueue| replenish(&quotas, &resource, change, enqueue));
+            let (quotas, evaluator) = (self.quotas.clone(), Evaluator::of(kind));
+            running.watch(kind, move |change, enqueue| replenish(&quotas, &evaluator, change, enqueue));
         }
         true
     }
 }
 
-fn replenish(quotas: &Lister, resource: &GroupResource, change: &Change<'_>, enqueue: &Enqueue) {
+fn replenish(quotas: &Lister, evaluator: &Evaluator, change: &Change<'_>, enqueue: &Enqueue) {
     let namespace = &change.object().metadata.namespace;
     let quotas = quotas.list(namespace, &Selector::everything());
     let is_freed = |change: &Change<'_>| match change {
         Change::Added(_) => false,
-        Change::Updated { old, new } => frees(resource, &old.to_value(), &new.to_value()),
+        Change::Updated { old, new } => evaluator.frees(&old.to_value(), &new.to_value()),
         Change::Deleted(_) => true,
     };
     if quotas.is_empty() || !is_freed(change) {
         return;
     }
-    let evaluator = Evaluator::of(resource.clone());
     for quota in quotas {
         let hard = amounts(&quota.to_value(), "spec.hard");
         if hard.keys().any(|name| evaluator.measures(name)) {

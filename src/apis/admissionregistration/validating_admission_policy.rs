@@ -31,6 +31,8 @@ pub static VALIDATING_ADMISSION_POLICIES: Builtin = LazyLock::new(|| {
         .in_categories(&["api-extensions"])
         .with_generation()
         .with(&[Subresource::Status])
+        .status_resets(&["metadata", "spec"])
+        .status_leaves_metadata()
         .printed(policy_columns(), policy_cells)
         .defaulted(default_policy)
         .governed_by(Rules {

@@ -1,6 +1,7 @@
 //! `CustomResource`: what the server knows of one version of a custom kind beyond its `Kind`, and the
 //! strategy of its objects (`registry/customresource/strategy.go`).
 
+use std::any::Any;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use super::structural::Structural;
 use super::view::Scale;
 use crate::finalizers::lacks_domain;
-use crate::kind::Kind;
+use crate::kind::{CustomKind, Kind};
 use crate::strategy::Strategy;
 use apimachinery::field_error::{ErrorType, FieldErrors};
 use apimachinery::gvk::GroupVersionKind;
@@ -49,7 +50,37 @@ pub struct CustomResource {
     pub(super) typed: OnceLock<Arc<Schema>>,
 }
 
+impl CustomKind for CustomResource {
+    fn storage(&self) -> Option<&Arc<Kind>> {
+        self.storage.as_ref()
+    }
+
+    fn defaulted(&self, stored: Bytes) -> Result<Bytes, Malformed> {
+        if !self.structural().has_defaults() {
+            return Ok(stored);
+        }
+        let Ok(before) = serde_json::from_slice::<Value>(&stored) else { return Ok(stored) };
+        let mut object = before.clone();
+        // One that they would make too large is as it was stored: a definition must not make objects that can
+        // no longer be read.
+        let is_whole = self.apply_defaults(&mut object).is_ok();
+        if object == before || !is_whole { Ok(stored) } else { encode_for_storage(&object) }
+    }
+}
+
 impl CustomResource {
+    /// Of a kind, if it is a custom one.
+    pub fn of(kind: &Kind) -> Option<&CustomResource> {
+        let custom: &dyn Any = kind.custom.as_deref()?;
+        custom.downcast_ref()
+    }
+
+    /// The same, to be kept.
+    pub fn shared(kind: &Kind) -> Option<Arc<CustomResource>> {
+        let custom: Arc<dyn Any + Send + Sync> = kind.custom.clone()?;
+        custom.downcast().ok()
+    }
+
     /// The schema as validation walks it.
     pub fn structural(&self) -> &Structural {
         self.structural.get_or_init(|| Structural::read(&self.openapi(), true))
@@ -108,21 +139,6 @@ impl CustomResource {
             map.insert("metadata".into(), metadata);
         }
         filled
-    }
-
-    /// A stored object with the defaults that came after it was stored. One that they would make too large is
-    /// as it was stored: a definition must not make objects that can no longer be read.
-    ///
-    /// # Errors
-    /// Bytes that are no object.
-    pub fn defaulted(&self, stored: Bytes) -> Result<Bytes, Malformed> {
-        if !self.structural().has_defaults() {
-            return Ok(stored);
-        }
-        let Ok(before) = serde_json::from_slice::<Value>(&stored) else { return Ok(stored) };
-        let mut object = before.clone();
-        let is_whole = self.apply_defaults(&mut object).is_ok();
-        if object == before || !is_whole { Ok(stored) } else { encode_for_storage(&object) }
     }
 
     /// The object with its type, as schemas see it.

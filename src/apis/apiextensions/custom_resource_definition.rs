@@ -24,6 +24,7 @@ pub static CUSTOM_RESOURCE_DEFINITIONS: Builtin = LazyLock::new(|| {
         "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
     )
     .cluster_scoped()
+    .etcd_key("apiextensions.k8s.io/customresourcedefinitions")
     .short(&["crd", "crds"])
     .in_categories(&["api-extensions"])
     .with(&[Subresource::Status])

@@ -79,6 +79,7 @@ fn kind(
     kind.selectable = selectable(version);
     (kind.columns, kind.cells) = columns(&version.additional_printer_columns);
     kind.counts_generation = true;
+    kind.status_resets = &["metadata", "spec"];
     kind.is_custom = true;
     kind.strategy = Arc::new(CustomStrategy(custom.clone()));
     kind.custom = Some(custom);

@@ -25,8 +25,11 @@ pub static API_SERVICES: Builtin = LazyLock::new(|| {
         "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1",
     )
     .cluster_scoped()
+    .etcd_key("apiregistration.k8s.io/apiservices")
     .in_categories(&["api-extensions"])
     .with(&[Subresource::Status])
+    .status_resets(&["metadata", "spec"])
+    .status_leaves_metadata()
     .printed(columns(), cells)
     .defaulted(|service| {
         if let Some(reference) = get_mut(service, "spec.service") {

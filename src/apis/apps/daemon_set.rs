@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use crate::apps::deployment::not_decremented;
 use crate::apps::replica_set::selector_is_immutable;
 use crate::core::pod::defaults::pod_spec;
+use crate::core::pod::gates::POD_GATES;
 use crate::core::pod::strategy::template_warnings;
 use crate::core::pod::validation::{lasting_template, template};
 use crate::kind::{Builtin, Kind, Subresource};
@@ -28,6 +29,7 @@ pub static DAEMON_SETS: Builtin = LazyLock::new(|| {
         .in_categories(&["all"])
         .with(&[Subresource::Status])
         .with_generation()
+        .gated("/spec/template/spec", POD_GATES)
         .printed(columns(), cells)
         .defaulted(defaults)
         .governed_by(Rules {

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use crate::apps::replica_set::{replicated_template, selector_is_immutable};
 use crate::core::pod::defaults::pod_spec;
+use crate::core::pod::gates::POD_GATES;
 use crate::core::pod::strategy::template_warnings;
 use crate::kind::{Builtin, Kind, Subresource};
 use crate::print::{container_cells, container_columns, name, selector};
@@ -25,7 +26,9 @@ pub static DEPLOYMENTS: Builtin = LazyLock::new(|| {
         .short(&["deploy"])
         .in_categories(&["all"])
         .with(&[Subresource::Scale, Subresource::Status])
+        .status_resets(&["spec", "metadata.labels"])
         .with_generation()
+        .gated("/spec/template/spec", POD_GATES)
         .printed(columns(), cells)
         .defaulted(defaults)
         .governed_by(Rules {

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::core::pod::defaults::pod_spec;
+use crate::core::pod::gates::POD_GATES;
 use crate::core::pod::strategy::template_warnings;
 use crate::core::pod::validation::{lasting_template, template};
 use crate::kind::{Builtin, Kind, Subresource};
@@ -26,6 +27,7 @@ pub static REPLICA_SETS: Builtin = LazyLock::new(|| {
         .with(&[Subresource::Scale, Subresource::Status])
         .selectable_as("status.replicas", "status.replicas", "0")
         .with_generation()
+        .gated("/spec/template/spec", POD_GATES)
         .printed(columns(), cells)
         .defaulted(defaults)
         .governed_by(Rules {

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use crate::apps::deployment::not_decremented;
 use crate::core::persistent_volume_claim;
 use crate::core::pod::defaults::pod_spec;
+use crate::core::pod::gates::POD_GATES;
 use crate::core::pod::strategy::template_warnings;
 use crate::core::pod::validation::{lasting_template, template_annotations};
 use crate::kind::{Builtin, Kind, Subresource};
@@ -29,6 +30,7 @@ pub static STATEFUL_SETS: Builtin = LazyLock::new(|| {
         .in_categories(&["all"])
         .with(&[Subresource::Scale, Subresource::Status])
         .with_generation()
+        .gated("/spec/template/spec", POD_GATES)
         .printed(columns(), cells)
         .defaulted(defaults)
         .governed_by(Rules {

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use super::{job_validation, schedule};
 use crate::batch::job;
+use crate::core::pod::gates::POD_GATES;
 use crate::core::pod::strategy::template_warnings;
 use crate::kind::{Builtin, Kind, Subresource};
 use crate::print::{boolean, container_cells, container_columns, label_selector, name};
@@ -24,6 +25,7 @@ pub static CRON_JOBS: Builtin = LazyLock::new(|| {
         .in_categories(&["all"])
         .with(&[Subresource::Status])
         .with_generation()
+        .gated("/spec/jobTemplate/spec/template/spec", POD_GATES)
         .printed(columns(), cells)
         .defaulted(defaults)
         .governed_by(Rules {

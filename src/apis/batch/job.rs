@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use super::{job_status_validation, job_validation};
 use crate::core::pod::defaults::pod_spec;
+use crate::core::pod::gates::POD_GATES;
 use crate::core::pod::strategy::template_warnings;
 use crate::kind::{Builtin, Kind, Subresource};
 use crate::print::{container_cells, container_columns, label_selector, name};
@@ -22,6 +23,7 @@ pub static JOBS: Builtin = LazyLock::new(|| {
         .with(&[Subresource::Status])
         .selectable_as("status.successful", "status.succeeded", "0")
         .with_generation()
+        .gated("/spec/template/spec", POD_GATES)
         .printed(columns(), cells)
         .defaulted(defaults)
         .governed_by(Rules {

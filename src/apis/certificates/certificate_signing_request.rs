@@ -32,6 +32,8 @@ pub static CERTIFICATE_SIGNING_REQUESTS: Builtin = LazyLock::new(|| {
     .short(&["csr"])
     .with(&[Subresource::Approval, Subresource::Status])
     .selectable_by(&["spec.signerName"])
+    .resets(&["spec", "status"])
+    .status_resets(&["spec", "status.conditions"])
     .printed(columns(), cells)
     .governed_by(Rules {
         claim,

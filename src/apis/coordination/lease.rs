@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use crate::gated::Gated;
 use crate::kind::{Builtin, Kind};
 use crate::print::name;
 use crate::rules::{RULES, Rules};
@@ -14,10 +15,16 @@ use apimachinery::object::Object;
 use apimachinery::time::Time;
 use serde_json::{Value, json};
 
+const GATES: &[Gated] = &[
+    Gated::new("CoordinatedLeaderElection", "spec.strategy").alone(),
+    Gated::new("CoordinatedLeaderElection", "spec.preferredHolder").alone(),
+];
+
 /// `leases`
 pub static LEASES: Builtin = LazyLock::new(|| {
     Kind::builtin("coordination.k8s.io", "v1", "Lease", "leases", "io.k8s.api.coordination.v1")
         .printed(columns(), cells)
+        .gated("", GATES)
         .governed_by(Rules {
             allow_create_on_update: true,
             allow_unconditional_update: false,

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use crate::kind::{Builtin, Kind};
 use crate::print::name;
+use crate::quota::measure::ByBareName;
 use crate::rules::{RULES, Rules};
 use crate::table::{Column, age};
 use crate::tree::count;
@@ -19,6 +20,7 @@ use serde_json::Value;
 pub static CONFIG_MAPS: Builtin = LazyLock::new(|| {
     Kind::builtin("", "v1", "ConfigMap", "configmaps", "io.k8s.api.core.v1")
         .short(&["cm"])
+        .measured(&ByBareName("configmaps"))
         .printed(columns(), cells)
         .governed_by(Rules {
             validate,

@@ -19,6 +19,7 @@ use serde_json::Value;
 pub static ENDPOINTS: Builtin = LazyLock::new(|| {
     Kind::builtin("", "v1", "Endpoints", "endpoints", "io.k8s.api.core.v1")
         .short(&["ep"])
+        .etcd_key("services/endpoints")
         .deprecated("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
         .printed(columns(), cells)
         .defaulted(defaults)

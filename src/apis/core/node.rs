@@ -23,6 +23,7 @@ pub static NODES: Builtin = LazyLock::new(|| {
     Kind::builtin("", "v1", "Node", "nodes", "io.k8s.api.core.v1")
         .cluster_scoped()
         .short(&["no"])
+        .etcd_key("minions")
         .with(&[Subresource::Proxy, Subresource::Status])
         .selectable_as("spec.unschedulable", "spec.unschedulable", "false")
         .printed(columns(), cells)

@@ -24,6 +24,7 @@ pub static PERSISTENT_VOLUMES: Builtin = LazyLock::new(|| {
         .cluster_scoped()
         .short(&["pv"])
         .with(&[Subresource::Status])
+        .returns_deleted()
         .printed(columns(), cells)
         .defaulted(defaults)
         .governed_by(Rules {

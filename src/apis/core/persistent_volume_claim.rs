@@ -2,8 +2,10 @@
 
 use std::sync::LazyLock;
 
+use crate::gated::Gated;
 use crate::kind::{Builtin, Kind, Subresource};
 use crate::print::{access_modes, name, or, quantity};
+use crate::quota::claims::CLAIMS;
 use crate::rules::{RULES, Rules};
 use crate::table::{Column, age};
 use crate::tree::*;
@@ -15,11 +17,17 @@ use apimachinery::object::Object;
 use apimachinery::time::Time;
 use serde_json::{Value, json};
 
+const GATES: &[Gated] =
+    &[Gated::new("CrossNamespaceVolumeDataSource", "spec.dataSourceRef").with("namespace")];
+
 /// `persistentvolumeclaims`
 pub static PERSISTENT_VOLUME_CLAIMS: Builtin = LazyLock::new(|| {
     Kind::builtin("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "io.k8s.api.core.v1")
         .short(&["pvc"])
         .with(&[Subresource::Status])
+        .gated("", GATES)
+        .returns_deleted()
+        .measured(&CLAIMS)
         .printed(columns(), cells)
         .defaulted(defaults)
         .governed_by(Rules {

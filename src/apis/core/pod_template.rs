@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::core::pod::defaults::pod_spec;
+use crate::core::pod::gates::POD_GATES;
 use crate::core::pod::strategy::template_warnings;
 use crate::core::pod::validation::template;
 use crate::kind::{Builtin, Kind};
@@ -18,6 +19,8 @@ use serde_json::{Value, json};
 pub static POD_TEMPLATES: Builtin = LazyLock::new(|| {
     Kind::builtin("", "v1", "PodTemplate", "podtemplates", "io.k8s.api.core.v1")
         .with_generation()
+        .gated("/template/spec", POD_GATES)
+        .returns_deleted()
         .printed(columns(), cells)
         .defaulted(|tree| pod_spec(tree, "template.spec"))
         .governed_by(Rules {

@@ -4,10 +4,12 @@ use std::sync::LazyLock;
 
 use crate::apps::replica_set::replica_counts;
 use crate::core::pod::defaults::pod_spec;
+use crate::core::pod::gates::POD_GATES;
 use crate::core::pod::strategy::template_warnings;
 use crate::core::pod::validation::{lasting_template, template};
 use crate::kind::{Builtin, Kind, Subresource};
 use crate::print::{container_cells, container_columns, labels, name};
+use crate::quota::measure::ByBareName;
 use crate::rules::{RULES, Rules};
 use crate::strategy::GarbageCollectionPolicy;
 use crate::table::{Column, age};
@@ -24,10 +26,12 @@ use serde_json::{Value, json};
 pub static REPLICATION_CONTROLLERS: Builtin = LazyLock::new(|| {
     Kind::builtin("", "v1", "ReplicationController", "replicationcontrollers", "io.k8s.api.core.v1")
         .short(&["rc"])
+        .measured(&ByBareName("replicationcontrollers"))
         .in_categories(&["all"])
         .with(&[Subresource::Scale, Subresource::Status])
         .selectable_as("status.replicas", "status.replicas", "0")
         .with_generation()
+        .gated("/spec/template/spec", POD_GATES)
         .printed(columns(), cells)
         .defaulted(defaults)
         .governed_by(Rules {

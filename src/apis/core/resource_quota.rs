@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use crate::kind::{Builtin, Kind, Subresource};
 use crate::print::name;
+use crate::quota::measure::ByBareName;
 use crate::rules::{RULES, Rules};
 use crate::table::{Column, age};
 use crate::tree::{at, members};
@@ -20,6 +21,8 @@ pub static RESOURCE_QUOTAS: Builtin = LazyLock::new(|| {
     Kind::builtin("", "v1", "ResourceQuota", "resourcequotas", "io.k8s.api.core.v1")
         .short(&["quota"])
         .with(&[Subresource::Status])
+        .returns_deleted()
+        .measured(&ByBareName("resourcequotas"))
         .printed(columns(), cells)
         .governed_by(Rules {
             validate: |quota, errors| validate(&Field::of(quota, "spec"), errors),

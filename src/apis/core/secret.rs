@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use crate::core::config_map;
 use crate::kind::{Builtin, Kind};
 use crate::print::name;
+use crate::quota::measure::ByBareName;
 use crate::rules::{RULES, Rules};
 use crate::table::{Column, age};
 use crate::tree::*;
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 pub static SECRETS: Builtin = LazyLock::new(|| {
     Kind::builtin("", "v1", "Secret", "secrets", "io.k8s.api.core.v1")
         .selectable_by(&["type"])
+        .measured(&ByBareName("secrets"))
         .printed(columns(), cells)
         .defaulted(defaults)
         .governed_by(Rules { validate, validate_update, ..RULES })

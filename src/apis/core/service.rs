@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use super::service_validation;
 use crate::kind::{Builtin, Kind, Subresource};
 use crate::print::{labels, load_balancer, name, or};
+use crate::quota::services::SERVICE_USAGE;
 use crate::rules::{RULES, Rules};
 use crate::table::{Column, age};
 use crate::tree::*;
@@ -19,6 +20,9 @@ pub static SERVICES: Builtin = LazyLock::new(|| {
         .short(&["svc"])
         .in_categories(&["all"])
         .with(&[Subresource::Proxy, Subresource::Status])
+        .returns_deleted()
+        .etcd_key("services/specs")
+        .measured(&SERVICE_USAGE)
         .selectable_by(&["spec.clusterIP", "spec.type"])
         .printed(columns(), cells)
         .defaulted(defaults)

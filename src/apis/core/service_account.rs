@@ -15,6 +15,7 @@ pub static SERVICE_ACCOUNTS: Builtin = LazyLock::new(|| {
     Kind::builtin("", "v1", "ServiceAccount", "serviceaccounts", "io.k8s.api.core.v1")
         .short(&["sa"])
         .with(&[Subresource::Token])
+        .returns_deleted()
         .printed(columns(), cells)
         .into()
 });

@@ -25,6 +25,8 @@ pub static FLOW_SCHEMAS: Builtin = LazyLock::new(|| {
     )
     .cluster_scoped()
     .with(&[Subresource::Status])
+    .status_resets(&["metadata", "spec"])
+    .status_leaves_metadata()
     .with_generation()
     .printed(columns(), cells)
     .defaulted(|schema| set_if_zero(schema, "spec.matchingPrecedence", 1000))

@@ -24,6 +24,8 @@ pub static PRIORITY_LEVEL_CONFIGURATIONS: Builtin = LazyLock::new(|| {
     )
     .cluster_scoped()
     .with(&[Subresource::Status])
+    .status_resets(&["metadata", "spec"])
+    .status_leaves_metadata()
     .with_generation()
     .printed(columns(), cells)
     .defaulted(defaults)

@@ -16,8 +16,11 @@ pub static BATCH_V1BETA1: Builtin = LazyLock::new(|| {
 });
 
 /// `cronjobs.v2alpha1.batch`
-pub static BATCH_V2ALPHA1: Builtin =
-    LazyLock::new(|| cron_job("v2alpha1", "io.k8s.api.batch.v2alpha1", without_later_fields).into());
+pub static BATCH_V2ALPHA1: Builtin = LazyLock::new(|| {
+    let kind = cron_job("v2alpha1", "io.k8s.api.batch.v2alpha1", without_later_fields);
+    // It was gone before there were any.
+    kind.resets(&[]).status_resets(&[]).into()
+});
 
 fn cron_job(version: &str, definitions: &str, decode: fn(Value) -> Value) -> Kind {
     Kind::builtin("batch", version, "CronJob", "cronjobs", definitions)

@@ -33,6 +33,7 @@ pub static EXTENSIONS_V1BETA1: Builtin = LazyLock::new(|| {
         "extensions/v1beta1 Deployment is deprecated in v1.8+, unavailable in v1.16+; use apps/v1 Deployment";
     let kind = deployment("extensions", "v1beta1", "io.k8s.api.extensions.v1beta1")
         .deprecated(why)
+        .status_resets(&["spec"])
         .with(ROLLING_BACK);
     kind.defaulted(|deployment| {
         default_from_template(deployment);
@@ -48,6 +49,7 @@ const ROLLBACK: &str = "deprecated.deployment.rollback.to";
 fn deployment(group: &str, version: &str, definitions: &str) -> Kind {
     Kind::builtin(group, version, "Deployment", "deployments", definitions)
         .looking_like(&DEPLOYMENTS)
+        .with_own_scale()
         .stored_as(StoredAs { kind: &DEPLOYMENTS, encode: to_today, decode: from_today })
 }
 

@@ -20,6 +20,10 @@ pub static SERVICE_CIDRS: Builtin = LazyLock::new(|| {
     Kind::builtin("networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", "io.k8s.api.networking.v1")
         .cluster_scoped()
         .with(&[Subresource::Status])
+        // Upstream's strategy names them under a group that is not theirs, so it names none.
+        .resets(&[])
+        .status_resets(&[])
+        .status_leaves_metadata()
         .printed(columns(), cells)
         .governed_by(Rules {
             validate_create: |range, errors| validate(&Field::of(range, "spec.cidrs"), errors),

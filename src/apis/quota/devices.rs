@@ -4,22 +4,48 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::measure::Measure;
 use crate::resources::Amounts;
-use crate::tree::{count, items, number, text};
+use crate::tree::{at, count, items, number, text};
 use apimachinery::quantity::{Format, Quantity};
+use apimachinery::time::Time;
 
 /// Between a device class and what is limited of it: nothing but the number.
 const BY_DEVICE_CLASS: &str = ".deviceclass.resource.k8s.io/devices";
 /// More than a claim can ever get (`AllocationResultsMaxSize`): what one that wants all is charged for.
 const MAX_DEVICES: i64 = 32;
 
+/// `resourceclaims`
+pub const DEVICES: DeviceMeasure = DeviceMeasure;
+
+/// Measures ResourceClaims.
+pub struct DeviceMeasure;
+
+impl Measure for DeviceMeasure {
+    fn handles(&self, _is_create: bool, subresource: &str) -> bool {
+        subresource.is_empty()
+    }
+
+    fn measures(&self, name: &str) -> bool {
+        measures(name)
+    }
+
+    fn usage(&self, claim: &Value, _now: Time) -> Amounts {
+        usage(claim)
+    }
+
+    fn frees(&self, old: &Value, new: &Value) -> bool {
+        at(old, "spec.devices") != at(new, "spec.devices")
+    }
+}
+
 /// Whether it counts devices of a class.
-pub fn measures(name: &str) -> bool {
+fn measures(name: &str) -> bool {
     name.ends_with(BY_DEVICE_CLASS)
 }
 
 /// What a claim may get at most. Of alternatives the worst case of each class is charged.
-pub fn usage(claim: &Value) -> Amounts {
+fn usage(claim: &Value) -> Amounts {
     let mut devices: BTreeMap<&str, i64> = BTreeMap::new();
     for request in items(claim, "spec.devices.requests") {
         if count(request, "firstAvailable") == 0 {

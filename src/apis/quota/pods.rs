@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::measure::Measure;
+use super::scopes::Scope;
 use crate::resources::{Amounts, amounts, pod_limits, pod_requests};
 use crate::tree::{at, is_set, items, number, text};
 use crate::validation::resources::is_extended;
@@ -28,8 +30,41 @@ const RESOURCES: [&str; 10] = [
 const MUST_BE_SAID: [&str; 6] =
     ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 
+/// `pods`
+pub const POD_USAGE: PodMeasure = PodMeasure;
+
+/// Measures Pods.
+pub struct PodMeasure;
+
+impl Measure for PodMeasure {
+    fn handles(&self, is_create: bool, subresource: &str) -> bool {
+        if is_create { subresource.is_empty() } else { subresource == "resize" }
+    }
+
+    fn measures(&self, name: &str) -> bool {
+        measures(name)
+    }
+
+    fn usage(&self, pod: &Value, now: Time) -> Amounts {
+        usage(pod, now)
+    }
+
+    fn constraints(&self, required: &[&str], pod: &Value) -> Result<(), String> {
+        constraints(required, pod)
+    }
+
+    fn is_in(&self, scope: &Scope, pod: &Value) -> bool {
+        scope.holds_pod(pod)
+    }
+
+    fn frees(&self, old: &Value, new: &Value) -> bool {
+        let ended = |pod: &Value| matches!(text(pod, "status.phase"), "Succeeded" | "Failed");
+        !ended(old) && ended(new) || at(old, "spec.containers") != at(new, "spec.containers")
+    }
+}
+
 /// Whether pods use what a quota calls `name`.
-pub fn measures(name: &str) -> bool {
+fn measures(name: &str) -> bool {
     RESOURCES.contains(&name)
         || name.starts_with("hugepages-")
         || name.starts_with("requests.hugepages-")
@@ -37,7 +72,7 @@ pub fn measures(name: &str) -> bool {
 }
 
 /// What a pod uses; nothing when it has ended, other than that it is there.
-pub fn usage(pod: &Value, now: Time) -> Amounts {
+fn usage(pod: &Value, now: Time) -> Amounts {
     if has_ended(pod, now) {
         return Amounts::new();
     }
@@ -78,7 +113,7 @@ fn compute_usage(requests: &Amounts, limits: &Amounts) -> Amounts {
 ///
 /// # Errors
 /// `must specify limits.cpu for: a,b; memory for: a`
-pub fn constraints(required: &[&str], pod: &Value) -> Result<(), String> {
+fn constraints(required: &[&str], pod: &Value) -> Result<(), String> {
     let said = |tree: &Value| {
         compute_usage(&amounts(tree, "resources.requests"), &amounts(tree, "resources.limits"))
     };

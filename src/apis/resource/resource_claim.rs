@@ -7,6 +7,7 @@ use super::devices::{claim, default_claim};
 use super::{DEFINITIONS, GROUP};
 use crate::kind::{Builtin, Kind, Subresource};
 use crate::print::name;
+use crate::quota::devices::DEVICES;
 use crate::rules::{RULES, Rules};
 use crate::table::{Column, age};
 use crate::tree::*;
@@ -21,6 +22,8 @@ pub static RESOURCE_CLAIMS: Builtin = LazyLock::new(|| {
     let state = "A summary of the current state (allocated, pending, reserved, etc.).";
     Kind::builtin(GROUP, "v1", "ResourceClaim", "resourceclaims", DEFINITIONS)
         .with(&[Subresource::Status])
+        .status_leaves_metadata()
+        .measured(&DEVICES)
         .printed(vec![Column::name(), Column::new("State", "string", state), Column::age()], cells)
         .defaulted(|claim| default_claim(claim, "spec"))
         .governed_by(Rules {

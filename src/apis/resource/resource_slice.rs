@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use super::names::pool_name;
 use super::slice_devices::{devices, ways};
 use super::{DEFINITIONS, GROUP};
+use crate::gated::Gated;
 use crate::kind::{Builtin, Kind};
 use crate::print::name;
 use crate::rules::{RULES, Rules};
@@ -17,11 +18,20 @@ use apimachinery::object::Object;
 use apimachinery::time::Time;
 use serde_json::{Value, json};
 
+const GATES: &[Gated] = &[
+    Gated::new("DRAListTypeAttributes", "spec.devices[].attributes.*.bools"),
+    Gated::new("DRAListTypeAttributes", "spec.devices[].attributes.*.ints"),
+    Gated::new("DRAListTypeAttributes", "spec.devices[].attributes.*.strings"),
+    Gated::new("DRAListTypeAttributes", "spec.devices[].attributes.*.versions"),
+    Gated::new("DRANodeAllocatableResources", "spec.devices[].nodeAllocatableResourceMappings"),
+];
+
 /// `resourceslices`
 pub static RESOURCE_SLICES: Builtin = LazyLock::new(|| {
     Kind::builtin(GROUP, "v1", "ResourceSlice", "resourceslices", DEFINITIONS)
         .cluster_scoped()
         .with_generation()
+        .gated("", GATES)
         .selectable_by(&["spec.nodeName", "spec.driver"])
         .printed(columns(), cells)
         .governed_by(Rules {

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use super::csi_validation;
+use crate::gated::Gated;
 use crate::kind::{Builtin, Kind};
 use crate::print::{name, or};
 use crate::rules::{RULES, Rules};
@@ -13,11 +14,15 @@ use apimachinery::object::Object;
 use apimachinery::time::Time;
 use serde_json::{Value, json};
 
+const GATES: &[Gated] = &[Gated::new("VolumeLimitScaling", "spec.preventPodSchedulingIfMissing")];
+
 /// `csidrivers`
 pub static CSI_DRIVERS: Builtin = LazyLock::new(|| {
     Kind::builtin("storage.k8s.io", "v1", "CSIDriver", "csidrivers", "io.k8s.api.storage.v1")
         .cluster_scoped()
         .printed(driver_columns(), driver_cells)
+        .gated("", GATES)
+        .returns_deleted()
         .defaulted(driver_defaults)
         .governed_by(Rules {
             allow_unconditional_update: false,
@@ -33,6 +38,7 @@ pub static CSI_NODES: Builtin = LazyLock::new(|| {
     Kind::builtin("storage.k8s.io", "v1", "CSINode", "csinodes", "io.k8s.api.storage.v1")
         .cluster_scoped()
         .printed(node_columns(), node_cells)
+        .returns_deleted()
         .governed_by(Rules {
             allow_unconditional_update: false,
             validate: csi_validation::node,

@@ -21,6 +21,7 @@ pub static STORAGE_CLASSES: Builtin = LazyLock::new(|| {
     Kind::builtin("storage.k8s.io", "v1", "StorageClass", "storageclasses", "io.k8s.api.storage.v1")
         .cluster_scoped()
         .short(&["sc"])
+        .returns_deleted()
         .printed(columns(), cells)
         .defaulted(defaults)
         .governed_by(Rules { validate, validate_update, ..RULES })

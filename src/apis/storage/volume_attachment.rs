@@ -21,6 +21,9 @@ pub static VOLUME_ATTACHMENTS: Builtin = LazyLock::new(|| {
     Kind::builtin("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", "io.k8s.api.storage.v1")
         .cluster_scoped()
         .with(&[Subresource::Status])
+        .status_resets(&["metadata", "spec"])
+        .status_leaves_metadata()
+        .returns_deleted()
         .printed(columns(), cells)
         .governed_by(Rules {
             allow_unconditional_update: false,

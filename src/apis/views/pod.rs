@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::meta::{Condition, Metadata};
 use super::node::Taint;
 use super::probe::{Lifecycle, Probe};
+use crate::core::pod::fields::place_of;
 use apimachinery::object::{Object, nullable};
 use apimachinery::time::Time;
 
@@ -25,10 +26,9 @@ pub struct Pod {
     pub status: PodStatus,
 }
 
-/// The places of selectable fields among those of `PODS`.
-const NODE_NAME: usize = 0;
-const SCHEDULER_NAME: usize = 2;
-const PHASE: usize = 5;
+const NODE_NAME: usize = place_of("spec.nodeName");
+const SCHEDULER_NAME: usize = place_of("spec.schedulerName");
+const PHASE: usize = place_of("status.phase");
 
 /// The node that a pod was bound to; empty before. As the other two it is had without a view, which few ask
 /// for of a pod that nobody runs.

@@ -20,6 +20,7 @@ use apimachinery::options::ListOptions;
 use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
 use apimachinery::watch::WatchEvent;
+use apis::apiextensions::custom_resource::CustomResource;
 use apis::apiextensions::custom_resource_definition::CUSTOM_RESOURCE_DEFINITIONS;
 use apis::apiextensions::kinds::{self, ServedKinds};
 use apis::apiextensions::view::CustomResourceDefinition;
@@ -198,7 +199,7 @@ impl Sync {
         };
         let terminating = crd.is("Terminating");
         for kind in served.all() {
-            if let Some(custom) = &kind.custom {
+            if let Some(custom) = CustomResource::of(kind) {
                 custom.terminating.store(terminating, Ordering::Relaxed);
             }
         }

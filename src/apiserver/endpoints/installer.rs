@@ -35,6 +35,7 @@ use apimachinery::user::UserInfo;
 use apimachinery::wire::{
     ApiRequest, ApiResponse, CausedBy, DecodedBody, WantsObjects, negotiated_status_response, text_response,
 };
+use apis::apiextensions::custom_resource::CustomResource;
 use apis::kind::{Kind, Subresource};
 use golang::go_text::quote;
 
@@ -152,7 +153,7 @@ async fn find_kind(server: &Endpoints, info: &RequestInfo) -> Option<Arc<Kind>> 
 
 /// What holds for custom kinds alone, before any verb.
 fn check_custom(scope: &Scope) -> Result<(), Status> {
-    let Some(custom) = &scope.kind.custom else { return Ok(()) };
+    let Some(custom) = CustomResource::of(&scope.kind) else { return Ok(()) };
     if let Some(warning) = &custom.deprecation_warning {
         scope.ctx.warn(warning.as_str());
     }

@@ -15,7 +15,7 @@ use apis::kind::Kind;
 
 /// The kind that is stored.
 pub fn storage_kind(kind: &Arc<Kind>) -> Arc<Kind> {
-    if let Some(storage) = kind.custom.as_ref().and_then(|custom| custom.storage.clone()) {
+    if let Some(storage) = kind.custom.as_ref().and_then(|custom| custom.storage().cloned()) {
         return storage;
     }
     match &kind.stored {

@@ -40,7 +40,7 @@ pub trait Converter: Send + Sync {
 }
 
 fn webhook(kind: &Kind) -> Option<&CustomResource> {
-    kind.custom.as_deref().filter(|custom| custom.webhook.is_some())
+    CustomResource::of(kind).filter(|custom| custom.webhook.is_some())
 }
 
 /// The kind whose rules a write keeps to: of a custom kind the version that was asked for, of a built-in kind
@@ -188,7 +188,7 @@ impl Registry {
             let converted = self.convert(custom, vec![tree], &to.api_version()).await?;
             tree = converted.into_iter().next().map(without_type).unwrap_or_default();
         }
-        if let Some(custom) = &to.custom {
+        if let Some(custom) = CustomResource::of(to) {
             custom.prune(&mut tree).map_err(Status::internal)?;
         }
         Ok(tree)

@@ -8,7 +8,7 @@ use super::store::Part;
 use apimachinery::feature_gates::FeatureGates;
 use apimachinery::schema::{Schemas, zero_value};
 use apimachinery::time::{Time, rfc3339};
-use apis::disabled_fields::drop_disabled;
+use apis::gated::drop_disabled;
 use apis::kind::{Kind, Subresource};
 
 /// Of a new object.
@@ -99,7 +99,7 @@ fn status_only(kind: &Kind, new: &mut Value, old: &Value) {
     }
     if let Some(owners) = owners {
         put(&mut new["metadata"], "managedFields", owners);
-    } else if kind.status_leaves_metadata() {
+    } else if kind.status_leaves_metadata {
         for field in ["annotations", "finalizers", "labels", "ownerReferences"] {
             put(&mut new["metadata"], field, old["metadata"].get(field).cloned());
         }

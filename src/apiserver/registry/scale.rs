@@ -16,7 +16,7 @@ use apimachinery::labels::{LabelSelector, Selector};
 use apimachinery::managed_fields::ScaleHandler;
 use apimachinery::object::Object;
 use apimachinery::status::Status;
-use apis::apiextensions::custom_resource::{at_path, set_at_path};
+use apis::apiextensions::custom_resource::{CustomResource, at_path, set_at_path};
 use apis::apiextensions::view::Scale;
 use apis::kind::Kind;
 use apis::scale::say_selector;
@@ -153,7 +153,7 @@ fn from_workload(kind: &Kind, workload: &Value) -> Result<Value, Status> {
 
 /// Where a custom kind has its replicas.
 fn scale_paths(kind: &Kind) -> Option<&Scale> {
-    kind.custom.as_ref()?.scale.as_ref()
+    CustomResource::of(kind)?.scale.as_ref()
 }
 
 /// `scaleFromCustomResource`

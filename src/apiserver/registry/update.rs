@@ -230,17 +230,8 @@ fn check_preconditions(
 
 /// Where upstream keeps an object in etcd: part of the words of some errors.
 fn etcd_key(kind: &Kind, namespace: &str, name: &str) -> String {
-    let group = &kind.group_version.group;
-    let has_group = kind.is_custom || matches!(&**group, "apiextensions.k8s.io" | "apiregistration.k8s.io");
-    let group = if has_group { format!("{group}/") } else { String::new() };
-    let resource = match &*kind.plural {
-        "services" => "services/specs",
-        "endpoints" => "services/endpoints",
-        "nodes" => "minions",
-        plural => plural,
-    };
     let namespace = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
-    format!("/registry/{group}{resource}/{namespace}{name}")
+    format!("/registry/{}/{namespace}{name}", kind.etcd_resource())
 }
 
 fn validate(update: &Update<'_>, stored: &Kind, new: &Value, old: &Value) -> Result<(), Status> {

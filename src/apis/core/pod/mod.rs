@@ -1,6 +1,8 @@
 //! Pod: containers that live and die together.
 
 pub mod defaults;
+pub mod fields;
+pub mod gates;
 mod printer;
 pub mod qos;
 pub mod strategy;
@@ -9,6 +11,9 @@ pub mod validation;
 use std::sync::LazyLock;
 
 use crate::kind::{Builtin, Kind, Subresource};
+use crate::quota::pods::POD_USAGE;
+use fields::FIELDS;
+use gates::POD_GATES;
 
 /// `pods`
 pub static PODS: Builtin = LazyLock::new(|| {
@@ -27,15 +32,12 @@ pub static PODS: Builtin = LazyLock::new(|| {
             Subresource::Resize,
             Subresource::Status,
         ])
-        .selectable_by(&[
-            "spec.nodeName",
-            "spec.restartPolicy",
-            "spec.schedulerName",
-            "spec.serviceAccountName",
-        ])
-        .selectable_as("spec.hostNetwork", "spec.hostNetwork", "false")
-        .selectable_by(&["status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName"])
+        .selectable_with(&FIELDS)
         .with_generation()
+        .status_resets(&["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"])
+        .gated("/spec", POD_GATES)
+        .returns_deleted()
+        .measured(&POD_USAGE)
         .printed(printer::columns(), printer::cells)
         .defaulted(defaults::pod)
         .governed_by(strategy::POD)

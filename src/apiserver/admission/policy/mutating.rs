@@ -18,6 +18,7 @@ use apimachinery::status::{Status, StatusCause};
 use apis::admissionregistration::mutating_admission_policy::{
     MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS,
 };
+use apis::apiextensions::custom_resource::CustomResource;
 use apis::kind::Kind;
 use apis::scheme::Scheme;
 use cel::Budget;
@@ -214,7 +215,7 @@ impl MutatingAdmissionPolicy {
         let null = Value::Null;
         let params = policy.param_kind.as_ref().map(|_| params.as_ref().unwrap_or(&null));
         let known = self.codec.schema(kind, attributes.subresource);
-        let custom = kind.custom.as_ref().filter(|_| attributes.subresource != "scale");
+        let custom = CustomResource::of(kind).filter(|_| attributes.subresource != "scale");
         let custom = custom.map(|custom| custom.typed());
         let typed = known.as_deref().map(Type::Known).or(custom.as_deref().map(Type::Custom));
         // Upstream counts its conditions as a validating one's.

@@ -171,7 +171,7 @@ fn without_zeros(mut list: Amounts) -> Amounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use apimachinery::gvk::GroupResource;
+    use apis::scheme::Scheme;
     use serde_json::json;
 
     /// `resource`, `quotas`, `new`, `old`, `limited`, and then the charges or the refusal.
@@ -179,7 +179,8 @@ mod tests {
     fn requests_are_charged_or_refused() {
         let cases: Vec<Value> = serde_yaml::from_str(include_str!("../testdata/quota.yaml")).unwrap();
         for case in cases {
-            let evaluator = Evaluator::of(GroupResource::new("", text(&case, "resource")));
+            let evaluator =
+                Evaluator::of(&Scheme::builtin().resource("", "v1", text(&case, "resource")).unwrap());
             let limited: Vec<LimitedResource> =
                 serde_json::from_value(case["limited"].clone()).unwrap_or_default();
             let request = Request {

@@ -89,7 +89,7 @@ impl ResourceQuota {
         if quotas.is_empty() && limited.is_empty() {
             return Ok(());
         }
-        let evaluator = Evaluator::of(resource);
+        let evaluator = Evaluator::of(attributes.kind);
         let request = Request { evaluator: &evaluator, new, old, now: self.clock.now(), limited: &limited };
         let quotas: Vec<Value> = quotas.iter().map(|quota| quota.to_value()).collect();
         let refuse = |why: String| forbidden(attributes, Some(new), &why);
@@ -138,7 +138,7 @@ impl Plugin for ResourceQuota {
         !attributes.namespace.is_empty()
             && !is_event
             && is_stored
-            && Evaluator::of(attributes.kind.group_resource()).handles(is_create, attributes.subresource)
+            && Evaluator::of(attributes.kind).handles(is_create, attributes.subresource)
     }
 
     fn changes(&self) -> bool {

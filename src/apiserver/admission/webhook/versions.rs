@@ -12,6 +12,7 @@ use apimachinery::gvk::{GroupVersion, GroupVersionKind};
 use apimachinery::managed_fields;
 use apimachinery::schema::{self, Schema, Schemas};
 use apimachinery::status::Status;
+use apis::apiextensions::custom_resource::CustomResource;
 use apis::kind::{Kind, Subresource};
 use apis::scheme::Scheme;
 use apis::tree::text;
@@ -201,7 +202,7 @@ impl Codec {
         }
         if is_whole {
             (kind.defaults)(&mut object);
-            if let Some(custom) = &kind.custom {
+            if let Some(custom) = CustomResource::of(kind) {
                 custom.prune(&mut object).map_err(Status::internal)?;
                 custom.apply_defaults(&mut object)?;
             }

@@ -16,21 +16,6 @@ use apimachinery::protobuf;
 use apimachinery::schema::Schemas;
 use apimachinery::status::Status;
 
-/// Kinds whose delete answers with the object (upstream's `ReturnDeletedObject`); all others answer a Status.
-const RETURN_DELETED_OBJECT: [(&str, &str); 11] = [
-    ("", "pods"),
-    ("", "podtemplates"),
-    ("", "services"),
-    ("", "serviceaccounts"),
-    ("", "resourcequotas"),
-    ("", "persistentvolumes"),
-    ("", "persistentvolumeclaims"),
-    ("storage.k8s.io", "storageclasses"),
-    ("storage.k8s.io", "volumeattachments"),
-    ("storage.k8s.io", "csidrivers"),
-    ("storage.k8s.io", "csinodes"),
-];
-
 /// What options are registered in; part of the words.
 const META_SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
@@ -48,9 +33,7 @@ pub(crate) async fn delete(scope: &mut Scope, input: Input) -> Result<Answer, St
             let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
             Ok(Answer::Object(code, object))
         }
-        Deleted::Gone(object) if RETURN_DELETED_OBJECT.contains(&(&*resource.group, &*resource.resource)) => {
-            Ok(Answer::Object(200, object))
-        }
+        Deleted::Gone(object) if kind.returns_deleted => Ok(Answer::Object(200, object)),
         Deleted::Gone(object) => {
             Ok(Answer::Status(Status::deleted(&resource, scope.name(), &object.metadata.uid)))
         }

@@ -15,6 +15,7 @@ use apimachinery::managed_fields::{ApplyError, Converter, FieldManager, Type, Up
 use apimachinery::schema::{Schema, Schemas, zero_object};
 use apimachinery::time::rfc3339;
 use apimachinery::user::UserInfo;
+use apis::apiextensions::custom_resource::CustomResource;
 use apis::kind::{Kind, Subresource};
 
 /// Upstream's `FieldManagerMaxLength`.
@@ -47,7 +48,7 @@ impl<'s> FieldManagement<'s> {
     fn with_manager<T>(&self, run: impl FnOnce(&FieldManager, &dyn Fn() -> Value) -> T) -> T {
         let (scope, form) = (self.scope, self.form);
         let is_custom = scope.kind.is_custom && scope.subresource != Some(Subresource::Scale);
-        let schema = match &scope.kind.custom {
+        let schema = match CustomResource::of(&scope.kind) {
             Some(custom) if is_custom => custom.typed(),
             _ => form.schema(),
         };
@@ -89,7 +90,7 @@ impl Versions<'_> {
         let all = self.custom.get_or_init(|| {
             let all = self.server.scheme.all();
             let own = all.iter().filter(|kind| kind.storage_prefix() == self.kind.storage_prefix());
-            own.filter_map(|kind| Some((kind.api_version().to_string(), kind.custom.as_ref()?.typed())))
+            own.filter_map(|kind| Some((kind.api_version().to_string(), CustomResource::of(kind)?.typed())))
                 .collect()
         });
         all.iter().find(|(version, _)| version == api_version).map(|(_, schema)| &**schema)

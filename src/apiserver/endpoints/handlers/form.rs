@@ -51,7 +51,7 @@ impl Form {
             kind: kind.kind.clone(),
             schema,
             defaults: kind.defaults,
-            custom: kind.custom.clone(),
+            custom: CustomResource::shared(kind),
             scheme: server.scheme.clone(),
             initializers: server.initializers,
         }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::discovery::response_kind;
 use crate::aggregator::RemoteDocument;
 use apimachinery::schema::Schemas;
+use apis::apiextensions::custom_resource::CustomResource;
 use apis::apiextensions::published;
 use apis::kind::{Kind, Subresource};
 use apis::scale::scale_of;
@@ -156,6 +157,7 @@ impl Document {
 
 fn served(kind: &Kind) -> ServedResource {
     let version = &kind.group_version;
+    let custom = CustomResource::of(kind);
     let can_list = kind.verbs.iter().any(|verb| &**verb == "list");
     ServedResource {
         group: version.group.to_string(),
@@ -169,8 +171,8 @@ fn served(kind: &Kind) -> ServedResource {
         subresources: kind.subresources.iter().map(|subresource| served_below(kind, *subresource)).collect(),
         definition: kind.definition.to_string(),
         list_definition: can_list.then(|| format!("{}List", kind.definition)),
-        schema: kind.custom.as_ref().map(|custom| with_selectable(kind, published::v2(&custom.openapi()))),
-        schema_v3: kind.custom.as_ref().map(|custom| with_selectable(kind, published::v3(&custom.openapi()))),
+        schema: custom.map(|custom| with_selectable(kind, published::v2(&custom.openapi()))),
+        schema_v3: custom.map(|custom| with_selectable(kind, published::v3(&custom.openapi()))),
     }
 }
 

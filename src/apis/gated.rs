@@ -6,84 +6,59 @@ use serde_json::Value;
 use super::kind::Kind;
 use apimachinery::feature_gates::FeatureGates;
 
-/// A field that is dropped while its gate is off. `[]` is every item of a list, `*` every member of a map.
-struct Gated {
+/// A field that is dropped while its gate is off. In its path `[]` is every item of a list, `*` every member
+/// of a map.
+#[derive(Clone, Copy, Debug)]
+pub struct Gated {
     gate: &'static str,
     path: &'static str,
     /// Only with this in it.
     with: Option<&'static str>,
     /// Its parent goes with it, where nothing else is in it.
     is_all: bool,
+    /// It stays for its own sake alone, and not because another of its gate is in use.
+    stands_alone: bool,
 }
 
-const fn gated(gate: &'static str, path: &'static str) -> Gated {
-    Gated { gate, path, with: None, is_all: false }
+/// The gated fields of a kind.
+#[derive(Clone, Copy, Debug)]
+pub struct GatedFields {
+    /// What their paths begin at, as a JSON pointer: `/spec/template/spec`.
+    pub below: &'static str,
+    /// The fields.
+    pub fields: &'static [Gated],
 }
 
-const STOP_SIGNALS: &str = "ContainerStopSignals";
-const LEADER_ELECTION: &str = "CoordinatedLeaderElection";
-const LISTS: &str = "DRAListTypeAttributes";
+impl Gated {
+    /// A field behind a gate.
+    pub const fn new(gate: &'static str, path: &'static str) -> Gated {
+        Gated { gate, path, with: None, is_all: false, stands_alone: false }
+    }
 
-/// Of the spec of a pod.
-const POD: &[Gated] = &[
-    gated("ClusterTrustBundleProjection", "volumes[].projected.sources[].clusterTrustBundle"),
-    gated("PodCertificateRequest", "volumes[].projected.sources[].podCertificate"),
-    gated("GenericWorkload", "schedulingGroup"),
-    Gated { is_all: true, ..gated(STOP_SIGNALS, "containers[].lifecycle.stopSignal") },
-    Gated { is_all: true, ..gated(STOP_SIGNALS, "initContainers[].lifecycle.stopSignal") },
-    Gated { is_all: true, ..gated(STOP_SIGNALS, "ephemeralContainers[].lifecycle.stopSignal") },
-];
+    /// Only with this member in it.
+    pub const fn with(mut self, member: &'static str) -> Gated {
+        self.with = Some(member);
+        self
+    }
 
-/// Of other kinds.
-const OTHERS: &[(&str, &[Gated])] = &[
-    (
-        "leases.coordination.k8s.io",
-        &[gated(LEADER_ELECTION, "spec.strategy"), gated(LEADER_ELECTION, "spec.preferredHolder")],
-    ),
-    (
-        "persistentvolumeclaims",
-        &[Gated { with: Some("namespace"), ..gated("CrossNamespaceVolumeDataSource", "spec.dataSourceRef") }],
-    ),
-    ("csidrivers.storage.k8s.io", &[gated("VolumeLimitScaling", "spec.preventPodSchedulingIfMissing")]),
-    (
-        "resourceslices.resource.k8s.io",
-        &[
-            gated(LISTS, "spec.devices[].attributes.*.bools"),
-            gated(LISTS, "spec.devices[].attributes.*.ints"),
-            gated(LISTS, "spec.devices[].attributes.*.strings"),
-            gated(LISTS, "spec.devices[].attributes.*.versions"),
-            gated("DRANodeAllocatableResources", "spec.devices[].nodeAllocatableResourceMappings"),
-        ],
-    ),
-];
+    /// Its parent goes with it, where nothing else is in it.
+    pub const fn with_parent(mut self) -> Gated {
+        self.is_all = true;
+        self
+    }
 
-/// Where a kind keeps the spec of a pod.
-fn pod_spec(plural: &str) -> Option<&'static str> {
-    Some(match plural {
-        "pods" => "/spec",
-        "replicationcontrollers"
-        | "deployments.apps"
-        | "replicasets.apps"
-        | "statefulsets.apps"
-        | "daemonsets.apps"
-        | "jobs.batch" => "/spec/template/spec",
-        "cronjobs.batch" => "/spec/jobTemplate/spec/template/spec",
-        "podtemplates" => "/template/spec",
-        _ => return None,
-    })
+    /// It stays for its own sake alone, and not because another of its gate is in use.
+    pub const fn alone(mut self) -> Gated {
+        self.stands_alone = true;
+        self
+    }
 }
 
 /// Drops what is behind gates that are off, and what `old` does not have.
 pub fn drop_disabled(kind: &Kind, gates: &FeatureGates, new: &mut Value, old: Option<&Value>) {
-    if kind.is_custom {
-        return;
-    }
-    let resource = kind.group_resource().to_string();
-    if let Some(path) = pod_spec(&resource) {
-        let old = old.and_then(|old| old.pointer(path));
-        new.pointer_mut(path).into_iter().for_each(|spec| drop_all(POD, gates, spec, old));
-    }
-    if let Some((_, fields)) = OTHERS.iter().find(|(name, _)| *name == resource) {
+    let Some(GatedFields { below, fields }) = kind.gated else { return };
+    let old = old.and_then(|old| old.pointer(below));
+    if let Some(new) = new.pointer_mut(below) {
         drop_all(fields, gates, new, old);
     }
 }
@@ -91,7 +66,7 @@ pub fn drop_disabled(kind: &Kind, gates: &FeatureGates, new: &mut Value, old: Op
 /// Whatever one gate stands before is dropped, or stays, together.
 fn drop_all(fields: &[Gated], gates: &FeatureGates, new: &mut Value, old: Option<&Value>) {
     for field in fields {
-        let shares = |other: &&Gated| other.gate == field.gate && other.gate != LEADER_ELECTION;
+        let shares = |other: &&Gated| other.gate == field.gate && !other.stands_alone;
         let together = fields.iter().filter(shares).chain([field]);
         let is_in_use = |old: &Value| together.clone().any(|other| has(old, other.path));
         if !gates.enabled(field.gate) && !old.is_some_and(is_in_use) {
