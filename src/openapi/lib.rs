@@ -18,6 +18,7 @@ mod definitions;
 mod gnostic;
 mod merge;
 mod names;
+mod operation;
 mod operations;
 mod parameters;
 mod roots;

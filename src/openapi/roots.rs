@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::ServedResource;
 use super::names::{camel, group_path, trimmed};
-use super::operations::{Operation, PathItem};
+use super::operation::{Operation, PathItem};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 

@@ -2,7 +2,7 @@
 //! (exec, attach, port forwarding, proxies), under upstream's operation ids.
 
 use super::names::{camel, group_path, group_version_id, tag};
-use super::operations::{Operation, PathItem};
+use super::operation::{Operation, PathItem};
 use super::parameters::{ATTACH, EXEC, LIST, NODE_PROXY, POD_PROXY, PORT_FORWARD, Parameter, SERVICE_PROXY};
 use super::{ServedResource, ServedSubresource};
 
@@ -23,9 +23,10 @@ pub(super) fn watches(resource: &ServedResource) -> Vec<PathItem> {
     let ServedResource { kind, plural, namespaced, .. } = resource;
     let base = format!("{}/watch", group_path(&resource.group, &resource.version));
     let id = group_version_id(&resource.group, &resource.version);
-    let (collection, scope) = match namespaced {
-        true => (format!("{base}/namespaces/{{namespace}}/{plural}"), "Namespaced"),
-        false => (format!("{base}/{plural}"), ""),
+    let (collection, scope) = if *namespaced {
+        (format!("{base}/namespaces/{{namespace}}/{plural}"), "Namespaced")
+    } else {
+        (format!("{base}/{plural}"), "")
     };
     let list = format!("watch individual changes to a list of {kind}. {DEPRECATED}.");
     let one = format!(

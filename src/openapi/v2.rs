@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::ServedResource;
 use super::definitions;
-use super::operations::{Body, DELETE_OPTIONS, Operation, PATCH_BODY, PathItem, paths};
+use super::operation::{Body, Operation, PathItem};
+use super::operations::{DELETE_OPTIONS, PATCH_BODY, paths};
 use super::parameters::Parameter;
 use super::roots::roots;
 use apimachinery::schema::Schemas;

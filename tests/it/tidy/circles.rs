@@ -42,11 +42,11 @@ fn circles_only_become_fewer() {
 fn names(circle: &[usize]) -> String {
     let arrows = |file: &usize| {
         let imports = Modules::all().imports(*file).into_iter();
-        let within: BTreeSet<String> = imports
-            .filter(|import| circle.contains(&import.from))
-            .map(|import| format!("{} in line {}", Source::all()[import.from].path, import.line))
-            .collect();
-        let within: Vec<String> = within.into_iter().collect();
+        let mut within: BTreeMap<&str, usize> = BTreeMap::new();
+        for import in imports.filter(|import| circle.contains(&import.from)) {
+            within.entry(Source::all()[import.from].path.as_str()).or_insert(import.line);
+        }
+        let within: Vec<String> = within.iter().map(|(path, line)| format!("{path} (line {line})")).collect();
         format!("\n  {} -> {}", Source::all()[*file].path, within.join(", "))
     };
     circle.iter().map(arrows).collect()

@@ -348,7 +348,6 @@ pub const CIRCLES: &[(&str, usize, usize)] = &[
     ("cluster", 1, 2),
     ("flow", 1, 2),
     ("kubelet", 3, 36),
-    ("openapi", 1, 2),
 ];
 
 /// Where field paths are written as texts.
