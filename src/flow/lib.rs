@@ -15,6 +15,7 @@
 
 #![warn(missing_docs)]
 
+mod recorded;
 mod render;
 mod step;
 mod trace;
@@ -23,13 +24,13 @@ mod uid;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
-
-use foldhash::fast::RandomState;
-use serde::{Deserialize, Serialize};
 
 use clock::Clock;
+use foldhash::fast::RandomState;
 
+use recorded::Recorded;
+
+pub use recorded::StepId;
 pub use step::{Operation, Step};
 pub use trace::{Life, Subject, Trace, TraceStep};
 pub use uid::Uid;
@@ -45,26 +46,6 @@ const NAMES: usize = 4_096;
 /// an update of a lease. Kubelets and leaders write one every few seconds.
 pub fn is_renewal(resource: &str, operation: Operation) -> bool {
     operation == Operation::Update && resource == LEASES
-}
-
-/// The number of a step: 1 for the first of a cluster. [`StepId::NONE`] is no step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct StepId(pub u64);
-
-impl StepId {
-    /// Nothing was recorded.
-    pub const NONE: StepId = StepId(0);
-
-    /// This step as a cause: none if it is [`StepId::NONE`].
-    pub fn cause(self) -> Option<StepId> {
-        (self != StepId::NONE).then_some(self)
-    }
-}
-
-impl fmt::Display for StepId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "#{}", self.0)
-    }
 }
 
 /// A cluster's causal record. Cloning shares it; switched off it costs one branch a step.
@@ -87,14 +68,6 @@ struct Ring {
     steps: VecDeque<Recorded>,
     stored: HashMap<u64, StepId, RandomState>,
     informed: HashMap<(u64, Arc<str>), StepId, RandomState>,
-}
-
-/// A step as it was recorded.
-#[derive(Clone)]
-struct Recorded {
-    at: Duration,
-    cause: StepId,
-    step: Step,
 }
 
 impl Flow {

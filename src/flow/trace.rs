@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
+use super::recorded::{Recorded, StepId};
 use super::step::{Operation, Step};
 use super::uid::Uid;
-use super::{Recorded, StepId};
 
 /// Whose story is asked for.
 #[derive(Clone, Copy, Debug, Default)]

@@ -346,7 +346,6 @@ pub const CIRCLES: &[(&str, usize, usize)] = &[
     ("cel", 3, 9),
     ("cli", 2, 6),
     ("cluster", 1, 2),
-    ("flow", 1, 2),
     ("kubelet", 3, 36),
 ];
 
