@@ -1,8 +1,8 @@
 //! `kubarium completion SHELL`
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 
-use super::{Arguments, Failure};
+use super::Failure;
 
 /// Print a shell completion script.
 #[derive(Args)]
@@ -12,10 +12,10 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// Prints it.
-    pub fn run(self) -> Result<(), Failure> {
+    /// Prints the script for the whole command line.
+    pub fn run(self, mut kubarium: Command) -> Result<(), Failure> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Arguments::command(), "kubarium", &mut script);
+        clap_complete::generate(self.shell, &mut kubarium, "kubarium", &mut script);
         super::say(String::from_utf8_lossy(&script).trim_end());
         Ok(())
     }

@@ -88,7 +88,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Down(down) => down.run(),
         Command::Get(get) => get.run(),
         Command::Trace(trace) => trace.run(),
-        Command::Completion(completion) => completion.run(),
+        Command::Completion(completion) => completion.run(Arguments::command()),
         Command::Version => version::print(),
     };
     match outcome {

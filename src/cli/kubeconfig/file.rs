@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use serde_yaml::{Mapping, Value};
 
-use super::empty;
 use crate::cli::Failure;
 use apimachinery::yaml;
 use clock::Clock;
@@ -55,6 +54,15 @@ pub fn read(path: &Path) -> Result<Mapping, Failure> {
         }
         Err(error) => Err(Failure::new(format!("the kubeconfig {shown} is not YAML"), error)),
     }
+}
+
+/// A kubeconfig in which nothing is yet.
+pub fn empty() -> Mapping {
+    Mapping::from_iter([
+        ("apiVersion".into(), "v1".into()),
+        ("kind".into(), "Config".into()),
+        ("preferences".into(), Value::Mapping(Mapping::new())),
+    ])
 }
 
 /// client-go's lock: a file that exists while somebody edits.

@@ -18,7 +18,7 @@ use serde_yaml::{Mapping, Value};
 
 use super::Failure;
 use crate::cluster::Access;
-use file::edit;
+use file::{edit, empty};
 
 /// Where a context was written.
 pub struct Written {
@@ -130,14 +130,6 @@ fn put(config: &mut Mapping, section: &str, key: &str, name: &str, content: Mapp
         list.retain(|other| other["name"].as_str() != Some(name));
         list.push(Value::Mapping(entry));
     }
-}
-
-fn empty() -> Mapping {
-    Mapping::from_iter([
-        ("apiVersion".into(), "v1".into()),
-        ("kind".into(), "Config".into()),
-        ("preferences".into(), Value::Mapping(Mapping::new())),
-    ])
 }
 
 #[cfg(test)]
