@@ -149,7 +149,7 @@ impl Cluster {
             entropy: entropy.clone(),
             flow: flow.clone(),
         };
-        let running = Running::new(&config, parts, kubelets)?;
+        let running = Running::new(&config, parts, kubelets).map_err(StartError::Stages)?;
         let clock = clock.clone();
         let mut background = JoinSet::new();
         background.spawn(etcd::compactor(&kv, etcd::COMPACTION_INTERVAL));

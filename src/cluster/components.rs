@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::config::Config;
 use super::kubelet_lookup::Kubelets;
 use super::signers::{ClusterAuthority, SecretTokens};
-use super::{Config, StartError, stages};
+use super::stages;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiService;
 use apis::scheme::Scheme;
@@ -58,8 +59,9 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn new(config: &Config, parts: Parts, kubelets: Arc<Kubelets>) -> Result<Running, StartError> {
-        let stages = stages::load(config.stages.as_deref()).map_err(StartError::Stages)?;
+    /// None runs yet. The error is about the stages.
+    pub(super) fn new(config: &Config, parts: Parts, kubelets: Arc<Kubelets>) -> Result<Running, String> {
+        let stages = stages::load(config.stages.as_deref())?;
         let node = |number: u32| {
             let mut node = NodeConfig::numbered(number);
             node.capacity.insert("pods".into(), config.pods_per_node.to_string());

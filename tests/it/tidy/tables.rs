@@ -344,7 +344,6 @@ pub const CIRCLES: &[(&str, usize, usize)] = &[
     ("apiserver::storage", 2, 5),
     ("apiserver::webhook", 1, 2),
     ("cel", 3, 9),
-    ("cluster", 1, 2),
     ("kubelet", 3, 36),
 ];
 
