@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::repeats::repeats;
-use super::status::StatusCause;
+use super::status_cause::StatusCause;
 
 /// What is wrong with a field (`field.ErrorType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

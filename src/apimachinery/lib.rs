@@ -9,8 +9,10 @@
 pub mod gvk;
 pub mod list;
 pub mod object;
+mod object_meta;
 
 pub mod status;
+mod status_cause;
 
 pub mod fields;
 pub mod labels;

@@ -8,19 +8,19 @@
 //! memory. A tree (`serde_json::Value`) exists only while a write is being worked on; readers use views.
 
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::hint::black_box;
 use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, Bytes, BytesMut};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::time::{self, Time};
 use super::{managed_fields, pick};
 use golang::go_text;
+
+pub use super::object_meta::{Malformed, ObjectMeta, OwnerReference, nullable};
 
 /// Enough for most objects, so that writing one does not move what is written already.
 const ENCODED_BYTES: usize = 4096;
@@ -41,68 +41,6 @@ pub struct Object {
     /// The first view that was asked for: in practice the one its controllers share.
     view: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
-
-/// The part of `metadata` that machinery reads (`metav1.ObjectMeta`); annotations and managed fields stay in
-/// the bytes.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[repr(C)]
-pub struct ObjectMeta {
-    /// The store's revision of the last write; 0 when it was never stored.
-    #[serde(deserialize_with = "revision")]
-    pub resource_version: u64,
-    /// Unique in its namespace and resource.
-    pub name: String,
-    /// Empty for cluster-scoped objects.
-    pub namespace: String,
-    /// Unique in time and space.
-    pub uid: String,
-    /// Counts the changes of desired state.
-    pub generation: i64,
-    /// When the server created it.
-    pub creation_timestamp: Option<Time>,
-    /// When it will be gone; set by the server on a graceful delete.
-    pub deletion_timestamp: Option<Time>,
-    /// Seconds of grace that it was given; only beside `deletionTimestamp`.
-    pub deletion_grace_period_seconds: Option<i64>,
-    /// What selectors match.
-    #[serde(deserialize_with = "nullable")]
-    pub labels: BTreeMap<String, String>,
-    /// The objects that it depends on.
-    #[serde(deserialize_with = "nullable")]
-    pub owner_references: Vec<OwnerReference>,
-    /// Who must agree before it is removed.
-    #[serde(deserialize_with = "nullable")]
-    pub finalizers: Vec<String>,
-    /// Whether there are any: somebody must look at it before it is there for others.
-    #[serde(deserialize_with = "is_there")]
-    pub initializers: bool,
-}
-
-/// `metav1.OwnerReference`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, serde::Serialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct OwnerReference {
-    /// The owner's `apiVersion`.
-    pub api_version: String,
-    /// The owner's kind.
-    pub kind: String,
-    /// The owner's name, in the dependent's namespace or cluster-scoped.
-    pub name: String,
-    /// The owner's uid: a new object of the same name is another owner.
-    pub uid: String,
-    /// Whether this owner is the managing controller.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub controller: Option<bool>,
-    /// Whether foreground deletion of the owner waits for this object.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub block_owner_deletion: Option<bool>,
-}
-
-/// Bytes that are not an object.
-#[derive(Debug, thiserror::Error)]
-#[error("not an API object: {0}")]
-pub struct Malformed(String);
 
 impl Object {
     /// Reads an object from its stored bytes (see the module's text), as the write at `revision` left it; 0:
@@ -261,56 +199,15 @@ impl Object {
     }
 }
 
-impl ObjectMeta {
-    /// The same as deserializing it, which is too slow for every write.
-    fn of_tree(tree: &Value) -> Result<ObjectMeta, Malformed> {
-        match tree.as_object().and_then(ObjectMeta::of_members) {
-            Some(metadata) => Ok(metadata),
-            // Something is of an unexpected type: serde has the words for it, or takes it after all.
-            None => ObjectMeta::deserialize(tree).map_err(|error| Malformed(error.to_string())),
-        }
-    }
-
-    fn of_members(members: &Map<String, Value>) -> Option<ObjectMeta> {
-        let mut metadata = ObjectMeta::default();
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let time = |value: &Value| value.as_str().and_then(time::parse);
-        for (name, value) in members {
-            match name.as_str() {
-                "name" => metadata.name = text(value)?,
-                "namespace" => metadata.namespace = text(value)?,
-                "uid" => metadata.uid = text(value)?,
-                "resourceVersion" => metadata.resource_version = value.as_str()?.parse().unwrap_or(0),
-                "generation" => metadata.generation = value.as_i64()?,
-                "creationTimestamp" => metadata.creation_timestamp = Some(time(value)?),
-                "deletionTimestamp" => metadata.deletion_timestamp = Some(time(value)?),
-                "deletionGracePeriodSeconds" => {
-                    metadata.deletion_grace_period_seconds = Some(value.as_i64()?);
-                }
-                "labels" => {
-                    for (key, value) in value.as_object()? {
-                        metadata.labels.insert(key.clone(), text(value)?);
-                    }
-                }
-                "ownerReferences" => metadata.owner_references = Vec::deserialize(value).ok()?,
-                "finalizers" => metadata.finalizers = Vec::deserialize(value).ok()?,
-                "initializers" => metadata.initializers = !value.is_null(),
-                _ => {}
-            }
-        }
-        Some(metadata)
-    }
-}
-
-/// Looks at objects that are about to be needed. They lie all over the memory, and in none of the processor's
-/// caches: looked at one right after the other it waits for all of them at once; each when it is its turn,
+/// Brings objects that are about to be needed into the processor's caches. They lie all over the memory:
+/// looked at one right after the other the processor waits for all of them at once; each when it is its turn,
 /// for one after the other.
-pub fn look_at<'a>(objects: impl Iterator<Item = &'a Arc<Object>>) {
+pub fn prefetch<'a>(objects: impl Iterator<Item = &'a Arc<Object>>) {
     black_box(objects.fold(0, |seen, object| seen ^ object.stored.len()));
 }
 
-/// Looks at their bytes as well.
-pub fn look_into<'a>(objects: impl Iterator<Item = &'a Arc<Object>>) {
+/// Brings the ends of their bytes into the caches as well.
+pub fn prefetch_bytes<'a>(objects: impl Iterator<Item = &'a Arc<Object>>) {
     black_box(objects.fold(0, |seen, object| seen ^ object.stored_end().first().copied().unwrap_or(0)));
 }
 
@@ -390,24 +287,6 @@ impl serde_json::ser::Formatter for GoNumbers {
 
 fn write_json(out: impl std::io::Write, value: &Value) -> serde_json::Result<()> {
     value.serialize(&mut serde_json::Serializer::with_formatter(out, GoNumbers))
-}
-
-fn revision<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    let text = Option::<std::borrow::Cow<'de, str>>::deserialize(deserializer)?.unwrap_or_default();
-    Ok(text.parse().unwrap_or(0))
-}
-
-fn is_there<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    Ok(Option::<serde::de::IgnoredAny>::deserialize(deserializer)?.is_some())
-}
-
-/// `null` reads as the default, as it does in Go.
-pub fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: serde::Deserializer<'de>,
-    T: Default + Deserialize<'de>,
-{
-    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use super::object::ObjectMeta;
+use super::object_meta::ObjectMeta;
 
 /// The values at `paths` (segments joined by dots) as text; empty where there is none. Booleans and numbers
 /// are written as in JSON; objects and lists have no text.
@@ -19,7 +19,7 @@ pub fn pick(json: &[u8], paths: &[&str]) -> Vec<String> {
     values
 }
 
-/// The same out of a tree, of one path.
+/// The value at one path of a tree as text, as [`pick`] writes it.
 pub fn text_at(tree: &Value, path: &str) -> String {
     match path.split('.').fold(tree, |tree, name| &tree[name]) {
         Value::String(text) => text.clone(),

@@ -5,6 +5,7 @@
 //! gets something. The form it was written in (decimal, binary, exponent) is kept and decides how it is
 //! written again.
 
+mod format;
 mod parse;
 mod suffix;
 
@@ -12,25 +13,10 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+use format::{MAX_NANOS, NANO};
+
+pub use format::Format;
 pub use parse::QuantityError;
-
-/// Billionths in one.
-const NANO: i128 = 1_000_000_000;
-/// The greatest whole amount held, in billionths; whatever is greater is capped. Upstream's decimal numbers
-/// have no bound, its binary ones end at 2^63-1, which is far below this.
-const MAX_NANOS: i128 = i128::MAX / NANO * NANO;
-
-/// How a quantity is written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Format {
-    /// `12e6`.
-    DecimalExponent,
-    /// `12Mi`, multiples of 1024.
-    BinarySi,
-    /// `12M`, multiples of 1000.
-    #[default]
-    DecimalSi,
-}
 
 /// An amount and the form in which it is written. Equality and order are of amounts: `1000m` equals `1`.
 #[derive(Debug, Clone, Default)]
@@ -54,7 +40,9 @@ impl Quantity {
 
     /// Reads `500m`, `1.5Gi`, `12e6`. The error is upstream's.
     pub fn parse(text: &str) -> Result<Self, QuantityError> {
-        parse::parse(text)
+        let parse::Parsed { nanos, format, is_canonical } = parse::parse(text)?;
+        let given = is_canonical.then(|| text.into());
+        Ok(Self { nanos, format, given })
     }
 
     /// How it is written.

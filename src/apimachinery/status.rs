@@ -7,6 +7,8 @@ use serde_json::{Map, Value, json};
 use super::field_error::FieldErrors;
 use super::gvk::{GroupResource, GroupVersionKind};
 
+pub use super::status_cause::StatusCause;
+
 /// `metav1.Status`: the answer to a request that failed, and to a delete that removed an object.
 #[derive(Clone, Debug, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
@@ -53,19 +55,6 @@ pub struct StatusDetails {
     /// When to try again, in seconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub retry_after_seconds: u32,
-}
-
-/// `metav1.StatusCause`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StatusCause {
-    /// `FieldValueRequired`, `FieldValueInvalid`, ...
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub reason: String,
-    /// For people.
-    pub message: String,
-    /// Where, as `spec.replicas`.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub field: String,
 }
 
 fn is_zero(number: &u32) -> bool {

@@ -23,14 +23,18 @@ const KUBECTL: &str = "kubectl";
 /// Why an apply was refused: the Status that the client gets.
 pub type ApplyError = Status;
 
-/// See [`FieldManager::apply`].
-pub(super) fn apply(
+/// Lays `config` over `live` for the manager of `fields`; without a live object over `empty`.
+///
+/// # Errors
+/// 409 when others own what it would change, without `force`; 400 and 500 for what cannot be applied.
+pub fn apply(
     fields: &FieldManager,
     live: Option<&Value>,
-    empty: &Value,
+    empty: impl FnOnce() -> Value,
     config: &Value,
     force: bool,
 ) -> Result<Value, ApplyError> {
+    let empty = &empty();
     check_config(fields, config)?;
     let mut live = live.unwrap_or(empty).clone();
     // The server's trees have no type, the configuration has: that is no change.

@@ -5,7 +5,6 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::apply::{self, ApplyError};
 use super::atom::Type;
 use super::cap::cap_update_managers;
 use super::managed::{Entry, Managed, ManagerId, Operation};
@@ -72,20 +71,6 @@ impl FieldManager<'_> {
             None => self.updated(&empty(), new, managed, self.manager),
         };
         put_managed_fields(new, cap_update_managers(managed));
-    }
-
-    /// Lays `config` over `live` for the manager; without a live object over `empty`.
-    ///
-    /// # Errors
-    /// 409 when others own what it would change, without `force`; 400 and 500 for what cannot be applied.
-    pub fn apply(
-        &self,
-        live: Option<&Value>,
-        empty: impl FnOnce() -> Value,
-        config: &Value,
-        force: bool,
-    ) -> Result<Value, ApplyError> {
-        apply::apply(self, live, &empty(), config, force)
     }
 
     /// Whether the object is one of its type; that of a built-in kind cannot be anything else.

@@ -44,7 +44,7 @@ mod scale;
 #[cfg(test)]
 mod tests;
 
-pub use apply::{ApplyError, LAST_APPLIED_CONFIG};
+pub use apply::{ApplyError, LAST_APPLIED_CONFIG, apply};
 pub use atom::Type;
 pub use compare::{Comparison, compare};
 pub use conflict::{Conflict, Conflicts};

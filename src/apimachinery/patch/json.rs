@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::{PatchError, Patched};
+use super::document::{PatchError, Patched};
 use crate::decode::{decode_plain, syntax_error};
 use crate::json_bytes::json_bytes;
 use crate::schema::Schema;

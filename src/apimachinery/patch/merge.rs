@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Document, PatchError, Patched, decode_object};
+use super::document::{Document, PatchError, Patched, decode_object};
 
 /// Lays the patch over the object; null removes.
 pub(super) fn apply(original: Value, patch: Document) -> Result<Patched, PatchError> {

@@ -81,7 +81,7 @@ pub(super) fn write_value(schema: &Schema, number: u32, value: &Value, out: &mut
 }
 
 /// The fields of a type; nothing of one that has none.
-pub(super) fn write_struct(schema: &Schema, value: &Value, out: &mut Vec<u8>) {
+fn write_struct(schema: &Schema, value: &Value, out: &mut Vec<u8>) {
     if let Some(message) = numbers::message(definition(schema)) {
         write_fields(schema, message, value.as_object(), out);
     }
@@ -101,9 +101,36 @@ fn write_map_value(values: &Schema, value: &Value, entry: &mut Vec<u8>) {
 fn write_free(schema: &Schema, value: &Value, out: &mut Vec<u8>) {
     let name = definition(schema);
     match (name.strip_prefix(json_schema::PREFIX), value) {
-        (Some(choice), _) if choice != "JSON" => json_schema::write(choice, value, out),
+        (Some(choice), _) if choice != "JSON" => write_choice(choice, value, out),
         // In the tree of an object they are a text already (`managed_fields::read_tree`).
         (None, Value::String(text)) if name == FIELDS_V1 => wire::write_bytes(out, 1, text.as_bytes()),
         _ => scalar::write_json(value, out),
+    }
+}
+
+/// Writes one of the choices in a schema.
+fn write_choice(choice: &str, value: &Value, out: &mut Vec<u8>) {
+    let props = |value: &Value, number: u32, out: &mut Vec<u8>| {
+        wire::write_nested(out, number, |out| {
+            write_struct(Schemas::reference(json_schema::JSON_SCHEMA_PROPS), value, out)
+        });
+    };
+    match (choice, value) {
+        ("JSONSchemaPropsOrBool", Value::Object(_)) => {
+            wire::write_int(out, 1, 1);
+            props(value, 2, out);
+        }
+        ("JSONSchemaPropsOrBool", value) => wire::write_int(out, 1, (*value == Value::Bool(true)).into()),
+        (_, Value::Object(_)) => props(value, 1, out),
+        ("JSONSchemaPropsOrArray", Value::Array(schemas)) => {
+            schemas.iter().for_each(|schema| props(schema, 2, out));
+        }
+        (_, Value::Array(texts)) => {
+            texts
+                .iter()
+                .filter_map(Value::as_str)
+                .for_each(|text| wire::write_bytes(out, 2, text.as_bytes()));
+        }
+        _ => {}
     }
 }

@@ -6,7 +6,7 @@ use super::error::Error;
 use super::numbers::{self, Field, Message};
 use super::wire::{Raw, Reader};
 use super::{json_schema, scalar};
-use crate::schema::{Schema, Shape, is_dropped};
+use crate::schema::{Schema, Schemas, Shape, is_dropped};
 
 /// Messages in messages; the deepest of Kubernetes' own have about 20, a JSON body may have 128.
 pub(super) const MAX_DEPTH: usize = 100;
@@ -64,13 +64,7 @@ fn merge_fields(
 }
 
 /// Reads one value of a field; `before` is what the field holds already.
-pub(super) fn merge_value(
-    schema: &Schema,
-    name: &str,
-    raw: Raw,
-    before: Value,
-    depth: usize,
-) -> Result<Value, Error> {
+fn merge_value(schema: &Schema, name: &str, raw: Raw, before: Value, depth: usize) -> Result<Value, Error> {
     Ok(match &schema.resolve().shape {
         Shape::List(items) => Value::Array(push(items, name, raw, before, depth)?),
         Shape::Map(values) => Value::Object(put(values, name, raw, before, depth)?),
@@ -92,13 +86,7 @@ fn into_object(value: Value) -> Map<String, Value> {
 }
 
 /// An element more, or several where numbers are packed.
-pub(super) fn push(
-    items: &Schema,
-    name: &str,
-    raw: Raw,
-    before: Value,
-    depth: usize,
-) -> Result<Vec<Value>, Error> {
+fn push(items: &Schema, name: &str, raw: Raw, before: Value, depth: usize) -> Result<Vec<Value>, Error> {
     let mut list = match before {
         Value::Array(list) => list,
         _ => Vec::new(),
@@ -157,9 +145,44 @@ fn map_value(values: &Schema, name: &str, raw: Raw, depth: usize) -> Result<Valu
 /// What takes any JSON: JSON in bytes, or one of the choices in the schema of a CustomResourceDefinition.
 fn free(schema: &Schema, name: &str, bytes: &[u8], depth: usize) -> Result<Value, Error> {
     match definition(schema).strip_prefix(json_schema::PREFIX) {
-        Some(choice) if choice != "JSON" => json_schema::read(choice, name, bytes, depth),
+        Some(choice) if choice != "JSON" => read_choice(choice, name, bytes, depth),
         _ => scalar::json(name, bytes),
     }
+}
+
+/// Reads one of the choices in a schema: of two that are set the one that
+/// upstream would write.
+fn read_choice(choice: &str, name: &str, bytes: &[u8], depth: usize) -> Result<Value, Error> {
+    let props = Schemas::reference(json_schema::JSON_SCHEMA_PROPS);
+    let mut schema = Value::Null;
+    let mut other = Value::Null;
+    let mut reader = Reader::new(bytes, choice);
+    while let Some((number, raw)) = reader.next()? {
+        match (choice, number) {
+            ("JSONSchemaPropsOrBool", 1) => other = (raw.varint(name)? != 0).into(),
+            ("JSONSchemaPropsOrBool", 2) | ("JSONSchemaPropsOrArray" | "JSONSchemaPropsOrStringArray", 1) => {
+                schema = merge_value(props, name, raw, schema, depth)?;
+            }
+            ("JSONSchemaPropsOrArray", 2) => other = push(props, name, raw, other, depth)?.into(),
+            ("JSONSchemaPropsOrStringArray", 2) => other = appended(other, raw.text(name)?),
+            _ => {}
+        }
+    }
+    Ok(match choice {
+        "JSONSchemaPropsOrBool" if schema.is_null() => (other == Value::Bool(true)).into(),
+        "JSONSchemaPropsOrBool" => schema,
+        _ if other.is_null() => schema,
+        _ => other,
+    })
+}
+
+fn appended(list: Value, text: String) -> Value {
+    let mut list = match list {
+        Value::Array(list) => list,
+        _ => Vec::new(),
+    };
+    list.push(text.into());
+    list.into()
 }
 
 /// The published name of a type; empty where it has none.

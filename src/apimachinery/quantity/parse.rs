@@ -1,7 +1,7 @@
 //! Reading a quantity: sign, digits, fraction, suffix.
 
+use super::format::{Format, MAX_NANOS, NANO};
 use super::suffix::{Multiplier, interpret};
-use super::{Format, MAX_NANOS, NANO, Quantity};
 
 /// Digits that upstream's fast road takes; only there is a text taken as canonical without being worked out.
 const FAST_DIGITS: usize = 18;
@@ -20,6 +20,14 @@ pub enum QuantityError {
     Suffix,
 }
 
+/// A text that is a quantity.
+pub(super) struct Parsed {
+    pub nanos: i128,
+    pub format: Format,
+    /// Upstream takes the text to be canonical without looking further.
+    pub is_canonical: bool,
+}
+
 /// The parts of a text, not yet understood.
 struct Parts<'a> {
     negative: bool,
@@ -28,7 +36,7 @@ struct Parts<'a> {
     suffix: &'a str,
 }
 
-pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
+pub(super) fn parse(text: &str) -> Result<Parsed, QuantityError> {
     let parts = split(text)?;
     let (multiplier, mut format) = interpret(parts.suffix).ok_or(QuantityError::Suffix)?;
     let mut nanos = magnitude(&parts, multiplier);
@@ -38,8 +46,8 @@ pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
             format = Format::DecimalSi;
         }
     }
-    let given = is_taken_as_canonical(&parts, multiplier).then(|| text.into());
-    Ok(Quantity { nanos: if parts.negative { -nanos } else { nanos }, format, given })
+    let is_canonical = is_taken_as_canonical(&parts, multiplier);
+    Ok(Parsed { nanos: if parts.negative { -nanos } else { nanos }, format, is_canonical })
 }
 
 fn split(text: &str) -> Result<Parts<'_>, QuantityError> {

@@ -1,6 +1,6 @@
 //! The suffixes of quantities.
 
-use super::Format;
+use super::format::Format;
 
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];

@@ -10,7 +10,7 @@ use super::event::StoreEvent;
 use super::page::Page;
 use super::request::ListRequest;
 use apimachinery::list::List;
-use apimachinery::object::{Object, look_at};
+use apimachinery::object::{Object, prefetch};
 use apis::kind::Kind;
 use etcd::Revision;
 
@@ -171,7 +171,7 @@ pub fn list(snapshot: &Snapshot, kind: &Kind, request: &ListRequest, revision: R
         if upcoming.is_empty() {
             break;
         }
-        look_at(upcoming.iter().map(|(_, object)| *object));
+        prefetch(upcoming.iter().map(|(_, object)| *object));
         let mut upcoming = upcoming.into_iter();
         while !page.is_full()
             && let Some((key, object)) = upcoming.next()

@@ -331,7 +331,7 @@ pub const MAX_COLUMNS: usize = 110;
 
 /// Circles of files that import each other, by room: how many, and of how many files. May only shrink, to 0.
 pub const CIRCLES: &[(&str, usize, usize)] = &[
-    ("apimachinery", 8, 27),
+    ("apimachinery", 3, 12),
     ("apis", 9, 29),
     ("apiserver::admission", 3, 8),
     ("apiserver::aggregator", 1, 2),

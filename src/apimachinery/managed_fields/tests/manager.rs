@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::SameForm;
 use crate::managed_fields::{
-    FieldManager, LAST_APPLIED_CONFIG, Managed, ResetFields, ScaleHandler, Type, Updater,
+    FieldManager, LAST_APPLIED_CONFIG, Managed, ResetFields, ScaleHandler, Type, Updater, apply,
 };
 use crate::schema::{Schema, Schemas};
 use crate::status::Status;
@@ -41,7 +41,7 @@ impl Server {
     fn apply(&mut self, manager: &str, config: Value, force: bool) -> Result<(), Status> {
         let live = self.object.clone();
         let mut new =
-            self.with(manager, |fields| fields.apply(live.as_ref(), empty, &typed(config), force))?;
+            self.with(manager, |fields| apply(fields, live.as_ref(), empty, &typed(config), force))?;
         new["metadata"]["uid"] = json!("u");
         self.object = Some(new);
         Ok(())
@@ -194,7 +194,7 @@ fn conflicts_name_managers_and_fields() {
 fn a_configuration_must_be_of_the_kind_and_say_nothing_of_owners() {
     let mut server = Server::new();
     let refused = |server: &mut Server, config: Value| {
-        let status = server.with("me", |fields| fields.apply(None, empty, &config, false)).unwrap_err();
+        let status = server.with("me", |fields| apply(fields, None, empty, &config, false)).unwrap_err();
         (status.code, status.message)
     };
     let wrong = json!({"apiVersion": "apps/v1", "kind": "X"});

@@ -15,7 +15,7 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-use super::{Document, PatchError, Patched, decode_object};
+use super::document::{Document, PatchError, Patched, decode_object};
 use crate::schema::Schema;
 use golang::go_print::go_print;
 

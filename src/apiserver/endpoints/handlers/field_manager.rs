@@ -11,7 +11,7 @@ use super::form::Form;
 use super::request_scope::Scope;
 use crate::endpoints::Endpoints;
 use apimachinery::gvk::GroupVersion;
-use apimachinery::managed_fields::{ApplyError, Converter, FieldManager, Type, Updater};
+use apimachinery::managed_fields::{ApplyError, Converter, FieldManager, Type, Updater, apply};
 use apimachinery::schema::{Schema, Schemas, zero_object};
 use apimachinery::time::rfc3339;
 use apimachinery::user::UserInfo;
@@ -42,7 +42,7 @@ impl<'s> FieldManagement<'s> {
     /// # Errors
     /// 409 for conflicts, 400 and 500 for what cannot be applied.
     pub fn apply(&self, live: Option<&Value>, config: &Value, force: bool) -> Result<Value, ApplyError> {
-        self.with_manager(|manager, empty| manager.apply(live, empty, config, force))
+        self.with_manager(|manager, empty| apply(manager, live, empty, config, force))
     }
 
     fn with_manager<T>(&self, run: impl FnOnce(&FieldManager, &dyn Fn() -> Value) -> T) -> T {

@@ -14,7 +14,7 @@ use http_body::{Frame, SizeHint};
 use super::printer::Pieces;
 use super::segments::Segments;
 use apimachinery::list::List;
-use apimachinery::object::look_into;
+use apimachinery::object::prefetch_bytes;
 
 /// About how much is sent at a time. One object that is larger is a stretch of its own.
 pub(crate) const STRETCH_BYTES: usize = 64 * 1024;
@@ -58,7 +58,7 @@ impl ListBody {
         out.put(|own| own.extend_from_slice(&std::mem::take(&mut self.pieces.head)));
         while self.next < self.list.items.len() && !out.is_full() && out.remaining() < STRETCH_BYTES {
             if self.next.is_multiple_of(LOOKAHEAD) {
-                look_into(self.list.items[self.next..].iter().take(LOOKAHEAD));
+                prefetch_bytes(self.list.items[self.next..].iter().take(LOOKAHEAD));
             }
             out.put(|own| self.pieces.write_item_head(own, self.next, &self.list.items[self.next]));
             out.put_item(self.next);
