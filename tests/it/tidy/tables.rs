@@ -287,14 +287,6 @@ pub const MAX_COLUMNS: usize = 110;
 pub const CIRCLES: &[(&str, usize, usize)] = &[
     ("apimachinery", 3, 12),
     ("apis", 9, 29),
-    ("apiserver::admission", 3, 8),
-    ("apiserver::aggregator", 1, 2),
-    ("apiserver::audit", 1, 2),
-    ("apiserver::authentication", 1, 19),
-    ("apiserver::crd_handler", 1, 2),
-    ("apiserver::flow_control", 1, 3),
-    ("apiserver::storage", 2, 5),
-    ("apiserver::webhook", 1, 2),
     ("cel", 3, 9),
     ("kubelet", 3, 36),
 ];
