@@ -29,7 +29,7 @@ pub use etcd;
 
 pub use {apiserver, client_go};
 
-pub use {controllers, kubelet, scheduler};
+pub use {controllers, kubelet, machine, scheduler};
 
 pub use flow;
 

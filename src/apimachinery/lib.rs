@@ -19,7 +19,8 @@ pub mod labels;
 pub mod pick;
 pub mod selectable;
 
-pub mod duration;
+pub use golang::duration;
+
 pub mod field_error;
 pub mod int_or_string;
 pub mod json_bytes;

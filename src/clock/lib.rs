@@ -45,6 +45,12 @@ struct SteppedState {
     sleepers: BTreeMap<(Duration, u64), oneshot::Sender<()>>,
 }
 
+/// Later by `delay`; the end of time when that is later still.
+pub fn after(time: DateTime<Utc>, delay: Duration) -> DateTime<Utc> {
+    let delta = TimeDelta::from_std(delay).unwrap_or(TimeDelta::MAX);
+    time.checked_add_signed(delta).unwrap_or(DateTime::<Utc>::MAX_UTC)
+}
+
 impl Clock {
     /// The machine's clock.
     pub fn real() -> Clock {

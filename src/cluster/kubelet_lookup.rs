@@ -74,9 +74,9 @@ impl KubeletLookup for Kubelets {
 }
 
 /// What a command said, when it has ended: one that never does is not waited for.
-fn executed(played: kubelet::process::Executed) -> Executed {
+fn executed(played: machine::exec::Executed) -> Executed {
     let code = played.end.map_or(137, |(_, code)| code);
-    let kubelet::process::Executed { out, errors, is_waiting, shell, .. } = played;
+    let machine::exec::Executed { out, errors, is_waiting, shell, .. } = played;
     Executed { code, out, errors, is_waiting, shell }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use kubelet::stages::StageSet;
+use kubelet::container_runtime::stages::StageSet;
 
 /// The built-in stages and those of `folder`, in the order of the files' names.
 ///

@@ -5,5 +5,6 @@
 
 #![warn(missing_docs)]
 
+pub mod duration;
 pub mod go_print;
 pub mod go_text;

@@ -3,15 +3,15 @@
 
 use std::cell::Cell;
 
-use super::bounds::MAX_POD_START_BYTES;
-use super::host_files::Written;
 use super::pod_workers::{NodeRuntime, PodWorker, Sandbox, WorkerState};
 use super::runtime::{Container, State, Terminated};
-use super::sources::Sources;
-use super::stages::Exit;
 use super::world::World;
+use crate::container_runtime::stages::Exit;
+use crate::volume_manager::host_files::Written;
+use crate::volume_manager::sources::Sources;
 use apimachinery::time::Time;
 use apis::views::pod::{self, Container as Spec, ContainerStatus};
+use machine::bounds::MAX_POD_START_BYTES;
 
 /// Brings a new worker to where its pod's status says that the pod was.
 pub fn adopt(worker: &mut PodWorker, node: &NodeRuntime, now: Time) {

@@ -8,10 +8,14 @@ use super::lending::Loan;
 use super::mounting::Mounting;
 use super::players::Cause;
 use super::pod_workers::{NodeRuntime, PodWorker};
-use super::process::{self, Executed};
+use crate::container_runtime::invocation;
+use machine::exec::{self, Executed};
+use machine::process;
+
 use super::runtime::Container;
-use super::sources::Sources;
-use super::surroundings::Facts;
+use crate::volume_manager::facts::Facts;
+use crate::volume_manager::sources::Sources;
+use crate::volume_manager::surroundings;
 use apimachinery::time::Time;
 use apis::views::pod::Container as Spec;
 
@@ -27,7 +31,7 @@ pub struct Command {
     /// More is to come for it to read: when it reads, it is as if it had not run yet.
     pub is_fed: bool,
     /// `words` are a shell, and a line that is typed into it.
-    pub shell: Option<process::Shell>,
+    pub shell: Option<exec::Shell>,
 }
 
 impl Kubelet {
@@ -78,7 +82,7 @@ impl Kubelet {
 
 impl PodWorker {
     /// Somebody looks into its containers: what is to be fetched for that.
-    fn look_around(&mut self, now: Time) -> Option<super::sources::Fetch> {
+    fn look_around(&mut self, now: Time) -> Option<crate::volume_manager::sources::Fetch> {
         match &mut self.mounting {
             Some(mounting) => mounting.look_around(),
             None => self.mounting = Some(Box::new(Mounting::of_running(&self.object, now))),
@@ -104,18 +108,22 @@ impl PodWorker {
         let (spec, container) = self.running_container(&pod.spec, &command.container)?;
         let started_at = container.started_at()?;
         if container.around.is_none() {
-            let found = facts.surroundings(spec, container.restart_count, started_at, &written).ok()?;
+            let found =
+                surroundings::surroundings(&facts, spec, container.restart_count, started_at, &written)
+                    .ok()?;
             container.around = Some(Arc::new(found));
         }
         let around = Arc::make_mut(container.around.get_or_insert_default());
         let ran = (now - started_at).to_std().unwrap_or_default();
-        let before = process::play(spec, around, Some(ran)).map(|played| played.written).unwrap_or_default();
+        let before = process::play(&invocation::of(spec), around, Some(ran))
+            .map(|played| played.written)
+            .unwrap_or_default();
         let (input, around_now) = (command.standard_input.clone(), around.from(ran));
         let executed = match (&command.shell, command.words.as_slice()) {
             (Some(shell), [program, line]) => {
-                Some(process::type_lines((program, line), shell, &around_now, before))
+                Some(exec::type_lines((program, line), shell, &around_now, before))
             }
-            _ => process::exec(&command.words, &around_now, before, input),
+            _ => exec::exec(&command.words, &around_now, before, input),
         };
         if executed.as_ref().is_some_and(|executed| command.is_fed && executed.is_waiting) {
             return Some(executed);

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::process;
-use super::surroundings::Surroundings;
 use apis::views::probe::Hook;
+use machine::surroundings::Surroundings;
+use machine::{exec, program};
 
 /// How a hook went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,15 +20,38 @@ pub(super) fn run(hook: &Hook, around: Option<&Surroundings>) -> Outcome {
         return Outcome { took, is_well: true };
     }
     let well = Outcome { took: Duration::ZERO, is_well: true };
-    let Some(exec) = &hook.exec else { return well };
-    if around.is_none() && !process::is_constant(&exec.command) {
+    let Some(action) = &hook.exec else { return well };
+    if around.is_none() && !program::is_constant(&action.command) {
         return well;
     }
     let nothing = Surroundings::default();
-    match process::exec(&exec.command, around.unwrap_or(&nothing), vec![], None)
+    match exec::exec(&action.command, around.unwrap_or(&nothing), vec![], None)
         .and_then(|executed| executed.end)
     {
         Some((took, code)) => Outcome { took, is_well: code == 0 },
         None => well,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn hooks_over_a_bound_fail() {
+        let around = Surroundings::default();
+        let bombs = [
+            "x=a; while [ 1 = 1 ]; do x=$x$x; done",
+            "while [ 1 = 1 ]; do :; done",
+            "while [ 1 = 1 ]; do echo a >> /f; cat /f >> /g; done",
+            "x='sh -c \"$x\"'; export x; sh -c \"$x\"",
+            "echo 'open",
+            &format!("x={}", "a".repeat(200_000)),
+        ];
+        for script in bombs {
+            let hook = serde_json::from_value(json!({"exec": {"command": ["sh", "-c", script]}})).unwrap();
+            assert!(!run(&hook, Some(&around)).is_well, "{}", &script[..script.len().min(80)]);
+        }
     }
 }

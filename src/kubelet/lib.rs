@@ -27,58 +27,23 @@ mod turns;
 pub mod runtime;
 pub mod world;
 
-pub mod stages;
-
-pub mod selector;
-
-pub mod process;
-pub mod surroundings;
-
-mod downward;
-mod environment;
-pub mod file_system;
-pub mod host_files;
-pub mod sources;
-pub mod volumes;
-
-pub mod bounds;
-pub mod shell;
-
-mod agnhost;
-mod awk;
-mod commands;
-mod disk;
-mod expansion;
-mod file_programs;
-mod pattern;
-mod player;
-mod streams;
-mod text_programs;
-mod variables;
-
-mod answers;
 mod hooks;
 mod probes;
 mod pulling;
 mod running;
-mod servers;
-mod signals;
+
+pub mod container_runtime;
+pub mod volume_manager;
 
 pub mod exec;
 mod mounting;
 
 pub mod backoff;
-
 mod image_names;
-pub mod images;
-
-pub mod pod_addresses;
 
 pub mod pod_status;
 pub mod status_manager;
 
-pub mod logs;
-mod pi;
 pub mod server;
 
 mod adopt;

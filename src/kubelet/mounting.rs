@@ -7,18 +7,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::adopt;
-use super::host_files::Written;
 use super::pod_workers::{NodeRuntime, PodWorker};
-use super::process;
-use super::runtime::{CONFIG_ERROR, Container, State, Task, after};
-use super::sources::{self, Fetch, Found, Source, Sources};
-use super::surroundings::Facts;
-use super::volumes;
+use crate::container_runtime::invocation;
+use crate::volume_manager::host_files::Written;
+use machine::{process, program};
+
+use super::runtime::{CONFIG_ERROR, Container, State, Task};
 use super::world::{Happening, PodEvent, World};
+use crate::volume_manager::facts::Facts;
+use crate::volume_manager::sources::{self, Fetch, Found, Source, Sources};
+use crate::volume_manager::volumes;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
 use apis::views::pod::{Container as Spec, Pod};
 use apis::views::pod_detail::PodDetail;
+use clock::after;
 
 /// The first pause after a volume could not be mounted, and the longest (`exponentialbackoff`).
 const MOUNT_RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(122));
@@ -48,12 +51,12 @@ impl Mounting {
     pub(super) fn of(pod: &Pod, object: &Object) -> Option<Box<Mounting>> {
         let spec = &pod.spec;
         let specs = || spec.init_containers.iter().chain(&spec.containers);
-        let looks_around = specs().any(process::looks_around);
+        let looks_around = specs().any(|spec| program::looks_around(&invocation::of(spec)));
         let mounting = Mounting::new(object, looks_around);
         // A path may turn out to be none, whatever the container runs.
         let has_paths = |spec: &Spec| spec.volume_mounts.iter().any(|it| !it.sub_path_expr.is_empty());
-        let is_needed =
-            !mounting.wanted.is_empty() || specs().any(|spec| process::is_known(spec) || has_paths(spec));
+        let is_needed = !mounting.wanted.is_empty()
+            || specs().any(|spec| program::is_known(&invocation::of(spec)) || has_paths(spec));
         is_needed.then(|| Box::new(mounting))
     }
 
@@ -174,7 +177,7 @@ impl PodWorker {
                 continue;
             };
             let ran = (now - around.started_at).to_std().unwrap_or_default();
-            let played = process::play(spec, around, Some(ran)).unwrap_or_default();
+            let played = process::play(&invocation::of(spec), around, Some(ran)).unwrap_or_default();
             written.keep(process::left_in_volumes(&played.written, around));
         }
         written
@@ -251,7 +254,8 @@ impl PodWorker {
         for (spec, container) in pod.spec.containers.iter().zip(&mut self.containers) {
             let Some(around) = container.around.as_mut() else { continue };
             let started_at = around.started_at;
-            let differs = facts.look_again(Arc::make_mut(around), spec, now, &written);
+            let tree = volumes::view(&facts, spec, &around.mounts, &written);
+            let differs = Arc::make_mut(around).show(tree, now);
             let ends = container.end_of_command(spec, started_at, Duration::ZERO);
             if let Task::Run(running) = &mut container.task
                 && differs

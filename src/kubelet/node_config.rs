@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::stages::StageSet;
+use crate::container_runtime::stages::StageSet;
 
 /// A node, before its kubelet starts.
 #[derive(Clone, Debug)]

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::pod_status::{has_passed, is_ready};
 use super::pod_workers::{PodWorker, Sandbox};
 use super::runtime::Container;
 use apimachinery::time::{Time, rfc3339};
@@ -149,4 +148,15 @@ fn ready(worker: &PodWorker, phase: &str) -> Result<(), Unmet> {
 
 fn names<'a>(containers: impl Iterator<Item = (&'a Container, &'a Spec)>) -> String {
     containers.map(|(_, spec)| spec.name.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether an init container lets the next one start: it has ended well, or, a sidecar, it has started.
+pub(super) fn has_passed(container: &Container, spec: &Spec) -> bool {
+    if spec.restart_policy.is_some() { container.started } else { container.has_succeeded() }
+}
+
+/// Whether its part of the pod is ready: an init container is when it has ended well.
+pub(super) fn is_ready(container: &Container, spec: &Spec, is_init: bool) -> bool {
+    let ends = is_init && spec.restart_policy.is_none();
+    if ends { container.has_succeeded() } else { container.is_running() && container.ready }
 }

@@ -3,12 +3,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::images;
-use super::pod_conditions;
+use super::pod_conditions::{self, has_passed, is_ready};
 use super::pod_workers::{PodWorker, Sandbox, WorkerState};
 use super::runtime::{Container, State, Terminated};
 use apimachinery::time::{Time, rfc3339};
 use apis::views::pod::Container as Spec;
+use machine::images;
 
 impl PodWorker {
     /// `Pending`, `Running`, `Succeeded` or `Failed` (`getPhase`).
@@ -100,17 +100,6 @@ impl PodWorker {
             .map(|(spec, container)| container_status(spec, container, is_init, is_over))
             .collect()
     }
-}
-
-/// Whether an init container lets the next one start: it has ended well, or, a sidecar, it has started.
-pub(super) fn has_passed(container: &Container, spec: &Spec) -> bool {
-    if spec.restart_policy.is_some() { container.started } else { container.has_succeeded() }
-}
-
-/// Whether its part of the pod is ready: an init container is when it has ended well.
-pub(super) fn is_ready(container: &Container, spec: &Spec, is_init: bool) -> bool {
-    let ends = is_init && spec.restart_policy.is_none();
-    if ends { container.has_succeeded() } else { container.is_running() && container.ready }
 }
 
 fn container_status(spec: &Spec, container: &Container, is_init: bool, is_over: bool) -> Value {

@@ -10,20 +10,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::admission::Rejection;
-use super::bounds::MAX_POD_START_BYTES;
-use super::host_files::HostFiles;
-use super::images::ImageStore;
 use super::mounting::Mounting;
-use super::pod_addresses::PodAddresses;
-use super::runtime::{Container, RestartPolicy, State, after};
-use super::sources::Sources;
-use super::stages::{Next, StageSet, Step};
+use super::runtime::{Container, RestartPolicy, State};
 use super::world::{Happening, PodEvent, World};
+use crate::container_runtime::image_store::ImageStore;
+use crate::container_runtime::pod_addresses::PodAddresses;
+use crate::container_runtime::stages::{Next, StageSet, Step};
+use crate::volume_manager::host_files::HostFiles;
+use crate::volume_manager::sources::Sources;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
 use apis::views::meta::Condition;
 use apis::views::pod::{Container as Spec, Pod};
+use clock::after;
 use entropy::Entropy;
+use machine::bounds::MAX_POD_START_BYTES;
 
 /// Until a sandbox that could not be made is tried again.
 const SANDBOX_RETRY: Duration = Duration::from_secs(15);

@@ -1,18 +1,16 @@
 //! Probes of a running container (`pkg/kubelet/prober`): when it has started, whether it is ready,
 //! whether it is to be restarted.
 //!
-//! What a probe answers is worked out ahead ([`super::answers`]), for nothing comes from outside: a command
-//! is played among the files that the container's script has written by then, and a server is one of those
-//! that are known ([`super::servers`]). One that passes from now on is asked no more.
+//! What a probe answers the runtime works out ahead, for nothing comes from outside: a command is played
+//! among the files that the container's script has written by then, and a server is one of those that are
+//! known. One that passes from now on is asked no more.
 
 use std::time::Duration;
 
-use super::answers::{Answer, answers};
-use super::runtime::after;
-use super::surroundings::Surroundings;
+use crate::container_runtime::answers::{Answer, Run, answers};
 use apimachinery::time::Time;
-use apis::views::pod::{Container, Pod};
 use apis::views::probe::Probe;
+use clock::after;
 
 /// Of a probe that does not say.
 const DEFAULT_PERIOD: i64 = 10;
@@ -53,15 +51,6 @@ struct Prober {
     grace_period_seconds: Option<i64>,
     /// What it answers from a time on.
     answers: Vec<(Time, Answer)>,
-}
-
-/// A run of a container, as far as it is known.
-pub(super) struct Run<'a> {
-    pub(super) pod: &'a Pod,
-    pub(super) spec: &'a Container,
-    pub(super) around: Option<&'a Surroundings>,
-    pub(super) pod_ip: &'a str,
-    pub(super) started_at: Time,
 }
 
 impl Probers {
@@ -190,15 +179,18 @@ impl Prober {
 
 #[cfg(test)]
 mod tests {
-    use super::super::process;
     use super::*;
+    use crate::container_runtime::invocation;
+    use apis::views::pod::Pod;
+    use machine::program;
+    use machine::surroundings::Surroundings;
     use serde_json::{Value, json};
 
     fn told(container: Value, until_seconds: i64) -> Vec<(i64, Outcome)> {
         let pod: Pod = serde_json::from_value(json!({"spec": {"containers": [container]}})).unwrap();
         let spec = &pod.spec.containers[0];
         let around = Surroundings::default();
-        let around = process::is_known(spec).then_some(&around);
+        let around = program::is_known(&invocation::of(spec)).then_some(&around);
         let run = Run { pod: &pod, spec, around, pod_ip: "10.0.0.1", started_at: Time::UNIX_EPOCH };
         let mut probers = Probers::new(&run, Time::UNIX_EPOCH, Some(Time::UNIX_EPOCH)).unwrap();
         let mut told = vec![];

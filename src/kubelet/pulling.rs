@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use super::image_names;
 use super::runtime::{Container, State, Task, until, waiting};
-use super::stages::{Failure, Step};
 use super::world::World;
-use super::{image_names, images};
+use crate::container_runtime::stages::{Failure, Step};
 use apimachinery::duration;
 use apimachinery::time::Time;
 use apis::views::pod::Container as Spec;
+use machine::images;
 
 /// Between a failed pull and the status that says so: upstream, the next time that the pod is looked at.
 const BACKOFF_SHOWS_AFTER: Duration = Duration::from_secs(1);

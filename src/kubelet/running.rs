@@ -2,16 +2,20 @@
 
 use std::time::Duration;
 
-use super::bounds::Fault;
+use super::hooks;
 use super::pod_workers::grace_period;
 use super::probes::{self, Probers};
-use super::runtime::{Container, Task, after};
-use super::stages::{Exit, Next, Step};
-use super::surroundings::Surroundings;
+use super::runtime::{Container, Task};
 use super::world::World;
-use super::{hooks, process};
+use crate::container_runtime::answers::Run;
+use crate::container_runtime::invocation;
+use crate::container_runtime::stages::{Exit, Next, Step};
 use apimachinery::time::Time;
 use apis::views::pod::Container as Spec;
+use clock::after;
+use machine::bounds::Fault;
+use machine::process;
+use machine::surroundings::Surroundings;
 
 /// What is due while its process runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +40,7 @@ impl Container {
             }
             _ => None,
         };
-        let run = probes::Run { pod: world.pod, spec, around, pod_ip: &world.pod_ip, started_at };
+        let run = Run { pod: world.pod, spec, around, pod_ip: &world.pod_ip, started_at };
         let probers = Probers::new(&run, begun, ready_from);
         let is_starting = probers.as_ref().is_some_and(|probers| probers.is_starting());
         let ready_at = ready_from.filter(|_| spec.readiness_probe.is_none() && !is_starting);
@@ -65,7 +69,7 @@ impl Container {
     ) -> Option<(Time, Exit)> {
         let nothing = Surroundings::default();
         let around = self.around.as_deref().unwrap_or(&nothing);
-        let played = process::play(spec, around, None)?;
+        let played = process::play(&invocation::of(spec), around, None)?;
         let (runtime, code) = played.end?;
         let told = |fault: Fault| Exit { code, reason: fault.reason().into(), message: fault.to_string() };
         let exit = played.fault.map_or_else(|| Exit { code, ..Exit::default() }, told);
@@ -113,7 +117,7 @@ impl Container {
     pub(super) fn exit(&mut self, spec: &Spec, mut exit: Exit, finished_at: Time, world: &mut World<'_>) {
         if let Some(around) = self.around.clone() {
             let ran = (finished_at - around.started_at).to_std().unwrap_or_default();
-            let played = process::play(spec, &around, Some(ran)).unwrap_or_default();
+            let played = process::play(&invocation::of(spec), &around, Some(ran)).unwrap_or_default();
             if exit.message.is_empty() {
                 exit.message = process::termination_message(&played, exit.code, &around);
             }

@@ -12,13 +12,15 @@ use super::backoff::Backoff;
 use super::hooks;
 use super::pod_workers::grace_period;
 use super::running::Running;
-use super::signals;
-use super::stages::{Exit, Failure, Next, Step};
-use super::surroundings::Surroundings;
 use super::world::World;
+use crate::container_runtime::invocation;
+use crate::container_runtime::stages::{Exit, Failure, Next, Step};
 use apimachinery::duration;
 use apimachinery::time::Time;
 use apis::views::pod::{Container as Spec, Pod};
+use clock::after;
+use machine::signals;
+use machine::surroundings::Surroundings;
 
 /// The reason of a container that waits for what it names.
 pub(super) const CONFIG_ERROR: &str = "CreateContainerConfigError";
@@ -278,7 +280,7 @@ impl Container {
     /// As its command says that is sent its stop signal after `delay`; killed when its grace is over.
     fn follow_signal(&self, spec: &Spec, delay: Duration, grace: Duration, now: Time) -> (Time, Exit) {
         let ran = self.started_at().map(|at| (now - at).to_std().unwrap_or_default()).unwrap_or_default();
-        let end = signals::end(spec, self.around.as_deref(), ran.saturating_add(delay));
+        let end = signals::end(&invocation::of(spec), self.around.as_deref(), ran.saturating_add(delay));
         match end.map(|(time, code)| (delay.saturating_add(time), code)) {
             Some((time, code)) if time <= grace => (after(now, time), Exit { code, ..Exit::default() }),
             _ => (after(now, grace), Exit { code: 137, ..Exit::default() }),
@@ -480,12 +482,6 @@ fn hash(spec: &Spec) -> u64 {
 /// When a step ends; one that stays never does.
 pub(super) fn until(now: Time, delay: Duration, next: &Next) -> Time {
     if *next == Next::Stay { Time::MAX_UTC } else { after(now, delay) }
-}
-
-/// Later by `delay`; the end of time when that is later still.
-pub(super) fn after(time: Time, delay: Duration) -> Time {
-    let delta = chrono::TimeDelta::from_std(delay).unwrap_or(chrono::TimeDelta::MAX);
-    time.checked_add_signed(delta).unwrap_or(Time::MAX_UTC)
 }
 
 pub(super) fn waiting(reason: &str, message: &str) -> State {

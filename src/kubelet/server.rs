@@ -12,13 +12,14 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 
 use super::kubelet::Kubelet;
-use super::logs::{self, LogLine, Run};
 use super::players::Cause;
 use super::pod_workers::PodWorker;
 use super::runtime::{Container, State, Terminated};
+use crate::container_runtime::invocation;
 use apimachinery::status::Status;
 use apimachinery::time::Time;
 use clock::Clock;
+use machine::logs::{self, LogLine, Run};
 
 /// How often a log that is followed is looked at.
 const FOLLOW_PERIOD: Duration = Duration::from_millis(500);
@@ -137,7 +138,15 @@ impl Kubelet {
         let name = name.to_owned();
         let play = move || {
             let spec = pod.spec.all_containers().find(|spec| spec.name == name)?;
-            Some(logs::lines(&Run { spec, around: around.as_deref(), started_at, until }))
+            let invocation = invocation::of(spec);
+            let run = Run {
+                name: &spec.name,
+                invocation: &invocation,
+                around: around.as_deref(),
+                started_at,
+                until,
+            };
+            Some(logs::lines(&run))
         };
         let lines = self.shared.players.run(Cause::Request, play).await?;
         Some((lines, finished_at.is_some()))

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::host_files::HostFiles;
-use super::images::ImageStore;
-use super::pod_addresses::PodAddresses;
 use super::pod_workers::{NodeRuntime, PodWorker, WorkerState};
-use super::sources::Sources;
-use super::stages::StageSet;
 use super::world::Happening;
+use crate::container_runtime::image_store::ImageStore;
+use crate::container_runtime::pod_addresses::PodAddresses;
+use crate::container_runtime::stages::StageSet;
+use crate::volume_manager::host_files::HostFiles;
+use crate::volume_manager::sources::Sources;
 use apimachinery::duration;
 use apimachinery::object::Object;
 use apimachinery::time::{self, Time};

@@ -5,14 +5,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::bounds::MAX_POD_START_BYTES;
-use super::host_files::Written;
-use super::images::ImageStore;
-use super::process::{self, Left};
-use super::selector::StageSubject;
-use super::sources::Sources;
-use super::stages::{Next, StageSet, Step};
-use super::surroundings::{Facts, Surroundings};
+use crate::container_runtime::image_store::ImageStore;
+use crate::container_runtime::invocation;
+use crate::container_runtime::selector::StageSubject;
+use crate::container_runtime::stages::{Next, StageSet, Step};
+use crate::volume_manager::facts::Facts;
+use crate::volume_manager::host_files::Written;
+use crate::volume_manager::sources::Sources;
+use crate::volume_manager::surroundings;
+use machine::bounds::MAX_POD_START_BYTES;
+use machine::file_system::Left;
+use machine::program;
+use machine::surroundings::Surroundings;
+
 use apimachinery::object::ObjectMeta;
 use apimachinery::time::Time;
 use apis::views::pod::{Container as Spec, Pod};
@@ -140,8 +145,8 @@ impl World<'_> {
         started_at: Time,
     ) -> Result<Option<Arc<Surroundings>>, String> {
         let Some(facts) = self.facts() else { return Ok(None) };
-        let around = facts.surroundings(spec, restart_count, started_at, &self.written)?;
-        if !process::is_known(spec) {
+        let around = surroundings::surroundings(&facts, spec, restart_count, started_at, &self.written)?;
+        if !program::is_known(&invocation::of(spec)) {
             return Ok(None);
         }
         let bytes_left = self.start_bytes_left.get().checked_sub(around.start_bytes);

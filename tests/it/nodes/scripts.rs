@@ -1,7 +1,7 @@
 //! Scripts of containers: what is left of one run for the next, and what becomes of those that go too far.
 
-use kubarium::kubelet::bounds::Fault;
 use kubarium::kubelet::exec::Command;
+use kubarium::machine::bounds::Fault;
 use serde_json::{Value, json};
 
 use super::Nodes;

@@ -1,0 +1,107 @@
+//! Who listens at a port of a pod, as far as that is known.
+
+use machine::servers::{Server, server};
+
+use super::invocation;
+use apis::views::pod::{Container, Pod};
+
+/// Who takes connections at a port of a pod.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Listener {
+    /// Perhaps somebody.
+    Unknown,
+    Nobody,
+    Known(Server),
+}
+
+/// Who listens at `port` of the pod that `container` is in: all containers of a pod share its address, and
+/// those of the host's network that of everybody on the node.
+pub(crate) fn listener(pod: &Pod, container: &Container, port: i64) -> Listener {
+    let sidecars = pod.spec.init_containers.iter().filter(|init| init.restart_policy.is_some());
+    let all = std::iter::once(container).chain(&pod.spec.containers).chain(sidecars);
+    let mut is_certain = !pod.spec.host_network;
+    for server in all.map(served) {
+        match server {
+            Some(server) if server.listens(port) => return Listener::Known(server),
+            server => is_certain &= server.is_some(),
+        }
+    }
+    if is_certain { Listener::Nobody } else { Listener::Unknown }
+}
+
+/// What a container serves; nothing when that is not known.
+fn served(container: &Container) -> Option<Server> {
+    let mounts: Vec<&str> = container.volume_mounts.iter().map(|mount| mount.mount_path.as_str()).collect();
+    server(&invocation::of(container), &mounts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machine::servers::Page;
+    use serde_json::{Value, json};
+
+    fn at(container: Value, port: i64) -> Listener {
+        let spec = json!({"spec": {"containers": [container]}});
+        let pod: Pod = serde_json::from_value(spec).unwrap();
+        listener(&pod, &pod.spec.containers[0], port)
+    }
+
+    fn page(container: Value, port: i64, path: &str) -> Option<Page> {
+        match at(container, port) {
+            Listener::Known(server) => server.get(port, path).map(|pages| pages[0].1.clone()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn known_servers_have_their_pages() {
+        let agnhost = |words: &[&str]| json!({"name": "a", "image": "e2e/agnhost:2", "args": words});
+        let image = |image: &str| json!({"name": "a", "image": image});
+        let (found, missing) = (Some(Page::Status(200)), Some(Page::Status(404)));
+        let moved = Some(Page::Moved(302, "http://0.0.0.0/".into()));
+        for (container, port, path, wanted) in [
+            (agnhost(&["test-webserver"]), 80, "/", &found),
+            (agnhost(&["test-webserver"]), 80, "/healthz", &missing),
+            (agnhost(&["test-webserver", "--port", "8000"]), 8000, "/etc/hosts?x=y", &found),
+            (agnhost(&["netexec", "--http-port=83"]), 83, "/healthz", &found),
+            (agnhost(&["netexec"]), 8080, "/echo?msg=a&code=503", &Some(Page::Status(503))),
+            (agnhost(&["netexec", "--http-override=/echo?code=404"]), 8080, "/", &missing),
+            (agnhost(&["liveness"]), 8080, "/redirect?loc=http%3A%2F%2F0.0.0.0%2F", &moved),
+            (agnhost(&["liveness"]), 8080, "/", &missing),
+            (agnhost(&["serve-hostname"]), 9376, "/any", &found),
+            (agnhost(&["guestbook"]), 80, "/any", &None),
+            (image("nginx:1.25"), 80, "/", &found),
+            (image("nginx:1.25"), 80, "/healthz", &missing),
+            (image("registry.k8s.io/e2e-test-images/httpd:2.4.38-4"), 80, "/index.html", &found),
+            (image("example.com/team/nginx"), 80, "/", &None),
+        ] {
+            assert_eq!(page(container.clone(), port, path), *wanted, "{container} {port} {path}");
+        }
+    }
+
+    #[test]
+    fn nobody_listens_where_all_are_known() {
+        let nginx = |extra: Value| {
+            let mut container = json!({"name": "a", "image": "nginx"});
+            json_patch::merge(&mut container, &extra);
+            container
+        };
+        let mount = |path: &str| nginx(json!({"volumeMounts": [{"name": "v", "mountPath": path}]}));
+        let script = json!({"name": "a", "image": "busybox", "command": ["sleep", "9"]});
+        for (container, listener) in [
+            (nginx(json!({})), Listener::Nobody),
+            (mount("/data"), Listener::Nobody),
+            (mount("/etc/nginx/conf.d"), Listener::Unknown),
+            (nginx(json!({"command": ["my-server"]})), Listener::Unknown),
+            (json!({"name": "a", "image": "mine"}), Listener::Unknown),
+            (script, Listener::Nobody),
+        ] {
+            assert_eq!(at(container.clone(), 8080), listener, "{container}");
+        }
+        let two = json!({"spec": {"containers": [{"name": "a", "image": "nginx"}, {"name": "b", "image": "mine"}]}});
+        let pod: Pod = serde_json::from_value(two).unwrap();
+        assert_eq!(listener(&pod, &pod.spec.containers[0], 9113), Listener::Unknown);
+        assert!(matches!(listener(&pod, &pod.spec.containers[1], 80), Listener::Known(_)));
+    }
+}

@@ -1,0 +1,368 @@
+//! Stages: what the simulated node does with a container, as data (in the manner of kwok's `Stage`).
+//!
+//! A container's life is a row of steps: its sandbox is made, its image pulled, it is started, it becomes
+//! ready, it runs, it is stopped. At each step the first stage that selects the container says how long the
+//! step takes and how it ends. The stages of `manifests/stages` are built in; whatever is added comes before
+//! them.
+
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+
+use super::selector::{StageSelector, StageSubject};
+use apimachinery::yaml;
+use entropy::Entropy;
+
+/// The stages that every cluster has, in the order of their files; priority decides before order.
+const BUILT_IN: &[&str] = &[
+    include_str!("../../../manifests/stages/default.yaml"),
+    include_str!("../../../manifests/stages/command.yaml"),
+    include_str!("../../../manifests/stages/job.yaml"),
+    include_str!("../../../manifests/stages/image-pull-failure.yaml"),
+    include_str!("../../../manifests/stages/crash-loop.yaml"),
+    include_str!("../../../manifests/stages/oom-killed.yaml"),
+    include_str!("../../../manifests/stages/never-ready.yaml"),
+    include_str!("../../../manifests/stages/slow-start.yaml"),
+    include_str!("../../../manifests/stages/slow-stop.yaml"),
+];
+
+/// A constant that is worked out when the first container asks: every cluster has the same.
+static BUILT_IN_STAGES: LazyLock<Vec<Stage>> =
+    LazyLock::new(|| read_all(&[]).expect("the built-in stages are read by a test"));
+
+/// The steps of a container's life, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Step {
+    /// CRI `RunPodSandbox`: once per pod, selected as its first container.
+    Sandbox,
+    /// CRI `PullImage`; not asked when the image is present and the policy does not insist.
+    Pull,
+    /// CRI `CreateContainer` and `StartContainer`.
+    Start,
+    /// From started to the first passed readiness (and startup) probe.
+    Ready,
+    /// From started to the end of the process.
+    Run,
+    /// From the stop signal to the end of the process; cut off by the grace period.
+    Stop,
+}
+
+/// How a step ends.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Next {
+    /// Well; the next step follows.
+    Succeed,
+    /// It never ends: a process that runs, a probe that never passes.
+    Stay,
+    /// As the container's command says (`Run`, `Stop`).
+    FollowCommand,
+    /// With a failure that the node tries again (`Sandbox`, `Pull`, `Start`).
+    Fail(Failure),
+    /// With the end of the process (`Run`, `Stop`).
+    Exit(Exit),
+}
+
+/// What the runtime says of a step that failed.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    /// The reason of the waiting container, as `ErrImagePull`.
+    pub reason: String,
+    /// For people; `{image}`, `{reference}` (the image's full name), its `{registry}`, `{repository}` and
+    /// `{tag}`, and `{container}` are filled in.
+    #[serde(default)]
+    pub message: String,
+}
+
+/// How a process ended.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exit {
+    /// Its exit code.
+    pub code: i32,
+    /// `Completed` or `Error`, by the code, when it is not given.
+    #[serde(default)]
+    pub reason: String,
+    /// What it left as its termination message.
+    #[serde(default)]
+    pub message: String,
+}
+
+/// A time to wait, and how much longer it may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Delay {
+    /// At least so long.
+    #[serde(deserialize_with = "duration")]
+    pub duration: Duration,
+    /// At most so much longer.
+    #[serde(deserialize_with = "duration")]
+    pub jitter: Duration,
+}
+
+/// One stage.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stage {
+    /// For people.
+    pub name: String,
+    /// What it governs.
+    pub step: Step,
+    /// Higher is asked first.
+    pub priority: i32,
+    /// Which containers.
+    pub selector: StageSelector,
+    /// How long the step takes.
+    pub delay: Delay,
+    /// How it ends.
+    pub next: Next,
+}
+
+/// All stages of a node, the first to be asked first.
+#[derive(Clone, Debug)]
+pub struct StageSet {
+    /// The built-in ones when there are none.
+    stages: Option<Arc<[Stage]>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    #[serde(rename = "apiVersion")]
+    api_version: String,
+    kind: String,
+    metadata: ManifestMetadata,
+    spec: Spec,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ManifestMetadata {
+    name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Spec {
+    step: Step,
+    #[serde(default)]
+    priority: i32,
+    #[serde(default)]
+    selector: StageSelector,
+    #[serde(default)]
+    delay: Delay,
+    next: Next,
+}
+
+impl StageSet {
+    /// The built-in stages.
+    pub fn builtin() -> StageSet {
+        StageSet { stages: None }
+    }
+
+    /// The built-in stages and those of more YAML texts, which come first among equal priorities.
+    pub fn with(texts: &[String]) -> Result<StageSet, String> {
+        Ok(StageSet { stages: Some(read_all(texts)?.into()) })
+    }
+
+    /// The built-in stages and those of the `.yaml` and `.yml` files of a directory, in the order of their
+    /// names.
+    pub fn load(directory: &Path) -> Result<StageSet, String> {
+        let fault = |error: std::io::Error| format!("{}: {error}", directory.display());
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(directory).map_err(fault)? {
+            let path = entry.map_err(fault)?.path();
+            if path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        let texts: Result<Vec<String>, String> = paths.iter().map(|path| read(path)).collect();
+        StageSet::with(&texts?)
+    }
+
+    /// The stage of `step` for `subject`. There is always one: the default stages select everything.
+    pub fn stage(&self, step: Step, subject: &StageSubject<'_>) -> &Stage {
+        let governs = |stage: &&Stage| stage.step == step && stage.selector.matches(subject);
+        let stages = self.stages.as_deref().unwrap_or_else(|| &BUILT_IN_STAGES);
+        stages.iter().find(governs).expect("default.yaml has a stage for each step")
+    }
+}
+
+impl Delay {
+    /// How long it is this time.
+    pub fn draw(&self, entropy: &Entropy) -> Duration {
+        if self.jitter.is_zero() {
+            return self.duration;
+        }
+        let milliseconds = usize::try_from(self.jitter.as_millis()).unwrap_or(usize::MAX);
+        self.duration + Duration::from_millis(entropy.below(milliseconds) as u64)
+    }
+}
+
+impl Failure {
+    /// Its message with names filled in.
+    pub fn message_for(&self, image: &str, container: &str) -> String {
+        let reference = machine::images::reference(image);
+        let (registry, rest) = reference.split_once('/').unwrap_or_default();
+        let (repository, tag) = rest.split_once([':', '@']).unwrap_or((rest, ""));
+        self.message
+            .replace("{image}", image)
+            .replace("{reference}", &reference)
+            .replace("{registry}", registry)
+            .replace("{repository}", repository)
+            .replace("{tag}", tag)
+            .replace("{container}", container)
+    }
+}
+
+impl Exit {
+    /// Its reason, or the one that its code has.
+    pub fn reason(&self) -> &str {
+        match (self.reason.as_str(), self.code) {
+            ("", 0) => "Completed",
+            ("", _) => "Error",
+            (reason, _) => reason,
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The stages of `texts`, and the built-in ones behind them.
+fn read_all(texts: &[String]) -> Result<Vec<Stage>, String> {
+    let mut stages = Vec::new();
+    for text in texts.iter().map(String::as_str).chain(BUILT_IN.iter().copied()) {
+        stages.extend(parse(text)?);
+    }
+    stages.sort_by_key(|stage| -stage.priority);
+    Ok(stages)
+}
+
+/// Reads the stages of one YAML text, which may hold several documents.
+fn parse(text: &str) -> Result<Vec<Stage>, String> {
+    let documents = yaml::documents(text).map_err(|error| format!("stage: {error}"))?;
+    let stages = documents.into_iter().map(|value| {
+        let manifest: Manifest = serde_json::from_value(value).map_err(|error| format!("stage: {error}"))?;
+        stage(manifest)
+    });
+    stages.collect()
+}
+
+fn stage(manifest: Manifest) -> Result<Stage, String> {
+    let Manifest { api_version, kind, metadata, spec } = manifest;
+    if (api_version.as_str(), kind.as_str()) != ("kubarium.dev/v1alpha1", "Stage") {
+        return Err(format!(
+            "stage {:?}: no matches for kind {kind:?} in version {api_version:?}",
+            metadata.name
+        ));
+    }
+    let fits = match spec.next {
+        Next::Succeed => spec.step != Step::Stop,
+        Next::Stay => true,
+        Next::FollowCommand => matches!(spec.step, Step::Run | Step::Stop),
+        Next::Fail(_) => matches!(spec.step, Step::Sandbox | Step::Pull | Step::Start),
+        Next::Exit(_) => matches!(spec.step, Step::Run | Step::Stop),
+    };
+    if !fits {
+        return Err(format!("stage {:?}: step {:?} cannot end so", metadata.name, spec.step));
+    }
+    let Spec { step, priority, selector, delay, next } = spec;
+    Ok(Stage { name: metadata.name, step, priority, selector, delay, next })
+}
+
+/// Reads Go's form of a duration, as `1m30s` or `250ms`.
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let parsed = apimachinery::duration::parse(&text);
+    parsed.ok_or_else(|| serde::de::Error::custom(format!("{text:?} is no duration")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use apis::views::pod::Pod;
+    use serde_json::json;
+
+    fn chosen(pod: serde_json::Value, step: Step) -> String {
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        let subject = StageSubject::of(&pod, "default", &pod.spec.containers[0], 0);
+        StageSet::builtin().stage(step, &subject).name.clone()
+    }
+
+    #[test]
+    fn stages_are_chosen_by_what_they_select() {
+        let pod = |extra: serde_json::Value| {
+            let mut pod = json!({"metadata": {}, "spec": {"containers": [{"name": "a", "image": "nginx"}]}});
+            json_patch::merge(&mut pod, &extra);
+            pod
+        };
+        let annotated = |name: &str| pod(json!({"metadata": {"annotations": {"kubarium.dev/stage": name}}}));
+        let image = |image: &str, command: &[&str]| {
+            pod(json!({"spec": {"containers": [{"name": "a", "image": image, "command": command}]}}))
+        };
+        let owned = pod(json!({"metadata": {"ownerReferences": [{"kind": "Job"}]}}));
+        let hook = pod(json!({"metadata": {"annotations": {"helm.sh/hook": "test"}}}));
+        let private = image("gcr.io/authenticated-image-pulling/alpine:3.7", &[]);
+        let mut with_secret = private.clone();
+        with_secret["spec"]["imagePullSecrets"] = json!([{"name": "registry"}]);
+        let cases = [
+            (pod(json!({})), Step::Run, "run-forever"),
+            (pod(json!({})), Step::Pull, "pull-at-once"),
+            (owned.clone(), Step::Run, "job-completes"),
+            (owned, Step::Stop, "stop-at-once"),
+            (hook, Step::Run, "helm-test-completes"),
+            (annotated("crash-loop"), Step::Run, "crash-loop"),
+            (annotated("slow-start,crash-loop"), Step::Run, "crash-loop"),
+            (annotated("slow-start"), Step::Pull, "slow-start-pull"),
+            (image("nginx:does-not-exist", &[]), Step::Pull, "image-not-found"),
+            (image("busybox", &["sleep", "5"]), Step::Run, "command-runs"),
+            (image("busybox", &["my-server"]), Step::Run, "run-forever"),
+            (image("webserver:404", &[]), Step::Pull, "image-not-found"),
+            (image("invalid.registry.k8s.io/invalid/alpine:3.1", &[]), Step::Pull, "registry-not-found"),
+            (private.clone(), Step::Pull, "image-is-private"),
+            (with_secret, Step::Pull, "pull-at-once"),
+            (image("busybox", &["sh", "-c", "sleep 5"]), Step::Stop, "command-is-killed"),
+            (image("busybox", &["sh", "-c", "trap '' TERM; sleep 5"]), Step::Stop, "command-says"),
+        ];
+        for (pod, step, name) in cases {
+            assert_eq!(chosen(pod.clone(), step), name, "{pod}");
+        }
+    }
+
+    #[test]
+    fn stages_of_a_directory_come_before_those_built_in() {
+        let directory = tempfile::tempdir().unwrap();
+        let stage = "apiVersion: kubarium.dev/v1alpha1\nkind: Stage\nmetadata: {name: mine}\n\
+                     spec: {step: Run, selector: {images: [nginx]}, next: stay}\n";
+        std::fs::write(directory.path().join("mine.yaml"), stage).unwrap();
+        std::fs::write(directory.path().join("README"), "not a stage").unwrap();
+        let stages = StageSet::load(directory.path()).unwrap();
+        let pod = json!({"spec": {"containers": [{"name": "a", "image": "nginx"}]}});
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        let subject = StageSubject::of(&pod, "default", &pod.spec.containers[0], 0);
+        assert_eq!(stages.stage(Step::Run, &subject).name, "mine");
+        assert!(StageSet::load(&directory.path().join("missing")).is_err());
+    }
+
+    #[test]
+    fn stages_that_make_no_sense_are_refused() {
+        let stage = |spec: &str| {
+            format!("apiVersion: kubarium.dev/v1alpha1\nkind: Stage\nmetadata: {{name: x}}\nspec: {spec}\n")
+        };
+        let cases = [
+            ("{step: Pull, next: {exit: {code: 1}}}", "cannot end so"),
+            ("{step: Fly, next: succeed}", "unknown variant `Fly`"),
+            ("{step: Run, next: stay, selektor: {}}", "unknown field `selektor`"),
+            ("{step: Run, next: stay, delay: {duration: soon}}", "\"soon\" is no duration"),
+        ];
+        for (spec, error) in cases {
+            let refused = StageSet::with(&[stage(spec)]).unwrap_err();
+            assert!(refused.contains(error), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The variables of a container (`makeEnvironmentVariables`, `pkg/kubelet/envvars`).
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::downward;
+use super::sources::{Found, Keyed, Source};
+use crate::volume_manager::facts::Facts;
+use apis::views::pod::Container;
+use apis::views::pod_detail::{ContainerDetail, Reference};
+use apis::views::service::Service;
+use machine::bounds::{MAX_START_BYTES, MAX_WORD_BYTES};
+use machine::interpreter::expansion::expand;
+
+/// What images set, when they set anything.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// All variables of a container.
+///
+/// # Errors
+/// What is missing, as the message of `CreateContainerConfigError`.
+pub fn variables(
+    facts: &Facts<'_>,
+    container: &Container,
+    detail: &ContainerDetail,
+) -> Result<BTreeMap<String, String>, String> {
+    let services = services(facts);
+    let mut variables = Variables::default();
+    for source in &detail.env_from {
+        let references = [(&source.config_map_ref, false), (&source.secret_ref, true)];
+        for (reference, is_secret) in references {
+            let Some(reference) = reference else { continue };
+            let Some(object) = object(facts, reference, is_secret)? else { continue };
+            for (key, value) in object.keys().iter().filter(|(key, _)| !key.contains('=')) {
+                variables.put(format!("{}{key}", source.prefix), text(value))?;
+            }
+        }
+    }
+    for variable in &detail.env {
+        let value = match &variable.value_from {
+            None => {
+                let known = |name: &str| variables.by_name.get(name).or(services.get(name)).cloned();
+                Some(expand(&variable.value, known))
+            }
+            Some(source) => from_source(facts, container, source)?,
+        };
+        if let Some(value) = value {
+            variables.put(variable.name.clone(), value)?;
+        }
+    }
+    let mut variables = variables.by_name;
+    for (name, value) in services {
+        variables.entry(name).or_insert(value);
+    }
+    for (name, value) in [("PATH", PATH), ("HOSTNAME", facts.hostname()), ("HOME", "/root")] {
+        variables.entry(name.into()).or_insert_with(|| value.to_owned());
+    }
+    Ok(variables)
+}
+
+/// Those that are there so far, and how many bytes were made for them.
+#[derive(Default)]
+struct Variables {
+    by_name: BTreeMap<String, String>,
+    bytes: usize,
+}
+
+impl Variables {
+    /// No process could be started with more than fits.
+    fn put(&mut self, name: String, value: String) -> Result<(), String> {
+        self.bytes += name.len() + value.len();
+        if value.len() > MAX_WORD_BYTES {
+            return Err(format!("argument list too long: variable {name} is over {MAX_WORD_BYTES} bytes"));
+        }
+        if self.bytes > MAX_START_BYTES {
+            return Err(format!("argument list too long: variables are over {MAX_START_BYTES} bytes"));
+        }
+        self.by_name.insert(name, value);
+        Ok(())
+    }
+}
+
+/// `valueFrom`: nothing when it is optional and missing.
+fn from_source(facts: &Facts<'_>, container: &Container, source: &Value) -> Result<Option<String>, String> {
+    if let Some(path) = source["fieldRef"]["fieldPath"].as_str() {
+        return Ok(downward::field(facts, path));
+    }
+    if source["resourceFieldRef"].is_object() {
+        return Ok(downward::resource(facts, container, &source["resourceFieldRef"]));
+    }
+    for (kind, shown, is_secret) in
+        [("configMapKeyRef", "ConfigMap", false), ("secretKeyRef", "Secret", true)]
+    {
+        let selector = &source[kind];
+        let (Some(name), Some(key)) = (selector["name"].as_str(), selector["key"].as_str()) else { continue };
+        let reference = Reference { name: name.into(), optional: selector["optional"].as_bool() };
+        let Some(object) = object(facts, &reference, is_secret)? else { return Ok(None) };
+        return match object.keys().get(key) {
+            Some(value) => Ok(Some(text(value))),
+            None if reference.optional == Some(true) => Ok(None),
+            None => {
+                let namespace = &facts.metadata.namespace;
+                Err(format!("couldn't find key {key} in {shown} {namespace}/{name}"))
+            }
+        };
+    }
+    Ok(None)
+}
+
+fn object<'a>(
+    facts: &Facts<'a>,
+    reference: &Reference,
+    is_secret: bool,
+) -> Result<Option<&'a Keyed>, String> {
+    let name = reference.name.clone();
+    let source = if is_secret { Source::Secret(name) } else { Source::ConfigMap(name) };
+    match facts.sources.get(&source) {
+        Some(Found::Object(object)) => Ok(Some(object)),
+        Some(Found::Missing(why)) if reference.optional != Some(true) => Err(why.clone()),
+        _ => Ok(None),
+    }
+}
+
+fn text(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).into_owned()
+}
+
+/// The services that the pod was told of when it started: those of its namespace, and the apiserver's.
+fn services(facts: &Facts<'_>) -> BTreeMap<String, String> {
+    let mut variables = BTreeMap::new();
+    let Some(Found::Services(services)) = facts.sources.get(&Source::Services) else { return variables };
+    let links = facts.detail.spec.enable_service_links != Some(false);
+    for object in services {
+        let metadata = &object.metadata;
+        let is_master = metadata.namespace == "default" && metadata.name == "kubernetes";
+        let is_own = metadata.namespace == facts.metadata.namespace;
+        if is_master || (links && is_own) {
+            of_service(&metadata.name, &object.view::<Service>(), &mut variables);
+        }
+    }
+    variables
+}
+
+/// `{NAME}_SERVICE_HOST` and its kin, those of Docker's links among them.
+fn of_service(name: &str, service: &Service, variables: &mut BTreeMap<String, String>) {
+    let (address, ports) = (&service.spec.cluster_ip, &service.spec.ports);
+    let Some(first) = ports.first().filter(|_| !matches!(address.as_str(), "" | "None")) else { return };
+    let upper = |text: &str| text.to_uppercase().replace('-', "_");
+    let prefix = upper(name);
+    let mut put = |suffix: &str, value: String| drop(variables.insert(format!("{prefix}_{suffix}"), value));
+    put("SERVICE_HOST", address.clone());
+    put("SERVICE_PORT", first.port.to_string());
+    for port in ports.iter().filter(|port| !port.name.is_empty()) {
+        put(&format!("SERVICE_PORT_{}", upper(&port.name)), port.port.to_string());
+    }
+    for (at, port) in ports.iter().enumerate() {
+        let protocol = if port.protocol.is_empty() { "TCP" } else { &port.protocol };
+        let lower = protocol.to_lowercase();
+        let url = format!("{lower}://{address}:{}", port.port);
+        if at == 0 {
+            put("PORT", url.clone());
+        }
+        let link = format!("PORT_{}_{protocol}", port.port);
+        put(&link, url);
+        put(&format!("{link}_PROTO"), lower);
+        put(&format!("{link}_PORT"), port.port.to_string());
+        put(&format!("{link}_ADDR"), address.clone());
+    }
+}

@@ -1,0 +1,37 @@
+//! What of a pod and its node the variables and volumes of its containers are made of.
+
+use std::collections::BTreeMap;
+
+use super::sources::Sources;
+use apimachinery::object::ObjectMeta;
+use apis::views::pod::Pod;
+use apis::views::pod_detail::PodDetail;
+
+/// What the surroundings of a pod's containers are worked out from.
+pub struct Facts<'a> {
+    /// The pod.
+    pub pod: &'a Pod,
+    /// Its metadata.
+    pub metadata: &'a ObjectMeta,
+    /// More of the pod.
+    pub detail: &'a PodDetail,
+    /// What was fetched for it.
+    pub sources: &'a Sources,
+    /// Its address; empty before it has one.
+    pub pod_ip: &'a str,
+    /// Its node's.
+    pub host_ip: &'a str,
+    /// What its node has for pods.
+    pub allocatable: &'a BTreeMap<String, String>,
+}
+
+impl<'a> Facts<'a> {
+    /// The name that the pod calls itself.
+    pub fn hostname(&self) -> &'a str {
+        match self.pod.spec.hostname.as_str() {
+            _ if self.pod.spec.host_network => &self.pod.spec.node_name,
+            "" => &self.metadata.name,
+            name => name,
+        }
+    }
+}

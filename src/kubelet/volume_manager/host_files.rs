@@ -1,0 +1,132 @@
+//! The files of a simulated node that its pods share by `hostPath`: in memory, and never those of the
+//! machine.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use machine::bounds::{MAX_FILE_BYTES, MAX_FILES};
+use machine::file_system::Left;
+use machine::file_system::{self, File};
+
+/// The files of one volume by their paths in it.
+pub type Files = BTreeMap<String, File>;
+
+/// So much more than the containers of one pod may leave fits on a node. What does not fit is lost, as on
+/// a disk that is full; a container that sees so much is stopped when it writes more.
+const PODS_ON_A_NODE: usize = 8;
+
+/// The files of a node by their absolute paths. Cloning shares them.
+#[derive(Clone, Debug, Default)]
+pub struct HostFiles(Arc<Mutex<Files>>);
+
+/// What containers wrote into the volumes of a pod, and its node's files.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    /// By the volumes' names.
+    volumes: BTreeMap<String, Files>,
+    host: HostFiles,
+}
+
+impl HostFiles {
+    /// All below a folder, by their paths in it.
+    fn below(&self, folder: &str) -> Files {
+        let folder = file_system::absolute("/", folder);
+        let prefix = folder.trim_end_matches('/');
+        let files = self.lock();
+        let inside = files.range(prefix.to_owned()..).take_while(|(path, _)| path.starts_with(prefix));
+        let inside = inside.filter(|(path, _)| file_system::is_within(prefix, path));
+        let inner = |path: &str| path[prefix.len()..].trim_start_matches('/').to_owned();
+        inside.map(|(path, file)| (inner(path), file.clone())).collect()
+    }
+
+    fn put(&self, path: String, file: Option<File>) {
+        put(&mut self.lock(), path, file, PODS_ON_A_NODE);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Files> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Written {
+    /// Nothing yet, on a node of its own.
+    pub fn new() -> Written {
+        Written::default()
+    }
+
+    /// From now on on this node.
+    pub fn set_host(&mut self, host: &HostFiles) {
+        self.host = host.clone();
+    }
+
+    /// What is in a volume; the name of one that is the node's is its path there.
+    pub fn files(&self, volume: &str) -> Files {
+        match volume.starts_with('/') {
+            true => self.host.below(volume),
+            false => self.volumes.get(volume).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Notes what a container left.
+    pub fn keep(&mut self, left: Vec<Left>) {
+        for Left { volume, path, file } in left {
+            match volume.starts_with('/') {
+                true => self.host.put(file_system::absolute(&volume, &path), file),
+                false => put(self.volumes.entry(volume).or_default(), path, file, 1),
+            }
+        }
+    }
+}
+
+/// As long as there is room for `times` what the containers of a pod may leave.
+fn put(files: &mut Files, path: String, file: Option<File>, times: usize) {
+    let Some(file) = file else { return drop(files.remove(&path)) };
+    let others = files.iter().filter(|(other, _)| **other != path);
+    let bytes: usize = others.map(|(path, file)| path.len() + file.content.len()).sum();
+    // One container more than its bound is what the last one wrote.
+    let is_full = files.len() > times * (MAX_FILES + 1) || bytes > times * MAX_FILE_BYTES;
+    if !is_full {
+        files.insert(path, file);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(volume: &str, path: &str, text: Option<&str>) -> Vec<Left> {
+        let file = text.map(|text| File::new(text.as_bytes(), 0o644));
+        vec![Left { volume: volume.into(), path: path.into(), file }]
+    }
+
+    #[test]
+    fn pods_of_a_node_share_its_files() {
+        let node = HostFiles::default();
+        let mut pods = [Written::new(), Written::new(), Written::new()];
+        pods[..2].iter_mut().for_each(|pod| pod.set_host(&node));
+        pods[0].keep(left("/data", "a/b", Some("1")));
+        pods[0].keep(left("/database", "c", Some("2")));
+        pods[0].keep(left("own", "d", Some("3")));
+        let seen = |pod: &Written, volume: &str| pod.files(volume).into_keys().collect::<Vec<_>>();
+        assert_eq!(seen(&pods[1], "/data"), ["a/b"]);
+        assert_eq!(seen(&pods[1], "/data/a/"), ["b"]);
+        assert_eq!(seen(&pods[1], "/data/a/b"), [""]);
+        assert_eq!(seen(&pods[1], "/"), ["data/a/b", "database/c"]);
+        assert_eq!((seen(&pods[0], "own").len(), seen(&pods[1], "own").len()), (1, 0));
+        assert!(seen(&pods[2], "/data").is_empty(), "another node's");
+        pods[1].keep(left("/data", "a/b", None));
+        assert!(seen(&pods[0], "/data").is_empty());
+    }
+
+    #[test]
+    fn what_does_not_fit_on_a_node_is_lost() {
+        let (mut pod, text) = (Written::new(), "a".repeat(MAX_FILE_BYTES));
+        for at in 0..20 {
+            pod.keep(left("/data", &at.to_string(), Some(&text)));
+            pod.keep(left("own", &at.to_string(), Some(&text)));
+        }
+        assert_eq!((pod.files("/data").len(), pod.files("own").len()), (PODS_ON_A_NODE, 1));
+        (0..9 * MAX_FILES).for_each(|at| pod.keep(left("/data", &format!("b{at}"), Some(""))));
+        assert!(pod.files("/data").len() <= PODS_ON_A_NODE * (MAX_FILES + 2));
+    }
+}

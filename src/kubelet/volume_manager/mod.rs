@@ -1,0 +1,17 @@
+//! The volumes of pods, and what else their containers find (`pkg/kubelet/volumemanager`, `configmap`,
+//! `secret`, `token`, `envvars`).
+//!
+//! What comes in: a pod, and what was fetched for it from the apiserver. What goes out: what is still to be
+//! fetched, whether all volumes can be mounted, and for each container its variables, its mounts and the
+//! files in them. It must not know what runs: whoever starts containers is handed what they find.
+
+pub mod sources;
+
+pub mod facts;
+pub mod host_files;
+
+mod downward;
+mod environment;
+pub mod volumes;
+
+pub mod surroundings;

@@ -1,0 +1,237 @@
+//! What the process of a container finds around it when it starts (`GenerateRunContainerOptions`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::facts::Facts;
+use super::host_files::Written;
+use super::{environment, volumes};
+use apimachinery::time::Time;
+use apis::views::pod::Container;
+use machine::file_system::View;
+use machine::surroundings::Surroundings;
+
+/// What a run of `container` that starts now finds.
+///
+/// # Errors
+/// The message of `CreateContainerConfigError`.
+pub fn surroundings(
+    facts: &Facts<'_>,
+    container: &Container,
+    restart_count: i64,
+    now: Time,
+    written: &Written,
+) -> Result<Surroundings, String> {
+    let Some(detail) = facts.detail.container(&container.name) else { return Ok(Surroundings::default()) };
+    let mut variables = environment::variables(facts, container, detail)?;
+    let mounts = volumes::mounts(facts, detail, &variables)?;
+    variables.insert("RANDOM".into(), random(&facts.metadata.uid, restart_count));
+    let view =
+        View { after: Duration::ZERO, tree: Arc::new(volumes::view(facts, container, &mounts, written)) };
+    let (own, of_pod) = (&detail.security_context, &facts.detail.spec.security_context);
+    let start_bytes = variables.iter().map(|(name, value)| name.len() + value.len()).sum();
+    let sysctls = of_pod.sysctls.iter().map(|sysctl| (sysctl.name.clone(), sysctl.value.clone()));
+    Ok(Surroundings {
+        variables,
+        start_bytes,
+        unseen_runs: 0,
+        mounts,
+        views: vec![view],
+        folder: detail.working_dir.clone(),
+        hostname: facts.hostname().to_owned(),
+        user: own.run_as_user.or(of_pod.run_as_user).unwrap_or(0),
+        group: own.run_as_group.or(of_pod.run_as_group).unwrap_or(0),
+        is_root_read_only: own.read_only_root_filesystem == Some(true),
+        sysctls: sysctls.collect(),
+        started_at: now,
+        message_path: detail.termination_message_path.clone(),
+        falls_back_to_logs: detail.termination_message_policy == "FallbackToLogsOnError",
+        foreign: BTreeMap::new(),
+    })
+}
+
+/// The shell's `$RANDOM`: any number below 32768, the same each time that this run is looked at.
+fn random(uid: &str, restart_count: i64) -> String {
+    let seed = uid.bytes().fold(restart_count.unsigned_abs(), |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    ((seed >> 16) % 32_768).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::volume_manager::sources::Sources;
+    use crate::volume_manager::sources::{Found, Source};
+    use apimachinery::object::Object;
+    use apis::views::pod::Pod;
+    use apis::views::pod_detail::PodDetail;
+    use serde_json::{Value, json};
+
+    struct Given {
+        pod: Value,
+        sources: Sources,
+    }
+
+    fn given(spec: Value) -> Given {
+        let object = |value: Value| Arc::new(Object::from_value(&value, vec![]).unwrap());
+        let metadata =
+            json!({"name": "web", "namespace": "ns", "uid": "u-1", "labels": {"index": "3", "b": "\"q\""}});
+        let map =
+            json!({"metadata": {"name": "c"}, "data": {"k": "v", "l": "w"}, "binaryData": {"bin": "AAE="}});
+        let secret = json!({"metadata": {"name": "s"}, "type": "Opaque", "data": {"k": "c2VjcmV0"}});
+        let service = json!({"metadata": {"name": "my-db", "namespace": "ns"}, "spec": {"clusterIP": "10.0.0.9",
+            "ports": [{"name": "sql", "port": 5432, "protocol": "TCP"}]}});
+        let sources = Sources::from([
+            (Source::ConfigMap("c".into()), Found::object(object(map))),
+            (Source::ConfigMap("none".into()), Found::Missing("configmap \"none\" not found".into())),
+            (Source::Secret("s".into()), Found::object(object(secret))),
+            (Source::Services, Found::Services(vec![object(service)])),
+        ]);
+        Given { pod: json!({"metadata": metadata, "spec": spec}), sources }
+    }
+
+    impl Given {
+        fn with<T>(&self, look: impl FnOnce(&Facts<'_>, &Container) -> T) -> T {
+            let object = Object::from_value(&self.pod, vec![]).unwrap();
+            let (pod, detail) = (object.view::<Pod>(), object.view::<PodDetail>());
+            let allocatable = BTreeMap::from([("cpu".to_owned(), "8".to_owned())]);
+            let facts = Facts {
+                pod: &pod,
+                metadata: &object.metadata,
+                detail: &detail,
+                sources: &self.sources,
+                pod_ip: "10.244.1.2",
+                host_ip: "172.18.0.2",
+                allocatable: &allocatable,
+            };
+            look(&facts, &pod.spec.containers[0])
+        }
+
+        fn around(&self) -> Result<Surroundings, String> {
+            self.with(|facts, own| surroundings(facts, own, 0, Time::UNIX_EPOCH, &Written::new()))
+        }
+    }
+
+    fn container(extra: Value) -> Value {
+        let mut container = json!({"name": "c", "image": "busybox", "command": ["env"],
+            "resources": {"limits": {"memory": "64Mi"}, "requests": {"cpu": "250m"}}});
+        json_patch::merge(&mut container, &extra);
+        json!({"containers": [container]})
+    }
+
+    #[test]
+    fn variables_come_from_everywhere() {
+        let path = |path: &str| json!({"fieldRef": {"fieldPath": path}});
+        let amount =
+            |name: &str, divisor: &str| json!({"resourceFieldRef": {"resource": name, "divisor": divisor}});
+        let env = json!([
+            {"name": "A", "value": "a"},
+            {"name": "B", "value": "$(A)b$(C)$$(A)$(MY_DB_SERVICE_PORT)"},
+            {"name": "INDEX", "valueFrom": path("metadata.labels['index']")},
+            {"name": "IP", "valueFrom": path("status.podIP")},
+            {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+            {"name": "GONE", "valueFrom": {"secretKeyRef": {"name": "s", "key": "x", "optional": true}}},
+            {"name": "CPU", "valueFrom": amount("requests.cpu", "0")},
+            {"name": "MILLI", "valueFrom": amount("requests.cpu", "1m")},
+            {"name": "LIMIT", "valueFrom": amount("limits.cpu", "1")},
+            {"name": "MEMORY", "valueFrom": amount("limits.memory", "1Mi")},
+        ]);
+        let from = json!([{"prefix": "p_", "configMapRef": {"name": "c"}}]);
+        let around = given(container(json!({"env": env, "envFrom": from}))).around().unwrap();
+        for (name, value) in [
+            ("A", "a"),
+            ("B", "ab$(C)$(A)5432"),
+            ("INDEX", "3"),
+            ("IP", "10.244.1.2"),
+            ("SECRET", "secret"),
+            ("CPU", "1"),
+            ("MILLI", "250"),
+            ("LIMIT", "8"),
+            ("MEMORY", "64"),
+            ("p_k", "v"),
+            ("MY_DB_PORT_5432_TCP_ADDR", "10.0.0.9"),
+            ("MY_DB_SERVICE_PORT_SQL", "5432"),
+            ("HOSTNAME", "web"),
+        ] {
+            assert_eq!(around.variables.get(name).map(String::as_str), Some(value), "{name}");
+        }
+        assert!(!around.variables.contains_key("GONE"));
+    }
+
+    /// Each variable is twice the one before.
+    fn doubling(count: usize) -> Vec<Value> {
+        let twice = |at: usize| json!({"name": format!("V{at}"), "value": format!("$(V{0})$(V{0})", at - 1)});
+        let first = json!({"name": "V0", "value": "0123456789abcdef0"});
+        [first].into_iter().chain((1..count).map(twice)).collect()
+    }
+
+    #[test]
+    fn what_is_missing_is_told() {
+        let key = |kind: &str, name: &str, key: &str| json!({"env": [{"name": "A", "valueFrom": {kind: {"name": name, "key": key}}}]});
+        for (extra, why) in [
+            (key("configMapKeyRef", "none", "k"), "configmap \"none\" not found"),
+            (key("configMapKeyRef", "c", "x"), "couldn't find key x in ConfigMap ns/c"),
+            (key("secretKeyRef", "s", "x"), "couldn't find key x in Secret ns/s"),
+            (json!({"envFrom": [{"configMapRef": {"name": "none"}}]}), "configmap \"none\" not found"),
+            (json!({"env": doubling(40)}), "argument list too long: variable V13 is over 131072 bytes"),
+            (
+                json!({"env": doubling(12), "envFrom": [], "volumeMounts": [
+                    {"name": "v", "mountPath": "/v", "subPathExpr": "$(V11)"}]}),
+                "error SubPath of volume \"v\": file name too long",
+            ),
+            (
+                json!({"env": (0..12).map(|at| json!({"name": format!("A{at}"), "value": "a".repeat(100_000)}))
+                    .collect::<Vec<_>>()}),
+                "argument list too long: variables are over 1048576 bytes",
+            ),
+            (
+                json!({"volumeMounts": [{"name": "v", "mountPath": "/v", "subPathExpr": "$(NO)"}]}),
+                "missing value for NO",
+            ),
+        ] {
+            assert_eq!(given(container(extra)).around().unwrap_err(), why);
+        }
+    }
+
+    #[test]
+    fn volumes_show_what_they_are_made_of() {
+        let mut spec = container(json!({"volumeMounts": [
+            {"name": "map", "mountPath": "/map"},
+            {"name": "map", "mountPath": "/one/file", "subPath": "k"},
+            {"name": "all", "mountPath": "/all/"},
+        ]}));
+        let labels = json!({"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}});
+        spec["volumes"] = json!([
+            {"name": "map", "configMap": {"name": "c", "defaultMode": 0o400}},
+            {"name": "all", "projected": {"defaultMode": 0o644, "sources": [
+                {"secret": {"name": "s", "items": [{"key": "k", "path": "deep/er", "mode": 0o440}]}},
+                {"downwardAPI": {"items": [labels]}},
+                {"configMap": {"name": "none", "optional": true}},
+            ]}},
+        ]);
+        let around = given(spec.clone()).around().unwrap();
+        let tree = &around.views[0].tree;
+        let shown = |path: &str| tree.get(path).map(|file| (file.text(), file.mode));
+        assert_eq!(shown("/map/k"), Some(("v".into(), 0o400)));
+        assert_eq!(shown("/one/file"), Some(("v".into(), 0o400)));
+        assert_eq!(shown("/all/deep/er"), Some(("secret".into(), 0o440)));
+        assert_eq!(shown("/all/labels"), Some(("b=\"\\\"q\\\"\"\nindex=\"3\"".into(), 0o644)));
+        assert!(tree.contains_key("/map/bin") && !tree.contains_key("/one/k"));
+        assert!(shown("/etc/hosts").unwrap().0.ends_with("10.244.1.2\tweb\n"));
+
+        for (source, why) in [
+            (json!({"configMap": {"name": "none"}}), "configmap \"none\" not found"),
+            (
+                json!({"secret": {"secretName": "s", "items": [{"key": "x", "path": "y"}]}}),
+                "references non-existent secret key: x",
+            ),
+        ] {
+            spec["volumes"][0] = source;
+            spec["volumes"][0]["name"] = "map".into();
+            let refused = given(spec.clone()).with(|facts, _| volumes::check(facts));
+            assert_eq!(refused, Err(("map".to_owned(), why.to_owned())));
+        }
+    }
+}

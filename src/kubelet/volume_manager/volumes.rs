@@ -1,0 +1,270 @@
+//! What the volumes of a pod hold (`pkg/volume/configmap`, `secret`, `downwardapi`, `projected`,
+//! `emptydir`).
+//!
+//! A volume made of API objects is worked out from them whenever somebody looks. What containers write
+//! into the other kinds is kept for as long as the pod lives, and on the node (`hostPath`) for longer.
+
+use std::collections::BTreeMap;
+
+use super::downward;
+use super::host_files::{Files, Written};
+use super::sources::{self, Found, Source};
+use crate::volume_manager::facts::Facts;
+use apis::views::pod::Container;
+use apis::views::pod_detail::{ContainerDetail, DownwardSource, KeyedSource, Volume};
+use machine::bounds::MAX_PATH_BYTES;
+use machine::file_system::{self, File, Mount, Tree};
+use machine::interpreter::expansion::expand;
+
+/// Permissions of files, when nobody says.
+const DEFAULT_MODE: u32 = 0o644;
+/// What a group may do that a volume was given to.
+const FS_GROUP_MODE: u32 = 0o440;
+
+/// Whether every volume can be mounted.
+///
+/// # Errors
+/// The first that cannot, and why: as in the event `FailedMount`.
+pub fn check(facts: &Facts<'_>) -> Result<(), (String, String)> {
+    for volume in &facts.detail.spec.volumes {
+        let made = of_objects(facts, volume, None).map_or(Ok(()), |files| files.map(drop));
+        made.map_err(|why| (volume.name.clone(), why))?;
+    }
+    Ok(())
+}
+
+/// Where a container has its volumes.
+///
+/// # Errors
+/// A `subPath` that cannot be, as the message of `CreateContainerConfigError`.
+pub fn mounts(
+    facts: &Facts<'_>,
+    detail: &ContainerDetail,
+    variables: &BTreeMap<String, String>,
+) -> Result<Vec<Mount>, String> {
+    let mount = |mount: &apis::views::pod_detail::Mount| {
+        let mut missing = vec![];
+        let expanded = expand(&mount.sub_path_expr, |name| {
+            let value = variables.get(name).cloned();
+            if value.as_ref().is_none_or(String::is_empty) {
+                missing.push(name.to_owned());
+            }
+            value
+        });
+        if !missing.is_empty() {
+            return Err(format!("missing value for {}", missing.join(", ")));
+        }
+        let sub_path = if mount.sub_path_expr.is_empty() { mount.sub_path.clone() } else { expanded };
+        if sub_path.starts_with('/') {
+            return Err(format!("error SubPath `{sub_path}` must not be an absolute path"));
+        }
+        if sub_path.len() > MAX_PATH_BYTES {
+            return Err(format!("error SubPath of volume {:?}: file name too long", mount.name));
+        }
+        if sub_path.split('/').any(|part| part == "..") {
+            return Err(format!("unable to provision SubPath `{sub_path}`: must not contain '..'"));
+        }
+        let volume = facts.detail.spec.volumes.iter().find(|volume| volume.name == mount.name);
+        let is_kept = volume.is_none_or(|volume| !is_of_objects(volume));
+        let host_path = volume.and_then(|volume| volume.host_path.as_ref()).map(|source| &source.path);
+        let medium = volume.and_then(|volume| volume.empty_dir.as_ref()).map(|source| source.medium.as_str());
+        Ok(Mount {
+            path: mount.mount_path.clone(),
+            sub_path: sub_path.trim_matches('/').to_owned(),
+            volume: host_path.map_or_else(|| mount.name.clone(), |path| file_system::absolute("/", path)),
+            is_read_only: mount.read_only,
+            is_memory: !is_kept || medium == Some("Memory"),
+            is_kept,
+        })
+    };
+    detail.volume_mounts.iter().map(mount).collect()
+}
+
+/// The files of all volumes of a container, where it has them, and those that every container has.
+pub fn view(facts: &Facts<'_>, own: &Container, mounts: &[Mount], written: &Written) -> Tree {
+    let mut tree = Tree::new();
+    tree.insert("/etc/hosts".into(), File::new(hosts(facts).into_bytes(), DEFAULT_MODE));
+    tree.insert(
+        "/etc/hostname".into(),
+        File::new(format!("{}\n", facts.hostname()).into_bytes(), DEFAULT_MODE),
+    );
+    tree.insert("/etc/resolv.conf".into(), File::new(resolv_conf(facts).into_bytes(), DEFAULT_MODE));
+    for mount in mounts {
+        let volume = facts.detail.spec.volumes.iter().find(|volume| volume.name == mount.volume);
+        let made = volume.and_then(|volume| of_objects(facts, volume, Some(own)));
+        let files = match made {
+            Some(files) => files.unwrap_or_default(),
+            None => written.files(&mount.volume),
+        };
+        let folder = mount.path.trim_end_matches('/');
+        for (path, file) in files {
+            let inner = match path.strip_prefix(mount.sub_path.as_str()) {
+                Some("") if !mount.sub_path.is_empty() => "",
+                Some(inner) if mount.sub_path.is_empty() => inner,
+                Some(inner) if inner.starts_with('/') => &inner[1..],
+                _ => continue,
+            };
+            let path = if inner.is_empty() { folder.to_owned() } else { format!("{folder}/{inner}") };
+            tree.insert(path, file);
+        }
+    }
+    tree
+}
+
+fn is_of_objects(volume: &Volume) -> bool {
+    volume.config_map.is_some()
+        || volume.secret.is_some()
+        || volume.downward_api.is_some()
+        || volume.projected.is_some()
+}
+
+/// The files of a volume that is made of API objects; nothing for other volumes. The amounts of a
+/// container are those of `own` where no other is named.
+fn of_objects(facts: &Facts<'_>, volume: &Volume, own: Option<&Container>) -> Option<Result<Files, String>> {
+    let mut files = Files::new();
+    let mode = |mode: Option<u32>| mode.unwrap_or(DEFAULT_MODE);
+    let made = if let Some(source) = &volume.config_map {
+        keyed(facts, source, false, mode(source.default_mode), &mut files)
+    } else if let Some(source) = &volume.secret {
+        keyed(facts, source, true, mode(source.default_mode), &mut files)
+    } else if let Some(source) = &volume.downward_api {
+        downward_files(facts, source, own, mode(source.default_mode), &mut files);
+        Ok(())
+    } else {
+        let projected = volume.projected.as_ref()?;
+        let mode = mode(projected.default_mode);
+        projected.sources.iter().try_for_each(|source| {
+            source.config_map.iter().try_for_each(|it| keyed(facts, it, false, mode, &mut files))?;
+            source.secret.iter().try_for_each(|it| keyed(facts, it, true, mode, &mut files))?;
+            source.downward_api.iter().for_each(|it| downward_files(facts, it, own, mode, &mut files));
+            if let Some(token) = &source.service_account_token
+                && let Some(Found::Token(text)) = facts.sources.get(&sources::token(token))
+            {
+                files.insert(token.path.clone(), File::new(text.clone().into_bytes(), mode));
+            }
+            Ok(())
+        })
+    };
+    if facts.detail.spec.security_context.fs_group.is_some() {
+        files.values_mut().for_each(|file| file.mode |= FS_GROUP_MODE);
+    }
+    Some(made.map(|()| files))
+}
+
+fn keyed(
+    facts: &Facts<'_>,
+    source: &KeyedSource,
+    is_secret: bool,
+    mode: u32,
+    files: &mut Files,
+) -> Result<(), String> {
+    let is_optional = source.optional == Some(true);
+    let name = source.name.clone();
+    let key = if is_secret { Source::Secret(name) } else { Source::ConfigMap(name) };
+    let object = match facts.sources.get(&key) {
+        Some(Found::Object(object)) => object,
+        Some(Found::Missing(why)) if !is_optional => return Err(why.clone()),
+        _ => return Ok(()),
+    };
+    let keys = object.keys();
+    if source.items.is_empty() {
+        files.extend(keys.iter().map(|(key, value)| (key.clone(), File::of(value, mode))));
+        return Ok(());
+    }
+    for item in &source.items {
+        match keys.get(&item.key) {
+            Some(value) => {
+                files.insert(item.path.clone(), File::of(value, item.mode.unwrap_or(mode)));
+            }
+            None if is_optional => {}
+            None if is_secret => return Err(format!("references non-existent secret key: {}", item.key)),
+            None => return Err(format!("configmap references non-existent config key: {}", item.key)),
+        }
+    }
+    Ok(())
+}
+
+fn downward_files(
+    facts: &Facts<'_>,
+    source: &DownwardSource,
+    own: Option<&Container>,
+    mode: u32,
+    files: &mut Files,
+) {
+    for item in &source.items {
+        let field = item.source.get("fieldRef").and_then(|field| field["fieldPath"].as_str());
+        let text =
+            match (field, item.source.get("resourceFieldRef"), own.or(facts.pod.spec.containers.first())) {
+                (Some(path), _, _) => downward::field(facts, path),
+                (None, Some(resource), Some(own)) => downward::resource(facts, own, resource),
+                _ => None,
+            };
+        if let Some(text) = text {
+            files.insert(item.path.clone(), File::new(text.into_bytes(), item.mode.unwrap_or(mode)));
+        }
+    }
+}
+
+/// `/etc/hosts` as the kubelet writes it (`pkg/kubelet/kubelet_pods.go`).
+fn hosts(facts: &Facts<'_>) -> String {
+    let spec = &facts.pod.spec;
+    let mut text = match spec.host_network {
+        true => "# Kubernetes-managed hosts file (host network).\n",
+        false => "# Kubernetes-managed hosts file.\n",
+    }
+    .to_owned();
+    text.push_str(
+        "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\nfe00::0\tip6-localnet\n\
+         fe00::0\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n",
+    );
+    if !spec.host_network {
+        let (ip, name, namespace) = (facts.pod_ip, facts.hostname(), &facts.metadata.namespace);
+        match spec.subdomain.as_str() {
+            "" => text.push_str(&format!("{ip}\t{name}\n")),
+            domain => {
+                text.push_str(&format!("{ip}\t{name}.{domain}.{namespace}.svc.cluster.local\t{name}\n"));
+            }
+        }
+    }
+    if !facts.detail.spec.host_aliases.is_empty() {
+        text.push_str("\n# Entries added by HostAliases.\n");
+    }
+    for alias in &facts.detail.spec.host_aliases {
+        text.push_str(&format!("{}\t{}\n", alias.ip, alias.hostnames.join("\t")));
+    }
+    text
+}
+
+/// `/etc/resolv.conf` (`pkg/kubelet/network/dns`).
+fn resolv_conf(facts: &Facts<'_>) -> String {
+    let (mut servers, mut searches, mut options) = (vec![], vec![], vec![]);
+    if facts.detail.spec.dns_policy != "None" {
+        let namespace = &facts.metadata.namespace;
+        servers.push("10.96.0.10".to_owned());
+        searches.push(format!("{namespace}.svc.cluster.local"));
+        searches.extend(["svc.cluster.local".to_owned(), "cluster.local".to_owned()]);
+        options.push("ndots:5".to_owned());
+    }
+    if let Some(config) = &facts.detail.spec.dns_config {
+        let texts = |name: &str| {
+            let list = config[name].as_array().cloned().unwrap_or_default();
+            list.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect::<Vec<_>>()
+        };
+        servers.extend(texts("nameservers"));
+        searches.extend(texts("searches"));
+        for option in config["options"].as_array().into_iter().flatten() {
+            let name = option["name"].as_str().unwrap_or_default();
+            options.retain(|old: &String| old.split(':').next() != Some(name));
+            options.push(option["value"].as_str().map_or(name.into(), |value| format!("{name}:{value}")));
+        }
+    }
+    let mut text = String::new();
+    if !searches.is_empty() {
+        text.push_str(&format!("search {}\n", searches.join(" ")));
+    }
+    servers.iter().for_each(|server| text.push_str(&format!("nameserver {server}\n")));
+    if !options.is_empty() {
+        text.push_str(&format!("options {}\n", options.join(" ")));
+    }
+    text
+}

@@ -1,0 +1,263 @@
+//! What a simulated script may not go over, and what becomes of one that does.
+//!
+//! Scripts come from whoever may make a pod, and they are played in the process that is the whole cluster.
+//! So everything that they can make grow has a bound: a container whose script goes over one ends as if it
+//! had been killed, with a reason; a command of `exec` and a hook fail; a probe does not pass.
+
+use std::fmt;
+
+/// How deeply commands, substitutions and shells within shells may be nested, when a script is read and
+/// when it is played.
+pub const MAX_DEPTH: usize = 64;
+/// A script, a word of a command line or the value of a variable that a container starts with, in bytes:
+/// Linux' own bound (`MAX_ARG_STRLEN`).
+pub const MAX_WORD_BYTES: usize = 128 << 10;
+/// The variables that a container starts with, and the words of its command line, in bytes together.
+pub const MAX_START_BYTES: usize = 1 << 20;
+/// The variables that all containers of a pod start with, together.
+pub const MAX_POD_START_BYTES: usize = 4 << 20;
+/// The steps of a script. One that uses up half of them or more without a pause is stopped; one that
+/// pauses in between is taken to run for ever, and what it does later is not seen.
+pub const MAX_STEPS: usize = 200_000;
+/// A step is a command, or so many bytes of text that one reads, makes or compares.
+pub const BYTES_PER_STEP: usize = 128;
+/// The variables of a script.
+pub const MAX_VARIABLES: usize = 10_000;
+/// Their names and values in bytes together, and also what pipes, substitutions and `exec` gather.
+pub const MAX_MEMORY_BYTES: usize = 2 << 20;
+/// The files that the containers of a pod leave, each container for itself.
+pub const MAX_FILES: usize = 1000;
+/// Their paths and contents in bytes together.
+pub const MAX_FILE_BYTES: usize = 2 << 20;
+/// A path in bytes (`PATH_MAX`).
+pub const MAX_PATH_BYTES: usize = 4096;
+/// A container's log: of a longer one the older half is gone, as after a rotation.
+pub const MAX_LOG_BYTES: usize = 4 << 20;
+/// What is typed into a shell, counted again for each line that belongs to a command not yet whole.
+pub const MAX_TYPED_BYTES: usize = 4 << 20;
+
+/// Why a script is stopped, or not begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// No shell could read it; what is wrong with it.
+    Syntax(String),
+    /// It is nested more deeply than [`MAX_DEPTH`].
+    Depth,
+    /// It goes on and on ([`MAX_STEPS`]).
+    Steps,
+    /// [`MAX_VARIABLES`], [`MAX_MEMORY_BYTES`].
+    Memory,
+    /// [`MAX_FILES`], [`MAX_FILE_BYTES`].
+    Files,
+    /// [`MAX_WORD_BYTES`], [`MAX_START_BYTES`].
+    TooLong,
+    /// A mistake of ours: what plays scripts panicked. Only this container ends.
+    Broken,
+}
+
+impl Fault {
+    /// The code that a process ends with which this happens to.
+    pub fn code(&self) -> i32 {
+        match self {
+            Fault::Syntax(_) => 2,
+            // SIGSEGV, as after an overflow of the stack.
+            Fault::Depth | Fault::Broken => 139,
+            Fault::Steps | Fault::Memory | Fault::Files => 137,
+            Fault::TooLong => 128,
+        }
+    }
+
+    /// The reason of the terminated container.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Fault::Memory => "OOMKilled",
+            Fault::TooLong => "StartError",
+            _ => "Error",
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Syntax(what) => write!(f, "syntax error: {what}"),
+            Fault::Depth => write!(f, "stopped: commands are nested over {MAX_DEPTH} levels deep"),
+            Fault::Steps => write!(f, "stopped: over {} steps without a pause", MAX_STEPS / 2),
+            Fault::Memory => write!(
+                f,
+                "stopped: over {MAX_MEMORY_BYTES} bytes or {MAX_VARIABLES} names of variables and output"
+            ),
+            Fault::Files => write!(f, "stopped: over {MAX_FILE_BYTES} bytes in files, or {MAX_FILES} files"),
+            Fault::Broken => write!(f, "stopped: it cannot be played, by a mistake of kubarium's"),
+            Fault::TooLong => write!(
+                f,
+                "argument list too long: over {MAX_WORD_BYTES} bytes in a word, or {MAX_START_BYTES} in all"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::given::{Given, given};
+    use crate::process::{self, Played};
+    use crate::surroundings::Surroundings;
+    use crate::{exec, logs};
+
+    fn container(command: &[&str]) -> Given {
+        given("busybox", command, &[])
+    }
+
+    fn play(script: &str) -> Played {
+        let container = container(&["sh", "-c", script]);
+        process::play(&container.invocation(), &Surroundings::default(), None).unwrap()
+    }
+
+    fn syntax(what: &str) -> Fault {
+        Fault::Syntax(what.into())
+    }
+
+    fn many(text: &str) -> String {
+        text.repeat(5000)
+    }
+
+    /// A script for each way over each bound.
+    fn bombs() -> Vec<(String, Fault)> {
+        let forever = "while [ 1 = 1 ]; do";
+        let bombs = [
+            ("echo 'open", syntax("unterminated quoted string")),
+            ("if true; then echo", syntax("unexpected end of file (expecting \"fi\")")),
+            ("x='sh -c \"$x\"'; export x; sh -c \"$x\"", Fault::Depth),
+            (&format!("{forever} :; done"), Fault::Steps),
+            ("while; do done", Fault::Steps),
+            ("(while; do done) | cat", Fault::Steps),
+            (&format!("x=$(seq 1 100000); {forever} case $x in *1*2*3*a) ;; esac; done"), Fault::Steps),
+            ("x=aaaaaaaaaaaaaaaa; for i in $(seq 1 34); do x=$x$x; done", Fault::Memory),
+            (&format!("i=0; {forever} i=$((i+1)); export V$i=1; done"), Fault::Memory),
+            ("for i in $(seq 1 100000); do seq 1 1000; done | wc -l", Fault::Memory),
+            ("x=$(for i in $(seq 1 100000); do seq 1 1000; done)", Fault::Memory),
+            (&format!("printf '{}%s' {}", "a".repeat(60_000), "b ".repeat(20_000)), Fault::Memory),
+            (&format!("seq 1 100000 > /f; {forever} cat /f >> /g; done"), Fault::Files),
+            (&format!("i=0; {forever} i=$((i+1)); touch /tmp/$i; done"), Fault::Files),
+            (&format!("i=0; {forever} i=$((i+1)); mkdir /tmp/$i; done"), Fault::Files),
+            (
+                &format!(
+                    "seq 1 2000 | tr -d 0-9 > /f; {forever} awk '{{print {}}}' /f; done",
+                    "$1 ".repeat(2000)
+                ),
+                Fault::Steps,
+            ),
+            (
+                &format!("for i in $(seq 1 9000); do export V$i=1; done; {forever} (unset V1); done"),
+                Fault::Steps,
+            ),
+            (&format!("x={}", "a".repeat(MAX_WORD_BYTES)), Fault::TooLong),
+        ];
+        let nested = [
+            format!("{}echo hi{}", many("("), many(")")),
+            format!("{}echo hi{}", many("{ "), many("; }")),
+            format!("{}echo hi{}", many("echo $("), many(")")),
+            format!("{}echo hi{}", many("if true; then "), many("; fi")),
+            format!("echo {}b{}", many("${a:-"), many("}")),
+        ];
+        let bombs = bombs.into_iter().map(|(script, fault)| (script.to_owned(), fault));
+        bombs.chain(nested.into_iter().map(|script| (script, Fault::Depth))).collect()
+    }
+
+    #[test]
+    fn what_is_too_large_or_not_ascii_is_no_panic() {
+        let played = play("sleep 18000000000000000000 18000000000000000000");
+        assert_eq!((played.fault, played.end), (None, None), "it sleeps for ever");
+        let unknown = container(&["sh", "-c", "awk '{print \u{e9}}' /dev/null"]);
+        assert!(process::play(&unknown.invocation(), &Surroundings::default(), None).is_none());
+        let unclosed = crate::interpreter::expansion::expand(&"$(".repeat(500_000), |_| None);
+        assert_eq!(unclosed.len(), 1_000_000);
+    }
+
+    #[test]
+    fn a_container_over_a_bound_ends_with_the_reason() {
+        for (script, fault) in bombs() {
+            let played = play(&script);
+            let shown = &script[..script.len().min(80)];
+            assert_eq!(played.fault, Some(fault.clone()), "{shown}");
+            assert_eq!(played.end.map(|(_, code)| code), Some(fault.code()), "{shown}");
+            assert_eq!(played.lines.last().unwrap().text, format!("sh: {fault}"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn commands_over_a_bound_fail() {
+        let around = Surroundings::default();
+        // One of each.
+        let by_code: BTreeMap<_, _> =
+            bombs().into_iter().map(|(script, fault)| (fault.to_string(), (script, fault))).collect();
+        for (script, fault) in by_code.into_values() {
+            let command = ["sh", "-c", &script].map(str::to_owned);
+            let executed = exec::exec(&command, &around, vec![], None).unwrap();
+            let shown = &script[..script.len().min(80)];
+            assert_eq!(executed.end.map(|(_, code)| code), Some(fault.code()), "{shown}");
+            assert!(executed.errors.ends_with(&format!("sh: {fault}\n")), "{shown}: {}", executed.errors);
+            let typed = exec::type_lines(("sh", &format!("{script}\n")), &[].into(), &around, vec![]);
+            assert!(typed.is_waiting || !typed.errors.is_empty(), "{shown}");
+        }
+    }
+
+    /// What looks like a bomb, and what a shell plays all the same.
+    #[test]
+    fn what_stays_within_the_bounds_is_played() {
+        let scripts = [
+            format!("case {} in {}b) exit 4;; *) exit 3;; esac", "a".repeat(60), "*a".repeat(40)),
+            format!("[ {} a ]; exit 3", many("! ")),
+            format!("[ {} a ]; exit 3", many("a -a ")),
+            format!("[ {} a ] && exit 3", many("a -o ")),
+            format!("{} sh -c 'exit 3'", many("nohup exec ")),
+            "x=$(seq 1 1000); y=$x$x; echo $y | tr 1 2 | wc -c; exit 3".to_owned(),
+            "sleep 99999999999999999; date; uptime; exit 3".to_owned(),
+            "seq -9223372036854775808 -1 9223372036854775807; exit 3".to_owned(),
+        ];
+        for script in scripts {
+            let played = play(&script);
+            let shown = &script[..script.len().min(80)];
+            assert_eq!((played.fault, played.end.map(|(_, code)| code)), (None, Some(3)), "{shown}");
+        }
+        assert_eq!(play("while [ 1 = 1 ]; do sleep 1; done").end, None, "it pauses");
+        assert_eq!(play("while true; do :; done").end, None, "it plainly never ends");
+    }
+
+    #[test]
+    fn the_older_half_of_a_long_log_is_gone() {
+        let played = play("for i in $(seq 1 3000); do seq 1 1000; done");
+        let bytes: usize = played.lines.iter().map(|line| line.text.len()).sum();
+        assert!(bytes <= MAX_LOG_BYTES && played.lines.len() > 10_000, "{bytes}");
+        assert_eq!(played.lines.last().unwrap().text, "1000");
+        let words = ["logs-generator", "--log-lines-total", "4000000000"];
+        let generator = given("agnhost", &[], &words);
+        let (around, started_at) = (Surroundings::default(), DateTime::UNIX_EPOCH);
+        let until = started_at + Duration::from_secs(9);
+        let invocation = generator.invocation();
+        let run = logs::Run { name: "a", invocation: &invocation, around: Some(&around), started_at, until };
+        assert!(!logs::lines(&run).is_empty());
+    }
+
+    #[test]
+    fn a_command_line_that_grows_too_long_does_not_start() {
+        let variables = [("A".to_owned(), "a".repeat(1000))].into();
+        let around = Surroundings { variables, ..Surroundings::default() };
+        for command in [["echo", &"$(A)".repeat(200)], ["sh", "$(A)"]] {
+            let played = process::play(&container(&command).invocation(), &around, None);
+            let fault = played.and_then(|played| played.fault);
+            assert_eq!(fault, Some(Fault::TooLong).filter(|_| command[0] == "echo"), "{}", command[0]);
+        }
+        let words: Vec<String> = (0..20).map(|_| "$(A)".repeat(100)).collect();
+        let mut command = vec!["echo"];
+        command.extend(words.iter().map(String::as_str));
+        let played = process::play(&container(&command).invocation(), &around, None).unwrap();
+        assert_eq!(played.end, Some((Duration::ZERO, 128)));
+    }
+}

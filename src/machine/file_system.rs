@@ -1,0 +1,146 @@
+//! The files that a simulated container sees: what its volumes hold, and what it wrote itself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A file; folders are only where one has a mode of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Its bytes.
+    pub content: Arc<Vec<u8>>,
+    /// Its permissions, as `0o644`.
+    pub mode: u32,
+    /// A folder has no bytes.
+    pub is_folder: bool,
+}
+
+/// Files by their absolute paths.
+pub type Tree = BTreeMap<String, File>;
+
+/// A path, and the file that was written there; none when it was removed.
+pub type Change = (String, Option<File>);
+
+/// What a process left in a volume.
+#[derive(Clone, Debug)]
+pub struct Left {
+    /// The volume's name; of the node's own files their path there.
+    pub volume: String,
+    /// In the volume.
+    pub path: String,
+    /// None when it was removed.
+    pub file: Option<File>,
+}
+
+/// What volumes show from a time on.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// So long after the start of the process.
+    pub after: Duration,
+    /// What there is.
+    pub tree: Arc<Tree>,
+}
+
+/// Where a volume is in a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// In the container.
+    pub path: String,
+    /// Where in the volume that is; empty for all of it.
+    pub sub_path: String,
+    /// The volume's; of the node's own files their path there.
+    pub volume: String,
+    /// Whether it may not be written.
+    pub is_read_only: bool,
+    /// Whether it is memory (`tmpfs`).
+    pub is_memory: bool,
+    /// Whether what is written there stays for other containers and the next run: anything but what is
+    /// made of API objects.
+    pub is_kept: bool,
+}
+
+/// A file of a well-known path that no volume shows but every image has: nothing is known of what is in
+/// it.
+const OF_EVERY_IMAGE: [&str; 8] = ["/etc/", "/proc/", "/sys/", "/usr/", "/bin/", "/lib/", "/dev/", "/sbin/"];
+
+impl File {
+    /// A file of these bytes.
+    pub fn new(content: impl Into<Vec<u8>>, mode: u32) -> File {
+        File { content: Arc::new(content.into()), mode, is_folder: false }
+    }
+
+    /// A file that shares its bytes with others.
+    pub fn of(content: &Arc<Vec<u8>>, mode: u32) -> File {
+        File { content: content.clone(), mode, is_folder: false }
+    }
+
+    /// A folder.
+    pub fn folder(mode: u32) -> File {
+        File { content: Arc::default(), mode, is_folder: true }
+    }
+
+    /// Its bytes as a text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.content).into_owned()
+    }
+
+    /// As `ls -l` and Go write it: `-rw-r--r--`.
+    pub fn permissions(&self) -> String {
+        let mut text = String::from("-");
+        for shift in [6, 3, 0] {
+            let bits = self.mode >> shift & 7;
+            for (bit, letter) in [(4, 'r'), (2, 'w'), (1, 'x')] {
+                text.push(if bits & bit != 0 { letter } else { '-' });
+            }
+        }
+        text
+    }
+}
+
+/// Whether `path` is below `folder`, or it.
+pub fn is_within(folder: &str, path: &str) -> bool {
+    let folder = folder.trim_end_matches('/');
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The mount that a path is in: the one with the longest path.
+pub fn mount_of<'a>(mounts: &'a [Mount], path: &str) -> Option<&'a Mount> {
+    mounts.iter().filter(|mount| is_within(&mount.path, path)).max_by_key(|mount| mount.path.len())
+}
+
+/// Whether a file that no volume shows is taken to be one of the image's.
+pub fn is_of_image(path: &str) -> bool {
+    OF_EVERY_IMAGE.iter().any(|folder| path.starts_with(folder))
+}
+
+/// An absolute path without `.`, `..` and doubled slashes.
+pub fn absolute(folder: &str, path: &str) -> String {
+    let joined = if path.starts_with('/') { path.to_owned() } else { format!("{folder}/{path}") };
+    let mut parts = Vec::new();
+    for part in joined.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_made_absolute() {
+        for (folder, path, wanted) in
+            [("/", "a", "/a"), ("/a", "../b//c/.", "/b/c"), ("/x", "/y/", "/y"), ("/", "..", "/")]
+        {
+            assert_eq!(absolute(folder, path), wanted);
+        }
+        assert!(is_within("/a/", "/a/b") && is_within("/a", "/a") && !is_within("/a", "/ab"));
+        assert_eq!(File::new(*b"", 0o640).permissions(), "-rw-r-----");
+    }
+}

@@ -1,0 +1,149 @@
+//! The files of a script while it is played: what volumes show, and what it wrote itself.
+
+use std::sync::Arc;
+
+use super::disk;
+use super::player::Player;
+use crate::bounds::{Fault, MAX_PATH_BYTES};
+use crate::file_system::{self, File, Tree};
+
+/// So often it is noted that the files changed.
+const MAX_SNAPSHOTS: usize = 256;
+
+impl Player<'_> {
+    /// A file by its path.
+    pub(crate) fn file(&self, path: &str) -> Option<File> {
+        let path = file_system::absolute(&self.folder, path);
+        match self.written.get(&path) {
+            Some(written) => written.clone(),
+            None => self.view().and_then(|tree| tree.get(&path).cloned()),
+        }
+    }
+
+    /// What volumes show now.
+    fn view(&self) -> Option<&Tree> {
+        let view = self.around.views.iter().rev().find(|view| view.after <= self.elapsed);
+        view.or(self.around.views.first()).map(|view| &*view.tree)
+    }
+
+    /// All files, in the order of their paths.
+    pub(crate) fn files(&mut self) -> Tree {
+        let mut tree = self.view().cloned().unwrap_or_default();
+        self.spend(tree.len() + self.written.len());
+        for (path, file) in &self.written {
+            match file {
+                Some(file) => tree.insert(path.clone(), file.clone()),
+                None => tree.remove(path),
+            };
+        }
+        tree
+    }
+
+    /// Writes a file, unless that is not allowed.
+    ///
+    /// # Errors
+    /// As the C library says it.
+    pub(crate) fn write_file(&mut self, path: &str, content: Vec<u8>) -> Result<(), &'static str> {
+        let path = file_system::absolute(&self.folder, path);
+        self.check_writable(&path)?;
+        self.handle(content.len());
+        let mode = self.file(&path).map_or(0o644, |file| file.mode);
+        self.put_file(path, Some(File::new(content, mode)));
+        Ok(())
+    }
+
+    /// Opens a file to write into it; what was in it is kept or not.
+    ///
+    /// # Errors
+    /// As the C library says it.
+    pub(crate) fn open_file(&mut self, path: &str, keeps: bool) -> Result<(), &'static str> {
+        let path = file_system::absolute(&self.folder, path);
+        self.check_writable(&path)?;
+        match self.file(&path).filter(|_| keeps) {
+            Some(file) => self.put_file(path, Some(file)),
+            None => self.write_file(&path, vec![])?,
+        }
+        Ok(())
+    }
+
+    /// Adds to a file that was opened.
+    pub(crate) fn append_file(&mut self, path: &str, text: &str) {
+        let path = file_system::absolute(&self.folder, path);
+        let Some(Some(file)) = self.written.get_mut(&path) else {
+            let _ = self.write_file(&path, text.into());
+            return;
+        };
+        let copied = if Arc::strong_count(&file.content) > 1 { file.content.len() } else { 0 };
+        Arc::make_mut(&mut file.content).extend_from_slice(text.as_bytes());
+        self.disk.bytes += text.len();
+        self.has_changed = true;
+        self.handle(copied);
+        self.check_disk();
+    }
+
+    /// Puts a file where it belongs, or removes what is there.
+    pub(crate) fn put_file(&mut self, path: String, file: Option<File>) {
+        match self.written.get(&path) {
+            Some(old) => self.disk.remove(&path, old.as_ref()),
+            None => self.hide(&path),
+        }
+        self.disk.add(&path, file.as_ref());
+        self.written.insert(path, file);
+        self.has_changed = true;
+        self.check_disk();
+    }
+
+    /// What a volume shows there counts no more.
+    fn hide(&mut self, path: &str) {
+        let is_own = disk::is_own(self.around, path);
+        let shown = self.view().and_then(|tree| tree.get(path)).filter(|_| is_own).cloned();
+        shown.iter().for_each(|file| self.disk.remove(path, Some(file)));
+    }
+
+    fn check_disk(&mut self) {
+        if self.disk.is_full() {
+            self.stop(Fault::Files);
+        }
+    }
+
+    /// Whether anything may be written there.
+    pub(crate) fn check_writable(&self, path: &str) -> Result<(), &'static str> {
+        if path.len() > MAX_PATH_BYTES {
+            return Err("File name too long");
+        }
+        let is_read_only = match file_system::mount_of(&self.around.mounts, path) {
+            Some(mount) => mount.is_read_only || !mount.is_kept,
+            None => self.around.is_root_read_only && !path.starts_with("/dev/"),
+        };
+        if is_read_only { Err("Read-only file system") } else { Ok(()) }
+    }
+
+    /// Notes what was written so far, when that is asked for and not noted yet.
+    pub(crate) fn take_snapshot(&mut self) {
+        if !std::mem::take(&mut self.has_changed) || self.snapshots.is_none() {
+            return;
+        }
+        self.spend(self.written.len());
+        let written = self.written.clone().into_iter().collect();
+        if let Some(snapshots) = self.snapshots.as_mut().filter(|snapshots| snapshots.len() < MAX_SNAPSHOTS) {
+            snapshots.push((self.elapsed, written));
+        }
+    }
+
+    /// Whether a script sees a folder there, though no file says so.
+    pub(crate) fn is_folder(&mut self, path: &str) -> bool {
+        let path = file_system::absolute(&self.folder, path);
+        let is_mount = self.around.mounts.iter().any(|mount| mount.path.trim_end_matches('/') == path);
+        let below = format!("{}/", path.trim_end_matches('/'));
+        matches!(path.as_str(), "/" | "/tmp") || is_mount || self.has_file_below(&below)
+    }
+
+    fn has_file_below(&self, folder: &str) -> bool {
+        let is_there = |path: &str| self.written.get(path).is_none_or(Option::is_some);
+        let written = self.written.range(folder.to_owned()..);
+        let mut written = written.take_while(|(path, _)| path.starts_with(folder));
+        let shown = self.view().map(|tree| tree.range(folder.to_owned()..)).into_iter().flatten();
+        let mut shown = shown.take_while(|(path, _)| path.starts_with(folder));
+        written.any(|(_, file)| file.is_some()) || shown.any(|(path, _)| is_there(path))
+    }
+}

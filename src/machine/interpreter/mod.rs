@@ -1,0 +1,15 @@
+//! Plays scripts that were read: what a shell would do with them, step by step, within bounds and on a
+//! clock of its own.
+//!
+//! A `Player` is one process; its files here are what it does: `control` for lists and loops, `expansion` for
+//! words, `streams` for what is read and said, `files` for what it writes.
+
+pub(crate) mod player;
+
+mod control;
+mod disk;
+pub mod expansion;
+mod files;
+mod pattern;
+mod streams;
+pub(crate) mod variables;

@@ -1,0 +1,226 @@
+//! Who plays a script: where its output goes, what it has used up, and a clock of its own.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::disk::Disk;
+use super::variables::Variables;
+use crate::bounds::{BYTES_PER_STEP, Fault, MAX_MEMORY_BYTES, MAX_STEPS, MAX_VARIABLES};
+use crate::file_system::{Change, File};
+use crate::surroundings::Surroundings;
+
+/// A line that was said, and how long after the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// After the start of the process.
+    pub after: Duration,
+    /// Without its end.
+    pub text: String,
+}
+
+/// What comes after a command.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Flow {
+    Go,
+    Exit(i32),
+    /// Out of the innermost loop, or on with it.
+    Break,
+    Continue,
+    OutOfTime,
+    /// It went over a bound: [`Player::fault`].
+    Stopped,
+}
+
+/// Where output goes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Sink {
+    /// The container's log.
+    Log,
+    Nowhere,
+    File(String),
+    /// What a pipe or a substitution gathers.
+    Gathered(usize),
+}
+
+pub(crate) struct Player<'a> {
+    pub(crate) around: &'a Surroundings,
+    /// How far it is played.
+    pub(crate) until: Duration,
+    /// Whether only the end is asked for: a loop without a way out needs no playing then.
+    pub(crate) is_for_end: bool,
+    pub(crate) steps_left: usize,
+    /// Less than a step.
+    unpaid_bytes: usize,
+    /// What was left of them when time last went by.
+    steps_at_pause: usize,
+    /// How many lists of commands are being played, each within the one before.
+    pub(crate) depth: usize,
+    pub(crate) fault: Option<Fault>,
+    pub(crate) elapsed: Duration,
+    pub(crate) status: i32,
+    pub(crate) variables: Variables,
+    pub(crate) folder: String,
+    pub(crate) standard_input: Option<String>,
+    /// Something was to be read that is not there.
+    pub(crate) is_waiting: bool,
+    pub(crate) out: Sink,
+    pub(crate) errors: Sink,
+    pub(crate) gathered: Vec<String>,
+    /// What was written, and `None` where something was removed.
+    pub(crate) written: BTreeMap<String, Option<File>>,
+    pub(crate) disk: Disk,
+    /// What was written, from time to time, when that is asked for.
+    pub(crate) snapshots: Option<Vec<(Duration, Vec<Change>)>>,
+    pub(crate) has_changed: bool,
+    pub(crate) unfinished: String,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) log_bytes: usize,
+    /// The pattern that `grep` looked for last.
+    pub(crate) last_pattern: Option<(String, regex::Regex)>,
+    /// Exits at the first failure (`set -e`).
+    pub(crate) stops_at_failure: bool,
+}
+
+impl<'a> Player<'a> {
+    /// Plays until `until`; without, until the end. `files` are there from the start.
+    pub(crate) fn new(around: &'a Surroundings, until: Option<Duration>, files: Vec<Change>) -> Player<'a> {
+        let mut player = Player {
+            around,
+            until: until.unwrap_or(Duration::MAX),
+            is_for_end: until.is_none(),
+            steps_left: MAX_STEPS,
+            unpaid_bytes: 0,
+            steps_at_pause: MAX_STEPS,
+            depth: 0,
+            fault: None,
+            elapsed: Duration::ZERO,
+            status: 0,
+            variables: Variables::new(around.variables.clone()),
+            folder: around.folder.clone(),
+            standard_input: None,
+            is_waiting: false,
+            out: Sink::Log,
+            errors: Sink::Log,
+            gathered: vec![],
+            written: BTreeMap::new(),
+            disk: Disk::of(around),
+            snapshots: None,
+            has_changed: false,
+            unfinished: String::new(),
+            lines: vec![],
+            log_bytes: 0,
+            last_pattern: None,
+            stops_at_failure: false,
+        };
+        for (path, file) in files {
+            player.put_file(path, file);
+        }
+        player
+    }
+
+    /// With only so many steps.
+    pub(crate) fn with_steps(mut self, steps: usize) -> Player<'a> {
+        (self.steps_left, self.steps_at_pause) = (steps, MAX_STEPS);
+        self
+    }
+
+    /// Also notes what is written when.
+    pub(crate) fn with_snapshots(mut self) -> Player<'a> {
+        self.snapshots = Some(vec![]);
+        self
+    }
+
+    /// What is said goes nowhere but into [`Player::said`].
+    pub(crate) fn gathering(mut self) -> Player<'a> {
+        (self.out, self.errors) = (Sink::Gathered(0), Sink::Gathered(1));
+        self.gathered = vec![String::new(), String::new()];
+        self
+    }
+
+    /// The standard output and the standard error.
+    pub(crate) fn said(&mut self) -> (String, String) {
+        let mut said = std::mem::take(&mut self.gathered).into_iter();
+        (said.next().unwrap_or_default(), said.next().unwrap_or_default())
+    }
+
+    /// Stops the script.
+    pub(crate) fn stop(&mut self, fault: Fault) -> Flow {
+        self.fault.get_or_insert(fault);
+        Flow::Stopped
+    }
+
+    /// Uses up steps.
+    pub(crate) fn spend(&mut self, steps: usize) -> Flow {
+        if self.fault.is_some() {
+            return Flow::Stopped;
+        }
+        self.steps_left = self.steps_left.saturating_sub(steps);
+        match self.steps_left {
+            0 if self.steps_at_pause >= MAX_STEPS / 2 => self.stop(Fault::Steps),
+            0 => Flow::OutOfTime,
+            _ => Flow::Go,
+        }
+    }
+
+    /// Uses up what it takes to read or to make so many bytes. Whether there was enough.
+    pub(crate) fn handle(&mut self, bytes: usize) -> bool {
+        let due = self.unpaid_bytes.saturating_add(bytes);
+        self.unpaid_bytes = due % BYTES_PER_STEP;
+        self.spend(due / BYTES_PER_STEP) == Flow::Go
+    }
+
+    /// Sets a variable.
+    pub(crate) fn set(&mut self, name: &str, value: String) {
+        let copied = if self.variables.is_shared() { self.variables.bytes() } else { 0 };
+        if !self.handle(copied + value.len()) {
+            return;
+        }
+        self.variables.set(name, value);
+        if self.variables.bytes() > MAX_MEMORY_BYTES || self.variables.count() > MAX_VARIABLES {
+            self.stop(Fault::Memory);
+        }
+    }
+
+    /// Takes variables away; a subshell's are copied first, as for [`Player::set`].
+    pub(crate) fn unset(&mut self, names: &[&str]) {
+        let copied = if self.variables.is_shared() { self.variables.bytes() } else { 0 };
+        if self.handle(copied) {
+            names.iter().for_each(|name| self.variables.remove(name));
+        }
+    }
+
+    /// What `play` says, instead of its going to the output.
+    pub(crate) fn gather(&mut self, play: impl FnOnce(&mut Player<'a>) -> Flow) -> (String, Flow) {
+        let out = std::mem::replace(&mut self.out, Sink::Gathered(self.gathered.len()));
+        self.gathered.push(String::new());
+        let flow = play(self);
+        self.out = out;
+        (self.gathered.pop().unwrap_or_default(), flow)
+    }
+
+    /// A step of a program that does something again and again, and the pause after it.
+    pub(crate) fn pause(&mut self, time: Duration) -> Flow {
+        match self.spend(1) {
+            Flow::Go => self.sleep(time),
+            flow => flow,
+        }
+    }
+
+    /// The time that a clock shows; the end of time when that is later still.
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        clock::after(self.around.started_at, self.elapsed)
+    }
+
+    /// Time goes by.
+    pub(crate) fn sleep(&mut self, time: Duration) -> Flow {
+        if !time.is_zero() {
+            self.take_snapshot();
+            self.steps_at_pause = self.steps_left;
+        }
+        self.elapsed = self.elapsed.saturating_add(time);
+        let is_over = self.elapsed > self.until || self.elapsed == Duration::MAX;
+        if is_over { Flow::OutOfTime } else { Flow::Go }
+    }
+}

@@ -1,0 +1,39 @@
+//! The machine that simulated containers run on: a shell, programs and files, and no process at all.
+//!
+//! What comes in: what is started (an `Invocation`), what it finds around it (`Surroundings`), and until
+//! when it is looked at. What goes out: when it ends and how, what it says, what it writes, what it serves
+//! at which port; worked out by playing it, as far as its words tell. Whatever is not understood is not
+//! played, and whoever asked is told so. It must not know Kubernetes: neither pods nor kubelets, and no
+//! clock that ticks.
+//!
+//! Everything that a script can make grow has a bound ([`bounds`]).
+
+#![warn(missing_docs)]
+
+pub mod bounds;
+
+pub mod file_system;
+pub mod surroundings;
+
+pub mod images;
+pub mod invocation;
+
+pub mod shell;
+
+pub mod interpreter;
+
+mod programs;
+
+mod agnhost;
+
+pub mod program;
+
+pub mod exec;
+pub mod process;
+pub mod signals;
+
+pub mod logs;
+pub mod servers;
+
+#[cfg(test)]
+mod given;

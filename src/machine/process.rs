@@ -1,0 +1,133 @@
+//! What a container's process does, as far as its command tells: how long it runs, how it ends, what it
+//! says and writes.
+
+use std::time::Duration;
+
+use crate::bounds::Fault;
+use crate::file_system::{self, Change, File, Left};
+pub use crate::interpreter::player::Line;
+use crate::interpreter::player::{Flow, Player};
+use crate::invocation::Invocation;
+use crate::program::{Program, program};
+use crate::surroundings::Surroundings;
+
+/// So many runs before the last one are played to know what they left.
+const MAX_EARLIER_RUNS: i64 = 8;
+/// Of a termination message (`MaxContainerTerminationMessageLength`).
+const MAX_MESSAGE_BYTES: usize = 4096;
+/// Of the log, when that is the termination message (`MaxContainerTerminationMessageLogLength`,
+/// `...LogLines`).
+const MAX_LOG_MESSAGE: (usize, usize) = (2048, 80);
+
+/// A process that was played until it ended, or as far as was asked.
+#[derive(Clone, Debug, Default)]
+pub struct Played {
+    /// When it ended and with what code; nothing while it runs.
+    pub end: Option<(Duration, i32)>,
+    /// How far it was played: when the command ends that it is busy with.
+    pub until: Duration,
+    /// What it said.
+    pub lines: Vec<Line>,
+    /// What it wrote, and `None` where it removed something.
+    pub written: Vec<Change>,
+    /// Why it was stopped, or never began.
+    pub fault: Option<Fault>,
+    /// The last line has no end.
+    pub is_unfinished: bool,
+}
+
+/// What a process wrote until a time: of each time at which that changed.
+pub type Snapshots = Vec<(Duration, Vec<Change>)>;
+
+/// Plays the container's command for `until`, or without it to its end; nothing when it is not known.
+/// What earlier runs that nobody saw left in volumes is there.
+pub fn play(invocation: &Invocation<'_>, around: &Surroundings, until: Option<Duration>) -> Option<Played> {
+    let program = program(invocation, Some(around))?;
+    let mut player = Player::new(around, until, left_unseen(&program, around));
+    let flow = program.run(&mut player);
+    Some(played(player, flow))
+}
+
+/// What the container's command writes when, as far as is known of it until its end.
+pub fn snapshots(invocation: &Invocation<'_>, around: &Surroundings) -> Option<Snapshots> {
+    let program = program(invocation, Some(around))?;
+    let mut player = Player::new(around, None, left_unseen(&program, around)).with_snapshots();
+    program.run(&mut player);
+    player.take_snapshot();
+    player.snapshots
+}
+
+/// What runs left that nobody saw.
+fn left_unseen(program: &Program, around: &Surroundings) -> Vec<Change> {
+    let mut left = Vec::new();
+    for _ in 0..around.unseen_runs.clamp(0, MAX_EARLIER_RUNS) {
+        let mut player = Player::new(around, None, left);
+        program.run(&mut player);
+        left = player.written.into_iter().filter(|(path, _)| is_kept(around, path)).collect();
+    }
+    left
+}
+
+fn played(mut player: Player<'_>, flow: Flow) -> Played {
+    let is_unfinished = player.flush();
+    let fault = player.fault.take();
+    if let Some(fault) = &fault {
+        player.lines.push(Line { after: player.elapsed, text: format!("sh: {fault}") });
+    }
+    let end = match (flow, &fault) {
+        (_, Some(fault)) => Some((player.elapsed, fault.code())),
+        (Flow::OutOfTime, _) => None,
+        (Flow::Exit(code), _) => Some((player.elapsed, code)),
+        _ => Some((player.elapsed, player.status)),
+    };
+    let Player { elapsed: until, lines, written, .. } = player;
+    Played { end, until, lines, written: written.into_iter().collect(), fault, is_unfinished }
+}
+
+/// The last word of a process that ended with `code`: the file of its `terminationMessagePath`, or the
+/// end of its log.
+pub fn termination_message(played: &Played, code: i32, around: &Surroundings) -> String {
+    let written = played.written.iter().find(|(written, _)| *written == around.message_path);
+    let text = written.and_then(|(_, file)| file.as_ref()).map(File::text).unwrap_or_default();
+    if !text.is_empty() {
+        return cut(text, MAX_MESSAGE_BYTES);
+    }
+    if !around.falls_back_to_logs || code == 0 {
+        return String::new();
+    }
+    let lines = &played.lines[played.lines.len().saturating_sub(MAX_LOG_MESSAGE.1)..];
+    let mut text: String = lines.iter().flat_map(|line| [line.text.as_str(), "\n"]).collect();
+    if played.is_unfinished {
+        text.pop();
+    }
+    cut(text, MAX_LOG_MESSAGE.0)
+}
+
+/// The last `limit` bytes.
+fn cut(text: String, limit: usize) -> String {
+    let mut from = text.len().saturating_sub(limit);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    text[from..].to_owned()
+}
+
+/// What a container wrote into volumes that others see.
+pub fn left_in_volumes(written: &[Change], around: &Surroundings) -> Vec<Left> {
+    let in_volume = |(path, file): &Change| {
+        let mount = file_system::mount_of(&around.mounts, path).filter(|mount| mount.is_kept)?;
+        let inner = path[mount.path.trim_end_matches('/').len()..].trim_start_matches('/');
+        let inner = format!("{}/{inner}", mount.sub_path);
+        let (volume, path) = (mount.volume.clone(), inner.trim_matches('/').to_owned());
+        Some(Left { volume, path, file: file.clone() })
+    };
+    written.iter().filter_map(in_volume).collect()
+}
+
+/// Whether what is written there stays, for others too.
+pub fn is_kept(around: &Surroundings, path: &str) -> bool {
+    file_system::mount_of(&around.mounts, path).is_some_and(|mount| mount.is_kept)
+}
+
+#[cfg(test)]
+mod tests;

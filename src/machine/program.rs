@@ -1,0 +1,140 @@
+//! What an invocation runs, as far as it is known: a script, a mode of the test image, or nothing.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::bounds::{Fault, MAX_START_BYTES, MAX_WORD_BYTES};
+use crate::interpreter::expansion;
+use crate::interpreter::player::{Flow, Player};
+use crate::invocation::Invocation;
+use crate::programs::{names, read_command, read_script};
+use crate::shell::{Script, Unplayable};
+use crate::surroundings::Surroundings;
+use crate::{agnhost, images};
+
+/// What is run, as far as it is known.
+pub(crate) enum Program {
+    Script(Script),
+    Agnhost(Vec<String>),
+    /// Ends at once and well.
+    Nothing,
+    /// Cannot begin.
+    Faulty(Fault),
+}
+
+/// Whether what the container's command does is known.
+pub fn is_known(invocation: &Invocation<'_>) -> bool {
+    program(invocation, None).is_some()
+}
+
+/// Whether its command is known and looks at files or at variables that are not the pod's own: then the
+/// volumes and the services that it would find are asked for.
+pub fn looks_around(invocation: &Invocation<'_>) -> bool {
+    match program(invocation, None) {
+        Some(Program::Script(script)) => {
+            script.any_command(&|name, _| {
+                !matches!(
+                    names::base_name(name),
+                    "" | "echo" | "sleep" | "true" | "false" | "exit" | "date" | ":"
+                )
+            }) || names_services(invocation)
+        }
+        Some(Program::Agnhost(line)) => line.get(1).is_some_and(|name| name == "mounttest"),
+        Some(Program::Nothing | Program::Faulty(_)) | None => false,
+    }
+}
+
+/// Whether its words name variables as a service's are named.
+fn names_services(invocation: &Invocation<'_>) -> bool {
+    invocation.words().any(|word| word.contains("_SERVICE_") || word.contains("_PORT"))
+}
+
+impl Program {
+    pub(crate) fn run(&self, player: &mut Player<'_>) -> Flow {
+        contained(player, |player| match self {
+            Program::Script(script) => player.list(&script.list),
+            Program::Agnhost(line) => agnhost::run(player, line),
+            Program::Nothing => Flow::Go,
+            Program::Faulty(fault) => player.stop(fault.clone()),
+        })
+    }
+}
+
+/// A panic while something is played is the end of that container, and not of all on its node.
+pub(crate) fn contained(player: &mut Player<'_>, play: impl FnOnce(&mut Player<'_>) -> Flow) -> Flow {
+    let played = catch_unwind(AssertUnwindSafe(|| play(player)));
+    played.unwrap_or_else(|_| player.stop(told_broken()))
+}
+
+fn told_broken() -> Fault {
+    tracing::error!("a script panicked: its container ends");
+    Fault::Broken
+}
+
+/// What the container runs. `$(NAME)` in its words is filled in as the kubelet does, when its variables
+/// are known.
+pub(crate) fn program(invocation: &Invocation<'_>, around: Option<&Surroundings>) -> Option<Program> {
+    let read = catch_unwind(AssertUnwindSafe(|| read_program(invocation, around)));
+    read.unwrap_or_else(|_| Some(Program::Faulty(told_broken())))
+}
+
+fn read_program(invocation: &Invocation<'_>, around: Option<&Surroundings>) -> Option<Program> {
+    let filled = |word: &String| match around {
+        Some(around) => expansion::expand(word, |name| around.variables.get(name).cloned()),
+        None => expansion::expand(word, |_| Some(String::new())),
+    };
+    let mut bytes_left = MAX_START_BYTES;
+    let mut all = |words: &[String]| -> Option<Vec<String>> {
+        let word = |word: &String| {
+            let filled = filled(word);
+            bytes_left = bytes_left.checked_sub(filled.len())?;
+            Some(filled).filter(|filled| filled.len() <= MAX_WORD_BYTES)
+        };
+        words.iter().map(word).collect()
+    };
+    let (Some(command), Some(args)) = (all(invocation.command), all(invocation.args)) else {
+        return Some(Program::Faulty(Fault::TooLong));
+    };
+    if let Some(line) = agnhost::command_line(invocation.image, &command, &args) {
+        return Some(Program::Agnhost(line));
+    }
+    if command.is_empty() && !images::runs_a_shell(invocation.image) {
+        return (images::base_name(invocation.image) == "hello-world").then_some(Program::Nothing);
+    }
+    let words: Vec<String> = command.into_iter().chain(args).collect();
+    let name = words.first().map(|program| names::base_name(program));
+    match (name, words.get(1..).unwrap_or_default()) {
+        // A shell that nobody types into reads the end of its input at once.
+        (None, []) => (!invocation.stdin).then_some(Program::Nothing),
+        (Some(name), []) if names::is_shell(name) => (!invocation.stdin).then_some(Program::Nothing),
+        (Some(name), [flags, text, ..]) if names::is_shell(name) && names::is_command_flag(flags) => {
+            of_script(read_script(text))
+        }
+        (Some(name), _) if names::is_shell(name) => None,
+        _ => of_script(read_command(&words)),
+    }
+}
+
+/// What is not known is not played.
+fn of_script(script: Result<Script, Unplayable>) -> Option<Program> {
+    match script {
+        Ok(script) => Some(Program::Script(script)),
+        Err(Unplayable::Faulty(fault)) => Some(Program::Faulty(fault)),
+        Err(Unplayable::Unknown) => None,
+    }
+}
+/// Whether a command does the same whatever it finds.
+pub fn is_constant(command: &[String]) -> bool {
+    let text = |script: &Script| {
+        !script.any_command(&|name, _| {
+            !matches!(names::base_name(name), "echo" | "sleep" | "true" | "false" | "exit" | ":")
+        })
+    };
+    let at = command.iter().position(|word| names::is_command_flag(word));
+    match at
+        .and_then(|at| command.get(at + 1))
+        .filter(|_| command.first().is_some_and(|it| names::is_shell(names::base_name(it))))
+    {
+        Some(script) => read_script(script).is_ok_and(|script| text(&script)),
+        None => read_command(command).is_ok_and(|script| text(&script)),
+    }
+}

@@ -1,0 +1,189 @@
+//! Programs about files: `cat`, `ls`, `touch`, `rm` and their kin.
+
+use super::input::read;
+use super::names::base_name;
+use crate::file_system::{self, File};
+use crate::interpreter::player::{Flow, Player};
+
+const PROGRAMS: &[&str] = &[
+    "cat", "ls", "touch", "rm", "mkdir", "rmdir", "cp", "mv", "chmod", "chown", "tee", "tail", "stat", "ln",
+    "find",
+];
+
+/// A step is so many files that `ls` looks at.
+const LISTED_FILES_OF_STEP: usize = 16;
+
+pub(crate) fn is_known(name: &str) -> bool {
+    PROGRAMS.contains(&name)
+}
+
+/// Runs one of them.
+pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
+    let (flags, paths): (Vec<&str>, Vec<&str>) =
+        words.iter().partition(|word| word.starts_with('-') && word.len() > 1);
+    match name {
+        "cat" => cat(player, &paths),
+        "ls" | "find" => ls(player, name, &flags, &paths),
+        "touch" => {
+            for path in paths {
+                if player.file(path).is_none() {
+                    write(player, name, path, vec![]);
+                }
+            }
+        }
+        "rm" | "rmdir" => paths.iter().for_each(|path| rm(player, &flags, path)),
+        "mkdir" => paths.iter().for_each(|path| mkdir(player, path)),
+        "cp" | "mv" => copy(player, name, &paths),
+        "tee" => tee(player, &flags, &paths),
+        "tail" if flags.iter().any(|flag| matches!(*flag, "-f" | "-F")) => {
+            cat(player, &paths);
+            return player.sleep(std::time::Duration::MAX);
+        }
+        "stat" => stat(player, words),
+        _ => {}
+    }
+    Flow::Go
+}
+
+fn cat(player: &mut Player<'_>, paths: &[&str]) {
+    if paths.is_empty() || paths == ["-"] {
+        let input = player.input();
+        return player.say(&input);
+    }
+    let mut status = 0;
+    for path in paths {
+        match read(player, "cat", path) {
+            Some(text) => player.say(&text),
+            None => status = 1,
+        }
+    }
+    player.status = status;
+}
+
+fn write(player: &mut Player<'_>, program: &str, path: &str, content: Vec<u8>) {
+    if let Err(why) = player.write_file(path, content) {
+        player.fail(&format!("{program}: {path}: {why}\n"));
+    }
+}
+
+/// The names in a folder; all below it for `find`.
+fn ls(player: &mut Player<'_>, program: &str, flags: &[&str], paths: &[&str]) {
+    let own = player.folder.clone();
+    let paths = if paths.is_empty() { vec![own.as_str()] } else { paths.to_vec() };
+    let files = player.files();
+    for path in paths {
+        let folder = file_system::absolute(&player.folder, path);
+        if let Some(file) = files.get(&folder).filter(|file| !file.is_folder) {
+            let line = listed(flags, file, path);
+            player.say(&line);
+            continue;
+        }
+        let prefix = format!("{}/", folder.trim_end_matches('/'));
+        let mut last = String::new();
+        player.spend(files.len() / LISTED_FILES_OF_STEP);
+        for (found, file) in files.range(prefix.clone()..).take_while(|(found, _)| found.starts_with(&prefix))
+        {
+            let rest = &found[prefix.len()..];
+            let name = if program == "find" { found } else { rest.split('/').next().unwrap_or(rest) };
+            let is_shown = !name.starts_with("..") || flags.iter().any(|flag| flag.contains('a'));
+            if name != last && is_shown {
+                last = name.to_owned();
+                let line = listed(flags, file, name);
+                player.say(&line);
+            }
+        }
+        let is_there = !last.is_empty()
+            || files.contains_key(&folder)
+            || file_system::mount_of(&player.around.mounts, &folder)
+                .is_some_and(|mount| mount.path == folder)
+            || file_system::is_of_image(&prefix)
+            || matches!(folder.as_str(), "/" | "/tmp");
+        if !is_there {
+            player.fail(&format!("{program}: {path}: No such file or directory\n"));
+        }
+    }
+}
+
+fn listed(flags: &[&str], file: &File, name: &str) -> String {
+    if !flags.iter().any(|flag| flag.contains('l')) {
+        return format!("{name}\n");
+    }
+    format!("{}    1 root     root     {:>9} Jan  1 00:00 {name}\n", file.permissions(), file.content.len())
+}
+
+fn rm(player: &mut Player<'_>, flags: &[&str], path: &str) {
+    let full = file_system::absolute(&player.folder, path);
+    let is_recursive = flags.iter().any(|flag| flag.contains(['r', 'R']));
+    let doomed: Vec<String> = player
+        .files()
+        .into_keys()
+        .filter(|file| *file == full || (is_recursive && file_system::is_within(&full, file)))
+        .collect();
+    let forced = flags.iter().any(|flag| flag.contains('f'));
+    if doomed.is_empty() && !forced {
+        return player.fail(&format!("rm: can't remove '{path}': No such file or directory\n"));
+    }
+    if let Err(why) = player.check_writable(&full) {
+        return player.fail(&format!("rm: can't remove '{path}': {why}\n"));
+    }
+    doomed.into_iter().for_each(|file| player.put_file(file, None));
+}
+
+fn mkdir(player: &mut Player<'_>, path: &str) {
+    let full = file_system::absolute(&player.folder, path);
+    match player.check_writable(&full) {
+        Ok(()) => player.put_file(full, Some(File::folder(0o755))),
+        Err(why) => player.fail(&format!("mkdir: can't create directory '{path}': {why}\n")),
+    }
+}
+
+fn copy(player: &mut Player<'_>, program: &str, paths: &[&str]) {
+    let Some((target, sources)) = paths.split_last() else { return };
+    for source in sources {
+        let Some(content) = player.file(source).map(|file| file.content.to_vec()) else {
+            player.fail(&format!("{program}: can't stat '{source}': No such file or directory\n"));
+            continue;
+        };
+        let full = file_system::absolute(&player.folder, target);
+        let is_folder = target.ends_with('/')
+            || player.file(&full).is_some_and(|file| file.is_folder)
+            || player.around.mounts.iter().any(|mount| mount.path == full);
+        let name = base_name(source);
+        let target = if is_folder { format!("{full}/{name}") } else { full };
+        write(player, program, &target, content);
+        if program == "mv" {
+            player.put_file(file_system::absolute(&player.folder, source), None);
+        }
+    }
+}
+
+fn tee(player: &mut Player<'_>, flags: &[&str], paths: &[&str]) {
+    let input = player.input();
+    for path in paths {
+        let old = player.file(path).filter(|_| flags.contains(&"-a"));
+        let mut content = old.map_or_else(Vec::new, |file| file.content.to_vec());
+        content.extend_from_slice(input.as_bytes());
+        write(player, "tee", path, content);
+    }
+    player.say(&input);
+}
+
+/// `stat -c %a path`, also of a link (`-Lc`).
+fn stat(player: &mut Player<'_>, words: &[&str]) {
+    let Some(path) = words.last() else { return };
+    let Some(file) = player.file(path) else {
+        return player.fail(&format!("stat: can't stat '{path}': No such file or directory\n"));
+    };
+    let format = words.iter().find(|word| word.contains('%')).copied().unwrap_or("%n");
+    if !player.handle(format.len() + format.matches('%').count() * path.len()) {
+        return;
+    }
+    let said = format
+        .replace("%a", &format!("{:o}", file.mode))
+        .replace("%A", &file.permissions())
+        .replace("%s", &file.content.len().to_string())
+        .replace("%u", &player.around.user.to_string())
+        .replace("%g", &player.around.group.to_string())
+        .replace("%n", path);
+    player.say(&format!("{said}\n"));
+}

@@ -1,0 +1,17 @@
+//! The programs that simulated containers have, as far as examples and tests use them; of BusyBox, where
+//! programs differ.
+//!
+//! `commands` knows which there are and what is done with each; those that work on texts and on files have
+//! files of their own. A program comes with its arguments and the `Player` that it is played by.
+
+pub(crate) mod names;
+
+mod awk;
+mod commands;
+mod conditions;
+mod file_programs;
+mod input;
+pub(crate) mod pi;
+mod text_programs;
+
+pub(crate) use commands::{read_command, read_script, run};

@@ -1,0 +1,226 @@
+//! Servers that are known: where a container listens, and what it answers to who asks.
+//!
+//! Known are the images that a project publishes itself, started as they come, and the modes of the test
+//! image agnhost. What has a command or a configuration of its own, or comes from another registry, may
+//! serve anything. A script that is played serves nothing.
+
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+
+use crate::invocation::Invocation;
+use crate::{agnhost, file_system, images, program};
+
+/// Web servers with a page of welcome: their repositories, their pages, and where they are configured.
+const WEB_SERVERS: &[(&[&str], &[&str], &[&str])] = &[
+    (
+        &[
+            "docker.io/library/nginx",
+            "registry.k8s.io/e2e-test-images/nginx",
+            "registry.k8s.io/e2e-test-images/nginx-new",
+            "registry.k8s.io/nginx-slim",
+        ],
+        &["/", "/index.html", "/50x.html"],
+        &["/etc/nginx", "/usr/share/nginx"],
+    ),
+    (
+        &["docker.io/library/httpd", "registry.k8s.io/e2e-test-images/httpd"],
+        &["/", "/index.html"],
+        &["/usr/local/apache2"],
+    ),
+];
+/// Folders and files that agnhost's image has, beside what is mounted: `test-webserver` serves them.
+const AGNHOST_FILES: &[&str] = &[
+    "/",
+    "/agnhost",
+    "/bin",
+    "/dev",
+    "/etc",
+    "/etc/hostname",
+    "/etc/hosts",
+    "/etc/passwd",
+    "/etc/resolv.conf",
+    "/home",
+    "/lib",
+    "/proc",
+    "/root",
+    "/sys",
+    "/tmp",
+    "/usr",
+    "/var",
+];
+/// After so long agnhost's `liveness` fails its health check.
+const LIVENESS_FAILS_AFTER: Duration = Duration::from_secs(10);
+
+/// What a container serves; nothing is served anywhere else.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Server {
+    http: Option<(i64, Site)>,
+    grpc: Option<(i64, Health)>,
+    /// Where connections are taken and nobody knows what is said.
+    others: Vec<i64>,
+}
+
+/// Pages by their paths.
+#[derive(Clone, Debug, PartialEq)]
+enum Site {
+    /// These, and no others.
+    Pages(&'static [&'static str]),
+    /// Files, among them whatever is below these folders.
+    Files(Vec<String>),
+    /// The same whatever the path.
+    Everything,
+    /// agnhost's `netexec`, with the path that it takes instead of any other.
+    NetExec(Option<String>),
+    /// agnhost's `liveness`.
+    Liveness,
+    /// It is there, and nobody knows what it says.
+    Anything,
+}
+
+/// gRPC's health protocol, as agnhost speaks it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Health {
+    /// The service that it knows.
+    pub service: String,
+    /// How long it is healthy.
+    pub fails_after: Option<Duration>,
+}
+
+/// What is answered to a `GET`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Page {
+    /// With this code.
+    Status(u16),
+    /// Where to ask instead, and the code that says so.
+    Moved(u16, String),
+}
+
+/// What a container with volumes at `mounts` serves; nothing when that is not known.
+pub fn server(invocation: &Invocation<'_>, mounts: &[&str]) -> Option<Server> {
+    if let Some(mode) = agnhost::serves(invocation) {
+        let words: Vec<String> = invocation.words().cloned().collect();
+        if let Some(server) = of_agnhost(mode, &words, mounts) {
+            return Some(server);
+        }
+    }
+    if program::is_known(invocation) {
+        return Some(Server::default());
+    }
+    let repository = images::repository(invocation.image);
+    let (_, pages, folders) = WEB_SERVERS.iter().find(|(names, ..)| names.contains(&&*repository))?;
+    let is_ours = |mount: &&str| folders.iter().any(|folder| mount.starts_with(folder));
+    let is_plain = invocation.command.is_empty() && invocation.args.is_empty();
+    let is_known = is_plain && !mounts.iter().any(is_ours);
+    is_known.then(|| Server::http(80, Site::Pages(pages)))
+}
+
+fn of_agnhost(mode: &str, words: &[String], mounts: &[&str]) -> Option<Server> {
+    let port = |name: &str, default: i64| match agnhost::flag(words, name) {
+        Some(text) => text.parse::<i64>().ok(),
+        None => Some(default),
+    };
+    let has_tls = agnhost::flag(words, "tls-cert-file").is_some();
+    Some(match mode {
+        "netexec" if has_tls => Server { others: vec![port("http-port", 8080)?], ..Server::default() },
+        "netexec" => {
+            let instead = agnhost::flag(words, "http-override").map(str::to_owned);
+            Server::http(port("http-port", 8080)?, Site::NetExec(instead))
+        }
+        "test-webserver" => {
+            let folders = mounts.iter().map(|mount| (*mount).to_owned()).collect();
+            Server::http(port("port", 80)?, Site::Files(folders))
+        }
+        "liveness" => Server::http(8080, Site::Liveness),
+        "serve-hostname" => Server::http(port("port", 9376)?, Site::Everything),
+        "nettest" => Server::http(port("port", 8080)?, Site::Anything),
+        "guestbook" => Server::http(port("http-port", 80)?, Site::Anything),
+        "fake-gitserver" => Server::http(8000, Site::Anything),
+        "grpc-health-checking" => {
+            let service = agnhost::flag(words, "service").unwrap_or_default().to_owned();
+            let seconds = agnhost::flag(words, "delay-unhealthy-sec").and_then(|text| text.parse().ok());
+            let health = Health { service, fails_after: seconds.map(Duration::from_secs) };
+            Server {
+                http: Some((port("http-port", 8080)?, Site::Pages(&["/make-serving", "/make-not-serving"]))),
+                grpc: Some((port("port", 5000)?, health)),
+                others: vec![],
+            }
+        }
+        _ => return None,
+    })
+}
+
+impl Server {
+    fn http(port: i64, site: Site) -> Server {
+        Server { http: Some((port, site)), ..Server::default() }
+    }
+
+    /// Whether it takes connections at `port`.
+    pub fn listens(&self, port: i64) -> bool {
+        let http = self.http.as_ref().is_some_and(|(own, _)| *own == port);
+        http || self.health(port).is_some() || self.others.contains(&port)
+    }
+
+    /// What it says of its health at a port.
+    pub fn health(&self, port: i64) -> Option<&Health> {
+        self.grpc.as_ref().filter(|(own, _)| *own == port).map(|(_, health)| health)
+    }
+
+    /// Whether somebody at `port` speaks HTTP, and nothing around it.
+    pub fn is_plain(&self, port: i64) -> bool {
+        self.http.as_ref().is_some_and(|(own, _)| *own == port)
+    }
+
+    /// What it answers to `GET path`, from when on; nothing when nobody knows.
+    pub fn get(&self, port: i64, path: &str) -> Option<Vec<(Duration, Page)>> {
+        let (_, site) = self.http.as_ref().filter(|(own, _)| *own == port)?;
+        let found = |is_there: bool| Page::Status(if is_there { 200 } else { 404 });
+        let (plain, query) = path.split_once('?').unwrap_or((path, ""));
+        let page = match site {
+            Site::Anything => return None,
+            Site::Everything => found(true),
+            Site::Pages(pages) => found(pages.contains(&plain)),
+            Site::Files(folders) => found(is_file(folders, plain)),
+            Site::NetExec(instead) => return net_exec(instead.as_deref().unwrap_or(path)),
+            Site::Liveness if plain == "/healthz" => {
+                return Some(vec![
+                    (Duration::ZERO, Page::Status(200)),
+                    (LIVENESS_FAILS_AFTER, Page::Status(500)),
+                ]);
+            }
+            Site::Liveness => match plain {
+                "/started" => found(true),
+                "/redirect" => Page::Moved(302, parameter(query, "loc").unwrap_or_default()),
+                "/sleep-headers" | "/sleep-body" | "/slow-response" => return None,
+                _ => found(false),
+            },
+        };
+        Some(vec![(Duration::ZERO, page)])
+    }
+}
+
+fn is_file(folders: &[String], path: &str) -> bool {
+    let path = if path.len() > 1 { path.trim_end_matches('/') } else { path };
+    let is_in = |folder: &String| file_system::is_within(folder, path);
+    AGNHOST_FILES.contains(&path) || folders.iter().any(is_in)
+}
+
+fn net_exec(path: &str) -> Option<Vec<(Duration, Page)>> {
+    let (plain, query) = path.split_once('?').unwrap_or((path, ""));
+    let code = || parameter(query, "code").and_then(|code| code.parse().ok());
+    let page = match plain {
+        "/echo" => Page::Status(code().unwrap_or(200)),
+        "/redirect" => Page::Moved(code().unwrap_or(302), parameter(query, "location").unwrap_or_default()),
+        "/dial" if parameter(query, "request").is_none() => Page::Status(400),
+        "/dial" | "/exit" | "/shutdown" | "/shell" | "/upload" => return None,
+        _ => Page::Status(200),
+    };
+    Some(vec![(Duration::ZERO, page)])
+}
+
+/// A parameter of a query, decoded.
+fn parameter(query: &str, name: &str) -> Option<String> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let (_, value) = pairs.find(|(key, value)| *key == name && !value.is_empty())?;
+    Some(percent_decode_str(&value.replace('+', " ")).decode_utf8_lossy().into_owned())
+}

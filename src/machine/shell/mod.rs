@@ -1,0 +1,185 @@
+//! The shell that simulated containers speak, so that `sh -c 'cat /etc/config/key; sleep 30; exit 1'`
+//! does just that: `lexer` makes words, `parser` commands of them, and the interpreter plays those.
+//!
+//! Lists, pipes, redirections, `if`, `while`, `until`, `for`, `case`, groups, variables, command
+//! substitution and sums are understood, with the programs that whoever has a script read says that there
+//! are. Whatever else stands in a script makes the whole script unknown, which is better than half of it
+//! being played.
+
+mod syntax;
+
+mod lexer;
+mod parser;
+
+use lexer::Nesting;
+
+use crate::bounds::{Fault, MAX_DEPTH, MAX_WORD_BYTES};
+pub(crate) use syntax::{Action, Command, List, Node, Part, Redirect, Target, When, Word, plain};
+pub use syntax::{Script, Unplayable};
+
+/// Whether a program with these arguments is one that is played.
+pub(crate) type Knows = fn(&str, &[Word]) -> bool;
+
+impl Script {
+    /// Reads a script; an error when anything in it is not understood.
+    ///
+    /// # Errors
+    /// Why it is not played.
+    pub(crate) fn parse(text: &str, knows: Knows) -> Result<Script, Unplayable> {
+        Script::parse_at(text, 0, knows)
+    }
+
+    /// Reads a script that stands `level` substitutions deep. What comes before an error tells whether the
+    /// rest is of a language that is not known here.
+    fn parse_at(text: &str, level: usize, knows: Knows) -> Result<Script, Unplayable> {
+        if text.len() > MAX_WORD_BYTES {
+            return Err(Unplayable::Faulty(Fault::TooLong));
+        }
+        if level > MAX_DEPTH {
+            return Err(Unplayable::Faulty(Fault::Depth));
+        }
+        let mut tokens = Vec::new();
+        let read_inner = |text: &str, level| Script::parse_at(text, level, knows);
+        let read = lexer::tokens(text, Nesting { level, read: &read_inner }, &mut tokens);
+        match (read, parser::parse(&tokens, knows)) {
+            (Err(Unplayable::Faulty(Fault::Depth)), _) => Err(Unplayable::Faulty(Fault::Depth)),
+            (Ok(()), Ok((list, depth))) => Ok(Script { list, depth }),
+            (_, Err(Unplayable::Unknown)) => Err(Unplayable::Unknown),
+            (Err(why), _) | (_, Err(why)) => Err(why),
+        }
+    }
+
+    /// Whether a script that is not understood so far ends within a quotation or a compound command.
+    pub(crate) fn goes_on(text: &str) -> bool {
+        let mut open = 0i64;
+        for word in text.split(|c: char| c.is_whitespace() || c == ';') {
+            match word {
+                "if" | "while" | "until" | "for" | "case" | "{" => open += 1,
+                "fi" | "done" | "esac" | "}" => open -= 1,
+                _ => {}
+            }
+        }
+        let is_quoted = ['\'', '"'].iter().any(|quote| text.matches(*quote).count() % 2 == 1);
+        open > 0 || is_quoted || ["\\", "|", "&&"].iter().any(|end| text.trim_end().ends_with(end))
+    }
+
+    /// A program with its arguments, as no shell sees them.
+    ///
+    /// # Errors
+    /// Unknown when the program is.
+    pub(crate) fn of_command(words: &[String], knows: Knows) -> Result<Script, Unplayable> {
+        let (program, rest) = words.split_first().ok_or(Unplayable::Unknown)?;
+        let quoted = |word: &String| vec![Part::Text(word.clone(), true)];
+        let arguments: Vec<Word> = rest.iter().map(quoted).collect();
+        if !knows(program, &arguments) {
+            return Err(Unplayable::Unknown);
+        }
+        if words.iter().any(|word| word.len() > MAX_WORD_BYTES) {
+            return Err(Unplayable::Faulty(Fault::TooLong));
+        }
+        let words = words.iter().map(quoted).collect();
+        let command = Command { action: Action::Simple(vec![], words), redirects: vec![] };
+        let node = Node { when: When::Always, is_negated: false, commands: vec![command] };
+        Ok(Script { list: vec![node], depth: 1 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::programs::read_script;
+
+    #[test]
+    fn what_is_not_understood_makes_the_script_unknown() {
+        let known = [
+            "echo hello",
+            "echo 'a | b' && sleep 3600",
+            "while true; do echo hi; sleep 1; done",
+            "i=0; while true; do echo \"$i: $(date)\"; i=$((i+1)); sleep 1; done",
+            "for x in 1 2 3\ndo\n  echo $x\ndone\nexit 3",
+            "if [ $(expr ${JOB_COMPLETION_INDEX} % 2) -ne 0 ]; then exit 1 ; else exit 0 ; fi",
+            "if [[ -r /data/foo ]] ; then exit 0 ; else touch /data/foo ; exit 1 ; fi",
+            "while ! test -e /tmp/x; do sleep 1; done; echo done",
+            "until [ -f /go ]\ndo\nsleep 1\ndone",
+            "exit $(( $RANDOM / 16384 ))",
+            "echo a > /tmp/x; cat < /tmp/x | grep a >> /tmp/y 2>&1",
+            "echo `date` # a comment",
+            "echo $(cat /x) ${Y:-z}",
+            "case $1 in a|b) echo ab;; *) exit 1 ;; esac",
+            "(cd /tmp; echo {a}) && { echo b; } || echo c",
+            "echo done",
+            "",
+        ];
+        for script in known {
+            assert!(read_script(script).is_ok(), "{script}");
+        }
+        let unknown = [
+            "nginx",
+            "exec nginx -g 'daemon off;'",
+            "nohup exec $PROGRAM",
+            "sleep 1 &",
+            "test -e /x && wget /x",
+            "cat <<EOF\nit's\nEOF",
+            "f() { echo a; }",
+            "$PROGRAM a",
+            "nginx; echo 'open",
+            "a=(b c); echo it's",
+            "echo $'it\\'s'",
+            "echo $(case a in a) echo b;; esac)",
+            "for x; do echo; done",
+        ];
+        for script in unknown {
+            assert_eq!(read_script(script), Err(Unplayable::Unknown), "{script}");
+        }
+    }
+
+    #[test]
+    fn what_no_shell_reads_is_told() {
+        let faults = [
+            ("while true; do echo", "unexpected end of file (expecting \"done\")"),
+            ("echo 'open", "unterminated quoted string"),
+            ("true && ", "unexpected end of file"),
+            ("if true; then echo", "unexpected end of file (expecting \"fi\")"),
+            ("if true; echo; fi", "unexpected \"fi\" (expecting \"then\")"),
+            ("done", "unexpected \"done\""),
+            ("echo a)", "unexpected \")\""),
+            ("(echo a", "unexpected end of file (expecting \")\")"),
+            ("{ echo a", "unexpected end of file (expecting \"}\")"),
+            ("| cat", "unexpected \"|\""),
+            ("case a in a) echo", "unexpected end of file"),
+        ];
+        for (script, what) in faults {
+            let fault = Unplayable::Faulty(Fault::Syntax(what.into()));
+            assert_eq!(read_script(script), Err(fault), "{script}");
+        }
+    }
+
+    /// However something is nested, all of it or bit by bit.
+    #[test]
+    fn what_is_nested_too_deeply_is_not_read() {
+        let nested = |open: &str, inner: &str, close: &str, depth: usize| {
+            format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
+        };
+        let braced = |depth: usize| format!("echo {}", nested("${a:-", "b", "}", depth));
+        let forms: [(&str, &str, &str); 7] = [
+            ("(", "echo a", ")"),
+            ("{ ", "echo a", "; }"),
+            ("if true; then ", "echo a", "; fi"),
+            ("while true; do ", "echo a", "; done"),
+            ("case a in a) ", "echo a", ";; esac"),
+            ("echo $(", "echo a", ")"),
+            ("( echo $( ", "echo a", ") )"),
+        ];
+        for (open, inner, close) in forms {
+            assert!(read_script(&nested(open, inner, close, 20)).is_ok(), "{open}");
+            let too_deep = read_script(&nested(open, inner, close, MAX_DEPTH + 1));
+            assert_eq!(too_deep, Err(Unplayable::Faulty(Fault::Depth)), "{open}");
+            let far_too_deep = read_script(&nested(open, inner, close, 5000));
+            assert_eq!(far_too_deep, Err(Unplayable::Faulty(Fault::Depth)), "{open}");
+        }
+        assert!(read_script(&braced(20)).is_ok());
+        assert_eq!(read_script(&braced(5000)), Err(Unplayable::Faulty(Fault::Depth)));
+        let long = format!("echo {}", "a".repeat(MAX_WORD_BYTES));
+        assert_eq!(read_script(&long), Err(Unplayable::Faulty(Fault::TooLong)));
+    }
+}

@@ -1,0 +1,338 @@
+//! Commands of a script.
+
+use super::lexer::Token;
+use super::syntax::{self, Action, Command, List, Node, Part, Redirect, Target, Unplayable, When, Word};
+use crate::bounds::{Fault, MAX_DEPTH};
+
+/// Words that begin or end what is more than a simple command, where a command may stand.
+const RESERVED: [&str; 15] = [
+    "if", "then", "elif", "else", "fi", "while", "until", "for", "do", "done", "case", "esac", "{", "}", "in",
+];
+/// Of those, and of the operators, what no shell takes where a command should begin.
+const ENDS: [&str; 14] =
+    ["then", "elif", "else", "fi", "do", "done", "esac", "}", ")", ";;", "|", "&&", "||", "&"];
+
+type Read<T> = Result<T, Unplayable>;
+
+/// Reads all of them; also how deeply they are nested.
+pub(crate) fn parse(tokens: &[Token], knows: fn(&str, &[Word]) -> bool) -> Read<(List, usize)> {
+    let mut parser = Parser { tokens, knows, depth: 0, deepest: 0 };
+    let list = parser.list(&[])?;
+    if parser.tokens.is_empty() { Ok((list, parser.deepest)) } else { Err(parser.unexpected(None)) }
+}
+
+struct Parser<'a> {
+    tokens: &'a [Token],
+    /// Whether a program with these arguments is one that is played.
+    knows: fn(&str, &[Word]) -> bool,
+    depth: usize,
+    deepest: usize,
+}
+
+impl Parser<'_> {
+    /// Commands up to one of the words or operators `ends`, or to what cannot begin one, which is left
+    /// standing.
+    fn list(&mut self, ends: &[&str]) -> Read<List> {
+        self.depth += 1;
+        self.note_depth(0)?;
+        let list = self.nodes(ends);
+        self.depth -= 1;
+        list
+    }
+
+    fn nodes(&mut self, ends: &[&str]) -> Read<List> {
+        let (mut nodes, mut when) = (Vec::new(), When::Always);
+        loop {
+            self.skip_separators();
+            if self.tokens.is_empty() || self.is_at(ends) || self.is_at(&ENDS) {
+                return if when == When::Always { Ok(nodes) } else { Err(self.unexpected(None)) };
+            }
+            nodes.push(self.pipeline(when)?);
+            when = match self.tokens.first() {
+                Some(Token::Operator("&&")) => When::IfSucceeded,
+                Some(Token::Operator("||")) => When::IfFailed,
+                Some(Token::Operator(";" | "\n")) | None => When::Always,
+                Some(_) if self.is_at(ends) => return Ok(nodes),
+                // A shell would do it in the background.
+                Some(Token::Operator("&")) => return Err(Unplayable::Unknown),
+                Some(_) => return Err(self.unexpected(None)),
+            };
+            self.tokens = self.tokens.get(1..).unwrap_or_default();
+        }
+    }
+
+    fn pipeline(&mut self, when: When) -> Read<Node> {
+        let is_negated = self.take_word("!").is_some();
+        let mut commands = vec![self.command()?];
+        while self.take_operator("|").is_some() {
+            self.skip_lines();
+            commands.push(self.command()?);
+        }
+        Ok(Node { when, is_negated, commands })
+    }
+
+    fn command(&mut self) -> Read<Command> {
+        let mut redirects = Vec::new();
+        let action = match self.compound()? {
+            Some(action) => action,
+            None => self.simple(&mut redirects)?,
+        };
+        while self.redirect(&mut redirects)? {}
+        Ok(Command { action, redirects })
+    }
+
+    /// What is more than a simple command.
+    fn compound(&mut self) -> Read<Option<Action>> {
+        let word = match self.tokens.first() {
+            Some(Token::Operator("(")) => "(",
+            Some(Token::Word(word, _)) => bare(word).unwrap_or_default(),
+            Some(_) => return Ok(None),
+            None => return Err(self.unexpected(None)),
+        };
+        match word {
+            "(" => Ok(Some(Action::Subshell(self.enclosed(")")?))),
+            "{" => Ok(Some(Action::Group(self.enclosed("}")?))),
+            "if" => self.branches().map(Some),
+            "while" | "until" => self.repeated().map(Some),
+            "for" => self.for_each().map(Some),
+            "case" => self.case().map(Some),
+            word if RESERVED.contains(&word) => Err(self.unexpected(None)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Between the parenthesis or brace that stands here and `close`.
+    fn enclosed(&mut self, close: &str) -> Read<List> {
+        self.tokens = &self.tokens[1..];
+        let list = self.list(&[close])?;
+        match close {
+            ")" => self.expect_operator(close)?,
+            _ => self.expect_word(close)?,
+        }
+        Ok(list)
+    }
+
+    /// Assignments, a program with its arguments, and redirections among them.
+    fn simple(&mut self, redirects: &mut Vec<Redirect>) -> Read<Action> {
+        let (mut assignments, mut words) = (Vec::new(), Vec::<Word>::new());
+        loop {
+            if self.redirect(redirects)? {
+                continue;
+            }
+            let Some(word) = self.next_word()? else { break };
+            match assignment(&word) {
+                Some(assignment) if words.is_empty() => assignments.push(assignment),
+                _ => words.push(word),
+            }
+        }
+        let is_known = match words.split_first() {
+            None if assignments.is_empty() && redirects.is_empty() => return Err(self.unexpected(None)),
+            None => true,
+            Some((program, arguments)) => {
+                syntax::plain(program).is_some_and(|program| (self.knows)(program, arguments))
+            }
+        };
+        if is_known { Ok(Action::Simple(assignments, words)) } else { Err(Unplayable::Unknown) }
+    }
+
+    /// Whether a redirection stood here.
+    fn redirect(&mut self, redirects: &mut Vec<Redirect>) -> Read<bool> {
+        let (descriptor, rest) = match self.tokens {
+            [Token::Descriptor(digit), rest @ ..] => (Some(*digit), rest),
+            rest => (None, rest),
+        };
+        let [Token::Operator(operator), after @ ..] = rest else { return Ok(false) };
+        let operator = *operator;
+        if !matches!(operator, ">" | ">>" | ">&" | "&>" | "<" | "<<<" | "<<") {
+            return Ok(false);
+        }
+        self.tokens = after;
+        let word = self.next_word()?.ok_or(Unplayable::Unknown)?;
+        let target = match operator {
+            ">" | "&>" => Target::Write(word),
+            ">>" => Target::Append(word),
+            "<" => Target::Read(word),
+            "<<<" => Target::Text(word),
+            ">&" => Target::Descriptor(descriptor_of(&word).ok_or(Unplayable::Unknown)?),
+            _ => return Err(Unplayable::Unknown),
+        };
+        let default = u8::from(!operator.starts_with('<'));
+        redirects.push(Redirect { descriptor: descriptor.unwrap_or(default), target });
+        if operator == "&>" {
+            redirects.push(Redirect { descriptor: 2, target: Target::Descriptor(1) });
+        }
+        Ok(true)
+    }
+
+    /// `if ...; then ...; elif ...; then ...; else ...; fi`
+    fn branches(&mut self) -> Read<Action> {
+        let mut branches = Vec::new();
+        while self.take_word("if").or_else(|| self.take_word("elif")).is_some() {
+            let condition = self.list(&["then"])?;
+            self.expect_word("then")?;
+            branches.push((condition, self.list(&["elif", "else", "fi"])?));
+        }
+        if self.take_word("else").is_some() {
+            branches.push((vec![], self.list(&["fi"])?));
+        }
+        self.expect_word("fi")?;
+        Ok(Action::If(branches))
+    }
+
+    fn repeated(&mut self) -> Read<Action> {
+        let wanted = self.take_word("while").is_some();
+        if !wanted {
+            self.expect_word("until")?;
+        }
+        let condition = self.list(&["do"])?;
+        let body = self.body()?;
+        let is_endless = wanted && syntax::always_holds(&condition) && !syntax::has_way_out(&body);
+        Ok(Action::While { condition, wanted, body, is_endless })
+    }
+
+    fn for_each(&mut self) -> Read<Action> {
+        self.expect_word("for")?;
+        let variable = self.expect_any_word()?;
+        let variable = bare(&variable).ok_or(Unplayable::Unknown)?.to_owned();
+        if self.take_word("in").is_none() {
+            // Of a function's arguments, for example.
+            return Err(Unplayable::Unknown);
+        }
+        let mut values = Vec::new();
+        while let Some(word) = self.next_word()? {
+            values.push(word);
+        }
+        self.skip_separators();
+        Ok(Action::For(variable, values, self.body()?))
+    }
+
+    /// `do ... done`
+    fn body(&mut self) -> Read<List> {
+        self.skip_separators();
+        self.expect_word("do")?;
+        let body = self.list(&["done"])?;
+        self.expect_word("done")?;
+        Ok(body)
+    }
+
+    /// `case word in a|b) ... ;; esac`
+    fn case(&mut self) -> Read<Action> {
+        self.expect_word("case")?;
+        let subject = self.expect_any_word()?;
+        self.skip_lines();
+        self.expect_word("in")?;
+        let mut arms = Vec::new();
+        loop {
+            self.skip_separators();
+            if self.take_word("esac").is_some() {
+                return Ok(Action::Case(subject, arms));
+            }
+            self.take_operator("(");
+            let mut patterns = vec![self.expect_any_word()?];
+            while self.take_operator("|").is_some() {
+                patterns.push(self.expect_any_word()?);
+            }
+            self.expect_operator(")")?;
+            arms.push((patterns, self.list(&[";;", "esac"])?));
+            self.take_operator(";;");
+        }
+    }
+
+    /// A word that stands here, if one does.
+    fn next_word(&mut self) -> Read<Option<Word>> {
+        let Some((Token::Word(word, depth), rest)) = self.tokens.split_first() else { return Ok(None) };
+        self.tokens = rest;
+        self.note_depth(*depth)?;
+        Ok(Some(word.clone()))
+    }
+
+    /// That something is nested `further` where the parser stands.
+    fn note_depth(&mut self, further: usize) -> Read<()> {
+        self.deepest = self.deepest.max(self.depth + further);
+        if self.deepest > MAX_DEPTH { Err(Unplayable::Faulty(Fault::Depth)) } else { Ok(()) }
+    }
+
+    fn expect_any_word(&mut self) -> Read<Word> {
+        let word = self.next_word()?;
+        word.ok_or_else(|| self.unexpected(None))
+    }
+
+    fn expect_word(&mut self, wanted: &str) -> Read<()> {
+        self.take_word(wanted).ok_or_else(|| self.unexpected(Some(wanted)))
+    }
+
+    fn expect_operator(&mut self, wanted: &str) -> Read<()> {
+        self.take_operator(wanted).ok_or_else(|| self.unexpected(Some(wanted)))
+    }
+
+    fn take_word(&mut self, wanted: &str) -> Option<()> {
+        matches!(self.tokens.first()?, Token::Word(word, _) if bare(word) == Some(wanted))
+            .then(|| self.tokens = &self.tokens[1..])
+    }
+
+    fn take_operator(&mut self, wanted: &str) -> Option<()> {
+        matches!(self.tokens.first()?, Token::Operator(operator) if *operator == wanted)
+            .then(|| self.tokens = &self.tokens[1..])
+    }
+
+    fn skip_separators(&mut self) {
+        while let Some((Token::Operator(";" | "\n"), rest)) = self.tokens.split_first() {
+            self.tokens = rest;
+        }
+    }
+
+    fn skip_lines(&mut self) {
+        while self.take_operator("\n").is_some() {}
+    }
+
+    fn is_at(&self, ends: &[&str]) -> bool {
+        self.tokens.first().and_then(shown).is_some_and(|shown| ends.contains(&shown))
+    }
+
+    /// What stands here cannot: as a shell says it, where every shell would, and else it is something that
+    /// is not known here.
+    fn unexpected(&self, wanted: Option<&str>) -> Unplayable {
+        let found = match self.tokens.first() {
+            None => "end of file".to_owned(),
+            Some(token) => match shown(token).filter(|shown| ENDS.contains(shown)) {
+                Some(shown) => format!("{shown:?}"),
+                None => return Unplayable::Unknown,
+            },
+        };
+        let wanted = wanted.map(|wanted| format!(" (expecting {wanted:?})")).unwrap_or_default();
+        Unplayable::Faulty(Fault::Syntax(format!("unexpected {found}{wanted}")))
+    }
+}
+
+/// An operator, or a word in which nothing is quoted or filled in.
+fn shown(token: &Token) -> Option<&str> {
+    match token {
+        Token::Word(word, _) => bare(word),
+        Token::Operator(operator) => Some(operator),
+        Token::Descriptor(_) => None,
+    }
+}
+
+fn bare(word: &Word) -> Option<&str> {
+    match word.as_slice() {
+        [Part::Text(text, false)] => Some(text),
+        _ => None,
+    }
+}
+
+fn descriptor_of(word: &Word) -> Option<u8> {
+    syntax::plain(word)?.parse().ok()
+}
+
+/// `NAME=word`
+fn assignment(word: &Word) -> Option<(String, Word)> {
+    let (Part::Text(text, false), rest) = word.split_first()? else { return None };
+    let (name, value) = text.split_once('=')?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(is_name) {
+        return None;
+    }
+    let mut parts = vec![Part::Text(value.to_owned(), true)];
+    parts.extend(rest.iter().cloned());
+    Some((name.to_owned(), parts))
+}

@@ -1,0 +1,164 @@
+//! What a script is made of, once it is read.
+
+use crate::bounds::Fault;
+
+/// A script that is understood.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Script {
+    pub(crate) list: List,
+    /// How deeply its commands are nested.
+    pub(crate) depth: usize,
+}
+
+/// Why a script is not played.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unplayable {
+    /// It has what is not known here, and might do anything.
+    Unknown,
+    /// No shell would play it, or it is over a bound.
+    Faulty(Fault),
+}
+
+impl Unplayable {
+    /// Of a script within another: where it ends is not always seen, so that what looks like an error in it
+    /// need not be one.
+    pub(crate) fn within(self) -> Unplayable {
+        match self {
+            Unplayable::Faulty(Fault::Syntax(_)) => Unplayable::Unknown,
+            other => other,
+        }
+    }
+}
+
+pub(crate) type List = Vec<Node>;
+
+/// A pipeline, and what it depends on.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Node {
+    pub(crate) when: When,
+    /// `! command`
+    pub(crate) is_negated: bool,
+    /// One, unless there are pipes.
+    pub(crate) commands: Vec<Command>,
+}
+
+/// Whether it runs, given how the last one ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum When {
+    Always,
+    IfSucceeded,
+    IfFailed,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Command {
+    pub(crate) action: Action,
+    pub(crate) redirects: Vec<Redirect>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Action {
+    /// Assignments, then words: a program and its arguments.
+    Simple(Vec<(String, Word)>, Vec<Word>),
+    Group(List),
+    /// A group that keeps its variables for itself.
+    Subshell(List),
+    /// The first whose condition holds; the last one's may be empty, and always does.
+    If(Vec<(List, List)>),
+    While {
+        condition: List,
+        wanted: bool,
+        body: List,
+        /// Its condition always holds, and nothing in it leads out.
+        is_endless: bool,
+    },
+    For(String, Vec<Word>, List),
+    Case(Word, Vec<(Vec<Word>, List)>),
+}
+
+/// `2>/dev/null`
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Redirect {
+    pub(crate) descriptor: u8,
+    pub(crate) target: Target,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Target {
+    Write(Word),
+    Append(Word),
+    Read(Word),
+    /// `<<< word`
+    Text(Word),
+    /// `2>&1`
+    Descriptor(u8),
+}
+
+pub(crate) type Word = Vec<Part>;
+
+/// A part of a word.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Part {
+    /// As it stands; whether it was quoted.
+    Text(String, bool),
+    /// `$NAME`, `${NAME}`, `${NAME:-default}`: the name, the operator with its word, whether it is
+    /// quoted.
+    Variable(String, Option<(String, Word)>, bool),
+    /// `$(command)`
+    Output(Script, bool),
+    /// `$((sum))`
+    Sum(String),
+}
+
+impl Script {
+    /// Whether any of its commands satisfies `wanted`, which is given a program's name and its arguments
+    /// as far as they are plain.
+    pub(crate) fn any_command(&self, wanted: &dyn Fn(&str, &[Word]) -> bool) -> bool {
+        any_command(&self.list, wanted)
+    }
+}
+
+fn any_command(list: &List, wanted: &dyn Fn(&str, &[Word]) -> bool) -> bool {
+    let in_word =
+        |word: &Word| word.iter().any(|part| matches!(part, Part::Output(s, _) if s.any_command(wanted)));
+    let holds = |command: &Command| match &command.action {
+        Action::Simple(assignments, words) => {
+            let name = words.first().and_then(|word| plain(word)).unwrap_or_default();
+            wanted(name, words)
+                || words.iter().any(in_word)
+                || assignments.iter().any(|(_, word)| in_word(word))
+        }
+        Action::Group(list) | Action::Subshell(list) => any_command(list, wanted),
+        Action::If(branches) => branches
+            .iter()
+            .any(|(condition, body)| any_command(condition, wanted) || any_command(body, wanted)),
+        Action::While { condition, body, .. } => any_command(condition, wanted) || any_command(body, wanted),
+        Action::For(_, words, body) => words.iter().any(in_word) || any_command(body, wanted),
+        Action::Case(_, arms) => arms.iter().any(|(_, body)| any_command(body, wanted)),
+    };
+    list.iter().any(|node| node.commands.iter().any(holds))
+}
+
+/// `true` and `:`
+pub(crate) fn always_holds(condition: &List) -> bool {
+    let is_true = |word: &Word| matches!(plain(word), Some("true" | ":"));
+    match condition.as_slice() {
+        [node] => match node.commands.as_slice() {
+            [Command { action: Action::Simple(_, words), .. }] => words.len() == 1 && is_true(&words[0]),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+pub(crate) fn has_way_out(body: &List) -> bool {
+    any_command(body, &|name, _| matches!(name, "exit" | "break" | "set" | "exec"))
+}
+
+/// The text of a word that is nothing but text.
+pub(crate) fn plain(word: &[Part]) -> Option<&str> {
+    match word {
+        [Part::Text(text, _)] => Some(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,243 @@
+//! What a process does when it is sent its stop signal, as far as its command tells.
+//!
+//! Process 1 has no default action for signals: a shell without a trap, or `sleep`, does not hear SIGTERM,
+//! and a real node kills it when its grace is over. Here nobody waits for that: whoever stops it may
+//! kill it at once. Whoever says what is to be done, by a `trap` or as the modes of
+//! agnhost that linger, is taken at their word.
+
+use std::time::Duration;
+
+use crate::invocation::Invocation;
+use crate::programs::{names, read_script};
+use crate::surroundings::Surroundings;
+use crate::{agnhost, exec, process};
+
+/// The signal of a container that names no other.
+const DEFAULT_SIGNAL: &str = "SIGTERM";
+/// Signals that scripts may call by their numbers.
+const NUMBERS: &[(&str, &str)] =
+    &[("1", "HUP"), ("2", "INT"), ("3", "QUIT"), ("10", "USR1"), ("12", "USR2"), ("15", "TERM")];
+/// agnhost's `serve-hostname` waits so long for its pod to be gone.
+const SERVE_HOSTNAME_LINGERS: Duration = Duration::from_secs(60);
+
+/// What a process says that it does about a signal.
+#[derive(Clone, Debug, PartialEq)]
+enum Handling {
+    /// It goes on.
+    Ignores,
+    /// It ends so long after.
+    Lingers(Duration),
+    /// A script is run; its functions are those of the text.
+    Runs(String),
+}
+
+/// Whether it says what it does about its stop signal.
+pub fn is_known(invocation: &Invocation<'_>) -> bool {
+    handling(invocation).is_some()
+}
+
+/// How long after its stop signal a process ends that has run for `ran`, and with what code; nothing when
+/// it does not end by itself.
+pub fn end(
+    invocation: &Invocation<'_>,
+    around: Option<&Surroundings>,
+    ran: Duration,
+) -> Option<(Duration, i32)> {
+    let nothing = Surroundings::default();
+    let around = around.unwrap_or(&nothing);
+    let goes_on = || {
+        let (end, code) = process::play(invocation, around, None)?.end?;
+        Some((end.saturating_sub(ran), code))
+    };
+    match handling(invocation)? {
+        Handling::Ignores => goes_on(),
+        Handling::Lingers(time) => Some((time, 0)),
+        // A shell looks at its traps between commands.
+        Handling::Runs(script) => {
+            let busy = process::play(invocation, around, Some(ran)).map_or(ran, |played| played.until);
+            let busy = busy.saturating_sub(ran);
+            match exit_of(&script, &around.from(ran)) {
+                Exits::With(took, code) if busy < Duration::MAX - ran => {
+                    Some((busy.saturating_add(took), code))
+                }
+                _ => goes_on(),
+            }
+        }
+    }
+}
+
+/// How a handler ends.
+enum Exits {
+    With(Duration, i32),
+    /// The script goes on where it was.
+    Not,
+}
+
+/// A handler that is not understood is taken to end its script at once.
+fn exit_of(handler: &str, around: &Surroundings) -> Exits {
+    if read_script(handler).is_err() {
+        let mut words =
+            handler.split(|c: char| c.is_whitespace() || c == ';').filter(|word| !word.is_empty());
+        let code = words.find(|word| *word == "exit").and_then(|_| words.next());
+        return Exits::With(Duration::ZERO, code.and_then(|code| code.parse().ok()).unwrap_or(0));
+    }
+    let ran = exec::type_lines(("sh", &format!("{handler}\n")), &exec::Shell::new(), around, vec![]);
+    match (ran.end, ran.shell) {
+        (Some((took, code)), None) => Exits::With(took, code),
+        _ => Exits::Not,
+    }
+}
+
+fn handling(invocation: &Invocation<'_>) -> Option<Handling> {
+    let words: Vec<String> = invocation.words().cloned().collect();
+    let signal = invocation.stop_signal.unwrap_or(DEFAULT_SIGNAL);
+    if let Some(mode) = agnhost::serves(invocation) {
+        return of_agnhost(mode, &words).filter(|_| signal == DEFAULT_SIGNAL);
+    }
+    let is_shell = words.first().is_some_and(|word| names::is_shell(names::base_name(word)));
+    let at = words.iter().position(|word| names::is_command_flag(word)).filter(|_| is_shell)?;
+    of_script(words.get(at + 1)?, signal)
+}
+
+fn of_agnhost(mode: &str, words: &[String]) -> Option<Handling> {
+    match mode {
+        "serve-hostname" => Some(Handling::Lingers(SERVE_HOSTNAME_LINGERS)),
+        "netexec" => {
+            let seconds: u64 = agnhost::flag(words, "delay-shutdown")?.parse().ok()?;
+            Some(Handling::Lingers(Duration::from_secs(seconds)))
+        }
+        _ => None,
+    }
+}
+
+/// What the last trap of a script says that is for `signal`; nothing when that is the default.
+fn of_script(script: &str, signal: &str) -> Option<Handling> {
+    let is_meant = |word: &String| {
+        let name = NUMBERS.iter().find(|(number, _)| number == word).map_or(word.as_str(), |(_, name)| name);
+        name.trim_start_matches("SIG").eq_ignore_ascii_case(signal.trim_start_matches("SIG"))
+    };
+    let mut handling = None;
+    for trap in traps(script) {
+        match trap.as_slice() {
+            [handler, signals @ ..] if signals.iter().any(is_meant) => {
+                handling = match handler.as_str() {
+                    "-" => None,
+                    "" => Some(Handling::Ignores),
+                    handler => Some(Handling::Runs(body(script, handler).unwrap_or(handler).to_owned())),
+                };
+            }
+            _ => {}
+        }
+    }
+    handling
+}
+
+/// What stands between the braces of a function.
+fn body<'a>(script: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = script.split_once(&format!("{name}()")).or(script.split_once(&format!("{name} ()")))?;
+    let inner = rest.trim_start().strip_prefix('{')?;
+    let mut depth = 1;
+    let end = inner.find(|c: char| {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        depth == 0
+    });
+    Some(inner[..end?].trim().trim_end_matches(';'))
+}
+
+/// The arguments of all `trap` commands of a script, whether or not the rest of it is understood.
+fn traps(script: &str) -> Vec<Vec<String>> {
+    let is_trap = |words: &Vec<String>| words.first().is_some_and(|word| word == "trap");
+    let commands = simple_commands(script).into_iter().filter(is_trap);
+    commands.map(|words| words.into_iter().skip(1).skip_while(|word| word == "--").collect()).collect()
+}
+
+/// Words between what separates commands; quotations are words, or parts of them.
+fn simple_commands(script: &str) -> Vec<Vec<String>> {
+    let (mut commands, mut words, mut word) = (vec![], vec![], None::<String>);
+    let mut quote = None;
+    let mut characters = script.chars();
+    while let Some(c) = characters.next() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None | Some('"'), '\\') => word.get_or_insert_default().extend(characters.next()),
+            (Some(_), c) => word.get_or_insert_default().push(c),
+            (None, ';' | '\n' | '&' | '|' | '(' | ')' | '{' | '}') => {
+                words.extend(word.take());
+                commands.push(std::mem::take(&mut words));
+            }
+            (None, c) if c.is_whitespace() => {
+                let is_first = words.is_empty();
+                words.extend(word.take().filter(|word| !(is_first && is_keyword(word))));
+            }
+            (None, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    commands.push(words);
+    commands
+}
+
+/// Whether a command begins behind `word`.
+fn is_keyword(word: &str) -> bool {
+    matches!(word, "do" | "then" | "else" | "if" | "while" | "until" | "!")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::given::{Given, given};
+
+    fn ended(container: &Given, ran: u64) -> Option<(u64, i32)> {
+        let invocation = container.invocation();
+        assert!(is_known(&invocation), "{:?}", container.args);
+        let around = Surroundings::default();
+        let end = end(&invocation, Some(&around), Duration::from_secs(ran));
+        end.map(|(after, code)| (after.as_secs(), code))
+    }
+
+    #[test]
+    fn traps_are_taken_at_their_word() {
+        for (script, wanted) in [
+            ("trap '' TERM; while true; do sleep 1; done", None),
+            ("trap \"\" SIGTERM\nsleep 3600", Some((3590, 0))),
+            ("trap 'exit 3' 15; while true; do sleep 4; done", Some((2, 3))),
+            ("trap 'sleep 5; exit 0' INT TERM; while true; do sleep 1; done", Some((6, 0))),
+            ("trap 'echo no' TERM; sleep 30; exit 7", Some((20, 7))),
+            ("trap 'exit 0' TERM; sleep infinity", None),
+            ("trap 'exit 0' TERM; trap '' TERM; tail -f /dev/null", None),
+            // Not understood as a whole.
+            ("term() { my-stop; exit 4; }; trap term TERM; my-server & wait $!", Some((0, 4))),
+            ("if my-check; then trap '' TERM; fi; my-server", None),
+        ] {
+            let container = given("busybox", &["sh", "-c"], &[script]);
+            assert_eq!(ended(&container, 10), wanted, "{script}");
+        }
+    }
+
+    #[test]
+    fn whoever_says_nothing_is_not_known() {
+        let known = |container: &Given| is_known(&container.invocation());
+        let script = |script: &str| given("x", &["bash", "-c", script], &[]);
+        assert!(!known(&script("while true; do sleep 1; done")));
+        assert!(!known(&script("echo trap '' TERM; trap 'rm x' EXIT; trap '' TERM; trap - TERM; sleep 9")));
+        assert!(!known(&given("nginx", &[], &[])));
+        let other = |script: &str| {
+            let stop_signal = Some("SIGUSR1".to_owned());
+            Given { stop_signal, ..given("x", &["bash", "-c", script], &[]) }
+        };
+        assert!(!known(&other("trap '' TERM; sleep 9")));
+        assert!(known(&other("trap '' USR1; sleep 9")));
+    }
+
+    #[test]
+    fn modes_of_the_test_image_linger() {
+        let agnhost = |words: &[&str]| given("e2e/agnhost:2", &[], words);
+        assert_eq!(ended(&agnhost(&["serve-hostname"]), 10), Some((60, 0)));
+        assert_eq!(ended(&agnhost(&["netexec", "--delay-shutdown=15"]), 10), Some((15, 0)));
+        assert!(!is_known(&agnhost(&["netexec"]).invocation()));
+    }
+}

@@ -1,0 +1,88 @@
+//! What a process finds around it, as far as its script may ask: variables, files, who it is, and which
+//! run of the container it is.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use crate::file_system::{File, Mount, Tree, View};
+
+/// So many views of the volumes are remembered of a run; of more the older ones are forgotten.
+const MAX_VIEWS: usize = 16;
+
+/// What a process finds around it.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// The container's variables.
+    pub variables: BTreeMap<String, String>,
+    /// How many earlier runs nobody saw: what they left in volumes is found by playing them.
+    pub unseen_runs: i64,
+    /// How much those take.
+    pub start_bytes: usize,
+    /// Where its volumes are.
+    pub mounts: Vec<Mount>,
+    /// What its volumes show, the oldest first.
+    pub views: Vec<View>,
+    /// Where it runs.
+    pub folder: String,
+    /// The host name.
+    pub hostname: String,
+    /// Who it runs as.
+    pub user: i64,
+    /// And in which group.
+    pub group: i64,
+    /// Whether only volumes may be written.
+    pub is_root_read_only: bool,
+    /// Kernel parameters.
+    pub sysctls: BTreeMap<String, String>,
+    /// When it started.
+    pub started_at: DateTime<Utc>,
+    /// The file with its last word.
+    pub message_path: String,
+    /// Whether its log is its last word, when it wrote none.
+    pub falls_back_to_logs: bool,
+    /// What others wrote into the container (`exec`), and `None` where they removed something.
+    pub foreign: BTreeMap<String, Option<File>>,
+}
+
+impl Surroundings {
+    /// As somebody finds it who begins `after` the start.
+    pub fn from(&self, after: Duration) -> Surroundings {
+        let view = self.views.iter().rev().find(|view| view.after <= after).or(self.views.first());
+        let views = view.map(|view| View { after: Duration::ZERO, tree: view.tree.clone() });
+        Surroundings {
+            views: views.into_iter().collect(),
+            started_at: clock::after(self.started_at, after),
+            ..self.clone()
+        }
+    }
+
+    /// Notes what the volumes show at `now`, when that is not what they showed before. Says whether it is
+    /// not.
+    pub fn show(&mut self, mut tree: Tree, now: DateTime<Utc>) -> bool {
+        for (path, file) in &self.foreign {
+            match file {
+                Some(file) => tree.insert(path.clone(), file.clone()),
+                None => tree.remove(path),
+            };
+        }
+        if self.views.last().is_none_or(|last| *last.tree == tree) {
+            return false;
+        }
+        let after = (now - self.started_at).to_std().unwrap_or_default();
+        self.views.push(View { after, tree: Arc::new(tree) });
+        if self.views.len() > MAX_VIEWS {
+            self.views.remove(0);
+        }
+        true
+    }
+}
+
+/// A volume that keeps what is written, at `path`.
+#[cfg(test)]
+pub fn kept_mount(path: &str) -> Mount {
+    let (volume, path) = ("data".to_owned(), path.to_owned());
+    Mount { path, sub_path: String::new(), volume, is_read_only: false, is_memory: false, is_kept: true }
+}
