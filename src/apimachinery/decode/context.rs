@@ -23,8 +23,6 @@ pub(super) struct Context<'s> {
     pub(super) typed: bool,
     /// The object was never JSON: a strategic merge patch made it.
     pub(super) converted: bool,
-    /// The body was YAML, whose scalars may be read more freely.
-    pub(super) yaml: bool,
     pub(super) path: Vec<Step<'s>>,
     /// The Go struct whose field is being decoded.
     pub(super) in_struct: &'s str,
@@ -42,7 +40,6 @@ impl<'s> Context<'s> {
         Self {
             typed,
             converted: false,
-            yaml: false,
             path: Vec::new(),
             in_struct: "",
             strict_errors: Vec::new(),

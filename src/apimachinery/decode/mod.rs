@@ -9,7 +9,6 @@
 //! tree, so that nothing is kept that the kind does not have. Only a body that fails is looked at twice,
 //! for Go's words.
 
-mod aliases;
 mod context;
 mod conversion;
 mod go_json;
@@ -19,7 +18,6 @@ mod patched;
 mod refusal;
 mod scalar;
 mod typed;
-mod yaml;
 
 #[cfg(test)]
 mod tests;
@@ -29,6 +27,7 @@ use serde_json::{Map, Value};
 
 use crate::protobuf;
 use crate::schema::{Schema, Schemas};
+use crate::yaml;
 use context::Context;
 pub use go_json::syntax_error;
 pub use name::name_in;
@@ -94,9 +93,9 @@ pub fn decode(target: &Target, body: &[u8], format: Format) -> Result<Decoded, D
         Format::Json => decode_json(target, body),
         Format::Yaml if first_byte(body) == Some(b'{') => decode_json(target, body),
         Format::Yaml => {
-            let document = yaml::parse(body).map_err(|error| refusal::unrecognized(target, &error, body))?;
+            let document =
+                yaml::to_json(body).map_err(|error| refusal::unrecognized(target, &error, body))?;
             let mut context = Context::new(target.typed);
-            context.yaml = true;
             context.strict_errors.extend(document.duplicates);
             let value = root(target, &mut context).deserialize(document.value);
             let value = value.map_err(|error| refusal::unrecognized(target, &error.to_string(), body))?;
@@ -184,17 +183,9 @@ pub fn decode_yaml(body: &[u8]) -> Result<(Value, Option<String>), String> {
         lose_points(&mut value);
         return Ok((value, None));
     }
-    let mut document = yaml::parse(body)?;
+    let mut document = yaml::to_json(body)?;
     lose_points(&mut document.value);
     Ok((document.value, document.duplicates))
-}
-
-/// Whether a YAML text may be read by others than this module: the aliases in it do not stand for too much.
-///
-/// # Errors
-/// `document contains excessive aliasing`.
-pub fn check_aliases(text: &[u8]) -> Result<(), serde_yaml::Error> {
-    yaml::check_aliases(text)
 }
 
 /// On their way from YAML through JSON numbers lose a point with nothing behind it.

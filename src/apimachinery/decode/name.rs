@@ -24,7 +24,9 @@ pub fn name_in(body: &[u8], format: Format) -> Option<String> {
         Format::Protobuf => protobuf::name_in(body)?,
         // What may have aliases is read for those who are known, not for strangers.
         Format::Yaml if body.contains(&b'*') && first_byte(body) != Some(b'{') => return None,
-        Format::Yaml if first_byte(body) != Some(b'{') => yaml::from_slice::<Named>(body).ok()?.metadata.name,
+        Format::Yaml if first_byte(body) != Some(b'{') => {
+            Named::deserialize(yaml::to_json(body).ok()?.value).ok()?.metadata.name
+        }
         Format::Json | Format::Yaml => serde_json::from_slice::<Named>(body).ok()?.metadata.name,
     };
     Some(name).filter(|name| !name.is_empty())

@@ -1,4 +1,4 @@
-//! Scalars that are more than their JSON type: quantities, times, base64; and YAML's looser ones.
+//! Scalars that are more than their JSON type: quantities, times, base64.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::context::Context;
 use super::go_time;
 use crate::quantity::{Quantity, QuantityError};
-use crate::schema::Shape;
 use crate::time;
 
 /// Go's `base64.StdEncoding`: padding required, bits after the last byte not looked at.
@@ -70,25 +69,6 @@ pub fn base64_error(text: &[u8], error: &base64::DecodeError) -> String {
         base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => text.len() / 4 * 4,
     };
     format!("illegal base64 data at input byte {at}")
-}
-
-/// YAML 1.1 as Go's reader takes it: `yes` and `on` are true, `0644` is octal. serde_yaml reads YAML 1.2
-/// and gives a string for each; here is known that none is wanted.
-pub(super) fn freer_yaml(shape: &Shape, text: &str) -> Option<Value> {
-    match shape {
-        Shape::Boolean => match text {
-            "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(Value::Bool(true)),
-            "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(Value::Bool(false)),
-            _ => None,
-        },
-        Shape::Integer32 | Shape::Integer64 => {
-            let digits = text.replace('_', "");
-            let octal = digits.strip_prefix("0o").or_else(|| digits.strip_prefix('0'));
-            let octal = octal.and_then(|octal| i64::from_str_radix(octal, 8).ok());
-            octal.or_else(|| digits.parse().ok()).map(Value::from)
-        }
-        _ => None,
-    }
 }
 
 /// A number that no `int64` holds is a `float64`, which is written without an exponent.

@@ -94,9 +94,6 @@ impl<'c, 's> Typed<'c, 's> {
             Shape::Bytes => scalar::base64(text, self.context),
             Shape::Time => scalar::time(&text, self.context),
             Shape::MicroTime => scalar::micro_time(&text, self.context),
-            shape if self.context.yaml => {
-                scalar::freer_yaml(shape, &text).unwrap_or_else(|| self.mistyped("string"))
-            }
             _ => self.mistyped("string"),
         }
     }

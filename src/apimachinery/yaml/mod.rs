@@ -1,31 +1,45 @@
-//! YAML. It is read with a bound on its aliases; objects are written as `sigs.k8s.io/yaml` writes them: its
-//! keys in their order, its quotes, its folded lines.
+//! YAML, read and written as `sigs.k8s.io/yaml` does: bodies come in as YAML 1.1, with a bound on what
+//! aliases stand for ([`to_json`]); objects go out with its keys in their order, its quotes, its folded lines
+//! ([`to_string`]).
+//!
+//! The reader goes go-yaml's way: a `scanner` makes tokens over a `cursor`, a `composer` nodes of them;
+//! `resolve` knows what a scalar is, and `json` what becomes of it.
 //!
 //! The emitter is libyaml's, in block style and two columns an indent. What decides where a line breaks is
 //! what was written last: whether that was white, and whether the line holds nothing but indents so far.
 
+mod aliases;
+mod composer;
+mod cursor;
+mod emitter;
+mod json;
 mod key_order;
 mod read;
+mod reader;
 mod resolve;
 mod scalar;
+mod scan_scalar;
+mod scan_tag;
+mod scanner;
+
+#[cfg(test)]
+mod reader_test;
 
 use serde_json::{Number, Value};
 
+use emitter::{Emitter, INDENT};
 use golang::go_text;
+pub use json::JsonDocument;
 pub use read::{YamlError, documents, from_slice, from_str};
+pub use reader::to_json;
 use scalar::Style;
 
-/// Spaces of an indent.
-const INDENT: usize = 2;
-/// A text breaks at the next space behind this column.
-const WIDTH: usize = 80;
 /// Keys longer than this, in bytes, are announced by a question mark.
 const MAX_SIMPLE_KEY_BYTES: usize = 128;
 
 /// The document, with a line break at its end.
 pub fn to_string(value: &Value) -> String {
-    let mut emitter =
-        Emitter { out: String::new(), column: 0, indent: None, is_white: true, is_indent: true };
+    let mut emitter = Emitter::new();
     emitter.node(value, Place::Item);
     emitter.line();
     emitter.out
@@ -40,17 +54,6 @@ enum Place {
     Key,
     /// A value, or a key behind a question mark.
     Value,
-}
-
-struct Emitter {
-    out: String,
-    column: usize,
-    /// Columns; none above the root.
-    indent: Option<usize>,
-    /// What was written last needs no space behind it.
-    is_white: bool,
-    /// The line holds only indents and indicators so far.
-    is_indent: bool,
 }
 
 impl Emitter {
@@ -119,39 +122,6 @@ impl Emitter {
             Style::Literal => self.literal(text),
         }
         self.indent = outer;
-    }
-
-    /// A new line at the indent, unless one has just begun.
-    fn line(&mut self) {
-        let indent = self.indent.unwrap_or_default();
-        if !self.is_indent || self.column > indent || (self.column == indent && !self.is_white) {
-            self.line_break();
-        }
-        while self.column < indent {
-            self.put(' ');
-        }
-        self.is_white = true;
-        self.is_indent = true;
-    }
-
-    fn indicator(&mut self, indicator: &str, needs_space: bool, keeps_indent: bool) {
-        if needs_space && !self.is_white {
-            self.put(' ');
-        }
-        self.out.push_str(indicator);
-        self.column += indicator.len();
-        self.is_white = false;
-        self.is_indent &= keeps_indent;
-    }
-
-    fn put(&mut self, c: char) {
-        self.out.push(c);
-        self.column += 1;
-    }
-
-    fn line_break(&mut self) {
-        self.out.push('\n');
-        self.column = 0;
     }
 }
 

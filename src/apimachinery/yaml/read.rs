@@ -1,11 +1,11 @@
-//! Reading YAML that is no body of a request: files and answers. The only door to serde_yaml's readers,
-//! because aliases may stand for any amount of text: what is too much is refused before it is read.
+//! Reading YAML that is no body of a request: files and answers. The only door to serde_yaml's readers, which
+//! tell where in a file a field is wrong, and which know no bound on what aliases stand for: what is too much
+//! is refused before they read it.
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error};
 use serde_json::Value;
 
-use crate::decode::check_aliases;
+use super::reader::all_to_json;
 
 /// Why YAML could not be read.
 pub type YamlError = serde_yaml::Error;
@@ -27,13 +27,20 @@ pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, YamlError> {
     serde_yaml::from_slice(text)
 }
 
-/// All documents.
+/// All documents, as a request's body would be read.
 ///
 /// # Errors
-/// As [`from_str`].
+/// What is no YAML, and where; aliases that stand for too much.
 pub fn documents(text: &str) -> Result<Vec<Value>, YamlError> {
-    check_aliases(text.as_bytes())?;
-    serde_yaml::Deserializer::from_str(text).map(Value::deserialize).collect()
+    all_to_json(text.as_bytes()).map_err(YamlError::custom)
+}
+
+/// Whether the aliases of all documents stand for no more than is allowed.
+fn check_aliases(text: &[u8]) -> Result<(), YamlError> {
+    if !text.contains(&b'*') {
+        return Ok(());
+    }
+    all_to_json(text).map(drop).map_err(YamlError::custom)
 }
 
 #[cfg(test)]

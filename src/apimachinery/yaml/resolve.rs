@@ -2,27 +2,110 @@
 
 use chrono::NaiveDate;
 
-/// Whether it stays a string. Numbers of base 60, such as times of the day, are quoted for other readers.
-pub(super) fn is_string(text: &str) -> bool {
-    let Some(first) = text.chars().next() else { return false };
-    match first {
-        'y' | 'Y' | 'n' | 'N' | 't' | 'T' | 'f' | 'F' | 'o' | 'O' | '~' => !is_word(text),
-        '.' => !(is_word(text) || separates_digits(text) && is_float(&text.replace('_', ""))),
-        '0'..='9' | '+' | '-' => {
-            let digits = text.replace('_', "");
-            let is_number = is_whole(&digits) || is_float(&digits) || is_base_60(text);
-            !(is_number || is_word(text) || timestamp(text).is_some())
+/// What begins the tags of YAML itself.
+const OWN_TAGS: &str = "tag:yaml.org,2002:";
+
+/// What a scalar is. What it is not, is a text.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Scalar {
+    Null,
+    Bool(bool),
+    Int(i64),
+    /// One that is too large for the other.
+    Uint(u64),
+    /// A number, infinite, or none.
+    Float(f64),
+    /// Kept as the text that it is.
+    Timestamp,
+    Text,
+}
+
+impl Scalar {
+    /// The tag that says so.
+    fn tag(self) -> &'static str {
+        match self {
+            Scalar::Null => "null",
+            Scalar::Bool(_) => "bool",
+            Scalar::Int(_) | Scalar::Uint(_) => "int",
+            Scalar::Float(_) => "float",
+            Scalar::Timestamp => "timestamp",
+            Scalar::Text => "str",
         }
-        _ => true,
     }
 }
 
-/// Booleans, nulls, and floats that are no number.
-const WORDS: &str = "y Y yes Yes YES true True TRUE on On ON n N no No NO false False FALSE off Off OFF \
-    ~ null Null NULL .nan .NaN .NAN .inf .Inf .INF +.inf +.Inf +.INF -.inf -.Inf -.INF";
+/// What a text is that has this tag, if any, and no quotes if it has none.
+///
+/// # Errors
+/// A text that is not what its tag says.
+pub(super) fn resolve(tag: &str, text: &str) -> Result<Scalar, String> {
+    let wanted = match tag.strip_prefix(OWN_TAGS) {
+        _ if tag.is_empty() => return Ok(plain(text, true)),
+        Some(own @ ("bool" | "int" | "float" | "null" | "timestamp")) => own,
+        _ => return Ok(Scalar::Text),
+    };
+    match plain(text, wanted == "timestamp") {
+        Scalar::Int(number) if wanted == "float" => Ok(Scalar::Float(number as f64)),
+        found if found.tag() == wanted => Ok(found),
+        found => Err(format!("yaml: cannot decode !!{} `{text}` as a !!{wanted}", found.tag())),
+    }
+}
 
-fn is_word(text: &str) -> bool {
-    WORDS.split_ascii_whitespace().any(|word| word == text)
+/// Whether the tag says base64.
+pub(super) fn is_binary(tag: &str) -> bool {
+    tag.strip_prefix(OWN_TAGS) == Some("binary")
+}
+
+/// Whether a mapping's key with this tag may be the one that merges.
+pub(super) fn is_merge(tag: &str) -> bool {
+    tag.strip_prefix(OWN_TAGS) == Some("merge")
+}
+
+/// Whether it stays a string. Numbers of base 60, such as times of the day, are quoted for other readers.
+pub(super) fn is_string(text: &str) -> bool {
+    plain(text, true) == Scalar::Text && !is_base_60(text)
+}
+
+fn plain(text: &str, may_be_time: bool) -> Scalar {
+    let found = match text.chars().next() {
+        None => Some(Scalar::Null),
+        Some('y' | 'Y' | 'n' | 'N' | 't' | 'T' | 'f' | 'F' | 'o' | 'O' | '~') => word(text),
+        Some('.') => word(text).or_else(|| {
+            let digits = Some(text).filter(|text| separates_digits(text))?.replace('_', "");
+            float(&digits)
+        }),
+        Some('0'..='9' | '+' | '-') => word(text).or_else(|| number(text, may_be_time)),
+        _ => None,
+    };
+    found.unwrap_or(Scalar::Text)
+}
+
+/// Booleans, nulls, and floats that are no number.
+fn word(text: &str) -> Option<Scalar> {
+    Some(match text {
+        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
+            Scalar::Bool(true)
+        }
+        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
+            Scalar::Bool(false)
+        }
+        "~" | "null" | "Null" | "NULL" => Scalar::Null,
+        ".nan" | ".NaN" | ".NAN" => Scalar::Float(f64::NAN),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Scalar::Float(f64::INFINITY),
+        "-.inf" | "-.Inf" | "-.INF" => Scalar::Float(f64::NEG_INFINITY),
+        _ => return None,
+    })
+}
+
+/// What begins with a digit or sign. Underscores count for nothing.
+fn number(text: &str, may_be_time: bool) -> Option<Scalar> {
+    if may_be_time && timestamp(text).is_some() {
+        return Some(Scalar::Timestamp);
+    }
+    let digits = text.replace('_', "");
+    // Go reads what is behind the prefix as a number of its own, sign and all.
+    let signed_binary = || i64::from_str_radix(digits.strip_prefix("0b")?, 2).ok().map(Scalar::Int);
+    whole(&digits).or_else(|| float(&digits)).or_else(signed_binary)
 }
 
 /// Whether underscores stand between digits only, as Go wants them in what begins with a point.
@@ -34,7 +117,7 @@ fn separates_digits(text: &str) -> bool {
 }
 
 /// `strconv.ParseInt` of any base up to 64 bits, signed or not.
-fn is_whole(digits: &str) -> bool {
+fn whole(digits: &str) -> Option<Scalar> {
     let (unsigned, sign) = match digits.strip_prefix(['+', '-']) {
         Some(unsigned) => (unsigned, &digits[..1]),
         None => (digits, ""),
@@ -48,17 +131,18 @@ fn is_whole(digits: &str) -> bool {
         _ => (10, unsigned),
     };
     if figures.is_empty() || !figures.chars().all(|c| c.is_digit(radix)) {
-        return false;
+        return None;
     }
-    match (u64::from_str_radix(figures, radix), sign) {
-        (Ok(number), "-") => number <= 1 << 63,
-        (Ok(number), "+") => number < 1 << 63,
-        (number, _) => number.is_ok(),
+    let number = u64::from_str_radix(figures, radix).ok()?;
+    let signed = if sign == "-" { 0_i64.checked_sub_unsigned(number) } else { i64::try_from(number).ok() };
+    match signed {
+        Some(signed) => Some(Scalar::Int(signed)),
+        None => sign.is_empty().then_some(Scalar::Uint(number)),
     }
 }
 
 /// A decimal number, with a point or an exponent, that a float can hold.
-fn is_float(digits: &str) -> bool {
+fn float(digits: &str) -> Option<Scalar> {
     let unsigned = digits.strip_prefix(['+', '-']).unwrap_or(digits);
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))),
@@ -70,7 +154,10 @@ fn is_float(digits: &str) -> bool {
         None => all_digits(mantissa) && !mantissa.is_empty(),
     };
     let is_exponent = exponent.is_none_or(|exponent| all_digits(exponent) && !exponent.is_empty());
-    is_mantissa && is_exponent && digits.parse::<f64>().is_ok_and(f64::is_finite)
+    if !is_mantissa || !is_exponent {
+        return None;
+    }
+    digits.parse::<f64>().ok().filter(|number| number.is_finite()).map(Scalar::Float)
 }
 
 /// `^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$`

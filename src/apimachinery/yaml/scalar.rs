@@ -3,7 +3,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Emitter, INDENT, WIDTH, resolve};
+use super::emitter::{Emitter, INDENT, WIDTH};
+use super::resolve;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
@@ -20,7 +21,9 @@ pub(super) fn style(text: &str, is_key: bool) -> Style {
     if text.contains('\n') && found.allows_literal() && !is_key {
         return Style::Literal;
     }
-    if text.contains('\n') || !resolve::is_string(text) {
+    // As a key that one would merge.
+    let is_merge = is_key && text == "<<";
+    if text.contains('\n') || is_merge || !resolve::is_string(text) {
         return Style::DoubleQuoted;
     }
     match () {

@@ -10,7 +10,6 @@
 mod conditions;
 mod conversion;
 mod finalizer;
-mod identity;
 mod naming;
 mod owners;
 mod sync;

@@ -46,10 +46,7 @@ struct Pump {
 /// The reader has gone.
 struct Gone;
 
-/// Begins a watch: changes, straight from etcd's log. Must be called within a tokio runtime.
-///
-/// # Errors
-/// 504 when the state asked for is to come; a revision that is gone is an error event.
+/// Begins a watch.
 pub fn watch(
     store: &Store,
     kind: &Arc<Kind>,

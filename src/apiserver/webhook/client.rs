@@ -133,7 +133,7 @@ impl WebhookClient {
 fn read(answer: &[u8]) -> Result<Value, String> {
     let read = serde_json::from_slice(answer).or_else(|error| {
         let why = syntax_error(answer).unwrap_or_else(|| error.to_string());
-        yaml::from_slice::<Value>(answer).map_err(|_| why)
+        yaml::to_json(answer).map(|document| document.value).map_err(|_| why)
     });
     let kind = match read? {
         tree @ (Value::Object(_) | Value::Null) => return Ok(tree),

@@ -7,10 +7,7 @@ use http::Method;
 use rustls::{AlertDescription, CertificateError};
 use serde_json::Value;
 
-/// Why there is no connection, in Go's words.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct DialError(pub String);
+use super::connector::DialError;
 
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

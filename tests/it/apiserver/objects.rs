@@ -201,7 +201,7 @@ async fn unknown_fields_warn_or_refuse() {
 #[tokio::test]
 async fn bodies_may_be_yaml() {
     let server = Server::start().await;
-    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: y\ndata:\n  k: v\n";
+    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: in-yaml\ndata:\n  k: v\n";
     let headers = [("content-type", "application/yaml")];
     let created = server.call_with(&format!("POST {CONFIG_MAPS}"), &headers, yaml).await;
     assert_eq!((created.code, &created.json()["data"]["k"]), (201, &json!("v")), "{}", created.text);

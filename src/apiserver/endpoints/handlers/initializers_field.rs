@@ -17,7 +17,7 @@ pub(crate) fn of_body(body: &Bytes, format: Format) -> Option<Value> {
     }
     let tree: Value = match format {
         Format::Json => serde_json::from_slice(body).ok()?,
-        Format::Yaml => yaml::from_slice(body).ok()?,
+        Format::Yaml => yaml::to_json(body).ok()?.value,
         Format::Protobuf => return None,
     };
     of_tree(&tree)

@@ -7,7 +7,6 @@
 mod addresses;
 mod allocators;
 mod families;
-mod fields;
 mod ip_addresses;
 mod normalize;
 

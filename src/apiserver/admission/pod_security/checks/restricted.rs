@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::super::policy::Version;
 use super::baseline::added_capabilities;
-use super::fields::{Pod, Violation, bad_values, named_containers, plural, quoted, setters, violation};
+use super::fields::{bad_values, named_containers, plural, quoted, setters, violation};
+use super::{Pod, Violation};
 use apis::tree::{at, is_set, items, text, texts};
 
 /// A process gets no more than its parent has.

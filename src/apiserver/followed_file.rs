@@ -1,6 +1,5 @@
-//! `DynamicFileContent`: what is made of a configuration file, made anew when the file changes while the
-//! server runs (`util/filesystem.WatchUntil`, as `dynamiccertificates.DynamicFileCAContent` for a file of
-//! certificates).
+//! `FollowedFile`: what is made of a configuration file, made anew when the file changes while the server
+//! runs (`util/filesystem.WatchUntil`).
 //!
 //! Nothing waits for a change: the file is looked at when somebody asks for what it says. As long as it is
 //! wrong, what it said before holds.
@@ -17,7 +16,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 type Build<T> = Box<dyn Fn(&str) -> Result<T, String> + Send + Sync>;
 
 /// A file, and what was made of its text.
-pub struct DynamicFileContent<T> {
+pub struct FollowedFile<T> {
     path: PathBuf,
     clock: Clock,
     build: Build<T>,
@@ -26,7 +25,7 @@ pub struct DynamicFileContent<T> {
     looked: Mutex<(Duration, String)>,
 }
 
-impl<T> DynamicFileContent<T> {
+impl<T> FollowedFile<T> {
     /// Reads it; `build` makes something of its text.
     ///
     /// # Errors
@@ -35,12 +34,12 @@ impl<T> DynamicFileContent<T> {
         path: &Path,
         clock: &Clock,
         build: impl Fn(&str) -> Result<T, String> + Send + Sync + 'static,
-    ) -> Result<DynamicFileContent<T>, String> {
+    ) -> Result<FollowedFile<T>, String> {
         let text = read(path)?;
         let current = RwLock::new((text.clone(), Arc::new(build(&text)?)));
         let looked = Mutex::new((clock.elapsed(), String::new()));
         let (path, clock, build) = (path.to_owned(), clock.clone(), Box::new(build));
-        Ok(DynamicFileContent { path, clock, build, current, looked })
+        Ok(FollowedFile { path, clock, build, current, looked })
     }
 
     /// What is made of what the file says now.
@@ -100,8 +99,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let clock = Clock::stepped(DateTime::UNIX_EPOCH);
-        let open =
-            || DynamicFileContent::open(&path, &clock, |text| text.parse::<u8>().map_err(|_| "no".into()));
+        let open = || FollowedFile::open(&path, &clock, |text| text.parse::<u8>().map_err(|_| "no".into()));
         assert!(open().is_err());
         std::fs::write(&path, "1").unwrap();
         let file = open().unwrap();

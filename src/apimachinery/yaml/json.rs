@@ -1,0 +1,309 @@
+//! From the nodes of a document to JSON, as `sigs.k8s.io/yaml` converts (`decode.go`, `yaml.go`).
+
+use std::collections::HashSet;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Number, Value};
+
+use golang::go_text;
+
+use super::aliases::Allowance;
+use super::composer::{Content, Document, MAX_DEPTH, NodeId};
+use super::resolve::{self, Scalar};
+
+/// Duplicate keys that are reported; what comes after them is not told.
+const MAX_DUPLICATES: usize = 16;
+
+/// A document as JSON.
+pub struct JsonDocument {
+    /// Of keys that come twice the last counts.
+    pub value: Value,
+    /// One strict error for all duplicate keys, as upstream's reader reports them; None without any.
+    pub duplicates: Option<String>,
+}
+
+/// Converts a document. The error is Go's.
+pub(super) fn convert(document: &Document, allowance: Allowance) -> Result<JsonDocument, String> {
+    let mut reader =
+        Converter { document, allowance, depth: 0, open: vec![], duplicates: vec![], refusal: None };
+    let value = reader.value(document.root)?;
+    if let Some(refusal) = reader.refusal {
+        return Err(refusal);
+    }
+    let found = reader.duplicates;
+    let duplicates =
+        (!found.is_empty()).then(|| format!("yaml: unmarshal errors:\n  {}", found.join("\n  ")));
+    Ok(JsonDocument { value, duplicates })
+}
+
+struct Converter<'d> {
+    document: &'d Document,
+    allowance: Allowance,
+    depth: usize,
+    /// Aliases that are being followed.
+    open: Vec<NodeId>,
+    duplicates: Vec<String>,
+    /// What YAML can say and JSON cannot; whatever is wrong with the YAML comes first.
+    refusal: Option<String>,
+}
+
+/// A key of a mapping: 1 and "1" are two, though JSON has but one text for them.
+#[derive(PartialEq, Eq, Hash)]
+enum Key {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Float(u64),
+    Text(String),
+}
+
+#[derive(Default)]
+struct Mapping {
+    keys: HashSet<Key>,
+    object: Map<String, Value>,
+}
+
+impl<'d> Converter<'d> {
+    fn value(&mut self, id: NodeId) -> Result<Value, String> {
+        self.deeper(|reader| reader.nested_value(id))
+    }
+
+    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
+        if self.depth >= MAX_DEPTH {
+            return Err(format!("yaml: exceeded max depth of {MAX_DEPTH}"));
+        }
+        self.depth += 1;
+        let found = read(self);
+        self.depth -= 1;
+        found
+    }
+
+    fn nested_value(&mut self, id: NodeId) -> Result<Value, String> {
+        let document = self.document;
+        match &document.nodes[id].content {
+            Content::Scalar { text, .. } => {
+                self.allowance.take(text.len())?;
+                let (scalar, text) = self.scalar(id)?;
+                Ok(self.json(scalar, text))
+            }
+            Content::Sequence(items) => {
+                self.allowance.take(0)?;
+                items.iter().map(|item| self.value(*item)).collect()
+            }
+            Content::Mapping(_) => {
+                self.allowance.take(0)?;
+                let mut mapping = Mapping::default();
+                self.mapping(id, &mut mapping)?;
+                Ok(Value::Object(mapping.object))
+            }
+            Content::Alias { name, target } => self.alias(id, name, |reader| reader.nested_value(*target)),
+        }
+    }
+
+    fn alias<T>(
+        &mut self,
+        id: NodeId,
+        name: &str,
+        follow: impl FnOnce(&mut Self) -> Result<T, String>,
+    ) -> Result<T, String> {
+        if self.open.contains(&id) {
+            return Err(format!("yaml: anchor '{name}' value contains itself"));
+        }
+        self.open.push(id);
+        let found = follow(self);
+        self.open.pop();
+        found
+    }
+
+    /// What a scalar is, and its text, which is another than the written one if that is base64.
+    fn scalar(&self, id: NodeId) -> Result<(Scalar, String), String> {
+        let node = &self.document.nodes[id];
+        let Content::Scalar { text, is_implicit } = &node.content else {
+            unreachable!("only scalars are asked for")
+        };
+        if node.tag.is_empty() && !is_implicit {
+            return Ok((Scalar::Text, text.clone()));
+        }
+        if resolve::is_binary(&node.tag) {
+            let bytes = STANDARD.decode(text.replace(['\r', '\n'], ""));
+            let bytes = bytes.map_err(|_| "yaml: !!binary value contains invalid base64 data".to_owned())?;
+            return Ok((Scalar::Text, String::from_utf8_lossy(&bytes).into_owned()));
+        }
+        Ok((resolve::resolve(&node.tag, text)?, text.clone()))
+    }
+
+    fn json(&mut self, scalar: Scalar, text: String) -> Value {
+        match scalar {
+            Scalar::Null => Value::Null,
+            Scalar::Bool(flag) => Value::Bool(flag),
+            Scalar::Int(number) => number.into(),
+            Scalar::Uint(number) => number.into(),
+            Scalar::Float(number) => self.float(number),
+            Scalar::Timestamp | Scalar::Text => Value::String(text),
+        }
+    }
+
+    /// A float without a fraction is written as an integer on the way to JSON, and read as one.
+    fn float(&mut self, number: f64) -> Value {
+        if let Ok(whole) = number.to_string().parse::<i64>() {
+            return whole.into();
+        }
+        Number::from_f64(number).map_or_else(
+            || {
+                self.refuse(format!("json: unsupported value: {}", infinite(number, "+Inf", "-Inf")));
+                Value::Null
+            },
+            Value::Number,
+        )
+    }
+
+    fn refuse(&mut self, refusal: String) {
+        self.refusal.get_or_insert(refusal);
+    }
+
+    /// Reads the entries of a mapping into one that may have some already.
+    fn mapping(&mut self, id: NodeId, into: &mut Mapping) -> Result<(), String> {
+        let document = self.document;
+        let Content::Mapping(entries) = &document.nodes[id].content else {
+            unreachable!("only mappings are asked for")
+        };
+        for (key, value) in entries {
+            if self.is_merge(*key) {
+                self.merge(*value, into)?;
+                continue;
+            }
+            let (key, name) = self.key(*key)?;
+            let converted = self.value(*value)?;
+            self.check_key(&key, &converted);
+            if into.keys.contains(&key) && self.duplicates.len() < MAX_DUPLICATES {
+                let line = document.nodes[*value].line + 1;
+                self.duplicates.push(format!("line {line}: key {} already set in map", key.shown()));
+            }
+            into.keys.insert(key);
+            into.object.insert(name, converted);
+        }
+        Ok(())
+    }
+
+    fn is_merge(&self, key: NodeId) -> bool {
+        let node = &self.document.nodes[key];
+        match &node.content {
+            Content::Scalar { text, is_implicit } => {
+                text == "<<" && (*is_implicit || resolve::is_merge(&node.tag))
+            }
+            _ => false,
+        }
+    }
+
+    /// `<<`: the entries of the named mappings, of which the first counts most.
+    fn merge(&mut self, id: NodeId, into: &mut Mapping) -> Result<(), String> {
+        match &self.document.nodes[id].content {
+            Content::Sequence(items) => items.iter().rev().try_for_each(|item| self.merge_one(*item, into)),
+            _ => self.merge_one(id, into),
+        }
+    }
+
+    fn merge_one(&mut self, id: NodeId, into: &mut Mapping) -> Result<(), String> {
+        self.allowance.take(0)?;
+        self.deeper(|reader| reader.merge_mapping(id, into))
+    }
+
+    fn merge_mapping(&mut self, id: NodeId, into: &mut Mapping) -> Result<(), String> {
+        let document = self.document;
+        let no_map = || Err("yaml: map merge requires map or sequence of maps as the value".to_owned());
+        match &document.nodes[id].content {
+            Content::Mapping(_) => self.mapping(id, into),
+            Content::Alias { name, target } => match document.nodes[*target].content {
+                Content::Mapping(_) => self.alias(id, name, |reader| reader.mapping(*target, into)),
+                _ => no_map(),
+            },
+            _ => no_map(),
+        }
+    }
+
+    /// A key, and what it is called in JSON.
+    fn key(&mut self, id: NodeId) -> Result<(Key, String), String> {
+        let target = match &self.document.nodes[id].content {
+            Content::Alias { target, .. } => *target,
+            _ => id,
+        };
+        if !matches!(self.document.nodes[target].content, Content::Scalar { .. }) {
+            let key = self.value(id)?;
+            return Err(format!("yaml: invalid map key: {}", go_syntax(&key)));
+        }
+        let (scalar, text) = self.scalar(target)?;
+        self.allowance.take(text.len())?;
+        Ok(match scalar {
+            Scalar::Null => (Key::Null, String::new()),
+            Scalar::Bool(flag) => (Key::Bool(flag), flag.to_string()),
+            Scalar::Int(number) => (Key::Int(number), number.to_string()),
+            Scalar::Uint(number) => (Key::Uint(number), number.to_string()),
+            Scalar::Float(number) => (Key::Float(number.to_bits()), float_name(number)),
+            Scalar::Timestamp | Scalar::Text => (Key::Text(text.clone()), text),
+        })
+    }
+
+    /// Whether JSON can say the key.
+    fn check_key(&mut self, key: &Key, value: &Value) {
+        let go_type = match key {
+            Key::Null => "%!s(<nil>)",
+            Key::Uint(_) => "uint64",
+            _ => return,
+        };
+        let key = key.shown();
+        let value = if value.is_null() { "<nil>".to_owned() } else { go_syntax(value) };
+        self.refuse(format!("unsupported map key of type: {go_type}, key: {key}, value: {value}"));
+    }
+}
+
+impl Key {
+    /// As `%#v` writes it.
+    fn shown(&self) -> String {
+        match self {
+            Key::Null => "<nil>".to_owned(),
+            Key::Bool(flag) => flag.to_string(),
+            Key::Int(number) => number.to_string(),
+            Key::Uint(number) => format!("{number:#x}"),
+            Key::Float(bits) => go_text::printed_float(f64::from_bits(*bits)),
+            Key::Text(text) => go_text::quote(text),
+        }
+    }
+}
+
+/// A float as a key: as precise as 32 bits are.
+fn float_name(number: f64) -> String {
+    if !number.is_finite() {
+        return infinite(number, ".inf", "-.inf").replace("NaN", ".nan");
+    }
+    let short = (number as f32).to_string().parse().unwrap_or(number);
+    go_text::printed_float(short)
+}
+
+fn infinite(number: f64, positive: &str, negative: &str) -> String {
+    match number {
+        _ if number.is_nan() => "NaN".to_owned(),
+        _ if number > 0.0 => positive.to_owned(),
+        _ => negative.to_owned(),
+    }
+}
+
+/// As `%#v` writes what the reader made of it.
+fn go_syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::String(text) => go_text::quote(text),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(map) => {
+            let entry =
+                |(key, value): (&String, &Value)| format!("{}:{}", go_text::quote(key), go_syntax(value));
+            let entries: Vec<String> = map.iter().map(entry).collect();
+            format!("map[interface {{}}]interface {{}}{{{}}}", entries.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
