@@ -3,7 +3,6 @@
 
 use serde_json::Value;
 
-use super::kind::Kind;
 use apimachinery::feature_gates::FeatureGates;
 
 /// A field that is dropped while its gate is off. In its path `[]` is every item of a list, `*` every member
@@ -54,9 +53,9 @@ impl Gated {
     }
 }
 
-/// Drops what is behind gates that are off, and what `old` does not have.
-pub fn drop_disabled(kind: &Kind, gates: &FeatureGates, new: &mut Value, old: Option<&Value>) {
-    let Some(GatedFields { below, fields }) = kind.gated else { return };
+/// Drops the fields of a kind that are behind gates that are off, and that `old` does not have.
+pub fn drop_disabled(gated: Option<GatedFields>, gates: &FeatureGates, new: &mut Value, old: Option<&Value>) {
+    let Some(GatedFields { below, fields }) = gated else { return };
     let old = old.and_then(|old| old.pointer(below));
     if let Some(new) = new.pointer_mut(below) {
         drop_all(fields, gates, new, old);
@@ -127,7 +126,7 @@ mod tests {
     fn dropped(group: &str, plural: &str, new: &Value, old: Option<&Value>) -> Value {
         let kind = Scheme::builtin().resource(group, "v1", plural).expect("it is built in");
         let mut new = new.clone();
-        drop_disabled(&kind, &FeatureGates::default(), &mut new, old);
+        drop_disabled(kind.gated, &FeatureGates::default(), &mut new, old);
         new
     }
 

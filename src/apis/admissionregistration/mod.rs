@@ -9,14 +9,13 @@ pub mod validating_admission_policy;
 pub mod webhook_configuration;
 
 mod client_config;
+mod group;
 mod matching;
 mod policy;
 
-use super::kind::Builtin;
+pub use group::GROUP;
 
-/// The group's name.
-pub const GROUP: &str = "admissionregistration.k8s.io";
-const DEFINITION: &str = "io.k8s.api.admissionregistration.v1";
+use super::kind::Builtin;
 
 /// Its kinds.
 pub const KINDS: &[&Builtin] = &[

@@ -5,11 +5,11 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::expressions::{apply_configuration_type, check, json_patch_type, with_patch_types};
+use super::group::{DEFINITION, GROUP};
 use super::policy::{
     default_binding, default_policy, param_kind_cell, policy_environment, validate_binding, validate_policy,
 };
 use super::validating_admission_policy::{binding_cells, binding_columns};
-use super::{DEFINITION, GROUP};
 use crate::kind::{Builtin, Kind};
 use crate::print::name;
 use crate::rules::{RULES, Rules};

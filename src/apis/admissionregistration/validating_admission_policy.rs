@@ -6,11 +6,11 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::expressions::{check, messages_environment};
+use super::group::{DEFINITION, GROUP};
 use super::policy::{
     default_binding, default_policy, param_kind_cell, param_ref_cell, policy_environment, validate_binding,
     validate_policy,
 };
-use super::{DEFINITION, GROUP};
 use crate::kind::{Builtin, Kind, Subresource};
 use crate::print::name;
 use crate::rules::{RULES, Rules};

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::client_config;
+use super::group::{DEFINITION, GROUP};
 use super::matching::{default_rules, match_conditions, rule_with_operations};
-use super::{DEFINITION, GROUP};
 use crate::kind::{Builtin, Kind};
 use crate::print::name;
 use crate::rules::{RULES, Rules};

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::job_labels::{CONTROLLER_UID, LABELS};
 use super::{job_status_validation, job_validation};
 use crate::core::pod::defaults::pod_spec;
 use crate::core::pod::gates::POD_GATES;
@@ -132,16 +133,6 @@ pub fn default_spec(tree: &mut Value, path: &str) {
     }
     pod_spec(tree, &format!("{path}.template.spec"));
 }
-
-/// The labels that a Job's pods get, and what of the Job their values are.
-pub const LABELS: [(&str, &str); 4] = [
-    ("job-name", "metadata.name"),
-    ("batch.kubernetes.io/job-name", "metadata.name"),
-    ("controller-uid", "metadata.uid"),
-    (CONTROLLER_UID, "metadata.uid"),
-];
-
-const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
 
 /// Unless its client chose a selector itself, a Job selects its pods by its own uid.
 fn prepare_for_create(job: &mut Value) {

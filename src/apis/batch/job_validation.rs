@@ -52,7 +52,7 @@ fn generated_labels(job: &Value, errors: &mut FieldErrors) {
         return;
     }
     let labels = string_map(job, "spec.template.metadata.labels");
-    for (label, path) in super::job::LABELS {
+    for (label, path) in super::job_labels::LABELS {
         let wanted = text(job, path);
         let path = format!("spec.template.metadata.labels[{label}]");
         match labels.get(label) {
@@ -63,7 +63,8 @@ fn generated_labels(job: &Value, errors: &mut FieldErrors) {
             Some(_) => {}
         }
     }
-    let generated = super::job::LABELS.map(|(label, path)| (label.to_owned(), text(job, path).to_owned()));
+    let generated =
+        super::job_labels::LABELS.map(|(label, path)| (label.to_owned(), text(job, path).to_owned()));
     let selector = Field::of(job, "spec.selector");
     if selects(&selector, &generated.into()) == Some(false) {
         selector.invalid("`selector` not auto-generated", errors);

@@ -1,6 +1,7 @@
 //! The group `batch/v1`.
 
 mod indexes;
+mod job_labels;
 mod job_status_validation;
 mod job_validation;
 

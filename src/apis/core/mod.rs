@@ -18,6 +18,7 @@ pub mod resource_quota;
 pub mod secret;
 pub mod service;
 pub mod service_account;
+mod service_traffic;
 mod service_validation;
 pub mod volume_sources;
 

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::service_traffic::is_external;
 use super::service_validation;
 use crate::kind::{Builtin, Kind, Subresource};
 use crate::print::{labels, load_balancer, name, or};
@@ -115,19 +116,5 @@ fn defaults(service: &mut Value) {
         for ingress in items_mut(service, "status.loadBalancer.ingress").iter_mut().filter(with_ip) {
             set_if_unset(ingress, "ipMode", "VIP");
         }
-    }
-}
-
-/// `service.NeedsHealthCheck`
-pub fn needs_health_check(service: &Value) -> bool {
-    text(service, "spec.type") == "LoadBalancer" && text(service, "spec.externalTrafficPolicy") == "Local"
-}
-
-/// `service.ExternallyAccessible`
-pub fn is_external(service: &Value) -> bool {
-    match text(service, "spec.type") {
-        "LoadBalancer" | "NodePort" => true,
-        "ClusterIP" => count(service, "spec.externalIPs") > 0,
-        _ => false,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::service::{is_external, needs_health_check};
+use super::service_traffic::{is_external, needs_health_check};
 use crate::tree::{at, items, text, texts as texts_of};
 use crate::validation::labels::labels;
 use crate::validation::{Field, equal, texts};

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::common;
 use crate::kind::{Builtin, Kind, StartingObjects, Subresource};
 use crate::print::{name, or};
 use crate::rules::{RULES, Rules};
@@ -32,7 +33,7 @@ pub static FLOW_SCHEMAS: Builtin = LazyLock::new(|| {
     .defaulted(|schema| set_if_zero(schema, "spec.matchingPrecedence", 1000))
     .governed_by(Rules {
         validate,
-        validate_status_update: |new, _, errors| super::conditions(new, errors),
+        validate_status_update: |new, _, errors| common::conditions(new, errors),
         ..RULES
     })
     .starting_with(&STARTING)
@@ -41,7 +42,7 @@ pub static FLOW_SCHEMAS: Builtin = LazyLock::new(|| {
 
 static STARTING: StartingObjects = StartingObjects {
     name: "flowschemas",
-    manager: super::PRODUCER,
+    manager: common::PRODUCER,
     objects: || StartingObjects::read(&FLOW_SCHEMAS, TEXT),
 };
 const TEXT: &str = include_str!("../../../manifests/bootstrap/flow-schemas.yaml");
@@ -116,13 +117,13 @@ fn validate(schema: &Value, errors: &mut FieldErrors) {
         name => level.invalid_each(dns1123_subdomain(name), errors),
     }
     spec.each("rules").iter().for_each(|rule| validate_rule(rule, errors));
-    if super::is_mandatory(schema)
-        && !super::fixed(&STARTING, schema).is_some_and(|fixed| equal(&fixed["spec"], spec.value))
+    if common::is_mandatory(schema)
+        && !common::fixed(&STARTING, schema).is_some_and(|fixed| equal(&fixed["spec"], spec.value))
     {
         let name = text(schema, "metadata.name");
         spec.invalid(format!("spec of '{name}' must equal the fixed value"), errors);
     }
-    super::conditions(schema, errors);
+    common::conditions(schema, errors);
 }
 
 fn validate_rule(rule: &Field, errors: &mut FieldErrors) {

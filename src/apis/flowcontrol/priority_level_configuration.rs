@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::common;
 use crate::kind::{Builtin, Kind, StartingObjects, Subresource};
 use crate::print::name;
 use crate::rules::{RULES, Rules};
@@ -31,7 +32,7 @@ pub static PRIORITY_LEVEL_CONFIGURATIONS: Builtin = LazyLock::new(|| {
     .defaulted(defaults)
     .governed_by(Rules {
         validate,
-        validate_status_update: |new, _, errors| super::conditions(new, errors),
+        validate_status_update: |new, _, errors| common::conditions(new, errors),
         ..RULES
     })
     .starting_with(&STARTING)
@@ -40,7 +41,7 @@ pub static PRIORITY_LEVEL_CONFIGURATIONS: Builtin = LazyLock::new(|| {
 
 static STARTING: StartingObjects = StartingObjects {
     name: "prioritylevelconfigurations",
-    manager: super::PRODUCER,
+    manager: common::PRODUCER,
     objects: || StartingObjects::read(&PRIORITY_LEVEL_CONFIGURATIONS, TEXT),
 };
 const TEXT: &str = include_str!("../../../manifests/bootstrap/priority-levels.yaml");
@@ -112,10 +113,10 @@ fn validate(level: &Value, errors: &mut FieldErrors) {
         "Limited" => validate_limited(&limited, errors),
         _ => kind.not_supported(&["Exempt", "Limited"], errors),
     }
-    if super::is_mandatory(level) {
+    if common::is_mandatory(level) {
         mandatory(level, errors);
     }
-    super::conditions(level, errors);
+    common::conditions(level, errors);
 }
 
 fn shares(part: &Field, errors: &mut FieldErrors) {
@@ -179,7 +180,7 @@ fn entropy_bits(deck: i64, cards: i64) -> i64 {
 
 /// Of the mandatory level, only its shares may be chosen.
 fn mandatory(level: &Value, errors: &mut FieldErrors) {
-    let fixed = super::fixed(&STARTING, level).map(|mut fixed| {
+    let fixed = common::fixed(&STARTING, level).map(|mut fixed| {
         defaults(&mut fixed);
         fixed
     });

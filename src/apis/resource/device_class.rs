@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::devices::class;
-use super::{DEFINITIONS, GROUP};
+use super::group::{DEFINITIONS, GROUP};
 use crate::kind::{Builtin, Kind};
 use crate::print::name;
 use crate::rules::{RULES, Rules};

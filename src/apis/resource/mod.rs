@@ -7,6 +7,7 @@ pub mod resource_slice;
 mod allocation;
 mod capacity;
 mod devices;
+mod group;
 mod names;
 mod slice_devices;
 
@@ -19,6 +20,3 @@ pub const KINDS: &[&Builtin] = &[
     &resource_claim::RESOURCE_CLAIM_TEMPLATES,
     &resource_slice::RESOURCE_SLICES,
 ];
-
-const GROUP: &str = "resource.k8s.io";
-const DEFINITIONS: &str = "io.k8s.api.resource.v1";

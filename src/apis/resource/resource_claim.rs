@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::allocation::validate_status_update;
 use super::devices::{claim, default_claim};
-use super::{DEFINITIONS, GROUP};
+use super::group::{DEFINITIONS, GROUP};
 use crate::kind::{Builtin, Kind, Subresource};
 use crate::print::name;
 use crate::quota::devices::DEVICES;

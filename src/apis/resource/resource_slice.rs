@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
+use super::group::{DEFINITIONS, GROUP};
 use super::names::pool_name;
 use super::slice_devices::{devices, ways};
-use super::{DEFINITIONS, GROUP};
 use crate::gated::Gated;
 use crate::kind::{Builtin, Kind};
 use crate::print::name;

@@ -2,6 +2,7 @@
 //! knows of its objects, read once from `openAPIV3Schema` and then walked by pruning, defaulting and
 //! validation.
 
+mod compiled_rule;
 mod defaults;
 mod embedded;
 mod formats;
@@ -19,9 +20,9 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::Value;
 
-pub use rules::{CompiledRule, environment};
+pub use compiled_rule::{CompiledRule, environment};
 
-use rules::compile_rules;
+use compiled_rule::compile_rules;
 
 /// The schema of one value.
 #[derive(Debug, Default)]

@@ -1,67 +1,13 @@
-//! `x-kubernetes-validations` (`schema/cel`): rules are compiled with their schema and run on each write.
+//! Running the rules of a schema (`schema/cel`), on each write.
 
 use serde_json::Value;
 
+use super::compiled_rule::CompiledRule;
 use super::{Structural, child, shown};
 use apimachinery::field_error::{ErrorType, FieldErrors};
-use cel::schema::{declared_type, value as cel_value};
-use cel::{Activation, Budget, Environment, EvaluationError, Program, Type, Value as Cel};
+use cel::schema::value as cel_value;
+use cel::{Activation, Budget, EvaluationError, Program, Value as Cel};
 use golang::go_text::quote;
-
-/// One rule.
-#[derive(Debug)]
-pub struct CompiledRule {
-    rule: String,
-    message: String,
-    message_expression: Option<(String, Program)>,
-    reason: ErrorType,
-    field_path: String,
-    optional_old_self: bool,
-    program: Program,
-    uses_old_self: bool,
-}
-
-/// `self` and `oldSelf`, as a schema declares them; None where rules cannot see anything.
-pub fn environment(schema: &Value, is_resource: bool, optional_old_self: bool) -> Option<Environment> {
-    let of = declared_type(schema, is_resource)?;
-    let old = if optional_old_self { Type::optional(of.clone()) } else { of.clone() };
-    Some(Environment::new().with_variable("self", of).with_variable("oldSelf", old))
-}
-
-/// The rules of one schema. One that does not compile is left out: the definition was refused, or stems
-/// from a data dir of another version.
-pub fn compile_rules(schema: &Value, is_resource: bool) -> Vec<CompiledRule> {
-    let rules = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
-    rules.filter_map(|rule| compile(schema, is_resource, rule)).collect()
-}
-
-fn compile(schema: &Value, is_resource: bool, rule: &Value) -> Option<CompiledRule> {
-    let text = |key: &str| rule[key].as_str().unwrap_or_default().to_owned();
-    let optional_old_self = rule["optionalOldSelf"].as_bool().unwrap_or(false);
-    let environment = environment(schema, is_resource, optional_old_self)?;
-    let program = environment.compile(&text("rule")).ok()?;
-    let message_expression = rule["messageExpression"].as_str().filter(|text| !text.trim().is_empty());
-    Some(CompiledRule {
-        rule: text("rule"),
-        message: text("message"),
-        message_expression: message_expression
-            .and_then(|text| Some((text.to_owned(), environment.compile(text).ok()?))),
-        reason: reason(&text("reason")),
-        field_path: text("fieldPath"),
-        optional_old_self,
-        uses_old_self: program.mentions("oldSelf"),
-        program,
-    })
-}
-
-fn reason(name: &str) -> ErrorType {
-    match name {
-        "FieldValueRequired" => ErrorType::Required,
-        "FieldValueForbidden" => ErrorType::Forbidden,
-        "FieldValueDuplicate" => ErrorType::Duplicate,
-        _ => ErrorType::Invalid,
-    }
-}
 
 const OUT_OF_BUDGET: &str =
     "failed due to running out of cost budget, no further validation rules will be run";

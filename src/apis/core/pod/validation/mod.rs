@@ -2,22 +2,24 @@
 
 mod affinity;
 mod containers;
+mod items;
 mod parts;
 mod probes;
 mod projected;
+mod references;
 mod resource_claims;
+mod scope;
 mod security;
 mod update;
 mod volumes;
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 pub use affinity::{node_selector, tolerations};
-pub use parts::validate_part_update;
 pub use update::{validate_status_update, validate_update};
 pub use volumes::{LONG_INITIATOR, is_long_initiator};
+
+use scope::Scope;
 
 use crate::tree;
 use crate::validation::Field;
@@ -27,17 +29,6 @@ use crate::validation::texts::{in_range, ip};
 use apimachinery::field_error::FieldErrors;
 use apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
 use apimachinery::repeats::repeats;
-
-/// What the parts of a spec must know of the whole.
-struct Scope<'a> {
-    /// The volumes that are right, by name.
-    volumes: BTreeMap<&'a str, &'a Value>,
-    /// The names of the claims for devices.
-    claims: Vec<&'a str>,
-    grace_period_seconds: i64,
-    restart_policy: &'a str,
-    uses_host_users: bool,
-}
 
 /// What is wrong with a pod, new or changed (`validatePodMetadataAndSpec`).
 pub fn validate(pod: &Value, errors: &mut FieldErrors) {
@@ -53,7 +44,7 @@ pub fn validate(pod: &Value, errors: &mut FieldErrors) {
         }
     }
     for list in ["containers", "initContainers"] {
-        spec_field.each(list).iter().for_each(|container| unpadded_image(container, errors));
+        spec_field.each(list).iter().for_each(|container| containers::unpadded_image(container, errors));
     }
 }
 
@@ -66,6 +57,12 @@ pub fn validate_create(pod: &Value, errors: &mut FieldErrors) {
     if !spec.child("nodeName").is_zero() && !spec.child("schedulingGates").is_zero() {
         spec.child("nodeName").forbidden("cannot be set until all schedulingGates have been cleared", errors);
     }
+}
+
+/// What is wrong with a change of one part of a pod, and with the pod that comes of it.
+pub fn validate_part_update(part: &str, new: &Value, old: &Value, errors: &mut FieldErrors) {
+    validate(new, errors);
+    parts::changes(part, new, old, errors);
 }
 
 /// `ValidatePodTemplateSpec`
@@ -113,13 +110,6 @@ fn specific_annotations(field: &Field, errors: &mut FieldErrors) {
 fn is_padded(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     digits != "0" && digits.starts_with('0') || text == "-0"
-}
-
-fn unpadded_image(container: &Field, errors: &mut FieldErrors) {
-    let image = container.child("image");
-    if image.text().trim() != image.text() {
-        image.invalid("must not have leading or trailing whitespace", errors);
-    }
 }
 
 /// `ValidatePodSpec`; `pod` is the pod's name, when it is a pod's.

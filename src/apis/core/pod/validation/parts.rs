@@ -3,15 +3,13 @@
 
 use serde_json::Value;
 
-use super::validate;
 use crate::core::pod::qos::quality_of_service;
 use crate::tree::{at, items, text};
 use crate::validation::{Field, difference, equal};
 use apimachinery::field_error::FieldErrors;
 
 /// What is wrong with a change of that part of a pod.
-pub fn validate_part_update(part: &str, new: &Value, old: &Value, errors: &mut FieldErrors) {
-    validate(new, errors);
+pub fn changes(part: &str, new: &Value, old: &Value, errors: &mut FieldErrors) {
     match part {
         "resize" => resize(new, old, errors),
         _ => ephemeral_containers(new, old, errors),

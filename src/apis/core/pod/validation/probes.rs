@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Scope;
+use super::scope::Scope;
 use crate::validation::Field;
 use crate::validation::texts::{http_header_name, port_number_or_name};
 use apimachinery::field_error::FieldErrors;

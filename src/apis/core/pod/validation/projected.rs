@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::volumes::{downward_api_file, key_to_path};
+use super::items::{downward_api_file, key_to_path};
 use crate::certificates::signer_name;
 use crate::validation::Field;
 use crate::validation::labels::label_selector;

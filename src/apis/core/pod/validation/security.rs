@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Scope;
+use super::scope::Scope;
 use crate::validation::Field;
 use crate::validation::texts::{descending_path, identity};
 use apimachinery::field_error::FieldErrors;

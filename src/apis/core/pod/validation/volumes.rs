@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::containers::{field_ref, resource_field_ref};
+use super::items::{downward_api_file, key_to_path};
 use super::projected::projected;
 use crate::core::{persistent_volume_claim, volume_sources};
 use crate::validation::Field;
 use crate::validation::resources::quantity;
-use crate::validation::texts::{file_mode, file_path, template_metadata};
+use crate::validation::texts::{file_mode, template_metadata};
 use apimachinery::field_error::FieldErrors;
 use apimachinery::names::{dns1123_label, dns1123_subdomain};
 
@@ -46,9 +46,6 @@ const SOURCES: &[&str] = &[
     "ephemeral",
     "image",
 ];
-
-const FIELDS: &[&str] =
-    &["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 
 /// `ValidateVolumes`: the volumes that are right, by name. `pod` is the pod's name, empty when it has none or
 /// is a template.
@@ -151,35 +148,10 @@ fn keys_to_paths(source: &Field, errors: &mut FieldErrors) {
     source.each("items").iter().for_each(|item| key_to_path(item, errors));
 }
 
-pub(super) fn key_to_path(item: &Field, errors: &mut FieldErrors) {
-    item.child("key").require(errors);
-    item.child("path").require(errors);
-    file_path(&item.child("path"), errors);
-    file_mode(&item.child("mode"), errors);
-}
-
 fn downward_api(source: &Field, errors: &mut FieldErrors) {
     file_mode(&source.child("defaultMode"), errors);
     // Upstream names the volume and not the item.
     for item in source.each("items").iter().map(|item| item.shown_as(source.path.as_str())) {
         downward_api_file(&item, errors);
     }
-}
-
-pub(super) fn downward_api_file(item: &Field, errors: &mut FieldErrors) {
-    item.child("path").require(errors);
-    file_path(&item.child("path"), errors);
-    let (field, resource) = (item.child("fieldRef"), item.child("resourceFieldRef"));
-    match (field.is_set(), resource.is_set()) {
-        (true, both) => {
-            field_ref(&field, FIELDS, errors);
-            if both {
-                let words = "fieldRef and resourceFieldRef can not be specified simultaneously";
-                errors.invalid(item.path.as_str(), &json!("resource"), words);
-            }
-        }
-        (false, true) => resource_field_ref(&resource, true, errors),
-        (false, false) => item.required("one of fieldRef and resourceFieldRef is required", errors),
-    }
-    file_mode(&item.child("mode"), errors);
 }
