@@ -8,6 +8,8 @@
 # make bench-hot  the hot paths, each by itself
 # make deny    the dependencies: licences, duplicates and, by their database on the network, advisories; what needs
 #              no network of that is in `make test`, too
+# make schemas UPSTREAM=FOLDER  the tables of facts anew from a checkout of kubernetes/kubernetes, and what differs;
+#              with CHECK=--check nothing is written, and a difference fails
 # make upstream KUBE_BIN=FOLDER  which of our expectations the real etcd, kube-apiserver and controllers of that
 #              folder do not meet; not part of `make test`
 
@@ -20,11 +22,11 @@ EXPECTATIONS = cases:: conformance::every_story conformance::operations conforma
 	conformance::discovery apiserver::discovery::each_list apiserver::openapi::each_client \
 	apiserver::admission::plugins_that_are_on apiserver::admission::pods_are_kept_secure
 
-.PHONY: run check unit test fmt clippy kubectl python-client bench bench-hot chaos fuzz deny upstream clean
+.PHONY: run check unit test fmt clippy kubectl python-client bench bench-hot chaos fuzz deny schemas upstream clean
 
 run:
-	$(CARGO) build --release --quiet
-	./target/release/kubarium up --nodes $(NODES) --filename manifests/examples
+	$(CARGO) build --profile quick
+	./target/quick/kubarium up --nodes $(NODES) --filename manifests/examples
 
 check:
 	@sh tests/check.sh
@@ -33,7 +35,8 @@ check:
 unit:
 	$(CARGO) test --all-features --lib --package kubarium --package kubarium-$(subst _,-,$(ROOM)) -- $(FILTER)
 
-test: fmt clippy kubectl python-client
+# What has to be installed comes first, so that nobody is asked for a password minutes later.
+test: kubectl python-client fmt clippy
 	$(CARGO) test --workspace --all-features --no-fail-fast
 
 fmt:
@@ -66,6 +69,11 @@ deny:
 	@command -v cargo-deny > /dev/null || \
 		{ echo "no cargo-deny; have it with: cargo install --locked cargo-deny" >&2; exit 1; }
 	$(CARGO) deny --all-features check
+
+schemas:
+	@test -n "$(UPSTREAM)" || \
+		{ echo "say where a checkout of kubernetes/kubernetes is: make schemas UPSTREAM=FOLDER" >&2; exit 1; }
+	$(CARGO) run --quiet --package kubarium-schemas -- "$(abspath $(UPSTREAM))" $(CHECK)
 
 upstream:
 	@sh tests/find-upstream.sh "$(KUBE_BIN)"

@@ -34,5 +34,9 @@ for room in $crates; do
     echo "tests beside the code of $package:" $rooms
     "$cargo" test --quiet --all-features --lib --package kubarium --package "$package" -- $rooms
 done
+if printf '%s\n' "$changed" | grep -q '^manifests/'; then
+    echo "the tables of facts, and what makes them:"
+    "$cargo" test --quiet --package kubarium-schemas
+fi
 echo "house rules, and the integration tests of what has changed:" tidy:: documents:: $modules
 "$cargo" test --all-features --quiet --test it -- tidy:: documents:: $modules

@@ -89,9 +89,6 @@ fn apply_fact(definitions: &mut BTreeMap<String, Value>, line: &str) -> Result<(
         _ => schema["properties"].get_mut(field).ok_or("no such field")?,
     };
     let target: &mut Map<String, Value> = target.as_object_mut().ok_or("not a schema")?;
-    if fact == "required" {
-        return set_required(target, value);
-    }
     if let Some(member) = [("enum of items", "items"), ("enum of values", "additionalProperties")]
         .iter()
         .find_map(|(name, member)| (*name == fact).then_some(*member))
@@ -104,21 +101,6 @@ fn apply_fact(definitions: &mut BTreeMap<String, Value>, line: &str) -> Result<(
         describe_values(target, values);
     }
     target.insert(fact.to_owned(), value);
-    Ok(())
-}
-
-/// Where the types ask for more than upstream publishes.
-fn set_required(target: &mut Map<String, Value>, value: Value) -> Result<(), String> {
-    let fields = |value: &Value| value.as_array().cloned().ok_or("required is a list of fields");
-    let (left, known) =
-        (fields(&value)?, target.get("required").map(fields).transpose()?.unwrap_or_default());
-    if left.len() >= known.len() || left.iter().any(|field| !known.contains(field)) {
-        return Err("the types do not ask for more".into());
-    }
-    match left.is_empty() {
-        true => target.remove("required"),
-        false => target.insert("required".into(), value),
-    };
     Ok(())
 }
 

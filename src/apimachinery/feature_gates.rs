@@ -139,6 +139,10 @@ mod tests {
                 "SidecarContainers=false",
                 "cannot set feature gate SidecarContainers to false, feature is locked to true",
             ),
+            (
+                "GitRepoVolumeDriver=true",
+                "cannot set feature gate GitRepoVolumeDriver to true, feature is locked to false",
+            ),
         ];
         for (given, expected) in refused {
             assert_eq!(FeatureGates::parse(given).unwrap_err(), expected);
@@ -150,7 +154,7 @@ mod tests {
         assert!(gates.enabled("EventedPLEG") && !gates.enabled("WatchList") && gates.enabled("KubeletPSI"));
         let states = LINES.lines().filter_map(|line| line.split_once(' ')).filter(|(name, _)| *name != "#");
         for (name, state) in states {
-            assert!(matches!(state, "on" | "off" | "on locked"), "{name} {state}");
+            assert!(matches!(state, "on" | "off" | "on locked" | "off locked"), "{name} {state}");
         }
     }
 }

@@ -4,6 +4,7 @@ mod support;
 
 mod dependencies;
 mod documents;
+mod examples;
 mod readme;
 mod tidy;
 

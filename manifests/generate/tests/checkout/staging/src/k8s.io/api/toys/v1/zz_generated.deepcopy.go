@@ -1,0 +1,4 @@
+package v1
+
+type MadeByAProgram struct {
+}

@@ -1,0 +1,30 @@
+//! The examples do what they say: each is run as it stands, and its assertions are the test.
+
+#[path = "../../examples/chaos_by_stages.rs"]
+mod chaos_by_stages;
+#[path = "../../examples/cluster_in_a_test.rs"]
+mod cluster_in_a_test;
+#[path = "../../examples/operator.rs"]
+mod operator;
+#[path = "../../examples/stepped_time.rs"]
+mod stepped_time;
+
+#[test]
+fn a_cluster_in_a_test() {
+    cluster_in_a_test::main().unwrap();
+}
+
+#[test]
+fn an_operator_with_kube_rs() {
+    operator::main().unwrap();
+}
+
+#[test]
+fn time_that_the_test_owns() {
+    stepped_time::main().unwrap();
+}
+
+#[test]
+fn chaos_by_stages() {
+    chaos_by_stages::main().unwrap();
+}
