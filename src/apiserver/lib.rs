@@ -9,27 +9,17 @@
 
 pub mod server;
 
-mod client_certificates;
-mod host_header;
-mod refusals;
-mod sent;
-mod unread_body;
-mod unread_watches;
-
-pub mod browsers;
 pub mod config;
-mod flow_record;
 pub mod handler_chain;
 
 pub mod audit;
 pub mod audit_context;
-pub mod followed_file;
+pub mod dynamic_file_content;
 pub mod kubelet_client;
 pub mod metrics;
 pub mod request;
 
 pub mod authorizer;
-pub mod review;
 
 pub mod authentication;
 pub mod authorization;

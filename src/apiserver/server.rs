@@ -9,6 +9,13 @@
 //! (`unread_watches`). Tokio's own timers are used here, because sockets live in real time whatever the
 //! cluster's clock says.
 
+mod client_certificates;
+
+mod bad_requests;
+mod host_header;
+mod request_body;
+mod response_body;
+
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -33,14 +40,12 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-use super::client_certificates::AnyClientCertificate;
-use super::host_header;
-use super::refusals::Explained;
-use super::sent::sent;
-use super::unread_body;
-use super::unread_watches::{HangUp, UnreadWatches};
+use crate::endpoints::response::unread_watches::{HangUp, UnreadWatches};
 use apimachinery::wire::{ApiService, PeerCertificates, PlainHttp, RemoteAddress};
+use bad_requests::Explained;
+use client_certificates::AnyClientCertificate;
 use pki::Identity;
+use response_body::sent;
 
 /// Connections at once. Above it nobody is accepted until one ends.
 pub const MAX_CONNECTIONS: usize = 20_000;
@@ -246,7 +251,7 @@ impl Connection {
             let version = request.version();
             let turn = speaker.begin(version);
             let refusal = host_header::refusal(&request);
-            let (mut request, rest) = unread_body::lend(request);
+            let (mut request, rest) = request_body::lend(request);
             request.extensions_mut().insert(from);
             plain.map(|plain| request.extensions_mut().insert(plain));
             if let Some(peer) = &peer {

@@ -10,7 +10,7 @@ use apiserver::admission::AdmissionConfig;
 use apiserver::audit::AuditConfig;
 use apiserver::authentication::AuthenticationConfig;
 use apiserver::authorization::config::AuthorizationConfig;
-use apiserver::browsers::BrowserConfig;
+use apiserver::filters::browsers::BrowserConfig;
 use apiserver::flow_control::config::FlowControlConfig;
 use apiserver::storage::encryption::Encryption;
 use clock::Clock;

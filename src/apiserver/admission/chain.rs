@@ -7,7 +7,8 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::metrics::{AdmissionMetrics, Durations, Phase};
-use super::plugin::{Attributes, Initializer, Operation, Plugin};
+use super::operation::Operation;
+use super::plugin::{Attributes, Initializer, Plugin};
 use super::plugins::{Entry, PLUGINS};
 use super::reinvocation::Reinvocation;
 use super::{policy_params, rbac_escalation};

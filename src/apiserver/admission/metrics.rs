@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use super::Operation;
+use super::operation::Operation;
 use crate::metrics::family::{Family, Histogram};
 use crate::metrics::heading;
 

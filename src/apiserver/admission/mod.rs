@@ -6,6 +6,7 @@
 //! plugin. It reads other objects through the registry. Only two plugins write: NamespaceAutoProvision, and
 //! ResourceQuota, which counts what it admits.
 
+mod operation;
 pub mod plugin;
 
 pub mod plugins;
@@ -73,5 +74,6 @@ pub use crate::authorizer::Authorizer;
 pub use chain::{Admission, ValidatingPhase};
 pub use config::AdmissionConfig;
 pub use metrics::AdmissionMetrics;
+pub use operation::Operation;
 use plugin::forbidden;
-pub use plugin::{Attributes, Initializer, Operation, Plugin};
+pub use plugin::{Attributes, Initializer, Plugin};

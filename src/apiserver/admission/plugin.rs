@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::config::AdmissionConfig;
 use super::metrics::AdmissionMetrics;
+use super::operation::Operation;
 use super::reinvocation::Reinvocation;
 use crate::authorizer::Authorizer;
 use crate::registry::Registry;
@@ -20,31 +21,6 @@ use apis::kind::Kind;
 use apis::scheme::Scheme;
 use clock::Clock;
 use entropy::Entropy;
-
-/// `admission.Operation`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// A new object or subresource.
-    Create,
-    /// PUT and PATCH.
-    Update,
-    /// Also each object of a deletecollection.
-    Delete,
-    /// exec, attach, portforward, proxy.
-    Connect,
-}
-
-impl Operation {
-    /// As in rules and reviews.
-    pub fn name(self) -> &'static str {
-        match self {
-            Operation::Create => "CREATE",
-            Operation::Update => "UPDATE",
-            Operation::Delete => "DELETE",
-            Operation::Connect => "CONNECT",
-        }
-    }
-}
 
 /// What is to be done (`admission.Attributes`), without the object, which a plugin may change.
 #[derive(Clone, Copy)]

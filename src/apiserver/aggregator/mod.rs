@@ -7,6 +7,7 @@
 
 mod documents;
 mod local;
+mod openapi;
 pub mod priorities;
 mod remote;
 mod remotes;
@@ -26,7 +27,7 @@ use apis::kind::Kind;
 use apis::scheme::Scheme;
 use clock::Clock;
 
-pub use documents::{RemoteDocument, RemoteIndex};
+pub use self::openapi::{RemoteDocument, RemoteIndex};
 pub use remote::{ProxyIdentity, Remote};
 
 /// The aggregator of one server. What it started ends with it.
@@ -110,12 +111,13 @@ impl Aggregator {
     pub async fn openapi_v2(&self) -> Vec<RemoteDocument> {
         let asked = self.those_to_ask().await.into_iter().map(|(remote, is_there)| async move {
             let clock = &self.remotes.clock;
-            let (body, hash) = remote.documents.v2.get(&remote, clock, is_there).await?.document()?;
+            let (body, hash) =
+                self::openapi::get(&remote.documents.v2, &remote, clock, is_there).await?.document()?;
             Some(RemoteDocument { remote, body, hash })
         });
         let mut found: Vec<RemoteDocument> =
             futures::future::join_all(asked).await.into_iter().flatten().collect();
-        documents::sort(&mut found);
+        self::openapi::sort(&mut found);
         found
     }
 

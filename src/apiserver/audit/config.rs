@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Audit;
 use super::backend::{Backend, Mode, Sink};
 use super::log::{Log, LogConfig};
 use super::metrics::AuditMetrics;
 use super::policy::Policy;
+use super::request::Audit;
 use crate::registry::Registry;
 use crate::webhook::{ClientConfig, ServiceResolver, WebhookClient};
 use clock::Clock;

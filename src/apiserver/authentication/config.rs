@@ -24,7 +24,7 @@ use super::union::Authenticators;
 use super::webhook::TokenWebhook;
 use super::x509::{ClientAuthorities, ClientCertificate};
 use crate::registry::Registry;
-use crate::review::Review;
+use crate::registry::rest::Review;
 use crate::webhook::{ClientConfig, ServiceResolver, Target, Transport, WebhookClient};
 use clock::Clock;
 use entropy::Entropy;

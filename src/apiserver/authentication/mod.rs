@@ -9,6 +9,7 @@
 //! they are in the request's extensions, which nothing on a socket can fill, and carry no credentials.
 
 pub mod authenticator;
+pub mod outcome;
 
 pub mod config_error;
 pub mod options;
@@ -46,4 +47,5 @@ pub use authenticator::{RequestAuthenticator, Response, TokenAuthenticator, audi
 pub use config::{Authentication, Parts};
 pub use config_error::ConfigError;
 pub use options::AuthenticationConfig;
-pub use union::{Authenticated, Authenticators, Refused, Said};
+pub use outcome::{Authenticated, Refused, Said};
+pub use union::Authenticators;

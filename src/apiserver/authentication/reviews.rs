@@ -8,8 +8,8 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::union::Authenticators;
+use crate::registry::rest::Review;
 use crate::request::RequestContext;
-use crate::review::Review;
 use apimachinery::status::Status;
 use apimachinery::time::rfc3339;
 use apis::tree::{set, text, texts};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use super::union::TokenOutcome;
+use super::outcome::TokenOutcome;
 use crate::webhook::Answers;
 use clock::Clock;
 

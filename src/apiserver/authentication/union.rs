@@ -1,69 +1,17 @@
 //! All authenticators in order (`request/union`, `token/union`), and anonymous behind them.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::anonymous::Anonymous;
 use super::metrics::{Attempt, AuthenticationMetrics};
 use super::oidc::structured::Structured;
+use super::outcome::{Authenticated, INVALID, Refused, SILENT, Said, TokenOutcome};
 use super::request_header::remove_headers;
 use super::token_cache::{self, TokenCache};
 use super::{RequestAuthenticator, Response, TokenAuthenticator, bearer_token, options::RequestHeaderConfig};
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiRequest;
 use clock::Clock;
-
-/// What one authenticator had to say: its name, and why it did not know the user.
-pub type Said = (&'static str, Cow<'static, str>);
-
-const SILENT: Cow<'static, str> = Cow::Borrowed("no opinion");
-const INVALID: &str = "invalid bearer token";
-
-/// Who asks, who said so, and what those said that were asked before. In a request's extensions for those
-/// who tell its story.
-#[derive(Clone, Debug)]
-pub struct Authenticated {
-    /// The user.
-    pub user: Arc<UserInfo>,
-    /// The authenticator that knew the credentials.
-    pub by: &'static str,
-    /// The others.
-    pub said: Vec<Said>,
-}
-
-/// Nobody knew the credentials; what each authenticator said. For the log and the flow record, never for the
-/// client.
-#[derive(Clone, Debug)]
-pub struct Refused(pub Arc<[Said]>);
-
-impl Refused {
-    /// Whether there were credentials, and they were wrong.
-    fn is_wrong(&self) -> bool {
-        self.0.iter().any(|(_, words)| *words != SILENT)
-    }
-
-    /// What each said, in order.
-    pub fn words(&self) -> String {
-        let said = self.0.iter().map(|(name, words)| format!("{name}: {words}"));
-        said.collect::<Vec<_>>().join("; ")
-    }
-
-    /// `utilerrors.Aggregate`: what is wrong, without those who had no opinion.
-    pub fn aggregate(&self) -> String {
-        aggregate(self.0.iter())
-    }
-}
-
-/// What the token authenticators made of a token.
-#[derive(Clone, Debug)]
-pub struct TokenOutcome {
-    /// Whose it is, if anybody's.
-    pub response: Option<Response>,
-    /// Who knew it.
-    pub by: &'static str,
-    /// What the others said.
-    pub said: Vec<Said>,
-}
 
 /// All authenticators of one apiserver.
 pub struct Authenticators {
@@ -224,27 +172,6 @@ impl Authenticators {
             return Err(Refused(said.into()));
         }
         Ok(Authenticated { user: Arc::new(UserInfo::anonymous()), by: "Anonymous", said })
-    }
-}
-
-impl TokenOutcome {
-    /// Why nobody knew it, as a TokenReview says it.
-    pub fn error(&self) -> String {
-        let invalid: [Said; 1] = [("BearerToken", INVALID.into())];
-        aggregate(invalid.iter().chain(&self.said))
-    }
-}
-
-fn aggregate<'a>(said: impl Iterator<Item = &'a Said>) -> String {
-    let mut errors: Vec<&str> = Vec::new();
-    for (_, words) in said.filter(|(_, words)| *words != SILENT) {
-        if !errors.contains(&&**words) {
-            errors.push(words);
-        }
-    }
-    match errors[..] {
-        [one] => one.to_owned(),
-        _ => format!("[{}]", errors.join(", ")),
     }
 }
 

@@ -1,27 +1,10 @@
 //! How requests are authorized (`pkg/kubeapiserver/options.BuiltInAuthorizationOptions`).
 
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use super::config_file::{Conditions, WebhookSettings};
-
-/// One entry of `--authorization-mode`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Everybody may do everything.
-    AlwaysAllow,
-    /// Nobody may do anything.
-    AlwaysDeny,
-    /// A file of policies.
-    Abac,
-    /// Somebody else is asked.
-    Webhook,
-    /// Roles and bindings.
-    Rbac,
-    /// What kubelets need.
-    Node,
-}
+pub use super::mode::Mode;
 
 /// What `--authorization-*` say; without being told it is `Node,RBAC`.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,33 +83,6 @@ impl AuthorizationConfig {
             problems.push(format!("authorization-mode [{names}] has mode specified more than once"));
         }
         problems
-    }
-}
-
-impl Mode {
-    /// Every mode.
-    pub const ALL: [Mode; 6] =
-        [Mode::AlwaysAllow, Mode::AlwaysDeny, Mode::Abac, Mode::Webhook, Mode::Rbac, Mode::Node];
-
-    /// As in the flag.
-    pub fn name(self) -> &'static str {
-        match self {
-            Mode::AlwaysAllow => "AlwaysAllow",
-            Mode::AlwaysDeny => "AlwaysDeny",
-            Mode::Abac => "ABAC",
-            Mode::Webhook => "Webhook",
-            Mode::Rbac => "RBAC",
-            Mode::Node => "Node",
-        }
-    }
-}
-
-impl FromStr for Mode {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Mode, String> {
-        let found = Mode::ALL.into_iter().find(|mode| mode.name() == text);
-        found.ok_or_else(|| format!("authorization-mode {text:?} is not a valid mode"))
     }
 }
 

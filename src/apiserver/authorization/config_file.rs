@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::config::Mode;
+use super::mode::Mode;
 use apimachinery::duration;
 use apimachinery::yaml;
 use apis::admissionregistration::expressions::compile;

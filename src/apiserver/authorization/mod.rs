@@ -7,6 +7,7 @@
 
 pub mod config;
 mod config_file;
+mod mode;
 
 mod privileged;
 
@@ -24,16 +25,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::authorizer::{Answer, Authorizer, Decision, Rules};
-use crate::followed_file::FollowedFile;
+use crate::dynamic_file_content::DynamicFileContent;
 use crate::registry::Registry;
 use crate::request::RequestInfo;
 use crate::webhook::ServiceResolver;
 use apimachinery::user::UserInfo;
 use apis::scheme::Scheme;
 use clock::Clock;
-use config::{AuthorizationConfig, Mode};
+use config::AuthorizationConfig;
 use config_file::Entry;
 use metrics::{AuthorizationMetrics, Decisions};
+use mode::Mode;
 use rbac::Rbac;
 
 /// What authorizers are made from.
@@ -82,13 +84,13 @@ pub fn start(
         };
         Authorizers::new(config_file::parse(text)?, &config, &rbac, with)
     };
-    let file = FollowedFile::open(path, with.clock, build);
+    let file = DynamicFileContent::open(path, with.clock, build);
     let failed = |error| format!("failed to load AuthorizationConfiguration from file: {error}");
     Ok(Arc::new(Followed(file.map_err(failed)?)))
 }
 
 /// The authorizers of a file, as it is now.
-struct Followed(FollowedFile<Authorizers>);
+struct Followed(DynamicFileContent<Authorizers>);
 
 impl Authorizer for Followed {
     fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a> {

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::authorizer::{Authorizer, Decision, Rules};
+use crate::registry::rest::Review;
 use crate::request::{RequestContext, RequestInfo};
-use crate::review::Review;
 use apimachinery::field_error::FieldErrors;
 use apimachinery::gvk::GroupVersion;
 use apimachinery::object::nullable;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::sync::context;
+use super::identity::context;
 use crate::registry::{Part, Registry};
 use apimachinery::options::{DeleteOptions, ListOptions};
 use apimachinery::status::Status;

@@ -10,6 +10,7 @@
 mod conditions;
 mod conversion;
 mod finalizer;
+mod identity;
 mod naming;
 mod owners;
 mod sync;

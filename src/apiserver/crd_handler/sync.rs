@@ -11,14 +11,13 @@ use tokio::task::JoinSet;
 
 use super::conditions::with_status;
 use super::finalizer::finalize;
+use super::identity::context;
 use super::naming::Taken;
 use super::owners::own_status;
 use crate::registry::{Part, Registry};
-use crate::request::{RequestContext, RequestInfo};
 use apimachinery::object::Object;
 use apimachinery::options::ListOptions;
 use apimachinery::status::Status;
-use apimachinery::user::UserInfo;
 use apimachinery::watch::WatchEvent;
 use apis::apiextensions::custom_resource::CustomResource;
 use apis::apiextensions::custom_resource_definition::CUSTOM_RESOURCE_DEFINITIONS;
@@ -50,12 +49,6 @@ struct Known {
     /// What the kinds were made from: they are made anew when it changes.
     made_from: Option<Value>,
     served: ServedKinds,
-}
-
-/// The identity in which the server itself writes.
-pub(super) fn context() -> RequestContext {
-    let user = UserInfo::authenticated("system:apiserver", &["system:masters"]);
-    RequestContext::new(Arc::new(RequestInfo::default()), Arc::new(user))
 }
 
 impl Sync {

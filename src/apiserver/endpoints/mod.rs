@@ -27,7 +27,7 @@ use crate::flow_control::FlowControl;
 use crate::kubelet_client::KubeletLookup;
 use crate::metrics::Metrics;
 use crate::registry::Registry;
-use crate::review::Review;
+use crate::registry::rest::Review;
 use apimachinery::schema::Schemas;
 use apis::scheme::Scheme;
 use clock::Clock;

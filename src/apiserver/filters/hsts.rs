@@ -14,3 +14,20 @@ pub async fn demand_tls(directives: &Option<HeaderValue>, request: Passing, next
     }
     response
 }
+
+/// One of `--strict-transport-security-directives`.
+///
+/// # Errors
+/// One that is none.
+pub(super) fn check_directive(directive: &str) -> Result<(), String> {
+    if directive.trim().is_empty() {
+        return Err("empty value in strict-transport-security-directives".into());
+    }
+    let is_age = directive.split_once('=').is_some_and(|(name, age)| name == "max-age" && !age.contains('='));
+    if matches!(directive, "includeSubDomains" | "preload") || is_age {
+        return Ok(());
+    }
+    Err("--strict-transport-security-directives invalid, allowed values: max-age=expireTime, \
+         includeSubDomains, preload. see https://tools.ietf.org/html/rfc6797#section-6.1 for more information"
+        .into())
+}

@@ -16,6 +16,7 @@ pub mod request_info;
 mod request_log;
 pub mod timeout;
 
+pub mod browsers;
 pub mod cors;
 pub mod hsts;
 pub mod web_pages;
@@ -28,6 +29,8 @@ pub mod impersonation;
 pub mod priority_and_fairness;
 
 pub mod authorization;
+
+pub mod flow_record;
 
 mod until_sent;
 

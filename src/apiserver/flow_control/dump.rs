@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::configuration::{Configuration, Level};
 use super::queue::{Queue, Request};
-use super::{Configuration, Level};
 use apimachinery::duration;
 use clock::Clock;
 

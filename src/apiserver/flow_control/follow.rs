@@ -12,13 +12,14 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinHandle;
 
+use super::configuration::{Configuration, Current, FlowSchema, GROUP, Level};
 use super::demand::ADJUSTMENT_PERIOD;
 use super::lending::{self, Lender};
+use super::level::PriorityLevel;
 use super::metrics::FlowControlMetrics;
 use super::queue_set::Queuing;
 use super::rules::FlowSchemaView;
 use super::spec::{PriorityLevelSpec, PriorityLevelView};
-use super::{Configuration, Current, FlowSchema, GROUP, Level, PriorityLevel};
 use crate::registry::{Part, Registry};
 use crate::request::RequestContext;
 use apimachinery::object::Object;

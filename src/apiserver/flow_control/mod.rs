@@ -7,6 +7,7 @@
 
 pub mod config;
 
+mod configuration;
 mod follow;
 
 mod rules;
@@ -31,11 +32,9 @@ mod level_metrics;
 mod metrics;
 mod timing_ratio;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderValue;
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
@@ -46,6 +45,7 @@ use apis::scheme::Scheme;
 use clock::Clock;
 
 use config::FlowControlConfig;
+pub use configuration::{FlowSchema, GROUP, Level};
 pub use dump::Dump;
 use follow::Follower;
 use level::Waiting;
@@ -54,14 +54,9 @@ pub use metrics::FlowStats;
 use metrics::{FlowControlMetrics, Phase};
 use queue::Arrival;
 use queue_set::Queuing;
-use rules::FlowSchemaSpec;
-use spec::PriorityLevelSpec;
 use watches::Watches;
 pub use watches::Watching;
 use work_estimate::WorkEstimator;
-
-/// The group of FlowSchemas and levels.
-pub const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 
 /// Says for each request where it belongs. Dropped, its watches end.
 pub struct FlowControl {
@@ -74,41 +69,6 @@ pub struct FlowControl {
     estimator: WorkEstimator,
     metrics: Arc<FlowControlMetrics>,
 }
-
-/// All that requests are told apart by, at one moment.
-#[derive(Default)]
-struct Configuration {
-    /// In the order in which they are asked. Bound: the objects of the kind.
-    schemas: Vec<Arc<FlowSchema>>,
-    levels: BTreeMap<String, Arc<Level>>,
-}
-
-/// A FlowSchema whose level is there.
-pub struct FlowSchema {
-    /// Its uid.
-    pub header: HeaderValue,
-    /// Where its requests go.
-    pub level: Arc<Level>,
-    name: Arc<str>,
-    spec: FlowSchemaSpec,
-    stats: Arc<FlowStats>,
-}
-
-/// A priority level as it is configured.
-pub struct Level {
-    /// Its uid.
-    pub header: HeaderValue,
-    /// Its requests.
-    pub requests: Arc<PriorityLevel>,
-    spec: PriorityLevelSpec,
-    queuing: Queuing,
-    /// What one request may take; 0 is any number.
-    max_seats: usize,
-    /// Whether its object is gone and only its requests are left.
-    is_quiescing: bool,
-}
-
-type Current = Arc<RwLock<Arc<Configuration>>>;
 
 /// A read or a write while it is worked on.
 pub struct InFlight {

@@ -2,12 +2,10 @@
 //! default range of services (upstream's post-start hooks). They are made when somebody first asks for their
 //! kind, so that start-up does not pay for what nobody looks at, and say that they were made at the start.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures::future::try_join_all;
 use serde_json::Value;
-use tokio::sync::OnceCell;
 
 use super::store::Part;
 use super::{Change, Registry};
@@ -17,17 +15,6 @@ use apimachinery::schema::{Schemas, apply_defaults, complete, zero_object};
 use apimachinery::status::Status;
 use apimachinery::time::rfc3339;
 use apis::kind::{Kind, StartingObject, StartingObjects};
-
-/// Which sets have been made, by name. Bound: one entry for each [`StartingObjects`] of the source.
-#[derive(Default)]
-pub(super) struct Bootstrapped(Mutex<BTreeMap<&'static str, Arc<OnceCell<()>>>>);
-
-impl Bootstrapped {
-    fn cell(&self, set: &StartingObjects) -> Arc<OnceCell<()>> {
-        let mut cells = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        cells.entry(set.name).or_default().clone()
-    }
-}
 
 impl Registry {
     /// Makes the objects that every server has of a kind, and of those that come with it, once; those that

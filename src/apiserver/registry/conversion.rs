@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use serde_json::Value;
 
 use apimachinery::list::List;
@@ -11,7 +12,19 @@ use apimachinery::object::{Object, encode_for_storage};
 use apimachinery::options::ListOptions;
 use apimachinery::schema::{Schemas, complete};
 use apimachinery::status::Status;
+use apis::apiextensions::custom_resource::CustomResource;
 use apis::kind::Kind;
+
+/// Turns objects of a custom kind into another version (`conversion.crConverter`).
+pub trait Converter: Send + Sync {
+    /// The objects, whose versions may differ from one another, in `api_version`, in the same order.
+    fn convert<'a>(
+        &'a self,
+        custom: &'a CustomResource,
+        objects: Vec<Value>,
+        api_version: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
+}
 
 /// The kind that is stored.
 pub fn storage_kind(kind: &Arc<Kind>) -> Arc<Kind> {

@@ -7,12 +7,11 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 
-use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::Registry;
-use super::conversion::{object_of, present};
+use super::conversion::{Converter, object_of, present};
 use apimachinery::feature_gates::FeatureGates;
 use apimachinery::list::List;
 use apimachinery::object::Object;
@@ -27,17 +26,6 @@ const VERSION: &str = "\u{1}version";
 /// Events that may wait between the storage and whoever watches another version; at the bound the storage's
 /// own bound counts.
 const CHANNEL: usize = 100;
-
-/// Turns objects of a custom kind into another version (`conversion.crConverter`).
-pub trait Converter: Send + Sync {
-    /// The objects, whose versions may differ from one another, in `api_version`, in the same order.
-    fn convert<'a>(
-        &'a self,
-        custom: &'a CustomResource,
-        objects: Vec<Value>,
-        api_version: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
-}
 
 fn webhook(kind: &Kind) -> Option<&CustomResource> {
     CustomResource::of(kind).filter(|custom| custom.webhook.is_some())

@@ -5,6 +5,7 @@
 //! in that same form. Between them, in this order: metadata, the kind's strategy, validation, validating
 //! admission, the write. It must not know HTTP, an admission plugin or a client.
 
+pub mod rest;
 pub mod store;
 
 mod create;
@@ -20,6 +21,7 @@ mod prepare;
 
 mod auto_update;
 mod bootstrap;
+mod bootstrapped;
 mod conversion;
 mod custom_versions;
 mod derived;
@@ -34,44 +36,6 @@ mod service;
 #[cfg(test)]
 mod tests;
 
-use futures::future::BoxFuture;
-use serde_json::Value;
-
-use apimachinery::status::Status;
-
-pub use custom_versions::Converter;
+pub use conversion::Converter;
+pub use rest::{Change, Validating};
 pub use store::{Deleted, Part, Registry};
-
-/// Validating admission, called last, when the object is as it will be written (`rest.ValidateObjectFunc`).
-pub trait Validating: Send + Sync {
-    /// `new` is missing on a delete, `old` on a create. Trees are in the requested version's form.
-    fn validate<'a>(
-        &'a self,
-        new: Option<&'a Value>,
-        old: Option<&'a Value>,
-    ) -> BoxFuture<'a, Result<(), Status>>;
-}
-
-/// Admits everything.
-impl Validating for () {
-    fn validate<'a>(
-        &'a self,
-        _: Option<&'a Value>,
-        _: Option<&'a Value>,
-    ) -> BoxFuture<'a, Result<(), Status>> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-}
-
-/// What an update makes of the current object (`rest.UpdatedObjectInfo`): a PUT replaces it, a patch changes
-/// it. Mutating admission belongs in here. It is asked again when somebody else was faster.
-pub trait Change: Send + Sync {
-    /// `current` is missing when the object does not exist and the update may create it.
-    fn change<'a>(&'a self, current: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>>;
-}
-
-impl<F: Fn(Option<&Value>) -> Result<Value, Status> + Send + Sync> Change for F {
-    fn change<'a>(&'a self, current: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
-        Box::pin(std::future::ready(self(current)))
-    }
-}

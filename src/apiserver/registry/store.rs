@@ -7,9 +7,8 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use tokio::sync::mpsc;
 
-use super::bootstrap::Bootstrapped;
-use super::conversion::{encode_options, storage_kind};
-use super::custom_versions::Converter;
+use super::bootstrapped::Bootstrapped;
+use super::conversion::{Converter, encode_options, storage_kind};
 use super::derived;
 use super::service::Allocators;
 use crate::storage::Storage;

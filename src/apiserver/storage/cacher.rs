@@ -17,7 +17,7 @@ use super::lister_watcher::EtcdListerWatcher;
 use super::request::{At, ListRequest, Since, WatchRequest};
 use super::store::Store;
 use super::watch_cache::{self, Snapshot, WatchCache};
-use super::watcher::next_bookmark;
+use super::watcher::{self, next_bookmark};
 use apimachinery::list::List;
 use apimachinery::object::Object;
 use apimachinery::options::Held;
@@ -181,7 +181,7 @@ impl Cacher {
             Since::After(revision) => {
                 shared.state(At::Any).await?;
                 if !shared.read().covers(revision) {
-                    return shared.store.watch(&shared.kind, request);
+                    return watcher::watch(&shared.store, &shared.kind, request);
                 }
                 (None, revision)
             }

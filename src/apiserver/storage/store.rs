@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use tokio::sync::mpsc;
 
 use super::continue_token::ContinueToken;
 use super::encryption::Encryption;
@@ -13,12 +12,11 @@ use super::fresh::Fresh;
 use super::lease_manager::LeaseManager;
 use super::page::Page;
 use super::recorder::{Change, Recorder};
-use super::request::{At, ListRequest, WatchRequest};
-use super::{size_limit, watcher};
+use super::request::{At, ListRequest};
+use super::size_limit;
 use apimachinery::list::List;
 use apimachinery::object::{Object, encode_for_storage};
 use apimachinery::status::Status;
-use apimachinery::watch::WatchEvent;
 use apis::kind::Kind;
 use clock::Clock;
 use etcd::{Error, Expect, KeyValue, Kv, Op, Revision, Txn};
@@ -181,18 +179,6 @@ impl Store {
             from = Some(format!("{root}{}", page.next_key()));
             chunk = chunk.map(|chunk| chunk * 2);
         }
-    }
-
-    /// Changes, straight from etcd's log. Must be called within a tokio runtime.
-    ///
-    /// # Errors
-    /// 504 when the state asked for is to come; a revision that is gone is an error event.
-    pub fn watch(
-        &self,
-        kind: &Arc<Kind>,
-        request: WatchRequest,
-    ) -> Result<mpsc::Receiver<WatchEvent>, Status> {
-        watcher::watch(self, kind, request)
     }
 
     /// Writes an object if it is at the revision `expected` (0: it does not exist). `cause` is the step of

@@ -46,7 +46,10 @@ struct Pump {
 /// The reader has gone.
 struct Gone;
 
-/// Begins a watch.
+/// Begins a watch: changes, straight from etcd's log. Must be called within a tokio runtime.
+///
+/// # Errors
+/// 504 when the state asked for is to come; a revision that is gone is an error event.
 pub fn watch(
     store: &Store,
     kind: &Arc<Kind>,

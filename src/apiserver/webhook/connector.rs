@@ -9,13 +9,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use tower::Service;
 
 use super::config::ServiceReference;
-use super::errors::of_system;
+use super::errors::{DialError, of_system};
 use super::service_resolver::ServiceResolver;
-
-/// Why there is no connection, in Go's words.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct DialError(pub String);
 
 /// Connects to a Service's endpoint where the URL names that, or to the host of the URL.
 #[derive(Clone)]

@@ -7,7 +7,10 @@ use http::Method;
 use rustls::{AlertDescription, CertificateError};
 use serde_json::Value;
 
-use super::connector::DialError;
+/// Why there is no connection, in Go's words.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct DialError(pub String);
 
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -7,7 +7,7 @@ use clap::Args;
 use super::values;
 use crate::cli::Failure;
 use apis::runtime_config::RuntimeConfig;
-use apiserver::browsers::BrowserConfig;
+use apiserver::filters::browsers::BrowserConfig;
 use apiserver::flow_control::config::FlowControlConfig;
 
 /// Which APIs are served.

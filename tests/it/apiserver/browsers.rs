@@ -1,7 +1,7 @@
 //! What browsers are told with every answer.
 
 use super::*;
-use kubarium::apiserver::browsers::BrowserConfig;
+use kubarium::apiserver::filters::browsers::BrowserConfig;
 
 #[tokio::test]
 async fn pages_of_allowed_origins_may_ask_and_only_over_tls() {

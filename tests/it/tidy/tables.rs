@@ -11,10 +11,9 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
         "apiserver::registry",
         &["apimachinery", "apis", "apiserver::storage", "apiserver::request", "clock", "entropy"],
     ),
-    // What an authorizer and a review are: interfaces between rooms that must not know each other.
+    // What an authorizer is: the interface between rooms that must not know each other.
     ("apiserver::authorizer", &["apimachinery", "apis", "apiserver::request"]),
-    ("apiserver::review", &["apimachinery", "apiserver::request"]),
-    ("apiserver::followed_file", &["clock"]),
+    ("apiserver::dynamic_file_content", &["clock"]),
     // Entropy names the volume of a service account's token.
     (
         "apiserver::admission",
@@ -69,12 +68,11 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "apis",
             "cel",
             // Files of issuers and of authorizers, which may change.
-            "apiserver::followed_file",
+            "apiserver::dynamic_file_content",
             // How a metric is headed.
             "apiserver::metrics",
             "apiserver::registry",
             "apiserver::request",
-            "apiserver::review",
             // Token and access reviews by webhook.
             "apiserver::webhook",
             "clock",
@@ -90,12 +88,11 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "cel",
             "apiserver::authorizer",
             // Files of issuers and of authorizers, which may change.
-            "apiserver::followed_file",
+            "apiserver::dynamic_file_content",
             // How a metric is headed.
             "apiserver::metrics",
             "apiserver::registry",
             "apiserver::request",
-            "apiserver::review",
             // Token and access reviews by webhook.
             "apiserver::webhook",
             "clock",
@@ -138,7 +135,6 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::aggregator",
             "apiserver::registry",
             "apiserver::request",
-            "apiserver::review",
             "apiserver::audit",
             "apiserver::audit_context",
             // A request for a kind that is not known waits for the definitions of a restarted server.
@@ -148,8 +144,6 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             // Who is asked for logs.
             "apiserver::kubelet_client",
             "apiserver::metrics",
-            // What clients of watches over websockets do not take.
-            "apiserver::unread_watches",
             "clock",
             // Spreads the ends of watches.
             "entropy",
@@ -160,15 +154,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
     // Writes what it is given, and knows neither who asks nor what serves.
     (
         "apiserver::endpoints::response",
-        &[
-            "apimachinery",
-            "apis",
-            "apiserver::endpoints::query",
-            "apiserver::request",
-            // What clients of watches over websockets do not take.
-            "apiserver::unread_watches",
-            "clock",
-        ],
+        &["apimachinery", "apis", "apiserver::endpoints::query", "apiserver::request", "clock"],
     ),
     (
         "apiserver::crd_handler",
@@ -184,8 +170,6 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("apiserver::audit_context", &["apimachinery"]),
-    ("apiserver::browsers", &[]),
-    ("apiserver::client_certificates", &[]),
     (
         "apiserver::config",
         &[
@@ -196,24 +180,14 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::audit",
             "apiserver::authentication",
             "apiserver::authorization",
-            "apiserver::browsers",
             "apiserver::endpoints",
+            // What browsers are told.
+            "apiserver::filters",
             "apiserver::flow_control",
             "apiserver::kubelet_client",
             "apiserver::registry",
             "clock",
             "entropy",
-        ],
-    ),
-    (
-        "apiserver::flow_record",
-        &[
-            "apimachinery",
-            "apiserver::authentication",
-            "apiserver::authorizer",
-            "apiserver::filters",
-            "apiserver::request",
-            "clock",
         ],
     ),
     (
@@ -227,13 +201,11 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::authentication",
             "apiserver::authorization",
             "apiserver::authorizer",
-            "apiserver::browsers",
             "apiserver::config",
             "apiserver::crd_handler",
             "apiserver::endpoints",
             "apiserver::filters",
             "apiserver::flow_control",
-            "apiserver::flow_record",
             "apiserver::metrics",
             "apiserver::request",
             "apiserver::webhook",
@@ -242,36 +214,18 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
     ("apiserver::kubelet_client", &["apimachinery"]),
     ("apiserver::metrics", &["apiserver::request", "clock"]),
     ("apiserver::request", &["apimachinery", "apiserver::audit_context"]),
-    (
-        "apiserver::sent",
-        &["apimachinery", "apiserver::endpoints", "apiserver::refusals", "apiserver::unread_watches"],
-    ),
-    (
-        "apiserver::server",
-        &[
-            "apimachinery",
-            "apiserver::client_certificates",
-            "apiserver::host_header",
-            "apiserver::refusals",
-            "apiserver::sent",
-            "apiserver::unread_body",
-            "apiserver::unread_watches",
-            "pki",
-        ],
-    ),
-    ("apiserver::host_header", &[]),
-    ("apiserver::refusals", &[]),
-    ("apiserver::unread_body", &[]),
-    ("apiserver::unread_watches", &[]),
+    // Sends the bodies of lists and watches as they are made.
+    ("apiserver::server", &["apimachinery", "apiserver::endpoints::response", "pki"]),
     ("apiserver", &[]),
 ];
 
-/// The machinery that may mention the flow record; a controller, a plugin, a filter, a strategy never does.
+/// The machinery that may mention the flow record; a controller, a plugin, a strategy never does, nor a filter
+/// but the one that keeps it.
 pub const FLOW_USERS: &[&str] = &[
     "src/lib.rs",
     "src/cluster",
     "src/cli/trace",
-    "src/apiserver/flow_record.rs",
+    "src/apiserver/filters/flow_record.rs",
     "src/apiserver/request.rs",
     "src/apiserver/storage/recorder.rs",
     "src/apiserver/storage/store.rs",
@@ -299,8 +253,8 @@ pub const WORDS: &[(&str, &str, &[&str])] = &[
         &[
             "src/clock/lib.rs",
             "src/apiserver/server.rs",
-            "src/apiserver/refusals.rs",
-            "src/apiserver/unread_body.rs",
+            "src/apiserver/server/bad_requests.rs",
+            "src/apiserver/server/request_body.rs",
         ],
     ),
     (

@@ -2,13 +2,27 @@
 
 use std::collections::BTreeSet;
 
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::LimitedResource;
 use apimachinery::time::Time;
 use apis::quota::{Evaluator, Scope, increase, mask, scopes_of};
 use apis::resources::{Amounts, add, amounts};
 use apis::tree::text;
+
+/// What may not be used at all without a quota that limits it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct LimitedResource {
+    /// Its group.
+    pub(super) api_group: String,
+    /// Its plural.
+    pub(super) resource: String,
+    /// Parts of names of what is used.
+    pub(super) match_contains: Vec<String>,
+    /// Scopes that need a quota of their own.
+    pub(super) match_scopes: Vec<Value>,
+}
 
 /// One create or update.
 pub struct Request<'a> {

@@ -21,7 +21,7 @@ use apimachinery::status::Status;
 use apis::kind::Kind;
 use apis::quota::{Evaluator, to_value};
 use apis::tree::{object_mut, text};
-use check::{Charge, Request};
+use check::{Charge, LimitedResource, Request};
 use clock::Clock;
 
 /// Who writes `status.used`.
@@ -40,20 +40,6 @@ pub struct ResourceQuota {
 #[serde(rename_all = "camelCase", default)]
 struct Configuration {
     limited_resources: Vec<LimitedResource>,
-}
-
-/// What may not be used at all without a quota that limits it.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct LimitedResource {
-    /// Its group.
-    api_group: String,
-    /// Its plural.
-    resource: String,
-    /// Parts of names of what is used.
-    match_contains: Vec<String>,
-    /// Scopes that need a quota of their own.
-    match_scopes: Vec<Value>,
 }
 
 impl ResourceQuota {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::super::extra::CREDENTIAL_ID;
 use super::super::service_account::authenticator::has_issuer;
 use super::super::{Response, TokenAuthenticator, audience_agnostic, jwt};
+use super::claims::{Claims, check};
 use super::distributed::ClaimResolver;
 use super::expression::{Expression, texts};
 use super::key_set::KeySet;
@@ -73,8 +74,6 @@ pub struct Oidc {
     clock: Clock,
 }
 
-pub(super) type Claims = Map<String, Value>;
-
 impl Oidc {
     /// Tokens that one of the keys signed; `audiences` are those of this server.
     pub fn new(settings: JwtAuthenticator, keys: KeySet, audiences: &[String], clock: &Clock) -> Oidc {
@@ -113,33 +112,6 @@ impl Oidc {
         let id = jwt::key_id(token).ok_or("malformed jwt")?;
         let keys = self.keys.find(&id).await?;
         jwt::verified(token, &keys.iter().collect::<Vec<_>>())
-    }
-}
-
-/// Audience and time, in seconds since 1970. The leeway is for clocks that differ.
-///
-/// # Errors
-/// Which of them is wrong.
-pub(super) fn check(claims: &Claims, wanted: &[String], now: i64) -> Result<(), String> {
-    let named: Vec<&str> = match claims.get("aud") {
-        Some(Value::String(one)) => vec![one],
-        Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
-        _ => vec![],
-    };
-    if !named.iter().any(|named| wanted.iter().any(|wanted| wanted == named)) {
-        let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
-        let (wanted, named) = (quoted(&wanted), quoted(&named));
-        return Err(format!("oidc: expected audience in {wanted} got {named}"));
-    }
-    let seconds = |claim: &str| claims.get(claim).and_then(Value::as_f64);
-    #[expect(clippy::cast_precision_loss, reason = "seconds fit for millions of years")]
-    let now = now as f64;
-    if seconds("exp").is_none_or(|end| end < now) {
-        return Err("oidc: token is expired".into());
-    }
-    match seconds("nbf").is_some_and(|start| start > now + 300.0) {
-        true => Err("oidc: current time is before the nbf (not before) time".into()),
-        false => Ok(()),
     }
 }
 
@@ -293,10 +265,4 @@ fn check_email(claims: &Claims) -> Result<(), String> {
         Some(Value::Bool(false)) => Err("oidc: email not verified".into()),
         Some(_) => Err("oidc: parse 'email_verified' claim: it is no boolean".into()),
     }
-}
-
-/// As Go's `%q` shows a list.
-fn quoted(list: &[&str]) -> String {
-    let quoted: Vec<String> = list.iter().map(|item| format!("{item:?}")).collect();
-    format!("[{}]", quoted.join(" "))
 }

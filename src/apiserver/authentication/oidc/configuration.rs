@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
 use super::authenticator::{JwtAuthenticator, Mapping, Rule};
 use super::expression::Expression;
+use super::types::{
+    ClaimMappings, ClaimValidationRule, ExtraMapping, File, Issuer, Jwt, PrefixedClaimOrExpression,
+    UserValidationRule,
+};
 use super::validation::validate;
 use crate::authentication::anonymous::Anonymous;
 use apimachinery::yaml;
@@ -53,102 +55,6 @@ impl Configuration {
         let providers = file.jwt.into_iter().map(Jwt::provider).collect::<Result<_, _>>()?;
         Ok(Configuration { providers, anonymous })
     }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct File {
-    api_version: String,
-    kind: String,
-    #[serde(default)]
-    pub jwt: Vec<Jwt>,
-    pub anonymous: Option<AnonymousAuthConfig>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct AnonymousAuthConfig {
-    #[serde(default)]
-    pub enabled: bool,
-    #[serde(default)]
-    pub conditions: Vec<AnonymousAuthCondition>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct AnonymousAuthCondition {
-    path: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Jwt {
-    pub issuer: Issuer,
-    #[serde(default)]
-    pub claim_validation_rules: Vec<ClaimValidationRule>,
-    #[serde(default)]
-    pub claim_mappings: ClaimMappings,
-    #[serde(default)]
-    pub user_validation_rules: Vec<UserValidationRule>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct Issuer {
-    pub url: String,
-    #[serde(rename = "discoveryURL")]
-    pub discovery_url: String,
-    pub certificate_authority: String,
-    pub audiences: Vec<String>,
-    pub audience_match_policy: String,
-    pub egress_selector_type: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct ClaimValidationRule {
-    pub claim: String,
-    pub required_value: String,
-    pub expression: String,
-    pub message: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct ClaimMappings {
-    pub username: PrefixedClaimOrExpression,
-    pub groups: PrefixedClaimOrExpression,
-    pub uid: ClaimOrExpression,
-    pub extra: Vec<ExtraMapping>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct PrefixedClaimOrExpression {
-    pub claim: String,
-    pub prefix: Option<String>,
-    pub expression: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct ClaimOrExpression {
-    pub claim: String,
-    pub expression: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct ExtraMapping {
-    pub key: String,
-    pub value_expression: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct UserValidationRule {
-    pub expression: String,
-    pub message: String,
 }
 
 impl Jwt {

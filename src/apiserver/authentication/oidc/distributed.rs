@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::super::jwt;
-use super::authenticator::check;
+use super::claims::check;
 use super::key_set::{KeySet, Provider};
 
 /// Issuers of claims whose keys are remembered; at the bound all are forgotten.

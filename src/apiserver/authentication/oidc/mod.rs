@@ -5,11 +5,13 @@
 //! tokens: those are JWTs too, and whoever does not know a key may go and ask the provider for it.
 
 pub mod configuration;
+mod types;
 mod validation;
 
 pub mod structured;
 
 mod authenticator;
+mod claims;
 mod distributed;
 mod expression;
 mod key_set;

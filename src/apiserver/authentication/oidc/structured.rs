@@ -13,7 +13,7 @@ use super::configuration::{Configuration, Provider};
 use crate::authentication::anonymous::Anonymous;
 use crate::authentication::jwt::Allowed;
 use crate::authentication::{ConfigError, Response, TokenAuthenticator};
-use crate::followed_file::FollowedFile;
+use crate::dynamic_file_content::DynamicFileContent;
 use crate::webhook::{ClientConfig, ServiceResolver, Target, Transport};
 use clock::Clock;
 
@@ -30,7 +30,7 @@ pub struct Parts {
 }
 
 /// The issuers of a file, as it is now.
-pub struct Structured(FollowedFile<Current>);
+pub struct Structured(DynamicFileContent<Current>);
 
 struct Current {
     issuers: Vec<Oidc>,
@@ -44,7 +44,7 @@ impl Structured {
     /// All that is wrong with it.
     pub fn new(path: &Path, parts: Parts) -> Result<Structured, ConfigError> {
         let clock = parts.clock.clone();
-        let file = FollowedFile::open(path, &clock, move |text| build(text, &parts));
+        let file = DynamicFileContent::open(path, &clock, move |text| build(text, &parts));
         file.map(Structured).map_err(|error| ConfigError::file(path, error))
     }
 

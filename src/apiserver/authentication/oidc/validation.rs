@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::configuration::{
+use super::expression::Expression;
+use super::types::{
     AnonymousAuthConfig, ClaimMappings, ClaimValidationRule, ExtraMapping, File, Issuer, Jwt,
     PrefixedClaimOrExpression, UserValidationRule,
 };
-use super::expression::Expression;
 use apimachinery::field_error::FieldErrors;
 
 const MAX_ISSUERS: usize = 64;

@@ -85,7 +85,7 @@ impl TokenAuthenticator for ServiceAccountTokens {
 }
 
 /// Whether a token says that one of these made it. Unproven: only to leave others' tokens to others.
-pub(in crate::authentication) fn has_issuer(token: &str, issuers: &[String]) -> bool {
+pub(crate) fn has_issuer(token: &str, issuers: &[String]) -> bool {
     #[derive(serde::Deserialize)]
     struct Issuer {
         #[serde(default)]

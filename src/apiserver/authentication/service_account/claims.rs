@@ -77,9 +77,7 @@ pub(super) struct LegacyClaims {
 }
 
 /// An audience may stand alone or in a list.
-pub(in crate::authentication) fn one_or_many<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Vec<String>, D::Error> {
+pub(crate) fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Audience {
@@ -93,9 +91,7 @@ pub(in crate::authentication) fn one_or_many<'de, D: Deserializer<'de>>(
 }
 
 /// A time in seconds since 1970, fractions cut off.
-pub(in crate::authentication) fn seconds<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<i64>, D::Error> {
+pub(crate) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
     let number = Option::<serde_json::Number>::deserialize(deserializer)?;
     #[expect(clippy::cast_possible_truncation, reason = "a float that is too large becomes the largest time")]
     let whole = |number: serde_json::Number| number.as_i64().or_else(|| Some(number.as_f64()? as i64));

@@ -7,7 +7,7 @@ use super::request_scope::{Scope, ensure_namespace};
 use crate::admission::Operation;
 use crate::endpoints::response::answer::Answer;
 use crate::registry::Validating;
-use crate::review::Review;
+use crate::registry::rest::Review;
 use apimachinery::object::encode_for_storage;
 use apimachinery::status::Status;
 

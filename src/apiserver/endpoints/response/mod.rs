@@ -17,5 +17,6 @@ pub(crate) mod writers;
 pub mod list_body;
 pub mod segments;
 
+pub(crate) mod unread_watches;
 pub(crate) mod watch_server;
 pub(crate) mod websocket;

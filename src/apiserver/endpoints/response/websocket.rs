@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::printer::Printer;
-use crate::unread_watches::{HangUp, UnreadWatches};
+use super::unread_watches::{HangUp, UnreadWatches};
 use apimachinery::accept::MediaType;
 use apimachinery::watch::WatchEvent;
 use apimachinery::wire::ApiResponse;

@@ -4,16 +4,12 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::super::metadata::{member_mut, text};
+use super::super::metadata::member_mut;
 use super::allocators::{Allocation, Allocators, Held};
 use super::families;
+use super::fields::{NONE, invalid};
 use super::normalize::{needs_cluster_ip, needs_node_ports};
-use apimachinery::field_error::FieldErrors;
-use apimachinery::gvk::GroupVersion;
 use apimachinery::status::Status;
-
-/// The cluster IP of a service that has none.
-pub(super) const NONE: &str = "None";
 
 /// What a service holds, as it is stored.
 pub fn held(service: &Value) -> Held {
@@ -52,12 +48,6 @@ pub fn allocate(
 
 fn port_number(value: &Value) -> Option<u16> {
     value.as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port != 0)
-}
-
-pub(super) fn invalid(service: &Value, path: &str, value: &Value, detail: &str) -> Status {
-    let mut errors = FieldErrors::default();
-    errors.invalid(path, value, detail);
-    Status::invalid(&GroupVersion::new("", "v1").kind("Service"), text(service, "name"), &errors)
 }
 
 /// An address of each family (`allocClusterIPs`), those that are asked for among them.

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::super::metadata::member_mut;
-use super::addresses::{NONE, invalid};
+use super::fields::{NONE, invalid};
 use apimachinery::status::Status;
 use apis::networking::service_ranges::ServiceRanges;
 

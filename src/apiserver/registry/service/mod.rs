@@ -7,6 +7,7 @@
 mod addresses;
 mod allocators;
 mod families;
+mod fields;
 mod ip_addresses;
 mod normalize;
 

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::cipher::{Cipher, Method};
-use super::{Encryption, Key, Provider, Rule};
+use super::rules::{Key, Provider, Rule};
 use apimachinery::field_error::FieldErrors;
 use apimachinery::yaml;
 use apis::tree::{at, items, text};
@@ -32,32 +32,29 @@ pub enum Mistake {
     Invalid(String),
 }
 
-impl Encryption {
-    /// Reads the file's text.
-    ///
-    /// # Errors
-    /// What is wrong with it, in upstream's words; never a secret.
-    pub fn parse(yaml: &str) -> Result<Encryption, Mistake> {
-        let tree: Value = yaml::from_str(yaml).map_err(|error| Mistake::Undecodable(error.to_string()))?;
-        let (api_version, kind) = (text(&tree, "apiVersion"), text(&tree, "kind"));
-        let known = ["apiserver.config.k8s.io/v1", "v1"];
-        if kind != "EncryptionConfiguration" || !known.contains(&api_version) {
-            let why =
-                format!("no kind {kind:?} is registered for version {api_version:?} in scheme {SCHEME:?}");
-            return Err(Mistake::Undecodable(why));
-        }
-        let unknown = unknown_providers(&tree);
-        if !unknown.is_empty() {
-            return Err(Mistake::Undecodable(format!("strict decoding error: {}", unknown.join(", "))));
-        }
-        let mut errors = FieldErrors::default();
-        validate(&tree, &mut errors);
-        if !errors.is_empty() {
-            return Err(Mistake::Invalid(errors.to_string()));
-        }
-        let rules: Vec<Rule> = items(&tree, "resources").iter().map(rule).collect();
-        Ok(Encryption { rules: Arc::from(rules), followed: None })
+/// The rules of a file.
+///
+/// # Errors
+/// What is wrong with it, in upstream's words; never a secret.
+pub(super) fn parse(yaml: &str) -> Result<Arc<[Rule]>, Mistake> {
+    let tree: Value = yaml::from_str(yaml).map_err(|error| Mistake::Undecodable(error.to_string()))?;
+    let (api_version, kind) = (text(&tree, "apiVersion"), text(&tree, "kind"));
+    let known = ["apiserver.config.k8s.io/v1", "v1"];
+    if kind != "EncryptionConfiguration" || !known.contains(&api_version) {
+        let why = format!("no kind {kind:?} is registered for version {api_version:?} in scheme {SCHEME:?}");
+        return Err(Mistake::Undecodable(why));
     }
+    let unknown = unknown_providers(&tree);
+    if !unknown.is_empty() {
+        return Err(Mistake::Undecodable(format!("strict decoding error: {}", unknown.join(", "))));
+    }
+    let mut errors = FieldErrors::default();
+    validate(&tree, &mut errors);
+    if !errors.is_empty() {
+        return Err(Mistake::Invalid(errors.to_string()));
+    }
+    let rules: Vec<Rule> = items(&tree, "resources").iter().map(rule).collect();
+    Ok(Arc::from(rules))
 }
 
 fn unknown_providers(tree: &Value) -> Vec<String> {
@@ -246,7 +243,7 @@ mod tests {
                  specified multiple times",
             ),
         ] {
-            assert_eq!(Encryption::parse(&text).unwrap_err().to_string(), wanted);
+            assert_eq!(parse(&text).err().unwrap().to_string(), wanted);
         }
         for (text, wanted) in [
             (
@@ -259,7 +256,7 @@ mod tests {
                 "strict decoding error: unknown field \"resources[0].providers[0].foo\"",
             ),
         ] {
-            assert_eq!(Encryption::parse(&text).unwrap_err(), Mistake::Undecodable(wanted.into()));
+            assert_eq!(parse(&text).err().unwrap(), Mistake::Undecodable(wanted.into()));
         }
     }
 }

@@ -8,17 +8,19 @@
 mod cipher;
 mod config;
 mod reload;
+mod rules;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use apis::kind::Kind;
-use cipher::Cipher;
-pub use config::Mistake;
+use clock::Clock;
+use rules::{Provider, Rule, rule};
 
-/// What every value that a provider has written begins with.
-const ENCRYPTED: &[u8] = b"k8s:enc:";
+pub use config::Mistake;
+pub use rules::TransformError;
 
 /// Which resources are encrypted, and how. The default encrypts nothing. Cloning shares it.
 #[derive(Clone, Default)]
@@ -28,33 +30,27 @@ pub struct Encryption {
     followed: Option<Arc<reload::Followed>>,
 }
 
-/// One entry of `resources`; the first that names a resource counts.
-struct Rule {
-    /// As `secrets`, `deployments.apps`, `*.apps`, `*.` (the core group), `*.*`.
-    resources: Vec<String>,
-    providers: Vec<Provider>,
-}
-
-/// One entry of `providers`.
-enum Provider {
-    /// Leaves bytes as they are.
-    Identity,
-    /// The first key writes, all of them read.
-    Keys(Vec<Key>),
-}
-
-struct Key {
-    /// As `k8s:enc:aescbc:v1:key1:`.
-    prefix: String,
-    cipher: Cipher,
-}
-
-/// A kept value that none of the providers can read. The words are upstream's.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct TransformError(String);
-
 impl Encryption {
+    /// Reads the file's text.
+    ///
+    /// # Errors
+    /// What is wrong with it, in upstream's words; never a secret.
+    pub fn parse(yaml: &str) -> Result<Encryption, Mistake> {
+        Ok(Encryption { rules: config::parse(yaml)?, followed: None })
+    }
+
+    /// The same, from a file with this text, which [`Encryption::follow`] looks at from time to time.
+    pub fn following(self, path: &Path, text: &str) -> Encryption {
+        let followed = reload::Followed::new(path, text, &self.rules);
+        Encryption { followed: Some(Arc::new(followed)), ..self }
+    }
+
+    /// Looks at its file once a minute, for ever; none when there is none. A file that is wrong changes
+    /// nothing, which the log says.
+    pub fn follow(&self, clock: &Clock) -> Option<impl Future<Output = ()> + Send + use<>> {
+        Some(reload::follow(self.followed.clone()?, clock.clone()))
+    }
+
     /// Whether nothing is encrypted.
     pub fn is_off(&self) -> bool {
         self.rules.is_empty() && self.followed.is_none()
@@ -99,10 +95,7 @@ impl Encryption {
     /// nothing writes it all the same.
     pub fn is_stale(&self, kind: &Kind, kept: &[u8]) -> bool {
         match rule(&self.rules(), kind).and_then(|rule| rule.providers.first()) {
-            Some(Provider::Keys(keys)) => {
-                !keys.iter().take(1).any(|key| kept.starts_with(key.prefix.as_bytes()))
-            }
-            Some(Provider::Identity) => kept.starts_with(ENCRYPTED),
+            Some(provider) => provider.is_stale(kept),
             None => false,
         }
     }
@@ -115,62 +108,9 @@ impl Encryption {
     }
 }
 
-fn rule<'a>(rules: &'a [Rule], kind: &Kind) -> Option<&'a Rule> {
-    if rules.is_empty() {
-        return None;
-    }
-    let resource = kind.storage_kind().group_resource();
-    rules.iter().find(|rule| rule.names(&resource.group, &resource.resource))
-}
-
 impl std::fmt::Debug for Encryption {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Encryption of {} resource lists", self.rules().len())
-    }
-}
-
-impl Rule {
-    fn names(&self, group: &str, resource: &str) -> bool {
-        self.resources.iter().any(|pattern| {
-            let (name, own_group) = pattern.split_once('.').unwrap_or((pattern, ""));
-            match (name, own_group) {
-                ("*", "*") => true,
-                ("*", own_group) => own_group == group,
-                (name, own_group) => name == resource && own_group == group,
-            }
-        })
-    }
-}
-
-impl Provider {
-    /// None: it is not for this provider to read.
-    fn read(&self, key: &str, kept: &Bytes) -> Option<Result<Bytes, TransformError>> {
-        match self {
-            Provider::Identity if kept.starts_with(ENCRYPTED) => None,
-            Provider::Identity => Some(Ok(kept.clone())),
-            Provider::Keys(keys) => {
-                let mut failure = None;
-                for own in keys {
-                    let Some(rest) = kept.strip_prefix(own.prefix.as_bytes()) else { continue };
-                    match own.cipher.open(key.as_bytes(), rest) {
-                        Some(plain) => return Some(Ok(plain.into())),
-                        None => failure = Some(own.cipher.failure()),
-                    }
-                }
-                let is_ours =
-                    keys.first().is_some_and(|key| kept.starts_with(key.cipher.prefix().as_bytes()));
-                let failure = failure.or_else(|| is_ours.then(|| keys[0].cipher.no_key()))?;
-                Some(Err(TransformError(failure)))
-            }
-        }
-    }
-}
-
-impl Key {
-    fn write(&self, key: &str, plain: &[u8]) -> Result<Bytes, TransformError> {
-        let sealed = self.cipher.seal(key.as_bytes(), plain);
-        let sealed = sealed.ok_or_else(|| TransformError("unable to read sufficient random bytes".into()))?;
-        Ok([self.prefix.as_bytes(), &sealed].concat().into())
     }
 }
 

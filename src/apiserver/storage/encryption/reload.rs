@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use super::{Encryption, Rule};
+use super::config::parse;
+use super::rules::Rule;
 use clock::Clock;
 
 /// Upstream's `EncryptionConfigFileChangePollDuration`.
@@ -18,6 +19,13 @@ pub(super) struct Followed {
 }
 
 impl Followed {
+    /// A file that had this text, which says these rules.
+    pub(super) fn new(path: &Path, text: &str, rules: &Arc<[Rule]>) -> Followed {
+        let current = RwLock::new((text.to_owned(), rules.clone()));
+        Followed { path: path.to_owned(), current }
+    }
+
+    /// What it says now.
     pub(super) fn rules(&self) -> Arc<[Rule]> {
         self.current.read().unwrap_or_else(|poisoned| poisoned.into_inner()).1.clone()
     }
@@ -28,32 +36,20 @@ impl Followed {
         if self.current.read().unwrap_or_else(|poisoned| poisoned.into_inner()).0 == text {
             return Ok(false);
         }
-        let rules = Encryption::parse(&text).map_err(|mistake| mistake.to_string())?.rules;
+        let rules = parse(&text).map_err(|mistake| mistake.to_string())?;
         *self.current.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = (text, rules);
         Ok(true)
     }
 }
 
-impl Encryption {
-    /// The same, from a file with this text, which [`Encryption::follow`] looks at from time to time.
-    pub fn following(self, path: &Path, text: &str) -> Encryption {
-        let current = RwLock::new((text.to_owned(), self.rules.clone()));
-        Encryption { followed: Some(Arc::new(Followed { path: path.to_owned(), current })), ..self }
-    }
-
-    /// Looks at its file once a minute, for ever; none when there is none. A file that is wrong changes
-    /// nothing, which the log says.
-    pub fn follow(&self, clock: &Clock) -> Option<impl Future<Output = ()> + Send + use<>> {
-        let (followed, clock) = (self.followed.clone()?, clock.clone());
-        Some(async move {
-            loop {
-                clock.sleep(INTERVAL).await;
-                match followed.look() {
-                    Ok(false) => {}
-                    Ok(true) => tracing::info!("loaded new encryption config content"),
-                    Err(error) => tracing::error!(error, "error reading encryption config file"),
-                }
-            }
-        })
+/// Looks at the file once a minute, for ever.
+pub(super) async fn follow(followed: Arc<Followed>, clock: Clock) {
+    loop {
+        clock.sleep(INTERVAL).await;
+        match followed.look() {
+            Ok(false) => {}
+            Ok(true) => tracing::info!("loaded new encryption config content"),
+            Err(error) => tracing::error!(error, "error reading encryption config file"),
+        }
     }
 }

@@ -15,6 +15,7 @@ use super::Written;
 use super::cacher::Cacher;
 use super::request::{At, ListRequest, WatchRequest};
 use super::store::Store;
+use super::watcher;
 use apimachinery::fields::FieldSelector;
 use apimachinery::labels::Selector;
 use apimachinery::list::List;
@@ -76,7 +77,7 @@ impl Subject {
         let request = WatchRequest::new(&self.kind, namespace, options)?;
         match &self.cacher {
             Some(cacher) => cacher.watch(request).await,
-            None => self.store.watch(&self.kind, request),
+            None => watcher::watch(&self.store, &self.kind, request),
         }
     }
 

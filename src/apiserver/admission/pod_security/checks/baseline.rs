@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::super::policy::Version;
-use super::fields::{bad_values, named_containers, plural, quoted, setters, violation};
-use super::{Pod, Violation};
+use super::fields::{Pod, Violation, bad_values, named_containers, plural, quoted, setters, violation};
 use apis::tree::{annotation, at, flag, is_set, items, members, text, texts};
 
 /// No other AppArmor profile than the runtime's or one of the node.

@@ -1,11 +1,30 @@
-//! What the checks share: the containers of a pod, who set something bad, and how lists are worded.
+//! What the checks share: a pod as they see it, what they find, its containers, who set something bad, and
+//! how lists are worded.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Pod, Violation};
+use super::super::policy::Version;
 use apis::tree::{at, flag, is_set, items, text};
+
+/// What a check sees: a pod, or the template of one.
+#[derive(Clone, Copy)]
+pub struct Pod<'a> {
+    /// With `metadata.annotations` and `spec`.
+    pub tree: &'a Value,
+    /// As of which release it is judged.
+    pub version: Version,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// As `host namespaces`.
+    pub reason: String,
+    /// As `hostNetwork=true`.
+    pub detail: String,
+}
 
 impl<'a> Pod<'a> {
     /// What is at a path of its spec.

@@ -8,24 +8,9 @@ mod restricted;
 use serde_json::Value;
 
 use super::policy::{Level, LevelVersion, Version};
+use fields::Pod;
 
-/// What a check sees: a pod, or the template of one.
-#[derive(Clone, Copy)]
-pub struct Pod<'a> {
-    /// With `metadata.annotations` and `spec`.
-    pub tree: &'a Value,
-    /// As of which release it is judged.
-    pub version: Version,
-}
-
-/// What a check found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
-    /// As `host namespaces`.
-    pub reason: String,
-    /// As `hostNetwork=true`.
-    pub detail: String,
-}
+pub use fields::Violation;
 
 type Find = fn(Pod) -> Option<Violation>;
 

@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use super::super::policy::Version;
 use super::baseline::added_capabilities;
-use super::fields::{bad_values, named_containers, plural, quoted, setters, violation};
-use super::{Pod, Violation};
+use super::fields::{Pod, Violation, bad_values, named_containers, plural, quoted, setters, violation};
 use apis::tree::{at, is_set, items, text, texts};
 
 /// A process gets no more than its parent has.

@@ -19,7 +19,7 @@ pub const MAX_UNSENT_BYTES: usize = 128 * 1024 * 1024;
 
 /// The watches of one server that are being sent. Cloning shares it.
 #[derive(Clone)]
-pub(super) struct UnreadWatches(Arc<Shared>);
+pub(crate) struct UnreadWatches(Arc<Shared>);
 
 struct Shared {
     most: usize,
@@ -31,10 +31,10 @@ struct Shared {
 
 /// Ends a connection from elsewhere. Cloning shares it.
 #[derive(Clone, Default)]
-pub(super) struct HangUp(Arc<Notify>);
+pub(crate) struct HangUp(Arc<Notify>);
 
 /// One watch, while it is sent.
-pub(super) struct Sending {
+pub(crate) struct Sending {
     shared: Arc<Shared>,
     account: Arc<Account>,
     id: u64,
@@ -53,7 +53,7 @@ struct State {
 }
 
 /// A piece on its way to the client.
-pub(super) struct Piece {
+pub(crate) struct Piece {
     bytes: Bytes,
     size: usize,
     shared: Arc<Shared>,

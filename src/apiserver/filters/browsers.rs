@@ -6,13 +6,8 @@ use std::sync::Arc;
 use http::HeaderValue;
 use regex::Regex;
 
-use golang::go_text::regexp_error;
-
-const ORIGINS_HELP: &str = "List of allowed origins for CORS, comma separated. An allowed origin can be a regular expression to \
-     support subdomain matching. If this list is empty CORS will not be enabled. Please ensure each expression \
-     matches the entire hostname by anchoring to the start with '^' or including the '//' prefix, and by \
-     anchoring to the end with '$' or including the ':' port separator suffix. Examples of valid expressions \
-     are '//example\\.com(:|$)' and '^https://example\\.com(:|$)'";
+use super::cors::allowed_origin;
+use super::hsts::check_directive;
 
 /// Nothing by default.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +28,7 @@ impl BrowserConfig {
             directives.iter().filter_map(|one| check_directive(one).err()).collect();
         let mut allowed = Vec::new();
         for pattern in origins {
-            match origin(pattern) {
+            match allowed_origin(pattern) {
                 Ok(regex) => allowed.push(regex),
                 Err(error) => errors.push(error),
             }
@@ -52,37 +47,9 @@ impl BrowserConfig {
     }
 }
 
-fn check_directive(directive: &str) -> Result<(), String> {
-    if directive.trim().is_empty() {
-        return Err("empty value in strict-transport-security-directives".into());
-    }
-    let is_age = directive.split_once('=').is_some_and(|(name, age)| name == "max-age" && !age.contains('='));
-    if matches!(directive, "includeSubDomains" | "preload") || is_age {
-        return Ok(());
-    }
-    Err("--strict-transport-security-directives invalid, allowed values: max-age=expireTime, \
-         includeSubDomains, preload. see https://tools.ietf.org/html/rfc6797#section-6.1 for more information"
-        .into())
-}
-
-/// One that matches a part of a host would let strangers in, so it must say where a host begins and ends.
-fn origin(pattern: &str) -> Result<Regex, String> {
-    if pattern.is_empty() {
-        return Err(format!("empty value in --cors-allowed-origins, help: {ORIGINS_HELP}"));
-    }
-    let invalid = |why: &str| {
-        format!("--cors-allowed-origins has an invalid regular expression: {why}, help: {ORIGINS_HELP}")
-    };
-    let regex = Regex::new(pattern).map_err(|_| invalid(&regexp_error(pattern)))?;
-    let has = |marks: [&str; 2]| marks.iter().any(|mark| pattern.contains(mark));
-    if !has(["^", "//"]) || !has(["$", ":"]) {
-        return Err(invalid("regular expression does not pin to start/end of host in the origin header"));
-    }
-    Ok(regex)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::cors::ORIGINS_HELP;
     use super::*;
 
     #[test]

@@ -14,11 +14,10 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt, Limited};
 
-use super::authorizer;
-use super::filters::impersonation::Impersonator;
-use super::filters::{Next, Passing};
+use super::impersonation::Impersonator;
+use super::{Next, Passing};
 use crate::authentication::{Authenticated, Refused, Said};
-use crate::authorizer::Allowed;
+use crate::authorizer::{self, Allowed};
 use crate::request::RequestInfo;
 use apimachinery::decode::{Format, name_in};
 use apimachinery::gvk::GroupResource;
@@ -278,7 +277,7 @@ mod tests {
     use chrono::DateTime;
     use tower::{ServiceBuilder, ServiceExt};
 
-    use super::super::filters::chain::{Chain, endpoint, from_fn_with_state as with};
+    use super::super::chain::{Chain, endpoint, from_fn_with_state as with};
     use super::*;
     use apimachinery::user::UserInfo;
     use clock::Clock;

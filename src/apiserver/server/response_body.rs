@@ -8,10 +8,10 @@ use axum::body::Body;
 use bytes::{Buf, Bytes};
 use http_body::{Frame, SizeHint};
 
-use super::endpoints::response::list_body::ListBody;
-use super::endpoints::response::segments::Segments;
-use super::refusals::Turn;
-use super::unread_watches::{HangUp, Piece, Sending, UnreadWatches};
+use super::bad_requests::Turn;
+use crate::endpoints::response::list_body::ListBody;
+use crate::endpoints::response::segments::Segments;
+use crate::endpoints::response::unread_watches::{HangUp, Piece, Sending, UnreadWatches};
 use apimachinery::wire::{ApiResponse, WatchStream};
 
 /// A body that is sent.

@@ -1,5 +1,6 @@
-//! `FollowedFile`: what is made of a configuration file, made anew when the file changes while the server
-//! runs (`util/filesystem.WatchUntil`).
+//! `DynamicFileContent`: what is made of a configuration file, made anew when the file changes while the
+//! server runs (`util/filesystem.WatchUntil`, as `dynamiccertificates.DynamicFileCAContent` for a file of
+//! certificates).
 //!
 //! Nothing waits for a change: the file is looked at when somebody asks for what it says. As long as it is
 //! wrong, what it said before holds.
@@ -16,7 +17,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 type Build<T> = Box<dyn Fn(&str) -> Result<T, String> + Send + Sync>;
 
 /// A file, and what was made of its text.
-pub struct FollowedFile<T> {
+pub struct DynamicFileContent<T> {
     path: PathBuf,
     clock: Clock,
     build: Build<T>,
@@ -25,7 +26,7 @@ pub struct FollowedFile<T> {
     looked: Mutex<(Duration, String)>,
 }
 
-impl<T> FollowedFile<T> {
+impl<T> DynamicFileContent<T> {
     /// Reads it; `build` makes something of its text.
     ///
     /// # Errors
@@ -34,12 +35,12 @@ impl<T> FollowedFile<T> {
         path: &Path,
         clock: &Clock,
         build: impl Fn(&str) -> Result<T, String> + Send + Sync + 'static,
-    ) -> Result<FollowedFile<T>, String> {
+    ) -> Result<DynamicFileContent<T>, String> {
         let text = read(path)?;
         let current = RwLock::new((text.clone(), Arc::new(build(&text)?)));
         let looked = Mutex::new((clock.elapsed(), String::new()));
         let (path, clock, build) = (path.to_owned(), clock.clone(), Box::new(build));
-        Ok(FollowedFile { path, clock, build, current, looked })
+        Ok(DynamicFileContent { path, clock, build, current, looked })
     }
 
     /// What is made of what the file says now.
@@ -99,7 +100,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let clock = Clock::stepped(DateTime::UNIX_EPOCH);
-        let open = || FollowedFile::open(&path, &clock, |text| text.parse::<u8>().map_err(|_| "no".into()));
+        let open =
+            || DynamicFileContent::open(&path, &clock, |text| text.parse::<u8>().map_err(|_| "no".into()));
         assert!(open().is_err());
         std::fs::write(&path, "1").unwrap();
         let file = open().unwrap();

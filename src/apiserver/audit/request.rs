@@ -1,0 +1,153 @@
+//! The events of one request, from its coming to its end (`audit.LogRequestMetadata` and what follows it).
+
+use std::sync::Arc;
+
+use super::backend::Backend;
+use super::event::Event;
+use super::metrics::AuditMetrics;
+use super::policy::{Policy, Stage};
+use crate::audit_context::{AuditContext, Level};
+use crate::request::RequestInfo;
+use apimachinery::status::Status;
+use apimachinery::user::UserInfo;
+use apimachinery::wire::ApiRequest;
+use clock::Clock;
+use entropy::Entropy;
+
+/// The audit log of one apiserver.
+pub struct Audit {
+    policy: Policy,
+    backends: Arc<[Backend]>,
+    clock: Clock,
+    entropy: Entropy,
+    metrics: Arc<AuditMetrics>,
+}
+
+/// One request that is told of.
+pub struct Telling {
+    event: Event,
+    context: Arc<AuditContext>,
+    omit_stages: Vec<Stage>,
+    backends: Arc<[Backend]>,
+    clock: Clock,
+    metrics: Arc<AuditMetrics>,
+    /// The answer's code, once it is known; its end is then still to be told.
+    code: Option<u16>,
+    is_done: bool,
+}
+
+impl Audit {
+    /// Tells what the policy says to these backends.
+    pub(super) fn new(
+        policy: Policy,
+        backends: Vec<Backend>,
+        clock: &Clock,
+        entropy: &Entropy,
+        metrics: Arc<AuditMetrics>,
+    ) -> Audit {
+        let (clock, entropy) = (clock.clone(), entropy.clone());
+        Audit { policy, backends: backends.into(), clock, entropy, metrics }
+    }
+
+    /// What is counted, in Prometheus' text format.
+    pub fn render(&self, out: &mut String) {
+        self.metrics.render(out);
+    }
+
+    /// A request fails because its event could not be stored.
+    pub fn rejected(&self) {
+        self.metrics.rejected();
+    }
+
+    /// A request that is refused before anybody knows who sends it (`WithFailedAuthenticationAudit`,
+    /// `withFailedRequestAudit`).
+    pub fn refused(&self, request: &ApiRequest, info: &RequestInfo, status: &Status) -> Option<Telling> {
+        let telling = self.begin(request, &UserInfo::default(), info)?;
+        telling.context.gather(|gathered| gathered.response_status = Some(status.clone()));
+        Some(telling)
+    }
+
+    /// A request that has come; none when it is not to be told of.
+    pub fn begin(&self, request: &ApiRequest, user: &UserInfo, info: &RequestInfo) -> Option<Telling> {
+        let verdict = self.policy.evaluate(user, info);
+        self.metrics.decided(verdict.level);
+        if verdict.level == Level::None {
+            return None;
+        }
+        let id = request.extensions().get::<AuditId>().map(|id| id.0.clone());
+        let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| self.entropy.uid().into());
+        let event = Event::new(request, user, info, (id, verdict.level), self.clock.now());
+        Some(Telling {
+            context: Arc::new(AuditContext::new(verdict.level, verdict.omit_managed_fields)),
+            omit_stages: verdict.omit_stages,
+            backends: self.backends.clone(),
+            clock: self.clock.clone(),
+            metrics: self.metrics.clone(),
+            code: None,
+            is_done: false,
+            event,
+        })
+    }
+}
+
+impl Telling {
+    /// What travels with the request.
+    pub fn context(&self) -> &Arc<AuditContext> {
+        &self.context
+    }
+
+    /// Tells that it has come; says whether it may go on.
+    pub async fn received(&self) -> bool {
+        self.omit_stages.contains(&Stage::RequestReceived) || self.send(&self.event).await
+    }
+
+    /// The answer is there, whole.
+    pub async fn tell(mut self, stage: Stage, code: u16) {
+        self.is_done = true;
+        if !self.omit_stages.contains(&stage) {
+            let event = self.event.at(stage, &self.context, code, self.clock.now());
+            self.send(&event).await;
+        }
+    }
+
+    /// The answer has begun; it ends when this is dropped.
+    pub async fn started(&mut self, code: u16) {
+        self.code = Some(code);
+        if !self.omit_stages.contains(&Stage::ResponseStarted) {
+            let event = self.event.at(Stage::ResponseStarted, &self.context, code, self.clock.now());
+            self.send(&event).await;
+        }
+    }
+
+    async fn send(&self, event: &Event) -> bool {
+        self.metrics.told();
+        let mut may_go_on = true;
+        for backend in self.backends.iter() {
+            may_go_on &= backend.process(event, &self.clock).await;
+        }
+        may_go_on
+    }
+}
+
+/// A panic, a client that went away, and the end of a watch are told here.
+impl Drop for Telling {
+    fn drop(&mut self) {
+        if self.is_done {
+            return;
+        }
+        let (stage, code) = match std::thread::panicking() {
+            true => (Stage::Panic, 500),
+            false => (Stage::ResponseComplete, self.code.unwrap_or(504)),
+        };
+        if self.omit_stages.contains(&stage) {
+            return;
+        }
+        let event = self.event.at(stage, &self.context, code, self.clock.now());
+        self.metrics.told();
+        self.backends.iter().for_each(|backend| backend.process_now(&event));
+    }
+}
+
+/// On a request: the id under which it can be found in logs.
+#[derive(Clone, Debug, Default)]
+pub struct AuditId(pub Arc<str>);
