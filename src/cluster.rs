@@ -35,7 +35,7 @@ use apiserver::authentication::{self, Authentication};
 use apiserver::authorization::config::Mode;
 use apiserver::config::{ApiserverConfig, ConfigError};
 use apiserver::endpoints::routes::healthz::Check;
-use apiserver::handler_chain::Apiserver;
+use apiserver::handler_chain::build_handler_chain;
 use apiserver::registry::Registry;
 use apiserver::server::{self, Server, Tls};
 use apiserver::storage::Storage;
@@ -139,7 +139,7 @@ impl Cluster {
         apiserver.health = apiserver.health.with("etcd", takes_writes(kv.clone()), false);
         apiserver.exposed = exposed.map(|listen| listen.address);
         let token_issuer = apiserver.authentication.issuer.clone();
-        let service = Apiserver::new(apiserver)?;
+        let service = build_handler_chain(apiserver)?;
         let parts = Parts {
             service: service.clone(),
             scheme: scheme.clone(),

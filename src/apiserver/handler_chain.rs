@@ -30,73 +30,68 @@ use super::filters::hsts::demand_tls;
 use super::filters::impersonation::{Impersonation, impersonate};
 use super::filters::metrics::measure;
 use super::filters::panic_recovery::recover_from_panic;
+use super::filters::passed::Passed;
 use super::filters::priority_and_fairness::prioritize;
 use super::filters::request_info::resolve_request_info;
 use super::filters::timeout::limit_time;
 use super::filters::web_pages::keep_pages_out;
 use super::flow_control::FlowControl;
-use super::metrics::Metrics;
+use super::metrics::{Metrics, Render};
 use super::request::RequestInfo;
 use super::webhook::ServiceResolver;
 use apimachinery::feature_gates::{CONSTRAINED_IMPERSONATION, FeatureGates, INITIALIZERS};
 use apimachinery::user::UserInfo;
-use apimachinery::wire::{ApiRequest, ApiService};
+use apimachinery::wire::ApiService;
 use apis::historical::INITIALIZER_CONFIGURATIONS;
 use apis::scheme::Scheme;
 
-/// The apiserver of one cluster.
-pub struct Apiserver;
-
-impl Apiserver {
-    /// Builds the one service that sockets, components and tests call. What it started ends when the last
-    /// clone of the service is dropped. Needs a tokio runtime.
-    #[expect(clippy::new_ret_no_self, reason = "the service is all that there is of it")]
-    ///
-    /// # Errors
-    /// Flags or files that make no server.
-    pub fn new(config: ApiserverConfig) -> Result<ApiService, ConfigError> {
-        let rbac = Rbac::start(&config.registry, &config.scheme, &config.clock);
-        let decisions = Arc::default();
-        let authorizer = authorizer(&config, &rbac, &decisions)?;
-        refuse_to_be_open(&config, &authorizer)?;
-        let initializers = serve_initializers(&config.feature_gates, &config.scheme);
-        let admission = Arc::new(admission(&config, &authorizer, &rbac)?);
-        let filters = Filters::new(&config, &authorizer, decisions, &admission);
-        let ApiserverConfig { scheme, registry, clock, entropy, .. } = config;
-        let reviews = config.authentication.reviews(&clock);
-        let openapi = OpenApi::new(&scheme, &config.schemas, &clock, &config.version.git_version);
-        let flow_control = Arc::new(FlowControl::new(config.flow_control, &registry, &scheme, &clock));
-        let endpoints = Arc::new(Endpoints {
-            aggregator: Aggregator::new(
-                &registry,
-                &scheme,
-                ServiceResolver::new(&registry, &entropy),
-                config.proxy_identity,
-                &clock,
-            ),
-            crds: CrdHandler::start(&registry, &scheme, &clock, &entropy),
-            admission,
-            scheme,
-            registry,
-            reviews: reviews.into_iter().chain(authorization::reviews::all(&authorizer)).collect(),
-            schemas: config.schemas,
-            clock,
-            entropy,
-            kubelets: config.kubelets,
-            token_issuer: config.authentication.issuer,
-            token_discovery: config.authentication.discovery,
-            version: config.version,
-            flow: config.flow,
-            flow_control,
-            long_work: Default::default(),
-            bodies: Default::default(),
-            metrics: filters.metrics.clone(),
-            health: config.health.with("poststarthook/rbac/bootstrap-roles", roles_are_known(rbac), false),
-            initializers,
-            openapi,
-        });
-        Ok(filters.around(endpoints))
-    }
+/// Builds the apiserver of one cluster: the one service that sockets, components and tests call. What it
+/// started ends when the last clone of the service is dropped. Needs a tokio runtime.
+///
+/// # Errors
+/// Flags or files that make no server.
+pub fn build_handler_chain(config: ApiserverConfig) -> Result<ApiService, ConfigError> {
+    let rbac = Rbac::start(&config.registry, &config.scheme, &config.clock);
+    let decisions = Arc::default();
+    let authorizer = authorizer(&config, &rbac, &decisions)?;
+    refuse_to_be_open(&config, &authorizer)?;
+    let initializers = serve_initializers(&config.feature_gates, &config.scheme);
+    let admission = Arc::new(admission(&config, &authorizer, &rbac)?);
+    let filters = Filters::new(&config, &authorizer, decisions, &admission);
+    let ApiserverConfig { scheme, registry, clock, entropy, .. } = config;
+    let reviews = config.authentication.reviews(&clock);
+    let openapi = OpenApi::new(&scheme, &config.schemas, &clock, &config.version.git_version);
+    let flow_control = Arc::new(FlowControl::new(config.flow_control, &registry, &scheme, &clock));
+    let endpoints = Arc::new(Endpoints {
+        aggregator: Aggregator::new(
+            &registry,
+            &scheme,
+            ServiceResolver::new(&registry, &entropy),
+            config.proxy_identity,
+            &clock,
+        ),
+        crds: CrdHandler::start(&registry, &scheme, &clock, &entropy),
+        admission,
+        scheme,
+        registry,
+        reviews: reviews.into_iter().chain(authorization::reviews::all(&authorizer)).collect(),
+        schemas: config.schemas,
+        clock,
+        entropy,
+        kubelets: config.kubelets,
+        token_issuer: config.authentication.issuer,
+        token_discovery: config.authentication.discovery,
+        version: config.version,
+        flow: config.flow,
+        flow_control,
+        long_work: Default::default(),
+        bodies: Default::default(),
+        metrics: filters.metrics.clone(),
+        health: config.health.with("poststarthook/rbac/bootstrap-roles", roles_are_known(rbac), false),
+        initializers,
+        openapi,
+    });
+    Ok(filters.around(endpoints))
 }
 
 /// The filters that know or count something.
@@ -123,25 +118,21 @@ impl Filters {
         let impersonation = Arc::new(Impersonation::new(authorizer.clone(), clock, is_constrained));
         let authorization =
             Authorization { authorizer: authorizer.clone(), clock: clock.clone(), metrics: decisions };
-        let counted = (admission.clone(), authenticators.clone(), audit.clone());
-        let (acting, decided) = (impersonation.clone(), authorization.metrics.clone());
-        let metrics = Metrics::new(clock.clone()).and(move |out| {
-            let (admission, authenticators, audit) = &counted;
-            admission.render(out);
-            audit.iter().for_each(|audit| audit.render(out));
-            acting.render(out);
-            decided.render(out);
-            authenticators.metrics().render(out);
-        });
+        let first: [Arc<dyn Render>; 1] = [admission.clone()];
+        let told = audit.iter().map(|audit| audit.clone() as Arc<dyn Render>);
+        let last: [Arc<dyn Render>; 3] =
+            [impersonation.clone(), authorization.metrics.clone(), authenticators.clone()];
+        let others = first.into_iter().chain(told).chain(last).collect();
+        let metrics = Arc::new(Metrics::new(clock.clone(), others));
         let browsers = config.browsers.clone();
-        Filters { authenticators, audit, impersonation, authorization, metrics: Arc::new(metrics), browsers }
+        Filters { authenticators, audit, impersonation, authorization, metrics, browsers }
     }
 
     /// In the order in which a request meets them.
     fn around(self, endpoints: Arc<Endpoints>) -> ApiService {
         let Filters { authenticators, audit, impersonation, authorization, metrics, browsers } = self;
-        let (flow, clock, entropy) =
-            (endpoints.flow.clone(), endpoints.clock.clone(), endpoints.entropy.clone());
+        let flow = endpoints.flow.clone();
+        let clock = endpoints.clock.clone();
         let chain = ServiceBuilder::new()
             // Around everything: whatever panics below becomes a 500 of this one request.
             .layer(from_fn(recover_from_panic))
@@ -152,21 +143,21 @@ impl Filters {
             // Outside of what refuses: browsers are told whatever the answer is.
             .layer(with(browsers.strict_transport_security, demand_tls))
             // Outside of what refuses, so that refusals have an id and are not cached either.
-            .layer(with((entropy, audit), identify))
+            .layer(with(endpoints.entropy.clone(), identify))
             // Outside of what refuses, so that refusals are counted.
             .layer(with(metrics, measure))
             // Outside of what waits. It must know the request: watches have no limit.
-            .layer(with(clock, limit_time))
+            .layer(with((clock, audit.clone()), limit_time))
             // Before everything that asks who it is: a page says nothing of that. In front of what tells
             // pages that they may ask.
             .layer(with(browsers.allowed_origins.clone(), keep_pages_out))
             // Before everything that asks who it is: a browser asks without credentials whether it may ask.
             .layer(with(browsers.allowed_origins, allow_origins))
             // Before everything that asks who it is.
-            .layer(with(authenticators, authenticate))
+            .layer(with((authenticators, audit.clone()), authenticate))
             .layer(with(flow.clone(), record_authenticated))
             // Behind authentication, which says who asks; outside of all else that refuses.
-            .layer(from_fn(tell))
+            .layer(with(audit, tell))
             // Behind authentication, which says who asks to be somebody else; what follows sees only the
             // other.
             .layer(with(impersonation, impersonate))
@@ -175,9 +166,8 @@ impl Filters {
             // Last: everything below may rely on the request being allowed.
             .layer(with(authorization, authorize))
             .layer(with(flow, record_authorized))
-            .service(endpoint(move |request: ApiRequest| {
-                let endpoints = endpoints.clone();
-                async move { installer::serve(endpoints, request).await }
+            .service(endpoint(move |Passed { request, ctx, .. }: Passed| {
+                installer::serve(endpoints.clone(), request, ctx)
             }));
         ApiService::new(Chain::new(chain))
     }

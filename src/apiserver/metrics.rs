@@ -5,7 +5,7 @@ pub mod family;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::hash::{BuildHasher, Hash, Hasher};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use foldhash::quality::RandomState;
@@ -25,14 +25,17 @@ const BUCKETS: [f64; 23] = [
     20.0, 30.0, 45.0, 60.0,
 ];
 
-/// Writes what somebody counts.
-type Render = Box<dyn Fn(&mut String) + Send + Sync>;
+/// Somebody who counts something (`prometheus.Collector`).
+pub trait Render: Send + Sync {
+    /// Writes what is counted, in Prometheus' text format.
+    fn render(&self, out: &mut String);
+}
 
 /// Counts requests.
 pub struct Metrics {
     clock: Clock,
     /// What others count.
-    others: Vec<Render>,
+    others: Vec<Arc<dyn Render>>,
     /// By the hash of their labels.
     series: Mutex<AllSeries>,
     /// Requests that the server ended before their time.
@@ -52,21 +55,14 @@ struct Series {
 }
 
 impl Metrics {
-    /// With nothing counted yet.
-    pub fn new(clock: Clock) -> Metrics {
+    /// With nothing counted yet, and what others count behind the requests that are ended early.
+    pub fn new(clock: Clock, others: Vec<Arc<dyn Render>>) -> Metrics {
         let terminations = Family::counter(
             "apiserver_request_terminations_total",
             "Number of requests which apiserver terminated in self-defense.",
             ["code", "component", "group", "resource", "scope", "subresource", "verb", "version"],
         );
-        let (others, series, hasher) = (vec![], Mutex::default(), RandomState::default());
-        Metrics { clock, others, series, terminations, hasher }
-    }
-
-    /// The same, and what somebody else counts.
-    pub fn and(mut self, render: impl Fn(&mut String) + Send + Sync + 'static) -> Metrics {
-        self.others.push(Box::new(render));
-        self
+        Metrics { clock, others, series: Mutex::default(), terminations, hasher: RandomState::default() }
     }
 
     /// What durations are measured with.
@@ -106,7 +102,7 @@ impl Metrics {
     /// In Prometheus' text format.
     pub fn render(&self, out: &mut String) {
         self.terminations.render(out);
-        self.others.iter().for_each(|render| render(out));
+        self.others.iter().for_each(|other| other.render(out));
         let series = self.lock();
         let mut sorted: Vec<&Series> = series.values().collect();
         sorted.sort_by(|a, b| (&a.labels, a.code).cmp(&(&b.labels, b.code)));
@@ -192,7 +188,7 @@ mod tests {
 
     #[test]
     fn requests_are_counted_by_what_they_ask() {
-        let metrics = Metrics::new(Clock::real());
+        let metrics = Metrics::new(Clock::real(), vec![]);
         let info = RequestInfo::new(&http::Method::GET, "/api/v1/namespaces/a/pods", "").unwrap();
         metrics.record(&info, 200, Duration::from_millis(30));
         metrics.record(&info, 200, Duration::from_secs(90));

@@ -12,6 +12,7 @@ use super::plugin::{Attributes, Initializer, Plugin};
 use super::plugins::{Entry, PLUGINS};
 use super::reinvocation::Reinvocation;
 use super::{policy_params, rbac_escalation};
+use crate::metrics::Render;
 use crate::registry::Validating;
 use crate::request::RequestContext;
 use apimachinery::fingerprint::Fingerprint;
@@ -63,11 +64,6 @@ impl Admission {
         Ok(Admission { plugins, clock: with.clock.clone(), metrics: with.metrics.clone() })
     }
 
-    /// What is counted, in Prometheus' text format.
-    pub fn render(&self, out: &mut String) {
-        self.metrics.render(out, self.plugins.iter().map(|enabled| (enabled.name, &enabled.durations)));
-    }
-
     /// The mutating phase.
     ///
     /// # Errors
@@ -117,6 +113,12 @@ struct Timer<'a> {
     phase: Phase,
     start: Duration,
     last: Duration,
+}
+
+impl Render for Admission {
+    fn render(&self, out: &mut String) {
+        self.metrics.render(out, self.plugins.iter().map(|enabled| (enabled.name, &enabled.durations)));
+    }
 }
 
 impl<'a> Timer<'a> {

@@ -18,4 +18,4 @@ pub use super::audit_context::{AuditContext, Level};
 pub use backend::{BatchConfig, Mode};
 pub use config::{AuditConfig, LogBackend, WebhookConfig};
 pub use log::LogConfig;
-pub use request::{Audit, AuditId, Telling};
+pub use request::{Audit, Telling};

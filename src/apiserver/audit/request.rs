@@ -7,9 +7,9 @@ use super::event::Event;
 use super::metrics::AuditMetrics;
 use super::policy::{Policy, Stage};
 use crate::audit_context::{AuditContext, Level};
-use crate::request::RequestInfo;
+use crate::metrics::Render;
+use crate::request::RequestContext;
 use apimachinery::status::Status;
-use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiRequest;
 use clock::Clock;
 use entropy::Entropy;
@@ -49,11 +49,6 @@ impl Audit {
         Audit { policy, backends: backends.into(), clock, entropy, metrics }
     }
 
-    /// What is counted, in Prometheus' text format.
-    pub fn render(&self, out: &mut String) {
-        self.metrics.render(out);
-    }
-
     /// A request fails because its event could not be stored.
     pub fn rejected(&self) {
         self.metrics.rejected();
@@ -61,21 +56,21 @@ impl Audit {
 
     /// A request that is refused before anybody knows who sends it (`WithFailedAuthenticationAudit`,
     /// `withFailedRequestAudit`).
-    pub fn refused(&self, request: &ApiRequest, info: &RequestInfo, status: &Status) -> Option<Telling> {
-        let telling = self.begin(request, &UserInfo::default(), info)?;
+    pub fn refused(&self, request: &ApiRequest, ctx: &RequestContext, status: &Status) -> Option<Telling> {
+        let telling = self.begin(request, ctx)?;
         telling.context.gather(|gathered| gathered.response_status = Some(status.clone()));
         Some(telling)
     }
 
     /// A request that has come; none when it is not to be told of.
-    pub fn begin(&self, request: &ApiRequest, user: &UserInfo, info: &RequestInfo) -> Option<Telling> {
+    pub fn begin(&self, request: &ApiRequest, ctx: &RequestContext) -> Option<Telling> {
+        let RequestContext { user, info, audit_id, .. } = ctx;
         let verdict = self.policy.evaluate(user, info);
         self.metrics.decided(verdict.level);
         if verdict.level == Level::None {
             return None;
         }
-        let id = request.extensions().get::<AuditId>().map(|id| id.0.clone());
-        let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| self.entropy.uid().into());
+        let id = if audit_id.is_empty() { self.entropy.uid().into() } else { audit_id.clone() };
         let event = Event::new(request, user, info, (id, verdict.level), self.clock.now());
         Some(Telling {
             context: Arc::new(AuditContext::new(verdict.level, verdict.omit_managed_fields)),
@@ -87,6 +82,12 @@ impl Audit {
             is_done: false,
             event,
         })
+    }
+}
+
+impl Render for Audit {
+    fn render(&self, out: &mut String) {
+        self.metrics.render(out);
     }
 }
 
@@ -147,7 +148,3 @@ impl Drop for Telling {
         self.backends.iter().for_each(|backend| backend.process_now(&event));
     }
 }
-
-/// On a request: the id under which it can be found in logs.
-#[derive(Clone, Debug, Default)]
-pub struct AuditId(pub Arc<str>);

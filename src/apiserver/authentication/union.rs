@@ -9,6 +9,7 @@ use super::outcome::{Authenticated, INVALID, Refused, SILENT, Said, TokenOutcome
 use super::request_header::remove_headers;
 use super::token_cache::{self, TokenCache};
 use super::{RequestAuthenticator, Response, TokenAuthenticator, bearer_token, options::RequestHeaderConfig};
+use crate::metrics::Render;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiRequest;
 use clock::Clock;
@@ -172,6 +173,12 @@ impl Authenticators {
             return Err(Refused(said.into()));
         }
         Ok(Authenticated { user: Arc::new(UserInfo::anonymous()), by: "Anonymous", said })
+    }
+}
+
+impl Render for Authenticators {
+    fn render(&self, out: &mut String) {
+        self.metrics.render(out);
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::authorizer::Decision;
 use crate::metrics::family::{FROM_A_MILLISECOND, Histogram};
-use crate::metrics::heading;
+use crate::metrics::{Render, heading};
 
 /// What came of all authorizers together, in the order of [`AuthorizationMetrics::attempts`].
 const RESULTS: [&str; 4] = ["allowed", "denied", "no-opinion", "error"];
@@ -51,8 +51,13 @@ impl AuthorizationMetrics {
         self.attempts[at].observe(duration);
     }
 
-    /// In Prometheus' text format.
-    pub fn render(&self, out: &mut String) {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, String), Arc<Decisions>>> {
+        self.decisions.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Render for AuthorizationMetrics {
+    fn render(&self, out: &mut String) {
         let name = "apiserver_authorization_decisions_total";
         let help = "Total number of terminal decisions made by an authorizer split by authorizer type, name, \
                     and decision.";
@@ -80,10 +85,6 @@ impl AuthorizationMetrics {
         for (result, attempts) in RESULTS.iter().zip(&self.attempts) {
             attempts.render(out, name, &format!("result={result:?}"));
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, String), Arc<Decisions>>> {
-        self.decisions.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

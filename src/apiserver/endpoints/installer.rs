@@ -23,34 +23,32 @@ use super::response::list_body::ListBody;
 use super::response::negotiation::{Output, Restrictions, negotiate};
 use super::routes::index;
 use super::subresources::{binding, connect, eviction, log, rollback, token};
-use crate::aggregator::Remote;
-use crate::audit::{AuditContext, AuditId};
 use crate::endpoints::response::unread_watches::UnreadWatches;
-use crate::request::{Announced, RequestContext, RequestInfo};
+use crate::request::{RequestContext, RequestInfo};
 use apimachinery::gvk::GroupVersion;
 use apimachinery::names::path_segment_name;
-use apimachinery::options::Held;
 use apimachinery::status::{Status, StatusDetails};
-use apimachinery::user::UserInfo;
-use apimachinery::wire::{
-    ApiRequest, ApiResponse, CausedBy, DecodedBody, WantsObjects, negotiated_status_response, text_response,
-};
+use apimachinery::wire::{ApiRequest, ApiResponse, DecodedBody, negotiated_status_response, text_response};
 use apis::apiextensions::custom_resource::CustomResource;
 use apis::kind::{Kind, Subresource};
 use golang::go_text::quote;
 
 /// Answers a request that the filters let through. HEAD is GET without the body.
-pub async fn serve(server: Arc<Endpoints>, mut request: ApiRequest) -> ApiResponse {
+pub async fn serve(server: Arc<Endpoints>, mut request: ApiRequest, mut ctx: RequestContext) -> ApiResponse {
     let is_head = *request.method() == Method::HEAD;
     if is_head {
         *request.method_mut() = Method::GET;
     }
-    let mut response = match may_be_long(&request) {
+    let mut response = match may_be_long(&request, &ctx) {
         true => {
             let long_work = server.long_work.clone();
-            long_work.run(|announced| serve_method(server, request, announced)).await
+            let serve = |announced| {
+                ctx.announced = announced;
+                serve_method(server, request, ctx)
+            };
+            long_work.run(serve).await
         }
-        false => serve_method(server, request, Announced::default()).await,
+        false => serve_method(server, request, ctx).await,
     };
     if is_head {
         *response.body_mut() = Body::empty();
@@ -60,85 +58,56 @@ pub async fn serve(server: Arc<Endpoints>, mut request: ApiRequest) -> ApiRespon
 }
 
 /// What writes, and comes from a client.
-fn may_be_long(request: &ApiRequest) -> bool {
-    *request.method() != Method::GET
-        && request.extensions().get::<WantsObjects>().is_none()
-        && LongWork::is_possible()
+fn may_be_long(request: &ApiRequest, ctx: &RequestContext) -> bool {
+    *request.method() != Method::GET && !ctx.wants_objects && LongWork::is_possible()
 }
 
-async fn serve_method(server: Arc<Endpoints>, request: ApiRequest, announced: Announced) -> ApiResponse {
-    let info = request.extensions().get::<Arc<RequestInfo>>().cloned().unwrap_or_default();
+async fn serve_method(server: Arc<Endpoints>, request: ApiRequest, ctx: RequestContext) -> ApiResponse {
+    let info = ctx.info.clone();
     if !info.is_resource_request {
         let (parts, _) = request.into_parts();
-        return index::serve(&server, &info, &parts).await;
+        return index::serve(&server, &ctx, &parts).await;
     }
-    let wants_objects = request.extensions().get::<WantsObjects>().is_some();
     let Some(kind) = find_kind(&server, &info).await else {
         return match server.aggregator.remote(&info.group, &info.version).await {
-            Some(remote) => pass_on(&server, &remote, request).await,
-            None => not_found(&server, &info, request.headers(), wants_objects),
+            Some(remote) => server.aggregator.proxy(&remote, request, &ctx.user).await,
+            None => not_found(&server, &info, request.headers(), ctx.wants_objects),
         };
     };
     if is_of_other_scope(&kind, &info) {
-        return not_found(&server, &info, request.headers(), wants_objects);
+        return not_found(&server, &info, request.headers(), ctx.wants_objects);
     }
     let subresource = match find_subresource(&kind, &info) {
         Ok(subresource) => subresource,
-        Err(status) => return refuse(&request, status),
+        Err(status) => return ctx.refuse(request.headers(), status),
     };
-    if let Some(response) = refuse_method(&kind, subresource, &info, &request) {
+    if let Some(response) = refuse_method(&kind, subresource, &ctx, &request) {
         return response;
     }
     if let Err(status) = check_name(&info) {
-        return refuse(&request, status);
+        return ctx.refuse(request.headers(), status);
     }
-    if let Err(status) = prepare(&server, &kind, &info, is_component(&request)).await {
-        return refuse(&request, status);
+    if let Err(status) = prepare(&server, &kind, &ctx).await {
+        return ctx.refuse(request.headers(), status);
     }
-    let (mut scope, input, method) = match scope(server, kind, subresource, info, request, announced) {
+    let (mut scope, input) = match scope(server, kind, subresource, request, ctx) {
         Ok(parts) => parts,
         Err(refused) => return *refused,
     };
-    let answer = handle(&mut scope, input, method).await;
+    let answer = handle(&mut scope, input).await;
     respond(&scope, answer)
-}
-
-/// The answer to a request that no verb is asked about; told in the audit log, too.
-fn refuse(request: &ApiRequest, status: Status) -> ApiResponse {
-    if let Some(audit) = request.extensions().get::<Arc<AuditContext>>() {
-        audit.gather(|gathered| gathered.response_status = Some(status.clone()));
-    }
-    let wants_objects = request.extensions().get::<WantsObjects>().is_some();
-    negotiated_status_response(request.headers(), status, wants_objects)
-}
-
-/// Another server has the group.
-async fn pass_on(server: &Endpoints, remote: &Arc<Remote>, request: ApiRequest) -> ApiResponse {
-    let user = request.extensions().get::<Arc<UserInfo>>().cloned();
-    let user = user.unwrap_or_else(|| Arc::new(UserInfo::anonymous()));
-    server.aggregator.proxy(remote, request, &user).await
 }
 
 /// Makes the objects that every server has when their kind is first asked for. Our own components, as long as
 /// they make none themselves, do not count: they hear of them when they are made.
-async fn prepare(
-    server: &Endpoints,
-    kind: &Kind,
-    info: &RequestInfo,
-    is_component: bool,
-) -> Result<(), Status> {
-    let makes_one = matches!(&*info.verb, "create" | "update" | "patch");
-    if is_component && !makes_one {
+async fn prepare(server: &Endpoints, kind: &Kind, ctx: &RequestContext) -> Result<(), Status> {
+    let makes_one = matches!(&*ctx.info.verb, "create" | "update" | "patch");
+    let is_our_own = ctx.wants_objects && ctx.user.name.starts_with("system:");
+    if is_our_own && !makes_one {
         return Ok(());
     }
     server.registry.bootstrap(kind).await?;
     server.aggregator.before(kind).await
-}
-
-fn is_component(request: &ApiRequest) -> bool {
-    let user = request.extensions().get::<Arc<UserInfo>>();
-    request.extensions().get::<WantsObjects>().is_some()
-        && user.is_some_and(|user| user.name.starts_with("system:"))
 }
 
 /// After a restart, a kind that is not known may be one of a definition that has not been read yet.
@@ -171,7 +140,7 @@ fn check_custom(scope: &Scope) -> Result<(), Status> {
 }
 
 /// One line per verb and subresource.
-async fn handle(scope: &mut Scope, input: Input, method: Method) -> Result<Answer, Status> {
+async fn handle(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
     check_custom(scope)?;
     match (scope.subresource, scope.ctx.info.verb.as_str()) {
         (
@@ -195,7 +164,7 @@ async fn handle(scope: &mut Scope, input: Input, method: Method) -> Result<Answe
         (_, "patch") => patch::patch(scope, input).await,
         (_, "delete") => delete::delete(scope, input).await,
         (_, "deletecollection") => deletecollection::delete_collection(scope, input).await,
-        _ => Err(method_not_allowed_status(&method)),
+        _ => Err(method_not_allowed()),
     }
 }
 
@@ -203,12 +172,11 @@ fn scope(
     server: Arc<Endpoints>,
     kind: Arc<Kind>,
     subresource: Option<Subresource>,
-    info: Arc<RequestInfo>,
     request: ApiRequest,
-    announced: Announced,
-) -> Result<(Scope, Input, Method), Box<ApiResponse>> {
+    mut ctx: RequestContext,
+) -> Result<(Scope, Input), Box<ApiResponse>> {
     let (mut parts, body) = request.into_parts();
-    let wants_objects = parts.extensions.get::<WantsObjects>().is_some();
+    let wants_objects = ctx.wants_objects;
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let reads_text = matches!(subresource, Some(Subresource::Log | Subresource::Proxy));
     let output = match wants_objects || reads_text {
@@ -216,37 +184,17 @@ fn scope(
         false => negotiate(&parts.headers, &query, restrictions(&kind))
             .map_err(|status| Box::new(negotiated_status_response(&parts.headers, status, wants_objects)))?,
     };
-    let user = parts.extensions.remove::<Arc<UserInfo>>();
-    let user = user.unwrap_or_else(|| Arc::new(UserInfo::anonymous()));
-    let mut ctx = RequestContext::new(info, user);
     if let Some(warning) = kind.deprecated.filter(|_| !wants_objects) {
         ctx.warn(warning);
     }
-    ctx.cause = parts.extensions.remove::<CausedBy>().map(|cause| cause.0);
-    ctx.audit = parts.extensions.remove::<Arc<AuditContext>>();
     ctx.flow = server.flow.clone();
-    ctx.audit_id = parts.extensions.remove::<AuditId>().unwrap_or_default().0;
-    let source = Source { body, bodies: server.bodies.clone(), announced: announced.clone() };
-    ctx.announced = announced;
+    let source = Source { body, bodies: server.bodies.clone(), announced: ctx.announced.clone() };
     let input = Input::new(source, parts.extensions.remove::<DecodedBody>());
     let headers = parts.headers;
     let upgrade = parts.extensions.remove::<OnUpgrade>();
     let unread = parts.extensions.remove::<UnreadWatches>();
-    let held = parts.extensions.remove::<Held>();
-    let scope = Scope {
-        server,
-        ctx,
-        kind,
-        subresource,
-        query,
-        headers,
-        output,
-        wants_objects,
-        upgrade,
-        unread,
-        held,
-    };
-    Ok((scope, input, parts.method))
+    let scope = Scope { server, ctx, kind, subresource, query, headers, output, upgrade, unread };
+    Ok((scope, input))
 }
 
 fn restrictions(kind: &Kind) -> Restrictions {
@@ -297,11 +245,12 @@ fn check_name(info: &RequestInfo) -> Result<(), Status> {
 fn refuse_method(
     kind: &Kind,
     subresource: Option<Subresource>,
-    info: &RequestInfo,
+    ctx: &RequestContext,
     request: &ApiRequest,
 ) -> Option<ApiResponse> {
+    let info = &ctx.info;
     if kind.is_custom && subresource.is_none() {
-        return Some(refuse(request, refuse_verb(kind, info)?));
+        return Some(ctx.refuse(request.headers(), refuse_verb(kind, info)?));
     }
     let allowed = allowed_methods(kind, subresource, info);
     if allowed.contains(&request.method().as_str()) {
@@ -310,9 +259,9 @@ fn refuse_method(
     let status = match subresource {
         // Their handler looks at verbs itself.
         Some(_) if kind.is_custom => Status::method_not_supported(&kind.group_resource(), &info.verb),
-        _ => method_not_allowed_status(request.method()),
+        _ => method_not_allowed(),
     };
-    let mut response = refuse(request, status);
+    let mut response = ctx.refuse(request.headers(), status);
     if let Ok(value) = HeaderValue::from_str(&allowed.join(", ")) {
         response.headers_mut().insert(ALLOW, value);
     }
@@ -352,7 +301,7 @@ fn allowed_methods(kind: &Kind, subresource: Option<Subresource>, info: &Request
     }
 }
 
-fn method_not_allowed_status(_method: &Method) -> Status {
+fn method_not_allowed() -> Status {
     let text = "the server does not allow this method on the requested resource";
     Status::failure(405, "MethodNotAllowed", text).with_details(StatusDetails::default())
 }

@@ -3,28 +3,26 @@
 use std::sync::Arc;
 
 use super::until_sent::until_sent;
-use super::{Next, Passing, fail, info_of, user_of};
+use super::{Next, Passing, fail};
 use crate::audit::Audit;
 use crate::audit::policy::Stage;
 use apimachinery::wire::ApiResponse;
 
 /// Behind authentication, which says who asks; in front of everything else that may refuse.
-pub async fn audit(mut request: Passing, next: Next<'_>) -> ApiResponse {
-    let Some(audit) = request.extensions().get::<Arc<Audit>>().cloned() else {
-        return next.run(request).await;
-    };
-    let (info, user) = (info_of(&request), user_of(&request));
-    let Some(mut telling) = audit.begin(&request, &user, &info) else { return next.run(request).await };
+pub async fn audit(audit: &Option<Arc<Audit>>, mut request: Passing, next: Next<'_>) -> ApiResponse {
+    let Some(audit) = audit else { return next.run(request).await };
+    let Some(mut telling) = audit.begin(&request, &request.ctx) else { return next.run(request).await };
     if !telling.received().await {
         audit.rejected();
         let response = fail(&mut request, "failed to store audit event");
         telling.tell(Stage::ResponseComplete, response.status().as_u16()).await;
         return response;
     }
-    request.extensions_mut().insert(telling.context().clone());
+    request.ctx.audit = Some(telling.context().clone());
+    let is_long = request.ctx.info.is_long_running();
     let response = next.run(request).await;
     let code = response.status().as_u16();
-    if !info.is_long_running() {
+    if !is_long {
         telling.tell(Stage::ResponseComplete, code).await;
         return response;
     }

@@ -6,7 +6,6 @@ use http::HeaderValue;
 use http::header::CACHE_CONTROL;
 
 use super::{Next, Passing};
-use crate::audit::{Audit, AuditId};
 use apimachinery::wire::{ApiResponse, InProcessUser};
 use entropy::Entropy;
 
@@ -14,14 +13,7 @@ const AUDIT_ID: &str = "audit-id";
 
 /// Gives the request an id, the client's own if it sent one, and answers with it; an API's answers are not
 /// to be cached by anybody. Callers in this process see no headers and are not given any.
-pub async fn identify(
-    (entropy, audit): &(Entropy, Option<Arc<Audit>>),
-    mut request: Passing,
-    next: Next<'_>,
-) -> ApiResponse {
-    if let Some(audit) = audit {
-        request.extensions_mut().insert(audit.clone());
-    }
+pub async fn identify(entropy: &Entropy, mut request: Passing, next: Next<'_>) -> ApiResponse {
     if request.extensions().get::<InProcessUser>().is_some() {
         return next.run(request).await;
     }
@@ -30,7 +22,7 @@ pub async fn identify(
         Some(id) => id.into(),
         None => entropy.uid().into(),
     };
-    request.extensions_mut().insert(AuditId(id.clone()));
+    request.ctx.audit_id = id.clone();
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&id) {

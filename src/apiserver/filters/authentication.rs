@@ -5,19 +5,17 @@ use std::sync::Arc;
 use http::HeaderValue;
 use http::header::WWW_AUTHENTICATE;
 
-use super::request_log::Line;
-use super::{Next, Passing, info_of, refuse};
+use super::{Next, Passing, refuse};
 use crate::audit::Audit;
 use crate::audit::policy::Stage;
 use crate::authentication::Authenticators;
 use apimachinery::status::Status;
-use apimachinery::wire::ApiResponse;
+use apimachinery::wire::{ApiResponse, InProcessUser};
 
-/// Puts an `Arc<UserInfo>` and the `Authenticated` that tells where it comes from into the extensions, and
-/// takes the credentials out of the headers, so that nobody below can leak them. What the authenticators said
-/// of a request that is refused is in the answer's extensions, which no client sees.
+/// Sets who asks, and takes the credentials out of the headers, so that nobody below can leak them. What the
+/// authenticators said of a request that is refused is in the answer's extensions, which no client sees.
 pub async fn authenticate(
-    authenticators: &Arc<Authenticators>,
+    (authenticators, audit): &(Arc<Authenticators>, Option<Arc<Audit>>),
     mut request: Passing,
     next: Next<'_>,
 ) -> ApiResponse {
@@ -25,10 +23,12 @@ pub async fn authenticate(
     match asked.await {
         Ok(authenticated) => {
             authenticators.remove_credentials(&mut request);
-            Line::asked_by(&request, &authenticated.user);
-            let extensions = request.extensions_mut();
-            extensions.insert(authenticated.user.clone());
-            extensions.insert(authenticated);
+            let is_component = request.extensions().get::<InProcessUser>().is_some();
+            if let Some(line) = request.line.as_ref().filter(|_| !is_component) {
+                line.asked_by(&authenticated.user);
+            }
+            request.ctx.user = authenticated.user.clone();
+            request.story.authenticated = Some(authenticated);
             next.run(request).await
         }
         Err(refused) => {
@@ -37,9 +37,8 @@ pub async fn authenticate(
                 said = refused.words(),
                 "unable to authenticate the request"
             );
-            let audit = request.extensions().get::<Arc<Audit>>().cloned();
             let status = Status::unauthorized();
-            let telling = audit.and_then(|audit| audit.refused(&request, &info_of(&request), &status));
+            let telling = audit.as_ref().and_then(|audit| audit.refused(&request, &request.ctx, &status));
             if let Some(telling) = telling {
                 telling.tell(Stage::ResponseStarted, 401).await;
             }
@@ -60,27 +59,27 @@ mod tests {
     use crate::authentication::token_file::StaticTokens;
     use crate::authentication::union::Authenticators;
     use apimachinery::user::UserInfo;
-    use apimachinery::wire::ApiRequest;
     use axum::body::Body;
     use clock::Clock;
     use http_body_util::BodyExt;
     use tower::{ServiceBuilder, ServiceExt};
 
     use super::super::chain::{Chain, endpoint, from_fn_with_state};
+    use super::super::passed::Passed;
 
     /// What the rest of the chain sees of a request with these headers.
     async fn seen(headers: &[(&str, &str)]) -> (u16, String) {
         let jane = Arc::new(UserInfo::authenticated("jane", &[]));
         let tokens = StaticTokens::new([("t0ken".to_owned(), jane)], &[]);
         let authenticators = Arc::new(Authenticators::in_process(&Clock::real()).knowing(tokens));
-        let service = ServiceBuilder::new().layer(from_fn_with_state(authenticators, authenticate)).service(
-            endpoint(|request: ApiRequest| async move {
-                let user = request.extensions().get::<Arc<UserInfo>>().unwrap().name.clone();
+        let service = ServiceBuilder::new()
+            .layer(from_fn_with_state((authenticators, None), authenticate))
+            .service(endpoint(|request: Passed| async move {
+                let user = request.ctx.user.name.clone();
                 let headers: Vec<&str> = request.headers().keys().map(http::HeaderName::as_str).collect();
                 let text = format!("{user} {}", headers.join(" "));
                 ApiResponse::new(Body::from(text))
-            }),
-        );
+            }));
         let mut request = http::Request::builder();
         for (name, value) in headers {
             request = request.header(*name, *value);

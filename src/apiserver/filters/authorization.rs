@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use http::header::{UPGRADE, X_CONTENT_TYPE_OPTIONS};
 
-use super::{NOSNIFF, Next, Passing, fail, info_of, refuse, user_of};
-use crate::audit::AuditContext;
+use super::passed::Passed;
+use super::{NOSNIFF, Next, Passing, fail, refuse};
 use crate::authorization::metrics::AuthorizationMetrics;
 use crate::authorizer::{Authorizer, Decision, Refused};
 use crate::request::RequestInfo;
 use apimachinery::gvk::GroupResource;
 use apimachinery::status::{Status, StatusDetails};
 use apimachinery::user::UserInfo;
-use apimachinery::wire::{ApiRequest, ApiResponse};
+use apimachinery::wire::ApiResponse;
 use clock::Clock;
 use golang::go_text::quote;
 
@@ -33,7 +33,8 @@ pub async fn authorize(
     mut request: Passing,
     next: Next<'_>,
 ) -> ApiResponse {
-    let (info, user) = (info_of(&request), user_of(&request));
+    let info = request.ctx.info.clone();
+    let user = request.ctx.user.clone();
     let start = clock.elapsed();
     let decision = authorizer.authorize(&user, &info).wait().await;
     metrics.attempted(&decision, clock.elapsed().saturating_sub(start));
@@ -46,13 +47,11 @@ pub async fn authorize(
         }
         Decision::Allow(allowed) => {
             annotate(&request, "allow", allowed.reason.as_deref().unwrap_or_default());
-            request.extensions_mut().insert(allowed);
+            request.story.allowed = Some(allowed);
             next.run(request).await
         }
         Decision::Failed { error, .. } => {
-            if let Some(audit) = request.extensions().get::<Arc<AuditContext>>() {
-                audit.annotate("authorization.k8s.io/reason", "internal error");
-            }
+            request.ctx.annotate("authorization.k8s.io/reason", "internal error");
             fail(&mut request, &error)
         }
         Decision::Deny(reason) | Decision::NoOpinion(reason) => {
@@ -83,11 +82,9 @@ async fn may_open_stream(
 }
 
 /// For the audit event.
-fn annotate(request: &ApiRequest, decision: &str, reason: &str) {
-    if let Some(audit) = request.extensions().get::<Arc<AuditContext>>() {
-        audit.annotate("authorization.k8s.io/decision", decision);
-        audit.annotate("authorization.k8s.io/reason", reason);
-    }
+fn annotate(request: &Passed, decision: &str, reason: &str) {
+    request.ctx.annotate("authorization.k8s.io/decision", decision);
+    request.ctx.annotate("authorization.k8s.io/reason", reason);
 }
 
 /// Upstream's `responsewriters.ForbiddenStatusError`.

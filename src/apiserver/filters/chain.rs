@@ -12,10 +12,11 @@ use std::task::{Context, Poll};
 use futures::future::BoxFuture;
 use tower::{Layer, Service};
 
+use super::passed::Passed;
 use apimachinery::wire::{ApiRequest, ApiResponse};
 
 /// A request on its way down the chain.
-pub type Passing = Box<ApiRequest>;
+pub type Passing = Box<Passed>;
 
 /// A whole chain. Cloning shares it.
 #[derive(Clone)]
@@ -72,7 +73,7 @@ pub fn from_fn<F>(filter: F) -> FilterLayer<(), Plain<F>> {
 }
 
 /// The end of a chain: whoever answers what was let through.
-pub fn endpoint<F: Fn(ApiRequest) -> Fut, Fut>(answer: F) -> Endpoint<F> {
+pub fn endpoint<F: Fn(Passed) -> Fut, Fut>(answer: F) -> Endpoint<F> {
     Endpoint(answer)
 }
 
@@ -100,7 +101,8 @@ impl Service<ApiRequest> for Chain {
     }
 
     fn call(&mut self, request: ApiRequest) -> Self::Future {
-        let (chain, request) = (self.0.clone(), Box::new(request));
+        let chain = self.0.clone();
+        let request = Box::new(Passed::new(request));
         Box::pin(async move { Ok(chain.handle(request).await) })
     }
 }
@@ -151,7 +153,7 @@ where
 
 impl<F, Fut> Handler for Endpoint<F>
 where
-    F: Fn(ApiRequest) -> Fut + Send + Sync,
+    F: Fn(Passed) -> Fut + Send + Sync,
     Fut: Future<Output = ApiResponse> + Send + 'static,
 {
     fn handle(&self, request: Passing) -> BoxFuture<'_, ApiResponse> {
@@ -186,7 +188,7 @@ mod tests {
             .layer(from_fn_with_state("a", mark))
             .layer(from_fn(refuse_deletes))
             .layer(from_fn_with_state("b", mark))
-            .service(endpoint(|request: ApiRequest| async move {
+            .service(endpoint(|request: Passed| async move {
                 let mut response = ApiResponse::default();
                 *response.headers_mut() = request.headers().clone();
                 response

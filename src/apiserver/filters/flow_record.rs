@@ -1,7 +1,7 @@
 //! Notes the way of a write through the filters in the causal record, and every request that is refused. The
 //! filters themselves know nothing of it: these layers stand between them, in the handler chain.
 //!
-//! Each layer makes its step the cause of what follows, in the request's [`CausedBy`]; the storage finds the
+//! Each layer makes its step the cause of what follows, in the request's context; the storage finds the
 //! last one there. Reads are noted only when they are refused (401 and 403), and then afterwards: nothing
 //! comes of the others, and their number would push everything else out of the record. The same holds for
 //! renewals of leases.
@@ -14,7 +14,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt, Limited};
 
-use super::impersonation::Impersonator;
+use super::passed::{Impersonator, Passed};
 use super::{Next, Passing};
 use crate::authentication::{Authenticated, Refused, Said};
 use crate::authorizer::{self, Allowed};
@@ -23,9 +23,7 @@ use apimachinery::decode::{Format, name_in};
 use apimachinery::gvk::GroupResource;
 use apimachinery::protobuf;
 use apimachinery::user::UserInfo;
-use apimachinery::wire::{
-    ApiRequest, ApiResponse, Attempted, CausedBy, DecodedBody, InProcessUser, StatusAnswer, UnreadBody,
-};
+use apimachinery::wire::{ApiResponse, Attempted, DecodedBody, InProcessUser, StatusAnswer, UnreadBody};
 use clock::Clock;
 use flow::{Flow, Operation, Step, StepId, is_renewal};
 
@@ -79,17 +77,16 @@ pub async fn record_request(
 }
 
 /// None where nothing is to be noted whatever comes.
-fn asked(flow: &Flow, request: &mut ApiRequest) -> Option<Asked> {
-    let info = request.extensions().get::<Arc<RequestInfo>>().filter(|_| flow.is_on()).cloned()?;
-    if !info.is_resource_request {
+fn asked(flow: &Flow, request: &mut Passed) -> Option<Asked> {
+    if !flow.is_on() || !request.ctx.info.is_resource_request {
         return None;
     }
-    let extensions = request.extensions();
-    let component = extensions.get().map(|InProcessUser(user)| user.clone());
-    let cause = extensions.get::<CausedBy>().and_then(|cause| StepId(cause.0).cause());
+    let info = request.ctx.info.clone();
+    let component = request.extensions().get().map(|InProcessUser(user)| user.clone());
+    let cause = cause(request);
     let format = format(request.headers());
     let mut asked = Asked { info, component, cause, format, step: StepId::NONE };
-    asked.step = note(flow, request, |_, _| received(flow, &asked));
+    asked.step = note(flow, request, |_| received(flow, &asked));
     Some(asked)
 }
 
@@ -205,13 +202,13 @@ fn bounded(text: &str) -> Arc<str> {
 
 /// Behind authentication: notes who asks.
 pub async fn record_authenticated(flow: &Flow, mut request: Passing, next: Next<'_>) -> ApiResponse {
-    let step = note(flow, &mut request, |request, _| match request.extensions().get::<Authenticated>() {
+    let step = note(flow, &mut request, |request| match &request.story.authenticated {
         Some(Authenticated { user, by, said }) => {
             Step::Authenticated { user: user.name.clone(), by: flow.name(by), said: told(flow, said) }
         }
         None => Step::Authenticated { user: "".into(), by: "".into(), said: vec![] },
     });
-    let known = request.extensions().get().filter(|_| flow.is_on() && step == StepId::NONE);
+    let known = request.story.authenticated.as_ref().filter(|_| flow.is_on() && step == StepId::NONE);
     let known = known.map(|Authenticated { user, by, .. }| Known { user: user.clone(), by });
     let mut response = next.run(request).await;
     if let Some(known) = known.filter(|_| is_no(response.status())) {
@@ -222,10 +219,10 @@ pub async fn record_authenticated(flow: &Flow, mut request: Passing, next: Next<
 
 /// Behind authorization: notes who allowed it, and why.
 pub async fn record_authorized(flow: &Flow, mut request: Passing, next: Next<'_>) -> ApiResponse {
-    if let Some(impersonator) = request.extensions().get::<Impersonator>().cloned() {
-        note(flow, &mut request, |_, _| impersonated(flow, &impersonator));
+    if let Some(impersonator) = request.story.impersonator.clone() {
+        note(flow, &mut request, |_| impersonated(flow, &impersonator));
     }
-    note(flow, &mut request, |request, _| match request.extensions().get::<Allowed>() {
+    note(flow, &mut request, |request| match &request.story.allowed {
         Some(Allowed { by, reason }) => {
             Step::Authorized { by: flow.name(by), reason: reason.clone().unwrap_or_default() }
         }
@@ -245,20 +242,18 @@ fn told(flow: &Flow, said: &[Said]) -> Vec<(Arc<str>, Arc<str>)> {
 }
 
 /// Notes a step of a write, caused by the step before it.
-fn note(
-    flow: &Flow,
-    request: &mut ApiRequest,
-    make: impl FnOnce(&ApiRequest, &RequestInfo) -> Step,
-) -> StepId {
-    let info = request.extensions().get::<Arc<RequestInfo>>().filter(|_| flow.is_on()).cloned();
-    let Some(info) = info.filter(|info| is_told(info)) else { return StepId::NONE };
-    let cause = request.extensions().get::<CausedBy>().and_then(|cause| StepId(cause.0).cause());
-    let step = flow.record(cause, make(request, &info));
-    match request.extensions_mut().get_mut() {
-        Some(CausedBy(last)) => *last = step.0,
-        None => drop(request.extensions_mut().insert(CausedBy(step.0))),
+fn note(flow: &Flow, request: &mut Passed, make: impl FnOnce(&Passed) -> Step) -> StepId {
+    if !flow.is_on() || !is_told(&request.ctx.info) {
+        return StepId::NONE;
     }
+    let step = flow.record(cause(request), make(request));
+    request.ctx.cause = Some(step.0);
     step
+}
+
+/// The step that was noted last, or the one that made the caller ask.
+fn cause(request: &Passed) -> Option<StepId> {
+    request.ctx.cause.and_then(|cause| StepId(cause).cause())
 }
 
 /// Whether it is noted whatever comes of it: writes are, but for renewals of leases.
@@ -277,28 +272,34 @@ mod tests {
     use chrono::DateTime;
     use tower::{ServiceBuilder, ServiceExt};
 
-    use super::super::chain::{Chain, endpoint, from_fn_with_state as with};
+    use super::super::chain::{Chain, endpoint, from_fn, from_fn_with_state as with};
+    use super::super::request_info::resolve_request_info;
     use super::*;
     use apimachinery::user::UserInfo;
     use clock::Clock;
     use flow::Operation;
 
+    async fn know(known: &Authenticated, mut request: Passing, next: Next<'_>) -> ApiResponse {
+        request.story.authenticated = Some(known.clone());
+        next.run(request).await
+    }
+
     /// Sends a request through the layers to a store that writes whatever comes; and is answered with this
     /// code.
     async fn send(flow: &Flow, method: http::Method, user: &str, code: u16) {
         let path = "/api/v1/namespaces/ns/pods";
-        let mut request = http::Request::builder().method(&method).uri(path).body(Body::empty()).unwrap();
-        let extensions = request.extensions_mut();
-        extensions.insert(Arc::new(RequestInfo::new(&method, path, "").unwrap()));
+        let request = http::Request::builder().method(&method).uri(path).body(Body::empty()).unwrap();
         let user = Arc::new(UserInfo::authenticated(user, &[]));
-        extensions.insert(Authenticated { user, by: "X509", said: vec![("RequestHeader", "no".into())] });
+        let known = Authenticated { user, by: "X509", said: vec![("RequestHeader", "no".into())] };
         let store = flow.clone();
         let service = ServiceBuilder::new()
+            .layer(from_fn(resolve_request_info))
             .layer(with((flow.clone(), Clock::real()), record_request))
+            .layer(with(known, know))
             .layer(with(flow.clone(), record_authenticated))
             .layer(with(flow.clone(), record_authorized))
-            .service(endpoint(move |request: ApiRequest| {
-                let cause = request.extensions().get::<CausedBy>().map(|cause| StepId(cause.0));
+            .service(endpoint(move |request: Passed| {
+                let cause = request.ctx.cause.map(StepId);
                 let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
                 let (operation, uid) = (Operation::Create, None);
                 if code == 200 {

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use tracing::Instrument;
 
 use super::request_log::Line;
-use super::{Next, Passing, Terminated, info_of};
+use super::{Next, Passing, Terminated};
 use crate::metrics::Metrics;
 use apimachinery::wire::ApiResponse;
 
 /// Counts the request when it is answered; a watch when it has begun.
 pub async fn measure(metrics: &Arc<Metrics>, mut request: Passing, next: Next<'_>) -> ApiResponse {
-    let info = info_of(&request);
+    let info = request.ctx.info.clone();
     let clock = metrics.clock();
     let start = clock.elapsed();
-    let line = Line::begin(&mut request, &info);
+    let line = Line::begin(&request, &request.ctx);
+    request.line = line.clone();
     let response = match &line {
         None => next.run(request).await,
         Some(line) => next.run(request).instrument(line.span()).await,

@@ -4,10 +4,11 @@
 //! One file each; `handler_chain` lists them in the order in which a request meets them.
 //!
 //! In comes a request and the rest of the chain; out goes an answer, the chain's or one that refuses. What
-//! a filter finds out travels on in the request's extensions: `Arc<RequestInfo>`, `AuditId`,
-//! `Arc<UserInfo>`. A filter must not know what a verb does or which kinds there are.
+//! a filter finds out travels on with the request, in the fields of [`passed::Passed`]. A filter must not
+//! know what a verb does or which kinds there are.
 
 pub mod chain;
+pub mod passed;
 
 pub mod panic_recovery;
 
@@ -34,21 +35,14 @@ pub mod flow_record;
 
 mod until_sent;
 
-use std::sync::Arc;
-
 use http::HeaderValue;
 use http::header::EXPECT;
 
-use crate::audit::AuditContext;
-use crate::request::RequestInfo;
 use apimachinery::status::Status;
-use apimachinery::user::UserInfo;
-use apimachinery::wire::{
-    ApiRequest, ApiResponse, DecodedBody, StatusAnswer, UnreadBody, WantsObjects, negotiated_status_response,
-    text_response,
-};
+use apimachinery::wire::{ApiResponse, DecodedBody, StatusAnswer, UnreadBody, text_response};
 
 pub use chain::{Next, Passing};
+use passed::Passed;
 
 /// Of an answer: the server did not let the request run to its end, to keep itself from harm.
 #[derive(Clone)]
@@ -57,28 +51,12 @@ struct Terminated;
 /// No browser is to make a page of an answer that quotes what was asked.
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
-/// What an earlier filter read from the path.
-fn info_of(request: &ApiRequest) -> Arc<RequestInfo> {
-    request.extensions().get::<Arc<RequestInfo>>().cloned().unwrap_or_default()
-}
-
-/// Who an earlier filter found to be asking.
-fn user_of(request: &ApiRequest) -> Arc<UserInfo> {
-    let user = request.extensions().get::<Arc<UserInfo>>().cloned();
-    user.unwrap_or_else(|| Arc::new(UserInfo::anonymous()))
-}
-
-/// Whether a component of this process asks, and no client: it takes objects, not bytes.
-fn is_component(request: &ApiRequest) -> bool {
-    request.extensions().get::<WantsObjects>().is_some()
-}
-
 /// The answer to a request that nobody can say yes or no to (`responsewriters.InternalError`).
-fn fail(request: &mut ApiRequest, error: &str) -> ApiResponse {
+fn fail(request: &mut Passed, error: &str) -> ApiResponse {
     let uri = request.uri();
     let uri = uri.path_and_query().map_or(uri.path(), |all| all.as_str());
     let text = format!("Internal Server Error: {uri:?}: {error}");
-    if request.extensions().get::<WantsObjects>().is_some() {
+    if request.ctx.wants_objects {
         return refuse(request, Status::internal(text));
     }
     let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
@@ -89,21 +67,17 @@ fn fail(request: &mut ApiRequest, error: &str) -> ApiResponse {
 }
 
 /// The answer to a request that goes no further.
-fn refuse(request: &mut ApiRequest, status: Status) -> ApiResponse {
-    if let Some(audit) = request.extensions().get::<Arc<AuditContext>>() {
-        audit.gather(|gathered| gathered.response_status = Some(status.clone()));
-    }
-    let wants_objects = request.extensions().get::<WantsObjects>().is_some();
-    let mut response = negotiated_status_response(request.headers(), status, wants_objects);
+fn refuse(request: &mut Passed, status: Status) -> ApiResponse {
+    let mut response = request.ctx.refuse(request.headers(), status);
     keep_body(request, &mut response);
     response
 }
 
 /// Of a create only the body says which object it is about; whoever tells the story of the request takes it
 /// from the answer. A client that waits to be asked for its body (`Expect`) is not asked.
-fn keep_body(request: &mut ApiRequest, response: &mut ApiResponse) {
-    let info = request.extensions().get::<Arc<RequestInfo>>();
-    let is_nameless = info.is_some_and(|info| info.verb == "create" && info.name.is_empty());
+fn keep_body(request: &mut Passed, response: &mut ApiResponse) {
+    let info = &request.ctx.info;
+    let is_nameless = info.verb == "create" && info.name.is_empty();
     if !is_nameless || request.headers().contains_key(EXPECT) {
         return;
     }

@@ -7,7 +7,7 @@ use futures::FutureExt;
 
 use super::{Next, Passing};
 use apimachinery::status::Status;
-use apimachinery::wire::{ApiResponse, WantsObjects, status_response, text_response};
+use apimachinery::wire::{ApiResponse, status_response, text_response};
 
 const TEXT: &str = "This request caused apiserver to panic. Look in the logs for details.";
 
@@ -15,7 +15,7 @@ const TEXT: &str = "This request caused apiserver to panic. Look in the logs for
 pub async fn recover_from_panic(request: Passing, next: Next<'_>) -> ApiResponse {
     // Sharing them costs less than to write down what is seldom told.
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let wants_objects = request.extensions().get::<WantsObjects>().is_some();
+    let wants_objects = request.ctx.wants_objects;
     let run = AssertUnwindSafe(async move { next.run(request).await });
     if let Ok(response) = run.catch_unwind().await {
         return response;

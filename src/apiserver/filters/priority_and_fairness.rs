@@ -9,7 +9,7 @@ use http::header::{HeaderName, RETRY_AFTER};
 
 use super::timeout::{REQUEST_TIMEOUT, requested_limit};
 use super::until_sent::until_sent;
-use super::{Next, Passing, Terminated, info_of, is_component, user_of};
+use super::{Next, Passing, Terminated};
 use crate::flow_control::{FlowControl, FlowSchema, GROUP, Watching};
 use apimachinery::options::Held;
 use apimachinery::wire::{ApiResponse, text_response};
@@ -24,13 +24,13 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 /// told when to come again. Components of this process always go on: the cluster must be able to work its way
 /// out.
 pub async fn prioritize(control: &Arc<FlowControl>, mut request: Passing, next: Next<'_>) -> ApiResponse {
-    let info = info_of(&request);
+    let info = request.ctx.info.clone();
     let (is_watch, is_long) = (info.verb == "watch", info.is_long_running());
     // Who changes the configuration sees it followed.
-    if is_long && !is_watch || is_component(&request) && (info.group != GROUP || info.is_read_only()) {
+    if is_long && !is_watch || request.ctx.wants_objects && (info.group != GROUP || info.is_read_only()) {
         return next.run(request).await;
     }
-    let user = user_of(&request);
+    let user = request.ctx.user.clone();
     if !control.is_enabled() {
         let place = if is_long { None } else { control.enter(&info) };
         // Somebody must be able to help.
@@ -49,7 +49,7 @@ pub async fn prioritize(control: &Arc<FlowControl>, mut request: Passing, next: 
             let _executing = control.enter(&info);
             if is_watch {
                 let watching = control.watching(&info);
-                request.extensions_mut().insert(Held::new(seat));
+                request.ctx.held = Some(Held::new(seat));
                 watched(next.run(request).await, watching)
             } else {
                 let response = next.run(request).await;

@@ -9,8 +9,7 @@ use std::time::Duration;
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::audit::AuditId;
-use crate::request::RequestInfo;
+use crate::request::{RequestContext, RequestInfo};
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiRequest, ApiResponse, InProcessUser, RemoteAddress};
 
@@ -55,53 +54,45 @@ const SHOWN: &[&str] = &[
     "watch",
 ];
 
-/// On a request that is logged: the span of its line.
+/// The span of the line of a request that is logged.
 #[derive(Clone)]
 pub(super) struct Line(Span);
 
 impl Line {
-    /// Begins the line of a request, which takes it along; none when nobody reads it.
-    pub fn begin(request: &mut ApiRequest, info: &RequestInfo) -> Option<Line> {
+    /// Begins the line of a request; none when nobody reads it.
+    pub fn begin(request: &ApiRequest, ctx: &RequestContext) -> Option<Line> {
         if !tracing::enabled!(tracing::Level::DEBUG) {
             return None;
         }
         let extensions = request.extensions();
-        let audit_id = extensions.get().map(|AuditId(id)| id.clone()).unwrap_or_default();
         let address = extensions.get().map(|RemoteAddress(address)| address.to_string()).unwrap_or_default();
         let component = extensions.get().map(|InProcessUser(user)| user.name.clone());
         let agent = request.headers().get(http::header::USER_AGENT);
         let agent = agent.map(|agent| String::from_utf8_lossy(agent.as_bytes())).unwrap_or_default();
         let span = tracing::debug_span!(
             "request",
-            verb = %verb(info),
+            verb = %verb(&ctx.info),
             URI = %uri(request),
             user = Empty,
             "as" = Empty,
             userAgent = ?agent,
-            "audit-ID" = %audit_id,
+            "audit-ID" = %ctx.audit_id,
             srcIP = ?address,
         );
         if let Some(name) = component {
             span.record("user", &*name);
         }
-        let line = Line(span);
-        request.extensions_mut().insert(line.clone());
-        Some(line)
+        Some(Line(span))
     }
 
-    /// Authentication says who asks.
-    pub fn asked_by(request: &ApiRequest, user: &UserInfo) {
-        let is_component = request.extensions().get::<InProcessUser>().is_some();
-        if let Some(Line(span)) = request.extensions().get().filter(|_| !is_component) {
-            span.record("user", &*user.name);
-        }
+    /// Authentication says who asks, of whom that was not known before.
+    pub fn asked_by(&self, user: &UserInfo) {
+        self.0.record("user", &*user.name);
     }
 
     /// Who asks is somebody else from here on.
-    pub fn acting_as(request: &ApiRequest, user: &UserInfo) {
-        if let Some(Line(span)) = request.extensions().get() {
-            span.record("as", &*user.name);
-        }
+    pub fn acting_as(&self, user: &UserInfo) {
+        self.0.record("as", &*user.name);
     }
 
     /// What is logged while the request is worked on belongs to its line.
@@ -149,12 +140,15 @@ mod tests {
     use tower::{ServiceBuilder, ServiceExt};
     use tracing_subscriber::fmt::MakeWriter;
 
+    use super::super::audit_init::identify;
     use super::super::chain::{Chain, endpoint, from_fn, from_fn_with_state};
     use super::super::metrics::measure;
+    use super::super::passed::Passed;
     use super::super::request_info::resolve_request_info;
     use super::*;
     use crate::metrics::Metrics;
     use clock::Clock;
+    use entropy::Entropy;
 
     /// A log in memory.
     #[derive(Clone, Default)]
@@ -191,24 +185,27 @@ mod tests {
         let seen = went.clone();
         let service = ServiceBuilder::new()
             .layer(from_fn(resolve_request_info))
-            .layer(from_fn_with_state(Arc::new(Metrics::new(Clock::real())), measure))
-            .service(endpoint(move |request: ApiRequest| {
-                *seen.lock().unwrap() = request.extensions().get::<Line>().is_some();
-                Line::asked_by(&request, &UserInfo::authenticated("jane", &[]));
-                Line::acting_as(&request, &UserInfo::authenticated("joe", &[]));
+            .layer(from_fn_with_state(Entropy::seeded(1), identify))
+            .layer(from_fn_with_state(Arc::new(Metrics::new(Clock::real(), vec![])), measure))
+            .service(endpoint(move |request: Passed| {
+                *seen.lock().unwrap() = request.line.is_some();
+                if let Some(line) = &request.line {
+                    line.asked_by(&UserInfo::authenticated("jane", &[]));
+                    line.acting_as(&UserInfo::authenticated("joe", &[]));
+                }
                 async {
                     tracing::debug!("on the way");
                     http::Response::builder().status(201).body(Body::from("s3cret")).unwrap()
                 }
             }));
-        let mut request = http::Request::builder()
+        let request = http::Request::builder()
             .method("POST")
             .uri("/api/v1/namespaces/ns/pods?dryRun=All&command=s3cret&token=s3cret")
             .header("user-agent", "kubectl/v1")
             .header("authorization", "Bearer s3cret")
+            .header("audit-id", "id-1")
             .body(Body::from("s3cret"))
             .unwrap();
-        request.extensions_mut().insert(AuditId("id-1".into()));
         Chain::new(service).oneshot(request).await.unwrap();
         let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
         let went = *went.lock().unwrap();

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Next, Passing, Terminated, info_of, refuse};
+use super::{Next, Passing, Terminated, refuse};
 use crate::audit::Audit;
 use crate::audit::policy::Stage;
 use crate::request::query_value;
 use apimachinery::duration;
 use apimachinery::status::Status;
-use apimachinery::wire::{ApiResponse, WantsObjects, status_response};
+use apimachinery::wire::{ApiResponse, status_response};
 use clock::Clock;
 
 /// Upstream's default `--request-timeout`.
@@ -18,9 +18,12 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Answers 504 when the rest of the chain takes too long. What it was doing is given up; a write that was
 /// handed to the store may still happen.
-pub async fn limit_time(clock: &Clock, mut request: Passing, next: Next<'_>) -> ApiResponse {
-    let info = info_of(&request);
-    if info.is_long_running() {
+pub async fn limit_time(
+    (clock, audit): &(Clock, Option<Arc<Audit>>),
+    mut request: Passing,
+    next: Next<'_>,
+) -> ApiResponse {
+    if request.ctx.info.is_long_running() {
         return next.run(request).await;
     }
     let limit = match requested(request.uri().query().unwrap_or_default()) {
@@ -28,14 +31,14 @@ pub async fn limit_time(clock: &Clock, mut request: Passing, next: Next<'_>) -> 
         Err(text) => {
             let message = format!("invalid timeout specified in the request URL - {text}");
             let status = Status::bad_request(message);
-            let audit = request.extensions().get::<Arc<Audit>>().cloned();
-            if let Some(telling) = audit.and_then(|audit| audit.refused(&request, &info, &status)) {
+            let telling = audit.as_ref().and_then(|audit| audit.refused(&request, &request.ctx, &status));
+            if let Some(telling) = telling {
                 telling.tell(Stage::ResponseStarted, 400).await;
             }
             return refuse(&mut request, status);
         }
     };
-    let wants_objects = request.extensions().get::<WantsObjects>().is_some();
+    let wants_objects = request.ctx.wants_objects;
     let response = clock.timeout(limit, next.run(request)).await;
     response.unwrap_or_else(|_| {
         let text = "request did not complete within requested timeout - context deadline exceeded";

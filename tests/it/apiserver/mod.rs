@@ -35,7 +35,7 @@ use kubarium::apis::scheme::Scheme;
 use kubarium::apiserver::authentication::options::TokenList;
 use kubarium::apiserver::authentication::{Authentication, AuthenticationConfig, Parts};
 use kubarium::apiserver::config::ApiserverConfig;
-use kubarium::apiserver::handler_chain::Apiserver;
+use kubarium::apiserver::handler_chain::build_handler_chain;
 use kubarium::apiserver::registry::Registry;
 use kubarium::apiserver::storage::Storage;
 use kubarium::clock::Clock;
@@ -118,7 +118,7 @@ impl Server {
         config.authentication = Authentication::new(&authentication, &parts).unwrap();
         change(&mut config);
         let user = Arc::new(UserInfo::authenticated("admin", &["system:masters"]));
-        Server { service: Apiserver::new(config).unwrap(), user, _real: None }
+        Server { service: build_handler_chain(config).unwrap(), user, _real: None }
     }
 
     /// The apiserver of a whole cluster.

@@ -23,7 +23,7 @@ use kubarium::apis::core::pod::PODS;
 use kubarium::apis::core::service_account::SERVICE_ACCOUNTS;
 use kubarium::apis::scheme::Scheme;
 use kubarium::apiserver::config::ApiserverConfig;
-use kubarium::apiserver::handler_chain::Apiserver;
+use kubarium::apiserver::handler_chain::build_handler_chain;
 use kubarium::apiserver::kubelet_client::{KubeletLookup, LogRequest};
 use kubarium::apiserver::registry::Registry;
 use kubarium::apiserver::storage::Storage;
@@ -86,7 +86,7 @@ impl Nodes {
         let kubelets = Arc::<Kubelets>::default();
         let mut config = ApiserverConfig::new(scheme, registry, clock.clone(), Entropy::seeded(3));
         config.kubelets = kubelets.clone();
-        let service = Apiserver::new(config).unwrap();
+        let service = build_handler_chain(config).unwrap();
         let admin = Arc::new(UserInfo::authenticated("admin", &["system:masters"]));
         let client = Client::new(service.clone(), admin, clock.clone(), Flow::off());
         let nodes = Nodes { service, client, clock, kubelets, running: Mutex::default() };

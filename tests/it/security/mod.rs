@@ -27,7 +27,7 @@ use kubarium::apimachinery::wire::{ApiService, InProcessUser, PeerCertificates};
 use kubarium::apis::scheme::Scheme;
 use kubarium::apiserver::authentication::{Authentication, AuthenticationConfig, Parts};
 use kubarium::apiserver::config::ApiserverConfig;
-use kubarium::apiserver::handler_chain::Apiserver;
+use kubarium::apiserver::handler_chain::build_handler_chain;
 use kubarium::apiserver::registry::Registry;
 use kubarium::apiserver::storage::Storage;
 use kubarium::clock::Clock;
@@ -74,7 +74,7 @@ impl Guarded {
             signing_key_pem: &signing_key,
         };
         config.authentication = Authentication::new(&flags, &parts).unwrap();
-        let service = Apiserver::new(config).unwrap();
+        let service = build_handler_chain(config).unwrap();
         let guarded = Guarded { service, clock, authority, signing_key, _folder: folder };
         guarded.create("/api/v1/namespaces", json!({"metadata": {"name": "default"}})).await;
         guarded.create("/api/v1/namespaces", json!({"metadata": {"name": "kube-system"}})).await;

@@ -112,7 +112,6 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::authorization",
             "apiserver::authorizer",
             "apiserver::audit",
-            "apiserver::audit_context",
             // Who decides whose turn it is.
             "apiserver::flow_control",
             "apiserver::metrics",
@@ -135,7 +134,6 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::aggregator",
             "apiserver::registry",
             "apiserver::request",
-            "apiserver::audit",
             "apiserver::audit_context",
             // A request for a kind that is not known waits for the definitions of a restarted server.
             "apiserver::crd_handler",
@@ -226,7 +224,7 @@ pub const FLOW_USERS: &[&str] = &[
     "src/cluster",
     "src/cli/trace",
     "src/apiserver/filters/flow_record.rs",
-    "src/apiserver/request.rs",
+    "src/apiserver/request/context.rs",
     "src/apiserver/storage/recorder.rs",
     "src/apiserver/storage/store.rs",
     "src/apiserver/endpoints/routes/flowz.rs",

@@ -17,7 +17,6 @@ use crate::endpoints::response::unread_watches::UnreadWatches;
 use crate::registry::Part;
 use crate::request::RequestContext;
 use apimachinery::gvk::GroupVersion;
-use apimachinery::options::Held;
 use apimachinery::status::Status;
 use apis::kind::{Kind, Subresource};
 use apis::scale::scale_of;
@@ -38,14 +37,10 @@ pub(crate) struct Scope {
     pub headers: HeaderMap,
     /// The form of the answer.
     pub output: Output,
-    /// A caller in this process that takes objects and not bytes.
-    pub wants_objects: bool,
     /// The connection itself, where it may become something else than HTTP.
     pub upgrade: Option<OnUpgrade>,
     /// Counts what its client does not take, where that is a watch over an upgraded connection.
     pub unread: Option<UnreadWatches>,
-    /// What a watch gives back when it has sent its state.
-    pub held: Option<Held>,
 }
 
 impl Scope {

@@ -30,7 +30,7 @@ pub(crate) fn respond(scope: &Scope, answer: Result<Answer, Status>) -> ApiRespo
     }
     let mut response = match answer {
         Answer::Raw(response) => response,
-        answer if scope.wants_objects => hand_over(answer),
+        answer if scope.ctx.wants_objects => hand_over(answer),
         answer => write(scope, answer).unwrap_or_else(|status| write_status(scope, &status)),
     };
     if scope.ctx.is_told() && (scope.ctx.dry_run || response.status().as_u16() >= 400) {

@@ -22,11 +22,11 @@ pub(crate) async fn watch(scope: &mut Scope) -> Result<Answer, Status> {
     if scope.ctx.info.depth == 2 && !scope.name().is_empty() {
         options.predicate.fields = FieldSelector::equal("metadata.name", scope.name());
     }
-    if options.timeout_seconds.is_none() && !scope.wants_objects {
+    if options.timeout_seconds.is_none() && !scope.ctx.wants_objects {
         let seconds = MIN_TIMEOUT_SECONDS + scope.server.entropy.below(MIN_TIMEOUT_SECONDS);
         options.timeout_seconds = Some(seconds as u64);
     }
-    options.held = scope.held.take();
+    options.held = scope.ctx.held.take();
     let events = scope.server.registry.watch(&scope.kind, scope.namespace(), &options).await?;
     if websocket::is_wanted(&scope.headers)
         && let Some(upgrade) = scope.upgrade.take()

@@ -12,19 +12,17 @@ use crate::endpoints::query::Query;
 use crate::endpoints::response::messages;
 use crate::endpoints::response::negotiation::{Output, Restrictions, negotiate};
 use crate::endpoints::response::writers::write_bytes;
-use crate::request::RequestInfo;
+use crate::request::RequestContext;
 use apimachinery::accept::MediaType;
 use apimachinery::status::Status;
-use apimachinery::wire::{
-    ApiResponse, WantsObjects, negotiated_status_response, status_response, text_response,
-};
+use apimachinery::wire::{ApiResponse, negotiated_status_response, status_response, text_response};
 
 /// Answers at the paths that there are.
-pub(crate) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: &Parts) -> ApiResponse {
-    let wants_objects = request.extensions.get::<WantsObjects>().is_some();
+pub(crate) async fn serve(server: &Arc<Endpoints>, ctx: &RequestContext, request: &Parts) -> ApiResponse {
+    let wants_objects = ctx.wants_objects;
     let query = Query::parse(request.uri.query().unwrap_or_default());
     let (headers, method) = (&request.headers, &request.method);
-    let segments: Vec<&str> = info.path.trim_matches('/').split('/').collect();
+    let segments: Vec<&str> = ctx.info.path.trim_matches('/').split('/').collect();
     // Health and OpenAPI answer whatever they are asked with.
     if !matches!(*method, Method::GET | Method::HEAD)
         && !matches!(segments[0], "healthz" | "livez" | "readyz" | "openapi")
@@ -55,7 +53,7 @@ pub(crate) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
         [".well-known", "openid-configuration"] => return openid::configuration(server, host(request)),
         ["openid", "v1", "jwks"] => return openid::jwks(server),
         ["metrics"] => return metrics::respond(server).await,
-        ["openapi", ref rest @ ..] => return openapi::respond(server, rest, request).await,
+        ["openapi", ref rest @ ..] => return openapi::respond(server, ctx, rest, request).await,
         [root @ ("healthz" | "livez" | "readyz"), ref rest @ ..] => {
             let check = if rest.is_empty() { None } else { Some(rest.join("/")) };
             let response = server.health.respond(root, check.as_deref(), &query);
@@ -68,7 +66,7 @@ pub(crate) async fn serve(server: &Arc<Endpoints>, info: &RequestInfo, request: 
         && let ["apis", group, version] = segments[..]
         && let Some(remote) = server.aggregator.remote(group, version).await
     {
-        return openapi::pass_on(server, request, &remote).await;
+        return openapi::pass_on(server, ctx, request, &remote).await;
     }
     match document {
         Some(document) => write_document(headers, &query, &document)

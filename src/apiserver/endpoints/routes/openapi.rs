@@ -14,8 +14,8 @@ use super::openapi_documents::Document;
 use crate::aggregator::{Remote, RemoteIndex};
 use crate::endpoints::Endpoints;
 use crate::endpoints::query::Query;
+use crate::request::RequestContext;
 use apimachinery::accept::{Accepted, accepted};
-use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiRequest, ApiResponse, text_response};
 
 /// The forms in which a document is to be had, the one that the server likes best first: media type as
@@ -35,11 +35,16 @@ const V3_FORMS: Forms = [
 const V3_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
 
 /// Answers at `/openapi/...`; `path` is what stands behind it.
-pub(crate) async fn respond(server: &Arc<Endpoints>, path: &[&str], request: &Parts) -> ApiResponse {
+pub(crate) async fn respond(
+    server: &Arc<Endpoints>,
+    ctx: &RequestContext,
+    path: &[&str],
+    request: &Parts,
+) -> ApiResponse {
     match path {
         ["v2"] => respond_v2(server, request).await,
         ["v3"] => respond_index(server, request).await,
-        ["v3", path @ ..] => respond_v3(server, request, &path.join("/")).await,
+        ["v3", path @ ..] => respond_v3(server, ctx, request, &path.join("/")).await,
         _ => text_response(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
 }
@@ -68,7 +73,12 @@ async fn respond_index(server: &Endpoints, request: &Parts) -> ApiResponse {
     Content { media_type, body: index, hash: None, made: server.clock.now() }.plain(request)
 }
 
-async fn respond_v3(server: &Arc<Endpoints>, request: &Parts, path: &str) -> ApiResponse {
+async fn respond_v3(
+    server: &Arc<Endpoints>,
+    ctx: &RequestContext,
+    request: &Parts,
+    path: &str,
+) -> ApiResponse {
     let documents = server.openapi.current();
     if let Some(document) = documents.v3.get(path) {
         return write_v3(server, request, path, document, documents.made, || documents.make_v3(path));
@@ -80,7 +90,7 @@ async fn respond_v3(server: &Arc<Endpoints>, request: &Parts, path: &str) -> Api
             let convert = || openapi::v2_to_v3(&serde_json::from_slice(&v2.body).unwrap_or_default());
             write_v3(server, request, path, &document, documents.made, convert)
         }
-        Some(RemoteIndex { remote, .. }) => pass_on(server, request, &remote).await,
+        Some(RemoteIndex { remote, .. }) => pass_on(server, ctx, request, &remote).await,
         None => empty(StatusCode::NOT_FOUND),
     }
 }
@@ -142,11 +152,14 @@ fn negotiate(headers: &HeaderMap, forms: &Forms) -> Option<(&'static str, bool)>
 }
 
 /// Asks another server in the user's name.
-pub(crate) async fn pass_on(server: &Endpoints, request: &Parts, remote: &Arc<Remote>) -> ApiResponse {
-    let user = request.extensions.get::<Arc<UserInfo>>().cloned();
-    let user = user.unwrap_or_else(|| Arc::new(UserInfo::anonymous()));
+pub(crate) async fn pass_on(
+    server: &Endpoints,
+    ctx: &RequestContext,
+    request: &Parts,
+    remote: &Arc<Remote>,
+) -> ApiResponse {
     let mut passed = ApiRequest::default();
     (*passed.method_mut(), *passed.uri_mut()) = (request.method.clone(), request.uri.clone());
     *passed.headers_mut() = request.headers.clone();
-    server.aggregator.proxy(remote, passed, &user).await
+    server.aggregator.proxy(remote, passed, &ctx.user).await
 }

@@ -16,9 +16,8 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::header::X_CONTENT_TYPE_OPTIONS;
 
-use super::request_log::Line;
-use super::{NOSNIFF, Next, Passing, info_of, refuse, user_of};
-use crate::audit::AuditContext;
+use super::passed::Impersonator;
+use super::{NOSNIFF, Next, Passing, refuse};
 use crate::authorizer::Refused;
 use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
@@ -30,19 +29,7 @@ pub use modes::Impersonation;
 const PREFIX: &str = "impersonate-";
 const EXTRA: &str = "impersonate-extra-";
 
-/// On a request, and on the answer of one that is refused: who really sends it. For those who tell the story
-/// of a request; nobody else is to treat it in another way for that.
-#[derive(Clone, Debug)]
-pub struct Impersonator {
-    /// Who it is.
-    pub user: Arc<UserInfo>,
-    /// As whom.
-    pub acting: Arc<UserInfo>,
-    /// The verb that allowed it.
-    pub verb: &'static str,
-}
-
-/// Replaces the user in the extensions by the one that is asked for, if the real one may do that.
+/// Replaces the user by the one that is asked for, if the real one may do that.
 pub async fn impersonate(
     impersonation: &Arc<Impersonation>,
     mut request: Passing,
@@ -58,8 +45,8 @@ pub async fn impersonate(
         Err(status) => return refuse(&mut request, status),
     };
     remove_headers(request.headers_mut());
-    let user = user_of(&request);
-    let found = impersonation.find(&wanted, &user, &info_of(&request)).await;
+    let user = request.ctx.user.clone();
+    let found = impersonation.find(&wanted, &user, &request.ctx.info).await;
     let acted = match found {
         Ok(acted) => acted,
         Err(status) => {
@@ -68,7 +55,7 @@ pub async fn impersonate(
             return answer;
         }
     };
-    if let Some(audit) = request.extensions().get::<Arc<AuditContext>>() {
+    if let Some(audit) = &request.ctx.audit {
         audit.gather(|gathered| {
             gathered.impersonated = Some(acted.user.clone());
             gathered.impersonation_constraint = acted.constraint;
@@ -76,9 +63,11 @@ pub async fn impersonate(
     }
     let verb = acted.constraint.unwrap_or("impersonate");
     let impersonator = Impersonator { user, acting: acted.user.clone(), verb };
-    Line::acting_as(&request, &impersonator.acting);
-    request.extensions_mut().insert(impersonator.clone());
-    request.extensions_mut().insert(acted.user);
+    if let Some(line) = &request.line {
+        line.acting_as(&impersonator.acting);
+    }
+    request.story.impersonator = Some(impersonator.clone());
+    request.ctx.user = acted.user;
     let mut response = next.run(request).await;
     if response.extensions().get::<Refused>().is_some() {
         response.extensions_mut().insert(impersonator);

@@ -13,6 +13,7 @@ use super::metrics::ImpersonationMetrics;
 use crate::authentication::extra::NODE_NAME;
 use crate::authentication::service_account::{self, split_username};
 use crate::authorizer::{Authorizer, Decision};
+use crate::metrics::Render;
 use crate::request::RequestInfo;
 use apimachinery::names;
 use apimachinery::status::Status;
@@ -65,11 +66,6 @@ impl Impersonation {
         let modes = if is_constrained { ALL } else { &[Mode::Legacy] };
         let (known, metrics) = (Mutex::default(), ImpersonationMetrics::default());
         Impersonation { authorizer, clock: clock.clone(), modes, known, metrics }
-    }
-
-    /// What is counted, in Prometheus' text format.
-    pub fn render(&self, out: &mut String) {
-        self.metrics.render(out);
     }
 
     /// Whom `user` acts as from now on, who wants to be `wanted` for what `info` asks.
@@ -133,6 +129,12 @@ impl Impersonation {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Mode>> {
         self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Render for Impersonation {
+    fn render(&self, out: &mut String) {
+        self.metrics.render(out);
     }
 }
 

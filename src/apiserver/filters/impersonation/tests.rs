@@ -6,6 +6,7 @@ use super::modes::{AUTHENTICATION, Acted};
 use super::*;
 use crate::authorizer::{Answer, Rules};
 use crate::authorizer::{Authorizer, Decision};
+use crate::metrics::Render;
 use crate::request::RequestInfo;
 use clock::Clock;
 
