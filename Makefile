@@ -62,8 +62,10 @@ bench-hot:
 chaos:
 	KUBARIUM_TEST_EVERY_BYTE=1 $(CARGO) test -p kubarium-etcd tests::damage
 
+# With symbols, which the released program does not have, since a backtrace is what it is for.
 fuzz:
-	KUBARIUM_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --release --test it fuzz::
+	CARGO_PROFILE_RELEASE_STRIP=false CARGO_PROFILE_RELEASE_DEBUG=line-tables-only \
+		KUBARIUM_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --release --test it fuzz::
 
 deny:
 	@command -v cargo-deny > /dev/null || \

@@ -43,10 +43,10 @@ pub struct Checkout {
 }
 
 impl Checkout {
-    /// Reads Go's types, since most tables need them.
+    /// What is in a folder; Go's types are read package by package, when a table asks for them.
     ///
     /// # Errors
-    /// A folder that is none, or sources that cannot be read.
+    /// A folder that is none.
     pub fn open(folder: &Path, tree: &Path) -> Result<Checkout, Problem> {
         if !folder.is_dir() {
             return Err(Problem::bad(folder.display().to_string(), "is no folder"));

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::run;
 use crate::tables::all;
+use crate::{definitions, run, tree};
 
 const BALL: &str = "io.k8s.api.toys.v1.BallSpec";
 
@@ -168,4 +168,27 @@ fn a_folder_that_is_none_is_refused() {
     let tree = empty_tree();
     let problem = run(&tree.path().join("nowhere"), tree.path(), false, &mut Vec::new()).unwrap_err();
     assert!(problem.to_string().ends_with("nowhere: is no folder"), "{problem}");
+}
+
+/// The tree's own tables. Where `KUBARIUM_CHECKOUT` names a checkout, they are held against it as well.
+#[test]
+fn the_tables_of_the_tree_stand_as_they_are_made() {
+    let own = table(&tree(), definitions::PATH);
+    let read: definitions::Definitions = serde_json::from_str(&own).unwrap();
+    assert!(read.len() > 700 && definitions::render(&read) == own, "{} was edited", definitions::PATH);
+    for made in all().iter().filter(|made| made.path.ends_with(".tsv")) {
+        let own = table(&tree(), made.path);
+        let rows: Vec<Vec<&str>> = rows(&own).map(|row| row.split('\t').collect()).collect();
+        let columns = rows[0].len();
+        assert!(rows.iter().all(|row| row.len() == columns), "{}: rows differ in their columns", made.path);
+        assert!(rows.is_sorted() || made.path.starts_with("tests/"), "{} is not in order", made.path);
+    }
+    if let Some(checkout) = std::env::var_os("KUBARIUM_CHECKOUT") {
+        let (told, is_same) = told(Path::new(&checkout), &tree(), true);
+        assert!(is_same, "{told}");
+    }
+}
+
+fn rows(table: &str) -> impl Iterator<Item = &str> {
+    table.lines().filter(|line| !line.starts_with('#'))
 }
