@@ -118,11 +118,11 @@ impl Filters {
         let impersonation = Arc::new(Impersonation::new(authorizer.clone(), clock, is_constrained));
         let authorization =
             Authorization { authorizer: authorizer.clone(), clock: clock.clone(), metrics: decisions };
-        let first: [Arc<dyn Render>; 1] = [admission.clone()];
-        let told = audit.iter().map(|audit| audit.clone() as Arc<dyn Render>);
-        let last: [Arc<dyn Render>; 3] =
-            [impersonation.clone(), authorization.metrics.clone(), authenticators.clone()];
-        let others = first.into_iter().chain(told).chain(last).collect();
+        let mut others: Vec<Arc<dyn Render>> = vec![admission.clone()];
+        others.extend(audit.clone().map(|audit| audit as Arc<dyn Render>));
+        others.push(impersonation.clone());
+        others.push(authorization.metrics.clone());
+        others.push(authenticators.clone());
         let metrics = Arc::new(Metrics::new(clock.clone(), others));
         let browsers = config.browsers.clone();
         Filters { authenticators, audit, impersonation, authorization, metrics, browsers }

@@ -7,9 +7,8 @@ use serde_json::Value;
 
 use super::conversion::{decode, encode, object_of, storage_kind};
 use super::custom_versions::governing;
-use super::metadata::{
-    ensure_namespace, fill_system_fields, generate_name, needs_name, resource_version, set, text,
-};
+use super::metadata::{fill_system_fields, generate_name, needs_name, resource_version, set, text};
+use super::rest::ensure_namespace;
 use super::{Registry, Validating, prepare};
 use crate::request::RequestContext;
 use crate::storage::Written;
@@ -65,7 +64,7 @@ impl Registry {
             set(&mut new, "name", name);
         }
         let governing = governing(kind, &stored);
-        ensure_namespace(&stored, &mut new, namespace)?;
+        ensure_namespace(&mut new, if stored.namespaced { namespace } else { "" })?;
         let allocation = self.allocate_on_create(&stored, &mut new, ctx.dry_run).await?;
         stored.strategy.claim(&mut new, &ctx.user);
         prepare::for_create(&governing, self.gates(), &mut new);

@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 use crate::storage::request::parse_number;
 use apimachinery::status::Status;
 use apimachinery::time::{Time, rfc3339};
-use apis::kind::Kind;
 pub use apis::object_meta::{number, text, texts};
 use entropy::Entropy;
 
@@ -68,28 +67,6 @@ pub fn generate_name(base: &str, entropy: &Entropy) -> String {
     format!("{}{}", &base[..end], entropy.suffix(SUFFIX))
 }
 
-/// `EnsureObjectNamespaceMatchesRequestNamespace`.
-///
-/// # Errors
-/// 400 when the object names another namespace than the request.
-pub fn ensure_namespace(kind: &Kind, tree: &mut Value, namespace: &str) -> Result<(), Status> {
-    let namespace = if kind.namespaced { namespace } else { "" };
-    match text(tree, "namespace") {
-        same if same == namespace => Ok(()),
-        _ if namespace.is_empty() => {
-            unset(tree, "namespace");
-            Ok(())
-        }
-        "" => {
-            set(tree, "namespace", namespace);
-            Ok(())
-        }
-        _ => Err(Status::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        )),
-    }
-}
-
 /// What an update can neither change nor leave out.
 pub fn carry_over(new: &mut Value, old: &Value) {
     unset(new, "selfLink");
@@ -127,18 +104,6 @@ fn drop_empty(tree: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use apis::core::config_map::CONFIG_MAPS;
-
-    #[test]
-    fn namespaces_must_match() {
-        for (own, request, result) in [("", "a", "a"), ("a", "a", "a"), ("a", "", "")] {
-            let mut tree = json!({"metadata": {"namespace": own}});
-            ensure_namespace(&CONFIG_MAPS, &mut tree, request).unwrap();
-            assert_eq!(text(&tree, "namespace"), result);
-        }
-        let mut tree = json!({"metadata": {"namespace": "b"}});
-        assert_eq!(ensure_namespace(&CONFIG_MAPS, &mut tree, "a").unwrap_err().code, 400);
-    }
 
     #[test]
     fn generated_names_keep_within_the_bound() {

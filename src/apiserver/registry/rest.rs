@@ -6,7 +6,7 @@
 //! endpoint decodes the question, asks admission, and sends back what comes out.
 
 use futures::future::BoxFuture;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::request::RequestContext;
 use apimachinery::status::Status;
@@ -61,4 +61,60 @@ pub trait Review: Send + Sync {
         namespace: &'a str,
         question: Value,
     ) -> BoxFuture<'a, Result<Value, Status>>;
+}
+
+/// `rest.EnsureObjectNamespaceMatchesRequestNamespace`: an object without a namespace gets the request's;
+/// one of a cluster-scoped kind, whose request has none, loses its own.
+///
+/// # Errors
+/// 400 when the object names another namespace than the request.
+pub fn ensure_namespace(object: &mut Value, namespace: &str) -> Result<(), Status> {
+    let metadata = metadata_mut(object)?;
+    let own = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
+    match (own, namespace) {
+        (own, namespace) if own == namespace => {}
+        (_, "") => {
+            metadata.remove("namespace");
+        }
+        ("", namespace) => {
+            metadata.insert("namespace".into(), namespace.into());
+        }
+        _ => {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The metadata; made when there is none.
+fn metadata_mut(object: &mut Value) -> Result<&mut Map<String, Value>, Status> {
+    let not_an_object =
+        || Status::bad_request("the object provided is unrecognized: it is not a JSON object");
+    let map = object.as_object_mut().ok_or_else(not_an_object)?;
+    let metadata = map.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+    if metadata.is_null() {
+        *metadata = Value::Object(Map::new());
+    }
+    metadata.as_object_mut().ok_or_else(not_an_object)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn namespaces_must_match() {
+        for (own, request, result) in [("", "a", "a"), ("a", "a", "a"), ("a", "", "")] {
+            let mut tree = json!({"metadata": {"namespace": own}});
+            ensure_namespace(&mut tree, request).unwrap();
+            assert_eq!(tree["metadata"]["namespace"].as_str().unwrap_or_default(), result);
+        }
+        let mut tree = json!({"metadata": {"namespace": "b"}});
+        assert_eq!(ensure_namespace(&mut tree, "a").unwrap_err().code, 400);
+        assert_eq!(ensure_namespace(&mut json!([]), "a").unwrap_err().code, 400);
+    }
 }

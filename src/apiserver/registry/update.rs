@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::conversion::{decode, encode, object_of, storage_kind};
 use super::custom_versions::{as_asked, governing};
-use super::metadata::{carry_over, ensure_namespace, resource_version, set, text, texts};
+use super::metadata::{carry_over, resource_version, set, text, texts};
+use super::rest::ensure_namespace;
 use super::store::Part;
 use super::{Change, Registry, Validating, prepare};
 use crate::request::RequestContext;
@@ -113,7 +114,7 @@ impl Registry {
             Some(_) => encode(kind, update.change.change(Some(&decode(kind, old.clone()))).await?),
         };
         check_preconditions(update, &governing, &mut new, current)?;
-        ensure_namespace(stored, &mut new, update.namespace)?;
+        ensure_namespace(&mut new, if stored.namespaced { update.namespace } else { "" })?;
         carry_over(&mut new, &old);
         let allocation =
             self.allocate_on_update(stored, update.part, &mut new, &old, update.ctx.dry_run).await?;

@@ -6,10 +6,11 @@ use serde_json::Value;
 use super::body::Input;
 use super::field_manager::FieldManagement;
 use super::form::{Form, warn_lines};
-use super::request_scope::{Scope, ensure_name, ensure_namespace};
+use super::request_scope::{Scope, ensure_name};
 use super::update::{Edit, write};
 use crate::endpoints::query::{FieldValidation, WriteOptions};
 use crate::endpoints::response::answer::Answer;
+use crate::registry::rest::ensure_namespace;
 use apimachinery::decode::decode_yaml;
 use apimachinery::status::Status;
 

@@ -5,9 +5,10 @@ use super::body::Input;
 use super::field_manager::FieldManagement;
 use super::initializers::await_initialized;
 use super::owners::{Found, without_duplicates};
-use super::request_scope::{Scope, ensure_namespace};
+use super::request_scope::Scope;
 use crate::admission::Operation;
 use crate::endpoints::response::answer::Answer;
+use crate::registry::rest::ensure_namespace;
 use apimachinery::status::Status;
 
 /// Reads the body, fills in defaults, asks admission, hands it to the registry.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use hyper::upgrade::OnUpgrade;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::form::Form;
 use crate::admission::{Attributes, Operation};
@@ -136,28 +136,6 @@ impl Scope {
     }
 }
 
-/// `rest.EnsureObjectNamespaceMatchesRequestNamespace`: an object without a namespace gets the request's;
-/// one of a cluster-scoped kind loses its own.
-pub(crate) fn ensure_namespace(object: &mut Value, namespace: &str) -> Result<(), Status> {
-    let metadata = metadata_mut(object)?;
-    let own = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
-    match (own, namespace) {
-        (own, namespace) if own == namespace => {}
-        (_, "") => {
-            metadata.remove("namespace");
-        }
-        ("", namespace) => {
-            metadata.insert("namespace".into(), namespace.into());
-        }
-        _ => {
-            return Err(Status::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-    }
-    Ok(())
-}
-
 /// Upstream's `checkName`: a PUT or patch may not change the name.
 pub(crate) fn ensure_name(object: &Value, name: &str) -> Result<(), Status> {
     match object["metadata"]["name"].as_str().unwrap_or_default() {
@@ -169,16 +147,4 @@ pub(crate) fn ensure_name(object: &Value, name: &str) -> Result<(), Status> {
             "the name of the object ({own}) does not match the name on the URL ({name})"
         ))),
     }
-}
-
-/// The metadata; made when there is none.
-pub(crate) fn metadata_mut(object: &mut Value) -> Result<&mut Map<String, Value>, Status> {
-    let not_an_object =
-        || Status::bad_request("the object provided is unrecognized: it is not a JSON object");
-    let map = object.as_object_mut().ok_or_else(not_an_object)?;
-    let metadata = map.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
-    if metadata.is_null() {
-        *metadata = Value::Object(Map::new());
-    }
-    metadata.as_object_mut().ok_or_else(not_an_object)
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::body::Input;
-use super::request_scope::{Scope, ensure_namespace};
+use super::request_scope::Scope;
 use crate::admission::Operation;
 use crate::endpoints::response::answer::Answer;
 use crate::registry::Validating;
-use crate::registry::rest::Review;
+use crate::registry::rest::{Review, ensure_namespace};
 use apimachinery::object::encode_for_storage;
 use apimachinery::status::Status;
 

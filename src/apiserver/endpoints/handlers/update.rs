@@ -9,10 +9,11 @@ use super::field_manager::FieldManagement;
 use super::form::Form;
 use super::initializers::delete_failed;
 use super::owners::{Found, without_duplicates};
-use super::request_scope::{Scope, ensure_name, ensure_namespace};
+use super::request_scope::{Scope, ensure_name};
 use crate::admission::Operation;
 use crate::endpoints::response::answer::Answer;
 use crate::registry::Change;
+use crate::registry::rest::ensure_namespace;
 use apimachinery::status::Status;
 use apis::kind::Subresource;
 

@@ -3,8 +3,9 @@
 use crate::admission::Operation;
 use crate::endpoints::handlers::body::Input;
 use crate::endpoints::handlers::form::Form;
-use crate::endpoints::handlers::request_scope::{Scope, ensure_namespace};
+use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
+use crate::registry::rest::ensure_namespace;
 use apimachinery::status::Status;
 use apis::kind::Kind;
 

@@ -5,8 +5,9 @@ use serde::Deserialize;
 use crate::admission::Operation;
 use crate::endpoints::handlers::body::Input;
 use crate::endpoints::handlers::form::{Form, Raw};
-use crate::endpoints::handlers::request_scope::{Scope, ensure_namespace};
+use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
+use crate::registry::rest::ensure_namespace;
 use apimachinery::status::Status;
 
 /// Evicts the pod that the path names.

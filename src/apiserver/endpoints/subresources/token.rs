@@ -8,9 +8,10 @@ use crate::admission::Operation;
 use crate::authentication::service_account::issuer::{Reference, TokenIssuer, TokenRequest};
 use crate::endpoints::handlers::body::Input;
 use crate::endpoints::handlers::form::Form;
-use crate::endpoints::handlers::request_scope::{Scope, ensure_namespace, metadata_mut};
+use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
 use crate::registry::Validating;
+use crate::registry::rest::ensure_namespace;
 use apimachinery::field_error::FieldErrors;
 use apimachinery::gvk::{GroupResource, GroupVersion, GroupVersionKind};
 use apimachinery::object::{Object, encode_for_storage};
@@ -40,7 +41,7 @@ pub(crate) async fn create_token(scope: &mut Scope, input: Input) -> Result<Answ
     scope.server.admission.admit(&attributes, Some(&mut request), None).await?;
     form.complete(&mut request);
     let account = find_account(scope, &request).await?;
-    complete(&mut request, &account, &issuer, scope)?;
+    complete(&mut request, &account, &issuer, scope);
     validate(&request)?;
     scope.server.admission.validating(&attributes).validate(Some(&request), None).await?;
     let bound = bind(scope, &request).await?;
@@ -85,23 +86,16 @@ async fn find_account(scope: &Scope, request: &Value) -> Result<Arc<Object>, Sta
     Ok(account)
 }
 
-fn complete(
-    request: &mut Value,
-    account: &Object,
-    issuer: &TokenIssuer,
-    scope: &Scope,
-) -> Result<(), Status> {
+fn complete(request: &mut Value, account: &Object, issuer: &TokenIssuer, scope: &Scope) {
     if items(request, "spec.audiences").is_empty() {
         set(request, "spec.audiences", json!(issuer.audiences()));
     }
     let now = rfc3339(scope.server.clock.now());
-    let metadata = metadata_mut(request)?;
-    metadata.insert("name".into(), account.metadata.name.as_str().into());
-    metadata.insert("namespace".into(), account.metadata.namespace.as_str().into());
-    metadata.insert("uid".into(), account.metadata.uid.as_str().into());
-    metadata.insert("creationTimestamp".into(), now.into());
+    set(request, "metadata.name", &*account.metadata.name);
+    set(request, "metadata.namespace", &*account.metadata.namespace);
+    set(request, "metadata.uid", &*account.metadata.uid);
+    set(request, "metadata.creationTimestamp", now);
     set(request, "status", json!({}));
-    Ok(())
 }
 
 /// `ValidateTokenRequest`
