@@ -15,13 +15,13 @@ const RESOURCES: [(&str, &str); 4] = [
 
 /// Why a pod is not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Rejection {
-    pub(super) reason: &'static str,
-    pub(super) message: String,
+pub(crate) struct Rejection {
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
 }
 
 /// Whether a pod that is new on the node is refused, given the others that have not ended.
-pub(super) fn rejection<'a>(
+pub(crate) fn rejection<'a>(
     pod: &Pod,
     others: impl Iterator<Item = &'a Pod> + Clone,
     allocatable: &std::collections::BTreeMap<String, String>,

@@ -3,64 +3,66 @@
 
 use std::cell::Cell;
 
-use super::pod_workers::{NodeRuntime, PodWorker, Sandbox, WorkerState};
-use super::runtime::{Container, State, Terminated};
-use super::world::World;
-use crate::container_runtime::stages::Exit;
-use crate::volume_manager::host_files::Written;
-use crate::volume_manager::sources::Sources;
+use super::container_runtime::services::{Exit, PodSandboxConfig};
+use super::dependencies::NodeRuntime;
+use super::kuberuntime::container::Container;
+use super::kuberuntime::context::SyncContext;
+use super::kuberuntime::state::{State, Terminated};
+use super::pod_workers::{PodWorker, Sandbox, WorkerState};
+use super::volume_manager::host_files::Written;
+use super::volume_manager::sources::Sources;
 use apimachinery::time::Time;
 use apis::views::pod::{self, Container as Spec, ContainerStatus};
 use machine::bounds::MAX_POD_START_BYTES;
 
-/// Brings a new worker to where its pod's status says that the pod was.
-pub fn adopt(worker: &mut PodWorker, node: &NodeRuntime, now: Time) {
-    let (pod, object) = (worker.pod.clone(), worker.object.clone());
-    let status = &pod.status;
-    if !pod.is_terminal() && worker.adopts_later() {
-        node.addresses.reserve(&status.pod_ip);
-        return;
-    }
-    if !status.pod_ip.is_empty() {
-        worker.sandbox = Sandbox::Ready { address: status.pod_ip.clone() };
-    }
-    let (detail, sources) = worker.mounted();
-    let nothing = Sources::new();
-    let NodeRuntime { stages, images, addresses, entropy, host_ip, allocatable, host_files } = node;
-    let (mut unheard, mut written) = (Vec::new(), Written::new());
-    written.set_host(host_files);
-    let mut world = World {
-        now,
-        pod: &pod,
-        metadata: &object.metadata,
-        stages,
-        images,
-        entropy,
-        happenings: &mut unheard,
-        detail: detail.as_deref(),
-        sources: sources.as_deref().unwrap_or(&nothing),
-        written,
-        start_bytes_left: Cell::new(MAX_POD_START_BYTES),
-        pod_ip: status.pod_ip.clone(),
-        host_ip,
-        allocatable,
-    };
-    let mut restore = |specs: &[Spec], containers: &mut [Container], statuses: &[ContainerStatus]| {
-        for (spec, container) in specs.iter().zip(containers) {
-            if let Some(status) = statuses.iter().find(|status| status.name == spec.name) {
-                restore(spec, container, status, pod.is_terminal(), &mut world);
-            }
+impl PodWorker {
+    /// Brings a new worker to where its pod's status says that the pod was.
+    pub(crate) fn adopt(&mut self, node: &NodeRuntime, now: Time) {
+        let (pod, object) = (self.pod.clone(), self.object.clone());
+        let status = &pod.status;
+        let sandbox = PodSandboxConfig { pod: &pod, metadata: &object.metadata, attempt: 0 };
+        if !pod.is_terminal() && !status.pod_ip.is_empty() {
+            node.runtime.restore_pod_sandbox(&sandbox, &status.pod_ip);
         }
-    };
-    restore(&pod.spec.init_containers, &mut worker.init_containers, &status.init_container_statuses);
-    restore(&pod.spec.containers, &mut worker.containers, &status.container_statuses);
-    let ephemeral = &status.ephemeral_container_statuses;
-    restore(&pod.spec.ephemeral_containers, &mut worker.ephemeral_containers, ephemeral);
-    if pod.is_terminal() {
-        worker.state = WorkerState::Terminated;
-        worker.sandbox = Sandbox::Stopped { address: status.pod_ip.clone() };
-    } else if !pod.spec.host_network {
-        addresses.reserve(&status.pod_ip);
+        if !pod.is_terminal() && self.adopts_later() {
+            return;
+        }
+        if !status.pod_ip.is_empty() {
+            self.sandbox = Sandbox::Ready { address: status.pod_ip.clone() };
+        }
+        let (detail, sources) = self.mounted();
+        let nothing = Sources::new();
+        let (mut unheard, mut written) = (Vec::new(), Written::new());
+        written.set_host(&node.host_files);
+        let mut context = SyncContext {
+            now,
+            pod: &pod,
+            metadata: &object.metadata,
+            runtime: &*node.runtime,
+            happenings: &mut unheard,
+            detail: detail.as_deref(),
+            sources: sources.as_deref().unwrap_or(&nothing),
+            written,
+            start_bytes_left: Cell::new(MAX_POD_START_BYTES),
+            pod_ip: status.pod_ip.clone(),
+            host_ip: &node.host_ip,
+            allocatable: &node.allocatable,
+        };
+        let mut restore = |specs: &[Spec], containers: &mut [Container], statuses: &[ContainerStatus]| {
+            for (spec, container) in specs.iter().zip(containers) {
+                if let Some(status) = statuses.iter().find(|status| status.name == spec.name) {
+                    restore(spec, container, status, pod.is_terminal(), &mut context);
+                }
+            }
+        };
+        restore(&pod.spec.init_containers, &mut self.init_containers, &status.init_container_statuses);
+        restore(&pod.spec.containers, &mut self.containers, &status.container_statuses);
+        let ephemeral = &status.ephemeral_container_statuses;
+        restore(&pod.spec.ephemeral_containers, &mut self.ephemeral_containers, ephemeral);
+        if pod.is_terminal() {
+            self.state = WorkerState::Terminated;
+            self.sandbox = Sandbox::Stopped { address: status.pod_ip.clone() };
+        }
     }
 }
 
@@ -69,7 +71,7 @@ fn restore(
     container: &mut Container,
     status: &ContainerStatus,
     is_terminal: bool,
-    world: &mut World<'_>,
+    context: &mut SyncContext<'_>,
 ) {
     container.restart_count = status.restart_count;
     container.unseen_runs = status.restart_count;
@@ -77,15 +79,14 @@ fn restore(
     container.ready = status.ready;
     container.started = status.started.unwrap_or(false);
     if let Some(running) = &status.state.running {
-        let started_at = running.started_at.unwrap_or(world.now);
-        container.state = State::Running { id: status.container_id.clone(), started_at };
-        world.images.add(&spec.image);
+        let started_at = running.started_at.unwrap_or(context.now);
+        container.state = State::Running { id: status.container_id.as_str().into(), started_at };
     } else if let Some(ended) = &status.state.terminated {
         container.state = State::Terminated(Box::new(terminated(ended)));
         container.unseen_runs += 1;
     }
     if !is_terminal {
-        container.adopt(spec, world);
+        container.adopt(spec, context);
     }
 }
 
@@ -93,5 +94,5 @@ fn terminated(status: &pod::Terminated) -> Terminated {
     let exit =
         Exit { code: status.exit_code, reason: status.reason.clone(), message: status.message.clone() };
     let (started_at, finished_at) = (status.started_at, status.finished_at);
-    Terminated { id: status.container_id.clone(), exit, started_at, finished_at }
+    Terminated { id: status.container_id.as_str().into(), exit, started_at, finished_at }
 }

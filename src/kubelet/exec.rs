@@ -1,38 +1,22 @@
 //! Commands that somebody runs in a container (`ExecSync`): they are played among the files and the
 //! variables that the container has, and what they write stays there.
 
-use std::sync::Arc;
+pub use super::container_runtime::services::Command;
 
+use super::container_runtime::services::{ContainerConfig, ExecResponse};
+use super::dependencies::NodeRuntime;
 use super::kubelet::Kubelet;
-use super::lending::Loan;
-use super::mounting::Mounting;
+use super::kuberuntime::container::Container;
 use super::players::Cause;
-use super::pod_workers::{NodeRuntime, PodWorker};
-use crate::container_runtime::invocation;
-use machine::exec::{self, Executed};
-use machine::process;
-
-use super::runtime::Container;
-use crate::volume_manager::facts::Facts;
-use crate::volume_manager::sources::Sources;
-use crate::volume_manager::surroundings;
+use super::pod_manager::pods::Loan;
+use super::pod_workers::PodWorker;
+use super::volume_manager::facts::Facts;
+use super::volume_manager::mounting::Mounting;
+use super::volume_manager::sources::{Fetch, Sources};
+use super::volume_manager::surroundings;
 use apimachinery::time::Time;
 use apis::views::pod::Container as Spec;
-
-/// What is to be run where.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Command {
-    /// The container.
-    pub container: String,
-    /// The command line.
-    pub words: Vec<String>,
-    /// What it reads.
-    pub standard_input: Option<String>,
-    /// More is to come for it to read: when it reads, it is as if it had not run yet.
-    pub is_fed: bool,
-    /// `words` are a shell, and a line that is typed into it.
-    pub shell: Option<exec::Shell>,
-}
+use machine::exec::Executed;
 
 impl Kubelet {
     /// Runs a command in a container.
@@ -42,18 +26,18 @@ impl Kubelet {
     pub async fn exec(&self, namespace: &str, pod: &str, command: &Command) -> Result<Executed, String> {
         let now = self.shared.context.clock.now();
         let not_found = || format!("container not found ({:?})", command.container);
-        let mut loan = self.borrow(namespace, pod).await.ok_or_else(not_found)?;
+        let mut loan = self.pods.borrow(namespace, pod).await.ok_or_else(not_found)?;
         let (players, uid) = (self.shared.players.clone(), loan.uid.clone());
         if let Some(fetch) = loan.look_around(now) {
             drop(loan);
             let sources = fetch.perform(&self.shared.context.client).await;
-            loan = self.borrow(namespace, pod).await.ok_or_else(not_found)?;
+            loan = self.pods.borrow(namespace, pod).await.ok_or_else(not_found)?;
             loan = self.provide(loan, sources).await;
         }
         let (kubelet, own) = (self.clone(), command.clone());
         let run = move || loan.exec(&kubelet.shared.node, kubelet.shared.context.clock.now(), &own);
         let executed = players.run(Cause::Request, run).await.ok_or_else(not_found)?;
-        self.wake(&uid);
+        self.pods.wake(&uid);
         let ran = executed.as_ref().filter(|executed| !(command.is_fed && executed.is_waiting));
         if let Some((took, _)) = ran.and_then(|executed| executed.end) {
             self.shared.context.clock.sleep(took).await;
@@ -68,21 +52,21 @@ impl Kubelet {
     }
 
     /// Hands over what was fetched for a pod that somebody looks into.
-    pub(super) async fn provide(&self, mut loan: Loan, sources: Sources) -> Loan {
+    pub(crate) async fn provide(&self, mut loan: Loan, sources: Sources) -> Loan {
         let (kubelet, now) = (self.clone(), self.shared.context.clock.now());
         let provide = move || {
             loan.provide(sources, &kubelet.shared.node, now);
             loan
         };
         let loan = self.shared.players.run(Cause::Request, provide).await;
-        self.wake(&loan.uid);
+        self.pods.wake(&loan.uid);
         loan
     }
 }
 
 impl PodWorker {
     /// Somebody looks into its containers: what is to be fetched for that.
-    fn look_around(&mut self, now: Time) -> Option<crate::volume_manager::sources::Fetch> {
+    fn look_around(&mut self, now: Time) -> Option<Fetch> {
         match &mut self.mounting {
             Some(mounting) => mounting.look_around(),
             None => self.mounting = Some(Box::new(Mounting::of_running(&self.object, now))),
@@ -105,48 +89,24 @@ impl PodWorker {
             allocatable: &node.allocatable,
         };
         let mut written = self.written_until(node, now);
-        let (spec, container) = self.running_container(&pod.spec, &command.container)?;
-        let started_at = container.started_at()?;
-        if container.around.is_none() {
-            let found =
-                surroundings::surroundings(&facts, spec, container.restart_count, started_at, &written)
-                    .ok()?;
-            container.around = Some(Arc::new(found));
-        }
-        let around = Arc::make_mut(container.around.get_or_insert_default());
-        let ran = (now - started_at).to_std().unwrap_or_default();
-        let before = process::play(&invocation::of(spec), around, Some(ran))
-            .map(|played| played.written)
-            .unwrap_or_default();
-        let (input, around_now) = (command.standard_input.clone(), around.from(ran));
-        let executed = match (&command.shell, command.words.as_slice()) {
-            (Some(shell), [program, line]) => {
-                Some(exec::type_lines((program, line), shell, &around_now, before))
-            }
-            _ => exec::exec(&command.words, &around_now, before, input),
+        let response = self.running_container(&command.container).and_then(|(spec, container)| {
+            let (id, started_at) = (container.running_id()?, container.started_at()?);
+            let attempt = container.restart_count;
+            let config = ContainerConfig { pod: &pod, metadata: &object.metadata, container: spec, attempt };
+            let found = || surroundings::surroundings(&facts, spec, attempt, started_at, &written).ok();
+            node.runtime.exec(&config, id, command, &found, now)
+        });
+        let Some(ExecResponse { executed, left }) = response else {
+            self.keep(written);
+            return None;
         };
-        if executed.as_ref().is_some_and(|executed| command.is_fed && executed.is_waiting) {
-            return Some(executed);
-        }
-        if let Some(executed) = &executed {
-            written.keep(process::left_in_volumes(&executed.written, around));
-            let own: Vec<_> =
-                executed.written.iter().filter(|(path, _)| !process::is_kept(around, path)).collect();
-            around.foreign.extend(own.into_iter().cloned());
-        }
+        written.keep(left);
         self.keep(written);
         self.look_again(node, now);
         Some(executed)
     }
 
-    fn running_container<'a>(
-        &'a mut self,
-        specs: &'a apis::views::pod::PodSpec,
-        name: &str,
-    ) -> Option<(&'a Spec, &'a mut Container)> {
-        let init = specs.init_containers.iter().zip(&mut self.init_containers);
-        let ephemeral = specs.ephemeral_containers.iter().zip(&mut self.ephemeral_containers);
-        let mut all = init.chain(specs.containers.iter().zip(&mut self.containers)).chain(ephemeral);
-        all.find(|(spec, container)| spec.name == name && container.is_running())
+    fn running_container(&self, name: &str) -> Option<(&Spec, &Container)> {
+        self.all_containers().find(|(spec, container)| spec.name == name && container.is_running())
     }
 }

@@ -5,27 +5,22 @@
 //! something due, and keeps a few status writes under way. Pods that only run cost nothing. A worker whose
 //! scripts are to be played is lent out for that, and the task goes on with the others.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::future::BoxFuture;
-use futures::stream::FuturesUnordered;
-use tokio::sync::Notify;
-
 use super::admission;
-use super::lending::Loan;
+use super::container_runtime::pod_addresses::PodAddresses;
+use super::container_runtime::simulated::SimulatedRuntime;
+use super::dependencies::{Dependencies, NodeRuntime};
 use super::node_config::NodeConfig;
 use super::node_status;
 use super::players::Players;
-use super::pod_workers::{NodeRuntime, PodWorker, WorkerState};
-use super::status_manager::{StatusManager, Write, fingerprint};
-use super::turns::Turn;
-use crate::container_runtime::image_store::ImageStore;
-use crate::container_runtime::pod_addresses::PodAddresses;
-use crate::volume_manager::host_files::HostFiles;
-use crate::volume_manager::sources::{Fetch, Sources};
+use super::pod_manager::pods::{Entry, Loan, PodManager, PodManagerState, set_timer};
+use super::pod_manager::turns::Turn;
+use super::pod_workers::{PodWorker, WorkerState};
+use super::status_manager::{Write, fingerprint};
+use super::volume_manager::host_files::HostFiles;
+use super::volume_manager::sources::{Fetch, Sources};
 use apimachinery::fields::FieldSelector;
 use apimachinery::object::Object;
 use apimachinery::status::Status;
@@ -35,6 +30,9 @@ use apis::views::pod::Pod;
 use client_go::component::ComponentContext;
 use client_go::shared_informer::{Deleted, ResourceEventHandler};
 use flow::StepId;
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
 
 /// Until a pod whose status could not be written is synced again.
 const SYNC_RETRY: Duration = Duration::from_secs(10);
@@ -44,57 +42,8 @@ const HOUSEKEEPING_PERIOD: Duration = Duration::from_secs(60);
 /// The kubelet of one simulated node. Cloning shares it.
 #[derive(Clone)]
 pub struct Kubelet {
-    pub(super) shared: Arc<Shared>,
-}
-
-pub(super) struct Shared {
-    pub(super) context: ComponentContext,
-    pub(super) config: NodeConfig,
-    pub(super) node: NodeRuntime,
-    pub(super) players: Players,
-    /// Held for moments only: never while a script is played.
-    state: Mutex<KubeletState>,
-    /// Something is in `pending` or `ready`.
-    pub(super) changed: Notify,
-}
-
-/// What the sync loop works on.
-pub(super) struct KubeletState {
-    /// By uid. Bound: the pods that are bound to this node.
-    pub(super) workers: HashMap<Arc<str>, Entry>,
-    /// The pods that want to be synced at a time: a uid is in here if and only if its entry has a timer.
-    timers: BTreeSet<(Time, Arc<str>)>,
-    /// What was heard of pods and not looked at yet, the newest of each. Bound: one for each pod of this
-    /// node.
-    pub(super) pending: BTreeMap<Arc<str>, Option<Arc<Object>>>,
-    /// The pods that want a turn now. Bound: one for each pod.
-    pub(super) ready: BTreeSet<Arc<str>>,
-    statuses: StatusManager,
-    /// What is to be fetched for pods. Bound: one for each pod.
-    fetches: Vec<Fetch>,
-}
-
-pub(super) struct Entry {
-    /// None while it is lent out.
-    pub(super) worker: Option<Box<PodWorker>>,
-    pub(super) namespace: String,
-    pub(super) name: String,
-    /// As the worker saw it when it was here.
-    pub(super) pod: Arc<Pod>,
-    pub(super) is_terminated: bool,
-    /// The worker is back.
-    pub(super) returned: Arc<Notify>,
-    /// What came while it was away: the newest of the pod, its end, what was fetched, and that its time has
-    /// come.
-    pub(super) news: Option<Arc<Object>>,
-    pub(super) is_gone: bool,
-    sources: Option<Sources>,
-    pub(super) wants_turn: bool,
-    timer: Option<Time>,
-    /// Of the status that was written last.
-    written: Option<u64>,
-    /// Whether the last delete is on its way.
-    is_deleted: bool,
+    pub(crate) shared: Arc<Dependencies>,
+    pub(crate) pods: Arc<PodManager>,
 }
 
 impl Kubelet {
@@ -103,26 +52,15 @@ impl Kubelet {
     pub fn new(context: ComponentContext, config: NodeConfig, players: Players) -> Result<Kubelet, String> {
         let cidr = &config.pod_cidr;
         let addresses = PodAddresses::new(cidr).ok_or_else(|| format!("invalid pod CIDR {cidr:?}"))?;
+        let (stages, entropy) = (config.stages.clone(), context.entropy.clone());
         let node = NodeRuntime {
-            stages: config.stages.clone(),
-            images: ImageStore::default(),
-            addresses,
+            runtime: Arc::new(SimulatedRuntime::new(stages, addresses, &config.address, entropy)),
             host_ip: config.address.clone(),
-            allocatable: node_status::allocatable(&config),
-            entropy: context.entropy.clone(),
+            allocatable: config.allocatable(),
             host_files: HostFiles::default(),
         };
-        let state = KubeletState {
-            workers: HashMap::new(),
-            timers: BTreeSet::new(),
-            pending: BTreeMap::new(),
-            ready: BTreeSet::new(),
-            statuses: StatusManager::default(),
-            fetches: Vec::new(),
-        };
-        let (state, changed) = (Mutex::new(state), Notify::new());
-        let shared = Shared { context, config, node, players, state, changed };
-        Ok(Kubelet { shared: Arc::new(shared) })
+        let shared = Arc::new(Dependencies { context, config, node, players });
+        Ok(Kubelet { shared, pods: Arc::default() })
     }
 
     /// The name of its node.
@@ -135,17 +73,13 @@ impl Kubelet {
         let context = &self.shared.context;
         let own = FieldSelector::equal("spec.nodeName", self.node_name());
         let informer = context.informers.informer_for(&PODS, "", own);
-        informer.add_handler(PodConfig { shared: self.shared.clone() });
+        informer.add_handler(PodConfig { pods: self.pods.clone() });
         context.informers.start(&context.tasks);
         let name = |part: &str| format!("kubelet/{}: {part}", self.node_name());
-        let kubelet = self.clone();
-        context.tasks.supervise(&name("node status"), move || node_status::run(kubelet.clone()));
+        let shared = self.shared.clone();
+        context.tasks.supervise(&name("node status"), move || node_status::run(shared.clone()));
         let kubelet = self.clone();
         context.tasks.supervise(&name("sync loop"), move || kubelet.clone().sync_loop());
-    }
-
-    pub(super) fn state(&self) -> MutexGuard<'_, KubeletState> {
-        self.shared.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     async fn sync_loop(self) {
@@ -166,7 +100,7 @@ impl Kubelet {
                 Some((result, uid)) = writes.next(), if !writes.is_empty() => self.finish_write(&uid, result),
                 Some(turn) = turns.next(), if !turns.is_empty() => self.end_turn(turn),
                 Some((sources, uid)) = fetches.next(), if !fetches.is_empty() => self.give(&uid, sources),
-                () = self.shared.changed.notified() => {}
+                () = self.pods.changed.notified() => {}
                 () = self.shared.context.clock.sleep(wait) => {}
             }
         }
@@ -174,8 +108,8 @@ impl Kubelet {
 
     /// A loop that is restarted after a panic does not know what became of the writes that were under way.
     fn recover(&self) {
-        let (mut state, now) = (self.state(), self.shared.context.clock.now());
-        let KubeletState { workers, timers, statuses, .. } = &mut *state;
+        let (mut state, now) = (self.pods.state(), self.shared.context.clock.now());
+        let PodManagerState { workers, timers, statuses, .. } = &mut *state;
         statuses.reset();
         for (uid, entry) in workers {
             (entry.written, entry.is_deleted) = (None, false);
@@ -189,19 +123,19 @@ impl Kubelet {
         let now = self.shared.context.clock.now();
         while let Some(turn) = self.next_turn(now) {
             if self.shared.players.are_at_hand() || turn.is_light() {
-                self.end_turn(turn.take());
+                self.end_turn(turn.take(&self.shared));
             } else {
-                turns.push(turn.take_elsewhere(self));
+                turns.push(turn.take_elsewhere(self.shared.clone()));
             }
         }
-        let state = self.state();
+        let state = self.pods.state();
         let wait = state.timers.first().map(|(due, _)| (*due - now).to_std().unwrap_or_default());
         wait.unwrap_or(HOUSEKEEPING_PERIOD).min(HOUSEKEEPING_PERIOD)
     }
 
     /// Whose turn it is: who changed, who was given something, whose time has come.
     fn next_turn(&self, now: Time) -> Option<Turn> {
-        let mut state = self.state();
+        let mut state = self.pods.state();
         while let Some((uid, object)) = state.pending.pop_first() {
             let turn = match object {
                 Some(object) => self.update_pod(&mut state, &uid, object, now),
@@ -224,22 +158,22 @@ impl Kubelet {
     }
 
     /// Lends a worker for its turn; one that is lent out has it when it is back.
-    fn turn(&self, state: &mut KubeletState, uid: &Arc<str>, now: Time) -> Option<Turn> {
-        let KubeletState { workers, timers, ready, .. } = state;
+    fn turn(&self, state: &mut PodManagerState, uid: &Arc<str>, now: Time) -> Option<Turn> {
+        let PodManagerState { workers, timers, ready, .. } = state;
         ready.remove(uid);
         let entry = workers.get_mut(uid)?;
         set_timer(entry, timers, uid, None);
         entry.wants_turn = entry.worker.is_none();
         let worker = entry.worker.take()?;
         let sources = entry.sources.take();
-        let loan = Loan::new(self.clone(), uid.clone(), Some(worker));
+        let loan = Loan::new(self.pods.clone(), uid.clone(), Some(worker));
         Some(Turn { sources, ..Turn::new(loan, now) })
     }
 
     /// `UpdatePod`: what is told again, and what the kubelet wrote itself, needs no sync.
     fn update_pod(
         &self,
-        state: &mut KubeletState,
+        state: &mut PodManagerState,
         uid: &Arc<str>,
         object: Arc<Object>,
         now: Time,
@@ -262,50 +196,36 @@ impl Kubelet {
     }
 
     /// The worker of a new pod is made in its first turn.
-    fn add_pod(&self, state: &mut KubeletState, uid: &Arc<str>, object: Arc<Object>, now: Time) -> Turn {
+    fn add_pod(&self, state: &mut PodManagerState, uid: &Arc<str>, object: Arc<Object>, now: Time) -> Turn {
         tracing::info!(node = self.node_name(), pod = %object.shared_key(), "SyncLoop ADD");
         let pod = object.view::<Pod>();
         let rejection = pod.status.start_time.is_none().then(|| {
             let others = state.workers.values().filter(|entry| !entry.is_terminated).map(|entry| &*entry.pod);
             admission::rejection(&pod, others, &self.shared.node.allocatable)
         });
-        let entry = Entry {
-            worker: None,
-            namespace: object.metadata.namespace.clone(),
-            name: object.metadata.name.clone(),
-            pod,
-            is_terminated: false,
-            returned: Arc::new(Notify::new()),
-            news: None,
-            is_gone: false,
-            sources: None,
-            wants_turn: false,
-            timer: None,
-            written: None,
-            is_deleted: false,
-        };
+        let entry = Entry::new(&object, pod);
         state.workers.insert(uid.clone(), entry);
-        let loan = Loan::new(self.clone(), uid.clone(), None);
+        let loan = Loan::new(self.pods.clone(), uid.clone(), None);
         Turn { new: Some((object, rejection.flatten())), ..Turn::new(loan, now) }
     }
 
     /// Tells what happened in a turn, and takes the worker back.
     fn end_turn(&self, turn: Turn) {
         let Turn { mut loan, now, happenings, state: before, .. } = turn;
-        let cause = self.record_sync(&loan, before);
+        let cause = self.shared.record_sync(&loan, before);
         let pod = loan.object.shared_key();
         tracing::debug!(node = self.node_name(), %pod, state = before.name(), "SyncPod");
         for happening in &happenings {
-            self.tell(&loan, happening, cause);
+            self.shared.tell(&loan, happening, cause);
         }
-        let mut state = self.state();
-        let KubeletState { workers, timers, statuses, fetches, .. } = &mut *state;
+        let mut state = self.pods.state();
+        let PodManagerState { workers, timers, statuses, fetches, .. } = &mut *state;
         let Some(entry) = workers.get_mut(&loan.uid) else { return };
         let due = loan.due;
         set_timer(entry, timers, &loan.uid, due);
         if let Some(fetch) = loan.take_fetch() {
             fetches.push(fetch);
-            self.shared.changed.notify_one();
+            self.pods.changed.notify_one();
         }
         let uid = loan.uid.clone();
         if let Some(write) = self.write(entry, &mut loan, &uid, now, cause) {
@@ -345,25 +265,19 @@ impl Kubelet {
 
     /// Hands over what was fetched for a pod: it has a turn with that.
     fn give(&self, uid: &Arc<str>, sources: Sources) {
-        let mut state = self.state();
+        let mut state = self.pods.state();
         let Some(entry) = state.workers.get_mut(uid) else { return };
         entry.sources = Some(sources);
         state.ready.insert(uid.clone());
     }
 
-    /// A pod has a turn as soon as may be.
-    pub(super) fn wake(&self, uid: &Arc<str>) {
-        self.state().ready.insert(uid.clone());
-        self.shared.changed.notify_one();
-    }
-
     /// One that is lent out is removed when it is back.
-    fn remove_pod(&self, state: &mut KubeletState, uid: &Arc<str>) {
+    fn remove_pod(&self, state: &mut PodManagerState, uid: &Arc<str>) {
         state.statuses.forget(uid);
         let Some(entry) = state.workers.get_mut(uid) else { return };
         entry.is_gone = true;
         let Some(mut worker) = entry.worker.take() else { return };
-        self.kill(&mut worker);
+        self.shared.kill(&mut worker);
         entry.returned.notify_one();
         if let Some(timer) = entry.timer {
             state.timers.remove(&(timer, uid.clone()));
@@ -373,49 +287,39 @@ impl Kubelet {
     }
 
     fn take_fetches(&self) -> Vec<Fetch> {
-        std::mem::take(&mut self.state().fetches)
+        std::mem::take(&mut self.pods.state().fetches)
     }
 
     fn take_write(&self) -> Option<Write> {
-        self.state().statuses.take()
+        self.pods.state().statuses.take()
     }
 
     fn finish_write(&self, uid: &Arc<str>, result: Result<(), Status>) {
-        let mut state = self.state();
+        let mut state = self.pods.state();
         state.statuses.finish(uid);
         let Err(status) = result else { return };
         let (node, status) = (self.node_name(), &status.message);
         tracing::warn!(node, %uid, %status, "failed to update status for pod");
         let due = self.shared.context.clock.now() + SYNC_RETRY;
-        let KubeletState { workers, timers, .. } = &mut *state;
+        let PodManagerState { workers, timers, .. } = &mut *state;
         let Some(entry) = workers.get_mut(uid) else { return };
         (entry.written, entry.is_deleted) = (None, false);
         set_timer(entry, timers, uid, Some(entry.timer.map_or(due, |timer| timer.min(due))));
     }
 }
 
-fn set_timer(entry: &mut Entry, timers: &mut BTreeSet<(Time, Arc<str>)>, uid: &Arc<str>, due: Option<Time>) {
-    if entry.timer != due {
-        if let Some(timer) = entry.timer {
-            timers.remove(&(timer, uid.clone()));
-        }
-        entry.timer = due;
-        timers.extend(due.map(|due| (due, uid.clone())));
-    }
-}
-
 /// The kubelet's only source of pods (`pkg/kubelet/config`, apiserver): the newest of each is kept for the
 /// loop.
 struct PodConfig {
-    shared: Arc<Shared>,
+    pods: Arc<PodManager>,
 }
 
 impl PodConfig {
     fn put(&self, object: &Object, news: Option<Arc<Object>>) {
-        let mut state = self.shared.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut state = self.pods.state();
         state.pending.insert(object.metadata.uid.as_str().into(), news);
         drop(state);
-        self.shared.changed.notify_one();
+        self.pods.changed.notify_one();
     }
 }
 

@@ -5,48 +5,47 @@
 //! other nodes, the scheduler or a controller: all that it knows of the cluster it learns from the
 //! apiserver.
 //!
-//! Nothing runs: a simulated runtime plays sandboxes and containers as state machines on the cluster's
-//! clock. What becomes of them is data, in `manifests/stages`.
+//! Nothing runs: behind the seam of CRI (`container_runtime`) a simulated runtime plays sandboxes and
+//! containers as state machines on the cluster's clock. What becomes of them is data, in `manifests/stages`.
 
 #![warn(missing_docs)]
 
+pub mod server;
+
+pub mod exec;
+
 #[expect(clippy::module_inception, reason = "upstream's file is pkg/kubelet/kubelet.go")]
 pub mod kubelet;
+
+mod pod_manager;
+
+mod events;
 
 pub mod node_config;
 mod node_lease;
 mod node_status;
 
 mod admission;
-mod lending;
-pub mod players;
 pub mod pod_workers;
-mod telling;
-mod turns;
 
-pub mod runtime;
-pub mod world;
+pub mod dependencies;
+pub mod players;
 
-mod hooks;
-mod probes;
-mod pulling;
-mod running;
+mod adopt;
+mod pod_volumes;
+
+mod pod_conditions;
+pub mod pod_status;
+pub mod status_manager;
+
+pub mod kuberuntime;
+
+pub mod backoff;
+mod lifecycle;
+mod prober;
 
 pub mod container_runtime;
 pub mod volume_manager;
 
-pub mod exec;
-mod mounting;
-
-pub mod backoff;
-mod image_names;
-
-pub mod pod_status;
-pub mod status_manager;
-
-pub mod server;
-
-mod adopt;
-mod pod_conditions;
 #[cfg(test)]
 mod stories;

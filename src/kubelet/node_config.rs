@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::container_runtime::stages::StageSet;
+use super::container_runtime::stages::StageSet;
+use apimachinery::quantity::Quantity;
 
 /// A node, before its kubelet starts.
 #[derive(Clone, Debug)]
@@ -39,5 +40,17 @@ impl NodeConfig {
     /// The user that its kubelet is.
     pub fn user_name(&self) -> String {
         format!("system:node:{}", self.name)
+    }
+
+    /// What is left for pods: a tenth of the disk is kept for the node, as the eviction threshold does.
+    pub(crate) fn allocatable(&self) -> BTreeMap<String, String> {
+        let amount = |(name, amount): (&String, &String)| {
+            let left = match (name.as_str(), Quantity::parse(amount)) {
+                ("ephemeral-storage", Ok(quantity)) => (quantity.value() / 10 * 9).to_string(),
+                _ => amount.clone(),
+            };
+            (name.clone(), left)
+        };
+        self.capacity.iter().map(amount).collect()
     }
 }

@@ -4,16 +4,16 @@
 //! The Lease says that the kubelet lives and is renewed often; the status is written when it changes, and
 //! every five minutes all the same.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::kubelet::Kubelet;
+use super::container_runtime::services::Image;
+use super::dependencies::Dependencies;
 use super::node_config::NodeConfig;
 use super::node_lease::NodeLease;
 use apimachinery::options::PatchType;
-use apimachinery::quantity::Quantity;
 use apimachinery::status::Status;
 use apimachinery::time::{Time, rfc3339};
 use apis::core::node::NODES;
@@ -57,8 +57,8 @@ const CONDITIONS: &[(&str, &str, &str, &str, &str)] = &[
 ];
 
 /// Registers the node, then keeps its Lease and its status fresh for ever.
-pub(super) async fn run(kubelet: Kubelet) {
-    let context = &kubelet.shared.context;
+pub(crate) async fn run(kubelet: Arc<Dependencies>) {
+    let context = &kubelet.context;
     tell(&kubelet, "Starting", "Starting kubelet.");
     let uid = register(&kubelet).await;
     for (_, _, _, _, event) in CONDITIONS {
@@ -72,7 +72,7 @@ pub(super) async fn run(kubelet: Kubelet) {
             tracing::debug!(node, %status, "failed to ensure lease exists");
         }
         context.clock.sleep(context.entropy.jitter(UPDATE_PERIOD, 0.04)).await;
-        let (now, images) = (context.clock.now(), kubelet.shared.node.images.count());
+        let (now, images) = (context.clock.now(), kubelet.node.runtime.list_images(0, context.clock.now()).1);
         let is_stale = (now - reported_at).to_std().is_ok_and(|age| age >= REPORT_PERIOD);
         if !is_stale && images == reported_images {
             continue;
@@ -87,8 +87,8 @@ pub(super) async fn run(kubelet: Kubelet) {
 }
 
 /// `registerWithAPIServer`: creates the Node, or brings the one that is there up to date. Its uid.
-async fn register(kubelet: &Kubelet) -> String {
-    let context = &kubelet.shared.context;
+async fn register(kubelet: &Dependencies) -> String {
+    let context = &kubelet.context;
     let mut pause = REGISTER_RETRY.0;
     loop {
         match try_register(kubelet).await {
@@ -102,8 +102,8 @@ async fn register(kubelet: &Kubelet) -> String {
     }
 }
 
-async fn try_register(kubelet: &Kubelet) -> Result<String, Status> {
-    let (context, config) = (&kubelet.shared.context, &kubelet.shared.config);
+async fn try_register(kubelet: &Dependencies) -> Result<String, Status> {
+    let (context, config) = (&kubelet.context, &kubelet.config);
     let now = context.clock.now();
     let node = json!({
         "metadata": {"name": config.name, "labels": labels(config), "annotations": annotations(config)},
@@ -126,9 +126,9 @@ async fn try_register(kubelet: &Kubelet) -> Result<String, Status> {
 }
 
 /// Writes the whole status; the times at which conditions changed stay.
-async fn report(kubelet: &Kubelet, now: Time) -> Result<(), Status> {
-    let (context, config) = (&kubelet.shared.context, &kubelet.shared.config);
-    let images = kubelet.shared.node.images.biggest(MAX_IMAGES);
+async fn report(kubelet: &Dependencies, now: Time) -> Result<(), Status> {
+    let (context, config) = (&kubelet.context, &kubelet.config);
+    let images = kubelet.node.runtime.list_images(MAX_IMAGES, now).0;
     let mut status = status(config, &images, now);
     let written = context.client.get(&NODES, "", &config.name).await?.view::<Node>();
     for condition in status["conditions"].as_array_mut().into_iter().flatten() {
@@ -167,7 +167,7 @@ fn annotations(config: &NodeConfig) -> Value {
     })
 }
 
-fn status(config: &NodeConfig, images: &[(String, u64)], now: Time) -> Value {
+fn status(config: &NodeConfig, images: &[Image], now: Time) -> Value {
     let now = rfc3339(now);
     let condition = |(condition_type, status, reason, message, _): &(&str, &str, &str, &str, &str)| {
         json!({
@@ -179,14 +179,14 @@ fn status(config: &NodeConfig, images: &[(String, u64)], now: Time) -> Value {
             "lastTransitionTime": now,
         })
     };
-    let image = |(name, size): &(String, u64)| json!({"names": [name], "sizeBytes": size});
+    let image = |image: &Image| json!({"names": [image.reference], "sizeBytes": image.size});
     let mut status = json!({
         "addresses": [
             {"type": "InternalIP", "address": config.address},
             {"type": "Hostname", "address": config.name},
         ],
         "capacity": config.capacity,
-        "allocatable": allocatable(config),
+        "allocatable": config.allocatable(),
         "conditions": CONDITIONS.iter().map(condition).collect::<Vec<_>>(),
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
         "nodeInfo": node_info(config),
@@ -199,18 +199,6 @@ fn status(config: &NodeConfig, images: &[(String, u64)], now: Time) -> Value {
         status["images"] = images.iter().map(image).collect();
     }
     status
-}
-
-/// What is left for pods: a tenth of the disk is kept for the node, as the eviction threshold does.
-pub(super) fn allocatable(config: &NodeConfig) -> BTreeMap<String, String> {
-    let amount = |(name, amount): (&String, &String)| {
-        let left = match (name.as_str(), Quantity::parse(amount)) {
-            ("ephemeral-storage", Ok(quantity)) => (quantity.value() / 10 * 9).to_string(),
-            _ => amount.clone(),
-        };
-        (name.clone(), left)
-    };
-    config.capacity.iter().map(amount).collect()
 }
 
 fn node_info(config: &NodeConfig) -> Value {
@@ -246,9 +234,9 @@ fn architecture() -> &'static str {
 }
 
 /// An Event about the node; its uid is its name, as upstream's kubelet refers to its own node.
-fn tell(kubelet: &Kubelet, reason: &str, message: &str) {
+fn tell(kubelet: &Dependencies, reason: &str, message: &str) {
     let name = kubelet.node_name().to_owned();
     let about =
         ObjectReference { kind: "Node".into(), uid: name.clone(), name, ..ObjectReference::default() };
-    kubelet.shared.context.recorder.event(about, "Normal", reason, message);
+    kubelet.context.recorder.event(about, "Normal", reason, message);
 }

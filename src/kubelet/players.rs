@@ -26,7 +26,7 @@ pub struct Players {
 
 /// For whom something is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(crate) enum Cause {
     Sync,
     Request,
 }
@@ -40,12 +40,12 @@ impl Players {
     }
 
     /// Whether nothing is played elsewhere.
-    pub(super) fn are_at_hand(&self) -> bool {
+    pub(crate) fn are_at_hand(&self) -> bool {
         self.is_stepped
     }
 
     /// Does `work` as soon as there is a place. It goes on when nobody waits for it any more.
-    pub(super) async fn run<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         cause: Cause,
         work: impl FnOnce() -> T + Send + 'static,

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::kuberuntime::container::Container;
 use super::pod_workers::{PodWorker, Sandbox};
-use super::runtime::Container;
 use apimachinery::time::{Time, rfc3339};
 use apis::views::meta::{self, Condition};
 use apis::views::pod::Container as Spec;
@@ -151,12 +151,12 @@ fn names<'a>(containers: impl Iterator<Item = (&'a Container, &'a Spec)>) -> Str
 }
 
 /// Whether an init container lets the next one start: it has ended well, or, a sidecar, it has started.
-pub(super) fn has_passed(container: &Container, spec: &Spec) -> bool {
+pub(crate) fn has_passed(container: &Container, spec: &Spec) -> bool {
     if spec.restart_policy.is_some() { container.started } else { container.has_succeeded() }
 }
 
 /// Whether its part of the pod is ready: an init container is when it has ended well.
-pub(super) fn is_ready(container: &Container, spec: &Spec, is_init: bool) -> bool {
+pub(crate) fn is_ready(container: &Container, spec: &Spec, is_init: bool) -> bool {
     let ends = is_init && spec.restart_policy.is_none();
     if ends { container.has_succeeded() } else { container.is_running() && container.ready }
 }

@@ -3,9 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
+use super::kuberuntime::container::Container;
+use super::kuberuntime::state::{State, Terminated};
 use super::pod_conditions::{self, has_passed, is_ready};
 use super::pod_workers::{PodWorker, Sandbox, WorkerState};
-use super::runtime::{Container, State, Terminated};
 use apimachinery::time::{Time, rfc3339};
 use apis::views::pod::Container as Spec;
 use machine::images;
@@ -23,7 +24,7 @@ impl PodWorker {
     }
 
     /// Whether an init container has not passed yet, and nothing else has run.
-    pub(super) fn is_initializing(&self) -> bool {
+    pub(crate) fn is_initializing(&self) -> bool {
         let specs = &self.pod.spec.init_containers;
         let waits = |(container, spec): (&Container, &Spec)| !has_passed(container, spec);
         !self.containers.iter().any(Container::has_run) && self.init_containers.iter().zip(specs).any(waits)
@@ -128,7 +129,7 @@ fn container_status(spec: &Spec, container: &Container, is_init: bool, is_over: 
         Some(id) => {
             status.insert("image".into(), images::reference(&spec.image).into());
             status.insert("imageID".into(), images::image_id(&spec.image).into());
-            status.insert("containerID".into(), id.as_str().into());
+            status.insert("containerID".into(), (&**id).into());
             status.insert("resources".into(), resources(spec));
             if !spec.resources.requests.is_empty() {
                 status.insert("allocatedResources".into(), json!(spec.resources.requests));
@@ -163,7 +164,7 @@ fn terminated(ended: &Terminated) -> Value {
         "reason": ended.exit.reason(),
         "startedAt": ended.started_at.map(rfc3339),
         "finishedAt": ended.finished_at.map(rfc3339),
-        "containerID": ended.id,
+        "containerID": &*ended.id,
     });
     if !ended.exit.message.is_empty() {
         value["message"] = ended.exit.message.as_str().into();

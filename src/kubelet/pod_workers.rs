@@ -5,49 +5,27 @@
 //! or when something that it waits for is due; between that it costs its bytes and nothing else.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::admission::Rejection;
-use super::mounting::Mounting;
-use super::runtime::{Container, RestartPolicy, State};
-use super::world::{Happening, PodEvent, World};
-use crate::container_runtime::image_store::ImageStore;
-use crate::container_runtime::pod_addresses::PodAddresses;
-use crate::container_runtime::stages::{Next, StageSet, Step};
-use crate::volume_manager::host_files::HostFiles;
-use crate::volume_manager::sources::Sources;
+use super::container_runtime::services::{
+    Call, ContainerConfig, PodSandboxConfig, PodSandboxStatus, RuntimeService,
+};
+use super::dependencies::NodeRuntime;
+use super::kuberuntime::container::{Container, grace_period};
+use super::kuberuntime::context::{Happening, PodEvent, SyncContext};
+use super::kuberuntime::state::{RestartPolicy, State};
+use super::volume_manager::mounting::Mounting;
+use super::volume_manager::sources::Sources;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
 use apis::views::meta::Condition;
 use apis::views::pod::{Container as Spec, Pod};
-use clock::after;
-use entropy::Entropy;
 use machine::bounds::MAX_POD_START_BYTES;
 
 /// Until a sandbox that could not be made is tried again.
 const SANDBOX_RETRY: Duration = Duration::from_secs(15);
-/// The grace of a pod that does not say.
-const DEFAULT_GRACE_SECONDS: i64 = 30;
-
-/// What the workers of one node share.
-pub struct NodeRuntime {
-    /// What happens to containers.
-    pub stages: StageSet,
-    /// Which images are there.
-    pub images: ImageStore,
-    /// Which addresses are taken.
-    pub addresses: PodAddresses,
-    /// The node's own address.
-    pub host_ip: String,
-    /// What it has for pods.
-    pub allocatable: BTreeMap<String, String>,
-    /// For ids and jitter.
-    pub entropy: Entropy,
-    /// What its pods share of its files.
-    pub host_files: HostFiles,
-}
 
 /// Where a pod is on its way through the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,11 +40,24 @@ pub enum WorkerState {
 
 /// The pod's sandbox: what its containers share.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Sandbox {
+pub(crate) enum Sandbox {
     None,
-    Creating { until: Time, next: Next },
-    Ready { address: String },
-    Stopped { address: String },
+    /// Its call has not returned yet.
+    Creating {
+        call: Call<PodSandboxStatus>,
+        attempt: u32,
+    },
+    /// It could not be made, and is tried again.
+    BackOff {
+        until: Time,
+        attempt: u32,
+    },
+    Ready {
+        address: String,
+    },
+    Stopped {
+        address: String,
+    },
 }
 
 /// The worker of one pod.
@@ -77,20 +68,20 @@ pub struct PodWorker {
     pub pod: Arc<Pod>,
     /// When it next wants to be synced without being told to.
     pub due: Option<Time>,
-    pub(super) state: WorkerState,
-    pub(super) sandbox: Sandbox,
-    pub(super) init_containers: Vec<Container>,
-    pub(super) ephemeral_containers: Vec<Container>,
-    pub(super) containers: Vec<Container>,
-    pub(super) start_time: Time,
+    pub(crate) state: WorkerState,
+    pub(crate) sandbox: Sandbox,
+    pub(crate) init_containers: Vec<Container>,
+    pub(crate) ephemeral_containers: Vec<Container>,
+    pub(crate) containers: Vec<Container>,
+    pub(crate) start_time: Time,
     /// Reason and message when the kubelet itself ended the pod.
-    pub(super) failure: Option<(&'static str, &'static str)>,
+    pub(crate) failure: Option<(&'static str, &'static str)>,
     /// The conditions as they were written last: what tells when one changed.
-    pub(super) conditions: Vec<Condition>,
+    pub(crate) conditions: Vec<Condition>,
     /// Why the node does not run it.
-    pub(super) rejection: Option<Box<Rejection>>,
+    pub(crate) rejection: Option<Box<Rejection>>,
     /// What its containers find, when any of them looks or names what must be there.
-    pub(super) mounting: Option<Box<Mounting>>,
+    pub(crate) mounting: Option<Box<Mounting>>,
 }
 
 impl WorkerState {
@@ -128,18 +119,18 @@ impl PodWorker {
             failure: None,
             conditions: pod.status.conditions.clone(),
             rejection: None,
-            mounting: Mounting::of(&pod, &object),
+            mounting: mounting(&pod, &object, &*node.runtime),
             pod,
             object,
         };
         if worker.pod.status.start_time.is_some() {
-            super::adopt::adopt(&mut worker, node, now);
+            worker.adopt(node, now);
         }
         worker
     }
 
     /// The node does not run it: it has failed before it began.
-    pub(super) fn reject(&mut self, rejection: Rejection) {
+    pub(crate) fn reject(&mut self, rejection: Rejection) {
         (self.rejection, self.mounting) = (Some(Box::new(rejection)), None);
     }
 
@@ -183,14 +174,12 @@ impl PodWorker {
         let (pod, object) = (self.pod.clone(), self.object.clone());
         let (detail, sources) = self.mounted();
         let nothing = Sources::new();
-        let NodeRuntime { stages, images, addresses, host_ip, allocatable, entropy, .. } = node;
-        let mut world = World {
+        let NodeRuntime { runtime, host_ip, allocatable, .. } = node;
+        let mut context = SyncContext {
             now,
             pod: &pod,
             metadata: &object.metadata,
-            stages,
-            images,
-            entropy,
+            runtime: &**runtime,
             happenings,
             detail: detail.as_deref(),
             sources: sources.as_deref().unwrap_or(&nothing),
@@ -203,30 +192,28 @@ impl PodWorker {
         if let Some(Rejection { reason, message }) = self.rejection.as_deref() {
             if self.state == WorkerState::Sync {
                 let warning = PodEvent::warning(reason, message.clone());
-                world.happenings.push(Happening::Event(warning));
+                context.happenings.push(Happening::Event(warning));
             }
             (self.state, self.due) = (WorkerState::Terminated, None);
             return;
         }
         if self.state == WorkerState::Sync && !object.is_deleting() {
-            let take_address =
-                || if pod.spec.host_network { Some(host_ip.clone()) } else { addresses.allocate() };
-            self.due = match self.mount(&mut world) {
-                Ok(refresh) => earliest([refresh, self.sync_pod(&mut world, take_address)]),
+            self.due = match self.mount(&mut context) {
+                Ok(refresh) => earliest([refresh, self.sync_pod(&mut context)]),
                 Err(retry) => retry,
             };
         } else if self.state == WorkerState::Sync {
             self.state = WorkerState::Terminating;
         }
         if self.state == WorkerState::Terminating {
-            self.due = self.sync_terminating_pod(&mut world);
+            self.due = self.sync_terminating_pod(&mut context);
         }
-        let World { written, .. } = world;
+        let SyncContext { written, .. } = context;
         self.keep(written);
         if self.state == WorkerState::Terminating && self.is_stopped() {
             self.state = WorkerState::Terminated;
             self.due = None;
-            if self.stop_sandbox(addresses) {
+            if self.stop_sandbox(&**runtime) {
                 happenings.push(Happening::SandboxStopped);
             }
         }
@@ -236,26 +223,27 @@ impl PodWorker {
     /// there.
     pub fn kill(&mut self, node: &NodeRuntime) -> bool {
         self.state = WorkerState::Terminated;
-        self.stop_sandbox(&node.addresses)
+        self.all_containers().for_each(|(_, container)| container.remove(&*node.runtime));
+        self.stop_sandbox(&*node.runtime)
     }
 
     /// Init containers first, one after the other; then all others.
-    fn sync_pod(&mut self, world: &mut World<'_>, address: impl FnOnce() -> Option<String>) -> Option<Time> {
-        let deadline = self.deadline(world.pod);
-        if deadline.is_some_and(|deadline| deadline <= world.now) {
+    fn sync_pod(&mut self, context: &mut SyncContext<'_>) -> Option<Time> {
+        let deadline = self.deadline(context.pod);
+        if deadline.is_some_and(|deadline| deadline <= context.now) {
             self.failure =
                 Some(("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"));
             self.state = WorkerState::Terminating;
             return None;
         }
-        let sandbox = self.ensure_sandbox(world, address);
+        let sandbox = self.ensure_sandbox(context);
         let Sandbox::Ready { address } = &self.sandbox else { return earliest([deadline, sandbox]) };
-        world.pod_ip.clone_from(address);
-        let (is_initialized, init) = self.advance_init_containers(world);
-        let mut due = earliest([deadline, init, self.advance_ephemeral_containers(world)]);
+        context.pod_ip.clone_from(address);
+        let (is_initialized, init) = self.advance_init_containers(context);
+        let mut due = earliest([deadline, init, self.advance_ephemeral_containers(context)]);
         if is_initialized {
-            for (container, spec) in self.containers.iter_mut().zip(&world.pod.spec.containers) {
-                due = earliest([due, container.advance(spec, world)]);
+            for (container, spec) in self.containers.iter_mut().zip(&context.pod.spec.containers) {
+                due = earliest([due, container.advance(spec, context)]);
             }
         }
         if self.is_finished() {
@@ -265,82 +253,81 @@ impl PodWorker {
     }
 
     /// They come when they like, wait for nobody, and are never started again.
-    fn advance_ephemeral_containers(&mut self, world: &mut World<'_>) -> Option<Time> {
-        let specs = &world.pod.spec.ephemeral_containers;
+    fn advance_ephemeral_containers(&mut self, context: &mut SyncContext<'_>) -> Option<Time> {
+        let specs = &context.pod.spec.ephemeral_containers;
         let new = specs.iter().skip(self.ephemeral_containers.len()).map(ephemeral);
         self.ephemeral_containers.extend(new);
         let mut due = None;
         for (container, spec) in self.ephemeral_containers.iter_mut().zip(specs) {
-            due = earliest([due, container.advance(spec, world)]);
+            due = earliest([due, container.advance(spec, context)]);
         }
         due
     }
 
     /// Sidecars are stopped when the others have ended.
-    fn sync_terminating_pod(&mut self, world: &mut World<'_>) -> Option<Time> {
+    fn sync_terminating_pod(&mut self, context: &mut SyncContext<'_>) -> Option<Time> {
         let given = self.object.metadata.deletion_grace_period_seconds;
-        let grace = grace_period(world.pod, given);
-        let specs = &world.pod.spec;
+        let grace = grace_period(context.pod, given);
+        let specs = &context.pod.spec;
         let sidecar = |spec: &Spec| spec.restart_policy.is_some();
         let mut due = None;
         for (container, spec) in self.containers.iter_mut().zip(&specs.containers) {
-            container.stop(spec, grace, world);
-            due = earliest([due, container.advance(spec, world)]);
+            container.stop(spec, grace, context);
+            due = earliest([due, container.advance(spec, context)]);
         }
         for (container, spec) in self.ephemeral_containers.iter_mut().zip(&specs.ephemeral_containers) {
-            container.stop(spec, grace, world);
-            due = earliest([due, container.advance(spec, world)]);
+            container.stop(spec, grace, context);
+            due = earliest([due, container.advance(spec, context)]);
         }
         let rest_is_done = self.containers.iter().all(Container::is_done);
         for (container, spec) in self.init_containers.iter_mut().zip(&specs.init_containers) {
             if rest_is_done || !sidecar(spec) {
-                container.stop(spec, grace, world);
-                due = earliest([due, container.advance(spec, world)]);
+                container.stop(spec, grace, context);
+                due = earliest([due, container.advance(spec, context)]);
             }
         }
         due
     }
 
-    fn ensure_sandbox(
-        &mut self,
-        world: &mut World<'_>,
-        address: impl FnOnce() -> Option<String>,
-    ) -> Option<Time> {
-        let first = world.pod.spec.init_containers.first().or(world.pod.spec.containers.first())?;
-        if self.sandbox == Sandbox::None {
-            let (delay, next) = world.stage(Step::Sandbox, first, 0);
-            self.sandbox = Sandbox::Creating { until: after(world.now, delay), next };
-        }
-        let Sandbox::Creating { until, next } = &self.sandbox else { return None };
-        if *until > world.now || *next == Next::Stay {
-            return Some(*until).filter(|_| *next != Next::Stay);
-        }
-        let failure = match next {
-            Next::Fail(failure) => Some(failure.message_for(&first.image, &first.name)),
+    /// CRI `RunPodSandbox`, and again when that fails. Says when it is to be looked at again.
+    fn ensure_sandbox(&mut self, context: &mut SyncContext<'_>) -> Option<Time> {
+        let now = context.now;
+        let attempt = match &self.sandbox {
+            Sandbox::None => Some(0),
+            Sandbox::BackOff { until, attempt } if *until <= now => Some(*attempt),
+            Sandbox::BackOff { until, .. } => return Some(*until),
             _ => None,
         };
-        let failure = failure.map_or_else(|| address().ok_or_else(no_address), Err);
-        match failure {
-            Ok(address) => {
-                world.happenings.push(Happening::SandboxCreated(address.clone()));
+        if let Some(attempt) = attempt {
+            let config = PodSandboxConfig { pod: context.pod, metadata: context.metadata, attempt };
+            let call = context.runtime.run_pod_sandbox(&config, now);
+            self.sandbox = Sandbox::Creating { call, attempt };
+        }
+        let Sandbox::Creating { call, attempt } = &self.sandbox else { return None };
+        if call.returns_at.is_none_or(|at| at > now) {
+            return call.returns_at;
+        }
+        match call.result.clone() {
+            Ok(PodSandboxStatus { ip: address }) => {
+                context.happenings.push(Happening::SandboxCreated(address.clone()));
                 self.sandbox = Sandbox::Ready { address };
+                None
             }
-            Err(message) => {
-                let warning = PodEvent::warning("FailedCreatePodSandBox", message);
-                world.happenings.push(Happening::Event(warning));
-                let until = world.now + SANDBOX_RETRY;
-                self.sandbox = Sandbox::Creating { until, next: Next::Succeed };
-                return Some(until);
+            Err(error) => {
+                let warning = PodEvent::warning("FailedCreatePodSandBox", error.message);
+                context.happenings.push(Happening::Event(warning));
+                let until = now + SANDBOX_RETRY;
+                self.sandbox = Sandbox::BackOff { until, attempt: attempt + 1 };
+                Some(until)
             }
         }
-        None
     }
 
     /// Whether the others may start, and when something is due.
-    fn advance_init_containers(&mut self, world: &mut World<'_>) -> (bool, Option<Time>) {
+    fn advance_init_containers(&mut self, context: &mut SyncContext<'_>) -> (bool, Option<Time>) {
         let mut due = None;
-        for (container, spec) in self.init_containers.iter_mut().zip(&world.pod.spec.init_containers) {
-            due = earliest([due, container.advance(spec, world)]);
+        for (container, spec) in self.init_containers.iter_mut().zip(&context.pod.spec.init_containers) {
+            due = earliest([due, container.advance(spec, context)]);
             let is_sidecar = spec.restart_policy.is_some();
             let passed =
                 if is_sidecar { container.started || container.has_run() } else { container.has_succeeded() };
@@ -363,16 +350,12 @@ impl PodWorker {
         all.into_iter().all(Container::is_done)
     }
 
-    /// Says whether there was one.
-    fn stop_sandbox(&mut self, addresses: &PodAddresses) -> bool {
+    /// CRI `StopPodSandbox`. Says whether there was one.
+    fn stop_sandbox(&mut self, runtime: &dyn RuntimeService) -> bool {
+        runtime.stop_pod_sandbox(&self.object.metadata.uid);
         let is_there = matches!(self.sandbox, Sandbox::Ready { .. });
         self.sandbox = match std::mem::replace(&mut self.sandbox, Sandbox::None) {
-            Sandbox::Ready { address } => {
-                if !self.pod.spec.host_network {
-                    addresses.release(&address);
-                }
-                Sandbox::Stopped { address }
-            }
+            Sandbox::Ready { address } => Sandbox::Stopped { address },
             other => other,
         };
         is_there
@@ -388,7 +371,7 @@ impl PodWorker {
         self.all_containers().find(|(spec, _)| spec.name == name)
     }
 
-    pub(super) fn all_containers(&self) -> impl Iterator<Item = (&Spec, &Container)> {
+    pub(crate) fn all_containers(&self) -> impl Iterator<Item = (&Spec, &Container)> {
         let spec = &self.pod.spec;
         let init = spec.init_containers.iter().zip(&self.init_containers);
         let ephemeral = spec.ephemeral_containers.iter().zip(&self.ephemeral_containers);
@@ -398,15 +381,21 @@ impl PodWorker {
     /// What the variables take that its containers run with.
     fn start_bytes(&self) -> usize {
         let running = self.all_containers().filter(|(_, container)| container.is_running());
-        running.filter_map(|(_, container)| container.around.as_ref()).map(|around| around.start_bytes).sum()
+        running.map(|(_, container)| container.start_bytes).sum()
     }
 
     /// The pod's address; empty before it has one.
-    pub(super) fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         match &self.sandbox {
             Sandbox::Ready { address } | Sandbox::Stopped { address } => address,
             _ => "",
         }
+    }
+
+    /// A container of the pod, as the runtime is told of it.
+    pub(crate) fn config<'a>(&'a self, spec: &'a Spec, container: &Container) -> ContainerConfig<'a> {
+        let (pod, metadata) = (&*self.pod, &self.object.metadata);
+        ContainerConfig { pod, metadata, container: spec, attempt: container.restart_count }
     }
 
     /// Whether a container runs.
@@ -415,17 +404,18 @@ impl PodWorker {
     }
 }
 
-fn no_address() -> String {
-    "Failed to create pod sandbox: plugin type=\"bridge\" failed (add): no IP addresses available in range"
-        .into()
+/// What its containers find; nothing for a pod of which nobody needs to know more.
+fn mounting(pod: &Pod, object: &Object, runtime: &dyn RuntimeService) -> Option<Box<Mounting>> {
+    let mut specs = pod.spec.init_containers.iter().chain(&pod.spec.containers);
+    let looks_around = specs.clone().any(|spec| runtime.looks_around(spec));
+    let mounting = Mounting::new(object, looks_around);
+    // A path may turn out to be none, whatever the container runs.
+    let has_paths = |spec: &Spec| spec.volume_mounts.iter().any(|it| !it.sub_path_expr.is_empty());
+    let is_needed =
+        !mounting.wanted.is_empty() || specs.any(|spec| runtime.knows_process(spec) || has_paths(spec));
+    is_needed.then(|| Box::new(mounting))
 }
 
-/// The pod's grace, or the one that is given for it.
-pub(super) fn grace_period(pod: &Pod, given: Option<i64>) -> Duration {
-    let seconds = given.or(pod.spec.termination_grace_period_seconds).unwrap_or(DEFAULT_GRACE_SECONDS);
-    Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
-}
-
-pub(super) fn earliest<const COUNT: usize>(times: [Option<Time>; COUNT]) -> Option<Time> {
+pub(crate) fn earliest<const COUNT: usize>(times: [Option<Time>; COUNT]) -> Option<Time> {
     times.into_iter().flatten().min()
 }

@@ -11,15 +11,16 @@ use chrono::SecondsFormat;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 
+use super::container_runtime::services::{ContainerConfig, ContainerId};
 use super::kubelet::Kubelet;
+use super::kuberuntime::container::Container;
+use super::kuberuntime::state::{State, Terminated};
 use super::players::Cause;
 use super::pod_workers::PodWorker;
-use super::runtime::{Container, State, Terminated};
-use crate::container_runtime::invocation;
 use apimachinery::status::Status;
 use apimachinery::time::Time;
 use clock::Clock;
-use machine::logs::{self, LogLine, Run};
+use machine::logs::LogLine;
 
 /// How often a log that is followed is looked at.
 const FOLLOW_PERIOD: Duration = Duration::from_millis(500);
@@ -46,8 +47,9 @@ pub struct LogOptions {
 }
 
 /// One run of a container.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct RunTimes {
+    id: ContainerId,
     started_at: Time,
     finished_at: Option<Time>,
 }
@@ -83,7 +85,7 @@ impl Kubelet {
             None => Err(format!("container {name:?} in pod {pod:?} is not available")),
             Some((_, container)) => run_of(container, pod, &name, options.previous),
         };
-        let Some(run) = self.look(namespace, pod, find).await else {
+        let Some(run) = self.pods.look(namespace, pod, find).await else {
             return Err(Status::failure(404, "NotFound", format!("pod {pod:?} does not exist")));
         };
         let RunTimes { started_at, .. } = run.map_err(Status::bad_request)?;
@@ -108,9 +110,9 @@ impl Kubelet {
 
     /// Has what containers of a pod look at fetched again, because somebody looks at them.
     async fn refresh_pod(&self, namespace: &str, pod: &str) {
-        let Some(fetch) = self.look(namespace, pod, PodWorker::refresh).await.flatten() else { return };
+        let Some(fetch) = self.pods.look(namespace, pod, PodWorker::refresh).await.flatten() else { return };
         let sources = fetch.perform(&self.shared.context.client).await;
-        if let Some(loan) = self.borrow(namespace, pod).await {
+        if let Some(loan) = self.pods.borrow(namespace, pod).await {
             self.provide(loan, sources).await;
         }
     }
@@ -128,25 +130,15 @@ impl Kubelet {
             let (_, container) = worker.container(name)?;
             let is_run = |run: &RunTimes| run.started_at == started_at;
             let run = [current(container), last(container)].into_iter().flatten().find(is_run)?;
-            let is_last = current(container).is_none_or(|current| current.started_at != started_at);
-            let has_two = container.last_around.is_some() || !is_last;
-            let around = if is_last && has_two { &container.last_around } else { &container.around };
-            Some((worker.pod.clone(), around.clone(), run.finished_at))
+            Some((worker.pod.clone(), worker.object.clone(), container.restart_count, run))
         };
-        let (pod, around, finished_at) = self.look(namespace, pod, find).await.flatten()?;
-        let until = finished_at.unwrap_or(now);
-        let name = name.to_owned();
+        let (pod, object, attempt, run) = self.pods.look(namespace, pod, find).await.flatten()?;
+        let (until, runtime) = (run.finished_at.unwrap_or(now), self.shared.node.runtime.clone());
+        let (name, id, finished_at) = (name.to_owned(), run.id, run.finished_at);
         let play = move || {
-            let spec = pod.spec.all_containers().find(|spec| spec.name == name)?;
-            let invocation = invocation::of(spec);
-            let run = Run {
-                name: &spec.name,
-                invocation: &invocation,
-                around: around.as_deref(),
-                started_at,
-                until,
-            };
-            Some(logs::lines(&run))
+            let container = pod.spec.all_containers().find(|spec| spec.name == name)?;
+            let config = ContainerConfig { pod: &pod, metadata: &object.metadata, container, attempt };
+            Some(runtime.container_log(&config, &id, started_at, until))
         };
         let lines = self.shared.players.run(Cause::Request, play).await?;
         Some((lines, finished_at.is_some()))
@@ -177,7 +169,9 @@ fn run_of(container: &Container, pod: &str, name: &str, previous: bool) -> Resul
 
 fn current(container: &Container) -> Option<RunTimes> {
     match &container.state {
-        State::Running { started_at, .. } => Some(RunTimes { started_at: *started_at, finished_at: None }),
+        State::Running { id, started_at } => {
+            Some(RunTimes { id: id.clone(), started_at: *started_at, finished_at: None })
+        }
         State::Terminated(ended) => ended_run(ended),
         State::Waiting { .. } => None,
     }
@@ -188,7 +182,8 @@ fn last(container: &Container) -> Option<RunTimes> {
 }
 
 fn ended_run(ended: &Terminated) -> Option<RunTimes> {
-    Some(RunTimes { started_at: ended.started_at?, finished_at: Some(ended.finished_at?) })
+    let (started_at, finished_at) = (ended.started_at?, Some(ended.finished_at?));
+    Some(RunTimes { id: ended.id.clone(), started_at, finished_at })
 }
 
 impl LogStream {

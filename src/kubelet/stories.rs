@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::pod_workers::{NodeRuntime, PodWorker, WorkerState};
-use super::world::Happening;
-use crate::container_runtime::image_store::ImageStore;
-use crate::container_runtime::pod_addresses::PodAddresses;
-use crate::container_runtime::stages::StageSet;
-use crate::volume_manager::host_files::HostFiles;
-use crate::volume_manager::sources::Sources;
+use super::container_runtime::pod_addresses::PodAddresses;
+use super::container_runtime::simulated::SimulatedRuntime;
+use super::container_runtime::stages::StageSet;
+use super::dependencies::NodeRuntime;
+use super::kuberuntime::context::Happening;
+use super::pod_workers::{PodWorker, WorkerState};
+use super::volume_manager::host_files::HostFiles;
+use super::volume_manager::sources::Sources;
 use apimachinery::duration;
 use apimachinery::object::Object;
 use apimachinery::time::{self, Time};
@@ -27,13 +28,13 @@ use entropy::Entropy;
 const MAX_STEPS: usize = 40;
 
 fn node() -> NodeRuntime {
+    let addresses = PodAddresses::new("10.244.1.0/24").unwrap();
+    let entropy = Entropy::seeded(1);
+    let runtime = SimulatedRuntime::new(StageSet::builtin(), addresses, "10.0.0.1", entropy);
     NodeRuntime {
-        stages: StageSet::builtin(),
-        images: ImageStore::default(),
-        addresses: PodAddresses::new("10.244.1.0/24").unwrap(),
+        runtime: Arc::new(runtime),
         host_ip: "10.0.0.1".into(),
         allocatable: BTreeMap::new(),
-        entropy: Entropy::seeded(1),
         host_files: HostFiles::default(),
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::invocation;
 use super::listeners::{self, Listener};
+use super::services::{ProbeAnswer as Answer, ProbedContainer};
 use apimachinery::duration;
 use apimachinery::int_or_string::IntOrString;
 use apimachinery::time::Time;
@@ -21,27 +22,22 @@ use machine::{exec, process, program};
 const MAX_REDIRECTS: usize = 10;
 
 /// A run of a container, as far as it is known.
-pub(crate) struct Run<'a> {
-    pub(crate) pod: &'a Pod,
-    pub(crate) spec: &'a Container,
-    pub(crate) around: Option<&'a Surroundings>,
-    pub(crate) pod_ip: &'a str,
-    pub(crate) started_at: Time,
-}
-
-/// One answer (`probe.Result`).
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Answer {
-    /// A good one.
-    Success,
-    /// A good one, with something to be told.
-    Warning(String),
-    /// A bad one.
-    Failure(String),
+struct Run<'a> {
+    pod: &'a Pod,
+    spec: &'a Container,
+    around: Option<&'a Surroundings>,
+    pod_ip: &'a str,
+    started_at: Time,
 }
 
 /// What a probe answers, from when on.
-pub(crate) fn answers(probe: &Probe, run: &Run<'_>) -> Vec<(Time, Answer)> {
+pub(crate) fn answers(
+    probe: &Probe,
+    probed: &ProbedContainer<'_>,
+    around: Option<&Surroundings>,
+) -> Vec<(Time, Answer)> {
+    let ProbedContainer { config, pod_ip, started_at, .. } = *probed;
+    let run = &Run { pod: config.pod, spec: config.container, around, pod_ip, started_at };
     let found = match (&probe.exec, &probe.http_get, &probe.tcp_socket, &probe.grpc) {
         (Some(exec), ..) => of_exec(exec, run),
         (_, Some(http), ..) => of_http(http, run),

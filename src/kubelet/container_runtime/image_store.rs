@@ -1,50 +1,75 @@
-//! The images of a node: which are present.
+//! The images of a node: which are present, and since when.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
+use super::services::Image;
+use apimachinery::time::Time;
 use machine::images::{reference, size_bytes};
 
 /// At most so many images are remembered of a node; the one that was first in the alphabet is forgotten.
 const MAX_IMAGES: usize = 2000;
 
-/// The images that a node has: by the names that pods used, with their sizes in bytes.
+/// The images that a node has: by the names that pods used.
 #[derive(Debug, Default)]
-pub struct ImageStore {
-    present: Mutex<BTreeMap<String, u64>>,
+pub(crate) struct ImageStore {
+    present: Mutex<BTreeMap<String, Time>>,
 }
 
 impl ImageStore {
-    /// Whether it is there.
-    pub fn has(&self, image: &str) -> bool {
-        self.lock().contains_key(image)
+    /// The image, when it is there at `now`.
+    pub(crate) fn get(&self, image: &str, now: Time) -> Option<Image> {
+        self.lock().get(image).filter(|since| **since <= now).map(|_| of_name(image))
     }
 
-    /// It was pulled.
-    pub fn add(&self, image: &str) {
+    /// It is there from `since` on.
+    pub(crate) fn add(&self, image: &str, since: Time) -> Image {
         let mut present = self.lock();
-        present.insert(image.to_owned(), size_bytes(image));
+        let known = present.entry(image.to_owned()).or_insert(since);
+        *known = since.min(*known);
         while present.len() > MAX_IMAGES {
             present.pop_first();
         }
+        of_name(image)
     }
 
-    /// Full names and sizes, the biggest first, as nodes report them; at most `limit` of them.
-    pub fn biggest(&self, limit: usize) -> Vec<(String, u64)> {
-        let named = |(name, size): (&String, &u64)| (reference(name), *size);
-        let mut images: Vec<(String, u64)> = self.lock().iter().map(named).collect();
-        images.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    /// Those that are there, the biggest first, as nodes report them; at most `limit` of them. And how many
+    /// there are.
+    pub(crate) fn list(&self, limit: usize, now: Time) -> (Vec<Image>, usize) {
+        let present = self.lock();
+        let there = present.iter().filter(|(_, since)| **since <= now);
+        let mut images: Vec<Image> = there.map(|(name, _)| of_name(name)).collect();
+        let count = images.len();
+        images.sort_by(|a, b| b.size.cmp(&a.size).then_with(|| a.reference.cmp(&b.reference)));
         images.dedup();
         images.truncate(limit);
-        images
+        (images, count)
     }
 
-    /// How many there are: what tells that a node's report is out of date.
-    pub fn count(&self) -> usize {
-        self.lock().len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Time>> {
         self.present.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+fn of_name(name: &str) -> Image {
+    Image { reference: reference(name), size: size_bytes(name) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn images_are_there_when_their_pull_has_ended() {
+        let (store, now) = (ImageStore::default(), Time::UNIX_EPOCH);
+        let later = now + Duration::from_secs(3);
+        store.add("nginx", later);
+        assert_eq!((store.get("nginx", now), store.list(9, now).1), (None, 0));
+        let nginx = store.get("nginx", later).unwrap();
+        assert_eq!(nginx.reference, "docker.io/library/nginx:latest");
+        store.add("nginx", now);
+        store.add("pause", now);
+        assert_eq!(store.list(1, now), (vec![nginx], 2));
     }
 }

@@ -1,12 +1,27 @@
-//! The container runtime that kubelets talk to, and the simulated one behind it.
+//! The container runtime, behind the seam of CRI (`k8s.io/cri-api`), and the simulated one behind it.
+//!
+//! What comes in: the verbs of `services`, with the pod and the container that are meant. What goes out: when
+//! a call returns and with what, and what is known of a container that runs. It must not know pod workers,
+//! restarts or back-offs: those are the kubelet's. Read `services` first; `simulated` implements it, with
+//! `stages` for how steps go and `played` for what processes do.
 
+pub mod services;
+
+pub(crate) mod invocation;
+
+mod selector;
 pub mod stages;
 
-pub mod selector;
-
-pub mod image_store;
+mod image_store;
 pub mod pod_addresses;
 
-pub(crate) mod answers;
-pub(crate) mod invocation;
+mod answers;
 mod listeners;
+mod played;
+
+pub mod simulated;
+
+#[cfg(test)]
+pub(crate) mod given;
+#[cfg(test)]
+mod tests;

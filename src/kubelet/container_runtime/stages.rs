@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 
 use super::selector::{StageSelector, StageSubject};
+use super::services::{Exit, RuntimeError};
 use apimachinery::yaml;
 use entropy::Entropy;
 
@@ -73,20 +74,6 @@ pub struct Failure {
     pub reason: String,
     /// For people; `{image}`, `{reference}` (the image's full name), its `{registry}`, `{repository}` and
     /// `{tag}`, and `{container}` are filled in.
-    #[serde(default)]
-    pub message: String,
-}
-
-/// How a process ended.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Exit {
-    /// Its exit code.
-    pub code: i32,
-    /// `Completed` or `Error`, by the code, when it is not given.
-    #[serde(default)]
-    pub reason: String,
-    /// What it left as its termination message.
     #[serde(default)]
     pub message: String,
 }
@@ -203,8 +190,13 @@ impl Delay {
 }
 
 impl Failure {
+    /// What the runtime says of this container.
+    pub fn error_for(&self, image: &str, container: &str) -> RuntimeError {
+        RuntimeError { reason: self.reason.clone(), message: self.message_for(image, container) }
+    }
+
     /// Its message with names filled in.
-    pub fn message_for(&self, image: &str, container: &str) -> String {
+    fn message_for(&self, image: &str, container: &str) -> String {
         let reference = machine::images::reference(image);
         let (registry, rest) = reference.split_once('/').unwrap_or_default();
         let (repository, tag) = rest.split_once([':', '@']).unwrap_or((rest, ""));
@@ -215,17 +207,6 @@ impl Failure {
             .replace("{repository}", repository)
             .replace("{tag}", tag)
             .replace("{container}", container)
-    }
-}
-
-impl Exit {
-    /// Its reason, or the one that its code has.
-    pub fn reason(&self) -> &str {
-        match (self.reason.as_str(), self.code) {
-            ("", 0) => "Completed",
-            ("", _) => "Error",
-            (reason, _) => reason,
-        }
     }
 }
 

@@ -15,3 +15,5 @@ mod environment;
 pub mod volumes;
 
 pub mod surroundings;
+
+pub(crate) mod mounting;

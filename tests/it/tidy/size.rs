@@ -45,6 +45,11 @@ fn functions() -> impl Iterator<Item = (String, usize)> {
         let lines: Vec<&str> = source.text.lines().collect();
         let length = |start: usize, indent: &str| {
             let close = format!("{indent}}}");
+            // A trait only declares it.
+            let opens = lines[start..].iter().find(|line| line.ends_with(['{', '}', ';']))?;
+            if opens.ends_with(';') {
+                return None;
+            }
             lines[start..].iter().position(|line| *line == close).map(|length| length + 1)
         };
         let function = |(start, line): (usize, &&str)| {

@@ -1,16 +1,17 @@
-//! What a kubelet tells of its pods: Events, steps of the flow record, lines in the log.
+//! What a kubelet tells of its pods (`pkg/kubelet/events`, `pkg/kubelet/pleg`): Events, steps of the flow
+//! record, lines in the log.
 
-use super::kubelet::Kubelet;
+use super::dependencies::Dependencies;
+use super::kuberuntime::context::{Happening, PodEvent};
 use super::pod_workers::{PodWorker, WorkerState};
-use super::world::{Happening, PodEvent};
 use apis::core::pod::PODS;
 use client_go::reference::ObjectReference;
 use flow::{Step, StepId};
 
-impl Kubelet {
-    pub(super) fn record_sync(&self, worker: &PodWorker, state: WorkerState) -> StepId {
-        let (flow, object) = (self.shared.context.client.flow(), &worker.object);
-        let cause = flow.informed(&self.shared.context.component, object.metadata.resource_version);
+impl Dependencies {
+    pub(crate) fn record_sync(&self, worker: &PodWorker, state: WorkerState) -> StepId {
+        let (flow, object) = (self.context.client.flow(), &worker.object);
+        let cause = flow.informed(&self.context.component, object.metadata.resource_version);
         flow.record_with(cause, || Step::PodWorkerSync {
             node: flow.name(self.node_name()),
             pod: object.shared_key().clone(),
@@ -19,13 +20,13 @@ impl Kubelet {
     }
 
     /// As an Event where it is one, as a step of the flow, and in the log.
-    pub(super) fn tell(&self, worker: &PodWorker, happening: &Happening, cause: StepId) {
+    pub(crate) fn tell(&self, worker: &PodWorker, happening: &Happening, cause: StepId) {
         self.log(worker, happening);
         let step = self.record(worker, happening, cause);
         let Happening::Event(event) = happening else { return };
         let PodEvent { event_type, reason, message, .. } = event;
         let about = ObjectReference::of(&PODS, &worker.object).part(event.field_path());
-        self.shared.context.recorder.caused_by(step).event(about, event_type, reason, message.as_str());
+        self.context.recorder.caused_by(step).event(about, event_type, reason, message.as_str());
     }
 
     /// What upstream's kubelet logs of containers (`syncLoopIteration`).
@@ -44,7 +45,7 @@ impl Kubelet {
     }
 
     fn record(&self, worker: &PodWorker, happening: &Happening, cause: StepId) -> StepId {
-        let flow = self.shared.context.client.flow();
+        let flow = self.context.client.flow();
         if !flow.is_on() {
             return cause;
         }
@@ -71,10 +72,10 @@ impl Kubelet {
     }
 
     /// The pod is gone: whatever runs of it is killed.
-    pub(super) fn kill(&self, worker: &mut PodWorker) {
+    pub(crate) fn kill(&self, worker: &mut PodWorker) {
         tracing::info!(node = self.node_name(), pod = %worker.object.shared_key(), "SyncLoop REMOVE");
-        if worker.kill(&self.shared.node) {
-            let context = &self.shared.context;
+        if worker.kill(&self.node) {
+            let context = &self.context;
             let revision = worker.object.metadata.resource_version;
             let seen = context.client.flow().informed(&context.component, revision);
             self.record(worker, &Happening::SandboxStopped, seen.unwrap_or_default());

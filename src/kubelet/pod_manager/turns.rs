@@ -5,39 +5,39 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::admission::Rejection;
-use super::kubelet::Kubelet;
-use super::lending::Loan;
-use super::players::Cause;
-use super::pod_workers::{PodWorker, WorkerState};
-use super::world::Happening;
+use super::pods::Loan;
+use crate::admission::Rejection;
+use crate::dependencies::Dependencies;
+use crate::kuberuntime::context::Happening;
+use crate::players::Cause;
+use crate::pod_workers::{PodWorker, WorkerState};
 use crate::volume_manager::sources::Sources;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
 use apis::views::pod::{Container, Pod};
 
 /// One turn, before it is taken and after.
-pub(super) struct Turn {
-    pub(super) loan: Loan,
+pub(crate) struct Turn {
+    pub(crate) loan: Loan,
     /// The pod as it was heard of, when its worker is to be made.
-    pub(super) new: Option<(Arc<Object>, Option<Rejection>)>,
+    pub(crate) new: Option<(Arc<Object>, Option<Rejection>)>,
     /// What was fetched for it.
-    pub(super) sources: Option<Sources>,
-    pub(super) now: Time,
+    pub(crate) sources: Option<Sources>,
+    pub(crate) now: Time,
     /// Where its worker was before the sync.
-    pub(super) state: WorkerState,
+    pub(crate) state: WorkerState,
     /// What happened.
-    pub(super) happenings: Vec<Happening>,
+    pub(crate) happenings: Vec<Happening>,
 }
 
 impl Turn {
-    pub(super) fn new(loan: Loan, now: Time) -> Turn {
+    pub(crate) fn new(loan: Loan, now: Time) -> Turn {
         let (state, happenings) = (WorkerState::Sync, Vec::new());
         Turn { loan, new: None, sources: None, now, state, happenings }
     }
 
     /// Whether no script is read or played in it, nor a volume made.
-    pub(super) fn is_light(&self) -> bool {
+    pub(crate) fn is_light(&self) -> bool {
         match (&self.new, &self.loan.worker) {
             (Some((object, _)), _) => !has_commands(&object.view::<Pod>()),
             (None, Some(worker)) => worker.mounting.is_none() && !has_commands(&worker.pod),
@@ -46,8 +46,7 @@ impl Turn {
     }
 
     /// Makes the worker if there is none, hands over what was fetched, and syncs.
-    pub(super) fn take(mut self) -> Turn {
-        let shared = self.loan.kubelet().shared.clone();
+    pub(crate) fn take(mut self, shared: &Dependencies) -> Turn {
         // It may have waited for its turn.
         self.now = shared.context.clock.now();
         let (node, now) = (&shared.node, self.now);
@@ -65,9 +64,9 @@ impl Turn {
     }
 
     /// Takes it where scripts are played.
-    pub(super) fn take_elsewhere(self, kubelet: &Kubelet) -> BoxFuture<'static, Turn> {
-        let players = kubelet.shared.players.clone();
-        async move { players.run(Cause::Sync, move || self.take()).await }.boxed()
+    pub(crate) fn take_elsewhere(self, shared: Arc<Dependencies>) -> BoxFuture<'static, Turn> {
+        let players = shared.players.clone();
+        async move { players.run(Cause::Sync, move || self.take(&shared)).await }.boxed()
     }
 }
 

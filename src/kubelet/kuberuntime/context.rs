@@ -2,27 +2,19 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
 
-use crate::container_runtime::image_store::ImageStore;
-use crate::container_runtime::invocation;
-use crate::container_runtime::selector::StageSubject;
-use crate::container_runtime::stages::{Next, StageSet, Step};
+use crate::container_runtime::services::{ContainerConfig, RuntimeService};
 use crate::volume_manager::facts::Facts;
 use crate::volume_manager::host_files::Written;
 use crate::volume_manager::sources::Sources;
 use crate::volume_manager::surroundings;
-use machine::bounds::MAX_POD_START_BYTES;
-use machine::file_system::Left;
-use machine::program;
-use machine::surroundings::Surroundings;
-
 use apimachinery::object::ObjectMeta;
 use apimachinery::time::Time;
 use apis::views::pod::{Container as Spec, Pod};
 use apis::views::pod_detail::PodDetail;
-use entropy::Entropy;
+use machine::bounds::MAX_POD_START_BYTES;
+use machine::file_system::Left;
+use machine::surroundings::Surroundings;
 
 /// What happened in a sync, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,20 +49,16 @@ pub struct PodEvent {
     pub message: String,
 }
 
-/// What the steps of one pod's containers need.
-pub struct World<'a> {
+/// What the steps of one pod's containers need, in one sync.
+pub struct SyncContext<'a> {
     /// The moment in which everything happens.
     pub now: Time,
     /// The pod.
     pub pod: &'a Pod,
     /// Its metadata.
     pub metadata: &'a ObjectMeta,
-    /// How steps go.
-    pub stages: &'a StageSet,
-    /// The node's images.
-    pub images: &'a ImageStore,
-    /// For ids and jitter.
-    pub entropy: &'a Entropy,
+    /// What runs its containers.
+    pub runtime: &'a dyn RuntimeService,
     /// What happened.
     pub happenings: &'a mut Vec<Happening>,
     /// More of the pod, when its containers look at more.
@@ -102,12 +90,13 @@ impl PodEvent {
     }
 }
 
-impl World<'_> {
-    /// How long a step takes and how it ends.
-    pub fn stage(&self, step: Step, spec: &Spec, restart_count: i64) -> (Duration, Next) {
-        let subject = StageSubject::of(self.pod, &self.metadata.namespace, spec, restart_count);
-        let stage = self.stages.stage(step, &subject);
-        (stage.delay.draw(self.entropy), stage.next.clone())
+impl<'a> SyncContext<'a> {
+    /// A container of the pod, as the runtime is told of it.
+    pub fn config<'b>(&self, container: &'b Spec, attempt: i64) -> ContainerConfig<'b>
+    where
+        'a: 'b,
+    {
+        ContainerConfig { pod: self.pod, metadata: self.metadata, container, attempt }
     }
 
     /// Notes what happened to a container.
@@ -129,7 +118,7 @@ impl World<'_> {
 
     /// What its containers find, when they look.
     pub fn facts(&self) -> Option<Facts<'_>> {
-        let World { pod, metadata, sources, host_ip, allocatable, pod_ip, .. } = self;
+        let SyncContext { pod, metadata, sources, host_ip, allocatable, pod_ip, .. } = self;
         Some(Facts { pod, metadata, detail: self.detail?, sources, pod_ip, host_ip, allocatable })
     }
 
@@ -143,17 +132,17 @@ impl World<'_> {
         spec: &Spec,
         restart_count: i64,
         started_at: Time,
-    ) -> Result<Option<Arc<Surroundings>>, String> {
+    ) -> Result<Option<Surroundings>, String> {
         let Some(facts) = self.facts() else { return Ok(None) };
         let around = surroundings::surroundings(&facts, spec, restart_count, started_at, &self.written)?;
-        if !program::is_known(&invocation::of(spec)) {
+        if !self.runtime.knows_process(spec) {
             return Ok(None);
         }
         let bytes_left = self.start_bytes_left.get().checked_sub(around.start_bytes);
         self.start_bytes_left.set(bytes_left.ok_or_else(|| {
             format!("argument lists too long: variables of the pod are over {MAX_POD_START_BYTES} bytes")
         })?);
-        Ok(Some(Arc::new(around)))
+        Ok(Some(around))
     }
 
     /// What a container left in the pod's volumes.

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::container_runtime::answers::{Answer, Run, answers};
+use crate::container_runtime::services::{ProbeAnswer, ProbedContainer, RuntimeService};
 use apimachinery::time::Time;
 use apis::views::probe::Probe;
 use clock::after;
@@ -18,7 +18,7 @@ const DEFAULT_FAILURES: i64 = 3;
 
 /// What became of a probe.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// The startup probe passed.
     Started,
     /// Whether it is ready.
@@ -33,7 +33,7 @@ pub(super) enum Outcome {
 
 /// The probes of one run of a container.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Probers {
+pub(crate) struct Probers {
     startup: Option<Prober>,
     others: Vec<Prober>,
 }
@@ -50,16 +50,21 @@ struct Prober {
     passes: bool,
     grace_period_seconds: Option<i64>,
     /// What it answers from a time on.
-    answers: Vec<(Time, Answer)>,
+    answers: Vec<(Time, ProbeAnswer)>,
 }
 
 impl Probers {
     /// Those of a container; nothing when it has none. Nobody asks before `first`, nor whether it is
     /// ready before `ready_from`; without that it never will be.
-    pub(super) fn new(run: &Run<'_>, first: Time, ready_from: Option<Time>) -> Option<Box<Probers>> {
-        let spec = run.spec;
+    pub(crate) fn new(
+        runtime: &dyn RuntimeService,
+        probed: &ProbedContainer<'_>,
+        first: Time,
+        ready_from: Option<Time>,
+    ) -> Option<Box<Probers>> {
+        let spec = probed.config.container;
         let prober = |kind, probe: &Option<Box<Probe>>, from: Time| {
-            probe.as_deref().map(|probe| Prober::new(kind, probe, run, from))
+            probe.as_deref().map(|probe| Prober::new(kind, probe, (runtime, probed), from))
         };
         let startup = prober("Startup", &spec.startup_probe, first);
         let liveness = prober("Liveness", &spec.liveness_probe, first);
@@ -70,12 +75,12 @@ impl Probers {
     }
 
     /// Whether its startup probe is still to pass.
-    pub(super) fn is_starting(&self) -> bool {
+    pub(crate) fn is_starting(&self) -> bool {
         self.startup.is_some()
     }
 
     /// It had started before: of a container that is taken up again.
-    pub(super) fn forget_startup(&mut self, is_ready: bool) {
+    pub(crate) fn forget_startup(&mut self, is_ready: bool) {
         self.startup = None;
         for prober in self.others.iter_mut().filter(|prober| prober.kind == "Readiness") {
             prober.passes = is_ready;
@@ -83,7 +88,7 @@ impl Probers {
     }
 
     /// When one of them is next asked.
-    pub(super) fn due(&self) -> Option<Time> {
+    pub(crate) fn due(&self) -> Option<Time> {
         match &self.startup {
             Some(startup) => startup.next,
             None => self.others.iter().filter_map(|prober| prober.next).min(),
@@ -91,7 +96,7 @@ impl Probers {
     }
 
     /// Asks those that are due.
-    pub(super) fn ask(&mut self, now: Time) -> Vec<Outcome> {
+    pub(crate) fn ask(&mut self, now: Time) -> Vec<Outcome> {
         let is_due = |prober: &Prober| prober.next.is_some_and(|next| next <= now);
         let mut outcomes = Vec::new();
         let Some(startup) = &mut self.startup else {
@@ -112,10 +117,15 @@ impl Probers {
 }
 
 impl Prober {
-    fn new(kind: &'static str, probe: &Probe, run: &Run<'_>, first: Time) -> Prober {
+    fn new(
+        kind: &'static str,
+        probe: &Probe,
+        (runtime, probed): (&dyn RuntimeService, &ProbedContainer<'_>),
+        first: Time,
+    ) -> Prober {
         let or = |value: i64, default: i64| if value > 0 { value } else { default };
         let seconds = |seconds: i64| Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-        let delayed = after(run.started_at, seconds(probe.initial_delay_seconds));
+        let delayed = after(probed.started_at, seconds(probe.initial_delay_seconds));
         Prober {
             kind,
             next: Some(delayed.max(first)),
@@ -124,18 +134,18 @@ impl Prober {
             failures: (0, or(probe.failure_threshold, DEFAULT_FAILURES)),
             passes: kind == "Liveness",
             grace_period_seconds: probe.termination_grace_period_seconds,
-            answers: answers(probe, run),
+            answers: runtime.probe_answers(probed, probe),
         }
     }
 
     fn ask(&mut self, now: Time, outcomes: &mut Vec<Outcome>) {
         let answer = self.answers.iter().rev().find(|(from, _)| *from <= now);
         let is_good = match answer {
-            Some((_, Answer::Failure(why))) => {
+            Some((_, ProbeAnswer::Failure(why))) => {
                 outcomes.push(Outcome::Unhealthy(self.kind, why.clone()));
                 false
             }
-            Some((_, Answer::Warning(what))) => {
+            Some((_, ProbeAnswer::Warning(what))) => {
                 outcomes.push(Outcome::Warning(self.kind, what.clone()));
                 true
             }
@@ -180,19 +190,14 @@ impl Prober {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container_runtime::invocation;
-    use apis::views::pod::Pod;
-    use machine::program;
-    use machine::surroundings::Surroundings;
+    use crate::container_runtime::given;
     use serde_json::{Value, json};
 
     fn told(container: Value, until_seconds: i64) -> Vec<(i64, Outcome)> {
-        let pod: Pod = serde_json::from_value(json!({"spec": {"containers": [container]}})).unwrap();
-        let spec = &pod.spec.containers[0];
-        let around = Surroundings::default();
-        let around = program::is_known(&invocation::of(spec)).then_some(&around);
-        let run = Run { pod: &pod, spec, around, pod_ip: "10.0.0.1", started_at: Time::UNIX_EPOCH };
-        let mut probers = Probers::new(&run, Time::UNIX_EPOCH, Some(Time::UNIX_EPOCH)).unwrap();
+        let given = given::running(container);
+        let (config, started_at) = (given.config(), Time::UNIX_EPOCH);
+        let probed = ProbedContainer { config, id: &given.id, pod_ip: "10.0.0.1", started_at };
+        let mut probers = Probers::new(&given.runtime, &probed, started_at, Some(started_at)).unwrap();
         let mut told = vec![];
         while let Some(due) = probers.due().filter(|due| due.timestamp() <= until_seconds) {
             told.extend(probers.ask(due).into_iter().map(|outcome| (due.timestamp(), outcome)));

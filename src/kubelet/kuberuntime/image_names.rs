@@ -11,7 +11,7 @@ const MIN_DIGEST_DIGITS: usize = 32;
 ///
 /// # Errors
 /// Why not, as the kubelet says it.
-pub(super) fn check(image: &str) -> Result<(), String> {
+pub(crate) fn check(image: &str) -> Result<(), String> {
     faults(image).map_err(|why| format!("couldn't parse image reference {image:?}: {why}"))
 }
 

@@ -1,101 +1,32 @@
 //! What a pod waits for before its containers start, and looks at again from time to time: the objects
-//! that its volumes and variables are made of (`pkg/kubelet/volumemanager`).
+//! that its volumes and variables are made of (`WaitForAttachAndMount` of `pkg/kubelet/volumemanager`).
 //!
 //! A worker says what it wants fetched; whoever runs it asks the apiserver and hands over what was found.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::adopt;
-use super::pod_workers::{NodeRuntime, PodWorker};
-use crate::container_runtime::invocation;
-use crate::volume_manager::host_files::Written;
-use machine::{process, program};
-
-use super::runtime::{CONFIG_ERROR, Container, State, Task};
-use super::world::{Happening, PodEvent, World};
-use crate::volume_manager::facts::Facts;
-use crate::volume_manager::sources::{self, Fetch, Found, Source, Sources};
-use crate::volume_manager::volumes;
-use apimachinery::object::Object;
+use super::container_runtime::services::ContainerConfig;
+use super::dependencies::NodeRuntime;
+use super::kuberuntime::container::{CONFIG_ERROR, Container, Task};
+use super::kuberuntime::context::{Happening, PodEvent, SyncContext};
+use super::kuberuntime::state::State;
+use super::pod_workers::PodWorker;
+use super::volume_manager::facts::Facts;
+use super::volume_manager::host_files::Written;
+use super::volume_manager::mounting::Mounting;
+use super::volume_manager::sources::{self, Fetch, Found, Sources};
+use super::volume_manager::volumes;
 use apimachinery::time::Time;
-use apis::views::pod::{Container as Spec, Pod};
+use apis::views::pod::Container as Spec;
 use apis::views::pod_detail::PodDetail;
 use clock::after;
+use machine::file_system::Mount;
 
 /// The first pause after a volume could not be mounted, and the longest (`exponentialbackoff`).
 const MOUNT_RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(122));
 /// How often what running containers look at is fetched again (`--sync-frequency`).
 const REFRESH_PERIOD: Duration = Duration::from_secs(60);
-
-/// What the containers of one pod find.
-pub(super) struct Mounting {
-    detail: Arc<PodDetail>,
-    wanted: Vec<Source>,
-    /// Whether a container is known to look at files.
-    looks_around: bool,
-    sources: Option<Arc<Sources>>,
-    fetched_at: Option<Time>,
-    /// It is to be fetched, and nobody has been told yet.
-    asks: bool,
-    is_mounted: bool,
-    /// When mounting is tried again, and the pause before that.
-    retry: Option<(Time, Duration)>,
-    written: Written,
-    /// The pod ran before this kubelet, and is taken up when all is there.
-    is_to_be_adopted: bool,
-}
-
-impl Mounting {
-    /// Nothing for a pod of which nobody needs to know more.
-    pub(super) fn of(pod: &Pod, object: &Object) -> Option<Box<Mounting>> {
-        let spec = &pod.spec;
-        let specs = || spec.init_containers.iter().chain(&spec.containers);
-        let looks_around = specs().any(|spec| program::looks_around(&invocation::of(spec)));
-        let mounting = Mounting::new(object, looks_around);
-        // A path may turn out to be none, whatever the container runs.
-        let has_paths = |spec: &Spec| spec.volume_mounts.iter().any(|it| !it.sub_path_expr.is_empty());
-        let is_needed = !mounting.wanted.is_empty()
-            || specs().any(|spec| program::is_known(&invocation::of(spec)) || has_paths(spec));
-        is_needed.then(|| Box::new(mounting))
-    }
-
-    fn new(object: &Object, looks_around: bool) -> Mounting {
-        let detail = object.view::<PodDetail>();
-        Mounting {
-            wanted: sources::wanted(&detail, looks_around),
-            detail,
-            looks_around,
-            fetched_at: None,
-            sources: None,
-            asks: false,
-            is_mounted: false,
-            retry: None,
-            written: Written::new(),
-            is_to_be_adopted: false,
-        }
-    }
-
-    /// Of a pod that runs already, and into which somebody looks now.
-    pub(super) fn of_running(object: &Object, now: Time) -> Mounting {
-        let sources = Some(Arc::new(Sources::new()));
-        Mounting { is_mounted: true, fetched_at: Some(now), sources, ..Mounting::new(object, true) }
-    }
-
-    /// From now on all is fetched that its containers might look at.
-    pub(super) fn look_around(&mut self) {
-        (self.wanted, self.looks_around) = (sources::wanted(&self.detail, true), true);
-    }
-
-    /// A token serves until its pod has gone.
-    fn has_token(&self, source: &Source) -> bool {
-        self.sources.as_ref().is_some_and(|sources| matches!(sources.get(source), Some(Found::Token(_))))
-    }
-
-    fn is_fetched(&self) -> bool {
-        self.wanted.is_empty() || self.sources.is_some()
-    }
-}
 
 impl PodWorker {
     /// Whether it knows nothing yet of what it waits for: nobody is to hear of it before.
@@ -104,7 +35,7 @@ impl PodWorker {
     }
 
     /// Whether it is taken up later, when all is there.
-    pub(super) fn adopts_later(&mut self) -> bool {
+    pub(crate) fn adopts_later(&mut self) -> bool {
         let is_waiting = self.is_waiting_for_sources();
         self.mounting.iter_mut().for_each(|mounting| mounting.is_to_be_adopted = is_waiting);
         is_waiting
@@ -153,13 +84,13 @@ impl PodWorker {
         }
         (mounting.sources, mounting.fetched_at) = (Some(Arc::new(found)), Some(now));
         if std::mem::take(&mut mounting.is_to_be_adopted) {
-            adopt::adopt(self, node, now);
+            self.adopt(node, now);
         }
         self.look_again(node, now);
     }
 
     /// What its containers find, as far as it was fetched.
-    pub(super) fn mounted(&self) -> (Option<Arc<PodDetail>>, Option<Arc<Sources>>) {
+    pub(crate) fn mounted(&self) -> (Option<Arc<PodDetail>>, Option<Arc<Sources>>) {
         match &self.mounting {
             Some(mounting) => (Some(mounting.detail.clone()), mounting.sources.clone()),
             None => (None, None),
@@ -167,32 +98,29 @@ impl PodWorker {
     }
 
     /// What containers left in volumes, those that run among them.
-    pub(super) fn written_until(&mut self, node: &NodeRuntime, now: Time) -> Written {
+    pub(crate) fn written_until(&mut self, node: &NodeRuntime, now: Time) -> Written {
         let Some(mounting) = &mut self.mounting else { return Written::new() };
         let mut written = std::mem::take(&mut mounting.written);
         written.set_host(&node.host_files);
         for (spec, container) in self.all_containers() {
-            let around = container.around.as_ref().filter(|_| container.is_running());
-            let Some(around) = around.filter(|around| around.mounts.iter().any(|mount| mount.is_kept)) else {
-                continue;
-            };
-            let ran = (now - around.started_at).to_std().unwrap_or_default();
-            let played = process::play(&invocation::of(spec), around, Some(ran)).unwrap_or_default();
-            written.keep(process::left_in_volumes(&played.written, around));
+            let config = self.config(spec, container);
+            container.running_id().into_iter().for_each(|id| {
+                written.keep(node.runtime.written_files(&config, id, now));
+            });
         }
         written
     }
 
     /// See [`PodWorker::written_until`].
-    pub(super) fn keep(&mut self, written: Written) {
+    pub(crate) fn keep(&mut self, written: Written) {
         if let Some(mounting) = &mut self.mounting {
             mounting.written = written;
         }
     }
 
     /// Whether its containers may start: then, when it wants to look again; else, when it tries again.
-    pub(super) fn mount(&mut self, world: &mut World<'_>) -> Result<Option<Time>, Option<Time>> {
-        let now = world.now;
+    pub(crate) fn mount(&mut self, context: &mut SyncContext<'_>) -> Result<Option<Time>, Option<Time>> {
+        let now = context.now;
         let retried_at = self.config_retry().filter(|at| *at <= now);
         let Some(mounting) = &mut self.mounting else { return Ok(None) };
         if mounting.wanted.is_empty() {
@@ -209,12 +137,12 @@ impl PodWorker {
             return Err(None);
         }
         if !mounting.is_mounted {
-            let checked = world.facts().map_or(Ok(()), |facts| volumes::check(&facts));
+            let checked = context.facts().map_or(Ok(()), |facts| volumes::check(&facts));
             if let Err((volume, why)) = checked {
                 let pause = mounting.retry.map_or(MOUNT_RETRY.0, |(_, pause)| (pause * 2).min(MOUNT_RETRY.1));
                 let at = after(now, pause);
                 mounting.retry = Some((at, pause));
-                world.happenings.push(failed_mount(&volume, &why));
+                context.happenings.push(failed_mount(&volume, &why));
                 return Err(Some(at));
             }
             (mounting.is_mounted, mounting.retry) = (true, None);
@@ -237,7 +165,7 @@ impl PodWorker {
     }
 
     /// Shows running containers what their volumes hold now; what their commands do may depend on it.
-    pub(super) fn look_again(&mut self, node: &NodeRuntime, now: Time) {
+    pub(crate) fn look_again(&mut self, node: &NodeRuntime, now: Time) {
         let (Some(detail), sources) = self.mounted() else { return };
         let nothing = Sources::new();
         let (pod, object, pod_ip) = (self.pod.clone(), self.object.clone(), self.address().to_owned());
@@ -252,16 +180,15 @@ impl PodWorker {
         };
         let written = self.written_until(node, now);
         for (spec, container) in pod.spec.containers.iter().zip(&mut self.containers) {
-            let Some(around) = container.around.as_mut() else { continue };
-            let started_at = around.started_at;
-            let tree = volumes::view(&facts, spec, &around.mounts, &written);
-            let differs = Arc::make_mut(around).show(tree, now);
-            let ends = container.end_of_command(spec, started_at, Duration::ZERO);
+            let Some(id) = container.running_id().cloned() else { continue };
+            let attempt = container.restart_count;
+            let config = ContainerConfig { pod: &pod, metadata: &object.metadata, container: spec, attempt };
+            let shown = |mounts: &[Mount]| volumes::view(&facts, spec, mounts, &written);
+            let differs = node.runtime.update_container(&config, &id, &shown, now);
             if let Task::Run(running) = &mut container.task
                 && differs
-                && running.follows_command
             {
-                running.ends = ends;
+                running.ends = node.runtime.container_status(&id).and_then(|status| status.ends);
             }
         }
         self.keep(written);

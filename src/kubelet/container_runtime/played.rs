@@ -1,0 +1,90 @@
+//! What the process of one container does, as the machine plays it.
+
+use std::time::Duration;
+
+use super::invocation;
+use super::services::{Command, ExecResponse, ExecSyncResponse, Exit, ExitedContainer};
+use apimachinery::time::Time;
+use apis::views::pod::Container;
+use clock::after;
+use machine::bounds::Fault;
+use machine::file_system::Left;
+use machine::surroundings::Surroundings;
+use machine::{exec, process, program};
+
+/// When a process ends by itself that its command is followed of, `delay` later than its command says.
+pub(crate) fn end(
+    container: &Container,
+    around: Option<&Surroundings>,
+    started_at: Time,
+    delay: Duration,
+) -> Option<(Time, Exit)> {
+    let nothing = Surroundings::default();
+    let played = process::play(&invocation::of(container), around.unwrap_or(&nothing), None)?;
+    let (runtime, code) = played.end?;
+    let told = |fault: Fault| Exit { code, reason: fault.reason().into(), message: fault.to_string() };
+    let exit = played.fault.map_or_else(|| Exit { code, ..Exit::default() }, told);
+    Some((after(started_at, delay.saturating_add(runtime)), exit))
+}
+
+/// What it has written into volumes by `now`.
+pub(crate) fn written(container: &Container, around: &Surroundings, now: Time) -> Vec<Left> {
+    let ran = (now - around.started_at).to_std().unwrap_or_default();
+    let played = process::play(&invocation::of(container), around, Some(ran)).unwrap_or_default();
+    process::left_in_volumes(&played.written, around)
+}
+
+/// What it left that ended so.
+pub(crate) fn exited(
+    container: &Container,
+    around: &Surroundings,
+    exit: &Exit,
+    finished_at: Time,
+) -> ExitedContainer {
+    let ran = (finished_at - around.started_at).to_std().unwrap_or_default();
+    let played = process::play(&invocation::of(container), around, Some(ran)).unwrap_or_default();
+    let message = match exit.message.as_str() {
+        "" => process::termination_message(&played, exit.code, around),
+        message => message.to_owned(),
+    };
+    let left = process::left_in_volumes(&played.written, around);
+    let fault = played.fault.map(|fault| fault.to_string()).filter(|fault| *fault == message);
+    ExitedContainer { message, fault, left, is_known: true }
+}
+
+/// Runs a hook's command.
+pub(crate) fn exec_sync(around: Option<&Surroundings>, command: &[String]) -> Option<ExecSyncResponse> {
+    if around.is_none() && !program::is_constant(command) {
+        return None;
+    }
+    let nothing = Surroundings::default();
+    let executed = exec::exec(command, around.unwrap_or(&nothing), vec![], None)?;
+    let (took, exit_code) = executed.end?;
+    Some(ExecSyncResponse { took, exit_code })
+}
+
+/// Runs a command of somebody's; what it writes beside volumes stays in `around`.
+pub(crate) fn exec(
+    container: &Container,
+    around: &mut Surroundings,
+    command: &Command,
+    now: Time,
+) -> ExecResponse {
+    let ran = (now - around.started_at).to_std().unwrap_or_default();
+    let played = process::play(&invocation::of(container), around, Some(ran));
+    let before = played.map(|played| played.written).unwrap_or_default();
+    let around_now = around.from(ran);
+    let executed = match (&command.shell, command.words.as_slice()) {
+        (Some(shell), [program, line]) => Some(exec::type_lines((program, line), shell, &around_now, before)),
+        _ => exec::exec(&command.words, &around_now, before, command.standard_input.clone()),
+    };
+    let is_over = |executed: &&exec::Executed| !(command.is_fed && executed.is_waiting);
+    let Some(ran) = executed.as_ref().filter(is_over) else {
+        return ExecResponse { executed, left: vec![] };
+    };
+    let left = process::left_in_volumes(&ran.written, around);
+    let own: Vec<_> = ran.written.iter().filter(|(path, _)| !process::is_kept(around, path)).collect();
+    let own: Vec<_> = own.into_iter().cloned().collect();
+    around.foreign.extend(own);
+    ExecResponse { executed, left }
+}

@@ -1,0 +1,361 @@
+//! The simulated runtime: no process runs. Stages say how the steps of a container go, and the machine what
+//! its process does, as far as its words tell.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use super::image_store::ImageStore;
+use super::invocation;
+use super::pod_addresses::PodAddresses;
+use super::selector::StageSubject;
+use super::services::{
+    Call, Command, ContainerConfig, ContainerId, ContainerStatus, ExecResponse, ExecSyncResponse, Exit,
+    ExitedContainer, Image, PodSandboxConfig, PodSandboxStatus, ProbeAnswer, ProbedContainer, RuntimeError,
+    RuntimeService,
+};
+use super::stages::{Next, StageSet, Step};
+use super::{answers, played};
+use apimachinery::time::Time;
+use apis::views::pod::Container;
+use apis::views::probe::Probe;
+use clock::after;
+use entropy::Entropy;
+use machine::file_system::{Left, Mount, Tree};
+use machine::logs::{self, LogLine};
+use machine::surroundings::Surroundings;
+use machine::{program, signals};
+
+/// What is simulated of one node.
+pub struct SimulatedRuntime {
+    stages: StageSet,
+    images: ImageStore,
+    addresses: PodAddresses,
+    /// The node's own address: that of pods of its network.
+    host_ip: String,
+    /// For ids and jitter.
+    entropy: Entropy,
+    /// By the uids of their pods. Bound: one for each pod of the node.
+    sandboxes: Mutex<HashMap<Arc<str>, PodSandboxStatus>>,
+    /// Bound: two for each container of the node's pods, what it is and what it was before its restart.
+    containers: Mutex<HashMap<ContainerId, SimulatedContainer>>,
+}
+
+/// A container that was started. What is not known of most is not kept, since there are many.
+#[derive(Clone, Debug)]
+struct SimulatedContainer {
+    started_at: Time,
+    /// What its process finds, when that is known.
+    around: Option<Arc<Surroundings>>,
+    ready_at: Option<Time>,
+    ends: Option<Box<(Time, Exit)>>,
+    /// Whether `ends` is as its command says.
+    follows_command: bool,
+}
+
+impl SimulatedRuntime {
+    /// Of a node with this address, whose pods have these. Nothing runs on it yet.
+    pub fn new(
+        stages: StageSet,
+        addresses: PodAddresses,
+        host_ip: &str,
+        entropy: Entropy,
+    ) -> SimulatedRuntime {
+        SimulatedRuntime {
+            stages,
+            images: ImageStore::default(),
+            addresses,
+            host_ip: host_ip.to_owned(),
+            entropy,
+            sandboxes: Mutex::default(),
+            containers: Mutex::default(),
+        }
+    }
+
+    /// How long a step takes and how it ends.
+    fn stage(&self, step: Step, config: &ContainerConfig<'_>) -> (Duration, Next) {
+        let ContainerConfig { pod, metadata, container, attempt } = *config;
+        let subject = StageSubject::of(pod, &metadata.namespace, container, attempt);
+        let stage = self.stages.stage(step, &subject);
+        (stage.delay.draw(&self.entropy), stage.next.clone())
+    }
+
+    /// A step that ends well with what `made` makes.
+    fn call<T>(
+        &self,
+        step: Step,
+        config: &ContainerConfig<'_>,
+        now: Time,
+        made: impl FnOnce(Time) -> Result<T, RuntimeError>,
+    ) -> Call<T> {
+        let (delay, next) = self.stage(step, config);
+        let at = after(now, delay);
+        let returns_at = Some(at).filter(|_| next != Next::Stay);
+        let Container { image, name, .. } = config.container;
+        let result = match next {
+            Next::Fail(failure) => Err(failure.error_for(image, name)),
+            Next::Stay => Err(RuntimeError::default()),
+            _ => made(at),
+        };
+        Call { returns_at, result }
+    }
+
+    fn take_address(&self, config: &PodSandboxConfig<'_>) -> Result<PodSandboxStatus, RuntimeError> {
+        let is_of_node = config.pod.spec.host_network;
+        let ip = if is_of_node { Some(self.host_ip.clone()) } else { self.addresses.allocate() };
+        let ip = ip.ok_or_else(|| RuntimeError { reason: String::new(), message: NO_ADDRESS.into() })?;
+        let status = PodSandboxStatus { ip };
+        self.sandboxes().insert(config.metadata.uid.as_str().into(), status.clone());
+        Ok(status)
+    }
+
+    /// The process from its start on.
+    fn run(
+        &self,
+        config: &ContainerConfig<'_>,
+        id: &ContainerId,
+        found: Option<Surroundings>,
+        started_at: Time,
+    ) -> ContainerStatus {
+        let around = found.map(Arc::new);
+        let ready_at = match self.stage(Step::Ready, config) {
+            (delay, Next::Succeed) => Some(after(started_at, delay)),
+            _ => None,
+        };
+        let (delay, next) = self.stage(Step::Run, config);
+        let follows_command = next == Next::FollowCommand;
+        let ends = match next {
+            Next::Exit(exit) => Some((after(started_at, delay), exit)),
+            Next::FollowCommand => played::end(config.container, around.as_deref(), started_at, delay),
+            _ => None,
+        };
+        let ends = ends.map(Box::new);
+        let container = SimulatedContainer { started_at, around, ready_at, ends, follows_command };
+        let status = container.status();
+        self.containers().insert(id.clone(), container);
+        status
+    }
+
+    fn container(&self, id: &ContainerId) -> Option<SimulatedContainer> {
+        self.containers().get(id).cloned()
+    }
+
+    fn around(&self, id: &ContainerId) -> Option<Arc<Surroundings>> {
+        self.containers().get(id)?.around.clone()
+    }
+
+    fn sandboxes(&self) -> MutexGuard<'_, HashMap<Arc<str>, PodSandboxStatus>> {
+        self.sandboxes.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Never held while a script is played.
+    fn containers(&self) -> MutexGuard<'_, HashMap<ContainerId, SimulatedContainer>> {
+        self.containers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl SimulatedContainer {
+    fn status(&self) -> ContainerStatus {
+        ContainerStatus { ready_at: self.ready_at, ends: self.ends.as_deref().cloned() }
+    }
+
+    fn ran(&self, now: Time) -> Duration {
+        (now - self.started_at).to_std().unwrap_or_default()
+    }
+}
+
+const NO_ADDRESS: &str =
+    "Failed to create pod sandbox: plugin type=\"bridge\" failed (add): no IP addresses available in range";
+
+impl RuntimeService for SimulatedRuntime {
+    /// Only the first attempt is a stage's; its subject is the pod's first container.
+    fn run_pod_sandbox(&self, config: &PodSandboxConfig<'_>, now: Time) -> Call<PodSandboxStatus> {
+        let PodSandboxConfig { pod, metadata, attempt } = *config;
+        let first = pod.spec.init_containers.first().or(pod.spec.containers.first());
+        let Some(container) = first.filter(|_| attempt == 0) else {
+            return Call { returns_at: Some(now), result: self.take_address(config) };
+        };
+        let subject = ContainerConfig { pod, metadata, container, attempt: 0 };
+        self.call(Step::Sandbox, &subject, now, |_| self.take_address(config))
+    }
+
+    fn restore_pod_sandbox(&self, config: &PodSandboxConfig<'_>, ip: &str) {
+        self.addresses.reserve(ip);
+        self.sandboxes().insert(config.metadata.uid.as_str().into(), PodSandboxStatus { ip: ip.to_owned() });
+    }
+
+    fn pod_sandbox_status(&self, pod_uid: &str) -> Option<PodSandboxStatus> {
+        self.sandboxes().get(pod_uid).cloned()
+    }
+
+    fn stop_pod_sandbox(&self, pod_uid: &str) {
+        let stopped = self.sandboxes().remove(pod_uid);
+        if let Some(PodSandboxStatus { ip }) = stopped.filter(|stopped| stopped.ip != self.host_ip) {
+            self.addresses.release(&ip);
+        }
+    }
+
+    fn image_status(&self, image: &str, now: Time) -> Option<Image> {
+        self.images.get(image, now)
+    }
+
+    fn pull_image(&self, config: &ContainerConfig<'_>, now: Time) -> Call<Image> {
+        self.call(Step::Pull, config, now, |at| Ok(self.images.add(&config.container.image, at)))
+    }
+
+    fn list_images(&self, limit: usize, now: Time) -> (Vec<Image>, usize) {
+        self.images.list(limit, now)
+    }
+
+    fn knows_process(&self, container: &Container) -> bool {
+        program::is_known(&invocation::of(container))
+    }
+
+    fn looks_around(&self, container: &Container) -> bool {
+        program::looks_around(&invocation::of(container))
+    }
+
+    fn create_container(&self, config: &ContainerConfig<'_>, now: Time) -> Call<ContainerId> {
+        self.call(Step::Start, config, now, |_| Ok(format!("containerd://{}", self.entropy.hex(64)).into()))
+    }
+
+    fn start_container(
+        &self,
+        config: &ContainerConfig<'_>,
+        id: &ContainerId,
+        found: Option<Surroundings>,
+        now: Time,
+    ) -> ContainerStatus {
+        self.run(config, id, found, now)
+    }
+
+    fn restore_container(
+        &self,
+        config: &ContainerConfig<'_>,
+        id: &ContainerId,
+        found: Option<Surroundings>,
+        started_at: Time,
+    ) -> ContainerStatus {
+        self.images.add(&config.container.image, started_at);
+        self.run(config, id, found, started_at)
+    }
+
+    fn container_status(&self, id: &ContainerId) -> Option<ContainerStatus> {
+        self.containers().get(id).map(SimulatedContainer::status)
+    }
+
+    fn list_containers(&self) -> Vec<ContainerId> {
+        self.containers().keys().cloned().collect()
+    }
+
+    fn update_container(
+        &self,
+        config: &ContainerConfig<'_>,
+        id: &ContainerId,
+        shown: &dyn Fn(&[Mount]) -> Tree,
+        now: Time,
+    ) -> bool {
+        let Some(mut container) = self.container(id) else { return false };
+        let Some(around) = &mut container.around else { return false };
+        let tree = shown(&around.mounts);
+        if !Arc::make_mut(around).show(tree, now) {
+            return false;
+        }
+        if container.follows_command {
+            let (around, started_at) = (container.around.as_deref(), container.started_at);
+            let ends = played::end(config.container, around, started_at, Duration::ZERO);
+            container.ends = ends.map(Box::new);
+        }
+        let follows_command = container.follows_command;
+        self.containers().insert(id.clone(), container);
+        follows_command
+    }
+
+    fn written_files(&self, config: &ContainerConfig<'_>, id: &ContainerId, now: Time) -> Vec<Left> {
+        match self.around(id) {
+            Some(around) if around.mounts.iter().any(|mount| mount.is_kept) => {
+                played::written(config.container, &around, now)
+            }
+            _ => vec![],
+        }
+    }
+
+    fn stop_container(
+        &self,
+        config: &ContainerConfig<'_>,
+        id: &ContainerId,
+        timeout: Duration,
+        now: Time,
+    ) -> Call<Exit> {
+        let (delay, next) = self.stage(Step::Stop, config);
+        let ended = match next {
+            Next::Exit(exit) => Some((delay, exit)),
+            Next::FollowCommand => self.container(id).and_then(|container| {
+                let ran = container.ran(now).saturating_add(delay);
+                let around = container.around.as_deref();
+                let (time, code) = signals::end(&invocation::of(config.container), around, ran)?;
+                Some((delay.saturating_add(time), Exit { code, ..Exit::default() }))
+            }),
+            _ => None,
+        };
+        let ended = ended.filter(|(took, _)| *took <= timeout);
+        let (took, exit) = ended.unwrap_or_else(|| (timeout, Exit::killed()));
+        Call::at_once(exit, after(now, took))
+    }
+
+    fn exited_container(
+        &self,
+        config: &ContainerConfig<'_>,
+        id: &ContainerId,
+        exit: &Exit,
+        finished_at: Time,
+    ) -> ExitedContainer {
+        match self.around(id) {
+            Some(around) => played::exited(config.container, &around, exit, finished_at),
+            None => ExitedContainer::default(),
+        }
+    }
+
+    fn remove_container(&self, id: &ContainerId) {
+        self.containers().remove(id);
+    }
+
+    fn exec_sync(&self, id: &ContainerId, command: &[String]) -> Option<ExecSyncResponse> {
+        played::exec_sync(self.around(id).as_deref(), command)
+    }
+
+    fn exec(
+        &self,
+        config: &ContainerConfig<'_>,
+        id: &ContainerId,
+        command: &Command,
+        found: &dyn Fn() -> Option<Surroundings>,
+        now: Time,
+    ) -> Option<ExecResponse> {
+        let container = self.container(id)?;
+        let mut around = match container.around {
+            Some(around) => around,
+            None => Arc::new(found()?),
+        };
+        let response = played::exec(config.container, Arc::make_mut(&mut around), command, now);
+        self.containers().entry(id.clone()).and_modify(|container| container.around = Some(around));
+        Some(response)
+    }
+
+    fn probe_answers(&self, probed: &ProbedContainer<'_>, probe: &Probe) -> Vec<(Time, ProbeAnswer)> {
+        answers::answers(probe, probed, self.around(probed.id).as_deref())
+    }
+
+    fn container_log(
+        &self,
+        config: &ContainerConfig<'_>,
+        id: &ContainerId,
+        started_at: Time,
+        until: Time,
+    ) -> Vec<LogLine> {
+        let invocation = invocation::of(config.container);
+        let around = self.around(id);
+        let (name, around) = (config.container.name.as_str(), around.as_deref());
+        logs::lines(&logs::Run { name, invocation: &invocation, around, started_at, until })
+    }
+}

@@ -1,0 +1,41 @@
+//! What a kubelet is made of and works with (`kubelet.Dependencies`), shared by its loops.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::container_runtime::services::RuntimeService;
+use super::node_config::NodeConfig;
+use super::players::Players;
+use super::volume_manager::host_files::HostFiles;
+use client_go::component::ComponentContext;
+
+/// What the workers of one node share.
+pub struct NodeRuntime {
+    /// What runs their containers.
+    pub runtime: Arc<dyn RuntimeService>,
+    /// The node's own address.
+    pub host_ip: String,
+    /// What it has for pods.
+    pub allocatable: BTreeMap<String, String>,
+    /// What its pods share of its files.
+    pub host_files: HostFiles,
+}
+
+/// What the parts of one kubelet share. Nothing in it changes by itself.
+pub(crate) struct Dependencies {
+    /// Client, informers, recorder, clock: its own.
+    pub(crate) context: ComponentContext,
+    /// What its node is like.
+    pub(crate) config: NodeConfig,
+    /// What its pod workers share.
+    pub(crate) node: NodeRuntime,
+    /// Where scripts are played.
+    pub(crate) players: Players,
+}
+
+impl Dependencies {
+    /// The name of its node.
+    pub(crate) fn node_name(&self) -> &str {
+        &self.config.name
+    }
+}

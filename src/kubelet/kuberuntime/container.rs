@@ -1,0 +1,438 @@
+//! Containers of a pod on this node as state machines on the clock (`pkg/kubelet/kuberuntime`,
+//! `kuberuntime_container.go`).
+//!
+//! A container never waits by itself: it says when its next step is due and takes it when it is asked. Steps
+//! that take no time are taken in one go, so that a pod without delays is Pending in one moment and Running
+//! and ready in the same.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use super::context::SyncContext;
+use super::state::{RestartPolicy, State, Terminated, waiting};
+use crate::backoff::Backoff;
+use crate::container_runtime::services::{Call, ContainerId, Exit, Image, RuntimeError, RuntimeService};
+use crate::lifecycle;
+use crate::prober::Probers;
+use apimachinery::duration;
+use apimachinery::time::Time;
+use apis::views::pod::{Container as Spec, Pod};
+use clock::after;
+
+/// The reason of a container that waits for what it names.
+pub(crate) const CONFIG_ERROR: &str = "CreateContainerConfigError";
+/// The grace of a pod that does not say.
+const DEFAULT_GRACE_SECONDS: i64 = 30;
+/// Until a container that could not be started is tried again.
+const START_RETRY: Duration = Duration::from_secs(10);
+
+/// One container of a pod on this node.
+#[derive(Clone, Debug)]
+pub struct Container {
+    /// What it does now.
+    pub state: State,
+    /// How it ended before its last restart.
+    pub last: Option<Box<Terminated>>,
+    /// How often it was restarted.
+    pub restart_count: i64,
+    /// Whether it passed its startup probe.
+    pub started: bool,
+    /// Whether it passed its readiness probe.
+    pub ready: bool,
+    pub(crate) restart_policy: RestartPolicy,
+    /// What of its spec it was made from (`HashContainer`): of another it is made anew.
+    hash: u64,
+    /// What the variables take that it was started with.
+    pub(crate) start_bytes: usize,
+    /// How many runs this kubelet did not see end.
+    pub(crate) unseen_runs: i64,
+    pub(crate) task: Task,
+    restarts: Backoff,
+    pub(crate) pulls: Backoff,
+}
+
+/// What it is busy with, and until when.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Task {
+    /// It is not its turn.
+    Idle,
+    Pull {
+        began: Time,
+        call: Call<Image>,
+    },
+    ShowBackOff {
+        until: Time,
+        failed_at: Time,
+    },
+    PullBackOff {
+        until: Time,
+    },
+    Create(Call<ContainerId>),
+    StartBackOff {
+        until: Time,
+    },
+    Run(Box<Running>),
+    Stop {
+        until: Time,
+        exit: Exit,
+    },
+    /// It is stopped to be started from another image.
+    Replace {
+        until: Time,
+        exit: Exit,
+    },
+    /// It is stopped because a probe failed, and goes on as its restart policy says.
+    Restart {
+        until: Time,
+        exit: Exit,
+    },
+    CrashLoopBackOff {
+        until: Time,
+    },
+    /// It has ended for good.
+    Done,
+}
+
+/// What is due while its process runs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Running {
+    pub(crate) ready_at: Option<Time>,
+    pub(crate) ends: Option<(Time, Exit)>,
+    pub(crate) probers: Option<Box<Probers>>,
+}
+
+impl Container {
+    /// A container that waits for its turn.
+    pub fn new(spec: &Spec, restart_policy: RestartPolicy, waiting_reason: &str) -> Container {
+        Container {
+            state: waiting(waiting_reason, ""),
+            last: None,
+            restart_count: 0,
+            started: false,
+            ready: false,
+            restart_policy,
+            hash: hash(spec),
+            start_bytes: 0,
+            unseen_runs: 0,
+            task: Task::Idle,
+            restarts: Backoff::default(),
+            pulls: Backoff::default(),
+        }
+    }
+
+    /// Takes up a container that an earlier kubelet left in this state.
+    pub fn adopt(&mut self, spec: &Spec, context: &mut SyncContext<'_>) {
+        match self.state.clone() {
+            State::Waiting { .. } => {}
+            State::Running { id, started_at } => {
+                let (ready, started) = (self.ready, self.started);
+                let mut found =
+                    context.surroundings(spec, self.restart_count, started_at).unwrap_or_default();
+                if let Some(found) = &mut found {
+                    found.unseen_runs = self.unseen_runs;
+                }
+                self.start_bytes = found.as_ref().map_or(0, |found| found.start_bytes);
+                let config = context.config(spec, self.restart_count);
+                let status = context.runtime.restore_container(&config, &id, found, started_at);
+                let mut running = self.run(spec, (&id, started_at), status, context);
+                self.ready = ready;
+                running.ready_at = running.ready_at.filter(|_| !ready);
+                if let Some(probers) = running.probers.as_mut().filter(|_| started) {
+                    probers.forget_startup(ready);
+                }
+                self.started |= started;
+                self.task = Task::Run(running);
+            }
+            State::Terminated(ended) if self.restart_policy.restarts(ended.exit.code) => {
+                self.end(spec, *ended, context);
+            }
+            State::Terminated(_) => self.task = Task::Done,
+        }
+    }
+
+    /// Begins, when it has not yet, and takes all steps that are due. Says when the next one is.
+    pub fn advance(&mut self, spec: &Spec, context: &mut SyncContext<'_>) -> Option<Time> {
+        if std::mem::replace(&mut self.hash, hash(spec)) != hash(spec) {
+            self.replace(spec, context);
+        }
+        if self.task == Task::Idle {
+            self.pull(spec, context);
+        }
+        loop {
+            let due = self.due()?;
+            if due > context.now {
+                return Some(due);
+            }
+            self.step(spec, due, context);
+        }
+    }
+
+    /// Sends the stop signal; the process has `grace` to end. Called again with less grace, it has less.
+    pub fn stop(&mut self, spec: &Spec, grace: Duration, context: &mut SyncContext<'_>) {
+        let killed_at = after(context.now, grace);
+        match &mut self.task {
+            Task::Run { .. } => {
+                context.note(spec, "Normal", "Killing", format!("Stopping container {}", spec.name));
+                let (until, exit) = self.signal(spec, grace, context);
+                (self.ready, self.task) = (false, Task::Stop { until, exit });
+            }
+            Task::Replace { until, exit } | Task::Restart { until, exit } => {
+                self.task = Task::Stop { until: (*until).min(killed_at), exit: exit.clone() };
+            }
+            Task::Stop { until, exit } if *until > killed_at => {
+                (*until, *exit) = (killed_at, Exit::killed());
+            }
+            Task::Stop { .. } => {}
+            task => *task = Task::Done,
+        }
+    }
+
+    /// Started from another image, whatever its restart policy; at once, when it could not be pulled.
+    fn replace(&mut self, spec: &Spec, context: &mut SyncContext<'_>) {
+        match &self.task {
+            Task::Run { .. } => {
+                let text = format!("Container {} definition changed, will be restarted", spec.name);
+                context.note(spec, "Normal", "Killing", text);
+                let (until, exit) = self.signal(spec, grace_period(context.pod, None), context);
+                (self.ready, self.task) = (false, Task::Replace { until, exit });
+            }
+            Task::Pull { .. } | Task::ShowBackOff { .. } | Task::PullBackOff { .. } => {
+                self.pulls = Backoff::default();
+                self.pull(spec, context);
+            }
+            _ => {}
+        }
+    }
+
+    /// When and how it ends that is stopped now: after its hook, and the stop signal.
+    pub(crate) fn signal(&self, spec: &Spec, grace: Duration, context: &mut SyncContext<'_>) -> (Time, Exit) {
+        let State::Running { id, .. } = &self.state else { return (context.now, Exit::killed()) };
+        let hook = spec.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.as_ref());
+        let hook = hook.map(|hook| lifecycle::run(hook, context.runtime, id));
+        if hook.is_some_and(|hook| !hook.is_well) {
+            context.note(spec, "Warning", "FailedPreStopHook", "PreStopHook failed".into());
+        }
+        let took = hook.map_or(Duration::ZERO, |hook| hook.took.min(grace));
+        let (config, now) = (context.config(spec, self.restart_count), after(context.now, took));
+        let call = context.runtime.stop_container(&config, id, grace.saturating_sub(took), now);
+        (call.returns_at.unwrap_or(Time::MAX_UTC), call.result.unwrap_or_else(|_| Exit::killed()))
+    }
+
+    /// The id of the container whose process runs.
+    pub(crate) fn running_id(&self) -> Option<&ContainerId> {
+        match &self.state {
+            State::Running { id, .. } => Some(id),
+            _ => None,
+        }
+    }
+
+    /// When its process started, if it runs.
+    pub(crate) fn started_at(&self) -> Option<Time> {
+        match &self.state {
+            State::Running { started_at, .. } => Some(*started_at),
+            _ => None,
+        }
+    }
+
+    /// Whether its process runs.
+    pub fn is_running(&self) -> bool {
+        matches!(self.state, State::Running { .. })
+    }
+
+    /// Whether it has ended and will not be started again.
+    pub fn is_done(&self) -> bool {
+        self.task == Task::Done
+    }
+
+    /// Whether it has ended well.
+    pub fn has_succeeded(&self) -> bool {
+        matches!(&self.state, State::Terminated(ended) if ended.exit.code == 0)
+    }
+
+    /// Whether it ever ran.
+    pub fn has_run(&self) -> bool {
+        !matches!(self.state, State::Waiting { .. }) || self.last.is_some()
+    }
+
+    /// Whether it could not be made because of what it names.
+    pub(crate) fn waits_for_config(&self) -> bool {
+        let is_config = matches!(&self.state, State::Waiting { reason, .. } if reason == CONFIG_ERROR);
+        is_config && matches!(self.task, Task::StartBackOff { .. })
+    }
+
+    /// Tries again at once, when it waits for what it names: its pod has changed.
+    pub(crate) fn start_again(&mut self) {
+        if self.waits_for_config() {
+            self.task = Task::StartBackOff { until: Time::UNIX_EPOCH };
+        }
+    }
+
+    fn due(&self) -> Option<Time> {
+        match &self.task {
+            Task::Idle | Task::Done => None,
+            Task::Run(running) => running.due(),
+            Task::Pull { call: Call { returns_at, .. }, .. } => *returns_at,
+            Task::Create(call) => call.returns_at,
+            Task::ShowBackOff { until, .. }
+            | Task::PullBackOff { until }
+            | Task::StartBackOff { until }
+            | Task::Stop { until, .. }
+            | Task::Replace { until, .. }
+            | Task::Restart { until, .. }
+            | Task::CrashLoopBackOff { until } => Some(*until),
+        }
+    }
+
+    fn step(&mut self, spec: &Spec, due: Time, context: &mut SyncContext<'_>) {
+        match std::mem::replace(&mut self.task, Task::Done) {
+            Task::Idle | Task::Done => {}
+            Task::Pull { began, call } => match call.result {
+                Ok(image) => self.pulled(spec, began, &image, context),
+                Err(error) => self.pull_failed(spec, began, &error, context),
+            },
+            Task::ShowBackOff { failed_at, .. } => self.show_pull_back_off(spec, failed_at, context),
+            Task::PullBackOff { .. } => self.pull(spec, context),
+            Task::Create(call) => match call.result {
+                Ok(id) => self.start(spec, id, context),
+                Err(error) => self.start_failed(spec, &error, context),
+            },
+            Task::StartBackOff { .. } => self.create(spec, context),
+            Task::Run(mut running) => match running.ends.take() {
+                Some((at, exit)) if at <= due => self.exit(spec, exit, at, context),
+                ends => {
+                    running.ends = ends;
+                    self.look_at(spec, running, due, context);
+                }
+            },
+            Task::Restart { exit, .. } => self.exit(spec, exit, due, context),
+            Task::Stop { exit, .. } => {
+                self.restart_policy = RestartPolicy::Never;
+                self.exit(spec, exit, due, context);
+            }
+            Task::Replace { exit, .. } => {
+                context.note_exit(spec, exit.code);
+                (self.started, self.ready) = (false, false);
+                self.state = State::Terminated(Box::new(self.ended(exit, due)));
+                self.pull(spec, context);
+            }
+            Task::CrashLoopBackOff { .. } => self.restart(spec, context),
+        }
+    }
+
+    /// CRI `CreateContainer`.
+    pub(crate) fn create(&mut self, spec: &Spec, context: &mut SyncContext<'_>) {
+        let config = context.config(spec, self.restart_count);
+        self.task = Task::Create(context.runtime.create_container(&config, context.now));
+    }
+
+    fn start_failed(&mut self, spec: &Spec, error: &RuntimeError, context: &mut SyncContext<'_>) {
+        let RuntimeError { reason, message } = error;
+        context.note(spec, "Warning", "Failed", format!("Error: {message}"));
+        self.remember_end(context.runtime);
+        self.state = waiting(reason, message);
+        self.task = Task::StartBackOff { until: context.now + START_RETRY };
+    }
+
+    /// CRI `StartContainer`, among what is mounted now.
+    fn start(&mut self, spec: &Spec, id: ContainerId, context: &mut SyncContext<'_>) {
+        let restart_count = self.restart_count + i64::from(self.has_run());
+        let mut found = match context.surroundings(spec, restart_count, context.now) {
+            Ok(found) => found,
+            Err(message) => {
+                let error = RuntimeError { reason: CONFIG_ERROR.into(), message };
+                return self.start_failed(spec, &error, context);
+            }
+        };
+        context.note(spec, "Normal", "Created", "Container created".into());
+        context.note(spec, "Normal", "Started", "Container started".into());
+        self.remember_end(context.runtime);
+        self.restart_count = restart_count;
+        if let Some(found) = &mut found {
+            found.unseen_runs = self.unseen_runs;
+        }
+        self.start_bytes = found.as_ref().map_or(0, |found| found.start_bytes);
+        let config = context.config(spec, restart_count);
+        let status = context.runtime.start_container(&config, &id, found, context.now);
+        self.state = State::Running { id: id.clone(), started_at: context.now };
+        self.task = Task::Run(self.run(spec, (&id, context.now), status, context));
+    }
+
+    pub(crate) fn ended(&self, exit: Exit, finished_at: Time) -> Terminated {
+        let (id, started_at) = match &self.state {
+            State::Running { id, started_at } => (id.clone(), Some(*started_at)),
+            _ => ("".into(), None),
+        };
+        Terminated { id, exit, started_at, finished_at: Some(finished_at) }
+    }
+
+    /// It has ended: for good, until its back-off is over, or until right now.
+    pub(crate) fn end(&mut self, spec: &Spec, ended: Terminated, context: &mut SyncContext<'_>) {
+        (self.started, self.ready) = (false, false);
+        let (restarts, finished_at) = (self.restart_policy.restarts(ended.exit.code), ended.finished_at);
+        self.state = State::Terminated(Box::new(ended));
+        if !restarts {
+            self.task = Task::Done;
+            return;
+        }
+        match self.restarts.until(finished_at.unwrap_or(context.now)).filter(|until| *until > context.now) {
+            Some(until) => self.crash_loop(spec, until, context),
+            None => self.restart(spec, context),
+        }
+    }
+
+    fn crash_loop(&mut self, spec: &Spec, until: Time, context: &mut SyncContext<'_>) {
+        let (name, pod) = (&spec.name, context.pod_name());
+        let pause = duration::format(self.restarts.current());
+        let text = format!("Back-off restarting failed container {name} in pod {pod}");
+        self.remember_end(context.runtime);
+        self.state = waiting(
+            "CrashLoopBackOff",
+            &format!("back-off {pause} restarting failed container={name} pod={pod}"),
+        );
+        self.task = Task::CrashLoopBackOff { until };
+        context.note(spec, "Warning", "BackOff", text);
+    }
+
+    fn restart(&mut self, spec: &Spec, context: &mut SyncContext<'_>) {
+        let ended = match &self.state {
+            State::Terminated(ended) => Some(ended),
+            _ => self.last.as_ref(),
+        };
+        let finished_at = ended.and_then(|ended| ended.finished_at);
+        self.restarts.next(finished_at.unwrap_or(context.now), context.now);
+        self.pull(spec, context);
+    }
+
+    /// What it was becomes its last state; what was its last is removed.
+    fn remember_end(&mut self, runtime: &dyn RuntimeService) {
+        if let State::Terminated(ended) = &self.state {
+            let older = self.last.replace(ended.clone());
+            older
+                .iter()
+                .filter(|older| older.id != ended.id)
+                .for_each(|older| runtime.remove_container(&older.id));
+        }
+    }
+
+    /// Nothing of it is left.
+    pub(crate) fn remove(&self, runtime: &dyn RuntimeService) {
+        self.running_id().into_iter().for_each(|id| runtime.remove_container(id));
+        if let State::Terminated(ended) = &self.state {
+            runtime.remove_container(&ended.id);
+        }
+        self.last.iter().for_each(|ended| runtime.remove_container(&ended.id));
+    }
+}
+
+/// Of what makes a container another one: its image.
+fn hash(spec: &Spec) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    spec.image.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The pod's grace, or the one that is given for it.
+pub(crate) fn grace_period(pod: &Pod, given: Option<i64>) -> Duration {
+    let seconds = given.or(pod.spec.termination_grace_period_seconds).unwrap_or(DEFAULT_GRACE_SECONDS);
+    Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+}

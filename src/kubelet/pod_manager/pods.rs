@@ -1,0 +1,250 @@
+//! The pods of a node and their workers (`pkg/kubelet/pod`, `pod_manager.go`). Workers are lent out to be
+//! worked on, so that no lock is held while a script is played.
+//!
+//! Whoever has a worker has it alone; whoever else wants that one waits, and everybody who wants another
+//! one does not.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio::sync::Notify;
+
+use crate::pod_workers::{PodWorker, WorkerState};
+use crate::status_manager::StatusManager;
+use crate::volume_manager::sources::{Fetch, Sources};
+use apimachinery::object::Object;
+use apimachinery::time::Time;
+use apis::views::pod::Pod;
+
+/// The pods of one node.
+#[derive(Default)]
+pub(crate) struct PodManager {
+    /// Held for moments only: never while a script is played.
+    state: Mutex<PodManagerState>,
+    /// Something is in `pending` or `ready`.
+    pub(crate) changed: Notify,
+}
+
+/// What the sync loop works on.
+#[derive(Default)]
+pub(crate) struct PodManagerState {
+    /// By uid. Bound: the pods that are bound to this node.
+    pub(crate) workers: HashMap<Arc<str>, Entry>,
+    /// The pods that want to be synced at a time: a uid is in here if and only if its entry has a timer.
+    pub(crate) timers: BTreeSet<(Time, Arc<str>)>,
+    /// What was heard of pods and not looked at yet, the newest of each. Bound: one for each pod of this
+    /// node.
+    pub(crate) pending: BTreeMap<Arc<str>, Option<Arc<Object>>>,
+    /// The pods that want a turn now. Bound: one for each pod.
+    pub(crate) ready: BTreeSet<Arc<str>>,
+    pub(crate) statuses: StatusManager,
+    /// What is to be fetched for pods. Bound: one for each pod.
+    pub(crate) fetches: Vec<Fetch>,
+}
+
+/// One pod of the node.
+pub(crate) struct Entry {
+    /// None while it is lent out.
+    pub(crate) worker: Option<Box<PodWorker>>,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    /// As the worker saw it when it was here.
+    pub(crate) pod: Arc<Pod>,
+    pub(crate) is_terminated: bool,
+    /// The worker is back.
+    pub(crate) returned: Arc<Notify>,
+    /// What came while it was away: the newest of the pod, its end, what was fetched, and that its time has
+    /// come.
+    pub(crate) news: Option<Arc<Object>>,
+    pub(crate) is_gone: bool,
+    pub(crate) sources: Option<Sources>,
+    pub(crate) wants_turn: bool,
+    pub(crate) timer: Option<Time>,
+    /// Of the status that was written last.
+    pub(crate) written: Option<u64>,
+    /// Whether the last delete is on its way.
+    pub(crate) is_deleted: bool,
+}
+
+impl PodManager {
+    pub(crate) fn state(&self) -> MutexGuard<'_, PodManagerState> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// A pod has a turn as soon as may be.
+    pub(crate) fn wake(&self, uid: &Arc<str>) {
+        self.state().ready.insert(uid.clone());
+        self.changed.notify_one();
+    }
+}
+
+impl Entry {
+    /// A pod of which the worker is about to be made.
+    pub(crate) fn new(object: &Object, pod: Arc<Pod>) -> Entry {
+        Entry {
+            worker: None,
+            namespace: object.metadata.namespace.clone(),
+            name: object.metadata.name.clone(),
+            pod,
+            is_terminated: false,
+            returned: Arc::new(Notify::new()),
+            news: None,
+            is_gone: false,
+            sources: None,
+            wants_turn: false,
+            timer: None,
+            written: None,
+            is_deleted: false,
+        }
+    }
+}
+
+/// Sets when a pod wants to be synced.
+pub(crate) fn set_timer(
+    entry: &mut Entry,
+    timers: &mut BTreeSet<(Time, Arc<str>)>,
+    uid: &Arc<str>,
+    due: Option<Time>,
+) {
+    if entry.timer != due {
+        if let Some(timer) = entry.timer {
+            timers.remove(&(timer, uid.clone()));
+        }
+        entry.timer = due;
+        timers.extend(due.map(|due| (due, uid.clone())));
+    }
+}
+
+/// A worker that goes back when this is dropped; also when whoever has it panics.
+pub(crate) struct Loan {
+    manager: Arc<PodManager>,
+    pub(crate) uid: Arc<str>,
+    /// None before it is made.
+    pub(crate) worker: Option<Box<PodWorker>>,
+}
+
+impl Loan {
+    pub(crate) fn new(manager: Arc<PodManager>, uid: Arc<str>, worker: Option<Box<PodWorker>>) -> Loan {
+        Loan { manager, uid, worker }
+    }
+}
+
+impl Deref for Loan {
+    type Target = PodWorker;
+
+    fn deref(&self) -> &PodWorker {
+        self.worker.as_deref().expect("it is made before it is looked at")
+    }
+}
+
+impl DerefMut for Loan {
+    fn deref_mut(&mut self) -> &mut PodWorker {
+        self.worker.as_deref_mut().expect("it is made before it is looked at")
+    }
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        let worker = self.worker.take();
+        let is_wanted = self.manager.state().give_back(&self.uid, worker);
+        if is_wanted {
+            self.manager.changed.notify_one();
+        }
+    }
+}
+
+impl PodManagerState {
+    /// One that could not be made leaves no entry behind. Whether it is wanted again.
+    fn give_back(&mut self, uid: &Arc<str>, worker: Option<Box<PodWorker>>) -> bool {
+        let Some(entry) = self.workers.get_mut(uid) else { return false };
+        let Some(worker) = worker else {
+            entry.returned.notify_one();
+            self.workers.remove(uid);
+            return false;
+        };
+        entry.pod = worker.pod.clone();
+        entry.is_terminated = worker.state() == WorkerState::Terminated;
+        entry.worker = Some(worker);
+        entry.returned.notify_one();
+        if entry.is_gone {
+            self.pending.insert(uid.clone(), None);
+        } else if let Some(news) = entry.news.take() {
+            self.pending.entry(uid.clone()).or_insert(Some(news));
+        }
+        if entry.wants_turn {
+            self.ready.insert(uid.clone());
+        }
+        self.pending.contains_key(uid) || self.ready.contains(uid)
+    }
+
+    fn entry_of(&mut self, namespace: &str, name: &str) -> Option<(&Arc<str>, &mut Entry)> {
+        let is_it = |entry: &Entry| entry.namespace == namespace && entry.name == name;
+        self.workers.iter_mut().find(|(_, entry)| is_it(entry))
+    }
+}
+
+/// What became of an attempt to get hold of a worker.
+enum Attempt<T> {
+    Done(T),
+    /// Somebody has it.
+    Wait(Arc<tokio::sync::Notify>),
+    /// The pod is not here.
+    None,
+}
+
+impl PodManager {
+    /// The worker of a pod, to work on it, as soon as nobody else does; none when the pod is not here.
+    pub(crate) async fn borrow(self: &Arc<Self>, namespace: &str, name: &str) -> Option<Loan> {
+        let take = |uid: &Arc<str>, entry: &mut Entry| {
+            entry.worker.take().map(|worker| Loan::new(self.clone(), uid.clone(), Some(worker)))
+        };
+        self.when_back(namespace, name, take).await
+    }
+
+    /// Looks at the worker of a pod as soon as nobody works on it; none when the pod is not here.
+    pub(crate) async fn look<T>(
+        &self,
+        namespace: &str,
+        name: &str,
+        look: impl Fn(&PodWorker) -> T,
+    ) -> Option<T> {
+        self.when_back(namespace, name, |_, entry| {
+            let seen = entry.worker.as_deref().map(&look)?;
+            // The next one who waits may look, too.
+            entry.returned.notify_one();
+            Some(seen)
+        })
+        .await
+    }
+
+    async fn when_back<T>(
+        &self,
+        namespace: &str,
+        name: &str,
+        attempt: impl Fn(&Arc<str>, &mut Entry) -> Option<T>,
+    ) -> Option<T> {
+        let mut waited: Option<Arc<tokio::sync::Notify>> = None;
+        loop {
+            let outcome = match self.state().entry_of(namespace, name) {
+                None => Attempt::None,
+                Some((uid, entry)) => match attempt(uid, entry) {
+                    Some(done) => Attempt::Done(done),
+                    None => Attempt::Wait(entry.returned.clone()),
+                },
+            };
+            match outcome {
+                Attempt::Done(done) => return Some(done),
+                Attempt::Wait(returned) => {
+                    returned.notified().await;
+                    waited = Some(returned);
+                }
+                Attempt::None => {
+                    // All others who wait for it are to hear of it as well.
+                    waited.iter().for_each(|returned| returned.notify_one());
+                    return None;
+                }
+            }
+        }
+    }
+}
