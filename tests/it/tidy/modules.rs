@@ -179,6 +179,6 @@ fn paths_lead_to_the_module_that_holds_the_thing() {
     assert_eq!(resolved("etcd", "self::kv").as_deref(), Some("etcd::kv"));
     assert_eq!(resolved("etcd", "std::fs"), None);
     assert_eq!(resolved("kubelet", "clock::Clock").as_deref(), Some("clock"));
-    assert_eq!(resolved("kubelet::probes", "crate::turns").as_deref(), Some("kubelet::turns"));
+    assert_eq!(resolved("kubelet::prober", "crate::backoff").as_deref(), Some("kubelet::backoff"));
     assert!(modules.is_test("src/etcd/tests/mod.rs") && !modules.is_test("src/etcd/kv.rs"));
 }
