@@ -1,6 +1,7 @@
 //! What tests of probes and hooks find: a container that has been running since 1970.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::pod_addresses::PodAddresses;
 use super::services::{ContainerConfig, ContainerId, RuntimeService};
@@ -10,6 +11,7 @@ use apimachinery::object::ObjectMeta;
 use apimachinery::time::Time;
 use apis::views::pod::Pod;
 use entropy::Entropy;
+use machine::file_system::View;
 use machine::surroundings::Surroundings;
 use serde_json::{Value, json};
 
@@ -37,7 +39,9 @@ pub(crate) fn running(container: Value) -> Given {
         id: "containerd://1".into(),
     };
     let config = given.config();
-    let found = given.runtime.knows_process(config.container).then(Surroundings::default);
+    let views = vec![View { after: Duration::ZERO, tree: Arc::default() }];
+    let found = Surroundings { views, ..Surroundings::default() };
+    let found = Some(found).filter(|_| given.runtime.knows_process(config.container));
     given.runtime.start_container(&config, &given.id, found, Time::UNIX_EPOCH);
     given
 }
