@@ -14,7 +14,6 @@ pub mod server;
 
 pub mod exec;
 
-#[expect(clippy::module_inception, reason = "upstream's file is pkg/kubelet/kubelet.go")]
 pub mod kubelet;
 
 mod pod_manager;

@@ -73,7 +73,7 @@ fn a_container_is_known_from_its_start_to_its_removal() {
     let script = "echo hello; sleep 10; exit 3";
     let given = running(json!({"name": "a", "image": "busybox", "command": ["sh", "-c", script]}));
     let (runtime, config, id) = (&given.runtime, given.config(), &given.id);
-    assert_eq!(runtime.list_containers(), [id.clone()]);
+    assert_eq!(runtime.list_containers(), std::slice::from_ref(id));
     let status = runtime.container_status(id).unwrap();
     let end = (NOW + seconds(10), Exit { code: 3, ..Exit::default() });
     assert_eq!((status.ready_at, status.ends.clone()), (Some(NOW), Some(end.clone())));
