@@ -30,7 +30,6 @@ use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiService, InProcessUser};
 use apis::scheme::Scheme;
-use apiserver::aggregator::ProxyIdentity;
 use apiserver::authentication::{self, Authentication};
 use apiserver::authorization::config::Mode;
 use apiserver::config::{ApiserverConfig, ConfigError};
@@ -121,12 +120,17 @@ impl Cluster {
         }
         check_families(&config)?;
         let flow = if config.flow { Flow::new(clock.clone()) } else { Flow::off() };
+        let options = &config.apiserver;
+        let runtime_config = options.api_enablement.complete().map_err(ConfigError)?;
+        let encryption = options.encryption.complete().map_err(ConfigError)?;
+        let serving = options.secure_serving.complete().map_err(ConfigError)?;
         let kv = Kv::open(store_options(&config), clock.clone())?;
         let authority = Arc::new(authority(&config)?);
-        let scheme = Arc::new(Scheme::of(&config.runtime_config.served()));
+        let scheme = Arc::new(Scheme::of(&runtime_config.served()));
         let store = Store::new(kv.clone(), clock.clone())
             .recording(flow.clone())
-            .encrypting(config.encryption.clone());
+            .encrypting(encryption.clone())
+            .keeping_events(options.event_ttl);
         let storage = Storage::over(store, entropy.clone());
         let registry = Registry::new(storage, scheme.clone(), clock.clone(), entropy.clone());
         let own = registry.clone();
@@ -135,7 +139,7 @@ impl Cluster {
         apiserver.authentication = authentication(&config, &authority, &apiserver)?;
         apiserver.kubelets = kubelets.clone();
         apiserver.flow = flow.clone();
-        follow_flags(&mut apiserver, &config)?;
+        apiserver.follow(options)?;
         apiserver.health = apiserver.health.with("etcd", takes_writes(kv.clone()), false);
         apiserver.exposed = exposed.map(|listen| listen.address);
         let token_issuer = apiserver.authentication.issuer.clone();
@@ -153,7 +157,7 @@ impl Cluster {
         let clock = clock.clone();
         let mut background = JoinSet::new();
         background.spawn(etcd::compactor(&kv, etcd::COMPACTION_INTERVAL));
-        if let Some(following) = config.encryption.follow(&clock) {
+        if let Some(following) = encryption.follow(&clock) {
             background.spawn(following);
         }
         let (server, access, _background) = (None, None, background);
@@ -161,7 +165,7 @@ impl Cluster {
         bootstrap::before_components(&cluster.client(), &own).await?;
         ready::wait_for_roles(&cluster.client()).await;
         cluster.running.start_all(&config).expect("its own components have names that it knows");
-        let ranges = config.service_cluster_ip_range;
+        let ranges = config.apiserver.services.service_cluster_ip_range;
         if config.data_dir.is_some() {
             service_cidr::keep(&cluster.client(), &ranges).await?;
         }
@@ -170,7 +174,7 @@ impl Cluster {
             bootstrap::default_storage_class(&cluster.client()).await?;
         }
         if let Some(listen) = config.listen {
-            cluster.open(listen, &config, &authority).await?;
+            cluster.open(listen, &config, &authority, serving).await?;
         }
         ready::wait(&cluster.client(), &config).await?;
         cluster.running.ready();
@@ -183,11 +187,12 @@ impl Cluster {
         listen: Listen,
         config: &Config,
         authority: &Authority,
+        serving: Option<Identity>,
     ) -> Result<(), StartError> {
-        let authentication = &config.authentication;
+        let authentication = &config.apiserver.authentication;
         let client_authorities = authentication.client_authorities(authority.certificate_pem())?;
-        let service = config.service_cluster_ip_range.api_server();
-        self.listen(listen, service, authority, client_authorities).await?;
+        let service = config.apiserver.services.service_cluster_ip_range.api_server();
+        self.listen(listen, service, (authority, serving), client_authorities).await?;
         let trust = authentication_trust::data(authentication, authority.certificate_pem())?;
         authentication_trust::publish(&self.client(), trust).await?;
         if let Some(access) = self.access().filter(|_| authentication.bootstrap_tokens) {
@@ -288,20 +293,23 @@ impl Cluster {
         &mut self,
         listen: Listen,
         service_address: IpAddr,
-        authority: &Authority,
+        (authority, serving): (&Authority, Option<Identity>),
         client_authorities: Vec<String>,
     ) -> Result<(), StartError> {
         let failed = |error| StartError::Listen(listen.address, error);
         let listener = server::bind(listen.address).await.map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
         let (tls, service) = if listen.tls {
-            let identity = self.server_identity([bound.ip(), service_address], authority)?;
+            let identity = match &serving {
+                Some(given) => given.clone(),
+                None => self.server_identity([bound.ip(), service_address], authority)?,
+            };
             (Some(Tls { identity, client_authorities }), self.service.clone())
         } else {
             (None, self.service())
         };
         self.server = Some(Server::start(listener, tls.as_ref(), service).map_err(failed)?);
-        self.access = Some(self.access_to(bound, tls.is_some(), authority)?);
+        self.access = Some(self.access_to(bound, tls.is_some(), authority, serving.as_ref())?);
         Ok(())
     }
 
@@ -322,7 +330,13 @@ impl Cluster {
         authority.server(&names, &addresses, self.clock.now())
     }
 
-    fn access_to(&self, bound: SocketAddr, tls: bool, authority: &Authority) -> Result<Access, StartError> {
+    fn access_to(
+        &self,
+        bound: SocketAddr,
+        tls: bool,
+        authority: &Authority,
+        serving: Option<&Identity>,
+    ) -> Result<Access, StartError> {
         let reachable = match bound.ip() {
             ip if ip.is_unspecified() => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), bound.port()),
             _ => bound,
@@ -332,7 +346,9 @@ impl Cluster {
             return Ok(Access { server, authority_pem: None, identity: None });
         }
         let identity = authority.client(ADMIN, MASTERS, self.clock.now())?;
-        let authority_pem = Some(authority.certificate_pem().to_owned());
+        // Who gives a certificate has signed it, or names those who have after it.
+        let trusted = serving.map_or(authority.certificate_pem(), |serving| &serving.certificate_pem);
+        let authority_pem = Some(trusted.to_owned());
         Ok(Access { server: format!("https://{reachable}"), authority_pem, identity: Some(identity) })
     }
 }
@@ -356,7 +372,8 @@ fn store_options(config: &Config) -> etcd::Options {
 
 /// `validatePublicIPServiceClusterIPRangeIPFamilies`
 fn check_families(config: &Config) -> Result<(), StartError> {
-    let (Some(listen), range) = (config.listen, config.service_cluster_ip_range.primary) else {
+    let (Some(listen), range) = (config.listen, config.apiserver.services.service_cluster_ip_range.primary)
+    else {
         return Ok(());
     };
     let address = listen.address.ip();
@@ -376,20 +393,6 @@ fn authority(config: &Config) -> Result<Authority, pki::Error> {
     }
 }
 
-/// What the apiserver's flags say, but for who may come in.
-fn follow_flags(apiserver: &mut ApiserverConfig, config: &Config) -> Result<(), ConfigError> {
-    apiserver.authorization = config.authorization.clone();
-    apiserver.admission = config.admission.clone();
-    apiserver.audit = config.audit.clone();
-    apiserver.feature_gates = config.feature_gates.clone();
-    apiserver.registry.set_feature_gates(config.feature_gates.clone());
-    apiserver.registry.set_service_ranges(config.service_cluster_ip_range);
-    apiserver.flow_control = config.flow_control;
-    apiserver.browsers = config.browsers.clone();
-    apiserver.proxy_identity = ProxyIdentity::read(config.proxy_client.as_ref()).map_err(ConfigError)?;
-    Ok(())
-}
-
 fn authentication(
     config: &Config,
     authority: &Authority,
@@ -406,11 +409,12 @@ fn authentication(
         authority_pem: authority.certificate_pem(),
         signing_key_pem: &signing_key_pem,
     };
-    let mut flags = config.authentication.clone();
+    let mut flags = config.apiserver.authentication.clone();
     // Upstream's ApplyAuthorization: nobody in particular may not do everything.
-    if flags.anonymous && config.authorization.modes.contains(&Mode::AlwaysAllow) {
+    let allows_all = config.apiserver.authorization.modes().contains(&Mode::AlwaysAllow);
+    if flags.anonymous.unwrap_or(true) && allows_all {
         tracing::warn!("AnonymousAuth is not allowed with the AlwaysAllow authorizer: it is off");
-        flags.anonymous = false;
+        flags.anonymous = Some(false);
     }
     Ok(Authentication::new(&flags, &parts)?)
 }

@@ -3,16 +3,17 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::admission::AdmissionConfig;
+use super::admission::AdmissionOptions;
 use super::aggregator::ProxyIdentity;
 use super::audit::AuditConfig;
 use super::authentication::Authentication;
-use super::authorization::config::AuthorizationConfig;
+use super::authorization::config::AuthorizationOptions;
 use super::endpoints::routes::healthz::HealthChecks;
 use super::endpoints::routes::version::VersionInfo;
 use super::filters::browsers::BrowserConfig;
-use super::flow_control::config::FlowControlConfig;
+use super::flow_control::config::FlowControlOptions;
 use super::kubelet_client::KubeletLookup;
+use super::options::ServerRunOptions;
 use super::registry::Registry;
 use apimachinery::feature_gates::FeatureGates;
 use apimachinery::schema::Schemas;
@@ -36,7 +37,7 @@ pub struct ApiserverConfig {
     /// How users prove who they are.
     pub authentication: Authentication,
     /// Who may do what.
-    pub authorization: AuthorizationConfig,
+    pub authorization: AuthorizationOptions,
     /// Whom to ask for logs; `Arc::new(())` knows nobody.
     pub kubelets: Arc<dyn KubeletLookup>,
     /// The cluster's causal record.
@@ -48,11 +49,11 @@ pub struct ApiserverConfig {
     /// What `/healthz`, `/livez` and `/readyz` ask, beside `ping`.
     pub health: HealthChecks,
     /// Which admission plugins run, and what each is told.
-    pub admission: AdmissionConfig,
+    pub admission: AdmissionOptions,
     /// `--feature-gates`
     pub feature_gates: FeatureGates,
     /// How many requests are worked on at once.
-    pub flow_control: FlowControlConfig,
+    pub flow_control: FlowControlOptions,
     /// What browsers are told.
     pub browsers: BrowserConfig,
     /// What aggregated servers are shown.
@@ -67,6 +68,23 @@ pub struct ApiserverConfig {
 pub struct ConfigError(pub String);
 
 impl ApiserverConfig {
+    /// Takes over the options, but for who may come in: that needs keys, which the options do not have.
+    ///
+    /// # Errors
+    /// What is wrong with them, or with a file that they name.
+    pub fn follow(&mut self, options: &ServerRunOptions) -> Result<(), ConfigError> {
+        self.authorization = options.authorization.clone();
+        self.admission = options.admission.complete().map_err(ConfigError)?;
+        self.audit = options.audit.complete().map_err(ConfigError)?;
+        self.feature_gates = options.features.gates.clone();
+        self.registry.set_feature_gates(options.features.gates.clone());
+        self.registry.set_service_options(options.services);
+        self.flow_control = options.flow_control;
+        self.browsers = options.browsers.complete().map_err(ConfigError)?;
+        self.proxy_identity = options.proxy_client.complete().map_err(ConfigError)?;
+        Ok(())
+    }
+
     /// With defaults for everything that is not asked for here.
     pub fn new(scheme: Arc<Scheme>, registry: Registry, clock: Clock, entropy: Entropy) -> ApiserverConfig {
         let authentication = Authentication::in_process(&clock);
@@ -77,15 +95,15 @@ impl ApiserverConfig {
             entropy,
             schemas: Schemas::builtin(),
             authentication,
-            authorization: AuthorizationConfig::default(),
+            authorization: AuthorizationOptions::default(),
             kubelets: Arc::new(()),
             flow: Flow::off(),
             audit: AuditConfig::default(),
             version: VersionInfo::default(),
             health: HealthChecks::default(),
-            admission: AdmissionConfig::default(),
+            admission: AdmissionOptions::default(),
             feature_gates: FeatureGates::default(),
-            flow_control: FlowControlConfig::default(),
+            flow_control: FlowControlOptions::default(),
             browsers: BrowserConfig::default(),
             proxy_identity: ProxyIdentity::default(),
             exposed: None,

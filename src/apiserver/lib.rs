@@ -11,6 +11,7 @@ pub mod server;
 
 pub mod config;
 pub mod handler_chain;
+pub mod options;
 
 pub mod audit;
 pub mod audit_context;

@@ -10,6 +10,7 @@
 //! cluster's clock says.
 
 mod client_certificates;
+pub mod secure_serving;
 
 mod bad_requests;
 mod host_header;
@@ -133,11 +134,11 @@ impl Drop for Server {
 fn acceptor(tls: &Tls) -> Result<TlsAcceptor, Box<dyn std::error::Error + Send + Sync>> {
     let provider = Arc::new(CryptoProvider { cipher_suites: cipher_suites(), ..default_provider() });
     let verifier = Arc::new(AnyClientCertificate::new(&tls.client_authorities, &provider)?);
-    let (certificate, key) = tls.identity.to_der().ok_or("the server's certificate is not PEM")?;
+    let (chain, key) = tls.identity.chain_to_der().ok_or("the server's certificate is not PEM")?;
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_client_cert_verifier(verifier)
-        .with_single_cert(vec![certificate], key)?;
+        .with_single_cert(chain, key)?;
     config.ignore_client_order = true;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))

@@ -9,13 +9,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};
 use serde_yaml::Value;
 use tokio::net::TcpStream;
 
 use super::Failure;
+use super::trust::Trust;
 use crate::cluster::Access;
 use apimachinery::yaml;
 use pki::Identity;
@@ -84,14 +85,13 @@ impl Context {
         &self,
         stream: TcpStream,
     ) -> Result<tokio_rustls::client::TlsStream<TcpStream>, Box<dyn std::error::Error + Send + Sync>> {
-        let mut roots = RootCertStore::empty();
         let authority = self.access.authority_pem.as_deref().unwrap_or_default();
-        for certificate in CertificateDer::pem_slice_iter(authority.as_bytes()) {
-            roots.add(certificate?)?;
-        }
-        let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        let trusted = CertificateDer::pem_slice_iter(authority.as_bytes()).collect::<Result<_, _>>()?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots);
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Trust::new(trusted, provider)?));
         let identity = self.access.identity.as_ref().and_then(Identity::to_der);
         let config = match identity {
             Some((certificate, key)) => builder.with_client_auth_cert(vec![certificate], key)?,

@@ -52,12 +52,24 @@ fn has_window() -> bool {
 fn shape_up(command: Command) -> Command {
     let mut place = DAILY.len();
     let command = command.mut_args(|arg| {
-        let daily = DAILY.iter().position(|id| arg.get_id() == *id);
+        let id = arg.get_id().as_str().replace('-', "_");
+        let daily = DAILY.iter().position(|daily| id == *daily);
         place += 1;
-        let shaped = shape_arg(arg).hide_env(true).hide_short_help(daily.is_none());
+        let shaped = shape_arg(with_variable(arg)).hide_env(true).hide_short_help(daily.is_none());
         shaped.display_order(daily.unwrap_or(place))
     });
     command.after_help(MORE).after_long_help(ENVIRONMENT)
+}
+
+/// Every flag is read from the environment, too.
+fn with_variable(arg: Arg) -> Arg {
+    match arg.get_long() {
+        Some("help" | "verbose") | None => arg,
+        Some(long) => {
+            let variable = format!("KUBARIUM_{}", long.replace('-', "_").to_uppercase());
+            arg.env(variable)
+        }
+    }
 }
 
 fn shape_all(command: Command) -> Command {
@@ -70,9 +82,10 @@ fn shape_arg(arg: Arg) -> Arg {
     if !arg.get_action().takes_values() {
         return arg;
     }
-    let named_as_flag = arg.get_id().as_str().to_uppercase();
+    let named_as_flag = arg.get_id().as_str().replace('-', "_").to_uppercase();
     let is_bool = arg.get_value_parser().type_id() == TypeId::of::<bool>();
-    let has_own_name = arg.get_value_names().is_some_and(|names| *names[0] != *named_as_flag);
+    let has_own_name =
+        arg.get_value_names().is_some_and(|names| names[0].replace('-', "_").to_uppercase() != named_as_flag);
     let arg = match kind_of(&arg).filter(|_| is_bool || !has_own_name) {
         Some(name) => arg.value_name(name),
         None => arg,
@@ -95,7 +108,7 @@ fn kind_of(arg: &Arg) -> Option<&'static str> {
         parser if parser == TypeId::of::<bool>() => Some("BOOL"),
         parser if parser == TypeId::of::<Duration>() => Some("DURATION"),
         parser if numbers.into_iter().any(|number| parser == number) => Some("N"),
-        _ => arg.get_id().as_str().contains('_').then_some("VALUE"),
+        _ => arg.get_id().as_str().contains(['_', '-']).then_some("VALUE"),
     }
 }
 
@@ -160,6 +173,7 @@ mod tests {
         let wanted = [
             "Options:",
             "What runs:",
+            "Controllers:",
             "APIs:",
             "Admission:",
             "Authentication:",

@@ -30,6 +30,7 @@ mod style;
 mod terminal;
 mod tips;
 mod traced;
+mod trust;
 
 use std::io::Write;
 use std::process::ExitCode;

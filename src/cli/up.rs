@@ -7,89 +7,74 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::flags::admission::AdmissionFlags;
-use super::flags::api::ApiFlags;
-use super::flags::audit::AuditFlags;
-use super::flags::authentication::AuthenticationFlags;
-use super::flags::authorization::AuthorizationFlags;
 use super::flags::components::ComponentFlags;
-use super::flags::encryption::EncryptionFlags;
 use super::flags::values;
 use super::style::Style;
 use super::{Failure, data_dir, detach, kubeconfig, manifests, progress, say, state};
 use crate::cluster::manifests::Manifest;
-use crate::cluster::{Cluster, Config, Listen};
+use crate::cluster::{Access, Cluster, Config, Listen};
+use apiserver::options::ServerRunOptions;
+use apiserver::server::secure_serving::names_instead;
 use clock::Clock;
+use controllers::options::ControllerManagerOptions;
 use entropy::Entropy;
 
 /// Start a cluster and keep it until Ctrl-C.
 #[derive(Args)]
 pub struct Up {
     /// The cluster's name: its context in the kubeconfig, and what `down` stops.
-    #[arg(long, default_value = "kubarium", env = "KUBARIUM_NAME")]
+    #[arg(long, default_value = "kubarium")]
     pub name: String,
     /// How many simulated nodes.
-    #[arg(long, default_value_t = 1, env = "KUBARIUM_NODES", value_parser = values::nodes)]
+    #[arg(long, default_value_t = 1, value_parser = values::nodes)]
     pub nodes: u32,
     /// Files or folders of manifests to apply when the cluster is ready, '-' for the standard input; may be
     /// given several times.
-    #[arg(short, long, env = "KUBARIUM_FILENAME", value_delimiter = ',', value_name = "FILE")]
+    #[arg(short, long, value_delimiter = ',', value_name = "FILE")]
     pub filename: Vec<PathBuf>,
     /// Look for manifests in sub-folders, too.
-    #[arg(short = 'R', long, env = "KUBARIUM_RECURSIVE")]
+    #[arg(short = 'R', long)]
     pub recursive: bool,
     /// Where to keep everything over restarts; without it all is gone at the end.
     ///
     /// What was answered is on the disk: it survives a crash and a power cut, and if it is lost all the same,
     /// the next start says so and refuses.
-    #[arg(long, env = "KUBARIUM_DATA_DIR", value_name = "DIR")]
+    #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Answer before the disk has it: faster, and a power cut loses the newest writes.
-    #[arg(long, env = "KUBARIUM_UNSAFE_NO_FSYNC")]
+    #[arg(long)]
     pub unsafe_no_fsync: bool,
     /// Start with what is left of a data dir that has lost something, and say what is gone.
-    #[arg(long, env = "KUBARIUM_RECOVER")]
+    #[arg(long)]
     pub recover: bool,
     /// Where to listen: HOST:PORT, or a port of 127.0.0.1; port 0 takes a free one.
-    #[arg(long, default_value = "127.0.0.1:0", env = "KUBARIUM_LISTEN", value_name = "ADDRESS",
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS",
         value_parser = values::listener)]
     pub listen: SocketAddr,
     /// Write a kubeconfig of its own here, instead of a context among yours.
-    #[arg(long, env = "KUBARIUM_KUBECONFIG", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Go on in the background.
-    #[arg(short, long, env = "KUBARIUM_DETACH")]
+    #[arg(short, long)]
     pub detach: bool,
     /// Serve plain HTTP: kubectl then sends no credentials, and everybody is an administrator.
-    #[arg(long, env = "KUBARIUM_INSECURE_HTTP")]
+    #[arg(long)]
     pub insecure_http: bool,
     /// A folder of stages: what the simulated kubelets do with pods, beside the built-in ones.
-    #[arg(long, env = "KUBARIUM_STAGES", value_name = "DIR")]
+    #[arg(long, value_name = "DIR")]
     pub stages: Option<PathBuf>,
     /// Draw UIDs and names from this seed, the same each time.
-    #[arg(long, env = "KUBARIUM_SEED", value_parser = values::seed)]
+    #[arg(long, value_parser = values::seed)]
     pub seed: Option<u64>,
     /// What runs.
     #[command(flatten)]
     pub components: ComponentFlags,
-    /// What is served.
+    /// Of kube-controller-manager.
     #[command(flatten)]
-    pub api: ApiFlags,
-    /// What may come in.
+    pub controller_manager: ControllerManagerOptions,
+    /// Of kube-apiserver.
     #[command(flatten)]
-    pub admission: AdmissionFlags,
-    /// Who may come in.
-    #[command(flatten)]
-    pub authentication: AuthenticationFlags,
-    /// Who may do what.
-    #[command(flatten)]
-    pub authorization: AuthorizationFlags,
-    /// Who did what.
-    #[command(flatten)]
-    pub audit: AuditFlags,
-    /// How objects are kept.
-    #[command(flatten)]
-    pub encryption: EncryptionFlags,
+    pub apiserver: ServerRunOptions,
 }
 
 impl Up {
@@ -134,6 +119,7 @@ impl Up {
         }
         let access = cluster.access().ok_or(Failure("the cluster does not listen".into()))?;
         progress::done("apiserver", &access.server);
+        self.warn_of_names(&access);
         let written = kubeconfig::write(&self.name, self.kubeconfig.as_deref(), &access)?;
         progress::done("kubeconfig", &format!("{} (context {:?})", written.path.display(), self.name));
         let record = state::Record { log, ..self.record(&clock, &access.server, &written.path) };
@@ -148,6 +134,23 @@ impl Up {
         let removed = written.remove();
         cluster.stop().await;
         outcome.and(removed)
+    }
+
+    /// A certificate of the user's own is perhaps not for where the kubeconfig goes.
+    fn warn_of_names(&self, access: &Access) {
+        let Some(file) = &self.apiserver.secure_serving.tls_cert_file else { return };
+        let address = access.server.strip_prefix("https://").and_then(|host| host.parse::<SocketAddr>().ok());
+        let (Some(address), Some(pem)) = (address, &access.authority_pem) else { return };
+        if let Some(names) = names_instead(pem, address.ip()) {
+            say(format!(
+                "--tls-cert-file {} is for {}, and not for {}, where the kubeconfig goes: kubectl will refuse it. \
+                 Have it made for {} too, or choose --listen.",
+                file.display(),
+                names.join(", "),
+                address.ip(),
+                address.ip()
+            ));
+        }
     }
 
     /// What the cluster says of itself before anything is applied.
@@ -205,11 +208,15 @@ impl Up {
     }
 
     fn config(&self, clock: &Clock) -> Result<Config, Failure> {
+        let selection = self.controller_manager.selection().map_err(Failure)?;
+        for name in self.apiserver.features.gates.without_effect() {
+            say(format!("The feature gate {name} is known, and changes nothing here."));
+        }
         Ok(Config {
             nodes: self.nodes(),
-            components: self.components.components()?,
-            controllers: self.components.controllers()?,
-            service_cluster_ip_range: self.components.service_cluster_ip_range,
+            components: self.components.components(&selection),
+            apiserver: self.apiserver.clone(),
+            controller_manager: self.controller_manager.clone(),
             data_dir: self.data_dir.clone(),
             unsafe_no_fsync: self.unsafe_no_fsync,
             recover: self.recover,
@@ -218,16 +225,6 @@ impl Up {
             stages: self.stages.clone(),
             clock: clock.clone(),
             entropy: self.seed.map_or_else(Entropy::from_system, Entropy::seeded),
-            runtime_config: self.api.runtime_config()?,
-            flow_control: self.api.flow_control(),
-            browsers: self.api.browsers()?,
-            proxy_client: self.api.proxy_client(),
-            admission: self.admission.admission()?,
-            audit: self.audit.audit()?,
-            encryption: self.encryption.encryption()?,
-            authorization: self.authorization.authorization()?,
-            feature_gates: self.admission.gates()?,
-            authentication: self.authentication.config(),
             ..Config::default()
         })
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use apimachinery::status::Status;
 use apis::core::config_map::CONFIG_MAPS;
-use apiserver::authentication::{AuthenticationConfig, ConfigError};
+use apiserver::authentication::{AuthenticationOptions, ConfigError};
 use client_go::client::Client;
 
 const NAMESPACE: &str = "kube-system";
@@ -15,7 +15,7 @@ const NAME: &str = "extension-apiserver-authentication";
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn data(config: &AuthenticationConfig, authority_pem: &str) -> Result<Value, ConfigError> {
+pub fn data(config: &AuthenticationOptions, authority_pem: &str) -> Result<Value, ConfigError> {
     let mut data = json!({"client-ca-file": config.client_authority(authority_pem)?});
     if let Some((authority, proxy)) = config.proxy_authority()? {
         let list = |names: &[String]| Value::from(json!(names).to_string());

@@ -15,7 +15,7 @@ use apiserver::authentication::service_account::issuer::TokenIssuer;
 use client_go::ComponentContext;
 use client_go::client::Client;
 use clock::Clock;
-use controllers::selection::Selection;
+use controllers::options::ControllerManagerOptions;
 use controllers::{self, TokenGenerator};
 use entropy::Entropy;
 use flow::Flow;
@@ -49,7 +49,7 @@ pub(super) struct Parts {
 /// The components of one cluster, and which of them run.
 pub(super) struct Running {
     parts: Parts,
-    controllers: Selection,
+    controller_manager: ControllerManagerOptions,
     nodes: BTreeMap<String, NodeConfig>,
     kubelets: Arc<Kubelets>,
     /// What each running component runs. Bound: one entry for each component.
@@ -59,19 +59,22 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// None runs yet. The error is about the stages.
+    /// None runs yet. The error is about the stages, or the addresses of pods.
     pub(super) fn new(config: &Config, parts: Parts, kubelets: Arc<Kubelets>) -> Result<Running, String> {
         let stages = stages::load(config.stages.as_deref())?;
         let node = |number: u32| {
             let mut node = NodeConfig::numbered(number);
+            if let Some(cidr) = config.controller_manager.pod_cidr(number)? {
+                node.pod_cidr = cidr;
+            }
             node.capacity.insert("pods".into(), config.pods_per_node.to_string());
             node.stages = stages.clone();
-            (node.name.clone(), node)
+            Ok((node.name.clone(), node))
         };
-        let nodes = (1..=config.nodes).map(node).collect();
+        let nodes = (1..=config.nodes).map(node).collect::<Result<_, String>>()?;
         let (contexts, is_ready) = (Mutex::default(), AtomicBool::new(false));
-        let controllers = config.controllers.clone();
-        Ok(Running { parts, controllers, nodes, kubelets, contexts, is_ready })
+        let controller_manager = config.controller_manager.clone();
+        Ok(Running { parts, controller_manager, nodes, kubelets, contexts, is_ready })
     }
 
     /// The cluster is ready: what nobody waits for starts now.
@@ -79,13 +82,7 @@ impl Running {
         let contexts = self.lock();
         self.is_ready.store(true, Ordering::Relaxed);
         if let Some(context) = contexts.get(CONTROLLER_MANAGER) {
-            self.start_garbage_collector(context);
-        }
-    }
-
-    fn start_garbage_collector(&self, context: &ComponentContext) {
-        if self.controllers.runs("garbage-collector-controller") {
-            controllers::spawn_garbage_collector(context, self.parts.scheme.clone());
+            controllers::spawn_garbage_collector(context, &self.controllers());
         }
     }
 
@@ -145,19 +142,24 @@ impl Running {
     fn start_controllers(&self) -> ComponentContext {
         let user = UserInfo::authenticated("system:kube-controller-manager", &[]);
         let context = self.context(CONTROLLER_MANAGER, (CONTROLLER_MANAGER, ""), user);
-        let Parts { scheme, authority, clock, entropy, .. } = &self.parts;
-        let mut config = controllers::Config::new(scheme.clone(), authority.certificate_pem());
-        config.selection = self.controllers.clone();
-        let (authority, clock, entropy) = (authority.clone(), clock.clone(), entropy.clone());
-        config.authority = Some(Arc::new(ClusterAuthority { authority, clock, entropy }));
-        let issuer = self.parts.token_issuer.clone();
-        config.tokens = issuer.map(|issuer| Arc::new(SecretTokens(issuer)) as Arc<dyn TokenGenerator>);
+        let config = self.controllers();
         controllers::spawn_all(&context, &config);
         if self.is_ready.load(Ordering::Relaxed) {
-            self.start_garbage_collector(&context);
+            controllers::spawn_garbage_collector(&context, &config);
         }
         context.informers.start(&context.tasks);
         context
+    }
+
+    fn controllers(&self) -> controllers::Config {
+        let Parts { scheme, authority, clock, entropy, token_issuer, .. } = &self.parts;
+        let options = self.controller_manager.clone();
+        let mut config = controllers::Config::new(options, scheme.clone(), authority.certificate_pem());
+        let (authority, clock, entropy) = (authority.clone(), clock.clone(), entropy.clone());
+        config.authority = Some(Arc::new(ClusterAuthority { authority, clock, entropy }));
+        let issuer = token_issuer.clone();
+        config.tokens = issuer.map(|issuer| Arc::new(SecretTokens(issuer)) as Arc<dyn TokenGenerator>);
+        config
     }
 
     fn start_scheduler(&self) -> ComponentContext {

@@ -3,18 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use apimachinery::feature_gates::FeatureGates;
-use apis::networking::service_ranges::ServiceRanges;
-use apis::runtime_config::RuntimeConfig;
-use apiserver::admission::AdmissionConfig;
-use apiserver::audit::AuditConfig;
-use apiserver::authentication::AuthenticationConfig;
-use apiserver::authorization::config::AuthorizationConfig;
-use apiserver::filters::browsers::BrowserConfig;
-use apiserver::flow_control::config::FlowControlConfig;
-use apiserver::storage::encryption::Encryption;
+use apiserver::options::ServerRunOptions;
 use clock::Clock;
-use controllers::selection::Selection;
+use controllers::options::ControllerManagerOptions;
 use entropy::Entropy;
 use pki::Identity;
 
@@ -41,38 +32,16 @@ pub struct Config {
     pub clock: Clock,
     /// The numbers that all components draw.
     pub entropy: Entropy,
-    /// Who may do what.
-    pub authorization: AuthorizationConfig,
     /// Whether the flow record is kept.
     pub flow: bool,
-    /// How users prove who they are.
-    pub authentication: AuthenticationConfig,
-    /// Which APIs are served.
-    pub runtime_config: RuntimeConfig,
+    /// What kube-apiserver's flags say.
+    pub apiserver: ServerRunOptions,
+    /// What kube-controller-manager's flags say.
+    pub controller_manager: ControllerManagerOptions,
     /// The components that run from the start; see [`super::COMPONENTS`].
     pub components: Components,
-    /// Which of the controllers run, when they do (`--controllers`).
-    pub controllers: Selection,
-    /// The ranges that Services take their addresses from (`--service-cluster-ip-range`). A data dir that was
-    /// made with other ones keeps them.
-    pub service_cluster_ip_range: ServiceRanges,
-    /// Which admission plugins run, and what each is told.
-    pub admission: AdmissionConfig,
-    /// What is told in the audit log.
-    pub audit: AuditConfig,
     /// Whether there is a class of volumes that claims get which name none: `standard`, of simulated disks.
     pub default_storage_class: bool,
-    /// Which resources are encrypted in the store.
-    pub encryption: Encryption,
-    /// `--feature-gates`
-    pub feature_gates: FeatureGates,
-    /// How many requests are worked on at once.
-    pub flow_control: FlowControlConfig,
-    /// What browsers are told.
-    pub browsers: BrowserConfig,
-    /// The certificate and the key that aggregated servers are shown (`--proxy-client-cert-file`,
-    /// `--proxy-client-key-file`).
-    pub proxy_client: Option<[PathBuf; 2]>,
 }
 
 /// Which components run from the start.
@@ -114,21 +83,11 @@ impl Default for Config {
             stages: None,
             clock: Clock::real(),
             entropy: Entropy::from_system(),
-            authorization: AuthorizationConfig::default(),
             flow: true,
-            authentication: AuthenticationConfig::default(),
-            runtime_config: RuntimeConfig::default(),
+            apiserver: ServerRunOptions::default(),
+            controller_manager: ControllerManagerOptions::default(),
             components: Components::ALL,
-            controllers: Selection::default(),
-            service_cluster_ip_range: ServiceRanges::default(),
-            admission: AdmissionConfig::default(),
-            audit: AuditConfig::default(),
             default_storage_class: false,
-            encryption: Encryption::default(),
-            feature_gates: FeatureGates::default(),
-            flow_control: FlowControlConfig::default(),
-            browsers: BrowserConfig::default(),
-            proxy_client: None,
         }
     }
 }

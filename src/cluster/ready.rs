@@ -35,7 +35,8 @@ pub(super) async fn wait_for_roles(client: &Client) {
 /// # Errors
 /// The server's, when it cannot be watched.
 pub(super) async fn wait(client: &Client, config: &Config) -> Result<(), Status> {
-    if config.components.controllers && config.controllers.runs("serviceaccount-controller") {
+    let selection = config.controller_manager.selection().unwrap_or_default();
+    if config.components.controllers && selection.runs("serviceaccount-controller") {
         wait_for(client, &SERVICE_ACCOUNTS, "default", 1, |account| account.metadata.name == "default")
             .await?;
     }

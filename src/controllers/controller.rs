@@ -291,6 +291,11 @@ impl Running {
 
 /// Starts a controller: its informers, then its workers when the caches are filled.
 pub fn spawn<C: Controller>(ctx: &ComponentContext, controller: C) -> Running {
+    spawn_workers(ctx, controller, C::WORKERS)
+}
+
+/// The same with as many workers as somebody wants.
+pub fn spawn_workers<C: Controller>(ctx: &ComponentContext, controller: C, workers: usize) -> Running {
     let flow = ctx.client.flow().clone();
     let (component, clock) = (ctx.component.clone(), ctx.clock.clone());
     let queue = ctx.work_queue(C::NAME);
@@ -310,7 +315,7 @@ pub fn spawn<C: Controller>(ctx: &ComponentContext, controller: C) -> Running {
     };
     let ctx = &ComponentContext { client, ..ctx.clone() };
     let worker = Arc::new(Worker { name: C::NAME.into(), controller, shared, recorder, ctx: ctx.clone() });
-    for _ in 0..C::WORKERS {
+    for _ in 0..workers {
         let (worker, informers) = (worker.clone(), informers.clone());
         let run = move || {
             let (worker, informers) = (worker.clone(), informers.clone());

@@ -10,7 +10,9 @@
 
 #![warn(missing_docs)]
 
+pub mod cidr_set;
 pub mod controller;
+pub mod options;
 pub mod selection;
 
 mod conditions;
@@ -68,23 +70,23 @@ mod node_lifecycle;
 mod taint_eviction;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 pub use certificates::signer::CertificateAuthority;
-use controller::spawn;
+use controller::{spawn, spawn_workers};
 pub use service_account_tokens::TokenGenerator;
 pub use volume_provisioner::PROVISIONER as SIMULATED_DISK_PROVISIONER;
 
 use apis::scheme::Scheme;
 use client_go::ComponentContext;
+use options::ControllerManagerOptions;
 use selection::Selection;
 use validating_admission_policy_status::ValidatingAdmissionPolicyStatusController;
 
-/// What kube-controller-manager is told by its flags.
+/// What kube-controller-manager is made of.
 #[derive(Clone)]
 pub struct Config {
-    /// Which controllers run (`--controllers`).
-    pub selection: Selection,
+    /// What its flags say.
+    pub options: ControllerManagerOptions,
     /// The kinds that the namespace controller deletes and the garbage collector follows.
     pub scheme: Arc<Scheme>,
     /// The certificate of the cluster's authority in PEM (`--root-ca-file`).
@@ -93,27 +95,17 @@ pub struct Config {
     pub tokens: Option<Arc<dyn TokenGenerator>>,
     /// What signs certificates (`--cluster-signing-cert-file`); without, none are signed.
     pub authority: Option<Arc<dyn CertificateAuthority>>,
-    /// The longest life of a certificate (`--cluster-signing-duration`).
-    pub signing_duration: Duration,
-    /// How long a node may be silent (`--node-monitor-grace-period`).
-    pub node_monitor_grace_period: Duration,
-    /// So many ended pods are kept before the oldest go (`--terminated-pod-gc-threshold`).
-    pub terminated_pod_threshold: usize,
 }
 
 impl Config {
-    /// Upstream's defaults.
-    pub fn new(scheme: Arc<Scheme>, root_ca: &str) -> Config {
-        Config {
-            selection: Selection::default(),
-            scheme,
-            root_ca: root_ca.into(),
-            tokens: None,
-            authority: None,
-            signing_duration: certificates::signer::DEFAULT_SIGNING_DURATION,
-            node_monitor_grace_period: Duration::from_secs(50),
-            terminated_pod_threshold: 12_500,
-        }
+    /// Without what signs.
+    pub fn new(options: ControllerManagerOptions, scheme: Arc<Scheme>, root_ca: &str) -> Config {
+        Config { options, scheme, root_ca: root_ca.into(), tokens: None, authority: None }
+    }
+
+    /// Which controllers run: all, when somebody made options by hand that name none of them.
+    fn selection(&self) -> Selection {
+        self.options.selection().unwrap_or_default()
     }
 }
 
@@ -140,26 +132,84 @@ const CONTROLLERS: &[(&str, Start)] = &[
     ("certificatesigningrequest-cleaner-controller", |ctx, _| {
         drop(spawn(ctx, certificates::cleaner::CsrCleanerController::new(ctx)));
     }),
-    ("deployment-controller", |ctx, _| drop(spawn(ctx, deployment::DeploymentController::new(ctx)))),
-    ("replicaset-controller", |ctx, _| drop(spawn(ctx, replica_set::ReplicaSetController::new(ctx)))),
-    ("replicationcontroller-controller", |ctx, _| {
-        drop(spawn(ctx, replica_set::ReplicationManager::new(ctx)));
+    ("deployment-controller", |ctx, config| {
+        drop(spawn_workers(
+            ctx,
+            deployment::DeploymentController::new(ctx),
+            config.options.concurrent_deployment_syncs,
+        ))
     }),
-    ("daemonset-controller", |ctx, _| drop(spawn(ctx, daemon_set::DaemonSetController::new(ctx)))),
-    ("statefulset-controller", |ctx, _| drop(spawn(ctx, stateful_set::StatefulSetController::new(ctx)))),
-    ("job-controller", |ctx, _| drop(spawn(ctx, job::JobController::new(ctx)))),
+    ("replicaset-controller", |ctx, config| {
+        drop(spawn_workers(
+            ctx,
+            replica_set::ReplicaSetController::new(ctx),
+            config.options.concurrent_replicaset_syncs,
+        ))
+    }),
+    ("replicationcontroller-controller", |ctx, config| {
+        drop(spawn_workers(
+            ctx,
+            replica_set::ReplicationManager::new(ctx),
+            config.options.concurrent_rc_syncs,
+        ));
+    }),
+    ("daemonset-controller", |ctx, config| {
+        drop(spawn_workers(
+            ctx,
+            daemon_set::DaemonSetController::new(ctx),
+            config.options.concurrent_daemonset_syncs,
+        ))
+    }),
+    ("statefulset-controller", |ctx, config| {
+        drop(spawn_workers(
+            ctx,
+            stateful_set::StatefulSetController::new(ctx),
+            config.options.concurrent_statefulset_syncs,
+        ))
+    }),
+    ("job-controller", |ctx, config| {
+        drop(spawn_workers(ctx, job::JobController::new(ctx), config.options.concurrent_job_syncs))
+    }),
     ("job-controller", |ctx, _| drop(spawn(ctx, job::orphans::OrphanPodController::new(ctx)))),
-    ("cronjob-controller", |ctx, _| drop(spawn(ctx, cron_job::CronJobController::new(ctx)))),
+    ("cronjob-controller", |ctx, config| {
+        drop(spawn_workers(
+            ctx,
+            cron_job::CronJobController::new(ctx),
+            config.options.concurrent_cron_job_syncs,
+        ))
+    }),
     ("horizontal-pod-autoscaler-controller", |ctx, config| {
         let scheme = config.scheme.clone();
-        drop(spawn(ctx, horizontal_pod_autoscaler::HorizontalController::new(ctx, scheme)));
+        drop(spawn_workers(
+            ctx,
+            horizontal_pod_autoscaler::HorizontalController::new(
+                ctx,
+                scheme,
+                config.options.horizontal_pod_autoscaler_sync_period,
+            ),
+            config.options.concurrent_horizontal_pod_autoscaler_syncs,
+        ));
     }),
-    ("ttl-after-finished-controller", |ctx, _| {
-        drop(spawn(ctx, ttl_after_finished::TtlAfterFinishedController::new(ctx)));
+    ("ttl-after-finished-controller", |ctx, config| {
+        drop(spawn_workers(
+            ctx,
+            ttl_after_finished::TtlAfterFinishedController::new(ctx),
+            config.options.concurrent_ttl_after_finished_syncs,
+        ));
     }),
-    ("endpoints-controller", |ctx, _| drop(spawn(ctx, endpoints::EndpointsController::new(ctx)))),
-    ("endpointslice-controller", |ctx, _| {
-        drop(spawn(ctx, endpoint_slice::EndpointSliceController::new(ctx)));
+    ("endpoints-controller", |ctx, config| {
+        drop(spawn_workers(
+            ctx,
+            endpoints::EndpointsController::new(ctx),
+            config.options.concurrent_endpoint_syncs,
+        ))
+    }),
+    ("endpointslice-controller", |ctx, config| {
+        drop(spawn_workers(
+            ctx,
+            endpoint_slice::EndpointSliceController::new(ctx),
+            config.options.concurrent_service_endpoint_syncs,
+        ));
     }),
     ("endpointslice-mirroring-controller", |ctx, _| {
         drop(spawn(ctx, endpoint_slice_mirroring::EndpointSliceMirroringController::new(ctx)));
@@ -167,25 +217,36 @@ const CONTROLLERS: &[(&str, Start)] = &[
     ("service-cidr-controller", |ctx, _| drop(spawn(ctx, service_cidr::ServiceCidrController::new(ctx)))),
     ("disruption-controller", |ctx, _| drop(spawn(ctx, disruption::DisruptionController::new(ctx)))),
     ("namespace-controller", |ctx, config| {
-        drop(spawn(ctx, namespace::NamespaceController::new(ctx, config.scheme.clone())));
+        drop(spawn_workers(
+            ctx,
+            namespace::NamespaceController::new(ctx, config.scheme.clone(), &config.options),
+            config.options.concurrent_namespace_syncs,
+        ));
     }),
     ("validatingadmissionpolicy-status-controller", |ctx, config| {
         let scheme = config.scheme.clone();
-        drop(spawn(ctx, ValidatingAdmissionPolicyStatusController::new(ctx, scheme)));
+        drop(spawn_workers(
+            ctx,
+            ValidatingAdmissionPolicyStatusController::new(ctx, scheme),
+            config.options.concurrent_validating_admission_policy_status_syncs,
+        ));
     }),
     ("node-lifecycle-controller", |ctx, config| {
-        let patience = config.node_monitor_grace_period;
-        drop(spawn(ctx, node_lifecycle::NodeLifecycleController::new(ctx, patience)));
+        drop(spawn(ctx, node_lifecycle::NodeLifecycleController::new(ctx, &config.options)));
     }),
     ("taint-eviction-controller", |ctx, _| {
         drop(spawn(ctx, taint_eviction::TaintEvictionController::new(ctx)));
     }),
     ("pod-garbage-collector-controller", |ctx, config| {
-        let threshold = config.terminated_pod_threshold;
+        let threshold = config.options.terminated_pod_gc_threshold;
         drop(spawn(ctx, pod_garbage_collector::PodGarbageCollector::new(ctx, threshold)));
     }),
-    ("ephemeral-volume-controller", |ctx, _| {
-        drop(spawn(ctx, ephemeral_volume::EphemeralVolumeController::new(ctx)));
+    ("ephemeral-volume-controller", |ctx, config| {
+        drop(spawn_workers(
+            ctx,
+            ephemeral_volume::EphemeralVolumeController::new(ctx),
+            config.options.concurrent_ephemeralvolume_syncs,
+        ));
     }),
     ("persistentvolumeclaim-protection-controller", |ctx, _| {
         drop(spawn(ctx, pvc_protection::PvcProtectionController::new(ctx)));
@@ -197,7 +258,9 @@ const CONTROLLERS: &[(&str, Start)] = &[
     ("persistentvolume-binder-controller", |ctx, _| {
         drop(spawn(ctx, volume_provisioner::VolumeProvisioner::new(ctx)));
     }),
-    ("resourcequota-controller", |ctx, config| resource_quota::spawn(ctx, config.scheme.clone())),
+    ("resourcequota-controller", |ctx, config| {
+        resource_quota::spawn(ctx, config.scheme.clone(), &config.options)
+    }),
     ("clusterrole-aggregation-controller", |ctx, _| {
         drop(spawn(ctx, cluster_role_aggregation::ClusterRoleAggregationController::new(ctx)));
     }),
@@ -207,7 +270,8 @@ const CONTROLLERS: &[(&str, Start)] = &[
 pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
     // Whatever runs, asks as an account of its own.
     spawn(ctx, controller_accounts::ControllerAccounts::new(ctx));
-    for (_, start) in CONTROLLERS.iter().filter(|(name, _)| config.selection.runs(name)) {
+    let selection = config.selection();
+    for (_, start) in CONTROLLERS.iter().filter(|(name, _)| selection.runs(name)) {
         start(ctx, config);
     }
 }
@@ -215,24 +279,28 @@ pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
 fn spawn_tokens_controller(ctx: &ComponentContext, config: &Config) {
     if let Some(tokens) = &config.tokens {
         let controller = service_account_tokens::TokensController::new(ctx, tokens.clone(), &config.root_ca);
-        spawn(ctx, controller);
+        spawn_workers(ctx, controller, config.options.concurrent_serviceaccount_token_syncs);
     }
 }
 
 fn spawn_csr_signer(ctx: &ComponentContext, config: &Config) {
     if let Some(authority) = &config.authority {
-        let (authority, longest) = (authority.clone(), config.signing_duration);
+        let (authority, longest) = (authority.clone(), config.options.cluster_signing_duration);
         spawn(ctx, certificates::signer::CsrSigningController::new(ctx, authority, longest));
     }
 }
 
 /// Starts the garbage collector, once the others have their caches: it watches every kind, and nobody is to
 /// wait for that.
-pub fn spawn_garbage_collector(ctx: &ComponentContext, scheme: Arc<Scheme>) {
-    let collected = ctx.clone();
+pub fn spawn_garbage_collector(ctx: &ComponentContext, config: &Config) {
+    if !config.selection().runs("garbage-collector-controller") {
+        return;
+    }
+    let (collected, scheme) = (ctx.clone(), config.scheme.clone());
+    let workers = config.options.concurrent_gc_syncs;
     ctx.tasks.spawn("garbage collector: start", async move {
         collected.informers.wait_for_cache_sync().await;
-        garbage_collector::spawn(&collected, scheme);
+        garbage_collector::spawn(&collected, scheme, workers);
     });
 }
 

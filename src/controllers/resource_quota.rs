@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::controller::{self, Action, Change, Controller, Enqueue, Key, Reconcile, Running, Watches};
+use super::options::ControllerManagerOptions;
 use apimachinery::labels::Selector;
 use apimachinery::object::{Object, split_key};
 use apimachinery::options::ListOptions;
@@ -23,22 +24,25 @@ use apis::scheme::Scheme;
 use client_go::ComponentContext;
 use client_go::lister::Lister;
 
-/// Upstream's `--resource-quota-sync-period`.
-const SYNC_PERIOD: Duration = Duration::from_secs(5 * 60);
 /// What was charged may be on its way into the store: for so long nothing is given back.
 const IN_FLIGHT: Duration = Duration::from_millis(50);
 /// When a kind that a quota counts is looked for again.
 const UNKNOWN_KIND: Duration = Duration::from_secs(5);
 
 /// Starts it.
-pub fn spawn(ctx: &ComponentContext, scheme: Arc<Scheme>) {
+pub fn spawn(ctx: &ComponentContext, scheme: Arc<Scheme>, options: &ControllerManagerOptions) {
     let monitors = Arc::new(Monitors {
         quotas: ctx.informers.informer(&RESOURCE_QUOTAS).lister(),
         watched: Mutex::default(),
         running: OnceLock::new(),
     });
-    let controller = ResourceQuotaController { scheme, monitors: monitors.clone(), seen: Mutex::default() };
-    let running = controller::spawn(ctx, controller);
+    let controller = ResourceQuotaController {
+        scheme,
+        sync_period: options.resource_quota_sync_period,
+        monitors: monitors.clone(),
+        seen: Mutex::default(),
+    };
+    let running = controller::spawn_workers(ctx, controller, options.concurrent_resource_quota_syncs);
     if monitors.running.set(running).is_err() {
         unreachable!("it was made a moment ago");
     }
@@ -46,6 +50,7 @@ pub fn spawn(ctx: &ComponentContext, scheme: Arc<Scheme>) {
 
 struct ResourceQuotaController {
     scheme: Arc<Scheme>,
+    sync_period: Duration,
     monitors: Arc<Monitors>,
     /// The revision at which each quota was found to say too much. Bound: one entry for each quota.
     seen: Mutex<BTreeMap<Key, u64>>,
@@ -95,7 +100,7 @@ impl Controller for ResourceQuotaController {
         if is_dirty {
             update(ctx, &tree, &hard, &used).await?;
         }
-        Ok(Action::RequeueAfter(if missing { UNKNOWN_KIND } else { SYNC_PERIOD }))
+        Ok(Action::RequeueAfter(if missing { UNKNOWN_KIND } else { self.sync_period }))
     }
 }
 

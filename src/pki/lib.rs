@@ -208,7 +208,15 @@ impl Authority {
 }
 
 impl Identity {
-    /// As rustls takes it.
+    /// As rustls takes it, with those that signed it, where they stand after it.
+    pub fn chain_to_der(&self) -> Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+        let chain = CertificateDer::pem_slice_iter(self.certificate_pem.as_bytes());
+        let chain: Vec<_> =
+            chain.collect::<Result<_, _>>().ok().filter(|chain: &Vec<_>| !chain.is_empty())?;
+        Some((chain, PrivateKeyDer::from_pem_slice(self.key_pem.as_bytes()).ok()?))
+    }
+
+    /// The same without them.
     pub fn to_der(&self) -> Option<(CertificateDer<'static>, PrivateKeyDer<'static>)> {
         let certificate = CertificateDer::from_pem_slice(self.certificate_pem.as_bytes()).ok()?;
         Some((certificate, PrivateKeyDer::from_pem_slice(self.key_pem.as_bytes()).ok()?))

@@ -9,6 +9,7 @@ use kubarium::apis::core::event::EVENTS;
 use kubarium::apis::core::service::SERVICES;
 use kubarium::apis::networking::service_cidr::SERVICE_CIDRS;
 use kubarium::apis::networking::service_ranges::ServiceRanges;
+use kubarium::apiserver::options::ServerRunOptions;
 use kubarium::cluster::Components;
 use kubarium::{Cluster, Config};
 use serde_json::{Value, json};
@@ -83,6 +84,18 @@ fn a_value_that_cannot_be_used_is_told_with_its_flag_or_variable() {
         ("--service-cluster-ip-range=10.0.0.0", "", &["service-cluster-ip-range[0] is not a valid cidr"]),
         ("--service-cluster-ip-range=10.0.0.0/30", "", &["must be at least 8 IP addresses"]),
         ("--service-cluster-ip-range=fd00::/112", "", &["must match public address family \"127.0.0.1\""]),
+        ("--service-node-port-range=9-8", "", &["end port cannot be less than start port", "as 30000-32767"]),
+        ("--cluster-cidr=10.0.0.0", "", &["invalid CIDR address: 10.0.0.0; must be a range"]),
+        ("--node-cidr-mask-size=31", "", &["must be a whole number from 8 to 30"]),
+        ("--event-ttl=soon", "", &["--event-ttl soon: ", "must be a duration, as 30s"]),
+        ("--node-monitor-period=0s", "", &["must be longer than 0s"]),
+        ("--concurrent-gc-syncs=0", "", &["must be a whole number from 1 to 1000"]),
+        (
+            "",
+            "KUBARIUM_CONCURRENT_JOB_SYNCS=x",
+            &["KUBARIUM_CONCURRENT_JOB_SYNCS=x (for --concurrent-job-syncs)"],
+        ),
+        ("--tls-cert-file=/nope", "", &["missing filename for serving cert", "--tls-private-key-file"]),
         ("--data-dir=/proc/nope", "", &["--data-dir /proc/nope: ", "choose a folder that you may write to"]),
     ];
     for (flag, variable, wanted) in cases {
@@ -149,7 +162,9 @@ fn a_key_that_is_empty_or_gone_is_told() {
 
 fn config(ranges: &str) -> Config {
     let service_cluster_ip_range = ServiceRanges::parse(ranges).unwrap();
-    Config { components: Components::NONE, service_cluster_ip_range, ..Config::default() }
+    let mut apiserver = ServerRunOptions::default();
+    apiserver.services.service_cluster_ip_range = service_cluster_ip_range;
+    Config { components: Components::NONE, apiserver, ..Config::default() }
 }
 
 fn service(name: &str, spec: Value) -> Value {

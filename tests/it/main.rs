@@ -18,6 +18,7 @@ mod custom_resources;
 mod data_dir;
 mod jobs;
 mod nodes;
+mod ranges_and_periods;
 mod record;
 mod sets;
 

@@ -5,6 +5,7 @@ pub mod ingress_class;
 pub mod ip_address;
 pub mod ip_range;
 pub mod network_policy;
+pub mod port_range;
 pub mod service_cidr;
 pub mod service_ranges;
 

@@ -1,40 +1,63 @@
 //! What admission is told by flags and by its file (`apiserver.config.k8s.io/v1` AdmissionConfiguration).
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use apimachinery::yaml;
+use component_base::flags::defaults;
 
-/// Which plugins run, and what each is told.
-#[derive(Clone, Debug)]
-pub struct AdmissionConfig {
-    /// `--enable-admission-plugins`: beside those that are on by default.
+/// Which plugins run, and what each is told (`AdmissionOptions`).
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Admission")]
+pub struct AdmissionOptions {
+    /// Admission plugins to run beside those that are on by default; their order does not matter.
+    #[arg(id = "enable-admission-plugins", long, value_delimiter = ',', value_name = "NAME")]
     pub enable: Vec<String>,
-    /// `--disable-admission-plugins`
+    /// Admission plugins not to run although they are on by default.
+    #[arg(id = "disable-admission-plugins", long, value_delimiter = ',', value_name = "NAME")]
     pub disable: Vec<String>,
-    /// `--admission-control-config-file`: by plugin, what it reads.
+    /// A file with an AdmissionConfiguration: what each plugin is told.
+    #[arg(id = "admission-control-config-file", long, value_name = "FILE")]
+    pub config_file: Option<PathBuf>,
+    /// By plugin, what it reads: of the file, or of whoever makes a cluster without one.
+    #[arg(skip)]
     pub plugins: BTreeMap<String, Value>,
-    /// `--default-not-ready-toleration-seconds`
+    /// How long pods stay on a node that is not ready, unless they say otherwise.
+    #[arg(long, default_value_t = 300, value_name = "SECONDS")]
     pub default_not_ready_toleration_seconds: i64,
-    /// `--default-unreachable-toleration-seconds`
+    /// How long pods stay on a node that cannot be reached, unless they say otherwise.
+    #[arg(long, default_value_t = 300, value_name = "SECONDS")]
     pub default_unreachable_toleration_seconds: i64,
 }
 
-impl Default for AdmissionConfig {
-    fn default() -> AdmissionConfig {
-        AdmissionConfig {
-            enable: vec![],
-            disable: vec![],
-            plugins: BTreeMap::new(),
-            default_not_ready_toleration_seconds: 300,
-            default_unreachable_toleration_seconds: 300,
-        }
+impl Default for AdmissionOptions {
+    fn default() -> AdmissionOptions {
+        defaults()
     }
 }
 
-impl AdmissionConfig {
+impl AdmissionOptions {
+    /// With what the file says.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or that says something else.
+    pub fn complete(&self) -> Result<AdmissionOptions, String> {
+        let mut options = self.clone();
+        if let Some(path) = &self.config_file {
+            let failed = |why| format!("failed to read plugin config: {why}");
+            let folder = path.parent().unwrap_or(Path::new(""));
+            let text = read(path).map_err(failed)?;
+            options.read_plugins(&text, |plugin| read(&folder.join(plugin))).map_err(failed)?;
+        }
+        Ok(options)
+    }
+
     /// Reads the text of `--admission-control-config-file`; `read` fetches what a plugin's `path` names.
     ///
     /// # Errors
@@ -89,6 +112,12 @@ struct FilePlugin {
     configuration: Value,
 }
 
+fn read(path: &Path) -> Result<String, String> {
+    let failed =
+        |why| format!("unable to read admission control configuration from {:?} [{why}]", path.display());
+    fs::read_to_string(path).map_err(failed)
+}
+
 fn yaml(text: &str) -> Result<Value, String> {
     yaml::from_str(text).map_err(|error| error.to_string())
 }
@@ -103,8 +132,16 @@ mod tests {
         // enable, disable, errors
         let cases: [(&[&str], &[&str], &[&str]); 4] = [
             (&["AlwaysPullImages"], &["LimitRanger"], &[]),
-            (&["Nonsense"], &[], &["enable-admission-plugins plugin \"Nonsense\" is unknown"]),
-            (&[], &["Nonsense"], &["disable-admission-plugins plugin \"Nonsense\" is unknown"]),
+            (
+                &["Nonsense"],
+                &[],
+                &["enable-admission-plugins plugin \"Nonsense\" is unknown; the plugins are "],
+            ),
+            (
+                &[],
+                &["limitranger"],
+                &["disable-admission-plugins plugin \"limitranger\" is unknown; did you mean LimitRanger? "],
+            ),
             (
                 &["Priority", "PodSecurity"],
                 &["PodSecurity", "Priority"],
@@ -114,14 +151,16 @@ mod tests {
         ];
         for (enable, disable, errors) in cases {
             let config =
-                AdmissionConfig { enable: names(enable), disable: names(disable), ..Default::default() };
-            assert_eq!(config.validate(), errors);
+                AdmissionOptions { enable: names(enable), disable: names(disable), ..Default::default() };
+            let told = config.validate();
+            assert_eq!(told.len(), errors.len(), "{told:?}");
+            assert!(told.iter().zip(errors).all(|(told, wanted)| told.starts_with(wanted)), "{told:?}");
         }
     }
 
     #[test]
     fn what_is_enabled_wins_over_the_defaults() {
-        let mut config = AdmissionConfig::default();
+        let mut config = AdmissionOptions::default();
         assert!(config.is_enabled("NamespaceLifecycle") && !config.is_enabled("AlwaysDeny"));
         config.enable.push("AlwaysDeny".into());
         config.disable.push("NamespaceLifecycle".into());
@@ -133,7 +172,7 @@ mod tests {
         let text = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n\
                     - {name: PodSecurity, configuration: {kind: PodSecurityConfiguration}}\n\
                     - {name: EventRateLimit, path: limits.yaml}\n";
-        let mut config = AdmissionConfig::default();
+        let mut config = AdmissionOptions::default();
         config.read_plugins(text, |path| Ok(format!("kind: {path}"))).unwrap();
         assert_eq!(config.plugins["PodSecurity"]["kind"], "PodSecurityConfiguration");
         assert_eq!(config.plugins["EventRateLimit"]["kind"], "limits.yaml");

@@ -4,7 +4,7 @@
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::{AdmissionConfig, Attributes, Operation, Plugin};
+use super::{AdmissionOptions, Attributes, Operation, Plugin};
 use apimachinery::status::Status;
 
 const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
@@ -17,7 +17,7 @@ pub struct DefaultTolerationSeconds {
 
 impl DefaultTolerationSeconds {
     /// With `--default-not-ready-toleration-seconds` and its sibling.
-    pub fn new(config: &AdmissionConfig) -> DefaultTolerationSeconds {
+    pub fn new(config: &AdmissionOptions) -> DefaultTolerationSeconds {
         let not_ready = config.default_not_ready_toleration_seconds;
         DefaultTolerationSeconds { seconds: [not_ready, config.default_unreachable_toleration_seconds] }
     }

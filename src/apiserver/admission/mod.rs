@@ -72,7 +72,7 @@ mod metrics;
 
 pub use crate::authorizer::Authorizer;
 pub use chain::{Admission, ValidatingPhase};
-pub use config::AdmissionConfig;
+pub use config::AdmissionOptions;
 pub use metrics::AdmissionMetrics;
 pub use operation::Operation;
 use plugin::forbidden;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::config::AdmissionConfig;
+use super::config::AdmissionOptions;
 use super::metrics::AdmissionMetrics;
 use super::operation::Operation;
 use super::reinvocation::Reinvocation;
@@ -97,7 +97,7 @@ pub struct Initializer<'a> {
     /// Of the same, RBAC: what users have by roles.
     pub rbac: Arc<dyn Authorizer>,
     /// Flags and file.
-    pub config: &'a AdmissionConfig,
+    pub config: &'a AdmissionOptions,
     /// Which features are on.
     pub gates: &'a FeatureGates,
     /// What is counted.

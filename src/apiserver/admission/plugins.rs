@@ -8,7 +8,7 @@ use super::always_pull_images::AlwaysPullImages;
 use super::certificate_approval::CertificateApproval;
 use super::certificate_signing::CertificateSigning;
 use super::certificate_subject_restriction::CertificateSubjectRestriction;
-use super::config::AdmissionConfig;
+use super::config::AdmissionOptions;
 use super::default_ingress_class::DefaultIngressClass;
 use super::default_storage_class::DefaultStorageClass;
 use super::default_toleration_seconds::DefaultTolerationSeconds;
@@ -40,6 +40,7 @@ use super::storage_object_in_use_protection::StorageObjectInUseProtection;
 use super::taint_nodes_by_condition::TaintNodesByCondition;
 use super::{Initializer, Plugin};
 use apimachinery::feature_gates::{INITIALIZERS, NODE_DECLARED_FEATURES, POD_TOPOLOGY_LABELS};
+use component_base::flags::choices;
 
 use super::policy::mutating::MutatingAdmissionPolicy;
 use super::policy::validating::ValidatingAdmissionPolicy;
@@ -159,7 +160,7 @@ pub fn is_known(name: &str) -> bool {
 }
 
 /// Which of the list run: the flags.
-impl AdmissionConfig {
+impl AdmissionOptions {
     /// What is wrong with the flags (`AdmissionOptions.Validate`), in upstream's words.
     pub fn validate(&self) -> Vec<String> {
         let mut errors = Vec::new();
@@ -167,7 +168,11 @@ impl AdmissionConfig {
             [("enable-admission-plugins", &self.enable), ("disable-admission-plugins", &self.disable)];
         for (flag, names) in flags {
             let unknown = names.iter().filter(|name| !is_known(name));
-            errors.extend(unknown.map(|name| format!("{flag} plugin {name:?} is unknown")));
+            errors.extend(unknown.map(|name| {
+                let all: Vec<&str> = PLUGINS.iter().map(|entry| entry.name).collect();
+                let choices = choices("the plugins are", name, &all);
+                format!("{flag} plugin {name:?} is unknown; {choices}")
+            }));
         }
         let enabled: BTreeSet<&String> = self.enable.iter().collect();
         let both: BTreeSet<&str> =

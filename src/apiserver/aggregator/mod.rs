@@ -28,7 +28,7 @@ use apis::scheme::Scheme;
 use clock::Clock;
 
 pub use self::openapi::{RemoteDocument, RemoteIndex};
-pub use remote::{ProxyIdentity, Remote};
+pub use remote::{ProxyClientOptions, ProxyIdentity, Remote};
 
 /// The aggregator of one server. What it started ends with it.
 pub struct Aggregator {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
+use clap::Args;
 use futures::future::BoxFuture;
 use http::header::{ACCEPT, AUTHORIZATION, CONNECTION, HOST, HeaderName, HeaderValue, UPGRADE};
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
@@ -54,13 +55,28 @@ pub struct Remote {
 #[derive(Clone, Default)]
 pub struct ProxyIdentity(pub Option<(Vec<u8>, Vec<u8>)>);
 
-impl ProxyIdentity {
-    /// From the files of a certificate and of its key; nothing without them.
+/// Who this server is to aggregated ones (`options.Extra`).
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "APIs")]
+pub struct ProxyClientOptions {
+    /// The certificate by which aggregated servers know this one, and believe whom it names.
+    #[arg(long, value_name = "FILE", requires = "proxy_client_key_file")]
+    pub proxy_client_cert_file: Option<PathBuf>,
+    /// Its key.
+    #[arg(long, value_name = "FILE", requires = "proxy_client_cert_file")]
+    pub proxy_client_key_file: Option<PathBuf>,
+}
+
+impl ProxyClientOptions {
+    /// What the files hold; nothing without them.
     ///
     /// # Errors
     /// Which cannot be read, and why.
-    pub fn read(files: Option<&[PathBuf; 2]>) -> Result<ProxyIdentity, String> {
-        let Some([certificate, key]) = files else { return Ok(ProxyIdentity::default()) };
+    pub fn complete(&self) -> Result<ProxyIdentity, String> {
+        let (Some(certificate), Some(key)) = (&self.proxy_client_cert_file, &self.proxy_client_key_file)
+        else {
+            return Ok(ProxyIdentity::default());
+        };
         let read = |path: &PathBuf| {
             std::fs::read(path).map_err(|error| format!("proxy client: {}: {error}", path.display()))
         };

@@ -4,6 +4,7 @@
 //! What is told is the policy's to say. It must not know a kind or a verb, and it costs nothing when off.
 
 pub mod config;
+pub mod options;
 pub mod policy;
 
 mod event;
@@ -18,4 +19,5 @@ pub use super::audit_context::{AuditContext, Level};
 pub use backend::{BatchConfig, Mode};
 pub use config::{AuditConfig, LogBackend, WebhookConfig};
 pub use log::LogConfig;
+pub use options::AuditOptions;
 pub use request::{Audit, Telling};

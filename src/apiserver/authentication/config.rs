@@ -11,7 +11,7 @@ use super::config_error::ConfigError;
 use super::csv_file;
 use super::oidc::structured::{self, Structured};
 use super::oidc::{KeySet, Oidc};
-use super::options::{AuthenticationConfig, DEFAULT_ISSUER, RequestHeaderConfig, ServiceAccountConfig};
+use super::options::{AuthenticationOptions, DEFAULT_ISSUER, RequestHeaderOptions, ServiceAccountOptions};
 use super::request_header::RequestHeader;
 use super::reviews::{SelfSubjectReview, TokenReview};
 use super::service_account::authenticator::ServiceAccountTokens;
@@ -78,13 +78,13 @@ impl Authentication {
     ///
     /// # Errors
     /// A file that cannot be used.
-    pub fn new(config: &AuthenticationConfig, parts: &Parts<'_>) -> Result<Authentication, ConfigError> {
+    pub fn new(config: &AuthenticationOptions, parts: &Parts<'_>) -> Result<Authentication, ConfigError> {
         let audiences = match &config.api_audiences[..] {
             [] => config.service_accounts.issuers.first().cloned().into_iter().collect(),
             audiences => audiences.to_vec(),
         };
         let mut all = Authenticators::in_process(parts.clock);
-        all.anonymous = Anonymous::everywhere(config.anonymous);
+        all.anonymous = Anonymous::everywhere(config.anonymous.unwrap_or(true));
         add_request_authenticators(&mut all, config, parts)?;
         let tokens = static_tokens(config)?;
         if !tokens.is_empty() {
@@ -104,8 +104,10 @@ impl Authentication {
         // Behind service accounts: an unknown JWT makes these ask somebody outside.
         add_remote_authenticators(&mut all, config, parts, &audiences)?;
         let first = accounts.issuers.first().cloned().unwrap_or_else(|| DEFAULT_ISSUER.into());
-        let issuer = TokenIssuer::new(&first, &signing_key, &audiences, clock, entropy)
-            .limited(accounts.max_token_expiration, accounts.extend_token_expiration);
+        let issuer = TokenIssuer::new(&first, &signing_key, &audiences, clock, entropy).limited(
+            accounts.max_token_expiration.filter(|limit| !limit.is_zero()),
+            accounts.extend_token_expiration,
+        );
         let discovery = Discovery { issuer: first, jwks_uri: accounts.jwks_uri.clone(), keys };
         let (authenticators, issuer) = (Arc::new(all), Some(Arc::new(issuer)));
         Ok(Authentication { authenticators, issuer, discovery: Some(discovery), audiences })
@@ -120,7 +122,7 @@ impl Authentication {
     }
 }
 
-impl AuthenticationConfig {
+impl AuthenticationOptions {
     /// All authorities, in PEM, that a client's certificate may lead to: what TLS tells clients.
     ///
     /// # Errors
@@ -143,19 +145,19 @@ impl AuthenticationConfig {
     ///
     /// # Errors
     /// A file that cannot be read.
-    pub fn proxy_authority(&self) -> Result<Option<(String, &RequestHeaderConfig)>, ConfigError> {
-        let proxy = self.request_header.as_ref();
-        proxy.map(|proxy| Ok((read(&proxy.client_ca_file)?, proxy))).transpose()
+    pub fn proxy_authority(&self) -> Result<Option<(String, &RequestHeaderOptions)>, ConfigError> {
+        let file = self.request_header.client_ca_file.as_ref();
+        file.map(|file| Ok((read(file)?, &self.request_header))).transpose()
     }
 }
 
 fn add_request_authenticators(
     all: &mut Authenticators,
-    config: &AuthenticationConfig,
+    config: &AuthenticationOptions,
     parts: &Parts<'_>,
 ) -> Result<(), ConfigError> {
-    if let Some(proxy) = &config.request_header {
-        let path = &proxy.client_ca_file;
+    let proxy = &config.request_header;
+    if let Some(path) = &proxy.client_ca_file {
         let authorities = ClientAuthorities::new(&[read(path)?], parts.clock)
             .map_err(|error| ConfigError::file(path, error))?;
         all.requests.push(Box::new(RequestHeader::new(authorities, proxy.clone())));
@@ -182,29 +184,30 @@ fn add_request_authenticators(
 
 fn add_remote_authenticators(
     all: &mut Authenticators,
-    config: &AuthenticationConfig,
+    config: &AuthenticationOptions,
     parts: &Parts<'_>,
     audiences: &[String],
 ) -> Result<(), ConfigError> {
     let resolver = ServiceResolver::new(parts.registry, parts.entropy);
-    if let Some(oidc) = &config.oidc {
+    let oidc = &config.oidc;
+    if let Some(issuer) = &oidc.issuer_url {
         oidc.validate()?;
         let algorithms = oidc.algorithms()?;
         let keys = match &oidc.jwks_file {
             Some(path) => KeySet::of_file(path, algorithms)?,
             None => {
-                let mut provider = ClientConfig::new(Target::Url(oidc.issuer_url.clone()));
+                let mut provider = ClientConfig::new(Target::Url(issuer.clone()));
                 if let Some(path) = &oidc.ca_file {
                     provider.ca_bundle = read(path)?.into_bytes();
                 }
                 let transport = Transport::new(&provider, &resolver);
-                KeySet::of_issuer(&oidc.issuer_url, None, transport, algorithms, parts.clock)
+                KeySet::of_issuer(issuer, None, transport, algorithms, parts.clock)
             }
         };
         all.tokens.push(Box::new(Oidc::new(oidc.authenticator(), keys, audiences, parts.clock)));
     }
     if let Some(path) = &config.config_file {
-        if config.oidc.is_some() {
+        if config.oidc.issuer_url.is_some() {
             let why = "authentication-config file and oidc-* flags are mutually exclusive";
             return Err(ConfigError(why.into()));
         }
@@ -215,7 +218,7 @@ fn add_remote_authenticators(
             clock: parts.clock.clone(),
         };
         let structured = Arc::new(Structured::new(path, parts)?);
-        if config.anonymous_is_given && structured.anonymous().is_some() {
+        if config.anonymous.is_some() && structured.anonymous().is_some() {
             let why = "anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is \
                        configured in authentication configuration file";
             return Err(ConfigError(why.into()));
@@ -223,15 +226,16 @@ fn add_remote_authenticators(
         all.tokens.push(Box::new(structured.clone()));
         all.structured = Some(structured);
     }
-    if let Some(webhook) = &config.webhook {
-        let target = ClientConfig::from_kubeconfig(&webhook.config_file).map_err(ConfigError)?;
+    let webhook = &config.webhook;
+    if let Some(path) = &webhook.config_file {
+        let target = ClientConfig::from_kubeconfig(path).map_err(ConfigError)?;
         let client = WebhookClient::new(target, &resolver, parts.clock);
         all.tokens.push(Box::new(TokenWebhook::new(client, webhook, audiences, parts.clock)));
     }
     Ok(())
 }
 
-fn static_tokens(config: &AuthenticationConfig) -> Result<Vec<csv_file::Row>, ConfigError> {
+fn static_tokens(config: &AuthenticationOptions) -> Result<Vec<csv_file::Row>, ConfigError> {
     let mut tokens = config.static_tokens.0.clone();
     if let Some(path) = &config.token_auth_file {
         tokens.extend(csv_file::read(path, "token")?);
@@ -241,7 +245,7 @@ fn static_tokens(config: &AuthenticationConfig) -> Result<Vec<csv_file::Row>, Co
 
 /// The texts of all public keys, and that of the private one.
 fn service_account_keys(
-    config: &ServiceAccountConfig,
+    config: &ServiceAccountOptions,
     parts: &Parts<'_>,
 ) -> Result<(Vec<String>, String), ConfigError> {
     let mut keys = Vec::new();

@@ -46,6 +46,6 @@ mod secrets;
 pub use authenticator::{RequestAuthenticator, Response, TokenAuthenticator, audience_agnostic};
 pub use config::{Authentication, Parts};
 pub use config_error::ConfigError;
-pub use options::AuthenticationConfig;
+pub use options::AuthenticationOptions;
 pub use outcome::{Authenticated, Refused, Said};
 pub use union::Authenticators;

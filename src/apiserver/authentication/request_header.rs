@@ -10,7 +10,7 @@ use http::HeaderMap;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::RequestAuthenticator;
-use super::options::RequestHeaderConfig;
+use super::options::RequestHeaderOptions;
 use super::x509::{ClientAuthorities, common_name};
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiRequest, PeerCertificates};
@@ -22,12 +22,12 @@ const CUSTOMARY_EXTRA: &str = "x-remote-extra-";
 /// Believes what trusted proxies say.
 pub struct RequestHeader {
     authorities: ClientAuthorities,
-    config: RequestHeaderConfig,
+    config: RequestHeaderOptions,
 }
 
 impl RequestHeader {
     /// Believes proxies whose certificate one of the authorities signed.
-    pub fn new(authorities: ClientAuthorities, config: RequestHeaderConfig) -> RequestHeader {
+    pub fn new(authorities: ClientAuthorities, config: RequestHeaderOptions) -> RequestHeader {
         RequestHeader { authorities, config }
     }
 
@@ -44,7 +44,7 @@ impl RequestHeader {
     }
 
     fn user(&self, headers: &HeaderMap) -> Option<UserInfo> {
-        let RequestHeaderConfig { username_headers, uid_headers, group_headers, .. } = &self.config;
+        let RequestHeaderOptions { username_headers, uid_headers, group_headers, .. } = &self.config;
         let name = first(headers, username_headers)?;
         let groups: Vec<&str> = group_headers.iter().flat_map(|name| values(headers, name)).collect();
         let user = UserInfo::authenticated(name, &groups);
@@ -86,7 +86,7 @@ impl RequestAuthenticator for RequestHeader {
 
 /// Takes off what only a front proxy may say (`ClearAuthenticationHeaders`), so that nobody below believes
 /// it.
-pub fn remove_headers(headers: &mut HeaderMap, config: Option<&RequestHeaderConfig>) {
+pub fn remove_headers(headers: &mut HeaderMap, config: Option<&RequestHeaderOptions>) {
     let is_proxys = |name: &str| {
         let configured = config.is_some_and(|config| config.names(name));
         configured || CUSTOMARY.contains(&name) || name.starts_with(CUSTOMARY_EXTRA)

@@ -8,7 +8,9 @@ use super::oidc::structured::Structured;
 use super::outcome::{Authenticated, INVALID, Refused, SILENT, Said, TokenOutcome};
 use super::request_header::remove_headers;
 use super::token_cache::{self, TokenCache};
-use super::{RequestAuthenticator, Response, TokenAuthenticator, bearer_token, options::RequestHeaderConfig};
+use super::{
+    RequestAuthenticator, Response, TokenAuthenticator, bearer_token, options::RequestHeaderOptions,
+};
 use crate::metrics::Render;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiRequest;
@@ -22,7 +24,7 @@ pub struct Authenticators {
     pub(super) anonymous: Anonymous,
     /// The file that may say something else of anonymous.
     pub(super) structured: Option<Arc<Structured>>,
-    pub(super) request_header: Option<RequestHeaderConfig>,
+    pub(super) request_header: Option<RequestHeaderOptions>,
     pub(super) asks_for_password: bool,
     metrics: AuthenticationMetrics,
     clock: Clock,

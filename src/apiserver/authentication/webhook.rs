@@ -10,8 +10,11 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
+use clap::Args;
+
 use super::{Response, TokenAuthenticator, token_cache};
 use crate::webhook::{Answers, CallError, FIRST_PAUSE, WebhookClient};
+use apimachinery::duration::parse_flag;
 use apimachinery::user::UserInfo;
 use apis::tree::{at, flag, members, text, texts};
 use clock::Clock;
@@ -22,13 +25,18 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_REMEMBERED: usize = 4096;
 
 /// The flags `--authentication-token-webhook-*`.
-#[derive(Clone, Debug)]
-pub struct WebhookConfig {
-    /// A kubeconfig (`--authentication-token-webhook-config-file`).
-    pub config_file: PathBuf,
-    /// Of the TokenReview that is sent: `v1` or `v1beta1` (`--authentication-token-webhook-version`).
+#[derive(Args, Clone, Debug)]
+pub struct TokenWebhookOptions {
+    /// A webhook, as a kubeconfig, that knows bearer tokens.
+    #[arg(id = "authentication-token-webhook-config-file", long, value_name = "FILE")]
+    pub config_file: Option<PathBuf>,
+    /// The version of the TokenReview that it is sent.
+    #[arg(id = "authentication-token-webhook-version", long, default_value = "v1beta1",
+        value_parser = ["v1", "v1beta1"])]
     pub version: String,
-    /// How long an answer counts (`--authentication-token-webhook-cache-ttl`).
+    /// How long its answers count.
+    #[arg(id = "authentication-token-webhook-cache-ttl", long, default_value = "2m",
+        value_parser = parse_flag, value_name = "DURATION")]
     pub cache_time_to_live: Duration,
 }
 
@@ -47,7 +55,7 @@ impl TokenWebhook {
     /// Asks through `client`; a token whose answer names no audience is for `audiences`.
     pub fn new(
         client: WebhookClient,
-        config: &WebhookConfig,
+        config: &TokenWebhookOptions,
         audiences: &[String],
         clock: &Clock,
     ) -> TokenWebhook {

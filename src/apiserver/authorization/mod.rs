@@ -32,7 +32,7 @@ use crate::webhook::ServiceResolver;
 use apimachinery::user::UserInfo;
 use apis::scheme::Scheme;
 use clock::Clock;
-use config::AuthorizationConfig;
+use config::AuthorizationOptions;
 use config_file::Entry;
 use metrics::{AuthorizationMetrics, Decisions};
 use mode::Mode;
@@ -59,7 +59,7 @@ pub struct Initializer<'a> {
 /// # Errors
 /// What is wrong with it, or with a file that it names.
 pub fn start(
-    config: &AuthorizationConfig,
+    config: &AuthorizationOptions,
     rbac: &Arc<Rbac>,
     with: Initializer,
 ) -> Result<Arc<dyn Authorizer>, String> {
@@ -68,7 +68,7 @@ pub fn start(
     }
     let Some(path) = &config.config_file else {
         let named = |mode: Mode| (mode.name().to_lowercase(), Entry::Mode(mode));
-        let entries = config.modes.iter().copied().map(named).collect();
+        let entries = config.modes().iter().copied().map(named).collect();
         return Ok(Arc::new(Authorizers::new(entries, config, rbac, with)?));
     };
     let (registry, scheme, clock) = (with.registry.clone(), with.scheme.clone(), with.clock.clone());
@@ -120,7 +120,7 @@ struct Counted(Box<dyn Authorizer>, Option<(Arc<Decisions>, &'static str)>);
 impl Authorizers {
     fn new(
         entries: Vec<(String, Entry)>,
-        config: &AuthorizationConfig,
+        config: &AuthorizationOptions,
         rbac: &Arc<Rbac>,
         with: Initializer,
     ) -> Result<Authorizers, String> {

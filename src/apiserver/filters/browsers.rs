@@ -3,11 +3,34 @@
 
 use std::sync::Arc;
 
+use clap::Args;
 use http::HeaderValue;
 use regex::Regex;
 
 use super::cors::allowed_origin;
 use super::hsts::check_directive;
+
+/// What the flags say (`GenericServerRunOptions`).
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "APIs")]
+pub struct BrowserOptions {
+    /// Web pages of these origins may ask: regular expressions of whole origins, as //example\.com(:|$).
+    #[arg(long, value_delimiter = ',', value_name = "REGEXP")]
+    pub cors_allowed_origins: Vec<String>,
+    /// Directives that make browsers come over TLS only: max-age=31536000,includeSubDomains,preload.
+    #[arg(long, value_delimiter = ',', value_name = "DIRECTIVE")]
+    pub strict_transport_security_directives: Vec<String>,
+}
+
+impl BrowserOptions {
+    /// Made ready for requests.
+    ///
+    /// # Errors
+    /// As [`BrowserConfig::new`].
+    pub fn complete(&self) -> Result<BrowserConfig, String> {
+        BrowserConfig::new(&self.cors_allowed_origins, &self.strict_transport_security_directives)
+    }
+}
 
 /// Nothing by default.
 #[derive(Clone, Debug, Default)]

@@ -44,7 +44,7 @@ use apimachinery::user::UserInfo;
 use apis::scheme::Scheme;
 use clock::Clock;
 
-use config::FlowControlConfig;
+use config::FlowControlOptions;
 pub use configuration::{FlowSchema, GROUP, Level};
 pub use dump::Dump;
 use follow::Follower;
@@ -80,12 +80,12 @@ pub struct InFlight {
 impl FlowControl {
     /// Reads nothing yet.
     pub fn new(
-        config: FlowControlConfig,
+        config: FlowControlOptions,
         registry: &Registry,
         scheme: &Arc<Scheme>,
         clock: &Clock,
     ) -> FlowControl {
-        let FlowControlConfig { max_requests, max_mutating_requests, .. } = config;
+        let FlowControlOptions { max_requests, max_mutating_requests, .. } = config;
         let bound = |most: u64| {
             let most = usize::try_from(most).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
             (most > 0).then(|| Arc::new(Semaphore::new(most)))

@@ -31,7 +31,7 @@ mod binding;
 mod eviction;
 mod scale;
 
-mod service;
+pub mod service;
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 //! Next: src/etcd/kv.rs
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -33,6 +34,7 @@ pub struct Store {
     leases: Arc<LeaseManager>,
     recorder: Arc<Recorder>,
     encryption: Encryption,
+    event_ttl: Option<Duration>,
     fresh: Arc<Fresh>,
 }
 
@@ -50,7 +52,8 @@ impl Store {
     pub fn new(kv: Kv, clock: Clock) -> Store {
         let leases = Arc::new(LeaseManager::new(kv.clone(), clock.clone()));
         let recorder = Arc::new(Recorder::new(Flow::off()));
-        Store { kv, clock, leases, recorder, encryption: Encryption::default(), fresh: Arc::default() }
+        let (encryption, event_ttl) = (Encryption::default(), None);
+        Store { kv, clock, leases, recorder, encryption, event_ttl, fresh: Arc::default() }
     }
 
     /// The same, and what is stored and delivered is noted in `flow`.
@@ -61,6 +64,16 @@ impl Store {
     /// The same, and what is stored is encrypted.
     pub fn encrypting(self, encryption: Encryption) -> Store {
         Store { encryption, ..self }
+    }
+
+    /// The same, and what expires lives so long instead of as its kind says (`--event-ttl`); 0 is for ever.
+    pub fn keeping_events(self, event_ttl: Duration) -> Store {
+        Store { event_ttl: Some(event_ttl), ..self }
+    }
+
+    fn time_to_live(&self, kind: &Kind) -> Option<Duration> {
+        let own = kind.time_to_live?;
+        Some(self.event_ttl.unwrap_or(own)).filter(|time| !time.is_zero())
     }
 
     /// What notes it.
@@ -197,7 +210,7 @@ impl Store {
         let value = encode_for_storage(new).map_err(Status::internal)?;
         size_limit::check(kind, &full_key(kind, key), new, &value)?;
         let object = kind.object_of_tree(new, value.clone(), 0).map_err(Status::internal)?;
-        let lease = match kind.time_to_live {
+        let lease = match self.time_to_live(kind) {
             Some(time) => Some(self.leases.lease(time).await.map_err(interpret)?),
             None => None,
         };

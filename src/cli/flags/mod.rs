@@ -1,12 +1,6 @@
-//! The flags of `kubarium up` that kube-apiserver has too, under upstream's names: a file for each area,
-//! which makes the configuration of its room.
+//! The flags of `kubarium up` that no room has: which components there are. Those of the components stand in
+//! their rooms as options (`apiserver::options`, `controllers::options`), under upstream's names.
 
-pub mod admission;
-pub mod api;
-pub mod audit;
-pub mod authentication;
-pub mod authorization;
 pub mod components;
-pub mod encryption;
 
 pub mod values;

@@ -17,8 +17,6 @@ use apis::tree::{at, set, text};
 use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 
-/// Upstream's `--cluster-signing-duration`: the longest, and what is given to those who ask for no time.
-pub const DEFAULT_SIGNING_DURATION: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The shortest: certificates are valid from five minutes before they were made.
 const MIN_DURATION: Duration = Duration::from_secs(10 * 60);
 

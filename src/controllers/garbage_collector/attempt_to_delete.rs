@@ -193,7 +193,6 @@ impl Controller for AttemptToDelete {
     const NAME: &'static str = "garbage-collector";
     const EVENT_SOURCE: &'static str = "garbage-collector-controller";
     const SERVICE_ACCOUNT: &'static str = "generic-garbage-collector";
-    const WORKERS: usize = 20;
 
     fn watches(&self) -> Watches {
         self.kinds.iter().fold(Watches::none(), |watches, kind| {

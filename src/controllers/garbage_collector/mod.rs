@@ -33,14 +33,14 @@ use client_go::ComponentContext;
 const SYNC_PERIOD: Duration = Duration::from_secs(5);
 
 /// Starts both workers of the collector, and the watch for kinds that come up later.
-pub fn spawn(ctx: &ComponentContext, scheme: Arc<Scheme>) {
+pub fn spawn(ctx: &ComponentContext, scheme: Arc<Scheme>, workers: usize) {
     let graph = Arc::new(Graph::default());
     let orphan = controller::spawn(ctx, AttemptToOrphan::new(graph.clone(), scheme.clone()));
     let generation = scheme.generation();
     let kinds = collected(&scheme);
     let seen: BTreeSet<Arc<str>> = kinds.iter().map(|kind| kind.storage_prefix().clone()).collect();
     let controller = AttemptToDelete::new(graph.clone(), scheme.clone(), orphan.clone(), kinds);
-    let delete = controller::spawn(ctx, controller);
+    let delete = controller::spawn_workers(ctx, controller, workers);
     let follow = Follow { graph, scheme, orphan, delete };
     let clock = ctx.clock.clone();
     ctx.tasks.spawn("garbage collector: new kinds", async move { follow.run(clock, generation, seen).await });

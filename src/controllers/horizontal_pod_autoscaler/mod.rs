@@ -28,20 +28,18 @@ use apis::views::horizontal_pod_autoscaler::{
 use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 
-/// `--horizontal-pod-autoscaler-sync-period`
-const SYNC_PERIOD: Duration = Duration::from_secs(15);
-
 /// The controller of HorizontalPodAutoscalers.
 pub struct HorizontalController {
     autoscalers: Lister,
     scheme: Arc<Scheme>,
+    sync_period: Duration,
 }
 
 impl HorizontalController {
     /// With its informer; `scheme` knows the kinds that can be scaled.
-    pub fn new(ctx: &ComponentContext, scheme: Arc<Scheme>) -> HorizontalController {
+    pub fn new(ctx: &ComponentContext, scheme: Arc<Scheme>, sync_period: Duration) -> HorizontalController {
         let autoscalers = ctx.informers.informer(&HORIZONTAL_POD_AUTOSCALERS).lister();
-        HorizontalController { autoscalers, scheme }
+        HorizontalController { autoscalers, scheme, sync_period }
     }
 }
 
@@ -73,7 +71,7 @@ impl Controller for HorizontalController {
             let kind = &HORIZONTAL_POD_AUTOSCALERS;
             update_status(&ctx.client, kind, &object, |tree| put(tree, &status)).await?;
         }
-        Ok(Action::RequeueAfter(SYNC_PERIOD))
+        Ok(Action::RequeueAfter(self.sync_period))
     }
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+use super::options::ControllerManagerOptions;
 use super::status::update_status;
 use apimachinery::object::Object;
 use apimachinery::status::Status;
@@ -26,13 +27,22 @@ use client_go::lister::Lister;
 /// The controller that empties terminating namespaces.
 pub struct NamespaceController {
     scheme: Arc<Scheme>,
+    sync_period: Duration,
     namespaces: Lister,
 }
 
 impl NamespaceController {
     /// With its informers; the kinds of `scheme` are what is deleted.
-    pub fn new(ctx: &ComponentContext, scheme: Arc<Scheme>) -> NamespaceController {
-        NamespaceController { scheme, namespaces: ctx.informers.informer(&NAMESPACES).lister() }
+    pub fn new(
+        ctx: &ComponentContext,
+        scheme: Arc<Scheme>,
+        options: &ControllerManagerOptions,
+    ) -> NamespaceController {
+        NamespaceController {
+            scheme,
+            sync_period: options.namespace_sync_period,
+            namespaces: ctx.informers.informer(&NAMESPACES).lister(),
+        }
     }
 }
 
@@ -40,7 +50,6 @@ impl Controller for NamespaceController {
     const NAME: &'static str = "namespace";
     const EVENT_SOURCE: &'static str = "namespace-controller";
     const SERVICE_ACCOUNT: &'static str = "namespace-controller";
-    const WORKERS: usize = 10;
 
     fn watches(&self) -> Watches {
         let namespaces = self.namespaces.clone();
@@ -80,7 +89,8 @@ impl Controller for NamespaceController {
         if outcome.remaining.is_empty() {
             return finalize(ctx, &object).await;
         }
-        Ok(Action::RequeueAfter(Duration::from_secs(outcome.estimate_seconds / 2 + 1)))
+        let until_it_may_be_gone = Duration::from_secs(outcome.estimate_seconds / 2 + 1);
+        Ok(Action::RequeueAfter(until_it_may_be_gone.min(self.sync_period)))
     }
 }
 

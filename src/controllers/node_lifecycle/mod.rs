@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use self::health::Health;
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+use super::options::ControllerManagerOptions;
 use apimachinery::object::Object;
 use apimachinery::options::PatchType;
 use apimachinery::status::Status;
@@ -38,10 +39,6 @@ use client_go::reference::ObjectReference;
 
 /// Finds the pods of a node.
 pub const NODE_INDEX: &str = "spec.nodeName";
-/// Upstream's `--node-monitor-period`.
-const MONITOR_PERIOD: Duration = Duration::from_secs(5);
-/// Upstream's `--node-startup-grace-period`: for a node that never said anything.
-const STARTUP_GRACE_PERIOD: Duration = Duration::from_secs(60);
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 
 /// The values of [`NODE_INDEX`] for a pod.
@@ -55,17 +52,28 @@ pub struct NodeLifecycleController {
     leases: Lister,
     pods: Lister,
     grace_period: Duration,
+    /// For a node that never said anything.
+    startup_grace_period: Duration,
+    monitor_period: Duration,
     /// By node. Bound: one entry a node, forgotten with it.
     health: Mutex<HashMap<Key, Health>>,
 }
 
 impl NodeLifecycleController {
-    /// With its informers; a node may be silent for `grace_period`.
-    pub fn new(ctx: &ComponentContext, grace_period: Duration) -> NodeLifecycleController {
+    /// With its informers; the options say how long a node may be silent.
+    pub fn new(ctx: &ComponentContext, options: &ControllerManagerOptions) -> NodeLifecycleController {
         let pods = ctx.informers.informer(&PODS);
         pods.add_index(NODE_INDEX, node_index);
         let [nodes, leases] = [&NODES, &LEASES].map(|kind| ctx.informers.informer(kind).lister());
-        NodeLifecycleController { nodes, leases, pods: pods.lister(), grace_period, health: Mutex::default() }
+        NodeLifecycleController {
+            nodes,
+            leases,
+            pods: pods.lister(),
+            grace_period: options.node_monitor_grace_period,
+            startup_grace_period: options.node_startup_grace_period,
+            monitor_period: options.node_monitor_period,
+            health: Mutex::default(),
+        }
     }
 
     /// How long the node has been silent, and what its `Ready` was when last looked at (none at the first
@@ -160,7 +168,7 @@ impl Controller for NodeLifecycleController {
             ctx.recorder.event(reference(key, &object.metadata.uid), "Normal", "RegisteredNode", message);
         }
         let never_said = condition(&node.status.conditions, "Ready").is_none();
-        let grace_period = if never_said { STARTUP_GRACE_PERIOD } else { self.grace_period };
+        let grace_period = if never_said { self.startup_grace_period } else { self.grace_period };
         let object = if silent > grace_period { self.mark_unknown(ctx, &object).await? } else { object };
         let node = object.view::<Node>();
         let status = ready_status(&node).to_owned();
@@ -179,7 +187,7 @@ impl Controller for NodeLifecycleController {
         }
         let evicts = self.any_ready();
         taint(ctx, &object, &node, evicts).await?;
-        Ok(Action::RequeueAfter(MONITOR_PERIOD))
+        Ok(Action::RequeueAfter(self.monitor_period))
     }
 }
 

@@ -44,7 +44,8 @@ fn blocking(config: LogConfig) -> LogBackend {
 }
 
 async fn cluster(audit: AuditConfig) -> Cluster {
-    let config = Config { nodes: 0, components: Components::NONE, audit, ..Config::default() };
+    let mut config = Config { nodes: 0, components: Components::NONE, ..Config::default() };
+    config.apiserver.audit.made = Some(audit);
     Cluster::start(config).await.unwrap()
 }
 

@@ -19,13 +19,9 @@ async fn cluster(dir: &Path, providers: &str) -> Cluster {
          [secrets], providers: [{providers}]}}]}}"
     );
     let encryption = Encryption::parse(&text).unwrap();
-    let config = Config {
-        nodes: 0,
-        components: Components::NONE,
-        data_dir: Some(dir.to_owned()),
-        encryption,
-        ..Config::default()
-    };
+    let data_dir = Some(dir.to_owned());
+    let mut config = Config { nodes: 0, components: Components::NONE, data_dir, ..Config::default() };
+    config.apiserver.encryption.made = Some(encryption);
     Cluster::start(config).await.unwrap()
 }
 
@@ -116,14 +112,15 @@ async fn a_file_that_changes_is_followed() {
     };
     let first = config(KEY_1);
     let clock = Clock::stepped(chrono::DateTime::UNIX_EPOCH + chrono::TimeDelta::days(20_000));
-    let config_of_cluster = Config {
+    let mut config_of_cluster = Config {
         nodes: 0,
         components: Components::NONE,
         data_dir: Some(data.clone()),
-        encryption: Encryption::parse(&first).unwrap().following(&file, &first),
         clock: clock.clone(),
         ..Config::default()
     };
+    let encryption = Encryption::parse(&first).unwrap().following(&file, &first);
+    config_of_cluster.apiserver.encryption.made = Some(encryption);
     let cluster = Cluster::start(config_of_cluster).await.unwrap();
     let secret = "aGlkZGVucGFzc3dvcmRvZm91cnM=";
     create(&cluster, "s", secret).await;

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubarium::apiserver::flow_control::config::FlowControlConfig;
+use kubarium::apiserver::flow_control::config::FlowControlOptions;
 use kubarium::clock::Clock;
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ async fn start(max_requests: u64) -> (Arc<Server>, Clock) {
     let server = Server::start_with(|config| {
         config.clock = clock.clone();
         config.flow_control =
-            FlowControlConfig { max_requests, max_mutating_requests: 0, ..Default::default() };
+            FlowControlOptions { max_requests, max_mutating_requests: 0, ..Default::default() };
     });
     (Arc::new(server.await), clock)
 }

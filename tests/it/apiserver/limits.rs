@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use http_body_util::BodyExt;
-use kubarium::apiserver::flow_control::config::FlowControlConfig;
+use kubarium::apiserver::flow_control::config::FlowControlOptions;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -26,7 +26,7 @@ pub async fn as_jane(server: &Server, line: &str, body: &Value) -> Answer {
 }
 
 /// A server where jane may do everything, and creating a ConfigMap takes for ever.
-async fn start(flow_control: FlowControlConfig) -> (Arc<Server>, Webhook) {
+async fn start(flow_control: FlowControlOptions) -> (Arc<Server>, Webhook) {
     let server = Server::start_with(|config| config.flow_control = flow_control).await;
     let webhook = never_create_config_maps(&server).await;
     let_jane_do_everything(&server).await;
@@ -76,7 +76,8 @@ fn assert_refused(answer: &Answer) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_level_that_is_full_refuses_until_a_seat_is_free() {
-    let one_seat_each = FlowControlConfig { max_requests: 1, max_mutating_requests: 0, ..Default::default() };
+    let one_seat_each =
+        FlowControlOptions { max_requests: 1, max_mutating_requests: 0, ..Default::default() };
     let (server, webhook) = start(one_seat_each).await;
     let limited = json!({"nominalConcurrencyShares": 1, "borrowingLimitPercent": 0,
         "limitResponse": {"type": "Reject"}});
@@ -129,7 +130,7 @@ async fn a_watch_has_its_seat_until_its_state_is_sent(server: &Server, read: &st
 #[tokio::test(flavor = "multi_thread")]
 async fn without_levels_reads_and_writes_are_bounded_apart() {
     let bounds =
-        FlowControlConfig { priority_and_fairness: false, max_requests: 1, max_mutating_requests: 1 };
+        FlowControlOptions { priority_and_fairness: false, max_requests: 1, max_mutating_requests: 1 };
     let (server, webhook) = start(bounds).await;
     let creating = begin_to_create(&server, &webhook).await;
     assert_refused(&as_jane(&server, &format!("POST {CONFIG_MAPS}"), &config_map("more")).await);

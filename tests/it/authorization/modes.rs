@@ -1,7 +1,8 @@
 //! `--authorization-mode`.
 
 use kubarium::apis::core::pod::PODS;
-use kubarium::apiserver::authorization::config::{AuthorizationConfig, Mode};
+use kubarium::apiserver::authorization::config::{AuthorizationOptions, Mode};
+use kubarium::apiserver::options::ServerRunOptions;
 
 use super::*;
 
@@ -13,8 +14,9 @@ async fn with(modes: &[Mode], policy: Option<&str>) -> (Cluster, Option<tempfile
     });
     let policy_file = folder.as_ref().map(|folder| folder.path().join("policy"));
     let authorization =
-        AuthorizationConfig { modes: modes.to_vec(), policy_file, ..AuthorizationConfig::default() };
-    (start_with(Config { authorization, ..Config::default() }).await, folder)
+        AuthorizationOptions { modes: Some(modes.to_vec()), policy_file, ..AuthorizationOptions::default() };
+    let apiserver = ServerRunOptions { authorization, ..ServerRunOptions::default() };
+    (start_with(Config { apiserver, ..Config::default() }).await, folder)
 }
 
 async fn list_pods(cluster: &Cluster, user: &str) -> String {
@@ -34,8 +36,10 @@ async fn the_first_that_allows_decides() {
     let (cluster, _folder) = with(&[Mode::Abac, Mode::Rbac], Some(policy)).await;
     assert_eq!(list_pods(&cluster, "bob").await, "");
     assert_eq!(list_pods(&cluster, "jane").await, format!("{refused}: No policy matched."));
-    let authorization = AuthorizationConfig { modes: vec![Mode::Abac], ..AuthorizationConfig::default() };
-    let failed = Cluster::start(Config { authorization, ..Config::default() }).await.err().unwrap();
+    let authorization =
+        AuthorizationOptions { modes: Some(vec![Mode::Abac]), ..AuthorizationOptions::default() };
+    let apiserver = ServerRunOptions { authorization, ..ServerRunOptions::default() };
+    let failed = Cluster::start(Config { apiserver, ..Config::default() }).await.err().unwrap();
     assert!(failed.to_string().contains("authorization policy file not passed"), "{failed}");
 }
 

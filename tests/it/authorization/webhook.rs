@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use kubarium::apis::core::pod::PODS;
-use kubarium::apiserver::authorization::config::{AuthorizationConfig, Mode};
+use kubarium::apiserver::authorization::config::{AuthorizationOptions, Mode};
+use kubarium::apiserver::options::ServerRunOptions;
 use kubarium::clock::Clock;
 
 use super::*;
@@ -48,12 +49,14 @@ const CANNOT: &str = "cannot list resource \"pods\" in API group \"\" in the nam
 #[tokio::test]
 async fn a_webhook_is_asked_before_roles_are() {
     let (webhook, folder) = (Webhook::start(decide).await, tempfile::tempdir().unwrap());
-    let authorization = AuthorizationConfig {
-        modes: vec![Mode::Webhook, Mode::Rbac],
+    let authorization = AuthorizationOptions {
+        modes: Some(vec![Mode::Webhook, Mode::Rbac]),
         webhook_config_file: Some(kubeconfig(&folder, &webhook)),
-        ..AuthorizationConfig::default()
+        webhook_version: "v1".into(),
+        ..AuthorizationOptions::default()
     };
-    let cluster = start_with(Config { authorization, ..Config::default() }).await;
+    let apiserver = ServerRunOptions { authorization, ..ServerRunOptions::default() };
+    let cluster = start_with(Config { apiserver, ..Config::default() }).await;
     let client = cluster.client();
     for user in ["joe", "eve-bound"] {
         bind(&client, user, "view").await;
@@ -101,8 +104,9 @@ async fn a_file_says_when_it_is_asked_and_that_failing_is_a_no() {
     std::fs::write(&path, file.to_string()).unwrap();
     let clock = Clock::stepped(chrono::DateTime::UNIX_EPOCH + chrono::TimeDelta::days(20_000));
     let config_file = Some(path.clone());
-    let authorization = AuthorizationConfig { config_file, ..AuthorizationConfig::default() };
-    let cluster = start_with(Config { authorization, clock: clock.clone(), ..Config::default() }).await;
+    let authorization = AuthorizationOptions { config_file, ..AuthorizationOptions::default() };
+    let apiserver = ServerRunOptions { authorization, ..ServerRunOptions::default() };
+    let cluster = start_with(Config { apiserver, clock: clock.clone(), ..Config::default() }).await;
     let client = cluster.client();
     for user in ["bob", "eve-bound"] {
         bind(&client, user, "view").await;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use kubarium::apiserver::authentication::options::RequestHeaderConfig;
+use kubarium::apiserver::authentication::options::RequestHeaderOptions;
 use rcgen::{CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 
 use super::*;
@@ -76,14 +76,14 @@ async fn only_a_front_proxy_says_who_somebody_is() {
             path
         };
         flags.client_ca_file = Some(write("clients", &clients.pem));
-        flags.request_header = Some(RequestHeaderConfig {
-            client_ca_file: write("proxies", &proxies.pem),
+        flags.request_header = RequestHeaderOptions {
+            client_ca_file: Some(write("proxies", &proxies.pem)),
             allowed_names: vec!["front".into()],
             username_headers: vec!["X-Remote-User".into()],
             group_headers: vec!["X-Remote-Group".into()],
             extra_header_prefixes: vec!["X-Remote-Extra-".into()],
-            ..RequestHeaderConfig::default()
-        });
+            ..RequestHeaderOptions::default()
+        };
     })
     .await;
     let headers = [("x-remote-user", "jane"), ("x-remote-group", "dev")];

@@ -1,6 +1,6 @@
 //! Where it listens, and for whom: an address that strangers reach needs credentials.
 
-use kubarium::apiserver::authorization::config::{AuthorizationConfig, Mode};
+use kubarium::apiserver::authorization::config::{AuthorizationOptions, Mode};
 use kubarium::cluster::{Components, Listen};
 use kubarium::{Cluster, Config};
 
@@ -45,10 +45,12 @@ async fn strangers_are_let_in_nowhere_without_credentials() {
             nodes: 0,
             components: Components::NONE,
             listen: Some(Listen { address: address.parse().unwrap(), tls }),
-            authorization: AuthorizationConfig { modes: modes.to_vec(), policy_file, ..Default::default() },
             ..Config::default()
         };
-        config.authentication.anonymous = anonymous;
+        let modes_given = Some(modes.to_vec());
+        config.apiserver.authorization =
+            AuthorizationOptions { modes: modes_given, policy_file, ..Default::default() };
+        config.apiserver.authentication.anonymous = Some(anonymous);
         let case = format!("{address} tls={tls} anonymous={anonymous} {modes:?}");
         match Cluster::start(config).await {
             Ok(cluster) => {
@@ -83,8 +85,8 @@ async fn a_file_that_speaks_of_anonymous_leaves_nothing_to_the_flag() {
     ] {
         std::fs::write(&file, format!("{head}{text}")).unwrap();
         let mut config = Config { nodes: 0, components: Components::NONE, ..Config::default() };
-        config.authentication.config_file = Some(file.clone());
-        config.authentication.anonymous_is_given = is_given;
+        config.apiserver.authentication.config_file = Some(file.clone());
+        config.apiserver.authentication.anonymous = is_given.then_some(true);
         let outcome = Cluster::start(config).await.err().map(|error| error.to_string());
         let wanted = "anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in \
                       authentication configuration file";

@@ -25,7 +25,7 @@ use chrono::{DateTime, TimeDelta};
 use kubarium::apimachinery::user::UserInfo;
 use kubarium::apimachinery::wire::{ApiService, InProcessUser, PeerCertificates};
 use kubarium::apis::scheme::Scheme;
-use kubarium::apiserver::authentication::{Authentication, AuthenticationConfig, Parts};
+use kubarium::apiserver::authentication::{Authentication, AuthenticationOptions, Parts};
 use kubarium::apiserver::config::ApiserverConfig;
 use kubarium::apiserver::handler_chain::build_handler_chain;
 use kubarium::apiserver::registry::Registry;
@@ -54,10 +54,10 @@ pub struct Guarded {
 
 impl Guarded {
     /// With the flags that `configure` sets; it is given a folder for files.
-    pub async fn start(configure: impl FnOnce(&Path, &mut AuthenticationConfig)) -> Guarded {
+    pub async fn start(configure: impl FnOnce(&Path, &mut AuthenticationOptions)) -> Guarded {
         let clock = Clock::stepped(DateTime::UNIX_EPOCH + TimeDelta::days(20_600));
         let folder = tempfile::tempdir().unwrap();
-        let mut flags = AuthenticationConfig::default();
+        let mut flags = AuthenticationOptions::default();
         configure(folder.path(), &mut flags);
         let authority = Authority::generate(clock.now()).unwrap();
         let signing_key = kubarium::pki::generate_signing_key().unwrap();

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use kubarium::apimachinery::wire::{ApiRequest, ApiResponse};
-use kubarium::apiserver::authentication::oidc::OidcConfig;
-use kubarium::apiserver::authentication::webhook::WebhookConfig;
+use kubarium::apiserver::authentication::oidc::OidcOptions;
+use kubarium::apiserver::authentication::webhook::TokenWebhookOptions;
 use kubarium::apiserver::server::{Server, Tls, bind};
 
 use super::*;
@@ -88,23 +88,23 @@ pub fn provider(url: &str, path: &str, _body: &Value) -> Value {
 }
 
 /// With the provider outside as the issuer.
-fn oidc(outside: &Outside, folder: &Path) -> OidcConfig {
+fn oidc(outside: &Outside, folder: &Path) -> OidcOptions {
     let path = folder.join("ca.crt");
     fs::write(&path, outside.authority.certificate_pem()).unwrap();
-    OidcConfig {
-        issuer_url: outside.url(),
+    OidcOptions {
+        issuer_url: Some(outside.url()),
         client_id: "kube".into(),
         username_claim: "sub".into(),
         signing_algorithms: vec!["RS256".into()],
         ca_file: Some(path),
-        ..OidcConfig::default()
+        ..OidcOptions::default()
     }
 }
 
 #[tokio::test]
 async fn a_provider_is_asked_for_its_keys_when_the_first_token_comes() {
     let outside = Outside::start(provider).await;
-    let guarded = Guarded::start(|folder, flags| flags.oidc = Some(oidc(&outside, folder))).await;
+    let guarded = Guarded::start(|folder, flags| flags.oidc = oidc(&outside, folder)).await;
     let end = guarded.clock.now().timestamp() + 600;
     let token = |id: &str, algorithm: Algorithm| {
         let header = Header { kid: Some(id.into()), ..Header::new(algorithm) };
@@ -149,7 +149,7 @@ async fn groups_may_be_told_by_somebody_else() {
     let outside = Outside::start(provider_of_groups).await;
     let guarded = Guarded::start(|folder, flags| {
         let (username_prefix, groups_claim) = ("-".into(), "groups".into());
-        flags.oidc = Some(OidcConfig { username_prefix, groups_claim, ..oidc(&outside, folder) });
+        flags.oidc = OidcOptions { username_prefix, groups_claim, ..oidc(&outside, folder) };
     })
     .await;
     let url = outside.url();
@@ -219,7 +219,8 @@ async fn a_webhook_is_asked_and_its_answer_remembered() {
         let path = folder.join("webhook");
         fs::write(&path, config.to_string()).unwrap();
         let cache_time_to_live = Duration::from_secs(120);
-        flags.webhook = Some(WebhookConfig { config_file: path, version: "v1".into(), cache_time_to_live });
+        flags.webhook =
+            TokenWebhookOptions { config_file: Some(path), version: "v1".into(), cache_time_to_live };
     })
     .await;
     let cases = [

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
-use kubarium::apiserver::authentication::oidc::OidcConfig;
+use kubarium::apiserver::authentication::oidc::OidcOptions;
 
 use super::*;
 
@@ -202,7 +202,7 @@ async fn files_and_secrets_say_who_has_which_token_and_password() {
         fs::write(&tokens, "t0ken,jane,u1,\"dev,ops\"\n").unwrap();
         fs::write(&passwords, "pa55,joe,u2,dev\n").unwrap();
         (flags.token_auth_file, flags.basic_auth_file) = (Some(tokens), Some(passwords));
-        flags.anonymous = false;
+        flags.anonymous = Some(false);
     })
     .await;
     let bootstrap = json!({"metadata": {"name": "bootstrap-token-abcdef"}, "type": "bootstrap.kubernetes.io/token",
@@ -247,17 +247,17 @@ async fn a_provider_of_openid_connect_is_believed_by_its_keys() {
     let guarded = Guarded::start(|folder, flags| {
         let path = folder.join("jwks");
         fs::write(&path, jwks).unwrap();
-        flags.oidc = Some(OidcConfig {
-            issuer_url: issuer.into(),
+        flags.oidc = OidcOptions {
+            issuer_url: Some(issuer.into()),
             client_id: "kube".into(),
             username_claim: "email".into(),
             groups_claim: "groups".into(),
             groups_prefix: "oidc:".into(),
-            required_claims: [("hd".to_owned(), "example".to_owned())].into(),
+            required_claims: vec![("hd".to_owned(), "example".to_owned())],
             signing_algorithms: vec!["ES256".into()],
             jwks_file: Some(path),
-            ..OidcConfig::default()
-        });
+            ..OidcOptions::default()
+        };
     })
     .await;
     let end = guarded.clock.now().timestamp() + 600;

@@ -9,7 +9,15 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
     ),
     (
         "apiserver::registry",
-        &["apimachinery", "apis", "apiserver::storage", "apiserver::request", "clock", "entropy"],
+        &[
+            "component_base",
+            "apimachinery",
+            "apis",
+            "apiserver::storage",
+            "apiserver::request",
+            "clock",
+            "entropy",
+        ],
     ),
     // What an authorizer is: the interface between rooms that must not know each other.
     ("apiserver::authorizer", &["apimachinery", "apis", "apiserver::request"]),
@@ -18,6 +26,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
     (
         "apiserver::admission",
         &[
+            "component_base",
             "apimachinery",
             "apis",
             "cel",
@@ -49,6 +58,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
     (
         "apiserver::audit",
         &[
+            "component_base",
             "apimachinery",
             "apiserver::audit_context",
             // What could not be told is counted.
@@ -64,6 +74,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
     (
         "apiserver::authentication",
         &[
+            "component_base",
             "apimachinery",
             "apis",
             "cel",
@@ -83,6 +94,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
     (
         "apiserver::authorization",
         &[
+            "component_base",
             "apimachinery",
             "apis",
             "cel",
@@ -102,7 +114,15 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
     (
         "apiserver::flow_control",
         // What it counts has histograms like everybody else's.
-        &["apimachinery", "apis", "apiserver::metrics", "apiserver::registry", "apiserver::request", "clock"],
+        &[
+            "component_base",
+            "apimachinery",
+            "apis",
+            "apiserver::metrics",
+            "apiserver::registry",
+            "apiserver::request",
+            "clock",
+        ],
     ),
     (
         "apiserver::filters",
@@ -171,6 +191,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
     (
         "apiserver::config",
         &[
+            "apiserver::options",
             "apimachinery",
             "apis",
             "apiserver::admission",
@@ -211,6 +232,25 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
     ),
     ("apiserver::kubelet_client", &["apimachinery"]),
     ("apiserver::metrics", &["apiserver::request", "clock"]),
+    // The flags of all rooms.
+    (
+        "apiserver::options",
+        &[
+            "apimachinery",
+            "apis",
+            "apiserver::admission",
+            "apiserver::aggregator",
+            "apiserver::audit",
+            "apiserver::authentication",
+            "apiserver::authorization",
+            "apiserver::filters",
+            "apiserver::flow_control",
+            "apiserver::registry",
+            "apiserver::server",
+            "apiserver::storage",
+            "component_base",
+        ],
+    ),
     ("apiserver::request", &["apimachinery", "apiserver::audit_context"]),
     // Sends the bodies of lists and watches as they are made.
     ("apiserver::server", &["apimachinery", "apiserver::endpoints::response", "pki"]),

@@ -16,12 +16,14 @@ mod distributed;
 mod expression;
 mod key_set;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+use clap::Args;
 
 use super::ConfigError;
 use super::jwt::Allowed;
 use authenticator::Mapping;
+use component_base::flags::defaults;
 
 pub use authenticator::{JwtAuthenticator, Oidc};
 pub use key_set::KeySet;
@@ -30,31 +32,57 @@ pub use key_set::KeySet;
 const NO_PREFIX: &str = "-";
 
 /// The flags `--oidc-*`.
-#[derive(Clone, Debug, Default)]
-pub struct OidcConfig {
-    /// `--oidc-issuer-url`
-    pub issuer_url: String,
-    /// `--oidc-client-id`: the audience.
+#[derive(Args, Clone, Debug)]
+pub struct OidcOptions {
+    /// The OpenID Connect provider whose ID tokens are believed; https.
+    #[arg(id = "oidc-issuer-url", long, value_name = "URL")]
+    pub issuer_url: Option<String>,
+    /// The client that its tokens must be for.
+    #[arg(id = "oidc-client-id", long, default_value = "", hide_default_value = true)]
     pub client_id: String,
-    /// `--oidc-username-claim`
+    /// The claim that is the user's name.
+    #[arg(id = "oidc-username-claim", long, default_value = "sub")]
     pub username_claim: String,
-    /// `--oidc-username-prefix`
+    /// What goes in front of the name; the issuer's URL when not given (but for email), - for nothing.
+    #[arg(id = "oidc-username-prefix", long, default_value = "", hide_default_value = true)]
     pub username_prefix: String,
-    /// `--oidc-groups-claim`
+    /// The claim that is the user's groups.
+    #[arg(id = "oidc-groups-claim", long, default_value = "", hide_default_value = true)]
     pub groups_claim: String,
-    /// `--oidc-groups-prefix`
+    /// What goes in front of groups.
+    #[arg(id = "oidc-groups-prefix", long, default_value = "", hide_default_value = true)]
     pub groups_prefix: String,
-    /// `--oidc-required-claim`
-    pub required_claims: BTreeMap<String, String>,
-    /// `--oidc-signing-algs`
+    /// A claim that a token must have, as key=value; may be given several times.
+    #[arg(id = "oidc-required-claim", long, value_parser = pair, value_name = "KEY=VALUE")]
+    pub required_claims: Vec<(String, String)>,
+    /// The algorithms that tokens may be signed with.
+    #[arg(id = "oidc-signing-algs", long, value_delimiter = ',', default_value = "RS256")]
     pub signing_algorithms: Vec<String>,
-    /// Who signs the provider's own certificate (`--oidc-ca-file`); those of the system when not given.
+    /// Authorities that may have signed the provider's certificate; those of the system when not given.
+    #[arg(id = "oidc-ca-file", long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
-    /// The provider's keys, instead of asking it for them.
+    /// The provider's keys as a JWKS, instead of asking it for them (kubarium's own flag).
+    #[arg(id = "oidc-jwks-file", long, value_name = "FILE")]
     pub jwks_file: Option<PathBuf>,
 }
 
-impl OidcConfig {
+impl Default for OidcOptions {
+    fn default() -> OidcOptions {
+        defaults()
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or_else(|| format!("{text:?} is not key=value"))?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
+
+impl OidcOptions {
+    /// The provider; empty when there is none.
+    pub fn issuer(&self) -> &str {
+        self.issuer_url.as_deref().unwrap_or_default()
+    }
+
     /// What is wrong with it.
     ///
     /// # Errors
@@ -67,8 +95,8 @@ impl OidcConfig {
                     .into(),
             );
         }
-        if !self.issuer_url.starts_with("https://") {
-            return wrong(format!("oidc-issuer-url: {:?} URL scheme must be https", self.issuer_url));
+        if !self.issuer().starts_with("https://") {
+            return wrong(format!("oidc-issuer-url: {:?} URL scheme must be https", self.issuer()));
         }
         self.algorithms().map(drop)
     }
@@ -83,13 +111,13 @@ impl OidcConfig {
     pub(super) fn authenticator(&self) -> JwtAuthenticator {
         let groups = Mapping::Claim { claim: self.groups_claim.clone(), prefix: self.groups_prefix.clone() };
         JwtAuthenticator {
-            issuer: self.issuer_url.clone(),
+            issuer: self.issuer().to_owned(),
             audiences: vec![self.client_id.clone()],
             username: Mapping::Claim { claim: self.username_claim.clone(), prefix: self.prefix() },
             groups: (!self.groups_claim.is_empty()).then_some(groups),
             uid: None,
             extra: vec![],
-            required_claims: self.required_claims.clone(),
+            required_claims: self.required_claims.iter().cloned().collect(),
             claim_rules: vec![],
             user_rules: vec![],
         }
@@ -99,7 +127,7 @@ impl OidcConfig {
     fn prefix(&self) -> String {
         match self.username_prefix.as_str() {
             NO_PREFIX => String::new(),
-            "" if self.username_claim != "email" => format!("{}#", self.issuer_url),
+            "" if self.username_claim != "email" => format!("{}#", self.issuer()),
             prefix => prefix.to_owned(),
         }
     }

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
-use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use tokio::sync::OnceCell;
 
+use super::options::ServiceOptions;
 use apis::networking::ip_range::IpRange;
+use apis::networking::port_range::PortRange;
 use apis::networking::service_ranges::ServiceRanges;
 use entropy::Entropy;
 
@@ -17,10 +18,6 @@ pub const DEFAULT_RANGE: &str = "kubernetes";
 /// The lowest of a range are drawn only when the others are spent: people ask for these by hand (`10.96.0.10`
 /// for DNS). A sixteenth of the range, but so many.
 const STATIC_BAND: (u128, u128) = (16, 256);
-/// `--service-node-port-range`
-const NODE_PORTS: RangeInclusive<u16> = 30_000..=32_767;
-/// The same for ports.
-const STATIC_PORTS: u16 = 86;
 /// Of larger ranges no address beyond is drawn: so many services there are not (upstream: 64 bits).
 const DRAWN: u128 = 1 << 48;
 /// So many draws before the free ones are looked for in order.
@@ -39,8 +36,8 @@ pub struct Held {
 pub struct Allocators {
     shared: Arc<Mutex<Held>>,
     loaded: OnceCell<()>,
-    /// What the flag says.
-    configured: OnceLock<ServiceRanges>,
+    /// What the flags say.
+    configured: OnceLock<ServiceOptions>,
     /// What ServiceCIDRs add to the configured range, by their names. Bound: the objects of the kind.
     ranges: Mutex<BTreeMap<String, Vec<IpRange>>>,
     entropy: Entropy,
@@ -62,14 +59,18 @@ impl Allocators {
         Allocators { shared, loaded, configured: OnceLock::new(), ranges, entropy }
     }
 
-    /// What the flag says; who says it first is believed.
-    pub fn configure(&self, ranges: ServiceRanges) {
-        let _ = self.configured.set(ranges);
+    /// What the flags say; who says it first is believed.
+    pub fn configure(&self, options: ServiceOptions) {
+        let _ = self.configured.set(options);
     }
 
-    /// What the flag says.
+    /// `--service-cluster-ip-range`
     pub fn configured(&self) -> ServiceRanges {
-        *self.configured.get_or_init(ServiceRanges::default)
+        self.options().service_cluster_ip_range
+    }
+
+    fn options(&self) -> &ServiceOptions {
+        self.configured.get_or_init(ServiceOptions::default)
     }
 
     /// Filled once what is stored has been read.
@@ -156,8 +157,9 @@ impl Allocators {
 
     /// Any free port.
     pub fn next_port(&self, allocation: &mut Allocation) -> Result<u16, String> {
-        let (first, last) = (*NODE_PORTS.start(), *NODE_PORTS.end());
-        let upper = first + STATIC_PORTS;
+        let range = self.options().service_node_port_range;
+        let PortRange { first, last } = range;
+        let upper = first + range.static_band();
         let drawn = (0..DRAWS).map(|_| upper + self.entropy.below(usize::from(last - upper) + 1) as u16);
         let mut candidates = drawn.chain(upper..=last).chain(first..upper);
         candidates.find(|port| allocation.take_port(*port)).ok_or_else(|| "range is full".into())
@@ -165,10 +167,10 @@ impl Allocators {
 
     /// This port.
     pub fn port(&self, allocation: &mut Allocation, port: u16) -> Result<(), String> {
-        if !NODE_PORTS.contains(&port) {
-            let (first, last) = (NODE_PORTS.start(), NODE_PORTS.end());
+        let range = self.options().service_node_port_range;
+        if !range.contains(port) {
             return Err(format!(
-                "provided port is not in the valid range. The range of valid ports is {first}-{last}"
+                "provided port is not in the valid range. The range of valid ports is {range}"
             ));
         }
         if allocation.take_port(port) { Ok(()) } else { Err("provided port is already allocated".into()) }
@@ -281,17 +283,35 @@ mod tests {
     fn ports_run_out() {
         let allocators = Allocators::new(Entropy::seeded(1));
         let mut allocation = allocators.begin(false);
+        let range = PortRange::default();
         let ports: HashSet<u16> =
-            NODE_PORTS.map(|_| allocators.next_port(&mut allocation).unwrap()).collect();
-        assert_eq!(ports.len(), NODE_PORTS.len());
+            range.ports().map(|_| allocators.next_port(&mut allocation).unwrap()).collect();
+        assert_eq!(ports.len(), range.ports().len());
         assert_eq!(allocators.next_port(&mut allocation).unwrap_err(), "range is full");
         assert!(allocators.port(&mut allocation, 80).unwrap_err().ends_with("30000-32767"));
     }
 
     #[test]
+    fn ports_are_of_the_range_that_the_flag_says() {
+        let allocators = Allocators::new(Entropy::seeded(1));
+        let service_node_port_range = PortRange::parse("7000-7019").unwrap();
+        allocators.configure(ServiceOptions { service_node_port_range, ..ServiceOptions::default() });
+        let mut allocation = allocators.begin(false);
+        let refused = allocators.port(&mut allocation, 30_000).unwrap_err();
+        let why = "provided port is not in the valid range. The range of valid ports is 7000-7019";
+        assert_eq!(refused, why);
+        // Those that people choose come last.
+        let drawn: Vec<u16> = (0..20).map(|_| allocators.next_port(&mut allocation).unwrap()).collect();
+        assert!(drawn[..4].iter().all(|port| *port >= 7016), "{drawn:?}");
+        assert_eq!(drawn.iter().collect::<HashSet<_>>().len(), 20);
+        assert_eq!(allocators.next_port(&mut allocation).unwrap_err(), "range is full");
+    }
+
+    #[test]
     fn each_family_has_the_range_that_the_flag_says() {
         let allocators = Allocators::new(Entropy::seeded(1));
-        allocators.configure(ServiceRanges::parse("10.1.0.0/28,fd00:7::/64").unwrap());
+        let service_cluster_ip_range = ServiceRanges::parse("10.1.0.0/28,fd00:7::/64").unwrap();
+        allocators.configure(ServiceOptions { service_cluster_ip_range, ..ServiceOptions::default() });
         let mut allocation = allocators.begin(false);
         let outside = allocators.ip(&mut allocation, v4(10, 96, 0, 10)).unwrap_err();
         assert_eq!(outside, "the provided network does not match the current range");

@@ -10,6 +10,7 @@ mod families;
 mod fields;
 mod ip_addresses;
 mod normalize;
+pub mod options;
 
 use std::sync::Arc;
 
@@ -21,9 +22,9 @@ use apimachinery::object::Object;
 use apimachinery::options::ListOptions;
 use apimachinery::status::Status;
 use apis::kind::Kind;
-use apis::networking::service_ranges::ServiceRanges;
 
 pub use allocators::{Allocation, Allocators};
+pub use options::ServiceOptions;
 
 fn is_service(kind: &Kind) -> bool {
     &*kind.plural == "services" && kind.group_version.group.is_empty()
@@ -34,9 +35,9 @@ fn is_service_cidr(kind: &Kind) -> bool {
 }
 
 impl Registry {
-    /// The ranges of Services' addresses (`--service-cluster-ip-range`); who says it first is believed.
-    pub fn set_service_ranges(&self, ranges: ServiceRanges) {
-        self.0.services.configure(ranges);
+    /// Where Services take addresses and ports from; who says it first is believed.
+    pub fn set_service_options(&self, options: ServiceOptions) {
+        self.0.services.configure(options);
     }
 
     /// The ServiceCIDR that the server makes of itself says what the flag says.

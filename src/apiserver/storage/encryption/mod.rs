@@ -7,6 +7,7 @@
 
 mod cipher;
 mod config;
+pub mod options;
 mod reload;
 mod rules;
 

@@ -1,6 +1,6 @@
 //! Admission plugins, each by what a client sees of it: the files beside this one hold the requests.
 
-use kubarium::apiserver::admission::AdmissionConfig;
+use kubarium::apiserver::admission::AdmissionOptions;
 
 use super::*;
 use crate::support::webhook::{Reply, Webhook};
@@ -110,7 +110,7 @@ async fn plugins_that_are_off_by_default() {
         "OwnerReferencesPermissionEnforcement",
         "DenyServiceExternalIPs",
     ];
-    let mut admission = AdmissionConfig { enable: names.map(String::from).into(), ..Default::default() };
+    let mut admission = AdmissionOptions { enable: names.map(String::from).into(), ..Default::default() };
     admission.read_plugins(include_str!("configuration.yaml"), |path| Err(path.into())).unwrap();
     let server = Server::start_with(|config| config.admission = admission).await;
     play(&server, include_str!("default_off.yaml")).await;
@@ -119,7 +119,7 @@ async fn plugins_that_are_off_by_default() {
 #[tokio::test]
 async fn a_plugin_that_is_disabled_says_nothing() {
     let disable = vec!["NamespaceLifecycle".to_owned(), "DefaultTolerationSeconds".into()];
-    let admission = AdmissionConfig { disable, ..Default::default() };
+    let admission = AdmissionOptions { disable, ..Default::default() };
     let server = Server::start_with(|config| config.admission = admission).await;
     server.create("/api/v1/namespaces/nowhere/configmaps", json!({"metadata": {"name": "a"}})).await;
     let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
@@ -128,7 +128,7 @@ async fn a_plugin_that_is_disabled_says_nothing() {
 }
 
 /// The configuration of ImagePolicyWebhook, which names a kubeconfig for `url`.
-fn image_policy(folder: &std::path::Path, url: &str, bundle: &str, default_allow: bool) -> AdmissionConfig {
+fn image_policy(folder: &std::path::Path, url: &str, bundle: &str, default_allow: bool) -> AdmissionOptions {
     let kubeconfig = folder.join("kubeconfig");
     let config = json!({"current-context": "c",
         "clusters": [{"name": "c", "cluster": {"server": url, "certificate-authority-data": bundle}}],
@@ -137,7 +137,7 @@ fn image_policy(folder: &std::path::Path, url: &str, bundle: &str, default_allow
     let policy = json!({"imagePolicy": {"kubeConfigFile": kubeconfig, "defaultAllow": default_allow}});
     let plugins = json!([{"name": "ImagePolicyWebhook", "configuration": policy}]);
     let file = json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": plugins});
-    let mut admission = AdmissionConfig { enable: vec!["ImagePolicyWebhook".into()], ..Default::default() };
+    let mut admission = AdmissionOptions { enable: vec!["ImagePolicyWebhook".into()], ..Default::default() };
     admission.read_plugins(&file.to_string(), |path| Err(path.into())).unwrap();
     admission
 }
@@ -186,15 +186,16 @@ async fn a_webhook_says_which_images_may_run() {
         let server = Server::start_with(|config| config.admission = admission).await;
         assert_eq!(server.call(pods, &pod("a", "good", json!({}))).await.code, code);
     }
-    let admission = AdmissionConfig { enable: vec!["ImagePolicyWebhook".into()], ..Default::default() };
-    let config = kubarium::Config { admission, ..kubarium::Config::default() };
+    let admission = AdmissionOptions { enable: vec!["ImagePolicyWebhook".into()], ..Default::default() };
+    let mut config = kubarium::Config::default();
+    config.apiserver.admission = admission;
     let failed = kubarium::Cluster::start(config).await.err().unwrap().to_string();
     assert_eq!(failed, "couldn't init admission plugin \"ImagePolicyWebhook\": no config specified");
 }
 
 #[tokio::test]
 async fn always_deny_denies() {
-    let admission = AdmissionConfig { enable: vec!["AlwaysDeny".into()], ..Default::default() };
+    let admission = AdmissionOptions { enable: vec!["AlwaysDeny".into()], ..Default::default() };
     let server = Server::bare(Arc::new(Scheme::builtin()), |config| config.admission = admission);
     let answer = server.call("POST /api/v1/namespaces", &json!({"metadata": {"name": "a"}})).await;
     let text = "namespaces \"a\" is forbidden: admission control is denying all modifications";

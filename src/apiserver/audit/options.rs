@@ -1,4 +1,4 @@
-//! Flags of the audit log.
+//! The flags of the audit log (`options.AuditOptions`).
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,144 +6,151 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
-use crate::cli::Failure;
+use super::policy::Policy;
+use super::{AuditConfig, BatchConfig, LogBackend, LogConfig, Mode, WebhookConfig};
+use crate::webhook::ClientConfig;
 use apimachinery::duration::parse_flag;
-use apiserver::audit::policy::Policy;
-use apiserver::audit::{AuditConfig, BatchConfig, LogBackend, LogConfig, Mode, WebhookConfig};
-use apiserver::webhook::ClientConfig;
+use component_base::flags::defaults;
 
 /// The only version of events that there still is.
 const VERSION: &str = "audit.k8s.io/v1";
 
 /// Who did what.
-#[derive(Args)]
+#[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Audit")]
-pub struct AuditFlags {
+pub struct AuditOptions {
     /// A file with an audit policy: how much of which request is told.
-    #[arg(long, value_name = "FILE", env = "KUBARIUM_AUDIT_POLICY_FILE")]
+    #[arg(long, value_name = "FILE")]
     pub audit_policy_file: Option<PathBuf>,
     /// Where events go, a line each; '-' is the standard output.
-    #[arg(long, value_name = "FILE", env = "KUBARIUM_AUDIT_LOG_PATH")]
+    #[arg(long, value_name = "FILE")]
     pub audit_log_path: Option<PathBuf>,
     /// How a line is written: json, or legacy.
-    #[arg(long, default_value = "json", value_parser = ["json", "legacy"], env = "KUBARIUM_AUDIT_LOG_FORMAT")]
+    #[arg(long, default_value = "json", value_parser = ["json", "legacy"])]
     pub audit_log_format: String,
     /// So many megabytes, and the file is renamed; 0 is without bound.
-    #[arg(long, default_value_t = 0, value_name = "MB", env = "KUBARIUM_AUDIT_LOG_MAXSIZE")]
+    #[arg(long, default_value_t = 0, value_name = "MB")]
     pub audit_log_maxsize: u64,
     /// So many renamed files are kept; 0 is all.
-    #[arg(long, default_value_t = 0, value_name = "N", env = "KUBARIUM_AUDIT_LOG_MAXBACKUP")]
+    #[arg(long, default_value_t = 0, value_name = "N")]
     pub audit_log_maxbackup: usize,
     /// So many days they are kept; 0 is for ever.
-    #[arg(long, default_value_t = 0, value_name = "DAYS", env = "KUBARIUM_AUDIT_LOG_MAXAGE")]
+    #[arg(long, default_value_t = 0, value_name = "DAYS")]
     pub audit_log_maxage: i64,
     /// Whether requests wait for the log: blocking, blocking-strict, or batch.
     #[arg(
         long,
         default_value = "blocking",
-        value_parser = ["batch", "blocking", "blocking-strict"],
-        env = "KUBARIUM_AUDIT_LOG_MODE"
+        value_parser = ["batch", "blocking", "blocking-strict"]
     )]
     pub audit_log_mode: String,
     /// Whether full files are compressed.
-    #[arg(long, env = "KUBARIUM_AUDIT_LOG_COMPRESS", default_value_t = false, action = ArgAction::Set,
+    #[arg(long, default_value_t = false, action = ArgAction::Set,
         num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub audit_log_compress: bool,
     /// The version in which events are written.
-    #[arg(long, env = "KUBARIUM_AUDIT_LOG_VERSION", default_value = VERSION, value_parser = [VERSION])]
+    #[arg(long, default_value = VERSION, value_parser = [VERSION])]
     pub audit_log_version: String,
     /// Events that wait for the log in batch mode; further ones are dropped.
-    #[arg(long, default_value_t = 10_000, value_name = "N", env = "KUBARIUM_AUDIT_LOG_BATCH_BUFFER_SIZE")]
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
     pub audit_log_batch_buffer_size: usize,
     /// So many events are written together in batch mode.
-    #[arg(long, default_value_t = 1, value_name = "N", env = "KUBARIUM_AUDIT_LOG_BATCH_MAX_SIZE")]
+    #[arg(long, default_value_t = 1, value_name = "N")]
     pub audit_log_batch_max_size: usize,
     /// The first event of a batch waits so long at most.
-    #[arg(long, default_value = "0s", value_parser = parse_flag, env = "KUBARIUM_AUDIT_LOG_BATCH_MAX_WAIT")]
+    #[arg(long, default_value = "0s", value_parser = parse_flag)]
     pub audit_log_batch_max_wait: Duration,
     /// Whether batches are held back.
-    #[arg(long, env = "KUBARIUM_AUDIT_LOG_BATCH_THROTTLE_ENABLE", default_value_t = false,
+    #[arg(long, default_value_t = false,
         action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub audit_log_batch_throttle_enable: bool,
     /// So many batches a second.
-    #[arg(long, default_value_t = 0.0, env = "KUBARIUM_AUDIT_LOG_BATCH_THROTTLE_QPS")]
+    #[arg(long, default_value_t = 0.0)]
     pub audit_log_batch_throttle_qps: f64,
     /// So many batches at once before they are held back.
-    #[arg(long, default_value_t = 0, env = "KUBARIUM_AUDIT_LOG_BATCH_THROTTLE_BURST")]
+    #[arg(long, default_value_t = 0)]
     pub audit_log_batch_throttle_burst: u32,
     /// Whether events that are too large lose their bodies.
-    #[arg(long, env = "KUBARIUM_AUDIT_LOG_TRUNCATE_ENABLED", default_value_t = false, action = ArgAction::Set,
+    #[arg(long, default_value_t = false, action = ArgAction::Set,
         num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub audit_log_truncate_enabled: bool,
     /// From how many bytes on an event is too large.
-    #[arg(long, default_value_t = 100 << 10, env = "KUBARIUM_AUDIT_LOG_TRUNCATE_MAX_EVENT_SIZE")]
+    #[arg(long, default_value_t = 100 << 10)]
     pub audit_log_truncate_max_event_size: usize,
     /// So many bytes are handed over together.
-    #[arg(long, default_value_t = 10 << 20, env = "KUBARIUM_AUDIT_LOG_TRUNCATE_MAX_BATCH_SIZE")]
+    #[arg(long, default_value_t = 10 << 20)]
     pub audit_log_truncate_max_batch_size: usize,
     /// A kubeconfig that names the webhook that events are sent to.
-    #[arg(long, value_name = "FILE", env = "KUBARIUM_AUDIT_WEBHOOK_CONFIG_FILE")]
+    #[arg(long, value_name = "FILE")]
     pub audit_webhook_config_file: Option<PathBuf>,
     /// Whether requests wait for the webhook: batch, blocking, or blocking-strict.
     #[arg(
         long,
         default_value = "batch",
-        value_parser = ["batch", "blocking", "blocking-strict"],
-        env = "KUBARIUM_AUDIT_WEBHOOK_MODE"
+        value_parser = ["batch", "blocking", "blocking-strict"]
     )]
     pub audit_webhook_mode: String,
     /// Events that wait for the webhook; further ones are dropped.
-    #[arg(
-        long,
-        default_value_t = 10_000,
-        value_name = "N",
-        env = "KUBARIUM_AUDIT_WEBHOOK_BATCH_BUFFER_SIZE"
-    )]
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
     pub audit_webhook_batch_buffer_size: usize,
     /// So many events are sent together.
-    #[arg(long, default_value_t = 400, value_name = "N", env = "KUBARIUM_AUDIT_WEBHOOK_BATCH_MAX_SIZE")]
+    #[arg(long, default_value_t = 400, value_name = "N")]
     pub audit_webhook_batch_max_size: usize,
     /// The first event of a batch waits so long at most.
-    #[arg(long, default_value = "30s", value_parser = parse_flag, env = "KUBARIUM_AUDIT_WEBHOOK_BATCH_MAX_WAIT")]
+    #[arg(long, default_value = "30s", value_parser = parse_flag)]
     pub audit_webhook_batch_max_wait: Duration,
     /// Whether batches are held back.
     #[arg(
         long,
         default_value_t = true,
-        action = ArgAction::Set,
-        env = "KUBARIUM_AUDIT_WEBHOOK_BATCH_THROTTLE_ENABLE"
+        action = ArgAction::Set
     )]
     pub audit_webhook_batch_throttle_enable: bool,
     /// So many batches a second.
-    #[arg(long, default_value_t = 10.0, env = "KUBARIUM_AUDIT_WEBHOOK_BATCH_THROTTLE_QPS")]
+    #[arg(long, default_value_t = 10.0)]
     pub audit_webhook_batch_throttle_qps: f64,
     /// So many batches at once before they are held back.
-    #[arg(long, default_value_t = 15, env = "KUBARIUM_AUDIT_WEBHOOK_BATCH_THROTTLE_BURST")]
+    #[arg(long, default_value_t = 15)]
     pub audit_webhook_batch_throttle_burst: u32,
     /// Whether events that are too large lose their bodies.
-    #[arg(long, env = "KUBARIUM_AUDIT_WEBHOOK_TRUNCATE_ENABLED", default_value_t = false,
+    #[arg(long, default_value_t = false,
         action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub audit_webhook_truncate_enabled: bool,
     /// From how many bytes on an event is too large.
-    #[arg(long, default_value_t = 100 << 10, env = "KUBARIUM_AUDIT_WEBHOOK_TRUNCATE_MAX_EVENT_SIZE")]
+    #[arg(long, default_value_t = 100 << 10)]
     pub audit_webhook_truncate_max_event_size: usize,
     /// So many bytes are handed over together.
-    #[arg(long, default_value_t = 10 << 20, env = "KUBARIUM_AUDIT_WEBHOOK_TRUNCATE_MAX_BATCH_SIZE")]
+    #[arg(long, default_value_t = 10 << 20)]
     pub audit_webhook_truncate_max_batch_size: usize,
     /// The version in which events are sent.
-    #[arg(long, env = "KUBARIUM_AUDIT_WEBHOOK_VERSION", default_value = VERSION, value_parser = [VERSION])]
+    #[arg(long, default_value = VERSION, value_parser = [VERSION])]
     pub audit_webhook_version: String,
     /// How long to wait after the first failure to send a batch.
-    #[arg(long, default_value = "10s", value_parser = parse_flag, env = "KUBARIUM_AUDIT_WEBHOOK_INITIAL_BACKOFF")]
+    #[arg(long, default_value = "10s", value_parser = parse_flag)]
     pub audit_webhook_initial_backoff: Duration,
+    /// What is told, made by hand: then the flags say nothing.
+    #[arg(skip)]
+    pub made: Option<AuditConfig>,
 }
 
-impl AuditFlags {
+impl Default for AuditOptions {
+    fn default() -> AuditOptions {
+        defaults()
+    }
+}
+
+impl AuditOptions {
     /// What the flags say.
-    pub fn audit(&self) -> Result<AuditConfig, Failure> {
+    ///
+    /// # Errors
+    /// What is wrong with them, or with a file that they name.
+    pub fn complete(&self) -> Result<AuditConfig, String> {
+        if let Some(made) = &self.made {
+            return Ok(made.clone());
+        }
         let webhook = self.audit_webhook_config_file.as_ref().map(|path| {
             let client = ClientConfig::from_kubeconfig(path);
-            client.map_err(|error| Failure::new("initializing audit webhook", error))
+            client.map_err(|error| format!("initializing audit webhook: {error}"))
         });
         let webhook = webhook.transpose()?.map(|client| WebhookConfig {
             client,
@@ -161,10 +168,10 @@ impl AuditFlags {
         Ok(config)
     }
 
-    fn policy(&self) -> Result<Option<Policy>, Failure> {
+    fn policy(&self) -> Result<Option<Policy>, String> {
         let Some(path) = &self.audit_policy_file else { return Ok(None) };
         let shown = path.display();
-        let failed = |error: String| Failure::new(format!("loading audit policy file {shown}"), error);
+        let failed = |error: String| format!("loading audit policy file {shown}: {error}");
         let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
         Policy::parse(&text).map(Some).map_err(failed)
     }
@@ -206,7 +213,7 @@ impl AuditFlags {
     }
 
     /// What is wrong with the numbers of those that are used, in upstream's words.
-    fn check(&self, has_webhook: bool) -> Result<(), Failure> {
+    fn check(&self, has_webhook: bool) -> Result<(), String> {
         let log = (self.audit_log_truncate_max_event_size, self.audit_log_truncate_max_batch_size);
         let webhook =
             (self.audit_webhook_truncate_max_event_size, self.audit_webhook_truncate_max_batch_size);
@@ -229,7 +236,7 @@ impl AuditFlags {
                 )
             });
             if let Some(problem) = problem {
-                return Err(Failure(problem));
+                return Err(problem);
             }
         }
         Ok(())
@@ -266,12 +273,12 @@ mod tests {
     #[derive(Parser)]
     struct Only {
         #[command(flatten)]
-        flags: AuditFlags,
+        flags: AuditOptions,
     }
 
     fn audit(arguments: &[&str]) -> Result<AuditConfig, String> {
         let arguments = ["up"].iter().chain(arguments).copied();
-        Only::parse_from(arguments).flags.audit().map_err(|failure| failure.0)
+        Only::parse_from(arguments).flags.complete()
     }
 
     #[test]

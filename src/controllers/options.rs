@@ -1,0 +1,200 @@
+//! The options of kube-controller-manager (`app/options.KubeControllerManagerOptions`): a flag is a field
+//! here, with its doc comment as help, and its use.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::cidr_set::{CidrSet, NODE_MASKS, cluster_cidr};
+use super::selection::{self, Selection};
+use apimachinery::duration::parse_flag;
+use apis::networking::ip_range::IpRange;
+use component_base::flags::{choices, defaults};
+
+/// More workers of one controller than this are refused: each is a task, and waits for the same server.
+const MAX_WORKERS: usize = 1000;
+
+/// What kube-controller-manager is told.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Controllers")]
+pub struct ControllerManagerOptions {
+    /// Which controllers run: '*' is all, 'foo' the one of that name, '-foo' not that one, and '-*' none: as
+    /// '*,-job-controller'. The names are those of kube-controller-manager.
+    #[arg(long, help_heading = "What runs", value_delimiter = ',', default_value = "*", value_name = "NAME",
+        value_parser = controller, allow_hyphen_values = true)]
+    pub controllers: Vec<String>,
+    /// The range that nodes have their pods' addresses of, each a part of it; when not given, each a range of
+    /// its own out of 10.244.0.0 and on.
+    #[arg(long, value_name = "CIDR", value_parser = cluster_cidr)]
+    pub cluster_cidr: Option<IpRange>,
+    /// How large the part of a node is.
+    #[arg(long, default_value_t = 24, value_name = "BITS", value_parser = node_mask)]
+    pub node_cidr_mask_size: u32,
+    /// How often it is looked whether nodes still say that they are there.
+    #[arg(long, default_value = "5s", value_parser = period)]
+    pub node_monitor_period: Duration,
+    /// How long a node may be silent before it counts as not ready.
+    #[arg(long, default_value = "50s", value_parser = period)]
+    pub node_monitor_grace_period: Duration,
+    /// How long a node that has never said anything may be silent.
+    #[arg(long, default_value = "1m", value_parser = period)]
+    pub node_startup_grace_period: Duration,
+    /// How often what is used of quotas is counted again.
+    #[arg(long, default_value = "5m", value_parser = period)]
+    pub resource_quota_sync_period: Duration,
+    /// How often autoscalers look at what they scale.
+    #[arg(long, default_value = "15s", value_parser = period)]
+    pub horizontal_pod_autoscaler_sync_period: Duration,
+    /// How often a namespace that goes away is looked at again at least.
+    #[arg(long, default_value = "5m", value_parser = period)]
+    pub namespace_sync_period: Duration,
+    /// So many pods that have ended are kept before the oldest are deleted; 0 keeps them all.
+    #[arg(long, default_value_t = 12_500, value_name = "N")]
+    pub terminated_pod_gc_threshold: usize,
+    /// How long certificates are valid that requests do not ask less for.
+    #[arg(long, default_value = "8760h", value_parser = period)]
+    pub cluster_signing_duration: Duration,
+    /// How many Deployments are worked on at once.
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = workers)]
+    pub concurrent_deployment_syncs: usize,
+    /// How many ReplicaSets are worked on at once.
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = workers)]
+    pub concurrent_replicaset_syncs: usize,
+    /// How many ReplicationControllers are worked on at once.
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = workers)]
+    pub concurrent_rc_syncs: usize,
+    /// How many StatefulSets are worked on at once.
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = workers)]
+    pub concurrent_statefulset_syncs: usize,
+    /// How many DaemonSets are worked on at once.
+    #[arg(long, default_value_t = 2, value_name = "N", value_parser = workers)]
+    pub concurrent_daemonset_syncs: usize,
+    /// How many Jobs are worked on at once.
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = workers)]
+    pub concurrent_job_syncs: usize,
+    /// How many CronJobs are worked on at once.
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = workers)]
+    pub concurrent_cron_job_syncs: usize,
+    /// Of how many Services Endpoints are written at once.
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = workers)]
+    pub concurrent_endpoint_syncs: usize,
+    /// Of how many Services EndpointSlices are written at once.
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = workers)]
+    pub concurrent_service_endpoint_syncs: usize,
+    /// How many namespaces are worked on at once.
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = workers)]
+    pub concurrent_namespace_syncs: usize,
+    /// How many ResourceQuotas are worked on at once.
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = workers)]
+    pub concurrent_resource_quota_syncs: usize,
+    /// How many tokens of ServiceAccounts are worked on at once.
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = workers)]
+    pub concurrent_serviceaccount_token_syncs: usize,
+    /// How many objects the garbage collector works on at once.
+    #[arg(long, default_value_t = 20, value_name = "N", value_parser = workers)]
+    pub concurrent_gc_syncs: usize,
+    /// How many finished Jobs are worked on at once.
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = workers)]
+    pub concurrent_ttl_after_finished_syncs: usize,
+    /// How many HorizontalPodAutoscalers are worked on at once.
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = workers)]
+    pub concurrent_horizontal_pod_autoscaler_syncs: usize,
+    /// How many pods with ephemeral volumes are worked on at once.
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = workers)]
+    pub concurrent_ephemeralvolume_syncs: usize,
+    /// How many ValidatingAdmissionPolicies are worked on at once.
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = workers)]
+    pub concurrent_validating_admission_policy_status_syncs: usize,
+}
+
+impl Default for ControllerManagerOptions {
+    fn default() -> ControllerManagerOptions {
+        defaults()
+    }
+}
+
+impl ControllerManagerOptions {
+    /// Which of the controllers run.
+    ///
+    /// # Errors
+    /// As [`Selection::parse`]; the command line has looked at each entry already.
+    pub fn selection(&self) -> Result<Selection, String> {
+        Selection::parse(self.controllers.iter().map(String::as_str))
+    }
+
+    /// The pod CIDR of the `number`th node, counted from 1; none when nobody says where they come from.
+    ///
+    /// # Errors
+    /// Parts that are larger than the whole, or too few of them.
+    pub fn pod_cidr(&self, number: u32) -> Result<Option<String>, String> {
+        let Some(cluster) = self.cluster_cidr else { return Ok(None) };
+        let parts = CidrSet::new(cluster, self.node_cidr_mask_size)?;
+        parts.part(number - 1).map(Some).ok_or_else(|| {
+            format!(
+                "CIDR allocation failed; there are no remaining CIDRs left to allocate in the accepted range: \
+                 --cluster-cidr {cluster} has {} of --node-cidr-mask-size {}; choose a larger range, smaller \
+                 parts, or fewer --nodes",
+                parts.len(),
+                self.node_cidr_mask_size
+            )
+        })
+    }
+}
+
+/// `--node-cidr-mask-size`
+fn node_mask(text: &str) -> Result<u32, String> {
+    let (first, last) = (NODE_MASKS.start(), NODE_MASKS.end());
+    let mask = text.parse().ok().filter(|mask| NODE_MASKS.contains(mask));
+    mask.ok_or_else(|| format!("must be a whole number from {first} to {last}"))
+}
+
+/// An entry of `--controllers`.
+fn controller(text: &str) -> Result<String, String> {
+    match selection::check(text) {
+        Ok(()) => Ok(text.to_owned()),
+        Err(why) => {
+            let wanted = text.trim_start_matches('-');
+            Err(format!("{why}; {}", choices("the controllers are", wanted, &selection::names())))
+        }
+    }
+}
+
+/// `--concurrent-*-syncs`
+fn workers(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=MAX_WORKERS).contains(number));
+    number.ok_or_else(|| format!("must be a whole number from 1 to {MAX_WORKERS}"))
+}
+
+/// A time that is more than nothing: a controller that never waits would keep everybody else from working.
+fn period(text: &str) -> Result<Duration, String> {
+    let period = parse_flag(text)?;
+    if period.is_zero() {
+        return Err("must be longer than 0s, as 30s, 5m or 1h30m".into());
+    }
+    Ok(period)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_upstreams() {
+        let options = ControllerManagerOptions::default();
+        assert_eq!(options.selection(), Ok(Selection::default()));
+        assert_eq!(options.node_monitor_grace_period, Duration::from_secs(50));
+        assert_eq!(options.resource_quota_sync_period, Duration::from_secs(300));
+        assert_eq!(options.cluster_signing_duration, Duration::from_secs(365 * 24 * 3600));
+        assert_eq!((options.concurrent_gc_syncs, options.concurrent_daemonset_syncs), (20, 2));
+    }
+
+    #[test]
+    fn numbers_and_periods_have_bounds() {
+        assert_eq!([workers("1"), workers("1000")], [Ok(1), Ok(1000)]);
+        for text in ["0", "1001", "-1", "many"] {
+            assert_eq!(workers(text), Err("must be a whole number from 1 to 1000".into()), "{text}");
+        }
+        assert_eq!(period("1m30s"), Ok(Duration::from_secs(90)));
+        assert!(period("0s").is_err_and(|why| why.starts_with("must be longer than 0s")));
+    }
+}
