@@ -65,6 +65,12 @@ impl Quantity {
         self.scaled(NANO)
     }
 
+    /// Whole units, if it has no fraction and an `i64` holds it. Upstream's `AsInt64`.
+    pub fn as_i64(&self) -> Option<i64> {
+        let is_whole = self.nanos % NANO == 0;
+        i64::try_from(self.nanos / NANO).ok().filter(|_| is_whole)
+    }
+
     /// Thousandths, rounded away from zero, capped at what an `i64` holds. Upstream's `MilliValue`.
     pub fn milli_value(&self) -> i64 {
         self.scaled(NANO / 1000)

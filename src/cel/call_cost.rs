@@ -3,7 +3,7 @@
 //! What upstream charges by overload is charged only where the checker knows which one is meant: a call with
 //! arguments that may be of any type costs one unit, as does every function that is not named here.
 
-use super::bridge;
+use super::opaque::Opaque;
 use super::types::Type;
 use super::value::Value;
 
@@ -150,20 +150,8 @@ fn length(value: &Value) -> u64 {
         Value::Bytes(bytes) => bytes.len() as u64,
         Value::List(list) => list.items.len() as u64,
         Value::Map(map) => map.len() as u64,
-        Value::Opaque(_) => match value.type_name() {
-            "net.IP" if asked("family", value) == Some(4) => 4,
-            "net.IP" => 16,
-            "net.CIDR" => asked("prefixLength", value).unwrap_or_default().div_ceil(8),
-            _ => 1,
-        },
+        Value::Opaque(of) => of.length(),
         _ => 1,
-    }
-}
-
-fn asked(function: &str, value: &Value) -> Option<u64> {
-    match bridge::call(function, Some(value), &[]) {
-        Ok(Value::Int(number)) => u64::try_from(number).ok(),
-        _ => None,
     }
 }
 
@@ -182,17 +170,10 @@ fn traversal(value: &Value) -> u64 {
 
 /// `Format.MaxRegexSize`
 fn pattern_length(format: &Value) -> Option<u64> {
-    let Value::Opaque(_) = format else { return None };
-    let name = bridge::debug_name(format)?;
-    Some(match &*name {
-        "QualifiedName" | "Dns1123Subdomain" | "Dns1123SubdomainPrefix" => 60,
-        "LabelValue" => 40,
-        "Uri" => 1_103,
-        "Uuid" => 70,
-        "Byte" => 84,
-        "Date" | "DateTime" => 71,
-        _ => 30,
-    })
+    match format {
+        Value::Opaque(Opaque::Format(format)) => Some(format.pattern_length),
+        _ => None,
+    }
 }
 
 fn twice(size: u64) -> u64 {

@@ -29,7 +29,7 @@ pub(super) fn check(expr: &mut Expr, environment: &Environment) -> Result<Type, 
 }
 
 impl Checker<'_> {
-    pub(super) fn issue(&mut self, at: usize, message: String) -> Type {
+    fn issue(&mut self, at: usize, message: String) -> Type {
         self.issues.push(Issue { at, message });
         Type::Dyn
     }
@@ -67,7 +67,7 @@ impl Checker<'_> {
                     found => Type::optional(found),
                 }
             }
-            Node::Call { function, target, args } => checker_calls::check(self, at, function, target, args),
+            Node::Call { function, target, args } => self.call(at, function, target, args),
             Node::List(items) => self.list(items),
             Node::Map(entries) => self.map(entries),
             Node::Struct { type_name, fields } => self.structure(at, type_name, fields),
@@ -91,7 +91,7 @@ impl Checker<'_> {
         Some(Type::Type)
     }
 
-    pub(super) fn is_name(&self, name: &str) -> bool {
+    fn is_name(&self, name: &str) -> bool {
         self.environment.variables.contains_key(name) || self.scopes.iter().any(|(scoped, _)| scoped == name)
     }
 
@@ -218,7 +218,7 @@ impl Checker<'_> {
             MacroKind::SortBy if !found.is_ordered() => {
                 let keys = Type::list(found);
                 let function = "@sortByAssociatedKeys";
-                checker_calls::no_overload(self, at, function, Some(&of), &[keys])
+                self.no_overload(at, function, Some(&of), &[keys])
             }
             MacroKind::SortBy | MacroKind::Bind => of,
             MacroKind::OptMap => Type::optional(found),
@@ -259,8 +259,72 @@ impl Checker<'_> {
         }
     }
 
-    pub(super) fn has_function(&self, name: &str) -> bool {
+    fn has_function(&self, name: &str) -> bool {
         overloads(name).is_some() && (name != JSON_PATCH || self.environment.has_json_patch)
+    }
+
+    /// The type of a call. A namespaced function (`sets.contains(...)`) becomes a global one.
+    fn call(
+        &mut self,
+        at: usize,
+        function: &mut String,
+        target: &mut Option<Box<Expr>>,
+        args: &mut [Expr],
+    ) -> Type {
+        if let Some(prefix) = target.as_ref().and_then(|target| target.dotted()) {
+            let qualified = format!("{prefix}.{function}");
+            let root = prefix.split('.').next().unwrap_or_default();
+            if !self.is_name(root) && self.has_function(&qualified) {
+                *function = qualified;
+                *target = None;
+            }
+        }
+        match (function.as_str(), args.len()) {
+            ("_&&_" | "_||_", _) => return self.logical(args),
+            ("_?_:_", 3) => {
+                let types: Vec<Type> = args.iter_mut().map(|arg| self.check(arg)).collect();
+                let found = checker_calls::conditional(args, &types);
+                return found.unwrap_or_else(|| self.no_overload(at, function, None, &types));
+            }
+            _ => {}
+        }
+        if !self.has_function(function) {
+            if let Some(target) = target {
+                self.check(target);
+            }
+            args.iter_mut().for_each(|arg| drop(self.check(arg)));
+            return self.issue(at, format!("undeclared reference to '{function}' (in container '')"));
+        }
+        let target = target.as_mut().map(|target| self.check(target));
+        let args: Vec<Type> = args.iter_mut().map(|arg| self.argument(function, arg)).collect();
+        let forms = overloads(function).unwrap_or_default();
+        let found = checker_calls::resolve(forms, target.as_ref(), &args);
+        found.unwrap_or_else(|| self.no_overload(at, function, target.as_ref(), &args))
+    }
+
+    fn no_overload(&mut self, at: usize, function: &str, target: Option<&Type>, args: &[Type]) -> Type {
+        self.issue(at, checker_calls::no_overload(function, target, args))
+    }
+
+    /// The values that `format` takes may be of many types.
+    fn argument(&mut self, function: &str, arg: &mut Expr) -> Type {
+        match &mut arg.node {
+            Node::List(items) if function == "format" => {
+                items.iter_mut().for_each(|item| drop(self.check(&mut item.value)));
+                Type::list(Type::Dyn)
+            }
+            _ => self.check(arg),
+        }
+    }
+
+    fn logical(&mut self, args: &mut [Expr]) -> Type {
+        for arg in args {
+            let found = self.check(arg);
+            if !matches!(found, Type::Bool | Type::Dyn) {
+                self.issue(arg.at, format!("expected type 'bool' but found '{found}'"));
+            }
+        }
+        Type::Bool
     }
 }
 

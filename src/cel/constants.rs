@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::ast::{Entry, Expr, Macro, Node};
+use super::convert;
 use super::error::EvaluationError;
-use super::functions;
 use super::types::Type;
 use super::value::{Key, Map, Value};
 
@@ -61,9 +61,7 @@ fn constant(node: &Node) -> Option<Result<Value, EvaluationError>> {
             Some(Ok(Value::Map(Map::of(map).into())))
         }
         Node::Call { function, target: None, args } => match &args[..] {
-            [arg] if CONVERSIONS.contains(&&**function) => {
-                functions::convert(function, arg.constant.as_ref()?)
-            }
+            [arg] if CONVERSIONS.contains(&&**function) => convert::convert(function, arg.constant.as_ref()?),
             // Nothing is in an empty list.
             [_, list] if function == "@in" && matches!(list.of, Type::List(_)) => match &list.constant {
                 Some(Value::List(list)) if list.items.is_empty() => Some(Ok(Value::Bool(false))),

@@ -3,153 +3,19 @@
 //! Upstream's figures are shown to people, so its ways are kept, odd ones too: what has no path of its own is
 //! as large as the variable, and what is not known to be small is without bound.
 
-use std::collections::BTreeMap;
-
 use super::ast::{Entry, Expr, Macro, MacroKind, Node};
 use super::estimate_calls;
+use super::sizes::{EntrySizes, Estimate, LIST, ONE, Place, Range, Root, Step, UNKNOWN, union};
 use super::types::Type;
 use super::value::Value;
 
-/// How large a value can become, by its declaration.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Size {
-    /// A value without length.
-    Scalar,
-    /// A text of at most so many bytes.
-    Text(u64),
-    /// At most so many elements or entries.
-    Many(u64, Box<Size>),
-    /// At most so many entries, whose keys have a size, too; where it is open, every field is an element.
-    Keyed {
-        /// How many.
-        most: u64,
-        /// Of each key.
-        key: Box<Size>,
-        /// Of each element.
-        element: Box<Size>,
-        /// Whether its elements are found as fields, whatever they are called.
-        is_open: bool,
-    },
-    /// An object.
-    Fields(BTreeMap<String, Size>),
-}
-
-/// The least and the most elements or characters.
-pub(super) type Range = (u64, u64);
-
-/// Nothing is known.
-pub(super) const UNKNOWN: Range = (0, u64::MAX);
-const ONE: Range = (1, 1);
-const KEY: &Size = &Size::Scalar;
-
-pub(super) const LIST: u64 = 10;
 const MAP: u64 = 30;
 const STRUCT: u64 = 40;
-
-/// Where the declaration of a value is found (`AstNode.Path`).
-#[derive(Clone, Copy)]
-pub(super) enum Place<'s> {
-    /// It has no path.
-    Nowhere,
-    At(&'s Size),
-    /// Its path leads to nothing that is declared.
-    Lost,
-}
-
-/// The sizes of the keys and values that a literal or comprehension makes.
-#[derive(Clone, Copy)]
-pub(super) struct EntrySizes {
-    key: Range,
-    value: Range,
-}
-
-/// What is known of an expression.
-#[derive(Clone, Copy)]
-pub(super) struct Estimate<'s> {
-    pub cost: u64,
-    pub size: Option<Range>,
-    pub place: Place<'s>,
-    pub entries: Option<EntrySizes>,
-}
-
-/// Where paths begin.
-#[derive(Clone, Copy)]
-pub(super) struct Root<'s> {
-    pub size: &'s Size,
-    /// What has no path of its own is taken for the variable: so it is for custom resources.
-    pub is_lax: bool,
-}
 
 pub(super) struct Estimator<'s> {
     pub root: Root<'s>,
     /// Of comprehensions, innermost last; their own cost is not used.
     pub scopes: Vec<(String, Estimate<'s>)>,
-}
-
-pub(super) enum Step<'n> {
-    Items,
-    Keys,
-    Field(&'n str),
-    Unknown,
-}
-
-impl Size {
-    /// `MaxElements`, which upstream leaves at zero for what is neither text nor collection.
-    fn most(&self) -> u64 {
-        match self {
-            Size::Text(most) | Size::Many(most, _) | Size::Keyed { most, .. } => *most,
-            Size::Scalar | Size::Fields(_) => 0,
-        }
-    }
-}
-
-impl<'s> Place<'s> {
-    /// The first name of a path is that of the variable, whatever it is.
-    pub(super) fn step(self, root: Root<'s>, step: &Step) -> Place<'s> {
-        match (self, step) {
-            (Place::Nowhere, _) if root.is_lax => Place::At(root.size),
-            (Place::At(Size::Many(_, element) | Size::Keyed { element, .. }), Step::Items) => {
-                Place::At(element)
-            }
-            (Place::At(Size::Keyed { key, .. }), Step::Keys) => Place::At(key),
-            (Place::At(Size::Keyed { element, is_open: true, .. }), Step::Field(_)) => Place::At(element),
-            (Place::At(Size::Many(..)), Step::Keys) => Place::At(KEY),
-            (Place::At(Size::Fields(fields)), Step::Field(name)) => {
-                fields.get(*name).map_or(Place::Lost, Place::At)
-            }
-            _ => Place::Lost,
-        }
-    }
-
-    pub(super) fn size(self) -> Option<Range> {
-        match self {
-            Place::At(size) => Some((0, size.most())),
-            Place::Nowhere | Place::Lost => None,
-        }
-    }
-}
-
-impl EntrySizes {
-    fn union(self, other: Option<EntrySizes>) -> Option<EntrySizes> {
-        let other = other?;
-        Some(EntrySizes { key: union(self.key, other.key), value: union(self.value, other.value) })
-    }
-
-    /// Of a list whose elements are of this size.
-    fn of_list(value: Range) -> EntrySizes {
-        EntrySizes { key: ONE, value }
-    }
-}
-
-impl<'s> Estimate<'s> {
-    /// A call's: it has no path.
-    pub(super) fn call(cost: u64, size: Option<Range>) -> Estimate<'s> {
-        Estimate { cost, size, place: Place::Nowhere, entries: None }
-    }
-
-    pub(super) fn range(&self) -> Range {
-        self.size.unwrap_or(UNKNOWN)
-    }
 }
 
 impl<'s> Estimator<'s> {
@@ -321,10 +187,6 @@ impl<'s> Estimator<'s> {
         let own = 2 * LIST + 4 + u64::from(kind == MacroKind::OptMap);
         Estimate::call(sum(own, [optional.cost, result.cost].into_iter()), None)
     }
-}
-
-pub(super) fn union(left: Range, right: Range) -> Range {
-    (left.0.min(right.0), left.1.max(right.1))
 }
 
 fn literal(value: &Value) -> Option<Range> {

@@ -2,7 +2,7 @@
 //! and how large its value is.
 
 use super::ast::{Expr, Node};
-use super::estimate::{Estimate, LIST, Place, Range, Root, Step, UNKNOWN, union};
+use super::sizes::{Estimate, LIST, Place, Range, Root, Step, UNKNOWN, union};
 use super::types::Type;
 use super::value::Value;
 

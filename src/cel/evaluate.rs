@@ -6,14 +6,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::activation::Activation;
 use super::ast::{Entry, Expr, Node};
 use super::call_cost::{Called, LIST};
 use super::constants;
 use super::cost::Budget;
-use super::environment::Activation;
 use super::error::EvaluationError;
-use super::functions::{self, Patterns};
+use super::functions;
 use super::operators::{arithmetic, compare, equal, index, is_in};
+use super::patterns::Patterns;
 use super::types::Type;
 use super::value::{Key, Map, Value};
 

@@ -81,16 +81,25 @@ impl Lexer<'_> {
             return Ok(Token::Ident(word));
         }
         if first == '`' {
-            let end = self.rest()[1..].find('`').ok_or("Syntax error: token recognition error at: '`'")?;
-            let name = self.rest()[1..=end].to_owned();
-            self.at += end + 2;
-            return Ok(Token::Escaped(name));
+            return self.escaped_name();
         }
         let symbol = SYMBOLS.iter().find(|symbol| self.rest().starts_with(**symbol));
         let symbol = symbol.filter(|symbol| !matches!(**symbol, "=" | "&" | "|"));
         let symbol = symbol.ok_or_else(|| format!("Syntax error: token recognition error at: '{first}'"))?;
         self.at += symbol.len();
         Ok(Token::Symbol(symbol))
+    }
+
+    /// A name in backquotes: letters, digits, and what stands in labels.
+    fn escaped_name(&mut self) -> Result<Token, String> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "_.-/ ".contains(c);
+        let end = self.rest()[1..].find(|c: char| !fits(c)).unwrap_or(0);
+        if end == 0 || !self.rest()[1 + end..].starts_with('`') {
+            return Err("Syntax error: token recognition error at: '`'".to_owned());
+        }
+        let name = self.rest()[1..=end].to_owned();
+        self.at += end + 2;
+        Ok(Token::Escaped(name))
     }
 
     fn number(&mut self) -> Result<Token, String> {

@@ -6,7 +6,7 @@
 //! Values come from JSON, with or without a schema. Nothing here knows what an expression is for.
 //!
 //! The road: `lexer`, `parser` (macros become nodes of their own), `checker` against `declarations`, then
-//! `evaluate`. The functions of Kubernetes' libraries are the crate kube-cel's, reached through `bridge`.
+//! `evaluate`, which calls `functions`: `strings`, `lists` and, for Kubernetes' own, `library`.
 
 #![warn(missing_docs)]
 
@@ -15,6 +15,10 @@ mod stack;
 mod ast;
 mod lexer;
 mod macros;
+mod syntax;
+mod syntax_recovery;
+mod syntax_tokens;
+
 mod parser;
 
 mod types;
@@ -25,37 +29,64 @@ mod checker;
 mod checker_calls;
 mod validators;
 
+mod named_format;
+mod net;
+mod opaque;
+mod semver;
+mod times;
+mod url;
 mod value;
 
-mod bridge;
+mod operators;
+
+mod convert;
+mod format_text;
+mod functions;
+mod library;
+mod lists;
+mod patterns;
+mod strings;
+mod time_functions;
+
 mod comprehend;
 mod constants;
 mod evaluate;
-mod functions;
-mod operators;
-mod time_functions;
 
 mod call_cost;
 mod cost;
 mod estimate;
 mod estimate_calls;
+mod sizes;
 
+mod activation;
 mod environment;
 mod error;
+mod program;
 
 pub mod authorizer;
 pub mod conditions;
 pub mod schema;
 
 #[cfg(test)]
+mod library_test;
+#[cfg(test)]
+mod syntax_test;
+#[cfg(test)]
 mod tests;
 
+pub use activation::Activation;
 pub use cost::Budget;
-pub use environment::{Activation, Environment, Program};
+pub use environment::Environment;
 pub use error::{CompileError, EvaluationError, Issue};
-pub use estimate::Size;
+pub use named_format::NamedFormat;
+pub use net::Cidr;
+pub use opaque::Opaque;
+pub use program::Program;
+pub use semver::Semver;
+pub use sizes::Size;
 use stack::on_enough_stack;
 pub use types::{ObjectType, Type};
+pub use url::Url;
 pub use value::{HostValue, Key, List, ListKind, Map, Value};
 
 /// Whether something declared may have the name (`[_a-zA-Z][_a-zA-Z0-9]*`, and no word of the language).

@@ -29,7 +29,7 @@ pub(super) fn equal(left: &Value, right: &Value) -> bool {
             (Some(left), Some(right)) => equal(left, right),
             (left, right) => left.is_none() && right.is_none(),
         },
-        (Value::Opaque(left), Value::Opaque(right)) => left.opaque_eq(&**right),
+        (Value::Opaque(left), Value::Opaque(right)) => left == right,
         (Value::Host(left), Value::Host(right)) => Arc::ptr_eq(left, right),
         (left, right) => numeric_order(left, right) == Some(Ordering::Equal),
     }
@@ -221,5 +221,12 @@ pub(super) fn index(container: &Value, key: &Value) -> Outcome {
             map.entries.get(&key).cloned().ok_or_else(|| EvaluationError::NoSuchKey(key.to_string()))
         }
         _ => Err(EvaluationError::NoSuchOverload),
+    }
+}
+
+/// Equality of the language.
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        equal(self, other)
     }
 }

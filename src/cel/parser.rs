@@ -4,12 +4,11 @@ use super::ast::{Entry, Expr, Node};
 use super::error::{CompileError, Issue};
 use super::lexer::{Token, tokens};
 use super::macros;
+use super::syntax;
 use super::value::Value;
 
 /// How deep an expression may nest: cel-go's limit is 250, and our stack must bear it in every build.
 const MAX_DEPTH: usize = 100;
-/// In bytes; a level takes the generated parser up to 130 KiB.
-const GENERATED_STACK: usize = 32 << 20;
 
 /// Operators from loosest to tightest.
 const LEVELS: [&[(&str, &str)]; 5] = [
@@ -51,7 +50,12 @@ const RESERVED: [&str; 17] = [
 
 /// Whether the language keeps a name for itself: nothing of a client's may be called so.
 pub(super) fn is_keyword(name: &str) -> bool {
-    matches!(name, "true" | "false" | "null" | "in") || RESERVED.contains(&name)
+    is_literal(name) || RESERVED.contains(&name)
+}
+
+/// Words that no field can have as its name.
+fn is_literal(word: &str) -> bool {
+    matches!(word, "true" | "false" | "null" | "in")
 }
 
 /// Reads an expression, in which `cel.bind` may be known. What is no expression is told in the words of the
@@ -64,17 +68,14 @@ pub(super) fn parse(source: &str, has_bindings: bool) -> Result<Expr, CompileErr
     })
 }
 
-/// What the generated parser says. It goes on after a mistake and nests as deep as the rest of the text does,
-/// which our own has not looked at: so a stack of its own, and none for what could outgrow that.
+/// What the generated parser says; nothing of what nests too deep to be looked at.
 fn generated_text(source: &str) -> Option<String> {
     let nests = |c: &char| matches!(c, '(' | '[' | '{' | '?' | '!' | '-' | '.');
     if source.chars().filter(nests).count() > MAX_DEPTH {
         return None;
     }
-    let parser = kube_cel::cel::parser::Parser::new().enable_optional_syntax(true);
-    let errors =
-        stacker::grow(GENERATED_STACK, || parser.parse(source).err().map(|errors| errors.to_string()));
-    errors.map(|text| text.replace("\n| ", "\n | "))
+    let mistakes = syntax::mistakes(source);
+    (!mistakes.is_empty()).then(|| CompileError::new(source, mistakes).to_string())
 }
 
 fn read(source: &str, has_bindings: bool) -> Result<Expr, Issue> {
@@ -243,8 +244,9 @@ impl Parser {
 
     fn selection(&mut self, operand: Expr, dot: usize) -> Result<Expr, Issue> {
         let optional = self.take("?").is_some();
-        let field = match self.advance() {
-            (_, Token::Ident(name) | Token::Escaped(name)) => name,
+        let (field, is_name) = match self.advance() {
+            (_, Token::Ident(name)) if !is_literal(&name) => (name, true),
+            (_, Token::Escaped(name)) => (name, false),
             _ => {
                 self.next -= 1;
                 return Err(self.unexpected());
@@ -254,7 +256,9 @@ impl Parser {
         if optional {
             return Ok(Expr::new(dot, Node::OptionalSelect { operand, field }));
         }
-        let Some(open) = self.take("(") else {
+        // What stands in backquotes is never called.
+        let open = if is_name { self.take("(") } else { None };
+        let Some(open) = open else {
             return Ok(Expr::new(dot, Node::Select { operand, field }));
         };
         let args = self.list_until(")")?;
@@ -365,7 +369,8 @@ impl Parser {
         while self.take("}").is_none() {
             let optional = self.take("?").is_some();
             let field = match self.advance().1 {
-                Token::Ident(name) | Token::Escaped(name) => name,
+                Token::Ident(name) if !is_literal(&name) => name,
+                Token::Escaped(name) => name,
                 _ => return Err(self.back()),
             };
             self.expect(":")?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use base64::Engine;
 use serde_json::Value as Json;
 
-use super::time_functions::{parse_format_duration, parse_timestamp};
+use super::times::{parse_format_duration, parse_timestamp};
 use super::types::{ObjectType, Type};
 use super::value::{Key, List, ListKind, Map, Value};
 use golang::go_print::go_type;

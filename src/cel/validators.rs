@@ -3,7 +3,7 @@
 
 use super::ast::{Expr, Node};
 use super::error::Issue;
-use super::time_functions::{parse_duration, parse_timestamp};
+use super::times::{parse_duration, parse_timestamp};
 use super::value::Value;
 
 /// Everything that is wrong.

@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use chrono::{TimeDelta, Utc};
-use kube_cel::cel::objects::Opaque;
 
 use super::cost::Budget;
 use super::error::EvaluationError;
+use super::opaque::Opaque;
+use super::times;
 
 /// A value. Cloning shares what is large.
 #[derive(Clone)]
@@ -40,7 +41,7 @@ pub enum Value {
     /// `optional_type`
     Optional(Option<Arc<Value>>),
     /// A value of Kubernetes' libraries: quantity, IP, CIDR, URL, semver, format.
-    Opaque(Arc<dyn Opaque>),
+    Opaque(Opaque),
     /// A value of the embedding program: an authorizer, lazily evaluated variables.
     Host(Arc<dyn HostValue>),
     /// Data that does not fit its schema: whoever asks for it gets the error.
@@ -230,7 +231,8 @@ impl Value {
                 use base64::Engine;
                 base64::engine::general_purpose::STANDARD.encode(bytes).into()
             }
-            Value::Duration(_) | Value::Timestamp(_) => super::time_functions::text(self)?.into(),
+            Value::Duration(duration) => times::duration_text(*duration)?.into(),
+            Value::Timestamp(time) => times::timestamp_text(*time).into(),
             Value::List(list) => list.items.iter().map(Value::to_json).collect::<Option<Vec<_>>>()?.into(),
             Value::Map(map) => {
                 let entry = |(key, value): (&Key, &Value)| Some((key.to_string(), value.to_json()?));
@@ -266,7 +268,7 @@ impl Value {
             Value::Map(_) => "map",
             Value::Type(_) => "type",
             Value::Optional(_) => "optional_type",
-            Value::Opaque(opaque) => opaque.runtime_type_name(),
+            Value::Opaque(opaque) => opaque.type_name(),
             Value::Host(host) => host.type_name(),
             Value::Invalid(_) => "error",
         }
@@ -296,12 +298,5 @@ impl fmt::Debug for Value {
             Some(json) => write!(f, "{}({json})", self.type_name()),
             None => f.write_str(self.type_name()),
         }
-    }
-}
-
-/// Equality of the language.
-impl PartialEq for Value {
-    fn eq(&self, other: &Value) -> bool {
-        super::operators::equal(self, other)
     }
 }

@@ -13,6 +13,8 @@ const DEFAULT_TAGS: [(&str, &str); 2] = [("!", "!"), ("!!", "tag:yaml.org,2002:"
 
 /// A node within its document.
 pub(super) type NodeId = usize;
+/// Keys and values.
+pub(super) type Entries = Vec<(NodeId, NodeId)>;
 
 pub(super) struct Node {
     /// From zero.
@@ -29,7 +31,7 @@ pub(super) enum Content {
         is_implicit: bool,
     },
     Sequence(Vec<NodeId>),
-    Mapping(Vec<(NodeId, NodeId)>),
+    Mapping(Entries),
     Alias {
         name: String,
         target: NodeId,
@@ -241,7 +243,7 @@ impl<'t> Composer<'t> {
     fn mapping(
         &mut self,
         properties: Properties,
-        entries: fn(&mut Self) -> Result<Vec<(NodeId, NodeId)>, Fault>,
+        entries: fn(&mut Self) -> Result<Entries, Fault>,
     ) -> Result<NodeId, Fault> {
         let id = self.anchored(properties, Content::Mapping(Vec::new()));
         self.nodes[id].content = Content::Mapping(entries(self)?);
@@ -285,7 +287,7 @@ impl<'t> Composer<'t> {
         Ok(items)
     }
 
-    fn block_entries(&mut self) -> Result<Vec<(NodeId, NodeId)>, Fault> {
+    fn block_entries(&mut self) -> Result<Entries, Fault> {
         const ENDS: [Token; 3] = [Token::Key, Token::Value, Token::BlockEnd];
         self.scanner.next()?;
         let mut entries = Vec::new();
@@ -358,7 +360,7 @@ impl<'t> Composer<'t> {
         Ok(id)
     }
 
-    fn flow_entries(&mut self) -> Result<Vec<(NodeId, NodeId)>, Fault> {
+    fn flow_entries(&mut self) -> Result<Entries, Fault> {
         const ENDS: [Token; 2] = [Token::FlowEntry, Token::FlowMappingEnd];
         self.scanner.next()?;
         let mut entries = Vec::new();

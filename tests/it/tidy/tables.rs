@@ -322,7 +322,7 @@ pub const MAX_FUNCTION_LINES: usize = 70;
 pub const MAX_COLUMNS: usize = 110;
 
 /// Circles of files that import each other, by room: how many, and of how many files. May only shrink, to 0.
-pub const CIRCLES: &[(&str, usize, usize)] = &[("apimachinery", 3, 9), ("apis", 1, 3), ("cel", 3, 9)];
+pub const CIRCLES: &[(&str, usize, usize)] = &[("apimachinery", 3, 9), ("apis", 1, 3)];
 
 /// Where field paths are written as texts.
 pub const FIELD_ROOMS: &[&str] = &["src/apis/", "src/apiserver/admission/", "src/controllers/"];

@@ -1,0 +1,57 @@
+//! Regular expressions of a program, and what is found with them.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use golang::go_text::regexp_error;
+use regex::Regex;
+
+use super::error::EvaluationError;
+use super::value::Value;
+
+/// Patterns that one program has compiled. At most [`Patterns::BOUND`]; then it begins anew.
+#[derive(Debug, Default)]
+pub(super) struct Patterns(Mutex<BTreeMap<String, Regex>>);
+
+impl Patterns {
+    const BOUND: usize = 16;
+
+    pub(super) fn get(&self, pattern: &str) -> Result<Regex, EvaluationError> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(regex) = known.get(pattern) {
+            return Ok(regex.clone());
+        }
+        let regex = Regex::new(pattern).map_err(|_| EvaluationError::Function(regexp_error(pattern)))?;
+        if known.len() >= Patterns::BOUND {
+            known.clear();
+        }
+        known.insert(pattern.to_owned(), regex.clone());
+        Ok(regex)
+    }
+
+    /// `find` and `findAll` (`k8s.io/apiserver/pkg/cel/library/regex.go`); None for other functions.
+    pub(super) fn call(
+        &self,
+        function: &str,
+        text: &str,
+        args: &[Value],
+    ) -> Option<Result<Value, EvaluationError>> {
+        let (pattern, most) = match (function, args) {
+            ("find", [Value::String(pattern)]) => (pattern, 1),
+            ("findAll", [Value::String(pattern)]) => (pattern, usize::MAX),
+            ("findAll", [Value::String(pattern), Value::Int(most)]) => {
+                (pattern, usize::try_from(*most).unwrap_or(usize::MAX))
+            }
+            _ => return None,
+        };
+        let regex =
+            self.get(pattern).map_err(|error| EvaluationError::Function(format!("Illegal regex: {error}")));
+        Some(regex.map(|regex| {
+            let mut found = regex.find_iter(text).map(|found| Value::from(found.as_str())).take(most);
+            match function {
+                "find" => found.next().unwrap_or_else(|| Value::from("")),
+                _ => Value::from(found.collect::<Vec<_>>()),
+            }
+        }))
+    }
+}
