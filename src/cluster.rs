@@ -85,7 +85,7 @@ pub enum StartError {
     /// The objects that every cluster starts with.
     #[error("cannot set up the cluster: {0}")]
     Bootstrap(#[from] manifests::Error),
-    /// The same, from the server itself.
+    /// The objects that every cluster starts with, as the server itself refused them.
     #[error("cannot set up the cluster: {0}")]
     Refused(#[from] Status),
     /// The stages.

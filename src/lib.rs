@@ -18,25 +18,75 @@
 //! # }).unwrap();
 //! ```
 //!
+//! What a user needs stands at the top: [`Cluster`] and its [`Config`], a [`Client`] that speaks of [`kinds`]
+//! and fails with a [`Status`], and the [`Clock`] and the [`Entropy`] that make a cluster run alike twice:
+//!
+//! ```
+//! use kubarium::kinds::PODS;
+//! use kubarium::{Client, Cluster, Components, Config, Entropy, Status};
+//!
+//! async fn is_missing(client: &Client, name: &str) -> bool {
+//!     let found: Result<_, Status> = client.get(&PODS, "default", name).await;
+//!     found.is_err_and(|status| status.is_not_found())
+//! }
+//!
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let config = Config { components: Components::NONE, entropy: Entropy::seeded(7), ..Config::default() };
+//! let cluster = Cluster::start(config).await?;
+//! assert!(is_missing(&cluster.client(), "web").await);
+//! cluster.stop().await;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! # }).unwrap();
+//! ```
+//!
+//! The rooms below are how it is made: they change as they need to.
+//!
 #![doc = include_str!("ARCHITECTURE.md")]
 #![warn(missing_docs)]
 
-pub use {clock, entropy};
+pub use apimachinery::status::Status;
+pub use client_go::Client;
+pub use clock::Clock;
+pub use cluster::config::{Access, Components, Listen};
+pub use cluster::{Cluster, Config, StartError};
+pub use entropy::Entropy;
 
-pub use {apimachinery, apis, cel, golang, openapi};
-
-pub use etcd;
-
-pub use {apiserver, client_go};
-
-pub use {controllers, kubelet, machine, scheduler};
-
-pub use flow;
+/// The kinds that are asked for most; the others are in the folders of their groups, [`apis`].
+pub mod kinds {
+    pub use apis::apps::daemon_set::DAEMON_SETS;
+    pub use apis::apps::deployment::DEPLOYMENTS;
+    pub use apis::apps::stateful_set::STATEFUL_SETS;
+    pub use apis::batch::job::JOBS;
+    pub use apis::core::config_map::CONFIG_MAPS;
+    pub use apis::core::namespace::NAMESPACES;
+    pub use apis::core::node::NODES;
+    pub use apis::core::pod::PODS;
+    pub use apis::core::secret::SECRETS;
+    pub use apis::core::service::SERVICES;
+}
 
 pub mod cluster;
 
+#[doc(hidden)]
+pub use {clock, entropy};
+
+#[doc(hidden)]
+pub use {apimachinery, apis, cel, golang, openapi};
+
+#[doc(hidden)]
+pub use etcd;
+
+#[doc(hidden)]
+pub use {apiserver, client_go};
+
+#[doc(hidden)]
+pub use {controllers, kubelet, machine, scheduler};
+
+#[doc(hidden)]
+pub use flow;
+
+#[doc(hidden)]
 pub use {files, pki};
 
+#[doc(hidden)]
 pub mod cli;
-
-pub use cluster::{Cluster, Config};

@@ -51,7 +51,7 @@ impl Object {
         Ok(Object::new(metadata, fields, stored, revision))
     }
 
-    /// The same from the tree whose bytes these are: nothing has to be parsed.
+    /// Makes an object of the tree whose bytes these are: nothing has to be parsed.
     pub fn of_tree(tree: &Value, stored: Bytes, revision: u64, paths: &[&str]) -> Result<Object, Malformed> {
         let metadata = ObjectMeta::of_tree(&tree["metadata"])?;
         let fields = paths.iter().map(|path| pick::text_at(tree, path)).collect();
@@ -71,7 +71,7 @@ impl Object {
         Object { metadata, fields, key, stored, view: OnceLock::new() }
     }
 
-    /// The same state under another revision: what a deletion, or leaving a selector, shows of an object. It
+    /// This state under another revision: what a deletion, or leaving a selector, shows of an object. It
     /// shares the bytes.
     pub fn at_revision(&self, revision: u64) -> Object {
         let metadata = ObjectMeta { resource_version: revision, ..self.metadata.clone() };
@@ -84,7 +84,7 @@ impl Object {
         self.metadata.initializers
     }
 
-    /// The same object, as the write at `revision` left it: for a writer that made it before it knew.
+    /// This object, as the write at `revision` left it: for a writer that made it before it knew.
     pub fn written_at(mut self, revision: u64) -> Object {
         self.metadata.resource_version = revision;
         self
@@ -183,7 +183,7 @@ impl Object {
         self.key.as_ref().to_owned()
     }
 
-    /// The same, shared by all who keep the object under it.
+    /// The key, shared by all who keep the object under it.
     pub fn shared_key(&self) -> &Arc<str> {
         &self.key
     }

@@ -192,13 +192,13 @@ impl Status {
         Status::failure(504, "Timeout", format!("Timeout: {}", message.into()))
     }
 
-    /// The same with its details.
+    /// This status with its details.
     pub fn with_details(mut self, details: StatusDetails) -> Status {
         self.details = Some(Box::new(details));
         self
     }
 
-    /// The same with a token to go on from (a list whose revision was compacted away).
+    /// This status with a token to go on from (a list whose revision was compacted away).
     pub fn with_continue(mut self, token: &str) -> Status {
         self.metadata.insert("continue".into(), token.into());
         self

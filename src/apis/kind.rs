@@ -300,7 +300,7 @@ impl Kind {
         read_object(&self.selectable, stored, revision)
     }
 
-    /// The same from the tree whose bytes these are, which saves the reading.
+    /// Makes an object of the tree whose bytes these are, which saves the reading.
     ///
     /// # Errors
     /// A tree that is no object.

@@ -31,10 +31,10 @@ pub trait Strategy: Send + Sync {
     /// Clears what a client may not set and sets what only the server may, before validation.
     fn prepare_for_create(&self, _new: &mut Value) {}
 
-    /// The same on an update of the main resource.
+    /// What is wrong with an update of the main resource.
     fn prepare_for_update(&self, _new: &mut Value, _old: &Value) {}
 
-    /// The same on an update of `status`; everything but status and metadata already stands as it was.
+    /// What is wrong with an update of `status`; everything but status and metadata already stands as it was.
     fn prepare_for_status_update(&self, _new: &mut Value, _old: &Value) {}
 
     /// What is wrong with a new object. Metadata is checked by the registry.

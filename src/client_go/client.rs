@@ -68,7 +68,7 @@ impl Client {
         Client { shared: Arc::new(shared), cause: self.cause }
     }
 
-    /// The same client, whose requests are caused by `cause` in the flow record.
+    /// A client of this identity, whose requests are caused by `cause` in the flow record.
     pub fn caused_by(&self, cause: StepId) -> Client {
         Client { shared: self.shared.clone(), cause }
     }

@@ -152,6 +152,7 @@ impl DeltaFifo {
             let deltas = state.items.remove(&key).expect("a key is in the queue only with its deltas");
             process(&key, deltas, is_initial);
         }
+        state.check();
         at_most
     }
 
@@ -160,6 +161,7 @@ impl DeltaFifo {
         let mut state = self.lock();
         state.populated = true;
         state.put(key, delta);
+        state.check();
         drop(state);
         self.filled.notify_one();
     }
@@ -216,6 +218,14 @@ impl ReflectorStore for DeltaFifo {
 }
 
 impl State {
+    /// What of the invariant costs little to look at.
+    fn check(&self) {
+        debug_assert_eq!(self.queue.len(), self.items.len(), "a key waits if and only if it has deltas");
+        let first =
+            self.queue.front().map(|key| self.items.get(key).is_some_and(|deltas| !deltas.is_empty()));
+        debug_assert_ne!(first, Some(false), "a key that waits has deltas");
+    }
+
     fn put(&mut self, key: Arc<str>, delta: Delta) {
         match self.items.get_mut(&key) {
             Some(deltas) => {

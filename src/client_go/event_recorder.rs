@@ -80,12 +80,12 @@ impl EventBroadcaster {
 }
 
 impl EventRecorder {
-    /// The same recorder, whose events are caused by `cause` in the flow record.
+    /// A recorder of this component, whose events are caused by `cause` in the flow record.
     pub fn caused_by(&self, cause: StepId) -> EventRecorder {
         EventRecorder { cause, ..self.clone() }
     }
 
-    /// The same queue, for another component of the same process: `deployment-controller`,
+    /// A recorder on this queue, for another component of the process: `deployment-controller`,
     /// `replicaset-controller`.
     pub fn named(&self, component: &str) -> EventRecorder {
         EventRecorder { component: self.flow.name(component), ..self.clone() }

@@ -67,7 +67,7 @@ impl ControllerRefManager<'_> {
         self.claim_with(lister, adoptable, None).await
     }
 
-    /// The same; who is adopted gets a finalizer, who is released loses it.
+    /// Claims as `claim` does; who is adopted gets a finalizer, who is released loses it.
     pub async fn claim_with_finalizer(
         &self,
         lister: &Lister,

@@ -16,7 +16,7 @@ const SAFE: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 pub struct Entropy(Arc<Mutex<fastrand::Rng>>);
 
 impl Entropy {
-    /// The same numbers for the same seed.
+    /// Numbers that a seed decides: equal ones for equal seeds.
     pub fn seeded(seed: u64) -> Entropy {
         Entropy(Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))))
     }

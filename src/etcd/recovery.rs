@@ -69,7 +69,7 @@ impl DirLock {
         Ok(DirLock(file))
     }
 
-    /// The same lock: held until both are dropped.
+    /// Another handle on this lock: held until both are dropped.
     pub(super) fn try_clone(&self) -> Result<DirLock, Error> {
         self.0.try_clone().map(DirLock).map_err(io(Path::new(LOCK_FILE)))
     }

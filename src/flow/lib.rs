@@ -130,7 +130,7 @@ impl Flow {
         self.trace_of(&Subject { resource, namespace, name, uid: "" })
     }
 
-    /// The same of the object, or the requests, that `subject` says.
+    /// What came of the writes to the object, or of the requests, that `subject` says.
     pub fn trace_of(&self, subject: &Subject<'_>) -> Trace {
         let Some(record) = &self.record else { return Trace::default() };
         let (first, steps) = record.ring().snapshot();

@@ -26,7 +26,7 @@ impl Trace {
         self.render_within(None)
     }
 
-    /// The same for a terminal with so many columns.
+    /// The trace for a terminal with so many columns.
     pub fn render_within(&self, columns: Option<usize>) -> String {
         let mut out = String::new();
         if self.steps.is_empty() {

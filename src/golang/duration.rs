@@ -22,7 +22,7 @@ pub fn parse(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok().filter(|_| !text.is_empty())
 }
 
-/// The same for the value of a flag.
+/// Reads a duration that is the value of a flag.
 ///
 /// # Errors
 /// Go's words.

@@ -43,7 +43,7 @@ pub fn exec(
     exec_within(&mut { MAX_STEPS }, command, around, files, standard_input)
 }
 
-/// The same with so many steps, of which it takes what it uses.
+/// Runs with so many steps, of which it takes what it uses.
 pub fn exec_within(
     steps: &mut usize,
     command: &[String],

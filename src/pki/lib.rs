@@ -152,7 +152,7 @@ impl Authority {
         &self.certificate_pem
     }
 
-    /// The same in DER.
+    /// The certificate in DER.
     fn certificate_der(&self) -> Result<CertificateDer<'static>, Error> {
         let der = CertificateDer::from_pem_slice(self.certificate_pem.as_bytes());
         der.map_err(|error| Error::Request(error.to_string()))

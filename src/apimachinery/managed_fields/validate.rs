@@ -39,7 +39,7 @@ pub fn validate(kind: Type, value: &Value) -> Result<(), ValidationErrors> {
     walk(kind, value, false)
 }
 
-/// The same of an object that is there: an element may stand twice (`typed.AllowDuplicates`).
+/// Validates an object that is there: an element may stand twice (`typed.AllowDuplicates`).
 ///
 /// # Errors
 /// As [`validate`].

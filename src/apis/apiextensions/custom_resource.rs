@@ -75,7 +75,7 @@ impl CustomResource {
         custom.downcast_ref()
     }
 
-    /// The same, to be kept.
+    /// The custom part of a kind, to be kept; None of built-in ones.
     pub fn shared(kind: &Kind) -> Option<Arc<CustomResource>> {
         let custom: Arc<dyn Any + Send + Sync> = kind.custom.clone()?;
         custom.downcast().ok()
@@ -124,7 +124,7 @@ impl CustomResource {
         self.default_by(object, Structural::apply_defaults)
     }
 
-    /// The same, but that nulls stay for validation to see.
+    /// Fills in defaults, but leaves nulls for validation to see.
     ///
     /// # Errors
     /// As [`CustomResource::apply_defaults`].

@@ -147,7 +147,7 @@ pub fn uncovered(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyRule> 
     simple.filter(|rule| !held.iter().any(|owner| owner.covers(rule))).collect()
 }
 
-/// The same permissions in fewer rules: the verbs of one resource together (`validation.CompactRules`).
+/// Permissions in fewer rules: the verbs of one resource together (`validation.CompactRules`).
 /// Ordered as they are shown.
 pub fn compact(rules: Vec<PolicyRule>) -> Vec<PolicyRule> {
     let (mut compacted, mut simple): (Vec<PolicyRule>, BTreeMap<_, PolicyRule>) = Default::default();

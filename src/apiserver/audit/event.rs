@@ -154,7 +154,7 @@ impl Event {
         }
     }
 
-    /// The same at another stage, with what was gathered until then. `code` is the answer's.
+    /// This event at another stage, with what was gathered until then. `code` is the answer's.
     pub fn at(&self, stage: Stage, context: &AuditContext, code: u16, now: Time) -> Event {
         let gathered = context.gathered();
         let Gathered { request_object, response_object, .. } = gathered;
@@ -187,7 +187,7 @@ impl Event {
         serde_json::to_vec(self).map_or(0, |bytes| bytes.len())
     }
 
-    /// The same, without what is large (`plugin/audit/truncate`).
+    /// This event, without what is large (`plugin/audit/truncate`).
     pub fn truncated(&self) -> Event {
         let mut event = Event { request_object: Value::Null, response_object: Value::Null, ..self.clone() };
         event.annotations.insert("audit.k8s.io/truncated".into(), "true".into());

@@ -56,12 +56,12 @@ impl Store {
         Store { kv, clock, leases, recorder, encryption, event_ttl, fresh: Arc::default() }
     }
 
-    /// The same, and what is stored and delivered is noted in `flow`.
+    /// A store that notes in `flow` what is stored and delivered.
     pub fn recording(self, flow: Flow) -> Store {
         Store { recorder: Arc::new(Recorder::new(flow)), ..self }
     }
 
-    /// The same, and what is stored is encrypted.
+    /// A store that encrypts what it stores.
     pub fn encrypting(self, encryption: Encryption) -> Store {
         Store { encryption, ..self }
     }
@@ -113,8 +113,8 @@ impl Store {
         self.kv.is_empty(kind.storage_prefix()).map_err(interpret)
     }
 
-    /// The same; `cached` is what a cache has of it, which is taken if it is the newest: a cache that lags
-    /// behind lags mostly because of other objects.
+    /// Reads an object as [`Store::get`] does; `cached` is what a cache has of it, which is taken if it
+    /// is the newest: a cache that lags behind lags mostly because of other objects.
     ///
     /// # Errors
     /// 500 when the store fails.
@@ -277,7 +277,7 @@ impl Store {
         self.decode_at(kind, found, found.mod_revision)
     }
 
-    /// The same, shown at another revision: that of its deletion.
+    /// An object shown at another revision: that of its deletion.
     pub(super) fn decode_at(
         &self,
         kind: &Kind,

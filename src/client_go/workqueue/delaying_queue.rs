@@ -135,6 +135,7 @@ impl<K: QueueKey> Waiting<K> {
         self.next_number += 1;
         self.by_key.insert(key.clone(), place);
         self.by_time.insert(place, (key, cause));
+        debug_assert_eq!(self.by_key.len(), self.by_time.len(), "a key waits once");
     }
 }
 

@@ -147,8 +147,10 @@ impl<K: QueueKey> Queue<K> {
         let Some(key) = state.queue.pop_front() else {
             return if state.is_shut_down { Next::ShutDown } else { Next::Empty };
         };
+        debug_assert!(state.dirty.contains_key(&key), "a key that waits has to be looked at");
         let cause = state.dirty.remove(&key).unwrap_or_default();
-        state.processing.insert(key.clone(), cause);
+        let other = state.processing.insert(key.clone(), cause);
+        debug_assert!(other.is_none(), "one worker has a key");
         Next::Key(key)
     }
 

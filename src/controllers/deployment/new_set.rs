@@ -45,7 +45,7 @@ pub async fn sync_existing(ctx: &Reconcile, work: &mut Work, sets: &mut Sets) ->
     if changed { work.write(ctx).await } else { Ok(()) }
 }
 
-/// The same, and creates the set if there is none.
+/// Finds the set of the present template, and creates it if there is none.
 pub async fn sync_or_create(ctx: &Reconcile, work: &mut Work, sets: &mut Sets) -> Result<(), Status> {
     if sets.new.is_some() {
         return sync_existing(ctx, work, sets).await;

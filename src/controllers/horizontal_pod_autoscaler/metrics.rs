@@ -14,7 +14,7 @@ pub struct Unavailable {
     pub reason: &'static str,
     /// What the condition and its event say.
     pub message: String,
-    /// The same, as the sum of all metrics says it.
+    /// The number of replicas, as the sum of all metrics says it.
     pub error: String,
 }
 

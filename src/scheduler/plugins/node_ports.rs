@@ -42,7 +42,7 @@ impl Plugin for NodePorts {
     }
 }
 
-/// The same protocol and number, on the same address or on every address.
+/// Ports that cannot stand together: one protocol and number, on one address or on every address.
 fn conflict(a: &HostPort, b: &HostPort) -> bool {
     let addresses = a.0 == b.0 || a.0 == ANY_ADDRESS || b.0 == ANY_ADDRESS;
     addresses && (&a.1, a.2) == (&b.1, b.2)

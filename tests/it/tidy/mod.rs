@@ -6,6 +6,7 @@
 
 mod circles;
 mod fields;
+mod idioms;
 mod imports;
 mod modules;
 mod reading_path;

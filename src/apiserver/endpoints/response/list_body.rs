@@ -33,7 +33,7 @@ pub struct ListBody {
     left: usize,
 }
 
-/// The same for whoever wants bytes in one piece.
+/// The list for whoever wants bytes in one piece.
 struct Copied(ListBody);
 
 impl ListBody {
