@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use axum::body::Body;
 use futures::future::BoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use apimachinery::status::Status;
 use apimachinery::time::Time;
@@ -25,7 +26,21 @@ pub trait KubeletLookup: Send + Sync {
         let text = format!("no kubelet of node {:?} can be reached", request.node);
         Box::pin(std::future::ready(Err(Status::internal(text))))
     }
+
+    /// Connects to a port of a pod.
+    ///
+    /// # Errors
+    /// Why nobody answers there, as the kubelet says.
+    fn port_forward(&self, request: PortForwardRequest) -> BoxFuture<'_, Result<Box<dyn Duplex>, Status>> {
+        let text = format!("no kubelet of node {:?} can be reached", request.node);
+        Box::pin(std::future::ready(Err(Status::internal(text))))
+    }
 }
+
+/// Both ways of a connection that speaks HTTP no more.
+pub trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Duplex for T {}
 
 /// Nobody has a kubelet.
 impl KubeletLookup for () {
@@ -33,6 +48,19 @@ impl KubeletLookup for () {
         let text = format!("no kubelet of node {:?} can be reached", request.node);
         Box::pin(std::future::ready(Err(Status::internal(text))))
     }
+}
+
+/// Where a connection is to lead.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortForwardRequest {
+    /// The node that the pod is bound to.
+    pub node: String,
+    /// The pod's namespace.
+    pub namespace: String,
+    /// The pod.
+    pub pod: String,
+    /// The port, of the pod's own loopback.
+    pub port: u16,
 }
 
 /// What is to be run.

@@ -9,7 +9,9 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 
 use apimachinery::status::Status;
-use apiserver::kubelet_client::{ExecRequest, Executed, KubeletLookup, LogRequest, PodLogOptions};
+use apiserver::kubelet_client::{
+    Duplex, ExecRequest, Executed, KubeletLookup, LogRequest, PodLogOptions, PortForwardRequest,
+};
 use clock::Clock;
 use kubelet::exec::Command;
 use kubelet::kubelet::Kubelet;
@@ -71,7 +73,22 @@ impl KubeletLookup for Kubelets {
             played.map(executed).map_err(|why| Status::failure(500, "InternalError", why))
         })
     }
+
+    fn port_forward(&self, request: PortForwardRequest) -> BoxFuture<'_, Result<Box<dyn Duplex>, Status>> {
+        let PortForwardRequest { node, namespace, pod, port } = request;
+        let kubelet = self.of_node(&node);
+        Box::pin(async move {
+            let kubelet = kubelet
+                .ok_or_else(|| Status::internal(format!("the kubelet of node {node:?} does not run")))?;
+            let connected = kubelet.connect(&namespace, &pod, port, LOOPBACK).await;
+            let connected = connected.map_err(|why| Status::failure(500, "InternalError", why))?;
+            Ok(Box::new(connected) as Box<dyn Duplex>)
+        })
+    }
 }
+
+/// From where what is forwarded reaches a pod.
+const LOOPBACK: &str = "127.0.0.1:0";
 
 /// What a command said, when it has ended: one that never does is not waited for.
 fn executed(played: machine::exec::Executed) -> Executed {

@@ -40,6 +40,13 @@ pub fn reference(image: &str) -> String {
     }
 }
 
+/// What stands behind the colon: `1.25` of `nginx:1.25`; empty where there is nothing.
+pub fn tag(image: &str) -> &str {
+    let name = image.split('@').next().unwrap_or(image);
+    let last = name.rsplit('/').next().unwrap_or(name);
+    last.split_once(':').map_or("", |(_, tag)| tag)
+}
+
 /// The image's id: its repository and a digest, the same for the same name everywhere.
 pub fn image_id(image: &str) -> String {
     match image.split_once('@') {

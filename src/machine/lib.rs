@@ -34,6 +34,7 @@ pub mod signals;
 
 pub mod logs;
 pub mod servers;
+pub mod web;
 
 #[cfg(test)]
 mod given;

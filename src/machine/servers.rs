@@ -11,23 +11,42 @@ use percent_encoding::percent_decode_str;
 use crate::invocation::Invocation;
 use crate::{agnhost, file_system, images, program};
 
-/// Web servers with a page of welcome: their repositories, their pages, and where they are configured.
-const WEB_SERVERS: &[(&[&str], &[&str], &[&str])] = &[
-    (
-        &[
+/// A web server whose image welcomes whoever asks.
+#[derive(Debug, PartialEq)]
+pub(crate) struct WebServer {
+    /// What it calls itself.
+    pub(crate) name: &'static str,
+    repositories: &'static [&'static str],
+    pages: &'static [&'static str],
+    /// Where it is configured.
+    folders: &'static [&'static str],
+}
+
+const WEB_SERVERS: &[WebServer] = &[
+    WebServer {
+        name: "nginx",
+        repositories: &[
             "docker.io/library/nginx",
             "registry.k8s.io/e2e-test-images/nginx",
             "registry.k8s.io/e2e-test-images/nginx-new",
             "registry.k8s.io/nginx-slim",
         ],
-        &["/", "/index.html", "/50x.html"],
-        &["/etc/nginx", "/usr/share/nginx"],
-    ),
-    (
-        &["docker.io/library/httpd", "registry.k8s.io/e2e-test-images/httpd"],
-        &["/", "/index.html"],
-        &["/usr/local/apache2"],
-    ),
+        pages: &["/", "/index.html", "/50x.html"],
+        folders: &["/etc/nginx", "/usr/share/nginx"],
+    },
+    WebServer {
+        name: "Apache",
+        repositories: &["docker.io/library/httpd", "registry.k8s.io/e2e-test-images/httpd"],
+        pages: &["/", "/index.html"],
+        folders: &["/usr/local/apache2"],
+    },
+];
+/// Servers that say the same whatever the path: their repositories, and where they listen.
+const SPEAKERS: &[(&str, i64, Speaker)] = &[
+    ("docker.io/hashicorp/http-echo", 5678, Speaker::HttpEcho),
+    ("docker.io/traefik/whoami", 80, Speaker::WhoAmI),
+    ("gcr.io/google-samples/hello-app", 8080, Speaker::HelloApp),
+    ("us-docker.pkg.dev/google-samples/containers/gke/hello-app", 8080, Speaker::HelloApp),
 ];
 /// Folders and files that agnhost's image has, beside what is mounted: `test-webserver` serves them.
 const AGNHOST_FILES: &[&str] = &[
@@ -61,15 +80,30 @@ pub struct Server {
     others: Vec<i64>,
 }
 
+/// Who says the same whatever it is asked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Speaker {
+    /// The text that it was started with.
+    HttpEcho,
+    /// What it was asked.
+    WhoAmI,
+    /// A greeting.
+    HelloApp,
+}
+
 /// Pages by their paths.
 #[derive(Clone, Debug, PartialEq)]
-enum Site {
+pub(crate) enum Site {
+    /// The welcome of a web server, and nothing else.
+    Welcome(&'static WebServer, String),
     /// These, and no others.
     Pages(&'static [&'static str]),
     /// Files, among them whatever is below these folders.
     Files(Vec<String>),
+    /// The same whatever the path: agnhost's `serve-hostname`.
+    HostName,
     /// The same whatever the path.
-    Everything,
+    Speaker(Speaker, String),
     /// agnhost's `netexec`, with the path that it takes instead of any other.
     NetExec(Option<String>),
     /// agnhost's `liveness`.
@@ -108,11 +142,39 @@ pub fn server(invocation: &Invocation<'_>, mounts: &[&str]) -> Option<Server> {
         return Some(Server::default());
     }
     let repository = images::repository(invocation.image);
-    let (_, pages, folders) = WEB_SERVERS.iter().find(|(names, ..)| names.contains(&&*repository))?;
-    let is_ours = |mount: &&str| folders.iter().any(|folder| mount.starts_with(folder));
+    let speaker = SPEAKERS.iter().find(|(name, ..)| *name == repository);
+    if let Some((_, port, speaker)) = speaker {
+        return speaking(*speaker, *port, invocation);
+    }
+    let web = WEB_SERVERS.iter().find(|web| web.repositories.contains(&&*repository))?;
+    let is_ours = |mount: &&str| web.folders.iter().any(|folder| mount.starts_with(folder));
     let is_plain = invocation.command.is_empty() && invocation.args.is_empty();
     let is_known = is_plain && !mounts.iter().any(is_ours);
-    is_known.then(|| Server::http(80, Site::Pages(pages)))
+    is_known.then(|| Server::http(80, Site::Welcome(web, images::tag(invocation.image).to_owned())))
+}
+
+/// With what its arguments change; nothing where it has a command of its own.
+fn speaking(speaker: Speaker, port: i64, invocation: &Invocation<'_>) -> Option<Server> {
+    let words: Vec<String> = invocation.words().cloned().collect();
+    if speaker != Speaker::HttpEcho {
+        let is_plain = words.is_empty();
+        return is_plain
+            .then(|| Server::http(port, Site::Speaker(speaker, images::tag(invocation.image).to_owned())));
+    }
+    let flag = |name| ["-", "--"].into_iter().find_map(|dashes| dashed(&words, dashes, name));
+    let listen = flag("listen").map(|listen| listen.rsplit(':').next().and_then(|port| port.parse().ok()));
+    // Without a text it ends at once.
+    Some(Server::http(listen.unwrap_or(Some(port))?, Site::Speaker(speaker, flag("text")?.to_owned())))
+}
+
+/// `-name=value`, `-name value`
+fn dashed<'a>(words: &'a [String], dashes: &str, name: &str) -> Option<&'a str> {
+    let flag = format!("{dashes}{name}");
+    let at = words.iter().position(|word| word.split('=').next() == Some(&flag))?;
+    match words[at].split_once('=') {
+        Some((_, value)) => Some(value),
+        None => words.get(at + 1).map(String::as_str),
+    }
 }
 
 fn of_agnhost(mode: &str, words: &[String], mounts: &[&str]) -> Option<Server> {
@@ -132,7 +194,7 @@ fn of_agnhost(mode: &str, words: &[String], mounts: &[&str]) -> Option<Server> {
             Server::http(port("port", 80)?, Site::Files(folders))
         }
         "liveness" => Server::http(8080, Site::Liveness),
-        "serve-hostname" => Server::http(port("port", 9376)?, Site::Everything),
+        "serve-hostname" => Server::http(port("port", 9376)?, Site::HostName),
         "nettest" => Server::http(port("port", 8080)?, Site::Anything),
         "guestbook" => Server::http(port("http-port", 80)?, Site::Anything),
         "fake-gitserver" => Server::http(8000, Site::Anything),
@@ -161,6 +223,11 @@ impl Server {
         http || self.health(port).is_some() || self.others.contains(&port)
     }
 
+    /// What it serves at a port.
+    pub(crate) fn site(&self, port: i64) -> Option<&Site> {
+        self.http.as_ref().filter(|(own, _)| *own == port).map(|(_, site)| site)
+    }
+
     /// What it says of its health at a port.
     pub fn health(&self, port: i64) -> Option<&Health> {
         self.grpc.as_ref().filter(|(own, _)| *own == port).map(|(_, health)| health)
@@ -178,7 +245,8 @@ impl Server {
         let (plain, query) = path.split_once('?').unwrap_or((path, ""));
         let page = match site {
             Site::Anything => return None,
-            Site::Everything => found(true),
+            Site::HostName | Site::Speaker(..) => found(true),
+            Site::Welcome(web, _) => found(web.pages.contains(&plain)),
             Site::Pages(pages) => found(pages.contains(&plain)),
             Site::Files(folders) => found(is_file(folders, plain)),
             Site::NetExec(instead) => return net_exec(instead.as_deref().unwrap_or(path)),
@@ -219,7 +287,7 @@ fn net_exec(path: &str) -> Option<Vec<(Duration, Page)>> {
 }
 
 /// A parameter of a query, decoded.
-fn parameter(query: &str, name: &str) -> Option<String> {
+pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.find(|(key, value)| *key == name && !value.is_empty())?;
     Some(percent_decode_str(&value.replace('+', " ")).decode_utf8_lossy().into_owned())

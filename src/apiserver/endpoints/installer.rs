@@ -146,7 +146,7 @@ async fn handle(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
         (
             Some(Subresource::Exec | Subresource::Attach | Subresource::PortForward | Subresource::Proxy),
             _,
-        ) => connect::connect(scope).await,
+        ) => connect::connect(scope, input).await,
         (Some(Subresource::Token), _) => token::create_token(scope, input).await,
         (Some(Subresource::Log), _) => log::log(scope).await,
         (Some(Subresource::Binding), _) => binding::bind(scope, input).await,
@@ -191,9 +191,12 @@ fn scope(
     let source = Source { body, bodies: server.bodies.clone(), announced: ctx.announced.clone() };
     let input = Input::new(source, parts.extensions.remove::<DecodedBody>());
     let headers = parts.headers;
+    let method = parts.method;
+    let uri = parts.uri;
     let upgrade = parts.extensions.remove::<OnUpgrade>();
     let unread = parts.extensions.remove::<UnreadWatches>();
-    let scope = Scope { server, ctx, kind, subresource, query, headers, output, upgrade, unread };
+    let scope =
+        Scope { server, ctx, kind, subresource, query, method, uri, headers, output, upgrade, unread };
     Ok((scope, input))
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn listener(pod: &Pod, container: &Container, port: i64) -> Listener 
 }
 
 /// What a container serves; nothing when that is not known.
-fn served(container: &Container) -> Option<Server> {
+pub(super) fn served(container: &Container) -> Option<Server> {
     let mounts: Vec<&str> = container.volume_mounts.iter().map(|mount| mount.mount_path.as_str()).collect();
     server(&invocation::of(container), &mounts)
 }

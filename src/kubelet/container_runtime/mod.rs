@@ -17,6 +17,7 @@ pub mod pod_addresses;
 
 mod answers;
 mod listeners;
+mod listening;
 mod played;
 
 pub mod simulated;

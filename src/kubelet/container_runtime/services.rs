@@ -23,12 +23,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use serde::Deserialize;
+use tokio::io::DuplexStream;
 
 use apimachinery::object::ObjectMeta;
 use apimachinery::time::Time;
 use apis::views::pod::{Container, Pod};
 use apis::views::probe::Probe;
+use clock::Clock;
 use machine::exec::{Executed, Shell};
 use machine::file_system::{Left, Mount, Tree};
 use machine::logs::LogLine;
@@ -67,7 +70,7 @@ pub struct PodSandboxConfig<'a> {
 }
 
 /// What there is of a pod as a whole (`runtimeapi.PodSandboxStatus`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodSandboxStatus {
     /// The address that its containers share.
     pub ip: String,
@@ -189,6 +192,29 @@ pub struct ProbedContainer<'a> {
     pub started_at: Time,
 }
 
+/// A container of a sandbox whose process runs.
+#[derive(Clone, Copy)]
+pub struct RunningContainer<'a> {
+    /// The container.
+    pub container: &'a Container,
+    /// When it started.
+    pub started_at: Time,
+}
+
+/// Serves one connection until its end: the connection, who asks, and the time.
+pub type Serve = Arc<dyn Fn(DuplexStream, String, Clock) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// Who takes connections at a port of a sandbox.
+#[derive(Clone)]
+pub struct PortListener {
+    /// The container that listens.
+    pub container: String,
+    /// Its run: with its end connections end.
+    pub started_at: Time,
+    /// Serves a connection.
+    pub serve: Serve,
+}
+
 /// What runs the containers of one node.
 pub trait RuntimeService: Send + Sync {
     /// `RunPodSandbox`: makes what the containers of a pod share, its address first of all. The address is
@@ -304,6 +330,17 @@ pub trait RuntimeService: Send + Sync {
         found: &dyn Fn() -> Option<Surroundings>,
         now: Time,
     ) -> Option<ExecResponse>;
+
+    /// `PortForward`: who takes connections at a port of a sandbox, whose running containers are `running`.
+    ///
+    /// # Errors
+    /// Why nobody does.
+    fn port_forward(
+        &self,
+        config: &PodSandboxConfig<'_>,
+        running: &[RunningContainer<'_>],
+        port: u16,
+    ) -> Result<PortListener, RuntimeError>;
 
     /// What a probe is answered (`pkg/probe`), from when on: through `ExecSync`, or over the network.
     fn probe_answers(&self, probed: &ProbedContainer<'_>, probe: &Probe) -> Vec<(Time, ProbeAnswer)>;

@@ -11,11 +11,11 @@ use super::pod_addresses::PodAddresses;
 use super::selector::StageSubject;
 use super::services::{
     Call, Command, ContainerConfig, ContainerId, ContainerStatus, ExecResponse, ExecSyncResponse, Exit,
-    ExitedContainer, Image, PodSandboxConfig, PodSandboxStatus, ProbeAnswer, ProbedContainer, RuntimeError,
-    RuntimeService,
+    ExitedContainer, Image, PodSandboxConfig, PodSandboxStatus, PortListener, ProbeAnswer, ProbedContainer,
+    RunningContainer, RuntimeError, RuntimeService,
 };
 use super::stages::{Next, StageSet, Step};
-use super::{answers, played};
+use super::{answers, listening, played};
 use apimachinery::time::Time;
 use apis::views::pod::Container;
 use apis::views::probe::Probe;
@@ -340,6 +340,16 @@ impl RuntimeService for SimulatedRuntime {
         let response = played::exec(config.container, Arc::make_mut(&mut around), command, now);
         self.containers().entry(id.clone()).and_modify(|container| container.around = Some(around));
         Some(response)
+    }
+
+    fn port_forward(
+        &self,
+        config: &PodSandboxConfig<'_>,
+        running: &[RunningContainer<'_>],
+        port: u16,
+    ) -> Result<PortListener, RuntimeError> {
+        let sandbox = self.pod_sandbox_status(&config.metadata.uid);
+        listening::listener(config, &sandbox.unwrap_or_default().ip, running, port)
     }
 
     fn probe_answers(&self, probed: &ProbedContainer<'_>, probe: &Probe) -> Vec<(Time, ProbeAnswer)> {

@@ -9,6 +9,7 @@ mod imperative;
 mod jobs;
 mod looking;
 mod nodes;
+mod reaching;
 mod rollouts;
 
 /// A Deployment as in every tutorial.

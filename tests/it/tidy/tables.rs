@@ -147,6 +147,11 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "apimachinery",
             "apis",
             "openapi",
+            // Streams into pods, and requests to them.
+            "network",
+            "spdy",
+            // Which pod stands behind a Service.
+            "apiserver::webhook",
             "apiserver::admission",
             // Service account tokens are issued, and told of, by who believes them.
             "apiserver::authentication",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
+use http::{HeaderMap, Method, Uri};
 use hyper::upgrade::OnUpgrade;
 use serde_json::Value;
 
@@ -33,6 +33,10 @@ pub(crate) struct Scope {
     pub subresource: Option<Subresource>,
     /// The parameters.
     pub query: Query,
+    /// As it was sent; that of a HEAD is GET.
+    pub method: Method,
+    /// The path and the parameters, as they were sent.
+    pub uri: Uri,
     /// The headers.
     pub headers: HeaderMap,
     /// The form of the answer.

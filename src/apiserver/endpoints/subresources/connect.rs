@@ -1,30 +1,44 @@
-//! exec, attach, portforward, proxy: streams into a container. Nothing runs in a simulated one, so there
-//! is nothing to connect to, and the answer says so; but for commands over a WebSocket, which are played.
+//! exec, attach, portforward, proxy: streams into a container (`registry/core/pod/rest/subresources.go`).
+//! Commands are played, and who is known to listen answers; to what a process itself says there is nothing
+//! to attach, and the answer says so.
 
 use serde_json::{Map, Value};
 
-use super::{exec, log};
+use super::{exec, log, port_forward, proxy, streams};
 use crate::admission::Operation;
+use crate::endpoints::handlers::body::Input;
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
-use crate::endpoints::response::websocket;
 use crate::registry::Validating;
 use apimachinery::status::Status;
 use apis::kind::Subresource;
 
 /// 404 for an object that is not there, then what admission says, else 501.
-pub(crate) async fn connect(scope: &mut Scope) -> Result<Answer, Status> {
-    let object = scope.server.registry.get(&scope.kind, scope.namespace(), scope.name(), None).await?;
+pub(crate) async fn connect(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
+    let name = match scope.subresource {
+        Some(Subresource::Proxy) => proxy::object_name(scope)?,
+        _ => scope.name(),
+    };
+    let object = scope.server.registry.get(&scope.kind, scope.namespace(), name, None).await?;
     let attributes = scope.attributes(Operation::Connect, scope.name());
     let mut options = options(scope);
     scope.server.admission.admit(&attributes, Some(&mut options), None).await?;
     scope.server.admission.validating(&attributes).validate(Some(&options), None).await?;
-    check_host(scope, &object.to_value())?;
-    if scope.subresource == Some(Subresource::Exec)
-        && websocket::is_wanted(&scope.headers)
-        && let Some(upgrade) = scope.upgrade.take()
-    {
-        return exec::exec(scope, upgrade).await;
+    let object = object.to_value();
+    check_host(scope, &object)?;
+    if let Some(subresource @ (Subresource::Exec | Subresource::PortForward)) = scope.subresource {
+        let upgrade = scope.upgrade.take().zip(streams::wanted(&scope.headers));
+        let (upgrade, wanted) = upgrade.ok_or_else(|| Status::bad_request("Upgrade request required"))?;
+        return match subresource {
+            Subresource::Exec => exec::exec(scope, upgrade, wanted).await,
+            _ => {
+                let node = object["spec"]["nodeName"].as_str().unwrap_or_default();
+                port_forward::port_forward(scope, upgrade, wanted, node)
+            }
+        };
+    }
+    if scope.subresource == Some(Subresource::Proxy) {
+        return proxy::proxy(scope, &object, input).await;
     }
     let what = scope.subresource.map_or("", Subresource::name);
     let text =

@@ -1,5 +1,6 @@
-//! `exec`: a command in a container, over a websocket (`registry/core/pod/rest/subresources.go`, and what
-//! a kubelet makes of it). The kubelets here are simulated, and so is what the command does.
+//! `exec`: a command in a container, over a websocket or SPDY
+//! (`registry/core/pod/rest/subresources.go`, and what a kubelet makes of it). The kubelets here are
+//! simulated, and so is what the command does.
 
 use std::sync::Arc;
 
@@ -9,14 +10,17 @@ use hyper::upgrade::OnUpgrade;
 use serde_json::json;
 
 use super::log;
-use super::streams::{self, Conversation, Duplex, Message};
+use super::spdy_channels::{self, SpdyChannels};
+use super::streams::{self, Channels, Conversation, Message, Wanted, WebSocket};
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
-use crate::kubelet_client::{ExecRequest, Executed, KubeletLookup};
+use crate::kubelet_client::{Duplex, ExecRequest, Executed, KubeletLookup};
 use apimachinery::status::Status;
 
 /// The newest first among those that say the same.
 const PROTOCOLS: &[&str] = &["v5.channel.k8s.io", "v4.channel.k8s.io", "channel.k8s.io"];
+/// The same over SPDY, where an older one has a text for the outcome, and none is the oldest.
+const SPDY_PROTOCOLS: &[&str] = &["v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", ""];
 const OUT: u8 = 1;
 const ERRORS: u8 = 2;
 /// Where the outcome goes.
@@ -27,8 +31,8 @@ const CLOSED: u8 = 255;
 const MAX_INPUT_BYTES: usize = 1 << 20;
 const PROMPT: &str = "/ # ";
 
-/// Goes on over a websocket.
-pub(crate) async fn exec(scope: &Scope, upgrade: OnUpgrade) -> Result<Answer, Status> {
+/// Goes on over a websocket or SPDY.
+pub(crate) async fn exec(scope: &Scope, upgrade: OnUpgrade, wanted: Wanted) -> Result<Answer, Status> {
     let pod = scope.server.registry.get(&scope.kind, scope.namespace(), scope.name(), None).await?;
     let tree = pod.to_value();
     let container = log::container(&tree, scope.name(), scope.query.text("container"))?;
@@ -54,7 +58,14 @@ pub(crate) async fn exec(scope: &Scope, upgrade: OnUpgrade) -> Result<Answer, St
         sends: (flag("stdout"), flag("stderr")),
         tells_status: true,
     };
-    streams::accept(&scope.headers, upgrade, PROTOCOLS, |protocol| session.over(protocol))
+    match wanted {
+        Wanted::WebSocket => {
+            streams::accept(&scope.headers, upgrade, PROTOCOLS, |protocol| session.over_websocket(protocol))
+        }
+        Wanted::Spdy => streams::accept_spdy(&scope.headers, upgrade, SPDY_PROTOCOLS, |protocol| {
+            session.over_spdy(protocol)
+        }),
+    }
 }
 
 /// One command, or a shell that somebody types into.
@@ -73,19 +84,35 @@ struct Session {
 type Outcome = Result<i32, String>;
 
 impl Session {
-    fn over(mut self, protocol: &'static str) -> Conversation {
+    fn over_websocket(mut self, protocol: &'static str) -> Conversation {
         self.tells_status = protocol != "channel.k8s.io";
-        Box::new(move |mut io: Box<dyn Duplex>| -> BoxFuture<'static, ()> {
+        Box::new(move |io: Box<dyn Duplex>| -> BoxFuture<'static, ()> {
             // A client that hangs up ends it.
-            async move { drop(self.converse(&mut *io).await) }.boxed()
+            async move { drop(self.converse(&mut WebSocket(io)).await) }.boxed()
         })
     }
 
-    async fn converse(mut self, io: &mut dyn Duplex) -> std::io::Result<()> {
+    fn over_spdy(mut self, protocol: &'static str) -> Conversation {
+        self.tells_status = protocol == SPDY_PROTOCOLS[0];
+        let wanted = spdy_channels::Wanted {
+            reads: self.reads,
+            sends: self.sends.0,
+            sends_errors: self.sends.1 && !self.is_terminal,
+            resizes: self.is_terminal && !matches!(protocol, "" | "v2.channel.k8s.io"),
+        };
+        Box::new(move |io: Box<dyn Duplex>| -> BoxFuture<'static, ()> {
+            let talk = |mut channels: SpdyChannels| -> BoxFuture<'static, ()> {
+                async move { drop(self.converse(&mut channels).await) }.boxed()
+            };
+            spdy_channels::converse(io, wanted, talk).boxed()
+        })
+    }
+
+    async fn converse(mut self, io: &mut dyn Channels) -> std::io::Result<()> {
         let first = if self.sends.0 { OUT } else { STATUS };
         let first = if !self.sends.0 && self.sends.1 { ERRORS } else { first };
         // Nothing, so that the client knows that the streams are there.
-        streams::send(io, Some(first), b"").await?;
+        io.send(first, b"").await?;
         let outcome = match (self.reads, is_shell(&self.request.command)) {
             (true, true) if self.is_terminal => self.type_into(io).await?,
             (true, true) => self.feed_lines(io).await?,
@@ -95,11 +122,11 @@ impl Session {
         if let Some(outcome) = outcome {
             self.finish(io, outcome).await?;
         }
-        streams::close(io).await
+        io.close().await
     }
 
     /// A command that reads is given all that there is to read.
-    async fn run_fed(&mut self, io: &mut dyn Duplex) -> std::io::Result<Option<Outcome>> {
+    async fn run_fed(&mut self, io: &mut dyn Channels) -> std::io::Result<Option<Outcome>> {
         self.request.is_fed = self.reads;
         let executed = self.kubelets.exec(self.request.clone()).await;
         if !self.reads || !executed.as_ref().is_ok_and(|executed| executed.is_waiting) {
@@ -114,7 +141,7 @@ impl Session {
     /// Sends what it says; its code, or why it could not be started.
     async fn tell(
         &self,
-        io: &mut dyn Duplex,
+        io: &mut dyn Channels,
         executed: Result<Executed, Status>,
     ) -> std::io::Result<Outcome> {
         let Executed { code, out, errors, .. } = match executed {
@@ -125,14 +152,14 @@ impl Session {
         let errors_to = if self.is_terminal { (OUT, self.sends.0) } else { (ERRORS, self.sends.1) };
         for ((channel, is_sent), said) in [((OUT, self.sends.0), out), (errors_to, errors)] {
             if is_sent && !said.is_empty() {
-                streams::send(io, Some(channel), text(said).as_bytes()).await?;
+                io.send(channel, text(said).as_bytes()).await?;
             }
         }
         Ok(Ok(code))
     }
 
     /// A line for the shell. It has ended when what it remembers is gone.
-    async fn enter(&mut self, io: &mut dyn Duplex, line: String) -> std::io::Result<Entered> {
+    async fn enter(&mut self, io: &mut dyn Channels, line: String) -> std::io::Result<Entered> {
         let shell = self.request.shell.take().unwrap_or_default();
         let program = self.request.command[0].clone();
         let (command, is_fed) = ([program, line].to_vec(), true);
@@ -148,10 +175,10 @@ impl Session {
     }
 
     /// A shell without a terminal: what comes is run as soon as its last line is whole.
-    async fn feed_lines(&mut self, io: &mut dyn Duplex) -> std::io::Result<Option<Outcome>> {
+    async fn feed_lines(&mut self, io: &mut dyn Channels) -> std::io::Result<Option<Outcome>> {
         let (mut pending, mut last) = (Vec::new(), self.begin().await);
         while last.is_ok() {
-            let is_over = match streams::receive(io).await? {
+            let is_over = match io.receive().await? {
                 Message::Data(0, bytes) if pending.len() < MAX_INPUT_BYTES => {
                     pending.extend_from_slice(&bytes);
                     false
@@ -187,11 +214,11 @@ impl Session {
     }
 
     /// `cat`: what comes goes back.
-    async fn repeat(&mut self, io: &mut dyn Duplex) -> std::io::Result<Option<Outcome>> {
+    async fn repeat(&mut self, io: &mut dyn Channels) -> std::io::Result<Option<Outcome>> {
         let begun = self.begin().await;
         while begun.is_ok() {
-            match streams::receive(io).await? {
-                Message::Data(0, bytes) if self.sends.0 => streams::send(io, Some(OUT), &bytes).await?,
+            match io.receive().await? {
+                Message::Data(0, bytes) if self.sends.0 => io.send(OUT, &bytes).await?,
                 Message::Data(CLOSED, _) => break,
                 Message::Data(..) => {}
                 Message::Close => return Ok(None),
@@ -206,15 +233,15 @@ impl Session {
         self.kubelets.exec(request).await.map(|executed| executed.code).map_err(|status| status.message)
     }
 
-    async fn finish(&self, io: &mut dyn Duplex, outcome: Outcome) -> std::io::Result<()> {
+    async fn finish(&self, io: &mut dyn Channels, outcome: Outcome) -> std::io::Result<()> {
         if !self.tells_status {
             return match outcome {
                 Ok(0) => Ok(()),
                 Ok(code) => {
                     let text = format!("command terminated with non-zero exit code: exit status {code}");
-                    streams::send(io, Some(STATUS), text.as_bytes()).await
+                    io.send(STATUS, text.as_bytes()).await
                 }
-                Err(why) => streams::send(io, Some(STATUS), why.as_bytes()).await,
+                Err(why) => io.send(STATUS, why.as_bytes()).await,
             };
         }
         let status = match outcome {
@@ -226,18 +253,18 @@ impl Session {
                 "message": format!("Internal error occurred: error executing command in container: {why}"),
                 "details": {"causes": [{"message": why}]}}),
         };
-        streams::send(io, Some(STATUS), status.to_string().as_bytes()).await
+        io.send(STATUS, status.to_string().as_bytes()).await
     }
 
     /// A terminal: what is typed is echoed, and each line is a command of its own.
-    async fn type_into(&mut self, io: &mut dyn Duplex) -> std::io::Result<Option<Outcome>> {
+    async fn type_into(&mut self, io: &mut dyn Channels) -> std::io::Result<Option<Outcome>> {
         let (mut line, mut earlier, mut last) = (String::new(), String::new(), self.begin().await);
         if last.is_err() {
             return Ok(Some(last));
         }
-        streams::send(io, Some(OUT), PROMPT.as_bytes()).await?;
+        io.send(OUT, PROMPT.as_bytes()).await?;
         loop {
-            let Message::Data(channel, typed) = streams::receive(io).await? else { return Ok(None) };
+            let Message::Data(channel, typed) = io.receive().await? else { return Ok(None) };
             match channel {
                 0 => {}
                 CLOSED => return Ok(Some(last)),
@@ -246,7 +273,7 @@ impl Session {
             for c in String::from_utf8_lossy(&typed).chars() {
                 let echo = match c {
                     '\r' | '\n' => {
-                        streams::send(io, Some(OUT), b"\r\n").await?;
+                        io.send(OUT, b"\r\n").await?;
                         let text = std::mem::take(&mut earlier) + &std::mem::take(&mut line) + "\n";
                         match if text.trim().is_empty() {
                             None
@@ -281,7 +308,7 @@ impl Session {
                     }
                 };
                 if !echo.is_empty() {
-                    streams::send(io, Some(OUT), echo.as_bytes()).await?;
+                    io.send(OUT, echo.as_bytes()).await?;
                 }
             }
         }
@@ -298,9 +325,9 @@ enum Entered {
 }
 
 /// All that the client sends, until it says that there is no more.
-async fn input(io: &mut dyn Duplex) -> std::io::Result<String> {
+async fn input(io: &mut dyn Channels) -> std::io::Result<String> {
     let mut bytes = Vec::new();
-    while let Message::Data(channel, data) = streams::receive(io).await? {
+    while let Message::Data(channel, data) = io.receive().await? {
         match channel {
             0 if bytes.len() < MAX_INPUT_BYTES => bytes.extend_from_slice(&data),
             CLOSED => break,

@@ -7,11 +7,12 @@ use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
 
-use super::streams::{self, Conversation, Duplex};
+use super::streams::{self, Conversation};
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::query::Query;
 use crate::endpoints::response::answer::Answer;
 use crate::endpoints::response::websocket;
+use crate::kubelet_client::Duplex;
 use crate::kubelet_client::{LogRequest, PodLogOptions};
 use apimachinery::field_error::FieldErrors;
 use apimachinery::gvk::GroupVersion;

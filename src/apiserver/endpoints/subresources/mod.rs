@@ -12,4 +12,7 @@ pub(crate) mod token;
 pub(crate) mod connect;
 mod exec;
 pub(crate) mod log;
+mod port_forward;
+mod proxy;
+mod spdy_channels;
 mod streams;

@@ -1,33 +1,64 @@
-//! Streams over a websocket (`k8s.io/apimachinery/pkg/util/httpstream/wsstream`, `remotecommand`): the
-//! handshake, and messages whose first byte names a channel.
+//! What a request for streams goes on with (`k8s.io/apimachinery/pkg/util/httpstream`): a websocket, whose
+//! messages name a channel by their first byte (`wsstream`, `remotecommand`), or SPDY; the handshake of both.
 
 use axum::body::Body;
+use futures::FutureExt;
 use futures::future::BoxFuture;
-use http::header::{SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL};
+use http::header::{CONNECTION, HeaderName, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 
 use crate::endpoints::response::answer::Answer;
 use crate::endpoints::response::websocket::{
-    BINARY, CLOSE, FrameHead, NORMAL, PING, PONG, frame, opening, text,
+    self, BINARY, CLOSE, FrameHead, NORMAL, PING, PONG, frame, opening, text,
 };
+use crate::kubelet_client::Duplex;
 use apimachinery::status::Status;
 use apimachinery::wire::ApiResponse;
 
 /// A message of a client is no larger; one that is ends the connection.
-const MAX_MESSAGE_BYTES: u64 = 1 << 20;
+pub(super) const MAX_MESSAGE_BYTES: u64 = 1 << 20;
 /// Bytes of a message that is sent.
 const MESSAGE_BYTES: usize = 32 * 1024;
 
-/// Both ways of a connection that speaks HTTP no more.
-pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
-
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Duplex for T {}
+/// What SPDY is called where it is asked for.
+const SPDY: &str = "SPDY/3.1";
+/// Which protocol goes on over it (`httpstream.HeaderProtocolVersion`).
+const SPDY_PROTOCOL: HeaderName = HeaderName::from_static("x-stream-protocol-version");
 
 /// What goes on over such a connection, until its end.
 pub(crate) type Conversation = Box<dyn FnOnce(Box<dyn Duplex>) -> BoxFuture<'static, ()> + Send>;
+
+/// The streams of a command, by the numbers that `remotecommand` gives them.
+pub(crate) trait Channels: Send {
+    /// Sends bytes on one.
+    fn send<'a>(&'a mut self, channel: u8, bytes: &'a [u8]) -> BoxFuture<'a, std::io::Result<()>>;
+
+    /// What the client says next.
+    fn receive(&mut self) -> BoxFuture<'_, std::io::Result<Message>>;
+
+    /// Says goodbye, behind all that was sent.
+    fn close(&mut self) -> BoxFuture<'_, std::io::Result<()>>;
+}
+
+/// Channels as messages of a websocket.
+pub(crate) struct WebSocket(pub Box<dyn Duplex>);
+
+impl Channels for WebSocket {
+    fn send<'a>(&'a mut self, channel: u8, bytes: &'a [u8]) -> BoxFuture<'a, std::io::Result<()>> {
+        send(&mut *self.0, Some(channel), bytes).boxed()
+    }
+
+    fn receive(&mut self) -> BoxFuture<'_, std::io::Result<Message>> {
+        receive(&mut *self.0).boxed()
+    }
+
+    fn close(&mut self) -> BoxFuture<'_, std::io::Result<()>> {
+        close(&mut *self.0).boxed()
+    }
+}
 
 /// What came in.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,13 +92,64 @@ pub(crate) fn accept(
     if !protocol.is_empty() {
         response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
     }
-    let conversation = conversation(protocol);
-    // It ends with what it tells, or with the client.
+    go_on(upgrade, conversation(protocol));
+    Ok(Answer::Raw(response))
+}
+
+/// It ends with what it tells, or with the client.
+fn go_on(upgrade: OnUpgrade, conversation: Conversation) {
     tokio::spawn(async move {
         if let Ok(upgraded) = upgrade.await {
             conversation(Box::new(TokioIo::new(upgraded))).await;
         }
     });
+}
+
+/// What a request is to go on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// A websocket.
+    WebSocket,
+    /// SPDY/3.1.
+    Spdy,
+}
+
+/// What the headers ask for; none where they ask for nothing that is known.
+pub(crate) fn wanted(headers: &HeaderMap) -> Option<Wanted> {
+    if websocket::is_wanted(headers) {
+        return Some(Wanted::WebSocket);
+    }
+    let has =
+        |name, word: &str| text(headers, name).split(',').any(|it| it.trim().eq_ignore_ascii_case(word));
+    (has(CONNECTION, "upgrade") && has(UPGRADE, SPDY)).then_some(Wanted::Spdy)
+}
+
+/// Agrees on the first of the client's protocols that is among `known`, and goes on in SPDY.
+///
+/// # Errors
+/// 403, as upstream's handshake (`httpstream.Handshake`) answers when there is none.
+pub(crate) fn accept_spdy(
+    headers: &HeaderMap,
+    upgrade: OnUpgrade,
+    known: &[&'static str],
+    conversation: impl FnOnce(&'static str) -> Conversation,
+) -> Result<Answer, Status> {
+    let offers = headers.get_all(SPDY_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
+    let offered: Vec<&str> = offers.flat_map(|value| value.split(',')).map(str::trim).collect();
+    let is_old = offered.is_empty() && known.contains(&"");
+    let chosen = offered.iter().find_map(|offer| known.iter().find(|known| *known == offer).copied());
+    let Some(protocol) = chosen.or(is_old.then_some("")) else {
+        let why = format!(
+            "unable to upgrade: unable to negotiate protocol: client supports {offered:?}, server accepts {known:?}"
+        );
+        return Err(Status::failure(403, "Forbidden", why));
+    };
+    let mut response = ApiResponse::new(Body::empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    response.headers_mut().insert(UPGRADE, HeaderValue::from_static(SPDY));
+    response.headers_mut().insert(SPDY_PROTOCOL, HeaderValue::from_static(protocol));
+    go_on(upgrade, conversation(protocol));
     Ok(Answer::Raw(response))
 }
 

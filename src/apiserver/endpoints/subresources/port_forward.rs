@@ -1,0 +1,368 @@
+//! `portforward`: connections to ports of a pod (`k8s.io/kubelet/pkg/cri/streaming/portforward`). For
+//! each, the client opens two streams of SPDY, of which one is for what goes wrong. SPDY itself is what
+//! the connection was upgraded to, or comes in the messages of a websocket (`tunneling`, as kubectl
+//! asks from 1.31 on).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use hyper::upgrade::OnUpgrade;
+use spdy::Stream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::spdy_channels::STREAM_TYPE;
+use super::streams::{self, Wanted};
+use crate::endpoints::handlers::request_scope::Scope;
+use crate::endpoints::response::answer::Answer;
+use crate::endpoints::response::websocket::{BINARY, CLOSE, FrameHead, NORMAL, PING, PONG, frame};
+use crate::kubelet_client::{Duplex, KubeletLookup, PortForwardRequest};
+use apimachinery::status::Status;
+
+const PROTOCOLS: &[&str] = &["portforward.k8s.io"];
+const TUNNELS: &[&str] = &["SPDY/3.1+portforward.k8s.io"];
+/// Which connection a stream belongs to; without it, the one whose other stream was opened just before.
+const REQUEST: &str = "requestid";
+const PORT: &str = "port";
+/// So many first streams wait for their second; beyond that the oldest is given up.
+const MAX_WAITING: usize = 128;
+/// Bytes on their way from a pod, for each connection.
+const PIECE_BYTES: usize = 16 << 10;
+/// Bytes on their way through a tunnel.
+const TUNNEL_BYTES: usize = 64 << 10;
+
+/// Goes on over a websocket or SPDY.
+pub(super) fn port_forward(
+    scope: &Scope,
+    upgrade: OnUpgrade,
+    wanted: Wanted,
+    node: &str,
+) -> Result<Answer, Status> {
+    let request = PortForwardRequest {
+        node: node.to_owned(),
+        namespace: scope.namespace().to_owned(),
+        pod: scope.name().to_owned(),
+        port: 0,
+    };
+    let forwarding = Arc::new(Forwarding { kubelets: scope.server.kubelets.clone(), request });
+    let (headers, own) = (&scope.headers, forwarding.clone());
+    match wanted {
+        Wanted::Spdy => streams::accept_spdy(headers, upgrade, PROTOCOLS, |_| {
+            Box::new(|io: Box<dyn Duplex>| -> BoxFuture<'static, ()> { own.serve(io).boxed() })
+        }),
+        Wanted::WebSocket => streams::accept(headers, upgrade, TUNNELS, |_| {
+            Box::new(|io: Box<dyn Duplex>| -> BoxFuture<'static, ()> { tunnel(io, own).boxed() })
+        }),
+    }
+}
+
+/// Takes SPDY out of the messages of a websocket, and puts it in (`portforward.NewTunnelingHandler`).
+async fn tunnel(io: Box<dyn Duplex>, forwarding: Arc<Forwarding>) {
+    let (inner, outer) = tokio::io::duplex(TUNNEL_BYTES);
+    let (reader, writer) = tokio::io::split(io);
+    let (from, to) = tokio::io::split(outer);
+    // One ping is answered at a time: a client that sends more of them waits.
+    let (pings, asked) = mpsc::channel(1);
+    let carrying = async {
+        tokio::select! {
+            // When the client is gone SPDY reads its end, and then ends the other way.
+            () = async { drop(unwrap(reader, to, pings).await); std::future::pending().await } => {}
+            wrapped = wrap(from, writer, asked) => drop(wrapped),
+        }
+    };
+    tokio::join!(carrying, forwarding.serve(Box::new(inner)));
+}
+
+/// What stands in the client's messages.
+async fn unwrap(
+    mut reader: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    pings: mpsc::Sender<Vec<u8>>,
+) -> std::io::Result<()> {
+    loop {
+        let head = FrameHead::read(&mut reader).await?;
+        if head.length > streams::MAX_MESSAGE_BYTES || head.opcode == CLOSE {
+            return to.shutdown().await;
+        }
+        let payload = head.payload(&mut reader).await?;
+        match head.opcode {
+            PING => drop(pings.send(payload).await),
+            PONG => {}
+            _ => to.write_all(&payload).await?,
+        }
+    }
+}
+
+/// As messages to the client.
+async fn wrap(
+    mut from: impl AsyncRead + Unpin,
+    mut writer: impl AsyncWrite + Unpin,
+    mut pings: mpsc::Receiver<Vec<u8>>,
+) -> std::io::Result<()> {
+    let mut said = vec![0; TUNNEL_BYTES];
+    loop {
+        tokio::select! {
+            Some(ping) = pings.recv() => writer.write_all(&frame(PONG, &ping[..ping.len().min(125)])).await?,
+            count = from.read(&mut said) => match count? {
+                0 => {
+                    writer.write_all(&frame(CLOSE, &NORMAL)).await?;
+                    writer.flush().await?;
+                    return writer.shutdown().await;
+                }
+                count => writer.write_all(&frame(BINARY, &said[..count])).await?,
+            },
+        }
+        writer.flush().await?;
+    }
+}
+
+/// The connections of one client to one pod.
+struct Forwarding {
+    kubelets: Arc<dyn KubeletLookup>,
+    /// Without its port.
+    request: PortForwardRequest,
+}
+
+/// The streams of a connection, as they come.
+#[derive(Default)]
+struct Pair {
+    data: Option<Stream>,
+    error: Option<Stream>,
+}
+
+impl Forwarding {
+    async fn serve(self: Arc<Forwarding>, io: Box<dyn Duplex>) {
+        let (mut incoming, work) = spdy::serve(io);
+        let taking = async {
+            let mut waiting = Waiting::default();
+            // Dropped with the client, and what they do with them. Bound: the streams of a connection.
+            let mut connections = JoinSet::new();
+            loop {
+                tokio::select! {
+                    Some(_) = connections.join_next() => {}
+                    stream = incoming.next() => match stream {
+                        None => return,
+                        Some(stream) => if let Some((port, data, error)) = waiting.add(stream) {
+                            connections.spawn(self.clone().forward(port, data, error));
+                        },
+                    }
+                }
+            }
+        };
+        let (worked, ()) = tokio::join!(work, taking);
+        if let Err(error) = worked {
+            tracing::debug!(%error, "forwarding to a pod ended");
+        }
+    }
+
+    /// One connection, until its end. What keeps it from beginning is told on the other stream.
+    async fn forward(self: Arc<Forwarding>, port: u16, mut data: Stream, mut error: Stream) {
+        let request = PortForwardRequest { port, ..self.request.clone() };
+        let pod = request.pod.clone();
+        match self.kubelets.port_forward(request).await {
+            Ok(io) => carry(data, io).await,
+            Err(why) => {
+                let text = format!("error forwarding port {port} to pod {pod}, uid : {}", why.message);
+                drop(error.write(text.into()).await);
+                drop(data.finish().await);
+            }
+        }
+        drop(error.finish().await);
+    }
+}
+
+/// Both ways, until the pod's side has said all.
+async fn carry(data: Stream, io: Box<dyn Duplex>) {
+    let (mut received, mut sender) = data.split();
+    let (mut from, mut to) = tokio::io::split(io);
+    let up = async {
+        while let Some(bytes) = received.recv().await {
+            to.write_all(&bytes).await?;
+            to.flush().await?;
+        }
+        to.shutdown().await
+    };
+    let down = async {
+        let mut piece = BytesMut::with_capacity(PIECE_BYTES);
+        while from.read_buf(&mut piece).await? > 0 {
+            sender.write(piece.split().freeze()).await?;
+            piece.reserve(PIECE_BYTES);
+        }
+        sender.finish().await
+    };
+    tokio::select! {
+        // A client that has said all still wants to hear the answer.
+        () = async { drop(up.await); std::future::pending().await } => {}
+        said = down => drop::<std::io::Result<()>>(said),
+    }
+}
+
+/// Streams whose other is not there yet, by connection, in their order.
+#[derive(Default)]
+struct Waiting {
+    pairs: BTreeMap<u64, (String, Pair)>,
+    next: u64,
+}
+
+impl Waiting {
+    /// The pair, when this was its second; streams that do not say what they are are given up.
+    fn add(&mut self, stream: Stream) -> Option<(u16, Stream, Stream)> {
+        let header = |name: &str| stream.headers.get(name).map(String::as_str);
+        let is_error = match header(STREAM_TYPE)? {
+            "error" => true,
+            "data" => false,
+            _ => return None,
+        };
+        let port = header(PORT)?.parse().ok().filter(|port| *port > 0)?;
+        // Clients that do not count their connections open one after the other.
+        let request = header(REQUEST).unwrap_or_default().to_owned();
+        let known = self.pairs.iter().find(|(_, (name, _))| *name == request).map(|(at, _)| *at);
+        let (_, mut pair) = known.and_then(|at| self.pairs.remove(&at)).unwrap_or_default();
+        let place = if is_error { &mut pair.error } else { &mut pair.data };
+        *place = Some(stream);
+        match pair {
+            Pair { data: Some(data), error: Some(error) } => Some((port, data, error)),
+            one => {
+                if self.pairs.len() >= MAX_WAITING {
+                    self.pairs.pop_first();
+                }
+                self.pairs.insert(self.next, (request, one));
+                self.next += 1;
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kubelet_client::LogRequest;
+    use axum::body::Body;
+
+    /// Sends back what it is sent, but at port 81, where nobody is.
+    struct Echo;
+
+    impl KubeletLookup for Echo {
+        fn logs(&self, _: LogRequest) -> BoxFuture<'_, Result<Body, Status>> {
+            unreachable!("nobody asks for logs")
+        }
+
+        fn port_forward(
+            &self,
+            request: PortForwardRequest,
+        ) -> BoxFuture<'_, Result<Box<dyn Duplex>, Status>> {
+            async move {
+                if request.port == 81 {
+                    return Err(Status::failure(500, "InternalError", "connection refused"));
+                }
+                let (here, there) = tokio::io::duplex(64);
+                tokio::spawn(async move {
+                    let (mut from, mut to) = tokio::io::split(there);
+                    tokio::io::copy(&mut from, &mut to).await.unwrap();
+                    to.shutdown().await.unwrap();
+                });
+                Ok(Box::new(here) as Box<dyn Duplex>)
+            }
+            .boxed()
+        }
+    }
+
+    /// A frame of SPDY without compression: stored blocks of deflate, behind zlib's header.
+    fn open(id: u8, is_first: bool, headers: &[(&str, &str)]) -> Vec<u8> {
+        let mut block = (headers.len() as u32).to_be_bytes().to_vec();
+        for text in headers.iter().flat_map(|(name, value)| [name, value]) {
+            block.extend((text.len() as u32).to_be_bytes());
+            block.extend(text.as_bytes());
+        }
+        let length = block.len() as u16;
+        let mut payload = vec![0, 0, 0, id, 0, 0, 0, 0, 0, 0];
+        payload.extend(is_first.then_some([0x78, 0x01]).into_iter().flatten());
+        payload.push(0);
+        payload.extend(length.to_le_bytes());
+        payload.extend((!length).to_le_bytes());
+        payload.extend(block);
+        [vec![0x80, 3, 0, 1, 0, 0, 0, payload.len() as u8], payload].concat()
+    }
+
+    fn data(id: u8, flags: u8, bytes: &[u8]) -> Vec<u8> {
+        [&[0, 0, 0, id, flags, 0, 0, bytes.len() as u8], bytes].concat()
+    }
+
+    fn conversation() -> Vec<u8> {
+        let of = |kind, port, request| [("streamtype", kind), ("port", port), ("requestid", request)];
+        [
+            open(1, true, &of("error", "80", "0")),
+            open(3, false, &of("data", "80", "0")),
+            open(5, false, &of("error", "81", "1")),
+            open(7, false, &of("data", "81", "1")),
+            open(9, false, &of("what", "80", "2")),
+            open(11, false, &of("data", "none", "2")),
+            data(3, 0, b"hello "),
+            data(3, 1, b"pod"),
+        ]
+        .concat()
+    }
+
+    /// What was said on each stream, until nothing more can come on those of both connections.
+    async fn heard(io: &mut (impl AsyncRead + Unpin)) -> BTreeMap<u8, String> {
+        let (mut said, mut ended) = (BTreeMap::<u8, String>::new(), 0);
+        while ended < 4 {
+            let mut head = [0; 8];
+            io.read_exact(&mut head).await.unwrap();
+            let mut payload = vec![0; usize::from(head[6]) << 8 | usize::from(head[7])];
+            io.read_exact(&mut payload).await.unwrap();
+            match head {
+                [0x80, 3, 0, 3, ..] => drop(said.insert(payload[3], "reset".into())),
+                [0, 0, 0, stream, flags, ..] => {
+                    said.entry(stream).or_default().push_str(&String::from_utf8_lossy(&payload));
+                    ended += usize::from(flags);
+                }
+                _ => {}
+            }
+        }
+        said
+    }
+
+    fn forwarding() -> Arc<Forwarding> {
+        Arc::new(Forwarding { kubelets: Arc::new(Echo), request: PortForwardRequest::default() })
+    }
+
+    fn wanted() -> BTreeMap<u8, String> {
+        let refused = "error forwarding port 81 to pod , uid : connection refused";
+        let all = [(1, ""), (3, "hello pod"), (5, refused), (7, ""), (9, "reset"), (11, "reset")];
+        all.into_iter().map(|(stream, said)| (stream, said.to_owned())).collect()
+    }
+
+    #[tokio::test]
+    async fn each_pair_of_streams_is_a_connection() {
+        let (mut client, server) = tokio::io::duplex(1 << 16);
+        let serving = tokio::spawn(forwarding().serve(Box::new(server)));
+        client.write_all(&conversation()).await.unwrap();
+        assert_eq!(heard(&mut client).await, wanted());
+        drop(client);
+        serving.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_websocket_carries_the_same_bytes_in_pieces() {
+        let (client, server) = tokio::io::duplex(1 << 16);
+        let serving = tokio::spawn(tunnel(Box::new(server), forwarding()));
+        let (reader, mut writer) = tokio::io::split(client);
+        for piece in conversation().chunks(7) {
+            writer.write_all(&frame(BINARY, piece)).await.unwrap();
+        }
+        writer.write_all(&frame(PING, b"there?")).await.unwrap();
+        let (mut plain, unwrapped) = tokio::io::duplex(1 << 16);
+        let (pings, _) = mpsc::channel(1);
+        let unwrapping = tokio::spawn(unwrap(reader, unwrapped, pings));
+        assert_eq!(heard(&mut plain).await, wanted());
+        writer.write_all(&frame(CLOSE, &NORMAL)).await.unwrap();
+        serving.await.unwrap();
+        drop(unwrapping.await.unwrap());
+    }
+}

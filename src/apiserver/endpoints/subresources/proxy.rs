@@ -1,0 +1,262 @@
+//! `proxy`: requests to a port of a pod, or of a pod behind a Service (`registry/core/pod/rest`,
+//! `registry/core/service/proxy.go`, `apimachinery/pkg/util/proxy`). What is asked and answered is handed on
+//! as it is, but for what concerns one connection alone.
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, LOCATION, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, Request, StatusCode};
+use serde_json::Value;
+
+use crate::endpoints::handlers::body::Input;
+use crate::endpoints::handlers::request_scope::Scope;
+use crate::endpoints::response::answer::Answer;
+use crate::kubelet_client::PortForwardRequest;
+use crate::webhook::ServiceResolver;
+use apimachinery::fields::FieldSelector;
+use apimachinery::options::ListOptions;
+use apimachinery::selectable::Predicate;
+use apimachinery::status::Status;
+use apimachinery::wire::ApiResponse;
+use apis::core::pod::PODS;
+use apis::tree::{items, number, text};
+
+/// Headers that are for one connection, and not handed on.
+const OF_ONE_CONNECTION: [HeaderName; 6] =
+    [CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, HeaderName::from_static("keep-alive")];
+/// Where a page is asked for instead: the address that the user has.
+const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// `scheme:name:port`, of which the name alone must be there (`utilnet.SplitSchemeNamePort`).
+#[derive(Debug, PartialEq, Eq)]
+struct Named<'a> {
+    scheme: &'a str,
+    name: &'a str,
+    port: &'a str,
+}
+
+impl Named<'_> {
+    /// None where it is none.
+    fn parse(id: &str) -> Option<Named<'_>> {
+        let parts: Vec<&str> = id.split(':').collect();
+        let named = match parts[..] {
+            [name] => Named { scheme: "", name, port: "" },
+            [name, port] => Named { scheme: "", name, port },
+            [scheme @ ("" | "http" | "https"), name, port] => Named { scheme, name, port },
+            _ => return None,
+        };
+        (!named.name.is_empty()).then_some(named)
+    }
+}
+
+/// The name of the object in a path that may say a scheme and a port, too.
+///
+/// # Errors
+/// 400 where it is none.
+pub(super) fn object_name(scope: &Scope) -> Result<&str, Status> {
+    Named::parse(scope.name()).map(|named| named.name).ok_or_else(|| invalid(scope))
+}
+
+/// Who is to be asked.
+struct Backend {
+    pod: Value,
+    address: String,
+    port: u16,
+}
+
+/// Hands the request on, and the answer back.
+pub(super) async fn proxy(scope: &Scope, object: &Value, input: Input) -> Result<Answer, Status> {
+    let named = Named::parse(scope.name()).ok_or_else(|| invalid(scope))?;
+    let (prefix, rest) = split_path(scope.uri.path(), scope.kind.namespaced);
+    let query = scope.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    if rest.is_empty() {
+        return Ok(Answer::Raw(moved(&format!("{prefix}/{query}"))));
+    }
+    let backend = match &*scope.kind.plural {
+        "pods" => pod_backend(object, named.port)?,
+        "services" => service_backend(scope, object, &named).await?,
+        _ => return Err(unsupported(scope)),
+    };
+    if named.scheme == "https" {
+        let why = "http: server gave HTTP response to HTTPS client";
+        return Err(unreachable(why));
+    }
+    let body = input.bytes(&scope.headers).await?;
+    let mut request = Request::new(body);
+    *request.method_mut() = scope.method.clone();
+    *request.uri_mut() = format!("{rest}{query}").parse().map_err(|_| invalid(scope))?;
+    *request.headers_mut() = asked_headers(&scope.headers, &backend, &format!("{prefix}{rest}"));
+    let mut response = ask(scope, &backend, request).await?;
+    OF_ONE_CONNECTION.iter().for_each(|name| drop(response.headers_mut().remove(name)));
+    if let Some(location) = response.headers().get(LOCATION).and_then(|value| value.to_str().ok())
+        && let Some(moved) = moved_below(location, prefix, &backend)
+    {
+        response.headers_mut().insert(LOCATION, moved);
+    }
+    Ok(Answer::Raw(response))
+}
+
+async fn ask(scope: &Scope, backend: &Backend, request: Request<Bytes>) -> Result<ApiResponse, Status> {
+    let Backend { pod, address, port } = backend;
+    let wanted = PortForwardRequest {
+        node: text(pod, "spec.nodeName").to_owned(),
+        namespace: text(pod, "metadata.namespace").to_owned(),
+        pod: text(pod, "metadata.name").to_owned(),
+        port: *port,
+    };
+    let io = scope.server.kubelets.port_forward(wanted).await.map_err(|status| {
+        // The kubelet speaks of its pod's loopback, from outside it is the pod's address.
+        let why = status
+            .message
+            .replace(&format!("dial tcp4 127.0.0.1:{port}"), &format!("dial tcp {address}:{port}"));
+        unreachable(&why)
+    })?;
+    let response =
+        network::http_client::ask(io, request).await.map_err(|error| unreachable(&error.to_string()))?;
+    Ok(response.map(Body::new))
+}
+
+/// `/api/v1/namespaces/a/pods/b/proxy`, and what is asked of the pod.
+fn split_path(path: &str, is_namespaced: bool) -> (&str, &str) {
+    let segments = if is_namespaced { 7 } else { 5 };
+    let end = path.match_indices('/').nth(segments).map(|(at, _)| at);
+    path.split_at(end.unwrap_or(path.len()))
+}
+
+/// The port that is named, else the first that the pod says it has.
+fn pod_backend(pod: &Value, port: &str) -> Result<Backend, Status> {
+    let address = text(pod, "status.podIP").to_owned();
+    if address.is_empty() {
+        return Err(Status::bad_request("address not allowed"));
+    }
+    let mut declared =
+        items(pod, "spec.containers").iter().filter_map(|container| items(container, "ports").first());
+    let mut first = || declared.next().map_or(80, |port| number(port, "containerPort"));
+    let number = if port.is_empty() { u16::try_from(first()).ok() } else { port.parse().ok() };
+    let no_port = || unreachable(&format!("dial tcp: lookup tcp/{port}: unknown port"));
+    Ok(Backend { pod: pod.clone(), address, port: number.ok_or_else(no_port)? })
+}
+
+/// The pod of one ready endpoint.
+async fn service_backend(scope: &Scope, service: &Value, named: &Named<'_>) -> Result<Backend, Status> {
+    let no_endpoints = || unavailable(format!("no endpoints available for service {:?}", named.name));
+    let ports = items(service, "spec.ports");
+    let port = match named.port.parse::<u16>() {
+        Ok(number) => number,
+        Err(_) => {
+            let found =
+                ports.iter().find(|port| text(port, "name") == named.port).ok_or_else(no_endpoints)?;
+            u16::try_from(number(found, "port")).map_err(|_| no_endpoints())?
+        }
+    };
+    let resolver = ServiceResolver::new(&scope.server.registry, &scope.server.entropy);
+    let (address, port) = resolver.resolve_endpoint(scope.namespace(), named.name, port).await?;
+    let fields = FieldSelector::parse(&format!("status.podIP={address}")).unwrap_or_default();
+    let predicate = Predicate { fields, ..Predicate::default() };
+    let options = ListOptions { predicate, ..ListOptions::default() };
+    let pods = scope.server.registry.list(&PODS, scope.namespace(), &options).await?;
+    let unknown = || unreachable(&format!("dial tcp {address}:{port}: connect: no route to host"));
+    let pod = pods.items.first().ok_or_else(unknown)?.to_value();
+    Ok(Backend { pod, address, port })
+}
+
+fn asked_headers(own: &HeaderMap, backend: &Backend, uri: &str) -> HeaderMap {
+    let mut headers = own.clone();
+    OF_ONE_CONNECTION.iter().for_each(|name| drop(headers.remove(name)));
+    // The body was read, and is sent whole. Who asks is the apiserver's business alone.
+    headers.remove(CONTENT_LENGTH);
+    headers.remove(AUTHORIZATION);
+    let value = |text: &str| HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""));
+    if let Some(host) = headers.insert(HOST, value(&format!("{}:{}", backend.address, backend.port))) {
+        headers.insert(FORWARDED_HOST, host);
+    }
+    headers.insert(FORWARDED_URI, value(uri));
+    headers.insert(FORWARDED_PROTO, HeaderValue::from_static("https"));
+    headers
+}
+
+/// A redirect within the pod, as a path of the apiserver (`proxy.Transport.rewriteURL`).
+fn moved_below(location: &str, prefix: &str, backend: &Backend) -> Option<HeaderValue> {
+    let own = format!("http://{}:{}", backend.address, backend.port);
+    let path = location.strip_prefix(&own).unwrap_or(location);
+    let is_path = path.starts_with('/') && !path.starts_with("//");
+    let moved = if path.is_empty() { format!("{prefix}/") } else { format!("{prefix}{path}") };
+    (is_path || path.is_empty()).then(|| HeaderValue::from_str(&moved).ok()).flatten()
+}
+
+fn moved(location: &str) -> ApiResponse {
+    let mut response = ApiResponse::new(Body::empty());
+    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    if let Ok(location) = HeaderValue::from_str(location) {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    response
+}
+
+fn invalid(scope: &Scope) -> Status {
+    let resource = scope.kind.singular.as_ref();
+    Status::bad_request(format!("invalid {resource} request {:?}", scope.name()))
+}
+
+fn unsupported(scope: &Scope) -> Status {
+    let text = format!("{}/proxy is not supported: nodes in this cluster are simulated", scope.kind.plural);
+    Status::failure(501, "NotImplemented", text)
+}
+
+fn unavailable(text: String) -> Status {
+    Status::failure(503, "ServiceUnavailable", text)
+}
+
+fn unreachable(why: &str) -> Status {
+    unavailable(format!("error trying to reach service: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_name_may_have_a_scheme_and_a_port() {
+        let parts = |id| Named::parse(id).map(|named| (named.scheme, named.name, named.port));
+        assert_eq!(parts("web"), Some(("", "web", "")));
+        assert_eq!(parts("web:80"), Some(("", "web", "80")));
+        assert_eq!(parts("https:web:http"), Some(("https", "web", "http")));
+        assert_eq!(parts("https:web:"), Some(("https", "web", "")));
+        assert_eq!([parts("ftp:web:80"), parts(":80"), parts(""), parts("a:b:c:d")], [None; 4]);
+    }
+
+    #[test]
+    fn what_is_asked_stands_behind_the_verb() {
+        let path = "/api/v1/namespaces/a/pods/proxy/proxy/b/proxy/";
+        assert_eq!(split_path(path, true), ("/api/v1/namespaces/a/pods/proxy/proxy", "/b/proxy/"));
+        assert_eq!(split_path("/api/v1/namespaces/a/pods/b/proxy", true).1, "");
+        assert_eq!(split_path("/api/v1/nodes/b/proxy/pods", false).1, "/pods");
+    }
+
+    #[test]
+    fn the_port_is_the_first_that_is_declared() {
+        let pod =
+            |ports| json!({"spec": {"containers": [{}, {"ports": ports}]}, "status": {"podIP": "10.0.0.1"}});
+        let port = |pod: Value, port: &str| pod_backend(&pod, port).map(|backend| backend.port).ok();
+        assert_eq!(port(pod(json!([{"containerPort": 8080}])), ""), Some(8080));
+        assert_eq!(port(pod(json!([])), ""), Some(80));
+        assert_eq!(port(pod(json!([])), "90"), Some(90));
+        assert_eq!(port(pod(json!([])), "none"), None);
+        assert_eq!(port(json!({}), "80"), None);
+    }
+
+    #[test]
+    fn redirects_stay_below_the_path_of_the_apiserver() {
+        let backend = Backend { pod: Value::Null, address: "10.0.0.1".into(), port: 80 };
+        let moved = |location| moved_below(location, "/p/proxy", &backend);
+        assert_eq!(moved("/a?b"), HeaderValue::from_str("/p/proxy/a?b").ok());
+        assert_eq!(moved("http://10.0.0.1:80/a"), HeaderValue::from_str("/p/proxy/a").ok());
+        assert_eq!([moved("http://example.com/"), moved("//example.com/")], [None, None]);
+    }
+}

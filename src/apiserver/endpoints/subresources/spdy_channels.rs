@@ -1,0 +1,131 @@
+//! The channels of a command as streams of SPDY (`k8s.io/kubelet/pkg/cri/streaming/remotecommand`,
+//! `httpstream.go`): the client opens one for each, and says in a header which it is.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use spdy::{Incoming, Stream};
+
+use super::streams::{Channels, Message};
+use crate::kubelet_client::Duplex;
+
+/// The header that says what a stream is.
+pub(super) const STREAM_TYPE: &str = "streamtype";
+const INPUT: u8 = 0;
+/// What follows on it is read, and changes nothing.
+const RESIZE: u8 = 4;
+/// That the channel that is named has ended.
+const CLOSED: u8 = 255;
+
+/// Which streams the client opens, beside that of the outcome.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub reads: bool,
+    pub sends: bool,
+    pub sends_errors: bool,
+    pub resizes: bool,
+}
+
+impl Wanted {
+    fn count(self) -> usize {
+        let flags = [self.reads, self.sends, self.sends_errors, self.resizes];
+        1 + flags.into_iter().filter(|is_wanted| *is_wanted).count()
+    }
+}
+
+/// The streams of one command.
+pub(super) struct SpdyChannels {
+    incoming: Option<Incoming>,
+    input: Option<Stream>,
+    streams: BTreeMap<u8, Stream>,
+}
+
+/// Talks over a connection until its end, when the client has opened all that is wanted.
+pub(super) async fn converse<F>(io: Box<dyn Duplex>, wanted: Wanted, talk: F)
+where
+    F: FnOnce(SpdyChannels) -> BoxFuture<'static, ()> + Send,
+{
+    let (incoming, work) = spdy::serve(io);
+    let talking = async move {
+        if let Some(channels) = SpdyChannels::open(incoming, wanted).await {
+            talk(channels).await;
+        }
+    };
+    // The work ends behind what was said last, or when the client is gone.
+    let (worked, ()) = tokio::join!(work, talking);
+    if let Err(error) = worked {
+        tracing::debug!(%error, "a stream of a command ended");
+    }
+}
+
+impl SpdyChannels {
+    /// None when the client ends before it has opened them, or opens what nobody knows.
+    async fn open(mut incoming: Incoming, wanted: Wanted) -> Option<SpdyChannels> {
+        let mut streams = BTreeMap::new();
+        while streams.len() < wanted.count() {
+            let stream = incoming.next().await?;
+            let channel = match stream.headers.get(STREAM_TYPE)?.as_str() {
+                "stdin" => INPUT,
+                "stdout" => 1,
+                "stderr" => 2,
+                "error" => 3,
+                "resize" => RESIZE,
+                _ => return None,
+            };
+            streams.insert(channel, stream);
+        }
+        let input = streams.remove(&INPUT);
+        Some(SpdyChannels { incoming: Some(incoming), input, streams })
+    }
+
+    async fn send_on(&mut self, channel: u8, bytes: &[u8]) -> std::io::Result<()> {
+        // The first message of a websocket is empty; a stream is there when it was answered.
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let stream = self.streams.get_mut(&channel).ok_or(ErrorKind::NotConnected)?;
+        stream.write(Bytes::copy_from_slice(bytes)).await
+    }
+
+    async fn next(&mut self) -> Message {
+        if let Some(input) = &mut self.input {
+            if let Some(bytes) = input.read().await {
+                return Message::Data(INPUT, bytes.into());
+            }
+            self.input = None;
+            return Message::Data(CLOSED, vec![INPUT]);
+        }
+        // Whatever else it opens is not wanted; at its end there is nothing more to come.
+        if let Some(incoming) = &mut self.incoming {
+            while incoming.next().await.is_some() {}
+        }
+        Message::Close
+    }
+
+    async fn end(&mut self) -> std::io::Result<()> {
+        for stream in self.streams.values_mut() {
+            stream.finish().await?;
+        }
+        if let Some(incoming) = self.incoming.take() {
+            incoming.close().await;
+        }
+        Ok(())
+    }
+}
+
+impl Channels for SpdyChannels {
+    fn send<'a>(&'a mut self, channel: u8, bytes: &'a [u8]) -> BoxFuture<'a, std::io::Result<()>> {
+        self.send_on(channel, bytes).boxed()
+    }
+
+    fn receive(&mut self) -> BoxFuture<'_, std::io::Result<Message>> {
+        self.next().map(Ok).boxed()
+    }
+
+    fn close(&mut self) -> BoxFuture<'_, std::io::Result<()>> {
+        self.end().boxed()
+    }
+}

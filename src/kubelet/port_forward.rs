@@ -1,0 +1,74 @@
+//! Connections to ports of a pod (`pkg/kubelet/server`, `portForward`): the runtime says who listens there.
+
+use std::time::Duration;
+
+use tokio::io::DuplexStream;
+
+use super::container_runtime::services::{
+    PodSandboxConfig, PortListener, RunningContainer, RuntimeError, RuntimeService,
+};
+use super::kubelet::Kubelet;
+use super::kuberuntime::state::State;
+use super::pod_workers::PodWorker;
+use apimachinery::time::Time;
+
+/// How often a connection looks whether its container still runs.
+const LOOK_PERIOD: Duration = Duration::from_millis(500);
+
+impl Kubelet {
+    /// Connects to a port of a pod. `from` is the address of who asks.
+    ///
+    /// # Errors
+    /// Why nobody answers there, in the words of kubelet and runtime.
+    pub async fn connect(
+        &self,
+        namespace: &str,
+        pod: &str,
+        port: u16,
+        from: &str,
+    ) -> Result<DuplexStream, String> {
+        let runtime = self.shared.context.runtime.clone();
+        let found = self.look(namespace, pod, |worker| worker.listener(&*runtime, port)).await;
+        let listener = found.ok_or_else(|| format!("pod not found ({:?})", format!("{pod}_{namespace}")))?;
+        let listener = listener.map_err(|error| error.message)?;
+        let (client, server) = network::connection();
+        let clock = self.shared.context.clock.clone();
+        let serving = (listener.serve)(server, from.to_owned(), clock);
+        let (kubelet, namespace, pod) = (self.clone(), namespace.to_owned(), pod.to_owned());
+        // It ends with either side, and with the container.
+        tokio::spawn(async move {
+            tokio::select! {
+                () = serving => {}
+                () = kubelet.ended(&namespace, &pod, &listener) => {}
+            }
+        });
+        Ok(client)
+    }
+
+    /// Waits until what listens does not run any more.
+    async fn ended(&self, namespace: &str, pod: &str, listener: &PortListener) {
+        let runs = |worker: &PodWorker| worker.runs(&listener.container) == Some(listener.started_at);
+        while self.look(namespace, pod, runs).await == Some(true) {
+            self.shared.context.clock.sleep(LOOK_PERIOD).await;
+        }
+    }
+}
+
+impl PodWorker {
+    /// Since when a container has run; none where it does not.
+    fn runs(&self, container: &str) -> Option<Time> {
+        match self.container(container)?.1.state {
+            State::Running { started_at, .. } => Some(started_at),
+            _ => None,
+        }
+    }
+
+    fn listener(&self, runtime: &dyn RuntimeService, port: u16) -> Result<PortListener, RuntimeError> {
+        let running = self.all_containers().filter_map(|(container, _)| {
+            Some(RunningContainer { container, started_at: self.runs(&container.name)? })
+        });
+        let running: Vec<RunningContainer<'_>> = running.collect();
+        let config = PodSandboxConfig { pod: &self.pod, metadata: &self.object.metadata, attempt: 0 };
+        runtime.port_forward(&config, &running, port)
+    }
+}

@@ -1,0 +1,239 @@
+//! What known web servers answer, whole: codes, headers and pages.
+//!
+//! Their pages are ours, but for the words by which everybody knows them.
+
+use std::time::Duration;
+
+use crate::servers::{Page, Server, Site, Speaker, WebServer, parameter};
+
+/// A request, as a server sees it.
+#[derive(Clone, Debug, Default)]
+pub struct Asked<'a> {
+    /// `GET`
+    pub method: &'a str,
+    /// The path, with its query.
+    pub target: &'a str,
+    /// Names, in small letters, and values.
+    pub headers: Vec<(&'a str, &'a str)>,
+    /// The address and the port of who asks.
+    pub from: &'a str,
+    /// The name of the machine that is asked.
+    pub host_name: &'a str,
+    /// Its address.
+    pub address: &'a str,
+    /// How long the server has run.
+    pub uptime: Duration,
+    /// The time, as RFC 3339.
+    pub now: &'a str,
+}
+
+/// What comes back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answered {
+    /// The code.
+    pub code: u16,
+    /// Names and values.
+    pub headers: Vec<(&'static str, String)>,
+    /// The page.
+    pub body: String,
+}
+
+impl Answered {
+    fn text(code: u16, body: impl Into<String>) -> Answered {
+        Answered::typed(code, "text/plain; charset=utf-8", body)
+    }
+
+    fn typed(code: u16, media_type: &str, body: impl Into<String>) -> Answered {
+        let headers = vec![("content-type", media_type.to_owned())];
+        Answered { code, headers, body: body.into() }
+    }
+}
+
+impl Server {
+    /// What is answered at `port`; a server of which nobody knows what it would say answers 501 and says so.
+    pub fn answer(&self, port: i64, asked: &Asked<'_>) -> Answered {
+        let known = self.site(port).and_then(|site| {
+            let pages = self.get(port, asked.target)?;
+            let page = pages.into_iter().rfind(|(from, _)| *from <= asked.uptime)?.1;
+            Some((site, page))
+        });
+        match known {
+            Some((_, Page::Moved(code, location))) => {
+                Answered { code, headers: vec![("location", location)], body: String::new() }
+            }
+            Some((site, Page::Status(code))) => site.page(code, asked),
+            None => Answered::text(501, format!("What is answered to {} is not simulated.\n", asked.target)),
+        }
+    }
+}
+
+impl Site {
+    fn page(&self, code: u16, asked: &Asked<'_>) -> Answered {
+        match self {
+            Site::Welcome(web, tag) => welcome(web, tag, code, asked),
+            Site::HostName => Answered::text(code, asked.host_name),
+            Site::Speaker(Speaker::HttpEcho, text) => Answered::text(code, format!("{text}\n")),
+            Site::Speaker(Speaker::WhoAmI, _) => Answered::text(code, who_am_i(asked)),
+            Site::Speaker(Speaker::HelloApp, tag) => {
+                let version = if tag.starts_with('2') { "2.0.0" } else { "1.0.0" };
+                let host = asked.host_name;
+                Answered::text(code, format!("Hello, world!\nVersion: {version}\nHostname: {host}\n"))
+            }
+            Site::NetExec(_) => net_exec(code, asked),
+            Site::Liveness if code == 500 => {
+                Answered::text(code, format!("error: {}", asked.uptime.as_secs_f64()))
+            }
+            Site::Liveness if asked.target.starts_with("/healthz") => Answered::text(code, "ok"),
+            Site::Liveness => Answered::text(code, format!("{}", asked.uptime.as_secs_f64())),
+            Site::Pages(_) | Site::Files(_) | Site::Anything if code == 404 => {
+                Answered::text(code, "404 page not found\n")
+            }
+            Site::Pages(_) | Site::Files(_) | Site::Anything => Answered::text(code, ""),
+        }
+    }
+}
+
+fn welcome(web: &WebServer, tag: &str, code: u16, asked: &Asked<'_>) -> Answered {
+    let is_version = tag.starts_with(|c: char| c.is_ascii_digit());
+    let version = tag.split('-').next().filter(|_| is_version).map(|version| format!("/{version}"));
+    let name = format!("{}{}", web.name, version.unwrap_or_default());
+    let code = if matches!(asked.method, "GET" | "HEAD") { code } else { 405 };
+    let page = match (code, web.name) {
+        (200, "nginx") => html("Welcome to nginx!", "If you see this page, a simulated nginx answers."),
+        (200, _) => "<html><body><h1>It works!</h1></body></html>\n".to_owned(),
+        (404, _) => html("404 Not Found", &name),
+        _ => html("405 Not Allowed", &name),
+    };
+    let mut answered = Answered::typed(code, "text/html", page);
+    answered.headers.push(("server", name));
+    answered
+}
+
+fn html(title: &str, text: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html>\n<head><title>{title}</title></head>\n<body>\n<h1>{title}</h1>\n<p>{text}</p>\n\
+         </body>\n</html>\n"
+    )
+}
+
+/// agnhost's `netexec`, but for what needs a shell or a network.
+fn net_exec(code: u16, asked: &Asked<'_>) -> Answered {
+    let (path, query) = asked.target.split_once('?').unwrap_or((asked.target, ""));
+    let named = |name: &str| parameter(query, name).unwrap_or_default();
+    let body = match path {
+        "/hostname" | "/hostName" => asked.host_name.to_owned(),
+        "/clientip" => asked.from.to_owned(),
+        "/echo" => named("msg"),
+        "/header" => {
+            let key = named("key").to_ascii_lowercase();
+            let value = asked.headers.iter().find(|(name, _)| *name == key).map(|(_, value)| *value);
+            value.unwrap_or_default().to_owned()
+        }
+        "/healthz" => String::new(),
+        _ => format!("NOW: {}", asked.now),
+    };
+    Answered::text(code, body)
+}
+
+fn who_am_i(asked: &Asked<'_>) -> String {
+    let mut lines = vec![
+        format!("Hostname: {}", asked.host_name),
+        "IP: 127.0.0.1".to_owned(),
+        format!("IP: {}", asked.address),
+        format!("RemoteAddr: {}", asked.from),
+        format!("{} {} HTTP/1.1", asked.method, asked.target),
+    ];
+    let is_host = |name: &str| name == "host";
+    let header = |(name, value): &(&str, &str)| format!("{}: {value}", canonical(name));
+    lines.extend(asked.headers.iter().filter(|(name, _)| is_host(name)).map(header));
+    lines.extend(asked.headers.iter().filter(|(name, _)| !is_host(name)).map(header));
+    lines.join("\n") + "\n"
+}
+
+/// As Go writes the names of headers: `user-agent` is `User-Agent`.
+fn canonical(name: &str) -> String {
+    let capital = |part: &str| {
+        let mut letters = part.chars();
+        letters
+            .next()
+            .map_or(String::new(), |first| first.to_ascii_uppercase().to_string() + letters.as_str())
+    };
+    name.split('-').map(capital).collect::<Vec<_>>().join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::invocation::Invocation;
+    use crate::servers::server;
+
+    fn answer(image: &str, args: &[&str], port: i64, target: &str) -> Answered {
+        let args: Vec<String> = args.iter().map(|word| (*word).to_owned()).collect();
+        let server = server(&Invocation::new(image, &[], &args), &[]).unwrap();
+        let headers = vec![("user-agent", "curl/8"), ("host", "web")];
+        server.answer(
+            port,
+            &Asked {
+                method: "GET",
+                target,
+                headers,
+                from: "10.0.0.9:4000",
+                host_name: "web-0",
+                address: "10.0.0.1",
+                uptime: Duration::from_secs(20),
+                now: "2026-01-01T00:00:00Z",
+            },
+        )
+    }
+
+    #[test]
+    fn known_servers_say_what_they_are_known_for() {
+        for (image, args, port, target, code, body) in [
+            ("hashicorp/http-echo:1.0", &["-text=hello world"][..], 5678, "/x", 200, "hello world\n"),
+            ("hashicorp/http-echo", &["--listen", ":80", "--text", "a"], 80, "/", 200, "a\n"),
+            ("httpd:2.4", &[], 80, "/", 200, "<html><body><h1>It works!</h1></body></html>\n"),
+            ("e2e/agnhost:2", &["serve-hostname"], 9376, "/", 200, "web-0"),
+            ("e2e/agnhost:2", &["netexec"], 8080, "/hostname", 200, "web-0"),
+            ("e2e/agnhost:2", &["netexec"], 8080, "/clientip", 200, "10.0.0.9:4000"),
+            ("e2e/agnhost:2", &["netexec"], 8080, "/echo?msg=a%20b&code=418", 418, "a b"),
+            ("e2e/agnhost:2", &["netexec"], 8080, "/header?key=User-Agent", 200, "curl/8"),
+            ("e2e/agnhost:2", &["netexec"], 8080, "/", 200, "NOW: 2026-01-01T00:00:00Z"),
+            ("e2e/agnhost:2", &["liveness"], 8080, "/healthz", 500, "error: 20"),
+            ("e2e/agnhost:2", &["guestbook"], 80, "/x", 501, "What is answered to /x is not simulated.\n"),
+            (
+                "gcr.io/google-samples/hello-app:2.0",
+                &[],
+                8080,
+                "/",
+                200,
+                "Hello, world!\nVersion: 2.0.0\nHostname: web-0\n",
+            ),
+            (
+                "traefik/whoami",
+                &[],
+                80,
+                "/a?b",
+                200,
+                "Hostname: web-0\nIP: 127.0.0.1\nIP: 10.0.0.1\nRemoteAddr: 10.0.0.9:4000\nGET /a?b HTTP/1.1\n\
+                 Host: web\nUser-Agent: curl/8\n",
+            ),
+        ] {
+            let answered = answer(image, args, port, target);
+            assert_eq!((answered.code, &*answered.body), (code, body), "{image} {args:?} {target}");
+        }
+    }
+
+    #[test]
+    fn web_servers_have_a_name_and_a_page_for_what_is_missing() {
+        let found = answer("nginx:1.25-alpine", &[], 80, "/");
+        assert!(found.body.contains("<title>Welcome to nginx!</title>"), "{}", found.body);
+        assert_eq!(found.headers[1], ("server", "nginx/1.25".to_owned()));
+        let missing = answer("nginx", &[], 80, "/none");
+        assert_eq!((missing.code, &*missing.headers[1].1), (404, "nginx"));
+        let moved = answer("e2e/agnhost:2", &["liveness"], 8080, "/redirect?loc=%2Fx");
+        assert_eq!(
+            moved,
+            Answered { code: 302, headers: vec![("location", "/x".into())], body: String::new() }
+        );
+    }
+}

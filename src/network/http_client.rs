@@ -1,0 +1,27 @@
+//! A request over one connection.
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Asks over a connection that is for this one request. The body of the answer comes while it is read.
+///
+/// # Errors
+/// That the other side hangs up, or does not speak HTTP/1.
+pub async fn ask<Io>(io: Io, request: Request<Bytes>) -> Result<Response<Incoming>, hyper::Error>
+where
+    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut sender, connection) = http1::handshake(TokioIo::new(io)).await?;
+    // It ends with the answer, or when nobody reads that any more.
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection to a simulated server ended");
+        }
+    });
+    sender.send_request(request.map(Full::new)).await
+}

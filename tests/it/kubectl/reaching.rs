@@ -1,0 +1,127 @@
+//! Into pods: `kubectl exec`, `port-forward`, and requests through the apiserver to a pod or a Service.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStdout, Stdio};
+
+use crate::support::{Kubectl, texts, with_each_kubectl};
+
+/// Both ways in which kubectl opens streams; an old one knows the second alone, and does not look.
+const STREAMS: [(&str, &str); 2] = [("websockets", "true"), ("SPDY", "false")];
+const WHO_AM_I: &str = "create deployment web --image=traefik/whoami --port=80";
+
+/// A `kubectl port-forward`, ended with the test.
+struct Forward {
+    child: Child,
+    address: String,
+    /// It says something of each connection, and ends where nobody reads that.
+    _out: BufReader<ChildStdout>,
+}
+
+impl Forward {
+    fn start(kubectl: &Kubectl, line: &str, websockets: &str) -> Forward {
+        let mut command = kubectl.command(&format!("port-forward --address 127.0.0.1 {line}"));
+        command.env("KUBECTL_PORT_FORWARD_WEBSOCKETS", websockets);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        out.read_line(&mut line).unwrap();
+        // "Forwarding from 127.0.0.1:40123 -> 80"
+        let address = line.split(' ').nth(2).unwrap_or_else(|| panic!("it said {line:?}")).to_owned();
+        Forward { child, address, _out: out }
+    }
+
+    /// What is answered to a `GET`; empty where the connection ends before that.
+    fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: pod\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        // A connection that is reset has said nothing more.
+        let _ = stream.read_to_string(&mut answer);
+        answer
+    }
+}
+
+impl Drop for Forward {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn ports_of_pods_and_of_services_are_forwarded() {
+    with_each_kubectl(|_, kubectl| {
+        kubectl.ok("run nginx --image=nginx:1.25");
+        kubectl.ok(WHO_AM_I);
+        kubectl.ok("expose deployment web --port=8080 --target-port=80");
+        kubectl.ok("wait --for=condition=Ready pod --all --timeout=60s");
+        for (name, websockets) in STREAMS {
+            let forward = Forward::start(kubectl, "pod/nginx :80", websockets);
+            let page = forward.get("/");
+            assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{name}: {page}");
+            assert!(page.contains("Welcome to nginx!"), "{name}: {page}");
+            assert!(forward.get("/none").starts_with("HTTP/1.1 404 "), "{name}");
+            let forward = Forward::start(kubectl, "service/web :8080", websockets);
+            assert!(forward.get("/a?b=c").contains("GET /a?b=c HTTP/1.1\n"), "{name}");
+            let nobody = Forward::start(kubectl, "pod/nginx :81", websockets);
+            assert_eq!(nobody.get("/"), "", "{name}");
+        }
+    });
+}
+
+#[test]
+fn commands_run_over_either_kind_of_stream() {
+    with_each_kubectl(|_, kubectl| {
+        kubectl.ok("run box --image=busybox --restart=Never -- sleep 1000");
+        kubectl.ok("wait --for=condition=Ready pod/box --timeout=60s");
+        for (name, websockets) in STREAMS {
+            let run = |line: &str, input: &str| {
+                let mut command = kubectl.command(line);
+                command.env("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", websockets);
+                let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+                let mut child = command.spawn().unwrap();
+                child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+                let output = child.wait_with_output().unwrap();
+                let (out, errors) = texts(&output);
+                (output.status.code(), out, errors)
+            };
+            let (code, out, errors) = run("exec box -- sh -c 'echo out; echo err >&2; exit 3'", "");
+            assert_eq!((code, &*out), (Some(3), "out\n"), "{name}: {errors}");
+            assert_eq!(errors, "err\ncommand terminated with exit code 3\n", "{name}");
+            assert_eq!(run("exec -i box -- cat", "some input\n").1, "some input\n", "{name}");
+            let (code, out, _) = run("exec -i box -- sh", "x=5\necho $((x + 1))\nexit 4\n");
+            assert_eq!((code, &*out), (Some(4), "6\n"), "{name}");
+        }
+    });
+}
+
+#[test]
+fn pods_and_services_are_reached_through_the_apiserver() {
+    with_each_kubectl(|_, kubectl| {
+        kubectl.ok(WHO_AM_I);
+        kubectl.ok("expose deployment web --port=8080 --target-port=80");
+        kubectl.ok("run exec --image=registry.k8s.io/e2e-test-images/agnhost:2.53 --port=8080 -- netexec");
+        kubectl.ok("wait --for=condition=Ready pod --all --timeout=60s");
+        let raw = |path: &str| format!("get --raw '/api/v1/namespaces/default/{path}'");
+        kubectl.until(&raw("services/web:8080/proxy/a?b=c"), |page| page.contains("GET /a?b=c HTTP/1.1\n"));
+        assert!(kubectl.ok(&raw("services/web/proxy/")).contains("GET / HTTP/1.1\n"));
+        assert_eq!(kubectl.ok(&raw("pods/exec:8080/proxy/hostname")), "exec");
+        assert_eq!(kubectl.ok(&raw("pods/exec/proxy/echo?msg=hi%20there")), "hi there");
+        assert_eq!(kubectl.ok(&raw("pods/http:exec:8080/proxy/redirect?location=/hostname")), "exec");
+        for (path, why) in [
+            ("services/web:81/proxy/", "no service port 81 found for service \"web\""),
+            ("services/web:x/proxy/", "no endpoints available for service \"web\""),
+            ("services/none/proxy/", "services \"none\" not found"),
+            ("pods/none:80/proxy/", "pods \"none\" not found"),
+            ("pods/a:b:80/proxy/", "invalid pod request \"a:b:80\""),
+            ("pods/exec:81/proxy/", ":81: connect: connection refused"),
+            ("pods/https:exec:8080/proxy/", "server gave HTTP response to HTTPS client"),
+            ("pods/exec/proxy/echo?code=404", "could not find the requested resource"),
+        ] {
+            let said = kubectl.fails(&raw(path));
+            assert!(said.contains(why), "{path}: {said}");
+        }
+    });
+}
