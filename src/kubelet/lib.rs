@@ -13,6 +13,7 @@
 pub mod server;
 
 pub mod exec;
+mod port_forward;
 
 pub mod kubelet;
 

@@ -27,8 +27,8 @@ impl Kubelet {
         port: u16,
         from: &str,
     ) -> Result<DuplexStream, String> {
-        let runtime = self.shared.context.runtime.clone();
-        let found = self.look(namespace, pod, |worker| worker.listener(&*runtime, port)).await;
+        let runtime = self.shared.node.runtime.clone();
+        let found = self.pods.look(namespace, pod, |worker| worker.listener(&*runtime, port)).await;
         let listener = found.ok_or_else(|| format!("pod not found ({:?})", format!("{pod}_{namespace}")))?;
         let listener = listener.map_err(|error| error.message)?;
         let (client, server) = network::connection();
@@ -48,7 +48,7 @@ impl Kubelet {
     /// Waits until what listens does not run any more.
     async fn ended(&self, namespace: &str, pod: &str, listener: &PortListener) {
         let runs = |worker: &PodWorker| worker.runs(&listener.container) == Some(listener.started_at);
-        while self.look(namespace, pod, runs).await == Some(true) {
+        while self.pods.look(namespace, pod, runs).await == Some(true) {
             self.shared.context.clock.sleep(LOOK_PERIOD).await;
         }
     }

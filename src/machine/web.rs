@@ -8,7 +8,7 @@ use crate::servers::{Page, Server, Site, Speaker, WebServer, parameter};
 
 /// A request, as a server sees it.
 #[derive(Clone, Debug, Default)]
-pub struct Asked<'a> {
+pub struct WebRequest<'a> {
     /// `GET`
     pub method: &'a str,
     /// The path, with its query.
@@ -29,7 +29,7 @@ pub struct Asked<'a> {
 
 /// What comes back.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answered {
+pub struct WebAnswer {
     /// The code.
     pub code: u16,
     /// Names and values.
@@ -38,20 +38,20 @@ pub struct Answered {
     pub body: String,
 }
 
-impl Answered {
-    fn text(code: u16, body: impl Into<String>) -> Answered {
-        Answered::typed(code, "text/plain; charset=utf-8", body)
+impl WebAnswer {
+    fn text(code: u16, body: impl Into<String>) -> WebAnswer {
+        WebAnswer::typed(code, "text/plain; charset=utf-8", body)
     }
 
-    fn typed(code: u16, media_type: &str, body: impl Into<String>) -> Answered {
+    fn typed(code: u16, media_type: &str, body: impl Into<String>) -> WebAnswer {
         let headers = vec![("content-type", media_type.to_owned())];
-        Answered { code, headers, body: body.into() }
+        WebAnswer { code, headers, body: body.into() }
     }
 }
 
 impl Server {
     /// What is answered at `port`; a server of which nobody knows what it would say answers 501 and says so.
-    pub fn answer(&self, port: i64, asked: &Asked<'_>) -> Answered {
+    pub fn answer(&self, port: i64, asked: &WebRequest<'_>) -> WebAnswer {
         let known = self.site(port).and_then(|site| {
             let pages = self.get(port, asked.target)?;
             let page = pages.into_iter().rfind(|(from, _)| *from <= asked.uptime)?.1;
@@ -59,41 +59,41 @@ impl Server {
         });
         match known {
             Some((_, Page::Moved(code, location))) => {
-                Answered { code, headers: vec![("location", location)], body: String::new() }
+                WebAnswer { code, headers: vec![("location", location)], body: String::new() }
             }
             Some((site, Page::Status(code))) => site.page(code, asked),
-            None => Answered::text(501, format!("What is answered to {} is not simulated.\n", asked.target)),
+            None => WebAnswer::text(501, format!("What is answered to {} is not simulated.\n", asked.target)),
         }
     }
 }
 
 impl Site {
-    fn page(&self, code: u16, asked: &Asked<'_>) -> Answered {
+    fn page(&self, code: u16, asked: &WebRequest<'_>) -> WebAnswer {
         match self {
             Site::Welcome(web, tag) => welcome(web, tag, code, asked),
-            Site::HostName => Answered::text(code, asked.host_name),
-            Site::Speaker(Speaker::HttpEcho, text) => Answered::text(code, format!("{text}\n")),
-            Site::Speaker(Speaker::WhoAmI, _) => Answered::text(code, who_am_i(asked)),
+            Site::HostName => WebAnswer::text(code, asked.host_name),
+            Site::Speaker(Speaker::HttpEcho, text) => WebAnswer::text(code, format!("{text}\n")),
+            Site::Speaker(Speaker::WhoAmI, _) => WebAnswer::text(code, who_am_i(asked)),
             Site::Speaker(Speaker::HelloApp, tag) => {
                 let version = if tag.starts_with('2') { "2.0.0" } else { "1.0.0" };
                 let host = asked.host_name;
-                Answered::text(code, format!("Hello, world!\nVersion: {version}\nHostname: {host}\n"))
+                WebAnswer::text(code, format!("Hello, world!\nVersion: {version}\nHostname: {host}\n"))
             }
             Site::NetExec(_) => net_exec(code, asked),
             Site::Liveness if code == 500 => {
-                Answered::text(code, format!("error: {}", asked.uptime.as_secs_f64()))
+                WebAnswer::text(code, format!("error: {}", asked.uptime.as_secs_f64()))
             }
-            Site::Liveness if asked.target.starts_with("/healthz") => Answered::text(code, "ok"),
-            Site::Liveness => Answered::text(code, format!("{}", asked.uptime.as_secs_f64())),
+            Site::Liveness if asked.target.starts_with("/healthz") => WebAnswer::text(code, "ok"),
+            Site::Liveness => WebAnswer::text(code, format!("{}", asked.uptime.as_secs_f64())),
             Site::Pages(_) | Site::Files(_) | Site::Anything if code == 404 => {
-                Answered::text(code, "404 page not found\n")
+                WebAnswer::text(code, "404 page not found\n")
             }
-            Site::Pages(_) | Site::Files(_) | Site::Anything => Answered::text(code, ""),
+            Site::Pages(_) | Site::Files(_) | Site::Anything => WebAnswer::text(code, ""),
         }
     }
 }
 
-fn welcome(web: &WebServer, tag: &str, code: u16, asked: &Asked<'_>) -> Answered {
+fn welcome(web: &WebServer, tag: &str, code: u16, asked: &WebRequest<'_>) -> WebAnswer {
     let is_version = tag.starts_with(|c: char| c.is_ascii_digit());
     let version = tag.split('-').next().filter(|_| is_version).map(|version| format!("/{version}"));
     let name = format!("{}{}", web.name, version.unwrap_or_default());
@@ -104,7 +104,7 @@ fn welcome(web: &WebServer, tag: &str, code: u16, asked: &Asked<'_>) -> Answered
         (404, _) => html("404 Not Found", &name),
         _ => html("405 Not Allowed", &name),
     };
-    let mut answered = Answered::typed(code, "text/html", page);
+    let mut answered = WebAnswer::typed(code, "text/html", page);
     answered.headers.push(("server", name));
     answered
 }
@@ -117,7 +117,7 @@ fn html(title: &str, text: &str) -> String {
 }
 
 /// agnhost's `netexec`, but for what needs a shell or a network.
-fn net_exec(code: u16, asked: &Asked<'_>) -> Answered {
+fn net_exec(code: u16, asked: &WebRequest<'_>) -> WebAnswer {
     let (path, query) = asked.target.split_once('?').unwrap_or((asked.target, ""));
     let named = |name: &str| parameter(query, name).unwrap_or_default();
     let body = match path {
@@ -132,10 +132,10 @@ fn net_exec(code: u16, asked: &Asked<'_>) -> Answered {
         "/healthz" => String::new(),
         _ => format!("NOW: {}", asked.now),
     };
-    Answered::text(code, body)
+    WebAnswer::text(code, body)
 }
 
-fn who_am_i(asked: &Asked<'_>) -> String {
+fn who_am_i(asked: &WebRequest<'_>) -> String {
     let mut lines = vec![
         format!("Hostname: {}", asked.host_name),
         "IP: 127.0.0.1".to_owned(),
@@ -167,13 +167,13 @@ mod tests {
     use crate::invocation::Invocation;
     use crate::servers::server;
 
-    fn answer(image: &str, args: &[&str], port: i64, target: &str) -> Answered {
+    fn answer(image: &str, args: &[&str], port: i64, target: &str) -> WebAnswer {
         let args: Vec<String> = args.iter().map(|word| (*word).to_owned()).collect();
         let server = server(&Invocation::new(image, &[], &args), &[]).unwrap();
         let headers = vec![("user-agent", "curl/8"), ("host", "web")];
         server.answer(
             port,
-            &Asked {
+            &WebRequest {
                 method: "GET",
                 target,
                 headers,
@@ -233,7 +233,7 @@ mod tests {
         let moved = answer("e2e/agnhost:2", &["liveness"], 8080, "/redirect?loc=%2Fx");
         assert_eq!(
             moved,
-            Answered { code: 302, headers: vec![("location", "/x".into())], body: String::new() }
+            WebAnswer { code: 302, headers: vec![("location", "/x".into())], body: String::new() }
         );
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use machine::servers::Server;
-use machine::web::{Answered, Asked};
+use machine::web::{WebAnswer, WebRequest};
 use tokio::io::DuplexStream;
 
 use super::listeners::served;
@@ -68,7 +68,7 @@ impl Listening {
     fn answer(&self, request: &Request<Bytes>, from: &str, now: Time) -> Response<Bytes> {
         let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
         let headers = request.headers().iter();
-        let asked = Asked {
+        let asked = WebRequest {
             method: request.method().as_str(),
             target,
             headers: headers
@@ -84,7 +84,7 @@ impl Listening {
     }
 }
 
-fn response(answered: Answered) -> Response<Bytes> {
+fn response(answered: WebAnswer) -> Response<Bytes> {
     let mut response = Response::new(Bytes::from(answered.body));
     *response.status_mut() = StatusCode::from_u16(answered.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     for (name, value) in answered.headers {

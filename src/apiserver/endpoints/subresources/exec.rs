@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::log;
 use super::spdy_channels::{self, SpdyChannels};
-use super::streams::{self, Channels, Conversation, Message, Wanted, WebSocket};
+use super::streams::{self, Channels, Conversation, Message, UpgradeTo, WebSocket};
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
 use crate::kubelet_client::{Duplex, ExecRequest, Executed, KubeletLookup};
@@ -32,7 +32,7 @@ const MAX_INPUT_BYTES: usize = 1 << 20;
 const PROMPT: &str = "/ # ";
 
 /// Goes on over a websocket or SPDY.
-pub(crate) async fn exec(scope: &Scope, upgrade: OnUpgrade, wanted: Wanted) -> Result<Answer, Status> {
+pub(crate) async fn exec(scope: &Scope, upgrade: OnUpgrade, wanted: UpgradeTo) -> Result<Answer, Status> {
     let pod = scope.server.registry.get(&scope.kind, scope.namespace(), scope.name(), None).await?;
     let tree = pod.to_value();
     let container = log::container(&tree, scope.name(), scope.query.text("container"))?;
@@ -59,10 +59,10 @@ pub(crate) async fn exec(scope: &Scope, upgrade: OnUpgrade, wanted: Wanted) -> R
         tells_status: true,
     };
     match wanted {
-        Wanted::WebSocket => {
+        UpgradeTo::WebSocket => {
             streams::accept(&scope.headers, upgrade, PROTOCOLS, |protocol| session.over_websocket(protocol))
         }
-        Wanted::Spdy => streams::accept_spdy(&scope.headers, upgrade, SPDY_PROTOCOLS, |protocol| {
+        UpgradeTo::Spdy => streams::accept_spdy(&scope.headers, upgrade, SPDY_PROTOCOLS, |protocol| {
             session.over_spdy(protocol)
         }),
     }
@@ -94,7 +94,7 @@ impl Session {
 
     fn over_spdy(mut self, protocol: &'static str) -> Conversation {
         self.tells_status = protocol == SPDY_PROTOCOLS[0];
-        let wanted = spdy_channels::Wanted {
+        let wanted = spdy_channels::WantedStreams {
             reads: self.reads,
             sends: self.sends.0,
             sends_errors: self.sends.1 && !self.is_terminal,

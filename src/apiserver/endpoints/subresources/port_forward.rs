@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::spdy_channels::STREAM_TYPE;
-use super::streams::{self, Wanted};
+use super::streams::{self, UpgradeTo};
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
 use crate::endpoints::response::websocket::{BINARY, CLOSE, FrameHead, NORMAL, PING, PONG, frame};
@@ -39,7 +39,7 @@ const TUNNEL_BYTES: usize = 64 << 10;
 pub(super) fn port_forward(
     scope: &Scope,
     upgrade: OnUpgrade,
-    wanted: Wanted,
+    wanted: UpgradeTo,
     node: &str,
 ) -> Result<Answer, Status> {
     let request = PortForwardRequest {
@@ -51,10 +51,10 @@ pub(super) fn port_forward(
     let forwarding = Arc::new(Forwarding { kubelets: scope.server.kubelets.clone(), request });
     let (headers, own) = (&scope.headers, forwarding.clone());
     match wanted {
-        Wanted::Spdy => streams::accept_spdy(headers, upgrade, PROTOCOLS, |_| {
+        UpgradeTo::Spdy => streams::accept_spdy(headers, upgrade, PROTOCOLS, |_| {
             Box::new(|io: Box<dyn Duplex>| -> BoxFuture<'static, ()> { own.serve(io).boxed() })
         }),
-        Wanted::WebSocket => streams::accept(headers, upgrade, TUNNELS, |_| {
+        UpgradeTo::WebSocket => streams::accept(headers, upgrade, TUNNELS, |_| {
             Box::new(|io: Box<dyn Duplex>| -> BoxFuture<'static, ()> { tunnel(io, own).boxed() })
         }),
     }
@@ -138,7 +138,7 @@ impl Forwarding {
     async fn serve(self: Arc<Forwarding>, io: Box<dyn Duplex>) {
         let (mut incoming, work) = spdy::serve(io);
         let taking = async {
-            let mut waiting = Waiting::default();
+            let mut waiting = HalfPairs::default();
             // Dropped with the client, and what they do with them. Bound: the streams of a connection.
             let mut connections = JoinSet::new();
             loop {
@@ -203,12 +203,12 @@ async fn carry(data: Stream, io: Box<dyn Duplex>) {
 
 /// Streams whose other is not there yet, by connection, in their order.
 #[derive(Default)]
-struct Waiting {
+struct HalfPairs {
     pairs: BTreeMap<u64, (String, Pair)>,
     next: u64,
 }
 
-impl Waiting {
+impl HalfPairs {
     /// The pair, when this was its second; streams that do not say what they are are given up.
     fn add(&mut self, stream: Stream) -> Option<(u16, Stream, Stream)> {
         let header = |name: &str| stream.headers.get(name).map(String::as_str);

@@ -34,20 +34,20 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 
 /// `scheme:name:port`, of which the name alone must be there (`utilnet.SplitSchemeNamePort`).
 #[derive(Debug, PartialEq, Eq)]
-struct Named<'a> {
+struct ProxiedName<'a> {
     scheme: &'a str,
     name: &'a str,
     port: &'a str,
 }
 
-impl Named<'_> {
+impl ProxiedName<'_> {
     /// None where it is none.
-    fn parse(id: &str) -> Option<Named<'_>> {
+    fn parse(id: &str) -> Option<ProxiedName<'_>> {
         let parts: Vec<&str> = id.split(':').collect();
         let named = match parts[..] {
-            [name] => Named { scheme: "", name, port: "" },
-            [name, port] => Named { scheme: "", name, port },
-            [scheme @ ("" | "http" | "https"), name, port] => Named { scheme, name, port },
+            [name] => ProxiedName { scheme: "", name, port: "" },
+            [name, port] => ProxiedName { scheme: "", name, port },
+            [scheme @ ("" | "http" | "https"), name, port] => ProxiedName { scheme, name, port },
             _ => return None,
         };
         (!named.name.is_empty()).then_some(named)
@@ -59,11 +59,11 @@ impl Named<'_> {
 /// # Errors
 /// 400 where it is none.
 pub(super) fn object_name(scope: &Scope) -> Result<&str, Status> {
-    Named::parse(scope.name()).map(|named| named.name).ok_or_else(|| invalid(scope))
+    ProxiedName::parse(scope.name()).map(|named| named.name).ok_or_else(|| invalid(scope))
 }
 
 /// Who is to be asked.
-struct Backend {
+struct ProxyBackend {
     pod: Value,
     address: String,
     port: u16,
@@ -71,7 +71,7 @@ struct Backend {
 
 /// Hands the request on, and the answer back.
 pub(super) async fn proxy(scope: &Scope, object: &Value, input: Input) -> Result<Answer, Status> {
-    let named = Named::parse(scope.name()).ok_or_else(|| invalid(scope))?;
+    let named = ProxiedName::parse(scope.name()).ok_or_else(|| invalid(scope))?;
     let (prefix, rest) = split_path(scope.uri.path(), scope.kind.namespaced);
     let query = scope.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     if rest.is_empty() {
@@ -101,8 +101,8 @@ pub(super) async fn proxy(scope: &Scope, object: &Value, input: Input) -> Result
     Ok(Answer::Raw(response))
 }
 
-async fn ask(scope: &Scope, backend: &Backend, request: Request<Bytes>) -> Result<ApiResponse, Status> {
-    let Backend { pod, address, port } = backend;
+async fn ask(scope: &Scope, backend: &ProxyBackend, request: Request<Bytes>) -> Result<ApiResponse, Status> {
+    let ProxyBackend { pod, address, port } = backend;
     let wanted = PortForwardRequest {
         node: text(pod, "spec.nodeName").to_owned(),
         namespace: text(pod, "metadata.namespace").to_owned(),
@@ -129,7 +129,7 @@ fn split_path(path: &str, is_namespaced: bool) -> (&str, &str) {
 }
 
 /// The port that is named, else the first that the pod says it has.
-fn pod_backend(pod: &Value, port: &str) -> Result<Backend, Status> {
+fn pod_backend(pod: &Value, port: &str) -> Result<ProxyBackend, Status> {
     let address = text(pod, "status.podIP").to_owned();
     if address.is_empty() {
         return Err(Status::bad_request("address not allowed"));
@@ -139,11 +139,15 @@ fn pod_backend(pod: &Value, port: &str) -> Result<Backend, Status> {
     let mut first = || declared.next().map_or(80, |port| number(port, "containerPort"));
     let number = if port.is_empty() { u16::try_from(first()).ok() } else { port.parse().ok() };
     let no_port = || unreachable(&format!("dial tcp: lookup tcp/{port}: unknown port"));
-    Ok(Backend { pod: pod.clone(), address, port: number.ok_or_else(no_port)? })
+    Ok(ProxyBackend { pod: pod.clone(), address, port: number.ok_or_else(no_port)? })
 }
 
 /// The pod of one ready endpoint.
-async fn service_backend(scope: &Scope, service: &Value, named: &Named<'_>) -> Result<Backend, Status> {
+async fn service_backend(
+    scope: &Scope,
+    service: &Value,
+    named: &ProxiedName<'_>,
+) -> Result<ProxyBackend, Status> {
     let no_endpoints = || unavailable(format!("no endpoints available for service {:?}", named.name));
     let ports = items(service, "spec.ports");
     let port = match named.port.parse::<u16>() {
@@ -162,10 +166,10 @@ async fn service_backend(scope: &Scope, service: &Value, named: &Named<'_>) -> R
     let pods = scope.server.registry.list(&PODS, scope.namespace(), &options).await?;
     let unknown = || unreachable(&format!("dial tcp {address}:{port}: connect: no route to host"));
     let pod = pods.items.first().ok_or_else(unknown)?.to_value();
-    Ok(Backend { pod, address, port })
+    Ok(ProxyBackend { pod, address, port })
 }
 
-fn asked_headers(own: &HeaderMap, backend: &Backend, uri: &str) -> HeaderMap {
+fn asked_headers(own: &HeaderMap, backend: &ProxyBackend, uri: &str) -> HeaderMap {
     let mut headers = own.clone();
     OF_ONE_CONNECTION.iter().for_each(|name| drop(headers.remove(name)));
     // The body was read, and is sent whole. Who asks is the apiserver's business alone.
@@ -181,7 +185,7 @@ fn asked_headers(own: &HeaderMap, backend: &Backend, uri: &str) -> HeaderMap {
 }
 
 /// A redirect within the pod, as a path of the apiserver (`proxy.Transport.rewriteURL`).
-fn moved_below(location: &str, prefix: &str, backend: &Backend) -> Option<HeaderValue> {
+fn moved_below(location: &str, prefix: &str, backend: &ProxyBackend) -> Option<HeaderValue> {
     let own = format!("http://{}:{}", backend.address, backend.port);
     let path = location.strip_prefix(&own).unwrap_or(location);
     let is_path = path.starts_with('/') && !path.starts_with("//");
@@ -223,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_name_may_have_a_scheme_and_a_port() {
-        let parts = |id| Named::parse(id).map(|named| (named.scheme, named.name, named.port));
+        let parts = |id| ProxiedName::parse(id).map(|named| (named.scheme, named.name, named.port));
         assert_eq!(parts("web"), Some(("", "web", "")));
         assert_eq!(parts("web:80"), Some(("", "web", "80")));
         assert_eq!(parts("https:web:http"), Some(("https", "web", "http")));
@@ -253,7 +257,7 @@ mod tests {
 
     #[test]
     fn redirects_stay_below_the_path_of_the_apiserver() {
-        let backend = Backend { pod: Value::Null, address: "10.0.0.1".into(), port: 80 };
+        let backend = ProxyBackend { pod: Value::Null, address: "10.0.0.1".into(), port: 80 };
         let moved = |location| moved_below(location, "/p/proxy", &backend);
         assert_eq!(moved("/a?b"), HeaderValue::from_str("/p/proxy/a?b").ok());
         assert_eq!(moved("http://10.0.0.1:80/a"), HeaderValue::from_str("/p/proxy/a").ok());

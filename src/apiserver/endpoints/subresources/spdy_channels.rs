@@ -22,14 +22,14 @@ const CLOSED: u8 = 255;
 
 /// Which streams the client opens, beside that of the outcome.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct WantedStreams {
     pub reads: bool,
     pub sends: bool,
     pub sends_errors: bool,
     pub resizes: bool,
 }
 
-impl Wanted {
+impl WantedStreams {
     fn count(self) -> usize {
         let flags = [self.reads, self.sends, self.sends_errors, self.resizes];
         1 + flags.into_iter().filter(|is_wanted| *is_wanted).count()
@@ -44,7 +44,7 @@ pub(super) struct SpdyChannels {
 }
 
 /// Talks over a connection until its end, when the client has opened all that is wanted.
-pub(super) async fn converse<F>(io: Box<dyn Duplex>, wanted: Wanted, talk: F)
+pub(super) async fn converse<F>(io: Box<dyn Duplex>, wanted: WantedStreams, talk: F)
 where
     F: FnOnce(SpdyChannels) -> BoxFuture<'static, ()> + Send,
 {
@@ -63,7 +63,7 @@ where
 
 impl SpdyChannels {
     /// None when the client ends before it has opened them, or opens what nobody knows.
-    async fn open(mut incoming: Incoming, wanted: Wanted) -> Option<SpdyChannels> {
+    async fn open(mut incoming: Incoming, wanted: WantedStreams) -> Option<SpdyChannels> {
         let mut streams = BTreeMap::new();
         while streams.len() < wanted.count() {
             let stream = incoming.next().await?;

@@ -107,7 +107,7 @@ fn go_on(upgrade: OnUpgrade, conversation: Conversation) {
 
 /// What a request is to go on with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum UpgradeTo {
     /// A websocket.
     WebSocket,
     /// SPDY/3.1.
@@ -115,13 +115,13 @@ pub(crate) enum Wanted {
 }
 
 /// What the headers ask for; none where they ask for nothing that is known.
-pub(crate) fn wanted(headers: &HeaderMap) -> Option<Wanted> {
+pub(crate) fn wanted(headers: &HeaderMap) -> Option<UpgradeTo> {
     if websocket::is_wanted(headers) {
-        return Some(Wanted::WebSocket);
+        return Some(UpgradeTo::WebSocket);
     }
     let has =
         |name, word: &str| text(headers, name).split(',').any(|it| it.trim().eq_ignore_ascii_case(word));
-    (has(CONNECTION, "upgrade") && has(UPGRADE, SPDY)).then_some(Wanted::Spdy)
+    (has(CONNECTION, "upgrade") && has(UPGRADE, SPDY)).then_some(UpgradeTo::Spdy)
 }
 
 /// Agrees on the first of the client's protocols that is among `known`, and goes on in SPDY.
