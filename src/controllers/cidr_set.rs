@@ -29,7 +29,7 @@ impl CidrSet {
     }
 
     /// How many parts there are.
-    pub fn len(&self) -> u128 {
+    pub fn count(&self) -> u128 {
         1 << (self.mask - self.cluster.bits)
     }
 
@@ -37,7 +37,7 @@ impl CidrSet {
     pub fn part(&self, at: u32) -> Option<String> {
         let size = 1_u128 << (32 - self.mask);
         let address = self.cluster.address(u128::from(at) * size);
-        (u128::from(at) < self.len()).then(|| format!("{address}/{}", self.mask))
+        (u128::from(at) < self.count()).then(|| format!("{address}/{}", self.mask))
     }
 }
 
@@ -64,7 +64,7 @@ mod tests {
     fn a_range_has_so_many_parts_and_no_more() {
         let set = |cluster: &str, mask| CidrSet::new(cluster_cidr(cluster).unwrap(), mask);
         let parts = set("10.7.0.0/23", 24).unwrap();
-        assert_eq!(parts.len(), 2);
+        assert_eq!(parts.count(), 2);
         let shown = [0, 1, 2].map(|at| parts.part(at));
         assert_eq!(shown, [Some("10.7.0.0/24".into()), Some("10.7.1.0/24".into()), None]);
         assert_eq!(set("10.7.0.0/24", 26).unwrap().part(3), Some("10.7.0.192/26".into()));

@@ -134,7 +134,7 @@ impl ControllerManagerOptions {
                 "CIDR allocation failed; there are no remaining CIDRs left to allocate in the accepted range: \
                  --cluster-cidr {cluster} has {} of --node-cidr-mask-size {}; choose a larger range, smaller \
                  parts, or fewer --nodes",
-                parts.len(),
+                parts.count(),
                 self.node_cidr_mask_size
             )
         })

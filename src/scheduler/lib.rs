@@ -7,7 +7,6 @@
 
 #![warn(missing_docs)]
 
-#[expect(clippy::module_inception, reason = "upstream's file is pkg/scheduler/scheduler.go")]
 pub mod scheduler;
 
 pub mod schedule_one;
