@@ -166,12 +166,17 @@ async fn a_405_names_what_is_allowed() {
 }
 
 #[tokio::test]
-async fn streams_into_simulated_containers_are_refused_honestly() {
+async fn streams_that_are_asked_for_without_an_upgrade_or_that_lead_nowhere_are_refused() {
     let server = Server::start().await;
     let mut placed = pod("p");
     placed["spec"]["nodeName"] = json!("n");
     server.create(PODS, placed).await;
-    let answer = server.call(&format!("POST {PODS}/p/exec?command=ls"), &Value::Null).await;
+    for stream in ["exec?command=ls", "portforward"] {
+        let answer = server.call(&format!("POST {PODS}/p/{stream}"), &Value::Null).await;
+        let (reason, message) = ("BadRequest", "Upgrade request required");
+        assert_eq!((answer.status().1, answer.status().2), (reason.to_owned(), message.to_owned()), "{stream}");
+    }
+    let answer = server.call(&format!("POST {PODS}/p/attach"), &Value::Null).await;
     assert_eq!(answer.status().1, "NotImplemented");
     assert_eq!(server.call(&format!("GET {PODS}/x/exec"), &Value::Null).await.code, 404);
 }
