@@ -36,13 +36,15 @@ impl Kubelet {
         let serving = (listener.serve)(server, from.to_owned(), clock);
         let (kubelet, namespace, pod) = (self.clone(), namespace.to_owned(), pod.to_owned());
         // It ends with either side, and with the container.
-        tokio::spawn(async move {
+        let task = async move {
             tokio::select! {
                 () = serving => {}
                 () = kubelet.ended(&namespace, &pod, &listener) => {}
             }
-        });
-        Ok(client)
+        };
+        // With the kubelet it ends, too.
+        let begun = self.shared.context.tasks.spawn("port forward", task);
+        begun.map(|_| client).ok_or_else(|| "the kubelet has stopped".to_owned())
     }
 
     /// Waits until what listens does not run any more.

@@ -33,8 +33,10 @@ where
             Ok::<_, Infallible>(response.map(Full::new))
         }
     };
-    // A client that hangs up, or speaks something else, ends its own connection.
-    if let Err(error) = http1::Builder::new().serve_connection(TokioIo::new(io), service_fn(answer)).await {
+    // A client that has said all may still wait for the answer. One that hangs up, or speaks something else, ends its own connection.
+    if let Err(error) =
+        http1::Builder::new().half_close(true).serve_connection(TokioIo::new(io), service_fn(answer)).await
+    {
         tracing::debug!(%error, "a connection to a simulated server ended");
     }
 }

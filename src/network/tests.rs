@@ -40,6 +40,17 @@ async fn a_body_is_read_up_to_its_bound() {
 }
 
 #[tokio::test]
+async fn who_has_said_all_is_still_answered() {
+    let (mut client, server) = connection();
+    client.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
+    client.shutdown().await.unwrap();
+    tokio::spawn(async move { serve(server, echo).await });
+    let mut said = String::new();
+    client.read_to_string(&mut said).await.unwrap();
+    assert!(said.ends_with("GET / 0"), "{said}");
+}
+
+#[tokio::test]
 async fn what_is_no_http_ends_its_own_connection() {
     let (mut client, server) = connection();
     let serving = tokio::spawn(async move { serve(server, echo).await });

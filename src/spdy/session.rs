@@ -129,6 +129,10 @@ impl Resets {
         self.added.notify_one();
     }
 
+    fn count(&self) -> usize {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     async fn take(&self) -> Vec<u32> {
         self.added.notified().await;
         std::mem::take(&mut *self.streams.lock().unwrap_or_else(PoisonError::into_inner))
@@ -273,6 +277,9 @@ impl Reading {
             return self.say(Outgoing::Control(frame::reset(id, frame::PROTOCOL_ERROR))).await;
         }
         self.last = id;
+        if self.resets.count() >= MAX_STREAMS {
+            return Err(ConnectionError::Protocol("streams are opened faster than they can be refused"));
+        }
         if self.streams.len() >= MAX_STREAMS {
             self.streams.retain(|_, taker| !taker.is_closed());
         }

@@ -222,8 +222,10 @@ fn find_subresource(kind: &Kind, info: &RequestInfo) -> Result<Option<Subresourc
     let found = kind.subresources.iter().find(|subresource| subresource.name() == info.subresource);
     // Of a custom kind's path upstream does not look at what is behind the subresource.
     let is_too_long = info.depth > 3 && found != Some(&Subresource::Proxy) && !kind.is_custom;
+    // `/api/v1/watch/...` is an old way to watch objects alone: below it, exec would be asked for as a watch.
+    let is_of_old_path = matches!(&*info.verb, "watch" | "proxy");
     match found {
-        Some(found) if !is_too_long => Ok(Some(*found)),
+        Some(found) if !is_too_long && !is_of_old_path => Ok(Some(*found)),
         _ if kind.is_custom => Err(Status::not_found(&kind.group_resource(), &info.name)),
         _ => Err(Status::path_not_found()),
     }

@@ -174,7 +174,17 @@ async fn streams_that_are_asked_for_without_an_upgrade_or_that_lead_nowhere_are_
     for stream in ["exec?command=ls", "portforward"] {
         let answer = server.call(&format!("POST {PODS}/p/{stream}"), &Value::Null).await;
         let (reason, message) = ("BadRequest", "Upgrade request required");
-        assert_eq!((answer.status().1, answer.status().2), (reason.to_owned(), message.to_owned()), "{stream}");
+        assert_eq!(
+            (answer.status().1, answer.status().2),
+            (reason.to_owned(), message.to_owned()),
+            "{stream}"
+        );
+    }
+    // Under the old path of watches there is nothing below an object: it would be allowed as a watch.
+    let old = PODS.replace("/api/v1/", "/api/v1/watch/");
+    for stream in ["exec", "portforward", "proxy/x", "log", "eviction", "binding", "status"] {
+        let answer = server.call(&format!("GET {old}/p/{stream}"), &Value::Null).await;
+        assert_eq!(answer.code, 404, "{stream}");
     }
     let answer = server.call(&format!("POST {PODS}/p/attach"), &Value::Null).await;
     assert_eq!(answer.status().1, "NotImplemented");

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Stdio};
 
-use crate::support::{Kubectl, texts, with_each_kubectl};
+use crate::support::{Kubectl, PATIENCE, texts, with_each_kubectl};
 
 /// Both ways in which kubectl opens streams; an old one knows the second alone, and does not look.
 const STREAMS: [(&str, &str); 2] = [("websockets", "true"), ("SPDY", "false")];
@@ -34,6 +34,7 @@ impl Forward {
     /// What is answered to a `GET`; empty where the connection ends before that.
     fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nHost: pod\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();

@@ -13,18 +13,21 @@ use crate::registry::Validating;
 use apimachinery::status::Status;
 use apis::kind::Subresource;
 
-/// 404 for an object that is not there, then what admission says, else 501.
+/// What admission says, then 404 for an object that is not there, else 501.
 pub(crate) async fn connect(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
     let name = match scope.subresource {
         Some(Subresource::Proxy) => proxy::object_name(scope)?,
         _ => scope.name(),
     };
-    let object = scope.server.registry.get(&scope.kind, scope.namespace(), name, None).await?;
+    let name = name.to_owned();
     let attributes = scope.attributes(Operation::Connect, scope.name());
     let mut options = options(scope);
+    if scope.subresource == Some(Subresource::Proxy) {
+        options["path"] = proxy::asked_path(scope).into();
+    }
     scope.server.admission.admit(&attributes, Some(&mut options), None).await?;
     scope.server.admission.validating(&attributes).validate(Some(&options), None).await?;
-    let object = object.to_value();
+    let object = scope.server.registry.get(&scope.kind, scope.namespace(), &name, None).await?.to_value();
     check_host(scope, &object)?;
     if let Some(subresource @ (Subresource::Exec | Subresource::PortForward)) = scope.subresource {
         let upgrade = scope.upgrade.take().zip(streams::wanted(&scope.headers));

@@ -64,13 +64,17 @@ pub(super) fn port_forward(
 async fn tunnel(io: Box<dyn Duplex>, forwarding: Arc<Forwarding>) {
     let (inner, outer) = tokio::io::duplex(TUNNEL_BYTES);
     let (reader, writer) = tokio::io::split(io);
-    let (from, to) = tokio::io::split(outer);
+    let (from, mut to) = tokio::io::split(outer);
     // One ping is answered at a time: a client that sends more of them waits.
     let (pings, asked) = mpsc::channel(1);
     let carrying = async {
         tokio::select! {
             // When the client is gone SPDY reads its end, and then ends the other way.
-            () = async { drop(unwrap(reader, to, pings).await); std::future::pending().await } => {}
+            () = async {
+                drop(unwrap(reader, &mut to, pings).await);
+                drop(to.shutdown().await);
+                std::future::pending().await
+            } => {}
             wrapped = wrap(from, writer, asked) => drop(wrapped),
         }
     };
@@ -86,7 +90,7 @@ async fn unwrap(
     loop {
         let head = FrameHead::read(&mut reader).await?;
         if head.length > streams::MAX_MESSAGE_BYTES || head.opcode == CLOSE {
-            return to.shutdown().await;
+            return Ok(());
         }
         let payload = head.payload(&mut reader).await?;
         match head.opcode {
@@ -160,7 +164,9 @@ impl Forwarding {
     }
 
     /// One connection, until its end. What keeps it from beginning is told on the other stream.
-    async fn forward(self: Arc<Forwarding>, port: u16, mut data: Stream, mut error: Stream) {
+    async fn forward(self: Arc<Forwarding>, port: u16, mut data: Stream, error: Stream) {
+        // Nobody says anything on it to us; what is said all the same is not kept.
+        let (_, mut error) = error.split();
         let request = PortForwardRequest { port, ..self.request.clone() };
         let pod = request.pod.clone();
         match self.kubelets.port_forward(request).await {
@@ -346,6 +352,17 @@ mod tests {
         assert_eq!(heard(&mut client).await, wanted());
         drop(client);
         serving.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_client_that_vanishes_without_a_word_ends_it() {
+        for bytes in [&[][..], &[0x82]] {
+            let (mut client, server) = tokio::io::duplex(1 << 16);
+            let serving = tokio::spawn(tunnel(Box::new(server), forwarding()));
+            client.write_all(bytes).await.unwrap();
+            drop(client);
+            serving.await.unwrap();
+        }
     }
 
     #[tokio::test]

@@ -5,10 +5,10 @@
 use axum::body::Body;
 use bytes::Bytes;
 use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, LOCATION, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, LOCATION, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
-use http::{HeaderMap, Request, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode};
 use serde_json::Value;
 
 use crate::endpoints::handlers::body::Input;
@@ -25,8 +25,17 @@ use apis::core::pod::PODS;
 use apis::tree::{items, number, text};
 
 /// Headers that are for one connection, and not handed on.
-const OF_ONE_CONNECTION: [HeaderName; 6] =
-    [CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, HeaderName::from_static("keep-alive")];
+const OF_ONE_CONNECTION: [HeaderName; 9] = [
+    CONNECTION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
 /// Where a page is asked for instead: the address that the user has.
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -62,6 +71,11 @@ pub(super) fn object_name(scope: &Scope) -> Result<&str, Status> {
     ProxiedName::parse(scope.name()).map(|named| named.name).ok_or_else(|| invalid(scope))
 }
 
+/// What is asked of the pod, for admission.
+pub(super) fn asked_path(scope: &Scope) -> &str {
+    split_path(scope.uri.path(), scope.kind.namespaced).1
+}
+
 /// Who is to be asked.
 struct ProxyBackend {
     pod: Value,
@@ -73,10 +87,15 @@ struct ProxyBackend {
 pub(super) async fn proxy(scope: &Scope, object: &Value, input: Input) -> Result<Answer, Status> {
     let named = ProxiedName::parse(scope.name()).ok_or_else(|| invalid(scope))?;
     let (prefix, rest) = split_path(scope.uri.path(), scope.kind.namespaced);
+    // A path that only reads like ours when it is decoded or trimmed could lead anywhere.
+    if prefix.starts_with("//") || !prefix.ends_with("/proxy") {
+        return Err(Status::path_not_found());
+    }
     let query = scope.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-    if rest.is_empty() {
+    if rest.is_empty() && scope.method == Method::GET {
         return Ok(Answer::Raw(moved(&format!("{prefix}/{query}"))));
     }
+    let rest = if rest.is_empty() { "/" } else { rest };
     let backend = match &*scope.kind.plural {
         "pods" => pod_backend(object, named.port)?,
         "services" => service_backend(scope, object, &named).await?,
@@ -92,7 +111,7 @@ pub(super) async fn proxy(scope: &Scope, object: &Value, input: Input) -> Result
     *request.uri_mut() = format!("{rest}{query}").parse().map_err(|_| invalid(scope))?;
     *request.headers_mut() = asked_headers(&scope.headers, &backend, &format!("{prefix}{rest}"));
     let mut response = ask(scope, &backend, request).await?;
-    OF_ONE_CONNECTION.iter().for_each(|name| drop(response.headers_mut().remove(name)));
+    strip(response.headers_mut());
     if let Some(location) = response.headers().get(LOCATION).and_then(|value| value.to_str().ok())
         && let Some(moved) = moved_below(location, prefix, &backend)
     {
@@ -118,6 +137,9 @@ async fn ask(scope: &Scope, backend: &ProxyBackend, request: Request<Bytes>) -> 
     })?;
     let response =
         network::http_client::ask(io, request).await.map_err(|error| unreachable(&error.to_string()))?;
+    if response.status().is_informational() {
+        return Err(unreachable("the answer is no whole one"));
+    }
     Ok(response.map(Body::new))
 }
 
@@ -160,18 +182,24 @@ async fn service_backend(
     };
     let resolver = ServiceResolver::new(&scope.server.registry, &scope.server.entropy);
     let (address, port) = resolver.resolve_endpoint(scope.namespace(), named.name, port).await?;
-    let fields = FieldSelector::parse(&format!("status.podIP={address}")).unwrap_or_default();
+    let fields = FieldSelector::parse(&format!("status.podIP={address}")).map_err(|_| no_endpoints())?;
     let predicate = Predicate { fields, ..Predicate::default() };
     let options = ListOptions { predicate, ..ListOptions::default() };
+    if text(service, "spec.type") == "ExternalName" {
+        return Err(no_endpoints());
+    }
     let pods = scope.server.registry.list(&PODS, scope.namespace(), &options).await?;
     let unknown = || unreachable(&format!("dial tcp {address}:{port}: connect: no route to host"));
-    let pod = pods.items.first().ok_or_else(unknown)?.to_value();
+    // An address that a pod had before it ended may be another's by now.
+    let pods = pods.items.iter().map(|pod| pod.to_value());
+    let mut running = pods.filter(|pod| text(pod, "status.phase") == "Running");
+    let pod = running.next().ok_or_else(unknown)?;
     Ok(ProxyBackend { pod, address, port })
 }
 
 fn asked_headers(own: &HeaderMap, backend: &ProxyBackend, uri: &str) -> HeaderMap {
     let mut headers = own.clone();
-    OF_ONE_CONNECTION.iter().for_each(|name| drop(headers.remove(name)));
+    strip(&mut headers);
     // The body was read, and is sent whole. Who asks is the apiserver's business alone.
     headers.remove(CONTENT_LENGTH);
     headers.remove(AUTHORIZATION);
@@ -184,11 +212,24 @@ fn asked_headers(own: &HeaderMap, backend: &ProxyBackend, uri: &str) -> HeaderMa
     headers
 }
 
+/// Takes away what is for one connection, and what its headers say is.
+fn strip(headers: &mut HeaderMap) {
+    let named: Vec<String> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(',').map(|name| name.trim().to_owned()))
+        .collect();
+    named.iter().for_each(|name| drop(headers.remove(name.as_str())));
+    OF_ONE_CONNECTION.iter().for_each(|name| drop(headers.remove(name)));
+}
+
 /// A redirect within the pod, as a path of the apiserver (`proxy.Transport.rewriteURL`).
 fn moved_below(location: &str, prefix: &str, backend: &ProxyBackend) -> Option<HeaderValue> {
     let own = format!("http://{}:{}", backend.address, backend.port);
     let path = location.strip_prefix(&own).unwrap_or(location);
-    let is_path = path.starts_with('/') && !path.starts_with("//");
+    let is_ours = path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let is_path = path.starts_with('/') && !path.starts_with("//") && !is_ours;
     let moved = if path.is_empty() { format!("{prefix}/") } else { format!("{prefix}{path}") };
     (is_path || path.is_empty()).then(|| HeaderValue::from_str(&moved).ok()).flatten()
 }
@@ -261,6 +302,20 @@ mod tests {
         let moved = |location| moved_below(location, "/p/proxy", &backend);
         assert_eq!(moved("/a?b"), HeaderValue::from_str("/p/proxy/a?b").ok());
         assert_eq!(moved("http://10.0.0.1:80/a"), HeaderValue::from_str("/p/proxy/a").ok());
-        assert_eq!([moved("http://example.com/"), moved("//example.com/")], [None, None]);
+        assert_eq!(
+            [moved("http://example.com/"), moved("//example.com/"), moved("/p/proxy/a")],
+            [None, None, None]
+        );
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "keep-alive, x-mine"),
+            ("x-mine", "1"),
+            ("proxy-connection", "1"),
+            ("accept", "a"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        strip(&mut headers);
+        assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["accept"]);
     }
 }

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use spdy::{Incoming, Stream};
+use spdy::{Incoming, Sender, Stream};
 
 use super::streams::{Channels, Message};
 use crate::kubelet_client::Duplex;
@@ -15,7 +15,7 @@ use crate::kubelet_client::Duplex;
 /// The header that says what a stream is.
 pub(super) const STREAM_TYPE: &str = "streamtype";
 const INPUT: u8 = 0;
-/// What follows on it is read, and changes nothing.
+/// What follows on it changes nothing.
 const RESIZE: u8 = 4;
 /// That the channel that is named has ended.
 const CLOSED: u8 = 255;
@@ -40,7 +40,8 @@ impl WantedStreams {
 pub(super) struct SpdyChannels {
     incoming: Option<Incoming>,
     input: Option<Stream>,
-    streams: BTreeMap<u8, Stream>,
+    /// What comes on these is not kept.
+    streams: BTreeMap<u8, Sender>,
 }
 
 /// Talks over a connection until its end, when the client has opened all that is wanted.
@@ -65,7 +66,8 @@ impl SpdyChannels {
     /// None when the client ends before it has opened them, or opens what nobody knows.
     async fn open(mut incoming: Incoming, wanted: WantedStreams) -> Option<SpdyChannels> {
         let mut streams = BTreeMap::new();
-        while streams.len() < wanted.count() {
+        let mut input = None;
+        while streams.len() + usize::from(input.is_some()) < wanted.count() {
             let stream = incoming.next().await?;
             let channel = match stream.headers.get(STREAM_TYPE)?.as_str() {
                 "stdin" => INPUT,
@@ -75,9 +77,12 @@ impl SpdyChannels {
                 "resize" => RESIZE,
                 _ => return None,
             };
-            streams.insert(channel, stream);
+            if channel == INPUT {
+                input = Some(stream);
+            } else {
+                streams.insert(channel, stream.split().1);
+            }
         }
-        let input = streams.remove(&INPUT);
         Some(SpdyChannels { incoming: Some(incoming), input, streams })
     }
 
