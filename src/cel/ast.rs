@@ -14,6 +14,8 @@ pub(super) struct Expr {
     pub of: Type,
     /// What it always is, where that is known before it runs.
     pub constant: Option<Value>,
+    /// How many levels the tree has below and with this one, when it was read.
+    pub height: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -91,7 +93,15 @@ pub(super) enum MacroKind {
 
 impl Expr {
     pub(super) fn new(at: usize, node: Node) -> Expr {
-        Expr { at, node, of: Type::Dyn, constant: None }
+        let mut expr = Expr { at, node, of: Type::Dyn, constant: None, height: 0 };
+        expr.measure();
+        expr
+    }
+
+    /// Its height, of its parts' heights; again when it is given another part.
+    pub(super) fn measure(&mut self) {
+        let below = self.parts().into_iter().map(|part| part.height).max();
+        self.height = below.unwrap_or(0).saturating_add(1);
     }
 
     pub(super) fn call(at: usize, function: &str, args: Vec<Expr>) -> Expr {
@@ -118,11 +128,15 @@ impl Expr {
 
     /// `a.b.c` as text, if it is nothing but names.
     pub(super) fn dotted(&self) -> Option<String> {
-        match &self.node {
-            Node::Ident(name) => Some(name.clone()),
-            Node::Select { operand, field } => Some(format!("{}.{field}", operand.dotted()?)),
-            _ => None,
+        let (mut names, mut rest) = (vec![], self);
+        while let Node::Select { operand, field } = &rest.node {
+            names.push(field.as_str());
+            rest = operand;
         }
+        let Node::Ident(name) = &rest.node else { return None };
+        names.push(name);
+        names.reverse();
+        Some(names.join("."))
     }
 }
 
@@ -148,5 +162,5 @@ pub(super) fn selects(expr: &Expr, name: &str, wanted: &str) -> bool {
 
 /// Whether one of the nodes of an expression is what is looked for.
 fn any(expr: &Expr, wanted: &dyn Fn(&Node) -> bool) -> bool {
-    wanted(&expr.node) || expr.parts().into_iter().any(|part| any(part, wanted))
+    super::on_enough_stack(|| wanted(&expr.node) || expr.parts().into_iter().any(|part| any(part, wanted)))
 }

@@ -16,6 +16,9 @@ const REQUIREMENT: f64 = 50.0;
 /// So that two questions to the authorizer are allowed in one expression.
 const CHECK: u64 = 350_000;
 
+/// Units for copying that are not asked for: below that, a `+` costs what it costs upstream.
+const FREE_COPYING: u64 = 1_000;
+
 /// A call; its target is its first argument. An argument that failed has no value.
 pub(super) struct Called<'a> {
     pub function: &'a str,
@@ -28,6 +31,19 @@ impl Called<'_> {
     /// The cost, where it does not depend on what comes out.
     pub(super) fn before(&self) -> Option<u64> {
         (!matches!(self.function, "join" | "slice" | "lists.range" | "reverse")).then(|| self.cost(1))
+    }
+
+    /// The cost of copying both sides of a `+` that upstream has for one unit. What doubles with every step
+    /// would otherwise outgrow all memory within its budget.
+    pub(super) fn copying(&self) -> u64 {
+        let ("_+_", [Some(left), Some(right)]) = (self.function, self.values) else { return 0 };
+        let size = length(left).saturating_add(length(right));
+        let cost = match (left, right) {
+            (Value::List(_), Value::List(_)) => size,
+            (Value::String(_) | Value::Bytes(_), _) if !self.is_of_texts() => times(size, TEXT),
+            _ => 0,
+        };
+        if cost > FREE_COPYING { cost } else { 0 }
     }
 
     /// The cost of what came out.

@@ -1,16 +1,14 @@
 //! Runs comprehensions. Upstream's macros become folds; what each step of such a fold costs is charged here,
 //! and as there, what goes wrong with one element does not end it.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::ast::{Expr, Macro, MacroKind, Node};
 use super::call_cost::{LIST, comparing, is_ordered};
-use super::cost::Budget;
 use super::error::EvaluationError;
 use super::evaluate::{Evaluator, Outcome, Scope};
-use super::operators::order;
+use super::operators::{order, total_order};
 use super::types::Type;
 use super::value::{Key, Map, Value};
 
@@ -68,19 +66,23 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The value is worked out when its name is first asked for.
+    /// The value is charged when its name is first asked for. It is worked out before, within what is left.
     fn bind(&mut self, comprehension: &'a Macro) -> Outcome {
         let Macro { range, variables, step, .. } = comprehension;
-        let mut own = Budget::new(u64::MAX);
+        let mut own = self.budget.ahead();
         std::mem::swap(self.budget, &mut own);
         let value = self.evaluate(range);
         std::mem::swap(self.budget, &mut own);
         if value == Err(EvaluationError::CostLimitExceeded) {
             return value;
         }
+        self.budget.waste(own.wasted());
         let value = value.unwrap_or_else(|error| Value::Invalid(error.to_string().into()));
+        let depth = self.scopes.len();
         self.scopes.push(Scope { name: &variables[0], value, first: own.spent() });
-        self.evaluate(step)
+        let outcome = self.evaluate(step);
+        self.budget.waste(self.scopes.get(depth).map_or(0, |scope| scope.first));
+        outcome
     }
 
     /// Binds the names and runs one part of the comprehension.
@@ -215,7 +217,7 @@ impl<'a> Evaluator<'a> {
         if keyed.windows(2).any(|pair| order(pair[0].0, pair[1].0).is_none()) {
             return Err(EvaluationError::NoSuchOverload);
         }
-        keyed.sort_by(|left, right| order(left.0, right.0).unwrap_or(Ordering::Equal));
+        keyed.sort_by(|left, right| total_order(left.0, right.0));
         Ok(Value::from(keyed.into_iter().map(|(_, value)| value).collect::<Vec<_>>()))
     }
 }

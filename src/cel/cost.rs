@@ -8,6 +8,7 @@ pub struct Budget {
     left: u64,
     spent: u64,
     aside: u64,
+    wasted: u64,
 }
 
 impl Budget {
@@ -18,7 +19,7 @@ impl Budget {
 
     /// With so many units.
     pub fn new(units: u64) -> Budget {
-        Budget { left: units, spent: 0, aside: 0 }
+        Budget { left: units, spent: 0, aside: 0, wasted: 0 }
     }
 
     /// Takes what `part` has spent off this one, and what was spent beside it.
@@ -50,6 +51,22 @@ impl Budget {
     /// Counts what another program has spent for this one, whose own limit that does not touch.
     pub fn set_aside(&mut self, part: &Budget) {
         self.aside = self.aside.saturating_add(part.spent).saturating_add(part.aside);
+    }
+
+    /// For what is worked out ahead, and charged only when it is asked for: what is left, less what was
+    /// worked out in vain. Else a name that nobody asks for could be worked out at will in a comprehension.
+    pub(super) fn ahead(&self) -> Budget {
+        Budget::new(self.left.saturating_sub(self.wasted))
+    }
+
+    /// Counts what was worked out and never asked for.
+    pub(super) fn waste(&mut self, units: u64) {
+        self.wasted = self.wasted.saturating_add(units);
+    }
+
+    /// What was worked out and never asked for.
+    pub(super) fn wasted(&self) -> u64 {
+        self.wasted
     }
 
     /// Whether so much could still be spent.

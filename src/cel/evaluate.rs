@@ -210,7 +210,7 @@ impl<'a> Evaluator<'a> {
             return Err(error);
         }
         let before = called.before();
-        self.budget.spend(before.unwrap_or(0))?;
+        self.budget.spend(before.unwrap_or(0).saturating_add(called.copying()))?;
         if let ("lists.range", [Some(Value::Int(end))]) = (function, &values[..])
             && !self.budget.allows((*end).max(0).unsigned_abs())
         {

@@ -2,6 +2,7 @@
 
 use golang::go_text::quote;
 
+use super::bounds;
 use super::convert;
 use super::error::EvaluationError;
 use super::value::{Key, Value};
@@ -36,6 +37,7 @@ pub(super) fn format(text: &str, args: &[Value]) -> Result<Value, EvaluationErro
         }
         let (precision, clause, behind) =
             clause(behind).map_err(|error| told(format!("could not parse formatting clause: {error}")))?;
+        bounds::written(arg, out.len())?;
         let written = write(clause, precision, arg);
         out.push_str(&written.map_err(|error| told(format!("error during formatting: {error}")))?);
         rest = behind;

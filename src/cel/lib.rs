@@ -37,6 +37,7 @@ mod times;
 mod url;
 mod value;
 
+mod bounds;
 mod operators;
 
 mod convert;
@@ -67,6 +68,8 @@ pub mod authorizer;
 pub mod conditions;
 pub mod schema;
 
+#[cfg(test)]
+mod bounds_test;
 #[cfg(test)]
 mod library_test;
 #[cfg(test)]

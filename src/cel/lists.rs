@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use super::bounds;
 use super::error::EvaluationError;
-use super::operators::{arithmetic, contains, equal, order};
+use super::operators::{arithmetic, contains, equal, order, total_order};
 use super::value::Value;
 
 type Outcome = Result<Value, EvaluationError>;
@@ -30,9 +31,9 @@ pub(super) fn call(function: &str, items: &[Value], args: &[Value]) -> Option<Ou
         ("unwrap" | "unwrapOpt", []) => Ok(unwrap(items)),
         ("distinct", []) => Ok(distinct(items)),
         ("reverse", []) => Ok(Value::from(items.iter().rev().cloned().collect::<Vec<_>>())),
-        ("flatten", []) => Ok(flatten(items, 1)),
+        ("flatten", []) => flatten(items, 1),
         ("flatten", [Value::Int(level)]) => match usize::try_from(*level) {
-            Ok(level) => Ok(flatten(items, level)),
+            Ok(level) => flatten(items, level),
             Err(_) => Err(told("level must be non-negative".to_owned())),
         },
         ("slice", [Value::Int(start), Value::Int(end)]) => slice(items, *start, *end),
@@ -70,7 +71,11 @@ fn place(at: Option<usize>) -> Value {
     Value::Int(at.map_or(-1, |at| at as i64))
 }
 
+/// Of numbers and durations only: lists and texts would be copied once for each item.
 fn sum(items: &[Value]) -> Outcome {
+    if matches!(items.first(), Some(Value::List(_) | Value::String(_) | Value::Bytes(_))) {
+        return Err(EvaluationError::NoSuchOverload);
+    }
     let Some((first, rest)) = items.split_first() else { return Ok(Value::Int(0)) };
     rest.iter().try_fold(first.clone(), |total, item| arithmetic("_+_", &total, item))
 }
@@ -78,6 +83,8 @@ fn sum(items: &[Value]) -> Outcome {
 fn join(items: &[Value], separator: &str) -> Outcome {
     let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
     let texts = texts.ok_or(EvaluationError::NoSuchOverload)?;
+    let separators = separator.len().saturating_mul(texts.len());
+    bounds::text(texts.iter().fold(separators, |size, text| size.saturating_add(text.len())))?;
     Ok(Value::from(texts.join(separator).as_str()))
 }
 
@@ -92,19 +99,23 @@ fn distinct(items: &[Value]) -> Value {
     Value::from(found)
 }
 
-fn flatten(items: &[Value], level: usize) -> Value {
+fn flatten(items: &[Value], level: usize) -> Outcome {
     let mut flat = Vec::new();
-    flatten_into(items, level, &mut flat);
-    Value::from(flat)
+    flatten_into(items, level, &mut flat)?;
+    Ok(Value::from(flat))
 }
 
-fn flatten_into(items: &[Value], level: usize, flat: &mut Vec<Value>) {
+fn flatten_into(items: &[Value], level: usize, flat: &mut Vec<Value>) -> Result<(), EvaluationError> {
     for item in items {
         match item {
-            Value::List(list) if level > 0 => flatten_into(&list.items, level - 1, flat),
-            other => flat.push(other.clone()),
+            Value::List(list) if level > 0 => flatten_into(&list.items, level - 1, flat)?,
+            other => {
+                bounds::list(flat.len().saturating_add(1))?;
+                flat.push(other.clone());
+            }
         }
     }
+    Ok(())
 }
 
 fn slice(items: &[Value], start: i64, end: i64) -> Outcome {
@@ -131,6 +142,6 @@ fn sort(items: &[Value]) -> Outcome {
         return Err(told("list elements must have the same type".to_owned()));
     }
     let mut sorted = items.to_vec();
-    sorted.sort_by(|left, right| order(left, right).unwrap_or(Ordering::Equal));
+    sorted.sort_by(total_order);
     Ok(Value::from(sorted))
 }

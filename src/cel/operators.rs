@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use super::bounds;
 use super::error::EvaluationError;
 use super::time_functions;
 use super::value::{Key, List, ListKind, Value};
@@ -87,6 +88,41 @@ pub(super) fn order(left: &Value, right: &Value) -> Option<Ordering> {
     }
 }
 
+/// An order for sorting, in which everything has its place: `NaN` behind (or, negative, before) all numbers,
+/// and integers against doubles exactly. Rounded, as `<` has it, two integers could both equal a double that
+/// lies between them, and sorting panics where an order contradicts itself.
+pub(super) fn total_order(left: &Value, right: &Value) -> Ordering {
+    match (left, right) {
+        (Value::Double(left), Value::Double(right)) => {
+            left.partial_cmp(right).unwrap_or_else(|| left.total_cmp(right))
+        }
+        (Value::Double(double), other) => {
+            as_integer(other).map_or(Ordering::Equal, |integer| exact_order(integer, *double).reverse())
+        }
+        (other, Value::Double(double)) => {
+            as_integer(other).map_or(Ordering::Equal, |integer| exact_order(integer, *double))
+        }
+        (left, right) => order(left, right).unwrap_or(Ordering::Equal),
+    }
+}
+
+fn as_integer(value: &Value) -> Option<i128> {
+    match value {
+        Value::Int(number) => Some(i128::from(*number)),
+        Value::Uint(number) => Some(i128::from(*number)),
+        _ => None,
+    }
+}
+
+/// An integer against a double, without rounding it; doubles beyond all integers become the last of `i128`.
+fn exact_order(integer: i128, double: f64) -> Ordering {
+    if double.is_nan() {
+        return 0.0_f64.total_cmp(&double);
+    }
+    let fraction = 0.0_f64.partial_cmp(&double.fract()).unwrap_or(Ordering::Equal);
+    integer.cmp(&(double.trunc() as i128)).then(fraction)
+}
+
 fn numeric_order(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => Some(left.cmp(right)),
@@ -115,12 +151,14 @@ pub(super) fn arithmetic(operator: &str, left: &Value, right: &Value) -> Outcome
         (Value::Uint(left), Value::Uint(right)) => unsigned(operator, *left, *right),
         (Value::Double(left), Value::Double(right)) => doubles(operator, *left, *right),
         (Value::String(left), Value::String(right)) if operator == "_+_" => {
+            bounds::text(left.len().saturating_add(right.len()))?;
             Ok(Value::String(format!("{left}{right}").into()))
         }
         (Value::Bytes(left), Value::Bytes(right)) if operator == "_+_" => {
+            bounds::text(left.len().saturating_add(right.len()))?;
             Ok(Value::Bytes([&**left, &**right].concat().into()))
         }
-        (Value::List(left), Value::List(right)) if operator == "_+_" => Ok(add_lists(left, right)),
+        (Value::List(left), Value::List(right)) if operator == "_+_" => add_lists(left, right),
         (left, right) => time_functions::arithmetic(operator, left, right),
     }
 }
@@ -162,7 +200,8 @@ fn doubles(operator: &str, left: f64, right: f64) -> Outcome {
 }
 
 /// A set takes what it lacks, a list map replaces what has the same keys.
-fn add_lists(left: &List, right: &List) -> Value {
+fn add_lists(left: &List, right: &List) -> Outcome {
+    bounds::list(left.items.len().saturating_add(right.items.len()))?;
     let mut items = left.items.clone();
     for item in &right.items {
         let same = match &left.kind {
@@ -175,7 +214,7 @@ fn add_lists(left: &List, right: &List) -> Value {
             None => items.push(item.clone()),
         }
     }
-    Value::List(Arc::new(List { items, kind: left.kind.clone() }))
+    Ok(Value::List(Arc::new(List { items, kind: left.kind.clone() })))
 }
 
 fn same_keys(left: &Value, right: &Value, keys: &[Arc<str>]) -> bool {

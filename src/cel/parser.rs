@@ -7,8 +7,9 @@ use super::macros;
 use super::syntax;
 use super::value::Value;
 
-/// How deep an expression may nest: cel-go's limit is 250, and our stack must bear it in every build.
-const MAX_DEPTH: usize = 100;
+/// How deep an expression may nest, and how many levels its tree may have: cel-go's limit. Whatever walks the
+/// tree, dropping it too, goes as deep.
+const MAX_DEPTH: usize = 250;
 
 /// Operators from loosest to tightest.
 const LEVELS: [&[(&str, &str)]; 5] = [
@@ -88,6 +89,15 @@ fn read(source: &str, has_bindings: bool) -> Result<Expr, Issue> {
     }
 }
 
+fn too_deep(at: usize) -> Issue {
+    Issue { at, message: format!("expression recursion limit exceeded: {MAX_DEPTH}") }
+}
+
+/// Members and operators make a tree higher without nesting in the text.
+fn not_too_high(expr: Expr) -> Result<Expr, Issue> {
+    if expr.height > MAX_DEPTH { Err(too_deep(expr.at)) } else { Ok(expr) }
+}
+
 struct Parser {
     tokens: Vec<(usize, Token)>,
     next: usize,
@@ -133,8 +143,7 @@ impl Parser {
     fn nested_expression(&mut self) -> Result<Expr, Issue> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            let message = format!("expression recursion limit exceeded: {MAX_DEPTH}");
-            return Err(Issue { at: self.at(), message });
+            return Err(too_deep(self.at()));
         }
         let condition = self.binary(0)?;
         let expr = match self.take("?") {
@@ -147,30 +156,30 @@ impl Parser {
             }
         };
         self.depth -= 1;
-        Ok(expr)
+        not_too_high(expr)
     }
 
     fn binary(&mut self, level: usize) -> Result<Expr, Issue> {
         let Some(operators) = LEVELS.get(level) else { return self.unary() };
         let mut left = self.binary(level + 1)?;
-        let mut length = 0;
+        let mut is_chain = false;
         while let Some(function) = self.operator(operators) {
             let (at, _) = self.advance();
             let right = self.binary(level + 1)?;
             if let Node::Call { function: name, args, .. } = &mut left.node
                 && level < 2
-                && length > 0
+                && is_chain
                 && name == function
             {
+                // Only what is new counts: measuring all of them for each would be quadratic.
+                let height = left.height.max(right.height.saturating_add(1));
                 args.push(right);
+                left.height = height;
+                left = not_too_high(left)?;
                 continue;
             }
-            length += 1;
-            if self.depth + length > MAX_DEPTH {
-                let message = format!("expression recursion limit exceeded: {MAX_DEPTH}");
-                return Err(Issue { at, message });
-            }
-            left = Expr::call(at, function, vec![left, right]);
+            is_chain = true;
+            left = not_too_high(Expr::call(at, function, vec![left, right]))?;
         }
         Ok(left)
     }
@@ -220,13 +229,8 @@ impl Parser {
     }
 
     fn members(&mut self, mut expr: Expr) -> Result<Expr, Issue> {
-        let mut length = 0;
         loop {
-            length += 1;
-            if length > MAX_DEPTH {
-                let message = format!("expression recursion limit exceeded: {MAX_DEPTH}");
-                return Err(Issue { at: self.at(), message });
-            }
+            expr = not_too_high(expr)?;
             if let Some(dot) = self.take(".") {
                 expr = self.selection(expr, dot)?;
             } else if let Some(at) = self.take("[") {

@@ -1,5 +1,6 @@
 //! The functions of texts (`cel-go/ext/strings.go`). Places are counted in characters.
 
+use super::bounds;
 use super::error::EvaluationError;
 use super::value::Value;
 
@@ -16,12 +17,9 @@ pub(super) fn call(function: &str, text: &str, args: &[Value]) -> Option<Outcome
         ("lowerAscii", []) => Ok(Value::from(text.to_ascii_lowercase().as_str())),
         ("upperAscii", []) => Ok(Value::from(text.to_ascii_uppercase().as_str())),
         ("trim", []) => Ok(Value::from(text.trim())),
-        ("replace", [Value::String(old), Value::String(new)]) => {
-            Ok(Value::from(text.replace(&**old, new).as_str()))
-        }
+        ("replace", [Value::String(old), Value::String(new)]) => replace(text, old, new, usize::MAX),
         ("replace", [Value::String(old), Value::String(new), Value::Int(most)]) => {
-            let most = usize::try_from(*most).unwrap_or(usize::MAX);
-            Ok(Value::from(text.replacen(&**old, new, most).as_str()))
+            replace(text, old, new, usize::try_from(*most).unwrap_or(usize::MAX))
         }
         ("substring", [Value::Int(start)]) => substring(text, *start, None),
         ("substring", [Value::Int(start), Value::Int(end)]) => substring(text, *start, Some(*end)),
@@ -32,6 +30,14 @@ pub(super) fn call(function: &str, text: &str, args: &[Value]) -> Option<Outcome
         ("endsWith", [Value::String(part)]) => Ok(text.ends_with(&**part).into()),
         _ => return None,
     })
+}
+
+/// The size is known before it is made: nothing stands between all letters of a text.
+fn replace(text: &str, old: &str, new: &str, most: usize) -> Outcome {
+    let count = text.matches(old).take(most).count();
+    let added = count.saturating_mul(new.len());
+    bounds::text((text.len() - count * old.len()).saturating_add(added))?;
+    Ok(Value::from(text.replacen(old, new, most).as_str()))
 }
 
 fn out_of_range(at: i64) -> EvaluationError {

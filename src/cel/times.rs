@@ -41,7 +41,7 @@ pub(super) fn parse_duration(text: &str) -> Option<TimeDelta> {
         let mut digit_worth = scale;
         for digit in fraction.bytes() {
             digit_worth /= 10;
-            total += i128::from(digit.checked_sub(b'0')?) * digit_worth;
+            total = total.checked_add(i128::from(digit.checked_sub(b'0')?).checked_mul(digit_worth)?)?;
         }
         rest = behind;
     }
