@@ -113,3 +113,38 @@ fn a_duration_beyond_all_numbers_is_none() {
     assert!(times::parse_duration(&format!("{most}ns0.9h")).is_none());
     assert_eq!(times::parse_duration("1.5s"), Some(chrono::TimeDelta::milliseconds(1_500)));
 }
+
+#[test]
+fn patterns_are_read_as_go_reads_them() {
+    let matches = |pattern: &str, text: &str| go_patterns::compile(pattern).unwrap().is_match(text);
+    for (pattern, text, wanted) in [
+        (r"^\d$", "٣", false),
+        (r"^\d$", "3", true),
+        (r"^[\d]$", "٣", false),
+        (r"^\w$", "é", false),
+        (r"^[^\w]$", "é", true),
+        (r"^\W$", "é", true),
+        (r"^[\Wa]$", "é", true),
+        (r"^\s$", "\u{a0}", false),
+        (r"^[\S]$", "\u{a0}", true),
+        (r"a\b", "aé", true),
+        (r"a\B", "aé", false),
+        (r"^.$", "é", true),
+        (r"^[[a]$", "[", true),
+        (r"^[]a&&b]+$", "]a&b", true),
+        (r"^[[:alpha:]]$", "a", true),
+        (r"^a{2,3}$", "aaa", true),
+        (r"^a{b}$", "a{b}", true),
+        (r"^\p{Greek}\x{3b1}$", "βα", true),
+    ] {
+        assert_eq!(matches(pattern, text), wanted, "{pattern} of {text}");
+    }
+}
+
+#[test]
+fn patterns_have_bounds() {
+    fails("'a'.matches('a{1001}')", "invalid matches argument");
+    fails("'a'.matches(string(x.a) + 'a{1001}')", "invalid repeat count: `{1001}`");
+    fails("'a'.matches(string(x.a) + '((a{1000}){1000}){1000}')", "expression too large");
+    assert_eq!(run("'1a'.matches(string(x.a) + 'a{1,1000}')"), Ok(Value::Bool(true)));
+}

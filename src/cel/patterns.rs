@@ -3,30 +3,34 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use golang::go_text::regexp_error;
 use regex::Regex;
 
 use super::error::EvaluationError;
+use super::go_patterns;
 use super::value::Value;
 
 /// Patterns that one program has compiled. At most [`Patterns::BOUND`]; then it begins anew.
 #[derive(Debug, Default)]
-pub(super) struct Patterns(Mutex<BTreeMap<String, Regex>>);
+pub(super) struct Patterns(Mutex<BTreeMap<String, Compiled>>);
+
+/// What is no pattern is remembered too.
+type Compiled = Result<Regex, EvaluationError>;
 
 impl Patterns {
     const BOUND: usize = 16;
 
-    pub(super) fn get(&self, pattern: &str) -> Result<Regex, EvaluationError> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(regex) = known.get(pattern) {
-            return Ok(regex.clone());
+    /// Compiles outside of the lock, so that nobody waits for a pattern of somebody else.
+    pub(super) fn get(&self, pattern: &str) -> Compiled {
+        if let Some(known) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(pattern) {
+            return known.clone();
         }
-        let regex = Regex::new(pattern).map_err(|_| EvaluationError::Function(regexp_error(pattern)))?;
+        let regex = go_patterns::compile(pattern);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= Patterns::BOUND {
             known.clear();
         }
         known.insert(pattern.to_owned(), regex.clone());
-        Ok(regex)
+        regex
     }
 
     /// `find` and `findAll` (`k8s.io/apiserver/pkg/cel/library/regex.go`); None for other functions.

@@ -3,6 +3,7 @@
 
 use super::ast::{Expr, Node};
 use super::error::Issue;
+use super::go_patterns;
 use super::times::{parse_duration, parse_timestamp};
 use super::value::Value;
 
@@ -28,7 +29,7 @@ fn wrong_argument(function: &str, is_member: bool, args: &[Expr]) -> Option<Issu
     let is_right = match (function, is_member) {
         ("duration", false) => parse_duration(text).is_some(),
         ("timestamp", false) => parse_timestamp(text).is_some(),
-        ("matches", _) => regex::Regex::new(text).is_ok(),
+        ("matches", _) => go_patterns::compile(text).is_ok(),
         _ => true,
     };
     (!is_right).then(|| Issue { at: arg.at, message: format!("invalid {function} argument") })

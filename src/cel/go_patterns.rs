@@ -1,0 +1,118 @@
+//! Regular expressions in Go's syntax, compiled by Rust's `regex`: what both read differently is rewritten.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+use golang::go_text::regexp_error;
+use regex::{Regex, RegexBuilder};
+
+use super::error::EvaluationError;
+
+/// Bytes that a compiled pattern may take; Go bounds them as well, if by another measure.
+const MAX_COMPILED: usize = 1 << 20;
+/// How often something may be said to repeat, as in Go.
+const MAX_REPEAT: u32 = 1_000;
+
+/// Compiles a pattern.
+///
+/// # Errors
+/// It is none, or too large; in Go's words.
+pub(super) fn compile(pattern: &str) -> Result<Regex, EvaluationError> {
+    let translated = translate(pattern).map_err(EvaluationError::Function)?;
+    let built = RegexBuilder::new(&translated).size_limit(MAX_COMPILED).build();
+    built.map_err(|_| EvaluationError::Function(regexp_error(pattern)))
+}
+
+/// Go's Perl classes and word boundaries are ASCII, and within brackets a bracket, `&` and `~` are letters.
+fn translate(pattern: &str) -> Result<String, String> {
+    let mut out = String::with_capacity(pattern.len());
+    let mut chars = pattern.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => escaped(&mut chars, false, &mut out),
+            '[' => class(&mut chars, &mut out),
+            '{' => out.push_str(&repeat(&mut chars)?),
+            c => out.push(c),
+        }
+    }
+    Ok(out)
+}
+
+/// Between `[` and `]`; a `]` that comes first is a letter.
+fn class(chars: &mut Peekable<Chars<'_>>, out: &mut String) {
+    out.push('[');
+    out.extend(chars.next_if_eq(&'^'));
+    if chars.next_if_eq(&']').is_some() {
+        out.push_str("\\]");
+    }
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => escaped(chars, true, out),
+            '[' if chars.peek() == Some(&':') => {
+                out.push('[');
+                named(chars, out);
+            }
+            '[' | '&' | '~' => out.extend(['\\', c]),
+            ']' => return out.push(']'),
+            c => out.push(c),
+        }
+    }
+}
+
+/// `[:alpha:]`, up to its end.
+fn named(chars: &mut Peekable<Chars<'_>>, out: &mut String) {
+    for c in chars.by_ref() {
+        out.push(c);
+        if c == ']' {
+            return;
+        }
+    }
+}
+
+/// What stands behind a backslash.
+fn escaped(chars: &mut Peekable<Chars<'_>>, in_class: bool, out: &mut String) {
+    let Some(c) = chars.next() else { return out.push('\\') };
+    let text = match (c, in_class) {
+        ('d', false) => "[0-9]",
+        ('d', true) => "0-9",
+        ('D', _) => "[^0-9]",
+        ('w', false) => "[0-9A-Za-z_]",
+        ('w', true) => "0-9A-Za-z_",
+        ('W', _) => "[^0-9A-Za-z_]",
+        ('s', false) => r"[\t\n\f\r ]",
+        ('s', true) => r"\t\n\f\r ",
+        ('S', _) => r"[^\t\n\f\r ]",
+        ('b', false) => r"(?-u:\b)",
+        ('B', false) => r"(?-u:\B)",
+        ('<', _) => "<",
+        ('>', _) => ">",
+        _ => {
+            out.extend(['\\', c]);
+            // `\p{Greek}` and `\x{3b1}` are no repeats.
+            if matches!(c, 'p' | 'P' | 'x') && chars.peek() == Some(&'{') {
+                out.extend(std::iter::from_fn(|| chars.next_if(|c| *c != '}')));
+            }
+            return;
+        }
+    };
+    out.push_str(text);
+}
+
+/// `{n}`, `{n,}` or `{n,m}`; any other brace is a letter.
+fn repeat(chars: &mut Peekable<Chars<'_>>) -> Result<String, String> {
+    let inner: String = chars.clone().take_while(|c| *c != '}').collect();
+    let is_closed = chars.clone().any(|c| c == '}');
+    let (least, most) = inner.split_once(',').unwrap_or((&inner, ""));
+    let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    if !is_closed || least.is_empty() || !is_number(least) || !is_number(most) {
+        return Ok("\\{".to_owned());
+    }
+    let fits = |text: &str| text.is_empty() || text.parse::<u32>().is_ok_and(|count| count <= MAX_REPEAT);
+    if !fits(least) || !fits(most) {
+        return Err(format!("error parsing regexp: invalid repeat count: `{{{inner}}}`"));
+    }
+    for _ in 0..=inner.len() {
+        chars.next();
+    }
+    Ok(format!("{{{inner}}}"))
+}
