@@ -100,8 +100,11 @@ fn escaped(chars: &mut Peekable<Chars<'_>>, in_class: bool, out: &mut String) {
 
 /// `{n}`, `{n,}` or `{n,m}`; any other brace is a letter.
 fn repeat(chars: &mut Peekable<Chars<'_>>) -> Result<String, String> {
-    let inner: String = chars.clone().take_while(|c| *c != '}').collect();
-    let is_closed = chars.clone().any(|c| c == '}');
+    // Looks no further than the numbers: a pattern of nothing but braces is read once.
+    let mut ahead = chars.clone();
+    let part = |c: &char| c.is_ascii_digit() || *c == ',';
+    let inner: String = std::iter::from_fn(|| ahead.next_if(part)).collect();
+    let is_closed = ahead.peek() == Some(&'}');
     let (least, most) = inner.split_once(',').unwrap_or((&inner, ""));
     let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
     if !is_closed || least.is_empty() || !is_number(least) || !is_number(most) {
