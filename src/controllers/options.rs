@@ -27,8 +27,9 @@ pub struct ControllerManagerOptions {
     /// its own out of 10.244.0.0 and on.
     #[arg(long, value_name = "CIDR", value_parser = cluster_cidr)]
     pub cluster_cidr: Option<IpRange>,
-    /// How large the part of a node is.
-    #[arg(long, default_value_t = 24, value_name = "BITS", value_parser = node_mask)]
+    /// How large the part of a node is; says nothing, and is refused, without --cluster-cidr.
+    #[arg(long, default_value_t = 24, value_name = "BITS", value_parser = node_mask,
+        requires = "cluster_cidr")]
     pub node_cidr_mask_size: u32,
     /// How often it is looked whether nodes still say that they are there.
     #[arg(long, default_value = "5s", value_parser = period)]
@@ -176,7 +177,25 @@ fn period(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Only {
+        #[command(flatten)]
+        flags: ControllerManagerOptions,
+    }
+
+    #[test]
+    fn the_part_of_a_node_needs_the_whole() {
+        let parse = |arguments: &[&str]| Only::try_parse_from(["up"].iter().chain(arguments));
+        let why = parse(&["--node-cidr-mask-size=26"]).unwrap_err().to_string();
+        assert!(why.contains("--cluster-cidr"), "{why}");
+        let flags = parse(&["--node-cidr-mask-size=26", "--cluster-cidr=10.7.0.0/16"]).unwrap().flags;
+        assert_eq!(flags.pod_cidr(2), Ok(Some("10.7.0.64/26".to_owned())));
+        assert!(parse(&[]).is_ok() && parse(&["--cluster-cidr=10.7.0.0/16"]).is_ok());
+    }
 
     #[test]
     fn the_defaults_are_upstreams() {

@@ -2,11 +2,16 @@
 
 use std::collections::HashMap;
 
+use super::resolve;
 use super::scanner::{Fault, Scanner, Token};
 
 /// How deep lists and mappings may nest, aliases counted where they stand. go-yaml has 10,000; our stack
 /// must bear it in every build. What is deeper is refused in go-yaml's words.
 pub(super) const MAX_DEPTH: usize = 128;
+
+/// How many %TAG directives a document may have: each tag is looked for among all of them. go-yaml has no
+/// bound; documents have one or two.
+const MAX_TAG_DIRECTIVES: usize = 64;
 
 /// The tags that every document knows.
 const DEFAULT_TAGS: [(&str, &str); 2] = [("!", "!"), ("!!", "tag:yaml.org,2002:")];
@@ -19,8 +24,9 @@ pub(super) type Entries = Vec<(NodeId, NodeId)>;
 pub(super) struct Node {
     /// From zero.
     pub(super) line: usize,
-    /// In full, as `tag:yaml.org,2002:str`; empty without any.
-    pub(super) tag: String,
+    /// In full, as `tag:yaml.org,2002:int`; empty without any. One of the few that are told apart
+    /// ([`resolve::known_tag`]): a copy of its own for each node would multiply a directive's prefix.
+    pub(super) tag: &'static str,
     pub(super) content: Content,
 }
 
@@ -57,7 +63,7 @@ pub(super) struct Composer<'t> {
 struct Properties {
     line: usize,
     anchor: Option<String>,
-    tag: String,
+    tag: &'static str,
 }
 
 impl<'t> Composer<'t> {
@@ -126,6 +132,9 @@ impl<'t> Composer<'t> {
                 Token::TagDirective(handle, _) if self.tags.iter().any(|(known, _)| known == handle) => {
                     return Err(fault("found duplicate %TAG directive", line));
                 }
+                Token::TagDirective(..) if self.tags.len() == MAX_TAG_DIRECTIVES => {
+                    return Err(fault("found too many %TAG directives", line));
+                }
                 Token::TagDirective(handle, prefix) => self.tags.push((handle.clone(), prefix.clone())),
                 _ => break,
             }
@@ -134,13 +143,13 @@ impl<'t> Composer<'t> {
         Ok(has_version || !self.tags.is_empty())
     }
 
-    fn add(&mut self, line: usize, tag: String, content: Content) -> NodeId {
+    fn add(&mut self, line: usize, tag: &'static str, content: Content) -> NodeId {
         self.nodes.push(Node { line, tag, content });
         self.nodes.len() - 1
     }
 
     fn empty(&mut self, line: usize) -> NodeId {
-        self.add(line, String::new(), Content::Scalar { text: String::new(), is_implicit: true })
+        self.add(line, "", Content::Scalar { text: String::new(), is_implicit: true })
     }
 
     /// A node. In a block it may be one; as a value it may be a list that is not indented.
@@ -182,7 +191,7 @@ impl<'t> Composer<'t> {
     fn alias(&mut self, name: String) -> Result<NodeId, Fault> {
         let line = self.scanner.next()?.line;
         match self.anchors.get(&name) {
-            Some(&target) => Ok(self.add(line, String::new(), Content::Alias { name, target })),
+            Some(&target) => Ok(self.add(line, "", Content::Alias { name, target })),
             None => Err(fault(&format!("unknown anchor '{name}' referenced"), 0)),
         }
     }
@@ -197,15 +206,8 @@ impl<'t> Composer<'t> {
                 Token::Anchor(name) if found.anchor.is_none() => found.anchor = Some(name.clone()),
                 Token::Tag(handle, suffix) if !has_tag => {
                     has_tag = true;
-                    let line = next.line;
-                    let prefix = match handle.as_str() {
-                        "" => Some(""),
-                        handle => {
-                            self.tags.iter().find(|(known, _)| known == handle).map(|(_, of)| of.as_str())
-                        }
-                    };
-                    let tag = prefix.map(|prefix| format!("{prefix}{suffix}")).filter(|tag| !tag.is_empty());
-                    found.tag = tag.ok_or_else(|| fault("found undefined tag handle", line))?;
+                    let tag = full_tag(&self.tags, handle, suffix);
+                    found.tag = tag.ok_or_else(|| fault("found undefined tag handle", next.line))?;
                 }
                 _ => return Ok(found),
             }
@@ -379,6 +381,16 @@ impl<'t> Composer<'t> {
         }
         Ok(entries)
     }
+}
+
+/// The tag that a handle, if there is one, and a suffix stand for.
+fn full_tag(tags: &[(String, String)], handle: &str, suffix: &str) -> Option<&'static str> {
+    let prefix = match handle {
+        "" => "",
+        handle => tags.iter().find(|(known, _)| known == handle)?.1.as_str(),
+    };
+    let tag = format!("{prefix}{suffix}");
+    (!tag.is_empty()).then(|| resolve::known_tag(&tag))
 }
 
 fn fault(problem: &str, line: usize) -> Fault {

@@ -15,6 +15,12 @@ use super::resolve::{self, Scalar};
 /// Duplicate keys that are reported; what comes after them is not told.
 const MAX_DUPLICATES: usize = 16;
 
+/// How much of a value a refusal shows, in bytes: the value may be as long as the document, and longer with
+/// its quotes.
+const MAX_SHOWN_BYTES: usize = 1024;
+/// Stands behind a value that is not shown in full.
+const CUT: &str = "...";
+
 /// A document as JSON.
 pub struct JsonDocument {
     /// Of keys that come twice the last counts.
@@ -126,12 +132,12 @@ impl<'d> Converter<'d> {
         if node.tag.is_empty() && !is_implicit {
             return Ok((Scalar::Text, text.clone()));
         }
-        if resolve::is_binary(&node.tag) {
+        if resolve::is_binary(node.tag) {
             let bytes = STANDARD.decode(text.replace(['\r', '\n'], ""));
             let bytes = bytes.map_err(|_| "yaml: !!binary value contains invalid base64 data".to_owned())?;
             return Ok((Scalar::Text, String::from_utf8_lossy(&bytes).into_owned()));
         }
-        Ok((resolve::resolve(&node.tag, text)?, text.clone()))
+        Ok((resolve::resolve(node.tag, text)?, text.clone()))
     }
 
     fn json(&mut self, scalar: Scalar, text: String) -> Value {
@@ -191,7 +197,7 @@ impl<'d> Converter<'d> {
         let node = &self.document.nodes[key];
         match &node.content {
             Content::Scalar { text, is_implicit } => {
-                text == "<<" && (*is_implicit || resolve::is_merge(&node.tag))
+                text == "<<" && (*is_implicit || resolve::is_merge(node.tag))
             }
             _ => false,
         }
@@ -245,8 +251,12 @@ impl<'d> Converter<'d> {
         })
     }
 
-    /// Whether JSON can say the key.
+    /// Whether JSON can say the key. Only the first that it cannot is told, so no further value is shown: to
+    /// show what is nested again at each level would be quadratic.
     fn check_key(&mut self, key: &Key, value: &Value) {
+        if self.refusal.is_some() {
+            return;
+        }
         let go_type = match key {
             Key::Null => "%!s(<nil>)",
             Key::Uint(_) => "uint64",
@@ -289,21 +299,59 @@ fn infinite(number: f64, positive: &str, negative: &str) -> String {
     }
 }
 
-/// As `%#v` writes what the reader made of it.
+/// As `%#v` writes what the reader made of it, but for what is too long.
 fn go_syntax(value: &Value) -> String {
+    let mut out = String::new();
+    write_go_syntax(value, &mut out);
+    if out.len() > MAX_SHOWN_BYTES {
+        out.truncate(beginning(&out).len());
+        out.push_str(CUT);
+    }
+    out
+}
+
+/// Writes so much at least as is shown, if there is so much, and stops soon after.
+fn write_go_syntax(value: &Value, out: &mut String) {
     match value {
-        Value::Null => "interface {}(nil)".to_owned(),
-        Value::String(text) => go_text::quote(text),
+        Value::Null => out.push_str("interface {}(nil)"),
+        Value::String(text) => out.push_str(&shown_text(text)),
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(go_syntax).collect();
-            format!("[]interface {{}}{{{}}}", items.join(", "))
+            out.push_str("[]interface {}");
+            write_braced(items, out, write_go_syntax);
         }
         Value::Object(map) => {
-            let entry =
-                |(key, value): (&String, &Value)| format!("{}:{}", go_text::quote(key), go_syntax(value));
-            let entries: Vec<String> = map.iter().map(entry).collect();
-            format!("map[interface {{}}]interface {{}}{{{}}}", entries.join(", "))
+            out.push_str("map[interface {}]interface {}");
+            write_braced(map, out, |(key, value), out| {
+                out.push_str(&shown_text(key));
+                out.push(':');
+                write_go_syntax(value, out);
+            });
         }
-        other => other.to_string(),
+        other => out.push_str(&other.to_string()),
     }
+}
+
+fn write_braced<T>(items: impl IntoIterator<Item = T>, out: &mut String, write: impl Fn(T, &mut String)) {
+    out.push('{');
+    for (at, item) in items.into_iter().enumerate() {
+        if out.len() > MAX_SHOWN_BYTES {
+            return;
+        }
+        if at > 0 {
+            out.push_str(", ");
+        }
+        write(item, out);
+    }
+    out.push('}');
+}
+
+/// A text in quotes, or the beginning of one that is cut anyway.
+fn shown_text(text: &str) -> String {
+    go_text::quote(beginning(text))
+}
+
+/// What is shown, to the end of its last character.
+fn beginning(text: &str) -> &str {
+    let end = (MAX_SHOWN_BYTES..text.len()).find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(text.len())]
 }

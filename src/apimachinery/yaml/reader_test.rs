@@ -116,6 +116,60 @@ fn tags_say_what_a_scalar_is() {
     assert_eq!(to_json(directive.as_bytes()).unwrap().value, json!({"v": "1"}));
 }
 
+/// A prefix counts once, not once for each node that names it.
+#[test]
+fn tags_are_neither_long_nor_many() {
+    let prefixed = |prefix: usize, suffix: usize| {
+        let (prefix, suffix) = ("p".repeat(prefix), "s".repeat(suffix));
+        format!("%TAG !a! {prefix}\n---\n[!a!{suffix} 1, !a!{suffix} b]")
+    };
+    assert_eq!(to_json(prefixed(1024, 1000).as_bytes()).unwrap().value, json!(["1", "b"]));
+    let handle = "h".repeat(2000);
+    for long in [
+        prefixed(1025, 1),
+        prefixed(1, 1025),
+        prefixed(1_500_000, 1),
+        format!("%TAG !{handle}! p\n---\na"),
+        format!("!{handle}!x a"),
+        format!("!{handle} a"),
+        format!("!<{handle}> a"),
+        format!("!<{}> a", "%41".repeat(2000)),
+    ] {
+        assert!(refusal(&long).ends_with("found extremely long tag"), "{long:.40}");
+    }
+    let directives = |count: usize| {
+        let lines: String = (0..count).map(|at| format!("%TAG !t{at}! tag:yaml.org,2002:\n")).collect();
+        format!("{lines}---\n!t{}!int '1'\n", count - 1)
+    };
+    assert_eq!(to_json(directives(64).as_bytes()).unwrap().value, json!(1));
+    assert!(refusal(&directives(65)).ends_with("found too many %TAG directives"));
+}
+
+/// Nodes keep a tag that is shared by all: one of their own each would be a gigabyte here.
+#[test]
+fn tags_of_many_nodes_take_no_room() {
+    let body = format!("%TAG !a! {}\n---\n[{}]", "p".repeat(1024), "!a!x ,".repeat(100_000));
+    let document = composer::Composer::new(&body).document().unwrap().unwrap();
+    assert_eq!(document.nodes.len(), 100_001);
+    let first = document.nodes[1].tag;
+    assert!(document.nodes[1..].iter().all(|node| std::ptr::eq(node.tag, first)));
+}
+
+#[test]
+fn refusals_show_the_first_key_and_the_beginning_of_its_value() {
+    let nested = format!("{}1{}", "{~: ".repeat(100), "}".repeat(100));
+    let wanted = "unsupported map key of type: %!s(<nil>), key: <nil>, value: 1";
+    assert_eq!(refusal(&nested), wanted);
+    for value in
+        [format!("[{}]", "é, ".repeat(10_000)), "é".repeat(10_000), format!("{{{}: 1}}", "é".repeat(900))]
+    {
+        for refused in [format!("~: {value}"), format!("? [{value}]\n: 1")] {
+            let shown = refusal(&refused);
+            assert!(shown.ends_with("...") && shown.len() < 1200, "{shown}");
+        }
+    }
+}
+
 #[test]
 fn documents_have_the_shape_that_go_sees() {
     for (text, wanted) in [

@@ -5,6 +5,25 @@ use chrono::NaiveDate;
 /// What begins the tags of YAML itself.
 const OWN_TAGS: &str = "tag:yaml.org,2002:";
 
+/// The tags that make a difference, in full, and the one that only says that there are no quotes.
+const KNOWN_TAGS: [&str; 8] = [
+    "!",
+    "tag:yaml.org,2002:binary",
+    "tag:yaml.org,2002:bool",
+    "tag:yaml.org,2002:float",
+    "tag:yaml.org,2002:int",
+    "tag:yaml.org,2002:merge",
+    "tag:yaml.org,2002:null",
+    "tag:yaml.org,2002:timestamp",
+];
+/// Stands for every other tag: what has one is a text, a list or a mapping, as it is written.
+const OTHER_TAG: &str = "tag:yaml.org,2002:str";
+
+/// The tag as nodes keep it, which costs nothing however long and frequent it is.
+pub(super) fn known_tag(tag: &str) -> &'static str {
+    KNOWN_TAGS.into_iter().find(|known| *known == tag).unwrap_or(OTHER_TAG)
+}
+
 /// What a scalar is. What it is not, is a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Scalar {

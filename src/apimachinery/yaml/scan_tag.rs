@@ -4,6 +4,11 @@ use super::scanner::{Fault, Scanner, Token};
 
 /// Digits of a version number.
 const MAX_VERSION_DIGITS: usize = 2;
+/// How long a handle, a prefix or what a tag adds to it may be, in bytes: a tag repeats the prefix, so its
+/// length would count once for each node. go-yaml has no bound; what is in use has a few dozen.
+const MAX_TAG_BYTES: usize = 1024;
+/// As go-yaml says it of a version number.
+const LONG_TAG: &str = "found extremely long tag";
 
 impl Scanner<'_> {
     /// `&name` or `*name`.
@@ -53,6 +58,9 @@ impl Scanner<'_> {
         let mut handle = String::new();
         self.cursor.take(&mut handle);
         handle.push_str(&self.cursor.take_word());
+        if handle.len() > MAX_TAG_BYTES {
+            return Err(self.fault(LONG_TAG));
+        }
         if self.cursor.byte(0) == b'!' {
             self.cursor.take(&mut handle);
         } else if is_directive && handle != "!" {
@@ -66,6 +74,9 @@ impl Scanner<'_> {
         let mut uri = head.get(1..).unwrap_or_default().as_bytes().to_vec();
         let mut has_any = !head.is_empty();
         loop {
+            if uri.len() > MAX_TAG_BYTES {
+                return Err(self.fault(LONG_TAG));
+            }
             match self.cursor.byte(0) {
                 b'%' => uri.extend(self.scan_octets()?),
                 byte if byte.is_ascii_alphanumeric() || b"_-;/?:@&=+$,.!~*'()[]".contains(&byte) => {

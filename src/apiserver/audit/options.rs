@@ -77,7 +77,8 @@ pub struct AuditOptions {
     /// From how many bytes on an event is too large.
     #[arg(long, default_value_t = 100 << 10)]
     pub audit_log_truncate_max_event_size: usize,
-    /// So many bytes are handed over together.
+    /// Has to be as large as an event may be, and bounds nothing else: events are measured one by one, before
+    /// they are put together, so no batch is cut.
     #[arg(long, default_value_t = 10 << 20)]
     pub audit_log_truncate_max_batch_size: usize,
     /// A kubeconfig that names the webhook that events are sent to.
@@ -119,7 +120,8 @@ pub struct AuditOptions {
     /// From how many bytes on an event is too large.
     #[arg(long, default_value_t = 100 << 10)]
     pub audit_webhook_truncate_max_event_size: usize,
-    /// So many bytes are handed over together.
+    /// Has to be as large as an event may be, and bounds nothing else: events are measured one by one, before
+    /// they are put together, so no batch is cut.
     #[arg(long, default_value_t = 10 << 20)]
     pub audit_webhook_truncate_max_batch_size: usize,
     /// The version in which events are sent.
@@ -304,6 +306,15 @@ mod tests {
         ];
         for (arguments, wanted) in cases {
             assert_eq!(audit(arguments).err().unwrap(), wanted);
+        }
+    }
+
+    #[test]
+    fn the_help_says_that_no_batch_is_cut() {
+        let command = <Only as clap::CommandFactory>::command();
+        for name in ["audit_log_truncate_max_batch_size", "audit_webhook_truncate_max_batch_size"] {
+            let flag = command.get_arguments().find(|flag| flag.get_id() == name).unwrap();
+            assert!(flag.get_help().unwrap().to_string().contains("no batch is cut"), "{name}");
         }
     }
 }
