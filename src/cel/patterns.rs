@@ -11,16 +11,16 @@ use super::value::Value;
 
 /// Patterns that one program has compiled. At most [`Patterns::BOUND`]; then it begins anew.
 #[derive(Debug, Default)]
-pub(super) struct Patterns(Mutex<BTreeMap<String, Compiled>>);
+pub(super) struct Patterns(Mutex<BTreeMap<String, CompiledPattern>>);
 
 /// What is no pattern is remembered too.
-type Compiled = Result<Regex, EvaluationError>;
+type CompiledPattern = Result<Regex, EvaluationError>;
 
 impl Patterns {
     const BOUND: usize = 16;
 
     /// Compiles outside of the lock, so that nobody waits for a pattern of somebody else.
-    pub(super) fn get(&self, pattern: &str) -> Compiled {
+    pub(super) fn get(&self, pattern: &str) -> CompiledPattern {
         if let Some(known) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(pattern) {
             return known.clone();
         }

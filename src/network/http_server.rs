@@ -33,7 +33,8 @@ where
             Ok::<_, Infallible>(response.map(Full::new))
         }
     };
-    // A client that has said all may still wait for the answer. One that hangs up, or speaks something else, ends its own connection.
+    // A client that has said all may still wait for the answer. One that hangs up, or speaks something else,
+    // ends its own connection.
     if let Err(error) =
         http1::Builder::new().half_close(true).serve_connection(TokioIo::new(io), service_fn(answer)).await
     {
