@@ -40,8 +40,10 @@ impl Kubelets {
         self.1.get_or_init(|| Players::new(clock)).clone()
     }
 
-    fn of_node(&self, node: &str) -> Option<Kubelet> {
-        self.lock().get(node).cloned()
+    /// The kubelet of a node; 500 where none runs.
+    fn of_node(&self, node: &str) -> Result<Kubelet, Status> {
+        let kubelet = self.lock().get(node).cloned();
+        kubelet.ok_or_else(|| Status::internal(format!("the kubelet of node {node:?} does not run")))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Kubelet>> {
@@ -53,10 +55,8 @@ impl KubeletLookup for Kubelets {
     fn logs(&self, request: LogRequest) -> BoxFuture<'_, Result<Body, Status>> {
         let LogRequest { node, namespace, pod, container, options } = request;
         let kubelet = self.of_node(&node);
-        let unreachable = move || Status::internal(format!("the kubelet of node {node:?} does not run"));
         Box::pin(async move {
-            let kubelet = kubelet.ok_or_else(unreachable)?;
-            let lines = kubelet.container_logs(&namespace, &pod, options_for(container, &options)).await?;
+            let lines = kubelet?.container_logs(&namespace, &pod, options_for(container, &options)).await?;
             Ok(Body::from_stream(lines.map(Ok::<_, Infallible>)))
         })
     }
@@ -66,10 +66,8 @@ impl KubeletLookup for Kubelets {
             request;
         let kubelet = self.of_node(&node);
         Box::pin(async move {
-            let kubelet = kubelet
-                .ok_or_else(|| Status::internal(format!("the kubelet of node {node:?} does not run")))?;
             let command = Command { container, words, standard_input, is_fed, shell };
-            let played = kubelet.exec(&namespace, &pod, &command).await;
+            let played = kubelet?.exec(&namespace, &pod, &command).await;
             played.map(executed).map_err(|why| Status::failure(500, "InternalError", why))
         })
     }
@@ -78,9 +76,7 @@ impl KubeletLookup for Kubelets {
         let PortForwardRequest { node, namespace, pod, port } = request;
         let kubelet = self.of_node(&node);
         Box::pin(async move {
-            let kubelet = kubelet
-                .ok_or_else(|| Status::internal(format!("the kubelet of node {node:?} does not run")))?;
-            let connected = kubelet.connect(&namespace, &pod, port, LOOPBACK).await;
+            let connected = kubelet?.connect(&namespace, &pod, port, LOOPBACK).await;
             let connected = connected.map_err(|why| Status::failure(500, "InternalError", why))?;
             Ok(Box::new(connected) as Box<dyn Duplex>)
         })
