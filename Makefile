@@ -3,6 +3,7 @@
 # make unit ROOM=scheduler  the tests beside the code of one crate below src, with the dependencies that all others use
 # make test    everything: format, lints, every test, with the real kubectl
 # make bench   the budgets, in a table
+# make first-day  what a newcomer waits for, from a clone with nothing cached: takes minutes, on a quiet machine
 # make chaos   every byte of a store's files flipped and cut to, one by one: takes minutes
 # make fuzz    broken input for every decoder, FUZZ_SECONDS each
 # make bench-hot  the hot paths, each by itself
@@ -22,7 +23,7 @@ EXPECTATIONS = cases:: conformance::every_story conformance::operations conforma
 	conformance::discovery apiserver::discovery::each_list apiserver::openapi::each_client \
 	apiserver::admission::plugins_that_are_on apiserver::admission::pods_are_kept_secure
 
-.PHONY: run check unit test fmt clippy kubectl python-client bench bench-hot chaos fuzz deny schemas upstream clean
+.PHONY: run check unit test fmt clippy kubectl python-client bench bench-hot first-day chaos fuzz deny schemas upstream clean
 
 run:
 	$(CARGO) build --profile quick
@@ -58,6 +59,9 @@ bench:
 
 bench-hot:
 	$(CARGO) bench --bench create --bench object --bench patch --bench schedule --bench store --bench watch
+
+first-day:
+	@sh tests/first-day.sh
 
 chaos:
 	KUBARIUM_TEST_EVERY_BYTE=1 $(CARGO) test -p kubarium-etcd tests::damage
