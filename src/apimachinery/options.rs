@@ -2,9 +2,10 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use sync::Mutex;
 
 use super::selectable::Predicate;
 

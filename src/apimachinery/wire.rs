@@ -57,7 +57,7 @@ pub struct Attempted {
 
 /// On an answer that refuses a create before its body was read: the body. Taken once.
 #[derive(Clone, Debug)]
-pub struct UnreadBody(Arc<std::sync::Mutex<Option<Body>>>);
+pub struct UnreadBody(Arc<sync::Mutex<Option<Body>>>);
 
 /// On a response to a caller that [`WantsObjects`]: one object.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ pub struct StatusAnswer(pub Status);
 
 /// On a response to a caller that [`WantsObjects`]: the events of a watch. Taken once.
 #[derive(Clone, Debug)]
-pub struct WatchAnswer(pub Arc<std::sync::Mutex<Option<mpsc::Receiver<WatchEvent>>>>);
+pub struct WatchAnswer(pub Arc<sync::Mutex<Option<mpsc::Receiver<WatchEvent>>>>);
 
 /// A failure (or a bare success) as an answer: for a caller that [`WantsObjects`] as [`StatusAnswer`], for
 /// all others as JSON; a time to try again goes into `Retry-After`.
@@ -140,24 +140,24 @@ pub struct WatchStream;
 impl UnreadBody {
     /// What is left of a request.
     pub fn new(body: Body) -> UnreadBody {
-        UnreadBody(Arc::new(std::sync::Mutex::new(Some(body))))
+        UnreadBody(Arc::new(sync::Mutex::new(Some(body))))
     }
 
     /// The body; none when it was taken before.
     pub fn take(&self) -> Option<Body> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
+        self.0.lock().take()
     }
 }
 
 impl WatchAnswer {
     /// Wraps the receiving end of a watch.
     pub fn new(events: mpsc::Receiver<WatchEvent>) -> WatchAnswer {
-        WatchAnswer(Arc::new(std::sync::Mutex::new(Some(events))))
+        WatchAnswer(Arc::new(sync::Mutex::new(Some(events))))
     }
 
     /// The events; none when they were taken before.
     pub fn take(&self) -> Option<mpsc::Receiver<WatchEvent>> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
+        self.0.lock().take()
     }
 }
 

@@ -1,8 +1,9 @@
 //! `Scheme`: finds kinds by path and by name; grows at run time for custom resources.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 
+use sync::{RwLock, RwLockReadGuard};
 use tokio::sync::watch;
 
 use super::kind::{Builtin, Kind};
@@ -84,14 +85,14 @@ impl Scheme {
     /// Adds or replaces a kind.
     pub fn register(&self, kind: Arc<Kind>) {
         let key = (kind.group_version.clone(), kind.plural.clone());
-        self.kinds.write().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(key, kind);
+        self.kinds.write().insert(key, kind);
         self.generation.send_modify(|generation| *generation += 1);
     }
 
     /// Removes a kind.
     pub fn unregister(&self, group_version: &GroupVersion, plural: &str) {
         let key = (group_version.clone(), Arc::from(plural));
-        self.kinds.write().unwrap_or_else(|poisoned| poisoned.into_inner()).remove(&key);
+        self.kinds.write().remove(&key);
         self.generation.send_modify(|generation| *generation += 1);
     }
 
@@ -106,6 +107,6 @@ impl Scheme {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Kinds> {
-        self.kinds.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.kinds.read()
     }
 }

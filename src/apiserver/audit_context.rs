@@ -1,9 +1,10 @@
 //! `AuditContext`: what is gathered about one request while it is worked on (`audit.AuditContext`).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
+use sync::{Mutex, MutexGuard};
 
 use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
@@ -92,6 +93,6 @@ impl AuditContext {
     }
 
     fn lock(&self) -> MutexGuard<'_, Gathered> {
-        self.gathered.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.gathered.lock()
     }
 }

@@ -6,10 +6,11 @@
 //! wrong, what it said before holds.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clock::Clock;
+use sync::{Mutex, RwLock};
 
 /// It is looked at that often at most.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -45,7 +46,7 @@ impl<T> DynamicFileContent<T> {
 
     /// What is made of what the file says now.
     pub fn current(&self) -> Arc<T> {
-        let current = || self.current.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let current = || self.current.read();
         let known = current().1.clone();
         if !self.is_due() {
             return known;
@@ -54,13 +55,13 @@ impl<T> DynamicFileContent<T> {
             let is_same = new == current().0;
             if is_same { Ok(None) } else { (self.build)(&new).map(|built| Some((new, Arc::new(built)))) }
         });
-        let mut looked = self.looked.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut looked = self.looked.lock();
         match outcome {
             Ok(changed) => {
                 looked.1.clear();
                 let Some((text, built)) = changed else { return known };
                 tracing::info!(file = %self.path.display(), "a configuration file has changed and is followed");
-                let mut current = self.current.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+                let mut current = self.current.write();
                 *current = (text, built.clone());
                 built
             }
@@ -76,7 +77,7 @@ impl<T> DynamicFileContent<T> {
 
     fn is_due(&self) -> bool {
         let now = self.clock.elapsed();
-        let mut looked = self.looked.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut looked = self.looked.lock();
         let is_due = now >= looked.0 + INTERVAL;
         if is_due {
             looked.0 = now;

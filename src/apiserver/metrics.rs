@@ -5,10 +5,11 @@ pub mod family;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::hash::{BuildHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::quality::RandomState;
+use sync::{Mutex, MutexGuard};
 
 pub use family::heading;
 
@@ -133,7 +134,7 @@ impl Metrics {
     }
 
     fn lock(&self) -> MutexGuard<'_, AllSeries> {
-        self.series.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.series.lock()
     }
 }
 

@@ -1,9 +1,9 @@
 //! Regular expressions of a program, and what is found with them.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use regex::Regex;
+use sync::Mutex;
 
 use super::error::EvaluationError;
 use super::go_patterns;
@@ -21,11 +21,11 @@ impl Patterns {
 
     /// Compiles outside of the lock, so that nobody waits for a pattern of somebody else.
     pub(super) fn get(&self, pattern: &str) -> CompiledPattern {
-        if let Some(known) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(pattern) {
+        if let Some(known) = self.0.lock().get(pattern) {
             return known.clone();
         }
         let regex = go_patterns::compile(pattern);
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         if known.len() >= Patterns::BOUND {
             known.clear();
         }

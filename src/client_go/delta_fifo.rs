@@ -12,9 +12,10 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use sync::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::indexer::Indexer;
@@ -167,7 +168,7 @@ impl DeltaFifo {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state.lock()
     }
 }
 

@@ -1,11 +1,12 @@
 //! An apiserver of one kind, for the tests of this room: enough of lists, watches, writes and their failures.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use axum::body::Body;
 use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
+use sync::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 use tower::util::BoxCloneSyncService;
 
@@ -184,7 +185,7 @@ impl FakeApi {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
+        self.state.lock()
     }
 }
 

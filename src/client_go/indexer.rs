@@ -6,9 +6,10 @@
 //! apiserver has: a controller that must not act on the past compares on write.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 use apimachinery::object::Object;
+use sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The index by `metadata.namespace`, which every indexer has (`cache.NamespaceIndex`).
 pub const NAMESPACE_INDEX: &str = "namespace";
@@ -129,11 +130,11 @@ impl Indexer {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state.read()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state.write()
     }
 }
 

@@ -2,7 +2,7 @@
 //! package).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use super::client::Client;
 use super::shared_informer::{InformerOwner, SharedInformer};
@@ -12,6 +12,7 @@ use apimachinery::fields::FieldSelector;
 use apis::kind::Kind;
 use clock::Clock;
 use entropy::Entropy;
+use sync::{Mutex, MutexGuard};
 
 /// The informers of a component. Ask for all that are needed, add handlers and indices, then start, then wait
 /// for the caches; asking and starting again later is allowed, and starts what is new.
@@ -97,6 +98,6 @@ impl SharedInformerFactory {
     }
 
     fn informers(&self) -> MutexGuard<'_, BTreeMap<Key, Entry>> {
-        self.informers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.informers.lock()
     }
 }

@@ -224,10 +224,10 @@ fn is_too_large(status: &Status) -> bool {
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
-    use std::sync::Mutex;
 
     use chrono::DateTime;
     use serde_json::json;
+    use sync::Mutex;
 
     use super::*;
     use apimachinery::status::{StatusCause, StatusDetails};
@@ -244,7 +244,7 @@ mod tests {
 
     impl Script {
         fn note(&self, text: String) {
-            self.log.lock().unwrap().push(text);
+            self.log.lock().push(text);
         }
     }
 
@@ -252,14 +252,14 @@ mod tests {
         type Events = mpsc::Receiver<WatchEvent>;
 
         async fn list(&self, options: &ListOptions) -> Result<List, Status> {
-            let next = self.lists.lock().unwrap().pop_front();
+            let next = self.lists.lock().pop_front();
             let Some(answer) = next else { return std::future::pending().await };
             self.note(format!("list {}", options.resource_version.as_deref().unwrap_or("newest")));
             answer
         }
 
         async fn watch(&self, options: &ListOptions) -> Result<Self::Events, Status> {
-            let next = self.watches.lock().unwrap().pop_front();
+            let next = self.watches.lock().pop_front();
             let Some(answer) = next else { return std::future::pending().await };
             self.note(format!("watch {}", options.resource_version.as_deref().unwrap_or_default()));
             let (sender, receiver) = mpsc::channel(16);
@@ -311,8 +311,8 @@ mod tests {
         watches: Vec<Result<Vec<WatchEvent>, Status>>,
     ) -> Vec<String> {
         let script = Arc::new(Script::default());
-        *script.lists.lock().unwrap() = lists.into();
-        *script.watches.lock().unwrap() = watches.into();
+        *script.lists.lock() = lists.into();
+        *script.watches.lock() = watches.into();
         let clock = Clock::stepped(DateTime::UNIX_EPOCH);
         let reflector = Reflector::new(script.clone(), script.clone(), clock.clone(), Entropy::seeded(1));
         let task = tokio::spawn(reflector.run());
@@ -325,7 +325,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         task.abort();
-        script.log.lock().unwrap().clone()
+        script.log.lock().clone()
     }
 
     #[tokio::test]

@@ -13,9 +13,10 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 
+use sync::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::delta_fifo::{Delta, DeltaFifo, Deltas};
@@ -272,17 +273,17 @@ impl SharedInformer {
     }
 
     fn listeners(&self) -> MutexGuard<'_, Vec<Arc<ProcessorListener>>> {
-        self.listeners.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.listeners.lock()
     }
 }
 
 impl ProcessorListener {
     fn push(&self, notification: Notification) {
-        self.pending.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push_back(notification);
+        self.pending.lock().push_back(notification);
     }
 
     fn take(&self) -> VecDeque<Notification> {
-        std::mem::take(&mut *self.pending.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        std::mem::take(&mut *self.pending.lock())
     }
 
     fn run(&self) {

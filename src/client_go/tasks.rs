@@ -5,11 +5,12 @@
 use std::any::Any;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::FutureExt;
+use sync::{Mutex, MutexGuard};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::backoff::Backoff;
@@ -114,7 +115,7 @@ impl Tasks {
     }
 
     fn running(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {
-        self.shared.running.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.shared.running.lock()
     }
 }
 

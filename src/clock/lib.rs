@@ -8,10 +8,11 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use sync::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 /// The waited-for future did not finish within its time.
@@ -145,7 +146,7 @@ impl Clock {
 
 impl Stepped {
     fn lock(&self) -> MutexGuard<'_, SteppedState> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state.lock()
     }
 
     /// The deadline is read off the same time that it is set against: a step in between cannot be slept

@@ -1,8 +1,8 @@
 //! The components: each a client of the apiserver in its own name, stopped and started at any point.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::config::Config;
 use super::kubelet_lookup::Kubelets;
@@ -23,6 +23,7 @@ use kubelet::kubelet::Kubelet;
 use kubelet::node_config::NodeConfig;
 use pki::Authority;
 use scheduler::scheduler::Scheduler;
+use sync::{Mutex, MutexGuard};
 
 /// The components that a cluster has once; the kubelets are `kubelet/node-1` and on.
 pub const COMPONENTS: &[&str] = &[CONTROLLER_MANAGER, SCHEDULER];
@@ -188,7 +189,7 @@ impl Running {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ComponentContext>> {
-        self.contexts.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.contexts.lock()
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::OnceLock;
 
 use axum::body::Body;
 use futures::StreamExt;
 use futures::future::BoxFuture;
+use sync::{Mutex, MutexGuard};
 
 use apimachinery::status::Status;
 use apiserver::kubelet_client::{
@@ -47,7 +48,7 @@ impl Kubelets {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Kubelet>> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.lock()
     }
 }
 

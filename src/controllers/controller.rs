@@ -8,10 +8,11 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use sync::{Mutex, MutexGuard};
 
 use apimachinery::object::{Object, object_key};
 use apimachinery::status::Status;
@@ -264,7 +265,7 @@ impl EnqueueShared {
     }
 
     fn started(&self) -> MutexGuard<'_, HashMap<Key, Duration>> {
-        self.started.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.started.lock()
     }
 }
 

@@ -5,10 +5,11 @@
 //! have been lost.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clock::Clock;
+use sync::{Mutex, MutexGuard};
 
 /// Upstream's `ExpectationsTimeout`.
 const TIMEOUT: Duration = Duration::from_secs(5 * 60);
@@ -111,7 +112,7 @@ impl Expectations {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Expected>> {
-        self.entries.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.entries.lock()
     }
 }
 

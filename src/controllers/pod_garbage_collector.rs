@@ -2,10 +2,11 @@
 //! (`pkg/controller/podgc`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sync::Mutex;
 
 use super::controller::{Action, Controller, Key, Reconcile, Watches};
 use apimachinery::object::Object;
@@ -46,7 +47,7 @@ impl PodGarbageCollector {
         let named = pods.iter().map(|pod| node_name(pod).into_owned());
         let missing: BTreeSet<String> =
             named.filter(|node| !node.is_empty() && self.nodes.get("", node).is_none()).collect();
-        let mut since = self.missing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut since = self.missing.lock();
         since.retain(|node, _| missing.contains(node));
         for node in missing {
             since.entry(node).or_insert(now);

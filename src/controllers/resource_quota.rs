@@ -4,10 +4,11 @@
 //! deleted or uses less, and every few minutes. Kinds are watched from when a quota first counts them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::Value;
+use sync::Mutex;
 
 use super::controller::{self, Action, Change, Controller, Enqueue, Key, Reconcile, Running, Watches};
 use super::options::ControllerManagerOptions;
@@ -148,8 +149,8 @@ impl ResourceQuotaController {
         self.seen().insert(key.clone(), revision) == Some(revision)
     }
 
-    fn seen(&self) -> std::sync::MutexGuard<'_, BTreeMap<Key, u64>> {
-        self.seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn seen(&self) -> sync::MutexGuard<'_, BTreeMap<Key, u64>> {
+        self.seen.lock()
     }
 }
 
@@ -197,7 +198,7 @@ impl Monitors {
     /// the controller starts.
     fn watch(&self, kind: &Arc<Kind>) -> bool {
         let Some(running) = self.running.get() else { return false };
-        let mut watched = self.watched.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut watched = self.watched.lock();
         if watched.insert(kind.storage_prefix().clone()) {
             let (quotas, evaluator) = (self.quotas.clone(), Evaluator::of(kind));
             running.watch(kind, move |change, enqueue| replenish(&quotas, &evaluator, change, enqueue));

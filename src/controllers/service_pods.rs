@@ -1,7 +1,7 @@
 //! Services and their pods, as both endpoint controllers see them (`k8s.io/endpointslice/util`).
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::controller::{Change, Enqueue};
 use apimachinery::int_or_string::IntOrString;
@@ -12,6 +12,7 @@ use apis::views::meta::condition;
 use apis::views::pod::Pod;
 use apis::views::service::{Service, ServicePort};
 use client_go::lister::Lister;
+use sync::Mutex;
 
 /// When the change came about that led to this state of the endpoints, for measuring how long that took.
 pub const LAST_CHANGE_TRIGGER_TIME: &str = "endpoints.kubernetes.io/last-change-trigger-time";
@@ -135,7 +136,7 @@ impl TriggerTimes {
                 .filter_map(|pod| Some((pod.metadata.name.clone(), pod_trigger_time(pod)?)))
                 .collect(),
         };
-        let mut all = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut all = self.0.lock();
         let before = all.get(key);
         let is_new = |name: &str, time: &Time| {
             before.is_none_or(|before| before.pods.get(name).is_none_or(|seen| seen < time))
@@ -149,7 +150,7 @@ impl TriggerTimes {
 
     /// The service is gone.
     pub fn forget(&self, key: &str) {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).remove(key);
+        self.0.lock().remove(key);
     }
 }
 

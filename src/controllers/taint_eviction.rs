@@ -2,11 +2,12 @@
 //! (`pkg/controller/tainteviction`).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
 use serde_json::json;
+use sync::{Mutex, MutexGuard};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::node_lifecycle::{NODE_INDEX, node_index};
@@ -68,7 +69,7 @@ impl TaintEvictionController {
     }
 
     fn scheduled(&self) -> MutexGuard<'_, BTreeMap<Key, Time>> {
-        self.scheduled.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.scheduled.lock()
     }
 }
 
@@ -85,8 +86,7 @@ impl Controller for TaintEvictionController {
             let key = change.object().key();
             let node = node_name(change.object());
             let is_tainted = || nodes.get("", &node).is_some_and(|node| !evicting_taints(&node).is_empty());
-            let waits =
-                || scheduled.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).contains_key(&key);
+            let waits = || scheduled.lock().contains_key(&key);
             if (!node.is_empty() && is_tainted()) || waits() {
                 enqueue.now(key);
             }

@@ -4,8 +4,10 @@
 
 #![warn(missing_docs)]
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
+
+use sync::Mutex;
 
 /// Upstream's alphabet for generated names (`k8s.io/apimachinery/pkg/util/rand`): no vowels, so that no words
 /// appear, and no characters that are easily mistaken for others.
@@ -64,7 +66,7 @@ impl Entropy {
     }
 
     fn with<T>(&self, draw: impl FnOnce(&mut fastrand::Rng) -> T) -> T {
-        draw(&mut self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        draw(&mut self.0.lock())
     }
 }
 

@@ -2,10 +2,11 @@
 //! Next: src/etcd/writer.rs
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, TryLockError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use sync::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
@@ -331,7 +332,7 @@ impl Inner {
     /// back.
     fn write_here(&self, write: Write) -> Result<Result<Txn, Error>, Write> {
         let WriterPlace::Here(writer) = &self.writer else { return Err(write) };
-        let Ok(mut writer) = writer.try_lock() else { return Err(write) };
+        let Some(mut writer) = writer.try_lock() else { return Err(write) };
         let answer = writer.write_now(write);
         drop(writer);
         // Whoever found it at work meanwhile relies on this.
@@ -344,9 +345,8 @@ impl Inner {
         loop {
             let seen = self.submitted.load(Ordering::SeqCst);
             match writer.try_lock() {
-                Ok(mut writer) => writer.drain(),
-                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().drain(),
-                Err(TryLockError::WouldBlock) => return,
+                Some(mut writer) => writer.drain(),
+                None => return,
             }
             if self.submitted.load(Ordering::SeqCst) == seen {
                 return;

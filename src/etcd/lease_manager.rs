@@ -10,7 +10,7 @@ use super::{Error, Kv, LeaseId};
 #[derive(Debug)]
 pub struct LeaseManager {
     kv: Kv,
-    previous: std::sync::Mutex<Option<Granted>>,
+    previous: sync::Mutex<Option<Granted>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +29,7 @@ const MAX_OBJECT_COUNT: usize = 1000;
 impl LeaseManager {
     /// For the keys of one store.
     pub fn new(kv: Kv) -> LeaseManager {
-        LeaseManager { kv, previous: std::sync::Mutex::default() }
+        LeaseManager { kv, previous: sync::Mutex::default() }
     }
 
     /// A lease to hang one key on that shall live for `ttl`.
@@ -60,7 +60,7 @@ impl LeaseManager {
         Some(granted.lease)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Granted>> {
-        self.previous.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn lock(&self) -> sync::MutexGuard<'_, Option<Granted>> {
+        self.previous.lock()
     }
 }

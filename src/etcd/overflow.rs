@@ -4,9 +4,10 @@
 //! a log of temporary files, which is made when it is first needed: most clusters of a test never need it.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use sync::{Mutex, MutexGuard};
 
 use super::log::Log;
 use super::{Error, Revision};
@@ -39,7 +40,7 @@ impl Overflow {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Arc<dyn Log>>> {
-        self.log.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.log.lock()
     }
 }
 

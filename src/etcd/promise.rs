@@ -6,9 +6,11 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+
+use sync::{Mutex, MutexGuard};
 
 use super::device::Device;
 use super::segments::write_at;
@@ -221,7 +223,7 @@ impl Drop for PromiseFile {
 
 impl Notes {
     fn lock(&self) -> MutexGuard<'_, Slots> {
-        self.slots.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.slots.lock()
     }
 
     fn state(&self) -> Result<(), Error> {
@@ -242,7 +244,7 @@ impl Notes {
 
     /// Gets what was noted last onto the device; false if it failed.
     fn sync(&self) -> bool {
-        let _alone = self.syncing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let _alone = self.syncing.lock();
         let mut slots = self.lock();
         let newest = slots.newest;
         if slots.synced.1 >= newest.1 {

@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::log::Log;
 use super::{Error, Revision};
@@ -78,11 +79,11 @@ impl Segments {
     }
 
     fn state(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state.read()
     }
 
     fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state.write()
     }
 }
 

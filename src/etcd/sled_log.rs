@@ -5,9 +5,10 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Once};
+use std::sync::{Arc, Once};
 
 use bytes::Bytes;
+use sync::{Mutex, MutexGuard};
 
 use super::device::Device;
 use super::folder;
@@ -102,7 +103,7 @@ impl SledLog {
     }
 
     fn unsynced(&self) -> MutexGuard<'_, Unsynced> {
-        self.unsynced.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.unsynced.lock()
     }
 
     /// Large values lie in files that sled writes before it mentions them, and never syncs.

@@ -3,8 +3,9 @@
 //! The writer changes it in one step per batch, after the batch is durable; so readers wait at most for that
 //! step, never for a disk.
 
-use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
+use sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::Notify;
 
 use super::index::Index;
@@ -73,11 +74,11 @@ impl Shared {
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state.read()
     }
 
     pub(super) fn write(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state.write()
     }
 
     /// No more reads, writes and leases; every watch learns of it.

@@ -23,10 +23,11 @@ mod uid;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use clock::Clock;
 use foldhash::fast::RandomState;
+use sync::{Mutex, MutexGuard};
 
 use recorded::Recorded;
 
@@ -201,7 +202,7 @@ impl Ring {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    mutex.lock()
 }
 
 #[cfg(test)]

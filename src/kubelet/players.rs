@@ -98,12 +98,12 @@ mod tests {
         let players = Players::new(&Clock::real());
         let count = players.syncs.available_permits();
         let (go, wait) = mpsc::channel::<()>();
-        let wait = Arc::new(std::sync::Mutex::new(wait));
+        let wait = Arc::new(sync::Mutex::new(wait));
         let one = || {
             let wait = wait.clone();
             tokio::spawn({
                 let players = players.clone();
-                async move { players.run(Cause::Sync, move || wait.lock().unwrap().recv().is_ok()).await }
+                async move { players.run(Cause::Sync, move || wait.lock().recv().is_ok()).await }
             })
         };
         let all: Vec<_> = (0..count + 3).map(|_| one()).collect();

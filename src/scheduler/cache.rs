@@ -5,12 +5,13 @@
 //! stays assumed until the watch shows it bound, or until its binding fails and it is forgotten.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use super::framework::node_info::NodeInfo;
 use super::framework::plugin::Snapshot;
 use super::framework::pod_info::PodInfo;
 use apimachinery::object::Object;
+use sync::{Mutex, MutexGuard};
 
 /// The cache. Bound: the nodes and pods of the cluster.
 #[derive(Default)]
@@ -107,7 +108,7 @@ impl Cache {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.inner.lock()
     }
 }
 

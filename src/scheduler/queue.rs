@@ -6,9 +6,10 @@
 //! none: what happens meanwhile is noted, and looked at when it comes back.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
+use sync::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::framework::cluster_event::{EventResource, Occurrence, QueueingHint};
@@ -264,7 +265,7 @@ impl SchedulingQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.inner.lock()
     }
 }
 

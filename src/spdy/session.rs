@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::io::ErrorKind;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use sync::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
 
@@ -125,17 +126,17 @@ struct Resets {
 
 impl Resets {
     fn add(&self, stream: u32) {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+        self.streams.lock().push(stream);
         self.added.notify_one();
     }
 
     fn count(&self) -> usize {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.streams.lock().len()
     }
 
     async fn take(&self) -> Vec<u32> {
         self.added.notified().await;
-        std::mem::take(&mut *self.streams.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.streams.lock())
     }
 }
 

@@ -1,9 +1,10 @@
 //! CEL in admission (`k8s.io/apiserver/pkg/admission/plugin/cel`): what match conditions and policies may
 //! name, and the values that they see.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
+use sync::Mutex;
 
 use super::metrics::AdmissionMetrics;
 use super::webhook::{Versions, admission_request};
@@ -232,7 +233,7 @@ impl HostValue for Variables {
 
     fn field(&self, name: &str, budget: &mut Budget) -> Option<Result<Value, EvaluationError>> {
         let at = self.programs.iter().position(|(own, _)| own == name)?;
-        let lock = || self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let lock = || self.known.lock();
         if let Some(known) = lock()[at].clone() {
             return Some(known);
         }

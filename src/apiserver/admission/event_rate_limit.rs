@@ -1,12 +1,12 @@
 //! EventRateLimit: how many Events may be written (`plugin/pkg/admission/eventratelimit`).
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::Value;
+use sync::Mutex;
 
 use super::{Attributes, Initializer, Plugin};
 use apimachinery::status::Status;
@@ -66,7 +66,7 @@ impl EventRateLimit {
         let mut reached = Vec::new();
         for (limit, buckets) in &self.limits {
             let key = limit.key(attributes, event);
-            let mut buckets = buckets.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut buckets = buckets.lock();
             if !limit.take(&mut buckets, &key, now) {
                 reached.push(format!("limit reached on type {} for key {key}", limit.kind));
             }

@@ -2,11 +2,12 @@
 //! going away, and some namespaces stay (`admission/plugin/namespace/lifecycle`).
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use serde_json::Value;
+use sync::Mutex;
 
 use super::{Attributes, Operation, Plugin, forbidden};
 use crate::registry::Registry;
@@ -62,7 +63,7 @@ impl NamespaceLifecycle {
             let resource = attributes.kind.group_resource();
             return Err(Status::forbidden(&resource, attributes.name, "this namespace may not be deleted"));
         }
-        let mut lookups = self.live_lookups.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut lookups = self.live_lookups.lock();
         if lookups.len() >= MAX_LIVE_LOOKUPS {
             lookups.retain(|_, until| *until > self.clock.elapsed());
         }
@@ -77,7 +78,7 @@ impl NamespaceLifecycle {
     /// for again.
     async fn find(&self, kind: &Arc<Kind>, name: &str) -> Result<Arc<Object>, Status> {
         let must_be_live = {
-            let lookups = self.live_lookups.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let lookups = self.live_lookups.lock();
             lookups.get(name).is_some_and(|until| *until > self.clock.elapsed())
         };
         if !must_be_live && let Ok(namespace) = self.registry.get(kind, "", name, Some("0")).await {

@@ -2,9 +2,9 @@
 //! changed the object (`admission.ReinvocationContext`). There are two rounds, never more.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard};
 
 use serde_json::Value;
+use sync::{Mutex, MutexGuard};
 
 /// What is remembered between the rounds of one request.
 #[derive(Default)]
@@ -64,6 +64,6 @@ impl Reinvocation {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.lock()
     }
 }

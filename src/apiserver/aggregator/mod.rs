@@ -12,9 +12,10 @@ pub mod priorities;
 mod remote;
 mod remotes;
 
-use std::sync::{Arc, Mutex as StdMutex};
+use std::sync::Arc;
 
-use tokio::sync::{Mutex, OnceCell};
+use sync::Mutex;
+use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 use tokio::task::JoinSet;
 
 use self::remotes::Remotes;
@@ -38,8 +39,8 @@ pub struct Aggregator {
     /// Whether somebody has asked yet.
     started: OnceCell<()>,
     /// At which generation of the scheme the local APIServices were in step with it; 0 when they never were.
-    synced: Arc<Mutex<u64>>,
-    tasks: StdMutex<JoinSet<()>>,
+    synced: Arc<AsyncMutex<u64>>,
+    tasks: Mutex<JoinSet<()>>,
 }
 
 impl Aggregator {
@@ -58,7 +59,7 @@ impl Aggregator {
             remotes: Arc::new(remotes),
             started: OnceCell::new(),
             synced: Arc::default(),
-            tasks: StdMutex::default(),
+            tasks: Mutex::default(),
         }
     }
 
@@ -151,7 +152,7 @@ impl Aggregator {
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let mut tasks = self.tasks.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut tasks = self.tasks.lock();
         // Those that have ended make place.
         while tasks.try_join_next().is_some() {}
         tasks.spawn(task);
@@ -159,7 +160,7 @@ impl Aggregator {
 }
 
 /// Says whether it was the first time.
-async fn sync(registry: &Registry, scheme: &Scheme, synced: &Mutex<u64>) -> Result<bool, Status> {
+async fn sync(registry: &Registry, scheme: &Scheme, synced: &AsyncMutex<u64>) -> Result<bool, Status> {
     let mut synced = synced.lock().await;
     let (generation, is_first) = (scheme.generation(), *synced == 0);
     if *synced != generation {
@@ -170,7 +171,7 @@ async fn sync(registry: &Registry, scheme: &Scheme, synced: &Mutex<u64>) -> Resu
 }
 
 /// Kinds come and go with custom resources, and who watches APIServices wants to see it.
-async fn follow_scheme(registry: Registry, scheme: Arc<Scheme>, synced: Arc<Mutex<u64>>) {
+async fn follow_scheme(registry: Registry, scheme: Arc<Scheme>, synced: Arc<AsyncMutex<u64>>) {
     let mut changes = scheme.changes();
     while changes.changed().await.is_ok() {
         // A store that fails is asked again with the next change or request.

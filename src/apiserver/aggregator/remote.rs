@@ -2,7 +2,7 @@
 //! (`kube-aggregator/pkg/apiserver/handler_proxy.go`, `controllers/status`).
 
 use std::path::PathBuf;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -15,6 +15,7 @@ use http::{HeaderMap, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
+use sync::RwLock;
 
 use super::documents::Documents;
 use crate::registry::Registry;
@@ -135,15 +136,15 @@ impl Remote {
 
     /// What it serves, as it said when it was last asked.
     pub fn resources(&self) -> Option<Arc<Value>> {
-        self.resources.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone().flatten()
+        self.resources.read().clone().flatten()
     }
 
     pub(super) fn has_been_asked(&self) -> bool {
-        self.resources.read().unwrap_or_else(|poisoned| poisoned.into_inner()).is_some()
+        self.resources.read().is_some()
     }
 
     fn note(&self, resources: Option<Value>) {
-        let mut known = self.resources.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut known = self.resources.write();
         *known = Some(resources.map(Arc::new));
     }
 

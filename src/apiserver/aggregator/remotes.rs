@@ -2,7 +2,7 @@
 //! (`controllers/status/remote.AvailableConditionController`).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::remote::{ProxyIdentity, Remote, write_availability};
@@ -16,6 +16,7 @@ use apimachinery::watch::WatchEvent;
 use apis::apiregistration::api_service::API_SERVICES;
 use apis::kind::Kind;
 use clock::Clock;
+use sync::RwLock;
 
 /// How often a server that is there is asked whether it still is (upstream's resync).
 const CHECK_PERIOD: Duration = Duration::from_secs(30);
@@ -118,7 +119,7 @@ impl Remotes {
             return None;
         };
         let key = (new.group.clone(), new.version.clone());
-        let mut all = self.by_version.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut all = self.by_version.write();
         if let Some(known) = all.get(&key).filter(|known| known.spec == new.spec) {
             return Some(known.clone());
         }
@@ -132,11 +133,11 @@ impl Remotes {
     }
 
     fn take(&self, name: &str) {
-        let mut all = self.by_version.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut all = self.by_version.write();
         all.retain(|_, remote| remote.name != name);
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<(String, String), Arc<Remote>>> {
-        self.by_version.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn read(&self) -> sync::RwLockReadGuard<'_, BTreeMap<(String, String), Arc<Remote>>> {
+        self.by_version.read()
     }
 }

@@ -4,11 +4,11 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use chrono::{NaiveDateTime, TimeDelta};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use sync::Mutex;
 
 use super::event::Event;
 use clock::Clock;
@@ -64,7 +64,7 @@ impl Log {
         if self.config.path == Path::new("-") {
             return io::stdout().write_all(&line);
         }
-        let mut open = self.open.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut open = self.open.lock();
         let most = self.config.max_size_bytes;
         let length = line.len() as u64;
         if open.is_none() {

@@ -4,7 +4,7 @@
 //! asked here, because several authenticators trust different authorities.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
@@ -14,6 +14,7 @@ use rustls::{CertificateError, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, UnixTime};
 use sha2::{Digest, Sha256};
+use sync::Mutex;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::RequestAuthenticator;
@@ -91,7 +92,7 @@ impl ClientCertificate {
     }
 
     fn known(&self, leaf: &[u8]) -> Option<Arc<UserInfo>> {
-        let known = self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let known = self.known.lock();
         let now = self.authorities.clock.now().timestamp();
         let known = known.get(leaf).filter(|known| now <= known.not_after)?;
         self.expires(known.not_after - now);
@@ -103,7 +104,7 @@ impl ClientCertificate {
     }
 
     fn remember(&self, leaf: &[u8], user: Arc<UserInfo>, not_after: i64) {
-        let mut known = self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut known = self.known.lock();
         if known.len() >= MAX_KNOWN {
             known.clear();
         }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
+
+use sync::{Mutex, MutexGuard};
 
 use crate::authorizer::Decision;
 use crate::metrics::family::{FROM_A_MILLISECOND, Histogram};
@@ -52,7 +54,7 @@ impl AuthorizationMetrics {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, String), Arc<Decisions>>> {
-        self.decisions.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.decisions.lock()
     }
 }
 

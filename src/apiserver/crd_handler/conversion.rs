@@ -2,12 +2,13 @@
 //! objects back, and a close look at them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
+use sync::Mutex;
 
 use crate::registry::Converter;
 use crate::webhook::{ClientConfig, ServiceResolver, WebhookClient};
@@ -40,7 +41,7 @@ impl WebhookConverter {
 
     fn client(&self, config: &Value) -> Result<WebhookClient, String> {
         let key = config.to_string();
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.lock();
         if let Some(client) = clients.get(&key) {
             return Ok(client.clone());
         }

@@ -134,9 +134,10 @@ fn shown(parameter: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
     use axum::body::Body;
+    use sync::Mutex;
     use tower::{ServiceBuilder, ServiceExt};
     use tracing_subscriber::fmt::MakeWriter;
 
@@ -156,7 +157,7 @@ mod tests {
 
     impl Write for Log {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
+            self.0.lock().write(bytes)
         }
 
         fn flush(&mut self) -> std::io::Result<()> {
@@ -188,7 +189,7 @@ mod tests {
             .layer(from_fn_with_state(Entropy::seeded(1), identify))
             .layer(from_fn_with_state(Arc::new(Metrics::new(Clock::real(), vec![])), measure))
             .service(endpoint(move |request: Passed| {
-                *seen.lock().unwrap() = request.line.is_some();
+                *seen.lock() = request.line.is_some();
                 if let Some(line) = &request.line {
                     line.asked_by(&UserInfo::authenticated("jane", &[]));
                     line.acting_as(&UserInfo::authenticated("joe", &[]));
@@ -207,8 +208,8 @@ mod tests {
             .body(Body::from("s3cret"))
             .unwrap();
         Chain::new(service).oneshot(request).await.unwrap();
-        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-        let went = *went.lock().unwrap();
+        let text = String::from_utf8(log.0.lock().clone()).unwrap();
+        let went = *went.lock();
         (text, went)
     }
 

@@ -2,9 +2,10 @@
 //! (`util/flowcontrol.configController`).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 use http::HeaderValue;
+use sync::RwLock;
 
 use super::level::PriorityLevel;
 use super::metrics::FlowStats;

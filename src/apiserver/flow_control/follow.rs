@@ -1,13 +1,14 @@
 //! The configuration as it is now, and what FlowSchemas say of their level (`apf_controller.go`).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use http::HeaderValue;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use sync::RwLock;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinHandle;
@@ -86,7 +87,7 @@ impl Follower {
 
     /// What holds now.
     pub(super) fn current(&self) -> Arc<Configuration> {
-        self.current.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.current.read().clone()
     }
 
     /// Reads all there is, making what every server has; then follows changes in a task of its own.
@@ -188,7 +189,7 @@ impl Follower {
         };
         let configuration = Arc::new(self.configure(&of_schemas, &of_levels));
         self.lend(&configuration, self.clock.elapsed(), true);
-        *self.current.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = configuration.clone();
+        *self.current.write() = configuration.clone();
         for schema in of_schemas.iter().filter(|schema| is_outdated(schema, &configuration)) {
             self.say_whether_dangling(schemas, schema).await;
         }

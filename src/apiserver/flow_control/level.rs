@@ -1,8 +1,9 @@
 //! A priority level at work: so many seats, and those who wait for one.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
+use sync::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
 
 use super::demand::DemandStats;
@@ -167,7 +168,7 @@ impl PriorityLevel {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state.lock()
     }
 }
 

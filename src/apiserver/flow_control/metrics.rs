@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
+
+use sync::{Mutex, MutexGuard};
 
 use super::seat_seconds::SeatSeconds;
 use super::timing_ratio::TimingRatio;
@@ -294,7 +296,7 @@ impl FlowControlMetrics {
 
     /// What is counted of a pair.
     pub fn flow(&self, level: &Arc<str>, schema: &Arc<str>) -> Arc<FlowStats> {
-        let mut flows = self.flows.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut flows = self.flows.lock();
         let key = [level.clone(), schema.clone()];
         if flows.len() >= MAX_FLOWS && !flows.contains_key(&key) {
             return Arc::new(FlowStats::new(level, schema));
@@ -331,7 +333,7 @@ impl FlowControlMetrics {
 
     /// All but what levels count.
     pub fn render(&self, now: Duration, out: &mut String) {
-        let flows = self.flows.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let flows = self.flows.lock();
         for (name, samples) in OF_FLOWS {
             let name = format!("{PREFIX}{name}");
             let mut text = String::new();
@@ -371,7 +373,7 @@ impl FlowControlMetrics {
     }
 
     fn lock(&self) -> MutexGuard<'_, ReadsAndWrites> {
-        self.reads_and_writes.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.reads_and_writes.lock()
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+
+use sync::{Mutex, MutexGuard};
 
 use crate::request::RequestInfo;
 
@@ -54,7 +56,7 @@ impl Watches {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, usize>> {
-        self.counts.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.counts.lock()
     }
 }
 

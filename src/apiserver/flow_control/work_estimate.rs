@@ -2,7 +2,7 @@
 //! watches it wakes.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::seat_seconds::SeatSeconds;
@@ -13,6 +13,7 @@ use apimachinery::options::ListOptions;
 use apis::kind::Kind;
 use apis::scheme::Scheme;
 use clock::Clock;
+use sync::Mutex;
 
 const MAX_LIST_SEATS: usize = 100;
 const MAX_MUTATING_SEATS: usize = 10;
@@ -142,8 +143,8 @@ impl WorkEstimator {
         Some((list.items.len(), bytes.checked_div(list.items.len()).unwrap_or(0)))
     }
 
-    fn counted(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, (Duration, usize, usize)>> {
-        self.counted.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn counted(&self) -> sync::MutexGuard<'_, HashMap<Arc<str>, (Duration, usize, usize)>> {
+        self.counted.lock()
     }
 }
 

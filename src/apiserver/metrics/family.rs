@@ -4,9 +4,11 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
+
+use sync::{Mutex, MutexGuard};
 
 /// Different sets of labels of one family; further ones are not counted.
 const MAX_CELLS: usize = 4096;
@@ -145,7 +147,7 @@ impl<const N: usize> Family<N> {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Cell>> {
-        self.cells.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.cells.lock()
     }
 }
 

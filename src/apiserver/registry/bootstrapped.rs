@@ -1,8 +1,9 @@
 //! Which of the objects that every server has from the start have been made.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use sync::Mutex;
 use tokio::sync::OnceCell;
 
 use apis::kind::StartingObjects;
@@ -14,7 +15,7 @@ pub(super) struct Bootstrapped(Mutex<BTreeMap<&'static str, Arc<OnceCell<()>>>>)
 impl Bootstrapped {
     /// Full once the set is made; who makes it, others wait for.
     pub(super) fn cell(&self, set: &StartingObjects) -> Arc<OnceCell<()>> {
-        let mut cells = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut cells = self.0.lock();
         cells.entry(set.name).or_default().clone()
     }
 }

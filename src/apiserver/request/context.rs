@@ -1,9 +1,10 @@
 //! `RequestContext`: what is known of a request on its way.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use http::HeaderMap;
+use sync::Mutex;
 
 use super::info::RequestInfo;
 use crate::audit_context::{AuditContext, Level};
@@ -121,7 +122,7 @@ impl RequestContext {
     /// are shortened, and then left out.
     pub fn warn(&self, text: impl Into<String>) {
         let text = text.into();
-        let mut warnings = self.warnings.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut warnings = self.warnings.lock();
         if text.is_empty() || warnings.contains(&text) {
             return;
         }
@@ -195,7 +196,7 @@ impl RequestContext {
 
     /// What was said so far, in order.
     pub fn warnings(&self) -> Vec<String> {
-        self.warnings.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.warnings.lock().clone()
     }
 }
 

@@ -2,7 +2,7 @@
 //! client that is refused early would else find its connection closed with the next request already in it.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use http::{HeaderValue, Request, Response, Version};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use sync::Mutex;
 
 /// Go's `maxPostHandlerReadBytes`. Behind a body that is longer the connection ends.
 const MAX_BYTES: usize = 256 * 1024;
@@ -43,7 +44,7 @@ pub(super) fn lend(request: Request<Incoming>) -> (Request<Body>, Rest) {
 impl Rest {
     /// Reads it, or has the connection end with this answer.
     pub async fn finish(self, response: &mut Response<Body>, version: Version) {
-        let back = self.0.and_then(|back| back.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let back = self.0.and_then(|back| back.lock().take());
         let Some(body) = back else { return };
         let is_read = tokio::time::timeout(PATIENCE, discard(body)).await.unwrap_or(false);
         if !is_read && version < Version::HTTP_2 {
@@ -93,7 +94,7 @@ impl http_body::Body for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         if let Some(body) = self.body.take().filter(|body| !body.is_end_stream()) {
-            *self.back.lock().unwrap_or_else(PoisonError::into_inner) = Some(body);
+            *self.back.lock() = Some(body);
         }
     }
 }

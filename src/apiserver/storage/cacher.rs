@@ -4,9 +4,10 @@
 //! A reflector keeps it in step with etcd's log; nothing else writes to it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 
@@ -327,15 +328,15 @@ impl Shared {
     }
 
     fn lock_watchers(&self) -> MutexGuard<'_, Watchers> {
-        self.watchers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.watchers.lock()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, WatchCache> {
-        self.cache.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.cache.read()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, WatchCache> {
-        self.cache.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.cache.write()
     }
 }
 

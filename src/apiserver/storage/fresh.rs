@@ -1,11 +1,12 @@
 //! Objects that were just written: a write is read into an [`Object`] once, by its writer or by the watch
 //! cache, whoever comes first, and the other takes what the first has made.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use apimachinery::object::Object;
 use apimachinery::status::Status;
 use etcd::Revision;
+use sync::{Mutex, MutexGuard};
 
 /// Writes that may lie between the first of the two and the second. At the bound the second reads for itself.
 const SLOTS: usize = 256;
@@ -48,7 +49,7 @@ impl Fresh {
     }
 
     fn lock(&self) -> MutexGuard<'_, Slots> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.lock()
     }
 }
 

@@ -1,9 +1,10 @@
 //! `Storage`: what the registry reads from and writes to (`storage.Interface`).
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde_json::Value;
+use sync::Mutex;
 use tokio::sync::mpsc;
 
 use super::cacher::Cacher;
@@ -189,7 +190,7 @@ impl Storage {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, Arc<Cacher>>> {
-        self.0.cachers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn lock(&self) -> sync::MutexGuard<'_, HashMap<Arc<str>, Arc<Cacher>>> {
+        self.0.cachers.lock()
     }
 }

@@ -1,11 +1,11 @@
 //! Leases for objects that expire (`storage/etcd3/lease_manager.go`): Events share one for a while, so that
 //! there are few leases however many events.
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use clock::Clock;
 use etcd::{Error, Kv, LeaseId};
+use sync::Mutex;
 
 /// How long a lease is given to new objects: the least of this and a twentieth of the time to live. Objects
 /// live longer than asked by at most this.
@@ -60,7 +60,7 @@ impl LeaseManager {
         })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Shared>> {
-        self.current.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn lock(&self) -> sync::MutexGuard<'_, Option<Shared>> {
+        self.current.lock()
     }
 }

@@ -3,12 +3,11 @@
 //! A watcher may hear of a write before its writer does, and will ask the record what the revision came of.
 //! So both the writer and the watch cache come by here, and whoever is first writes it down.
 
-use std::sync::{Mutex, MutexGuard};
-
 use apimachinery::object::{Object, split_key};
 use apis::kind::Kind;
 use etcd::Revision;
 use flow::{Flow, Operation, Step, StepId, Uid, is_renewal};
+use sync::{Mutex, MutexGuard};
 
 /// What a store tells the causal record.
 #[derive(Debug)]
@@ -130,7 +129,7 @@ impl Recorder {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<UnderWay>> {
-        self.under_way.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.under_way.lock()
     }
 }
 

@@ -3,10 +3,10 @@
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use clock::Clock;
+use sync::{Mutex, MutexGuard};
 
 /// Remembers what somebody said. At its bound those answers go that are over, and when none is, all.
 pub struct Answers<K, V> {
@@ -48,7 +48,7 @@ impl<K: Eq + Hash, V: Clone> Answers<K, V> {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<K, (Duration, V)>> {
-        self.remembered.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.remembered.lock()
     }
 }
 

@@ -22,12 +22,12 @@ type Revisions = BTreeMap<String, u64>;
 
 impl Notes {
     fn told(&self) -> Vec<String> {
-        self.0.lock().unwrap().0.clone()
+        self.0.lock().0.clone()
     }
 
     fn note(&self, text: String, object: &Object, exists: bool) {
         let (key, revision) = (object.key(), object.metadata.resource_version);
-        let mut notes = self.0.lock().unwrap();
+        let mut notes = self.0.lock();
         assert!(notes.1.get(&key).is_none_or(|before| *before <= revision), "{key} went back");
         notes.0.push(text);
         if exists {
@@ -40,11 +40,11 @@ impl Notes {
 
 impl ResourceEventHandler for Notes {
     fn on_add(&self, new: &Arc<Object>, is_initial_list: bool) {
-        assert!(!self.0.lock().unwrap().1.contains_key(&new.key()), "{new:?} came twice");
+        assert!(!self.0.lock().1.contains_key(&new.key()), "{new:?} came twice");
         self.note(format!("add {new:?}{}", if is_initial_list { "!" } else { "" }), new, true);
     }
     fn on_update(&self, old: &Arc<Object>, new: &Arc<Object>) {
-        assert_eq!(self.0.lock().unwrap().1.get(&old.key()), Some(&old.metadata.resource_version));
+        assert_eq!(self.0.lock().1.get(&old.key()), Some(&old.metadata.resource_version));
         self.note(format!("update {old:?} {new:?}"), new, true);
     }
     fn on_delete(&self, last: &Deleted) {
@@ -207,7 +207,7 @@ async fn hammered_it_ends_up_with_what_the_server_has() {
         };
         let agree = || {
             let held = revisions(started.informer.lister().all());
-            held == revisions(api.objects()) && held == notes.0.lock().unwrap().1
+            held == revisions(api.objects()) && held == notes.0.lock().1
         };
         started.until(agree).await;
     }

@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::QueueKey;
 use super::queue::{Next, Queue};
 use clock::Clock;
 use flow::StepId;
+use sync::{Mutex, MutexGuard};
 
 /// A [`Queue`], and keys that go into it when their time has come. Cloning shares it.
 ///
@@ -111,7 +112,7 @@ impl<K: QueueKey> DelayingQueue<K> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting<K>> {
-        self.shared.waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.shared.waiting.lock()
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use sync::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::QueueKey;
@@ -181,7 +182,7 @@ impl<K: QueueKey> Queue<K> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<K>> {
-        self.shared.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.shared.state.lock()
     }
 }
 
@@ -279,7 +280,7 @@ mod tests {
                 let mut random = fastrand::Rng::with_seed(seed);
                 while let Some(key) = queue.get().await {
                     {
-                        let mut account = account.lock().unwrap();
+                        let mut account = account.lock();
                         assert!(account.held.insert(key.clone()), "two workers have {key}");
                         let asked = account.asked[&key];
                         account.seen.insert(key.clone(), asked);
@@ -287,7 +288,7 @@ mod tests {
                     for _ in 0..random.usize(..4) {
                         tokio::task::yield_now().await;
                     }
-                    account.lock().unwrap().held.remove(&key);
+                    account.lock().held.remove(&key);
                     queue.done(&key);
                 }
             }
@@ -298,7 +299,7 @@ mod tests {
                 let mut random = fastrand::Rng::with_seed(seed);
                 for _ in 0..3_000 {
                     let key = random.usize(..40).to_string();
-                    *account.lock().unwrap().asked.entry(key.clone()).or_default() += 1;
+                    *account.lock().asked.entry(key.clone()).or_default() += 1;
                     queue.add(key);
                     if random.usize(..8) == 0 {
                         tokio::task::yield_now().await;
@@ -315,7 +316,7 @@ mod tests {
         for worker in workers {
             worker.await.unwrap();
         }
-        let account = account.lock().unwrap();
+        let account = account.lock();
         assert_eq!(account.seen, account.asked);
         assert!(account.held.is_empty());
     }

@@ -1,12 +1,12 @@
 //! How long a key that failed has to wait (upstream's `default_rate_limiters.go`).
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::QueueKey;
 use crate::token_bucket::TokenBucket;
 use clock::Clock;
+use sync::{Mutex, MutexGuard};
 
 /// Says how long a key has to wait.
 pub trait RateLimiter<K>: Send + Sync {
@@ -53,7 +53,7 @@ impl<K: QueueKey> ItemExponentialFailureRateLimiter<K> {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<K, u32>> {
-        self.failures.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.failures.lock()
     }
 }
 
@@ -86,7 +86,7 @@ impl BucketRateLimiter {
 impl<K> RateLimiter<K> for BucketRateLimiter {
     fn when(&self, _key: &K) -> Duration {
         let now = self.clock.elapsed();
-        self.bucket.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).reserve(now)
+        self.bucket.lock().reserve(now)
     }
 
     fn forget(&self, _key: &K) {}

@@ -2,10 +2,10 @@
 //! them must not be fed without end.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use clock::Clock;
+use sync::{Mutex, MutexGuard};
 
 const INITIAL: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(15 * 60);
@@ -59,7 +59,7 @@ impl FailedPodsBackoff {
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {
-        self.entries.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.entries.lock()
     }
 }
 

@@ -2,11 +2,12 @@
 //! last writes would make us write them again, under other names.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use super::super::controller::Key;
 use apimachinery::object::Object;
 use client_go::lister::Lister;
+use sync::{Mutex, MutexGuard};
 
 /// The slices that were written, by the key of whose they are, until the cache has them. Bound: one entry for
 /// each key, forgotten with it. Cloning shares it.
@@ -50,6 +51,6 @@ impl SliceTracker {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Vec<Arc<Object>>>> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.lock()
     }
 }

@@ -1,9 +1,10 @@
 //! Who owns whom (`GraphBuilder`). Changed only by what informers tell; read by the workers.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use sync::{Mutex, MutexGuard};
 
 use apimachinery::gvk::GroupVersion;
 use apimachinery::object::{Object, OwnerReference};
@@ -173,7 +174,7 @@ impl Graph {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.lock()
     }
 }
 

@@ -2,11 +2,11 @@
 //! row, up to 10 minutes.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::pods::JobPod;
 use apimachinery::time::Time;
+use sync::{Mutex, MutexGuard};
 
 /// Upstream's `DefaultJobPodFailureBackOff`.
 const DEFAULT_POD_FAILURE_BACKOFF: Duration = Duration::from_secs(10);
@@ -65,7 +65,7 @@ impl Backoffs {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, BackoffRecord>> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.lock()
     }
 }
 

@@ -2,9 +2,10 @@
 //! show it yet, and the patch that removes it.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use serde_json::json;
+use sync::{Mutex, MutexGuard};
 
 use super::pods::{TRACKING_FINALIZER, has_finalizer};
 use crate::controller::{Change, Reconcile};
@@ -58,7 +59,7 @@ impl FinalizerExpectations {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, BTreeSet<String>>> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.lock()
     }
 }
 

@@ -2,9 +2,9 @@
 //! go would be missing, and others would be made for them.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use apimachinery::object::Object;
+use sync::{Mutex, MutexGuard};
 
 /// Revisions by uid. Bound: an entry goes when its Job is finished or deleted.
 #[derive(Default)]
@@ -28,7 +28,7 @@ impl Writes {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -13,11 +13,12 @@ mod health;
 mod taints;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::try_join_all;
 use serde_json::{Value, json};
+use sync::{Mutex, MutexGuard};
 
 use self::health::Health;
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
@@ -134,7 +135,7 @@ impl NodeLifecycleController {
     }
 
     fn health(&self) -> MutexGuard<'_, HashMap<Key, Health>> {
-        self.health.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.health.lock()
     }
 }
 

@@ -2,7 +2,9 @@
 //! told.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
+
+use sync::Mutex;
 
 use super::super::found::read_state;
 use super::super::log::Log;
@@ -21,17 +23,17 @@ struct Disk {
 impl Log for Disk {
     fn append(&self, revision: Revision, record: Vec<u8>) -> Result<Bytes, Error> {
         let record = Bytes::from(record);
-        self.records.lock().unwrap().insert(revision, record.clone());
+        self.records.lock().insert(revision, record.clone());
         Ok(record)
     }
 
     fn read(&self, revision: Revision) -> Result<Option<Bytes>, Error> {
-        Ok(self.records.lock().unwrap().get(&revision).cloned())
+        Ok(self.records.lock().get(&revision).cloned())
     }
 
     fn remove(&self, revision: Revision) -> Result<(), Error> {
-        self.records.lock().unwrap().remove(&revision);
-        self.removed.lock().unwrap().push(revision);
+        self.records.lock().remove(&revision);
+        self.removed.lock().push(revision);
         Ok(())
     }
 
@@ -44,16 +46,12 @@ impl Log for Disk {
     }
 
     fn flush(&self) -> Result<(), Error> {
-        self.removed.lock().unwrap().clear();
-        self.outcomes.lock().unwrap().recv().unwrap_or(Ok(()))
+        self.removed.lock().clear();
+        self.outcomes.lock().recv().unwrap_or(Ok(()))
     }
 
     fn replay(&self, visit: &mut dyn FnMut(Revision, Bytes) -> Result<(), Error>) -> Result<(), Error> {
-        self.records
-            .lock()
-            .unwrap()
-            .iter()
-            .try_for_each(|(revision, record)| visit(*revision, record.clone()))
+        self.records.lock().iter().try_for_each(|(revision, record)| visit(*revision, record.clone()))
     }
 }
 
@@ -72,10 +70,10 @@ fn store() -> (Kv, Arc<Disk>, mpsc::Sender<Result<(), Error>>) {
 
 /// Writes in a task of its own, and waits until the log has it.
 async fn begin(kv: &Kv, disk: &Disk, key: &'static str) -> tokio::task::JoinHandle<Result<Txn, Error>> {
-    let before = disk.records.lock().unwrap().len();
+    let before = disk.records.lock().len();
     let kv = kv.clone();
     let writing = tokio::spawn(async move { kv.txn(key, Expect::Any, value("x")).await });
-    while disk.records.lock().unwrap().len() == before {
+    while disk.records.lock().len() == before {
         tokio::task::yield_now().await;
     }
     writing
@@ -190,10 +188,10 @@ async fn a_deletion_goes_from_the_disk_after_what_it_deletes() {
     }
     put(&kv, "/c", "1").await;
     kv.compact(3).await.unwrap();
-    assert_eq!(*disk.removed.lock().unwrap(), [0; 0], "/a and /b are there at revision 3");
+    assert_eq!(*disk.removed.lock(), [0; 0], "/a and /b are there at revision 3");
     kv.compact(6).await.unwrap();
     // Without a flush between, the disk might lose the one and keep the other.
-    assert_eq!(*disk.removed.lock().unwrap(), [5, 6]);
-    assert_eq!(disk.records.lock().unwrap().keys().copied().collect::<Vec<_>>(), [7]);
+    assert_eq!(*disk.removed.lock(), [5, 6]);
+    assert_eq!(disk.records.lock().keys().copied().collect::<Vec<_>>(), [7]);
     kv.close().await;
 }

@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar};
+
+use sync::{Mutex, MutexGuard};
 
 use super::super::device::Device;
 use super::super::folder;
@@ -53,7 +55,7 @@ impl Device for Platter {
         }
         self.tell();
         if path.ends_with(folder::DATA) {
-            let mut blocked = self.blocked.lock().unwrap();
+            let mut blocked = self.blocked.lock();
             blocked.1 += 1;
             drop(self.unblocked.wait_while(blocked, |(blocked, _)| *blocked).unwrap());
             self.left().syncs_of_data += 1;
@@ -86,13 +88,13 @@ impl Device for Platter {
 
 impl Platter {
     fn tell(&self) {
-        if let Some(before) = &*self.before.lock().unwrap() {
+        if let Some(before) = &*self.before.lock() {
             before(self);
         }
     }
 
     fn left(&self) -> MutexGuard<'_, Left> {
-        self.left.lock().unwrap()
+        self.left.lock()
     }
 
     /// What a folder holds after the power was cut now.
@@ -102,12 +104,12 @@ impl Platter {
     }
 
     fn block(&self, blocked: bool) {
-        *self.blocked.lock().unwrap() = (blocked, 0);
+        *self.blocked.lock() = (blocked, 0);
         self.unblocked.notify_all();
     }
 
     fn waits(&self) -> bool {
-        self.blocked.lock().unwrap().1 > 0
+        self.blocked.lock().1 > 0
     }
 }
 
@@ -152,11 +154,11 @@ async fn write(kv: Kv, writer: usize, known: Arc<Mutex<Known>>, cut: impl Fn()) 
             0 => (Op::Delete, None),
             _ => (value(&"x".repeat(length)), Some(length)),
         };
-        known.lock().unwrap().pending.insert(writer, key.clone());
+        known.lock().pending.insert(writer, key.clone());
         let done = kv.txn(&key, Expect::Any, op).await.unwrap();
-        known.lock().unwrap().pending.remove(&writer);
+        known.lock().pending.remove(&writer);
         if let Txn::Committed { revision, .. } = done {
-            known.lock().unwrap().acknowledged.insert(revision, (key, written));
+            known.lock().acknowledged.insert(revision, (key, written));
         }
         if round % 15 == 14 {
             kv.compact(kv.revision()).await.unwrap();
@@ -196,8 +198,8 @@ async fn what_was_acknowledged_survives_a_power_cut() {
         let (platter, survivors) = (platter.clone(), survivors.clone());
         let (from, into, of_writers) = (dir.path().to_owned(), cuts.path().to_owned(), known.clone());
         tokio::spawn(write(kv.clone(), writer, known.clone(), move || {
-            let known = of_writers.lock().unwrap().clone();
-            let mut survivors = survivors.lock().unwrap();
+            let known = of_writers.lock().clone();
+            let mut survivors = survivors.lock();
             let cut = into.join(survivors.len().to_string());
             platter.cut(&from, &cut);
             survivors.push((cut, known));
@@ -206,7 +208,7 @@ async fn what_was_acknowledged_survives_a_power_cut() {
     for writer in writers.collect::<Vec<_>>() {
         writer.await.unwrap();
     }
-    let survivors = std::mem::take(&mut *survivors.lock().unwrap());
+    let survivors = std::mem::take(&mut *survivors.lock());
     assert!(survivors.len() > 5, "only {} cuts", survivors.len());
     assert!(
         dir.path()
@@ -233,17 +235,17 @@ async fn neither_a_kill_nor_a_power_cut_at_any_point_of_a_rewriting_loses_anythi
     let (revision, expected) = (kv.revision(), kv.range("/", None, None, None).unwrap().kvs);
     let count = Arc::new(Mutex::new(0));
     let (counted, from, into) = (count.clone(), dir.path().to_owned(), ends.path().to_owned());
-    *platter.before.lock().unwrap() = Some(Box::new(move |platter| {
-        let mut count = counted.lock().unwrap();
+    *platter.before.lock() = Some(Box::new(move |platter| {
+        let mut count = counted.lock();
         // What a kill leaves, and what a power cut leaves.
         copy(&from, &into.join(format!("{count}.killed")));
         platter.cut(&from, &into.join(format!("{count}.cut")));
         *count += 1;
     }));
     kv.compact(revision).await.unwrap();
-    *platter.before.lock().unwrap() = None;
+    *platter.before.lock() = None;
     assert!(dir.path().join("etcd/sled.1/complete").exists());
-    assert!(*count.lock().unwrap() > 5, "{count:?}");
+    assert!(*count.lock() > 5, "{count:?}");
     for end in fs::read_dir(ends.path()).unwrap().flatten() {
         let kv = open(&Arc::new(Platter::default()), &end.path());
         assert_eq!(kv.revision(), revision, "{end:?}");

@@ -1,11 +1,11 @@
 //! The images of a node: which are present, and since when.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard};
 
 use super::services::Image;
 use apimachinery::time::Time;
 use machine::images::{reference, size_bytes};
+use sync::{Mutex, MutexGuard};
 
 /// At most so many images are remembered of a node; the one that was first in the alphabet is forgotten.
 const MAX_IMAGES: usize = 2000;
@@ -47,7 +47,7 @@ impl ImageStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Time>> {
-        self.present.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.present.lock()
     }
 }
 

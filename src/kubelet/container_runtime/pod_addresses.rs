@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
-use std::sync::{Mutex, MutexGuard};
+
+use sync::{Mutex, MutexGuard};
 
 /// Hands out the addresses of an IPv4 range, each to one pod at a time.
 #[derive(Debug)]
@@ -53,7 +54,7 @@ impl PodAddresses {
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.taken.lock()
     }
 
     fn offset(&self, address: &str) -> Option<u32> {

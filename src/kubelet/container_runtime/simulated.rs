@@ -2,7 +2,7 @@
 //! its process does, as far as its words tell.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::image_store::ImageStore;
@@ -25,6 +25,7 @@ use machine::file_system::{Left, Mount, Tree};
 use machine::logs::{self, LogLine};
 use machine::surroundings::Surroundings;
 use machine::{program, signals};
+use sync::{Mutex, MutexGuard};
 
 /// What is simulated of one node.
 pub struct SimulatedRuntime {
@@ -145,12 +146,12 @@ impl SimulatedRuntime {
     }
 
     fn sandboxes(&self) -> MutexGuard<'_, HashMap<Arc<str>, PodSandboxStatus>> {
-        self.sandboxes.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.sandboxes.lock()
     }
 
     /// Never held while a script is played.
     fn containers(&self) -> MutexGuard<'_, HashMap<ContainerId, SimulatedContainer>> {
-        self.containers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.containers.lock()
     }
 }
 

@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use sync::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::pod_workers::{PodWorker, WorkerState};
@@ -69,7 +70,7 @@ pub(crate) struct Entry {
 
 impl PodManager {
     pub(crate) fn state(&self) -> MutexGuard<'_, PodManagerState> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state.lock()
     }
 
     /// A pod has a turn as soon as may be.

@@ -2,11 +2,12 @@
 //! machine.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use machine::bounds::{MAX_FILE_BYTES, MAX_FILES};
 use machine::file_system::Left;
 use machine::file_system::{self, File};
+use sync::{Mutex, MutexGuard};
 
 /// The files of one volume by their paths in it.
 pub type Files = BTreeMap<String, File>;
@@ -44,7 +45,7 @@ impl HostFiles {
     }
 
     fn lock(&self) -> MutexGuard<'_, Files> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.lock()
     }
 }
 

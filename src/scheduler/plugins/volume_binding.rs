@@ -5,11 +5,12 @@
 //! Claims that do not wait are nobody's business here: the pod waits until they are bound.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use serde_json::Value;
+use sync::{Mutex, MutexGuard};
 
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
@@ -230,7 +231,7 @@ impl VolumeBinding {
     }
 
     fn decided(&self) -> MutexGuard<'_, BTreeMap<String, Vec<Decision>>> {
-        self.decided.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.decided.lock()
     }
 }
 

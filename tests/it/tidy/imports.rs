@@ -74,10 +74,10 @@ fn for_each_import(mut look: impl FnMut(&'static Source, usize, &str, &str)) {
 }
 
 /// The name on the list that allows it; None inside where the room itself does, or where every
-/// room may (how Go writes values is known to all); None where nothing does.
+/// room may (how Go writes values is known to all, and the locks); None where nothing does.
 fn permission(room: &str, target: &str) -> Option<Option<&'static str>> {
     let below = |outer: &str| target == outer || target.starts_with(&format!("{outer}::"));
-    if below(room) || below("golang") {
+    if below(room) || below("golang") || below("sync") {
         return Some(None);
     }
     let (_, allowed) = IMPORTS.iter().find(|(name, _)| *name == room)?;

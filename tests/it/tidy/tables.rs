@@ -305,6 +305,11 @@ pub const WORDS: &[(&str, &str, &[&str])] = &[
         "aliases are counted before YAML is read",
         &["src/apimachinery/yaml/read.rs"],
     ),
+    (
+        r"\bpoisoned\b|\bPoisonError\b|\bstd::sync::(\{.*)?\b(Mutex|RwLock)\b",
+        "a lock does not fail: `sync::Mutex` and `sync::RwLock` say what a panic means for what they guard",
+        &["src/sync/lib.rs"],
+    ),
     (r"\b(fastrand|rand)::", "only the entropy draws numbers", &["src/entropy/lib.rs"]),
     (r"\b(thread_local|task_local)!", "many clusters share a process: nothing is ambient", &[]),
     (r"\bstatic\s+mut\b", "many clusters share a process: no state in statics", &[]),

@@ -2,14 +2,15 @@
 //! (`admission/configuration`).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use crate::registry::Registry;
 use apimachinery::object::Object;
 use apimachinery::options::ListOptions;
 use apimachinery::status::Status;
 use apis::kind::{Builtin, Kind};
+use sync::Mutex;
 
 /// Compiled configurations, by name. As long as there never was one, a request costs one load of a flag.
 pub struct Source<C> {
@@ -72,7 +73,7 @@ impl<C> Source<C> {
         // What a writer was answered is in it: who has made a webhook may expect it to be asked.
         let options = ListOptions { resource_version: Some("0".into()), ..ListOptions::default() };
         let objects = self.registry.list(self.kind, "", &options).await?.items;
-        let mut compiled = self.compiled.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut compiled = self.compiled.lock();
         let known = std::mem::take(&mut *compiled);
         let make = |object: &Arc<Object>| {
             let revision = object.metadata.resource_version;

@@ -2,10 +2,11 @@
 //! upstream's `claimResolver`).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use sync::{Mutex, MutexGuard};
 
 use super::super::jwt;
 use super::claims::check;
@@ -107,7 +108,7 @@ impl ClaimResolver {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<KeySet>>> {
-        self.issuers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.issuers.lock()
     }
 }
 

@@ -2,7 +2,7 @@
 //! (go-oidc's `RemoteKeySet`).
 
 use std::path::Path;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,6 +13,7 @@ use jsonwebtoken::jwk::{AlgorithmParameters, Jwk};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
 use serde::Deserialize;
 use serde_json::Value;
+use sync::RwLock;
 
 use super::super::ConfigError;
 use super::super::es512;
@@ -96,17 +97,17 @@ impl KeySet {
             return Ok(found);
         }
         let keys = remote.fetch(&self.algorithms).await.map_err(|error| format!("fetching keys {error}"))?;
-        self.known.write().unwrap_or_else(|poisoned| poisoned.into_inner()).keys = keys;
+        self.known.write().keys = keys;
         Ok(self.among_known(id))
     }
 
     fn among_known(&self, id: &str) -> Vec<VerifyingKey> {
-        let known = self.known.read().unwrap_or_else(|poisoned| poisoned.into_inner()).keys.clone();
+        let known = self.known.read().keys.clone();
         known.iter().filter(|key| id.is_empty() || key.id.is_empty() || key.id == id).cloned().collect()
     }
 
     fn may_ask(&self, now: Duration) -> bool {
-        let mut known = self.known.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut known = self.known.write();
         let may = known.asked.is_none_or(|asked| now >= asked + MIN_INTERVAL);
         if may {
             known.asked = Some(now);

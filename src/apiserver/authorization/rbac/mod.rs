@@ -4,9 +4,10 @@
 mod index;
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, RwLock, RwLockReadGuard};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use sync::{RwLock, RwLockReadGuard};
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinHandle;
 
@@ -101,7 +102,7 @@ impl Rbac {
     }
 
     fn known(&self) -> RwLockReadGuard<'_, Known> {
-        self.known.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.known.read()
     }
 
     fn decide(&self, user: &UserInfo, info: &RequestInfo) -> Decision {
@@ -206,7 +207,7 @@ impl View {
         initial: &mut Option<HashMap<String, Arc<Object>>>,
         are_stored: bool,
     ) -> bool {
-        let mut known = self.known.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut known = self.known.write();
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => match initial {
                 Some(list) => drop(list.insert(object.key(), object)),

@@ -7,8 +7,9 @@
 //! has to wait for those that do not. Where nobody else is left, whoever wants more is.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use sync::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use apimachinery::status::{Status, StatusDetails};
@@ -76,7 +77,7 @@ impl BodyBudget {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

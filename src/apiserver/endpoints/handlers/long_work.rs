@@ -108,8 +108,9 @@ async fn in_turn<T>(
 mod tests {
     use super::*;
     use crate::request::LONG_BYTES;
-    use std::sync::Mutex;
     use std::sync::mpsc::channel;
+
+    use sync::Mutex;
 
     /// The one thread of the runtime is free while long work blocks another: else this would wait for ever.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -123,28 +124,28 @@ mod tests {
                 let told = work.run(|announced| async move {
                     announced.bytes(LONG_BYTES + 1).await;
                     let (sender, released) = channel::<()>();
-                    release.lock().unwrap().push(sender);
+                    release.lock().push(sender);
                     released.recv().is_err()
                 });
                 assert!(told.await);
-                order.lock().unwrap().push("long");
+                order.lock().push("long");
             })
         });
         let long: Vec<_> = long.collect();
-        while release.lock().unwrap().len() < places {
+        while release.lock().len() < places {
             tokio::task::yield_now().await;
         }
         let (work, short_order) = (work.clone(), order.clone());
         let short = tokio::spawn(async move {
             work.run(|announced| async move { announced.bytes(LONG_BYTES).await }).await;
-            short_order.lock().unwrap().push("short");
+            short_order.lock().push("short");
         });
         short.await.unwrap();
-        release.lock().unwrap().clear();
+        release.lock().clear();
         for long in long {
             long.await.unwrap();
         }
-        assert_eq!(order.lock().unwrap().first(), Some(&"short"));
+        assert_eq!(order.lock().first(), Some(&"short"));
     }
 
     #[tokio::test(flavor = "multi_thread")]

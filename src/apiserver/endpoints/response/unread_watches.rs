@@ -8,10 +8,11 @@
 //! took nothing for longest.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Buf, Bytes};
+use sync::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// How much of all watches together may be on its way to their clients.
@@ -111,7 +112,7 @@ impl Drop for Sending {
 
 impl Shared {
     fn watches(&self) -> MutexGuard<'_, HashMap<u64, Arc<Account>>> {
-        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+        self.watches.lock()
     }
 
     fn give_up_until_it_fits(&self) {
@@ -126,7 +127,7 @@ impl Shared {
 
 impl Account {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// A piece goes out. Only to a client that had taken all is that a move: who reads nothing is given more.

@@ -2,11 +2,12 @@
 //! come or go (`kube-openapi/pkg/cached`).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
+use sync::Mutex;
 
 use super::discovery::response_kind;
 use crate::aggregator::RemoteDocument;
@@ -69,7 +70,7 @@ impl OpenApi {
 
     /// The documents of the kinds that are served now.
     pub(super) fn current(&self) -> Arc<Documents> {
-        let mut current = self.current.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut current = self.current.lock();
         let generation = self.scheme.generation();
         match &*current {
             Some(documents) if documents.generation == generation => documents.clone(),
@@ -102,7 +103,7 @@ impl Documents {
         let of_others = others.iter().map(|document| document.hash.as_str());
         let parts: Vec<&str> = own.chain(of_others).chain([self.git_version.as_str()]).collect();
         let hash = openapi::hash(parts.concat().as_bytes());
-        let mut known = self.v2.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut known = self.v2.lock();
         match &*known {
             Some(document) if document.hash == hash => document.clone(),
             _ => known.insert(Arc::new(Document::new(hash))).clone(),

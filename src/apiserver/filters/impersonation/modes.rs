@@ -6,7 +6,7 @@
 //! the first refusal is what the client hears.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use super::super::authorization::forbidden;
 use super::metrics::ImpersonationMetrics;
@@ -19,6 +19,7 @@ use apimachinery::names;
 use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
 use clock::Clock;
+use sync::{Mutex, MutexGuard};
 
 const AUTHENTICATED: &str = "system:authenticated";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
@@ -128,7 +129,7 @@ impl Impersonation {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Mode>> {
-        self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.known.lock()
     }
 }
 

@@ -1,7 +1,5 @@
 //! Who may act as whom, in each way.
 
-use std::sync::Mutex;
-
 use super::modes::{AUTHENTICATION, Acted};
 use super::*;
 use crate::authorizer::{Answer, Rules};
@@ -9,6 +7,7 @@ use crate::authorizer::{Authorizer, Decision};
 use crate::metrics::Render;
 use crate::request::RequestInfo;
 use clock::Clock;
+use sync::Mutex;
 
 /// Allows what is listed, as `verb resource name`, and notes what it was asked.
 #[derive(Default)]
@@ -23,7 +22,7 @@ impl Authorizer for List {
         let slash = if subresource.is_empty() { "" } else { "/" };
         let asked = format!("{verb} {resource}{slash}{subresource} {name}");
         let is_allowed = self.allowed.contains(&&*asked);
-        self.asked.lock().unwrap().push(asked);
+        self.asked.lock().push(asked);
         Answer::Now(if is_allowed { Decision::allowed_by("List") } else { Decision::SILENT })
     }
 
@@ -165,7 +164,7 @@ async fn the_way_that_led_somewhere_is_tried_first() {
     let (jane, joe) = (user("jane", &[], &[]), user("joe", &[], &[]));
     for asked in [2, 1] {
         impersonation.find(&joe, &jane, &info).await.unwrap();
-        assert_eq!(std::mem::take(&mut *list.asked.lock().unwrap()).len(), asked);
+        assert_eq!(std::mem::take(&mut *list.asked.lock()).len(), asked);
     }
     let refused = impersonation.find(&user("admin", &[], &[]), &jane, &info).await.unwrap_err();
     assert!(refused.message.contains("cannot impersonate resource \"users\""), "{}", refused.message);

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 
+use sync::{Mutex, MutexGuard};
 use tokio::sync::OnceCell;
 
 use super::options::ServiceOptions;
@@ -229,7 +230,7 @@ fn give_back(allocators: &Mutex<Held>, held: &Held) {
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    shared.lock()
 }
 
 #[cfg(test)]

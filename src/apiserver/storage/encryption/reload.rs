@@ -2,12 +2,13 @@
 //! (`encryptionconfig/controller.DynamicEncryptionConfigContent`).
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::config::parse;
 use super::rules::Rule;
 use clock::Clock;
+use sync::RwLock;
 
 /// Upstream's `EncryptionConfigFileChangePollDuration`.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -27,17 +28,17 @@ impl Followed {
 
     /// What it says now.
     pub(super) fn rules(&self) -> Arc<[Rule]> {
-        self.current.read().unwrap_or_else(|poisoned| poisoned.into_inner()).1.clone()
+        self.current.read().1.clone()
     }
 
     /// Takes over what the file says by now, if that is another text and a good one.
     fn look(&self) -> Result<bool, String> {
         let text = std::fs::read_to_string(&self.path).map_err(|error| error.to_string())?;
-        if self.current.read().unwrap_or_else(|poisoned| poisoned.into_inner()).0 == text {
+        if self.current.read().0 == text {
             return Ok(false);
         }
         let rules = parse(&text).map_err(|mistake| mistake.to_string())?;
-        *self.current.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = (text, rules);
+        *self.current.write() = (text, rules);
         Ok(true)
     }
 }
