@@ -1,18 +1,32 @@
 //! network: connections between simulated pods, and to them. No socket is opened and no name resolved: a
 //! connection is two ends of a pipe in memory.
 //!
-//! Comes in: who asks, and a handler that says what is answered. Goes out: bytes, as over TCP. It must not
-//! know Kubernetes: no pods, no Services, addresses alone.
+//! Comes in: who asks whom; at composition who is at which address, where Services lead, what policies keep
+//! out. Goes out: bytes, as over TCP and UDP, or why not, after the time that a kernel takes to say so. It
+//! must not know Kubernetes: no pods, no Services, addresses alone.
 
 #![warn(missing_docs)]
+
+pub mod address_range;
+pub mod passage;
+pub mod weather;
+
+mod relay;
+
+pub mod network;
 
 pub mod http_client;
 pub mod http_server;
 
 #[cfg(test)]
+mod network_test;
+#[cfg(test)]
 mod tests;
 
 use tokio::io::DuplexStream;
+
+pub use network::{Network, Refusal};
+pub use passage::{Accept, Firewall, Hosts, Obstacle, Passage, Protocol, Reply, Route, Routes};
 
 /// So many bytes are on their way in one direction of a connection; whoever sends more waits.
 pub const WINDOW_BYTES: usize = 64 << 10;

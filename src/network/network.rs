@@ -1,0 +1,255 @@
+//! `Network`: whoever wants to reach an address asks here (the kernel's `connect` and `sendto`).
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use tokio::io::DuplexStream;
+use tokio::task::JoinSet;
+
+use crate::passage::{Firewall, Hosts, Obstacle, Passage, Protocol, Route, Routes};
+use crate::relay::{Journey, relay};
+use crate::weather::{Conditions, Disturbance, TooManyRules, Weather};
+use clock::Clock;
+use entropy::Entropy;
+
+/// So many connections may be open at once; what comes beyond is dropped, as by a full conntrack table.
+pub const MAX_CONNECTIONS: usize = 16_384;
+/// The largest datagram (65,535 less the headers); a larger one is lost.
+pub const MAX_DATAGRAM_BYTES: usize = 65_507;
+/// How long a kernel goes on asking who does not answer (`tcp_syn_retries` 6).
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(127);
+/// How long a kernel looks for a neighbour before it says that there is none.
+pub const UNREACHABLE_AFTER: Duration = Duration::from_secs(3);
+/// When a first packet that was lost is sent again; twice as long each further time.
+const SYN_RETRY: Duration = Duration::from_secs(1);
+/// So often, then it is given up.
+const SYN_RETRIES: u32 = 6;
+/// Linux' range of ports for who asks (`ip_local_port_range`).
+const FIRST_PORT: u32 = 32_768;
+const PORTS: u32 = 28_232;
+
+/// Why nobody answers, and how long it took to find out, on the cluster's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why.
+    pub obstacle: Obstacle,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// What a network is made of.
+pub struct NetworkParts {
+    /// Who is at an address.
+    pub hosts: Arc<dyn Hosts>,
+    /// Where virtual addresses lead.
+    pub routes: Arc<dyn Routes>,
+    /// Who may ask whom.
+    pub firewall: Arc<dyn Firewall>,
+    /// The cluster's.
+    pub clock: Clock,
+    /// The cluster's.
+    pub entropy: Entropy,
+}
+
+/// The network of one cluster. Cloning shares it.
+#[derive(Clone)]
+pub struct Network(Arc<Wires>);
+
+struct Wires {
+    parts: NetworkParts,
+    weather: Weather,
+    next_port: AtomicU32,
+    /// Who serves connections. Bound: [`MAX_CONNECTIONS`]; none once it was closed.
+    open: Mutex<Option<JoinSet<()>>>,
+}
+
+impl Network {
+    /// Of these parts, without connections.
+    pub fn new(parts: NetworkParts) -> Network {
+        let open = Mutex::new(Some(JoinSet::new()));
+        Network(Arc::new(Wires { parts, weather: Weather::default(), next_port: AtomicU32::new(0), open }))
+    }
+
+    /// One on which nobody is.
+    pub fn nobody(clock: Clock, entropy: Entropy) -> Network {
+        let nobody = Arc::new(());
+        let (hosts, routes, firewall) = (nobody.clone(), nobody.clone(), nobody);
+        Network::new(NetworkParts { hosts, routes, firewall, clock, entropy })
+    }
+
+    /// What is wrong from now on, instead of what was before. Connections that are open stay as they are.
+    ///
+    /// # Errors
+    /// That there are more rules than [`crate::weather::MAX_RULES`].
+    pub fn disturb(&self, rules: Vec<Disturbance>) -> Result<(), TooManyRules> {
+        self.0.weather.set(rules)
+    }
+
+    /// Connects over TCP. Whoever has less time than [`CONNECT_TIMEOUT`] stops waiting.
+    ///
+    /// # Errors
+    /// [`Refusal`], when a kernel would say so.
+    pub async fn connect(&self, from: IpAddr, to: SocketAddr) -> Result<DuplexStream, Refusal> {
+        let begun = self.0.parts.clock.elapsed();
+        match self.try_connect(self.passage(from, to, Protocol::Tcp)).await {
+            Ok(stream) => Ok(stream),
+            Err(obstacle) => Err(self.refusal(obstacle, begun).await),
+        }
+    }
+
+    /// Sends a datagram over UDP, and says what is answered; nothing when nothing ever is.
+    ///
+    /// # Errors
+    /// [`Refusal`]: that nobody listens there, or nobody has that address.
+    pub async fn ask(&self, from: IpAddr, to: SocketAddr, datagram: Bytes) -> Result<Option<Bytes>, Refusal> {
+        let begun = self.0.parts.clock.elapsed();
+        match self.try_ask(self.passage(from, to, Protocol::Udp), datagram).await {
+            Ok(answer) => Ok(answer),
+            // Who sends a datagram is not told that it did not arrive.
+            Err(Obstacle::TimedOut) => Ok(None),
+            Err(obstacle) => Err(self.refusal(obstacle, begun).await),
+        }
+    }
+
+    /// Sends an echo request (ping), and says how long the answer was on its way.
+    ///
+    /// # Errors
+    /// That nothing comes back, or nobody has that address. It is said at once: how long somebody waits for
+    /// an answer is his own business.
+    pub async fn ping(&self, from: IpAddr, to: IpAddr) -> Result<Duration, Obstacle> {
+        let begun = self.0.parts.clock.elapsed();
+        let conditions = self.0.weather.between(from, to);
+        if conditions.is_partition || conditions.losses(&self.0.parts.entropy, 1) > 0 {
+            return Err(Obstacle::TimedOut);
+        }
+        if !self.0.parts.hosts.is_there(to).await {
+            return Err(Obstacle::Unreachable);
+        }
+        self.0.parts.clock.sleep(conditions.latency * 2).await;
+        Ok(self.0.parts.clock.elapsed().saturating_sub(begun))
+    }
+
+    /// Ends all connections; from now on nobody can be reached.
+    pub fn close(&self) {
+        drop(self.open().take());
+    }
+
+    /// The port of who asks, one after the other.
+    fn passage(&self, from: IpAddr, to: SocketAddr, protocol: Protocol) -> Passage {
+        let port = FIRST_PORT + self.0.next_port.fetch_add(1, Ordering::Relaxed) % PORTS;
+        let from = SocketAddr::new(from, u16::try_from(port).unwrap_or(u16::MAX));
+        Passage { from, to, protocol }
+    }
+
+    async fn try_connect(&self, asked: Passage) -> Result<DuplexStream, Obstacle> {
+        let (passage, conditions) = self.way(asked).await?;
+        self.first_packet(conditions).await?;
+        let accept = self.0.parts.hosts.accept(passage).await?;
+        let (client, server) = crate::connection();
+        let serving = accept(server, passage.from);
+        if conditions.is_fair() {
+            self.spawn(serving)?;
+            return Ok(client);
+        }
+        let (near, far) = crate::connection();
+        let journey = self.journey(conditions);
+        self.spawn(Box::pin(async move {
+            tokio::join!(serving, relay(far, client, journey));
+        }))?;
+        Ok(near)
+    }
+
+    async fn try_ask(&self, asked: Passage, datagram: Bytes) -> Result<Option<Bytes>, Obstacle> {
+        let (passage, conditions) = self.way(asked).await?;
+        let is_lost = conditions.losses(&self.0.parts.entropy, 1) > 0;
+        if is_lost || datagram.len() > MAX_DATAGRAM_BYTES {
+            return Ok(None);
+        }
+        let reply = self.0.parts.hosts.reply(passage).await?;
+        let answer = reply(datagram, passage.from).await;
+        if !conditions.is_fair() {
+            self.0.parts.clock.sleep(conditions.latency * 2).await;
+        }
+        Ok(answer.filter(|answer| answer.len() <= MAX_DATAGRAM_BYTES))
+    }
+
+    /// Where a passage leads, and through what weather.
+    async fn way(&self, asked: Passage) -> Result<(Passage, Conditions), Obstacle> {
+        let passage = self.routed(asked).await?;
+        let conditions = self.0.weather.between(passage.from.ip(), passage.to.ip());
+        if conditions.is_partition {
+            return Err(Obstacle::TimedOut);
+        }
+        if !self.0.parts.firewall.lets_through(passage).await {
+            return Err(Obstacle::TimedOut);
+        }
+        if conditions.is_refused {
+            return Err(Obstacle::Refused);
+        }
+        Ok((passage, conditions))
+    }
+
+    async fn routed(&self, asked: Passage) -> Result<Passage, Obstacle> {
+        match self.0.parts.routes.route(asked).await {
+            Route::Direct => Ok(asked),
+            Route::Nowhere(obstacle) => Err(obstacle),
+            Route::To { to, from } => {
+                let passage = Passage { to, from: SocketAddr::new(from, asked.from.port()), ..asked };
+                // It is translated once: what is virtual still has no host.
+                Ok(passage)
+            }
+        }
+    }
+
+    /// The handshake goes there and back.
+    async fn first_packet(&self, conditions: Conditions) -> Result<(), Obstacle> {
+        if conditions.is_fair() {
+            return Ok(());
+        }
+        let losses = conditions.losses(&self.0.parts.entropy, SYN_RETRIES + 1);
+        if losses > SYN_RETRIES {
+            return Err(Obstacle::TimedOut);
+        }
+        let late = SYN_RETRY * ((1 << losses) - 1);
+        self.0.parts.clock.sleep(conditions.latency * 2 + late).await;
+        Ok(())
+    }
+
+    fn journey(&self, conditions: Conditions) -> Journey {
+        let NetworkParts { clock, entropy, .. } = &self.0.parts;
+        Journey { conditions, clock: clock.clone(), entropy: entropy.clone() }
+    }
+
+    fn spawn(&self, serving: BoxFuture<'static, ()>) -> Result<(), Obstacle> {
+        let mut open = self.open();
+        let open = open.as_mut().ok_or(Obstacle::Unreachable)?;
+        while open.try_join_next().is_some() {}
+        if open.len() >= MAX_CONNECTIONS {
+            return Err(Obstacle::TimedOut);
+        }
+        open.spawn(serving);
+        Ok(())
+    }
+
+    /// Waits as long as a kernel does.
+    async fn refusal(&self, obstacle: Obstacle, begun: Duration) -> Refusal {
+        let clock = &self.0.parts.clock;
+        let after = match obstacle {
+            Obstacle::Refused => Duration::ZERO,
+            Obstacle::Unreachable => UNREACHABLE_AFTER,
+            Obstacle::TimedOut => CONNECT_TIMEOUT,
+        };
+        if !after.is_zero() {
+            clock.sleep_until(begun + after).await;
+        }
+        Refusal { obstacle, took: clock.elapsed().saturating_sub(begun) }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {
+        self.0.open.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}

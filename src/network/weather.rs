@@ -1,0 +1,100 @@
+//! What is wrong between addresses, by choice: latency, loss, refused connections, partitions.
+
+use std::net::IpAddr;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use crate::address_range::AddressRange;
+use entropy::Entropy;
+
+/// So many rules may be in force; more are refused, since each connection looks at all of them.
+pub const MAX_RULES: usize = 1_000;
+
+/// What is wrong between two sets of addresses, in both directions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Disturbance {
+    /// One side; empty means everybody.
+    pub one: Vec<AddressRange>,
+    /// The other side; empty means everybody.
+    pub other: Vec<AddressRange>,
+    /// How long each piece of data is on its way, in one direction.
+    pub latency: Duration,
+    /// What part of all pieces is lost, between 0 and 1: they are sent again, later.
+    pub loss: f64,
+    /// Connections are refused.
+    pub is_refused: bool,
+    /// Nothing gets through.
+    pub is_partition: bool,
+}
+
+/// There are more rules than are looked at.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TooManyRules(pub usize);
+
+impl std::fmt::Display for TooManyRules {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{} disturbances of the network: there may be {MAX_RULES}; join some of them", self.0)
+    }
+}
+
+impl std::error::Error for TooManyRules {}
+
+/// All rules in force. Cloning shares them.
+#[derive(Clone, Default)]
+pub(crate) struct Weather(Arc<RwLock<Arc<[Disturbance]>>>);
+
+/// What all rules together do to one connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Conditions {
+    pub(crate) latency: Duration,
+    pub(crate) loss: f64,
+    pub(crate) is_refused: bool,
+    pub(crate) is_partition: bool,
+}
+
+impl Weather {
+    pub(crate) fn set(&self, rules: Vec<Disturbance>) -> Result<(), TooManyRules> {
+        if rules.len() > MAX_RULES {
+            return Err(TooManyRules(rules.len()));
+        }
+        *self.0.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = rules.into();
+        Ok(())
+    }
+
+    pub(crate) fn between(&self, from: IpAddr, to: IpAddr) -> Conditions {
+        let rules = self.0.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
+        let mut conditions = Conditions::default();
+        for rule in rules.iter().filter(|rule| rule.is_between(from, to)) {
+            conditions.latency += rule.latency;
+            conditions.loss = 1.0 - (1.0 - conditions.loss) * (1.0 - rule.loss.clamp(0.0, 1.0));
+            conditions.is_refused |= rule.is_refused;
+            conditions.is_partition |= rule.is_partition;
+        }
+        conditions
+    }
+}
+
+impl Disturbance {
+    fn is_between(&self, from: IpAddr, to: IpAddr) -> bool {
+        let has = |side: &[AddressRange], address| {
+            side.is_empty() || side.iter().any(|range| range.contains(address))
+        };
+        has(&self.one, from) && has(&self.other, to) || has(&self.one, to) && has(&self.other, from)
+    }
+}
+
+impl Conditions {
+    pub(crate) fn is_fair(&self) -> bool {
+        *self == Conditions::default()
+    }
+
+    /// How often a piece is lost before it arrives: at most `limit` times.
+    pub(crate) fn losses(&self, entropy: &Entropy, limit: u32) -> u32 {
+        const PARTS: usize = 1_000_000;
+        if self.loss <= 0.0 {
+            return 0;
+        }
+        let is_lost = |_: &u32| (entropy.below(PARTS) as f64) < self.loss * PARTS as f64;
+        (0..limit).take_while(is_lost).count() as u32
+    }
+}
