@@ -14,6 +14,8 @@ mod bootstrap;
 mod bootstrap_roles;
 mod cluster_info;
 mod components;
+mod handles;
+mod inside;
 mod kubelet_lookup;
 mod ready;
 mod service_cidr;
@@ -32,6 +34,7 @@ use apimachinery::wire::{ApiService, InProcessUser};
 use apis::scheme::Scheme;
 use apiserver::authentication::{self, Authentication};
 use apiserver::authorization::config::Mode;
+use apiserver::beside::Mounted;
 use apiserver::config::{ApiserverConfig, ConfigError};
 use apiserver::endpoints::routes::healthz::Check;
 use apiserver::handler_chain::build_handler_chain;
@@ -49,6 +52,7 @@ pub use components::{COMPONENTS, UnknownComponent};
 pub use config::{Access, Components, Config, Listen};
 
 use components::{Parts, Running};
+use inside::{ADMIN, Inside, MASTERS};
 use kubelet_lookup::Kubelets;
 use manifests::Manifest;
 
@@ -95,14 +99,11 @@ pub enum StartError {
 
 /// One whole cluster. Dropping it ends everything that it started.
 pub struct Cluster {
-    running: Running,
+    inside: Arc<Inside>,
     server: Option<Server>,
     access: Option<Access>,
-    service: ApiService,
-    scheme: Arc<Scheme>,
-    clock: Clock,
-    flow: Flow,
-    kv: Kv,
+    /// Its handles over HTTP.
+    _mounted: Mounted,
     /// What goes on beside the requests. Dropped, it ends.
     _background: JoinSet<()>,
 }
@@ -143,6 +144,7 @@ impl Cluster {
         apiserver.health = apiserver.health.with("etcd", takes_writes(kv.clone()), false);
         apiserver.exposed = exposed.map(|listen| listen.address);
         let token_issuer = apiserver.authentication.issuer.clone();
+        let beside = apiserver.beside.clone();
         let service = build_handler_chain(apiserver)?;
         let parts = Parts {
             service: service.clone(),
@@ -157,14 +159,14 @@ impl Cluster {
         let clock = clock.clone();
         let mut background = JoinSet::new();
         background.spawn(etcd::compactor(&kv, etcd::COMPACTION_INTERVAL));
-        if let Some(following) = encryption.follow(&clock) {
-            background.spawn(following);
-        }
+        encryption.follow(&clock).map(|following| background.spawn(following));
+        let inside = Arc::new(Inside { running, service, scheme, clock, flow, kv });
+        let _mounted = beside.mount(handles::service(&inside));
         let (server, access, _background) = (None, None, background);
-        let mut cluster = Cluster { running, server, access, service, scheme, clock, flow, kv, _background };
+        let mut cluster = Cluster { inside, server, access, _mounted, _background };
         bootstrap::before_components(&cluster.client(), &own).await?;
         ready::wait_for_roles(&cluster.client()).await;
-        cluster.running.start_all(&config).expect("its own components have names that it knows");
+        cluster.inside.running.start_all(&config).expect("its own components have names that it knows");
         let ranges = config.apiserver.services.service_cluster_ip_range;
         if config.data_dir.is_some() {
             service_cidr::keep(&cluster.client(), &ranges).await?;
@@ -177,7 +179,7 @@ impl Cluster {
             cluster.open(listen, &config, &authority, serving).await?;
         }
         ready::wait(&cluster.client(), &config).await?;
-        cluster.running.ready();
+        cluster.inside.running.ready();
         Ok(cluster)
     }
 
@@ -206,15 +208,14 @@ impl Cluster {
 
     /// A client in the name of an administrator (`system:masters`).
     pub fn client(&self) -> Client {
-        let admin = Arc::new(UserInfo::authenticated(ADMIN, &[MASTERS]));
-        Client::new(self.service.clone(), admin, self.clock.clone(), self.flow.clone())
+        self.inside.client()
     }
 
     /// The apiserver as a service: `http::Request` to `http::Response`, in the name of an administrator. A
     /// stock `kube::Client` can be made of it.
     pub fn service(&self) -> ApiService {
         let admin = InProcessUser(Arc::new(UserInfo::authenticated(ADMIN, &[MASTERS])));
-        let service = self.service.clone();
+        let service = self.inside.service.clone();
         ApiService::new(tower::service_fn(move |mut request: http::Request<axum::body::Body>| {
             request.extensions_mut().insert(admin.clone());
             tower::ServiceExt::oneshot(service.clone(), request)
@@ -230,17 +231,17 @@ impl Cluster {
 
     /// What the data dir had lost, if the cluster was started all the same ([`Config::recover`]).
     pub fn recovery(&self) -> Option<&etcd::Recovery> {
-        self.kv.recovery()
+        self.inside.kv.recovery()
     }
 
     /// The time of this cluster.
     pub fn clock(&self) -> &Clock {
-        &self.clock
+        &self.inside.clock
     }
 
     /// What happened and why.
     pub fn flow(&self) -> &Flow {
-        &self.flow
+        &self.inside.flow
     }
 
     /// Where it listens, if it does.
@@ -259,7 +260,7 @@ impl Cluster {
     /// # Errors
     /// The first thing that goes wrong; what was applied before stays.
     pub async fn apply(&self, manifest: &Manifest, tell: impl FnMut(&str)) -> Result<(), manifests::Error> {
-        manifests::apply(&self.client(), &self.scheme, manifest, tell).await
+        manifests::apply(&self.client(), &self.inside.scheme, manifest, tell).await
     }
 
     /// Stops a component: one of [`COMPONENTS`], or `kubelet/NODE`. One that is not running stays so.
@@ -267,7 +268,7 @@ impl Cluster {
     /// # Errors
     /// A name that no component has.
     pub fn stop_component(&self, name: &str) -> Result<(), UnknownComponent> {
-        self.running.stop(name)
+        self.inside.running.stop(name)
     }
 
     /// Starts a component again. One that is running goes on.
@@ -275,18 +276,19 @@ impl Cluster {
     /// # Errors
     /// A name that no component has.
     pub fn start_component(&self, name: &str) -> Result<(), UnknownComponent> {
-        self.running.start(name)
+        self.inside.running.start(name)
     }
 
     /// Ends it in order: the components, then the port, then the store. Dropping a cluster ends it too, but
     /// does not wait.
     pub async fn stop(self) {
-        let Cluster { running, server, kv, .. } = self;
-        running.stop_all();
+        let Cluster { inside, server, _mounted, .. } = self;
+        drop(_mounted);
+        inside.running.stop_all();
         if let Some(server) = server {
             server.stop().await;
         }
-        kv.close().await;
+        inside.kv.close().await;
     }
 
     async fn listen(
@@ -304,7 +306,7 @@ impl Cluster {
                 Some(given) => given.clone(),
                 None => self.server_identity([bound.ip(), service_address], authority)?,
             };
-            (Some(Tls { identity, client_authorities }), self.service.clone())
+            (Some(Tls { identity, client_authorities }), self.inside.service.clone())
         } else {
             (None, self.service())
         };
@@ -327,7 +329,7 @@ impl Cluster {
                 addresses.push(address);
             }
         }
-        authority.server(&names, &addresses, self.clock.now())
+        authority.server(&names, &addresses, self.inside.clock.now())
     }
 
     fn access_to(
@@ -345,16 +347,13 @@ impl Cluster {
             let server = format!("http://{reachable}");
             return Ok(Access { server, authority_pem: None, identity: None });
         }
-        let identity = authority.client(ADMIN, MASTERS, self.clock.now())?;
+        let identity = authority.client(ADMIN, MASTERS, self.inside.clock.now())?;
         // Who gives a certificate has signed it, or names those who have after it.
         let trusted = serving.map_or(authority.certificate_pem(), |serving| &serving.certificate_pem);
         let authority_pem = Some(trusted.to_owned());
         Ok(Access { server: format!("https://{reachable}"), authority_pem, identity: Some(identity) })
     }
 }
-
-const ADMIN: &str = "kubernetes-admin";
-const MASTERS: &str = "system:masters";
 
 /// The check that upstream names `etcd`. A store that only reads serves what it has: it is alive, not ready.
 fn takes_writes(kv: Kv) -> Check {

@@ -8,6 +8,7 @@ use super::aggregator::ProxyIdentity;
 use super::audit::AuditConfig;
 use super::authentication::Authentication;
 use super::authorization::config::AuthorizationOptions;
+use super::beside::Beside;
 use super::endpoints::routes::healthz::HealthChecks;
 use super::endpoints::routes::version::VersionInfo;
 use super::filters::browsers::BrowserConfig;
@@ -58,6 +59,8 @@ pub struct ApiserverConfig {
     pub browsers: BrowserConfig,
     /// What aggregated servers are shown.
     pub proxy_identity: ProxyIdentity,
+    /// Who else answers, below a path that is not the API's.
+    pub beside: Beside,
     /// Where strangers will reach it, if they will: then it is none that lets them do everything.
     pub exposed: Option<SocketAddr>,
 }
@@ -106,6 +109,7 @@ impl ApiserverConfig {
             flow_control: FlowControlOptions::default(),
             browsers: BrowserConfig::default(),
             proxy_identity: ProxyIdentity::default(),
+            beside: Beside::default(),
             exposed: None,
         }
     }

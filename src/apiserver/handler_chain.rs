@@ -90,6 +90,7 @@ pub fn build_handler_chain(config: ApiserverConfig) -> Result<ApiService, Config
         health: config.health.with("poststarthook/rbac/bootstrap-roles", roles_are_known(rbac), false),
         initializers,
         openapi,
+        beside: config.beside,
     });
     Ok(filters.around(endpoints))
 }

@@ -21,6 +21,7 @@ pub mod metrics;
 pub mod request;
 
 pub mod authorizer;
+pub mod beside;
 
 pub mod authentication;
 pub mod authorization;

@@ -5,4 +5,4 @@ mod context;
 mod info;
 
 pub use context::{Announced, LONG_BYTES, RequestContext};
-pub use info::{RequestInfo, is_true, query_pairs, query_value};
+pub use info::{BESIDE, RequestInfo, is_true, query_pairs, query_value};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use http::Method;
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
@@ -56,15 +57,23 @@ impl Context {
 
     /// The body of the answer to a GET; anything but success is a failure with the server's message.
     pub async fn get(&self, path_and_query: &str) -> Result<Vec<u8>, Failure> {
+        self.ask(Method::GET, path_and_query, Vec::new()).await
+    }
+
+    /// The body of the answer to any request, with a body of JSON or none.
+    pub async fn ask(&self, method: Method, path_and_query: &str, body: Vec<u8>) -> Result<Vec<u8>, Failure> {
         let server = &self.access.server;
         let failed = |error: String| Failure::new(format!("cannot ask {server}"), error);
         let (scheme, authority) = server.split_once("://").ok_or_else(|| failed("it is not a URL".into()))?;
         let stream = TcpStream::connect(authority).await.map_err(|error| failed(error.to_string()))?;
-        let request = http::Request::get(path_and_query)
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path_and_query)
+            .header("content-type", "application/json")
             .header("host", authority)
             .header("accept", "application/json")
             .header("user-agent", concat!("kubarium/", env!("CARGO_PKG_VERSION")))
-            .body(Body::empty())
+            .body(Body::from(body))
             .map_err(|error| failed(error.to_string()))?;
         let response = if scheme == "https" {
             let stream = self.tls(stream).await.map_err(|error| failed(error.to_string()))?;

@@ -31,6 +31,7 @@ mod crash;
 mod fuzz;
 mod garbage;
 mod hammer;
+mod handles;
 
 mod security;
 

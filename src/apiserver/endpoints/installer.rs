@@ -64,6 +64,9 @@ fn may_be_long(request: &ApiRequest, ctx: &RequestContext) -> bool {
 
 async fn serve_method(server: Arc<Endpoints>, request: ApiRequest, ctx: RequestContext) -> ApiResponse {
     let info = ctx.info.clone();
+    if info.is_beside() {
+        return server.beside.serve(request, &ctx).await;
+    }
     if !info.is_resource_request {
         let (parts, _) = request.into_parts();
         return index::serve(&server, &ctx, &parts).await;

@@ -22,6 +22,7 @@ use crate::admission::Admission;
 use crate::aggregator::Aggregator;
 use crate::authentication::config::Discovery;
 use crate::authentication::service_account::issuer::TokenIssuer;
+use crate::beside::Beside;
 use crate::crd_handler::CrdHandler;
 use crate::flow_control::FlowControl;
 use crate::kubelet_client::KubeletLookup;
@@ -79,6 +80,8 @@ pub struct Endpoints {
     pub health: HealthChecks,
     /// Whether objects may wait for initializers.
     pub initializers: bool,
+    /// Who else answers.
+    pub beside: Beside,
     /// Serves custom kinds.
     pub crds: CrdHandler,
     /// The OpenAPI documents, made when they are asked for.

@@ -78,7 +78,8 @@ pub async fn record_request(
 
 /// None where nothing is to be noted whatever comes.
 fn asked(flow: &Flow, request: &mut Passed) -> Option<Asked> {
-    if !flow.is_on() || !request.ctx.info.is_resource_request {
+    let is_noted = request.ctx.info.is_resource_request || request.ctx.info.is_beside();
+    if !flow.is_on() || !is_noted {
         return None;
     }
     let info = request.ctx.info.clone();
@@ -125,6 +126,7 @@ async fn finish(flow: &Flow, clock: &Clock, mut asked: Asked, response: &mut Api
         flow.record(cause, step);
     }
     let name = match asked.info.name.as_str() {
+        "" if asked.info.is_beside() => "".into(),
         "" => name_in_body(clock, asked.format, response).await.unwrap_or_default(),
         name => name.into(),
     };
@@ -256,8 +258,12 @@ fn cause(request: &Passed) -> Option<StepId> {
     request.ctx.cause.and_then(|cause| StepId(cause).cause())
 }
 
-/// Whether it is noted whatever comes of it: writes are, but for renewals of leases.
+/// Whether it is noted whatever comes of it: writes are, but for renewals of leases; and what is done to the
+/// cluster as a whole.
 fn is_told(info: &RequestInfo) -> bool {
+    if info.is_beside() {
+        return !info.is_read_only();
+    }
     if !info.is_resource_request || matches!(info.verb.as_str(), "get" | "list" | "watch") {
         return false;
     }

@@ -4,6 +4,9 @@
 use apimachinery::fields::FieldSelector;
 use apimachinery::names;
 
+/// Below it stands what is mounted beside the API (`beside`), if anything is.
+pub const BESIDE: &str = "/kubarium/";
+
 /// Subresources of a namespace, as opposed to resources in one.
 const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
 
@@ -138,11 +141,18 @@ impl RequestInfo {
         matches!(self.verb.as_str(), "get" | "list" | "watch" | "head" | "options")
     }
 
+    /// Whether it is for what is mounted beside the API.
+    pub fn is_beside(&self) -> bool {
+        !self.is_resource_request && self.path.starts_with(BESIDE)
+    }
+
     /// Whether it may stay open for as long as the client likes (`BasicLongRunningRequestCheck`): no
-    /// timeout and no place in the limits.
+    /// timeout and no place in the limits. What is mounted beside the API says itself how long it takes, as
+    /// upstream's `/debug/pprof/`.
     pub fn is_long_running(&self) -> bool {
         let streams = ["attach", "exec", "proxy", "log", "portforward"];
         matches!(self.verb.as_str(), "watch" | "proxy")
+            || self.is_beside()
             || self.is_resource_request && streams.contains(&self.subresource.as_str())
     }
 }

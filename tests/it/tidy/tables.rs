@@ -21,6 +21,8 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
     ),
     // What an authorizer is: the interface between rooms that must not know each other.
     ("apiserver::authorizer", &["apimachinery", "apis", "apiserver::request"]),
+    // Hands on what is not for the API.
+    ("apiserver::beside", &["apimachinery", "apiserver::request"]),
     ("apiserver::dynamic_file_content", &["clock"]),
     // Entropy names the volume of a service account's token.
     (
@@ -153,6 +155,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             // Which pod stands behind a Service.
             "apiserver::webhook",
             "apiserver::admission",
+            "apiserver::beside",
             // Service account tokens are issued, and told of, by who believes them.
             "apiserver::authentication",
             // The order of groups, and who else serves some.
@@ -204,6 +207,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::audit",
             "apiserver::authentication",
             "apiserver::authorization",
+            "apiserver::beside",
             "apiserver::endpoints",
             // What browsers are told.
             "apiserver::filters",

@@ -1,0 +1,36 @@
+//! `Inside`: what is within a running cluster, shared by whoever holds the cluster and by its handles over
+//! HTTP.
+
+use std::sync::Arc;
+
+use super::components::Running;
+use apimachinery::user::UserInfo;
+use apimachinery::wire::ApiService;
+use apis::scheme::Scheme;
+use client_go::client::Client;
+use clock::Clock;
+use etcd::Kv;
+use flow::Flow;
+
+/// Who may do everything.
+pub(super) const ADMIN: &str = "kubernetes-admin";
+/// The group that says so.
+pub(super) const MASTERS: &str = "system:masters";
+
+/// A running cluster without its port. What a handle does, it does to this.
+pub(crate) struct Inside {
+    pub(super) running: Running,
+    pub(super) service: ApiService,
+    pub(super) scheme: Arc<Scheme>,
+    pub(super) clock: Clock,
+    pub(super) flow: Flow,
+    pub(super) kv: Kv,
+}
+
+impl Inside {
+    /// In the name of an administrator.
+    pub(super) fn client(&self) -> Client {
+        let admin = Arc::new(UserInfo::authenticated(ADMIN, &[MASTERS]));
+        Client::new(self.service.clone(), admin, self.clock.clone(), self.flow.clone())
+    }
+}
