@@ -37,7 +37,7 @@ fn pod(number: u64) -> Value {
 }
 
 async fn apiserver() -> Cluster {
-    let cluster = Cluster::start(Config { components: Components::NONE, ..Config::default() }).await.unwrap();
+    let cluster = Cluster::start(Config::new().components(Components::NONE)).await.unwrap();
     let account = json!({"metadata": {"name": "default"}});
     cluster.client().create(&SERVICE_ACCOUNTS, "default", account).await.unwrap();
     // As in any cluster, somebody watches what is written.

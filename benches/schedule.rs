@@ -12,8 +12,8 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 async fn with_nodes(nodes: usize) -> Cluster {
-    let components = Components { scheduler: true, ..Components::NONE };
-    let cluster = Cluster::start(Config { components, ..Config::default() }).await.unwrap();
+    let components = Components::NONE.scheduler(true);
+    let cluster = Cluster::start(Config::new().components(components)).await.unwrap();
     let client = cluster.client();
     let account = json!({"metadata": {"name": "default"}});
     client.create(&SERVICE_ACCOUNTS, "default", account).await.unwrap();

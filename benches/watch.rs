@@ -14,7 +14,7 @@ const OBJECTS: usize = 1000;
 const WATCHES: usize = 100;
 
 async fn filled() -> Cluster {
-    let cluster = Cluster::start(Config { components: Components::NONE, ..Config::default() }).await.unwrap();
+    let cluster = Cluster::start(Config::new().components(Components::NONE)).await.unwrap();
     let client = cluster.client();
     for number in 0..OBJECTS {
         let tree = json!({"metadata": {"name": format!("c{number}")}, "data": {"text": "x".repeat(900)}});

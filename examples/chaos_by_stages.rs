@@ -8,16 +8,14 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
-use kubarium::apimachinery::options::{ListOptions, PatchType};
-use kubarium::apis::apps::deployment::DEPLOYMENTS;
-use kubarium::apis::core::pod::PODS;
-use kubarium::{Cluster, Config};
+use kubarium::kinds::{DEPLOYMENTS, PODS};
+use kubarium::{Cluster, Config, ListOptions, PatchType};
 use serde_json::{Value, json};
 
 #[tokio::main]
 pub async fn main() -> Result<(), Box<dyn Error>> {
     let stages = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/stages");
-    let cluster = Cluster::start(Config { stages: Some(stages), ..Config::default() }).await?;
+    let cluster = Cluster::start(Config::new().stages(stages)).await?;
     let client = cluster.client();
 
     client.create(&DEPLOYMENTS, "default", web("nginx:flaky")).await?;

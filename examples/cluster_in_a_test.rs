@@ -6,17 +6,14 @@
 use std::error::Error;
 use std::time::Duration;
 
-use kubarium::apimachinery::options::ListOptions;
-use kubarium::apis::apps::deployment::DEPLOYMENTS;
-use kubarium::apis::core::pod::PODS;
-use kubarium::client_go::client::Client;
-use kubarium::{Cluster, Config};
+use kubarium::kinds::{DEPLOYMENTS, PODS};
+use kubarium::{Client, Cluster, Config, ListOptions};
 use serde_json::json;
 
 #[tokio::main]
 pub async fn main() -> Result<(), Box<dyn Error>> {
     // One node, in memory. With `Components::NONE` it would be what envtest is: an apiserver alone.
-    let cluster = Cluster::start(Config { nodes: 2, ..Config::default() }).await?;
+    let cluster = Cluster::start(Config::new().nodes(2)).await?;
     let client = cluster.client();
 
     let pod = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}});

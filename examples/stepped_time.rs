@@ -6,12 +6,8 @@
 use std::error::Error;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use kubarium::apimachinery::options::ListOptions;
-use kubarium::apis::batch::cron_job::CRON_JOBS;
-use kubarium::apis::batch::job::JOBS;
-use kubarium::clock::Clock;
-use kubarium::entropy::Entropy;
-use kubarium::{Cluster, Config};
+use kubarium::kinds::{CRON_JOBS, JOBS};
+use kubarium::{Clock, Cluster, Config, Entropy, ListOptions};
 use serde_json::json;
 
 /// After so many rounds in which nobody had anything to do, everybody waits for time.
@@ -24,7 +20,7 @@ pub async fn main() -> Result<(), Box<dyn Error>> {
     let clock = Clock::stepped(start);
     // The same seed gives the same names, UIDs and jitter, so a failure can be seen again.
     let entropy = Entropy::seeded(7);
-    let config = Config { clock: clock.clone(), entropy, ..Config::default() };
+    let config = Config::new().clock(clock.clone()).entropy(entropy);
 
     let cluster = with_time(&clock, Cluster::start(config)).await?;
     with_time(&clock, two_runs(&cluster)).await?;

@@ -58,6 +58,7 @@ use manifests::Manifest;
 
 /// Why a cluster did not start. The text says what to do.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// The data dir.
     #[error(transparent)]
@@ -98,6 +99,24 @@ pub enum StartError {
 }
 
 /// One whole cluster. Dropping it ends everything that it started.
+///
+/// ```
+/// use kubarium::kinds::{NODES, PODS};
+/// use kubarium::{Cluster, Config, ListOptions};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let cluster = Cluster::start(Config::new().nodes(2)).await?;
+/// let nodes = cluster.client().list(&NODES, "", &ListOptions::default()).await?;
+/// assert_eq!(nodes.items.len(), 2);
+///
+/// cluster.stop_component("kube-scheduler")?;
+/// let pod = serde_json::json!({"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}});
+/// let pod = cluster.client().create(&PODS, "default", pod).await?;
+/// assert_eq!(pod.to_value()["status"]["phase"], "Pending");
+/// cluster.stop().await;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
 pub struct Cluster {
     inside: Arc<Inside>,
     server: Option<Server>,

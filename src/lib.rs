@@ -5,11 +5,11 @@
 //! is learnt from a watch.
 //!
 //! ```
-//! use kubarium::apis::core::config_map::CONFIG_MAPS;
+//! use kubarium::kinds::CONFIG_MAPS;
 //! use kubarium::{Cluster, Config};
 //!
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
-//! let cluster = Cluster::start(Config::default()).await?;
+//! let cluster = Cluster::start(Config::new()).await?;
 //! let settings = serde_json::json!({"metadata": {"name": "settings"}, "data": {"greeting": "hello"}});
 //! let created = cluster.client().create(&CONFIG_MAPS, "default", settings).await?;
 //! assert_eq!(created.key(), "default/settings");
@@ -31,7 +31,7 @@
 //! }
 //!
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
-//! let config = Config { components: Components::NONE, entropy: Entropy::seeded(7), ..Config::default() };
+//! let config = Config::new().components(Components::NONE).entropy(Entropy::seeded(7));
 //! let cluster = Cluster::start(config).await?;
 //! assert!(is_missing(&cluster.client(), "web").await);
 //! cluster.stop().await;
@@ -44,27 +44,65 @@
 #![doc = include_str!("ARCHITECTURE.md")]
 #![warn(missing_docs)]
 
+#[doc(inline)]
+pub use apimachinery::object::Object;
+#[doc(inline)]
+pub use apimachinery::options::{DeleteOptions, ListOptions, PatchType};
+#[doc(inline)]
 pub use apimachinery::status::Status;
+#[doc(inline)]
 pub use client_go::Client;
+#[doc(inline)]
 pub use clock::Clock;
 pub use cluster::config::{Access, Components, Listen};
-pub use cluster::{Cluster, Config, StartError};
+pub use cluster::manifests::Manifest;
+pub use cluster::{COMPONENTS, Cluster, Config, StartError, UnknownComponent};
+#[doc(inline)]
 pub use entropy::Entropy;
 
+/// What the flags of the components say, each a struct of fields that [`Config`] holds whole.
+///
+/// ```
+/// let mut controllers = kubarium::options::ControllerManagerOptions::default();
+/// controllers.controllers = vec!["*".into(), "-job-controller".into()];
+/// let config = kubarium::Config::new().controller_manager(controllers);
+/// # assert_eq!(config.controller_manager.controllers.len(), 2);
+/// ```
+pub mod options {
+    #[doc(inline)]
+    pub use apiserver::options::ServerRunOptions;
+    #[doc(inline)]
+    pub use controllers::options::ControllerManagerOptions;
+}
+
 /// The kinds that are asked for most; the others are in the folders of their groups, [`apis`].
+///
+/// ```
+/// use kubarium::kinds::{DEPLOYMENTS, PODS};
+///
+/// assert_eq!(DEPLOYMENTS.group_resource().to_string(), "deployments.apps");
+/// assert_eq!(PODS.group_resource().to_string(), "pods");
+/// ```
 pub mod kinds {
     pub use apis::apps::daemon_set::DAEMON_SETS;
     pub use apis::apps::deployment::DEPLOYMENTS;
+    pub use apis::apps::replica_set::REPLICA_SETS;
     pub use apis::apps::stateful_set::STATEFUL_SETS;
+    pub use apis::batch::cron_job::CRON_JOBS;
     pub use apis::batch::job::JOBS;
+    pub use apis::coordination::lease::LEASES;
     pub use apis::core::config_map::CONFIG_MAPS;
+    pub use apis::core::event::EVENTS;
     pub use apis::core::namespace::NAMESPACES;
     pub use apis::core::node::NODES;
+    pub use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
     pub use apis::core::pod::PODS;
     pub use apis::core::secret::SECRETS;
     pub use apis::core::service::SERVICES;
+    pub use apis::core::service_account::SERVICE_ACCOUNTS;
 }
 
+#[doc(hidden)]
 pub mod cluster;
 
 #[doc(hidden)]

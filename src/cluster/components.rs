@@ -33,6 +33,7 @@ const KUBELET: &str = "kubelet/";
 
 /// No component has that name.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 #[error("no component is named {0:?}; there are kube-controller-manager, kube-scheduler and kubelet/NODE")]
 pub struct UnknownComponent(pub String);
 

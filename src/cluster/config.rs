@@ -1,6 +1,6 @@
 //! What a cluster is made from, and what is told of it.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use apiserver::options::ServerRunOptions;
@@ -9,8 +9,34 @@ use controllers::options::ControllerManagerOptions;
 use entropy::Entropy;
 use pki::Identity;
 
-/// What a cluster is made from. The default is a cluster for a test: one node, in memory, no port, no file.
+/// What a cluster is made from. The default is a cluster for a test: one node, in memory, no port, no file;
+/// each method changes one thing of it.
+///
+/// ```
+/// use kubarium::{Clock, Cluster, Components, Config, Entropy, Listen};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// // As envtest has it: an apiserver alone.
+/// let bare = Config::new().components(Components::NONE);
+/// // The same story each time: chance is seeded, and time passes when the test says so.
+/// let clock = Clock::stepped("2026-01-01T00:00:00Z".parse()?);
+/// let stepped = Config::new().nodes(3).clock(clock).entropy(Entropy::seeded(7));
+/// // Reached by kubectl: `Cluster::access` says where, and as whom.
+/// let open = Config::new().listen(Listen::loopback());
+/// let cluster = Cluster::start(open).await?;
+/// assert!(cluster.access().is_some());
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
+///
+/// What has no method is a field: flags of kube-apiserver are `config.apiserver`, for example.
+///
+/// ```
+/// let mut config = kubarium::Config::new();
+/// config.apiserver.flow_control.max_requests = 10;
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Config {
     /// Simulated nodes, `node-1` and on.
     pub nodes: u32,
@@ -45,7 +71,16 @@ pub struct Config {
 }
 
 /// Which components run from the start.
+///
+/// ```
+/// use kubarium::Components;
+///
+/// let quota_and_garbage_work_but_no_pod_runs = Components::NONE.controllers(true);
+/// let pods_stay_pending = Components::ALL.scheduler(false);
+/// # assert!(quota_and_garbage_work_but_no_pod_runs.controllers && !pods_stay_pending.scheduler);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Components {
     /// kube-controller-manager
     pub controllers: bool,
@@ -60,15 +95,142 @@ impl Components {
     pub const ALL: Components = Components { controllers: true, scheduler: true, kubelets: true };
     /// None: an apiserver alone, as envtest has it.
     pub const NONE: Components = Components { controllers: false, scheduler: false, kubelets: false };
+
+    /// Says whether kube-controller-manager runs.
+    #[must_use]
+    pub fn controllers(self, controllers: bool) -> Components {
+        Components { controllers, ..self }
+    }
+
+    /// Says whether kube-scheduler runs.
+    #[must_use]
+    pub fn scheduler(self, scheduler: bool) -> Components {
+        Components { scheduler, ..self }
+    }
+
+    /// Says whether the kubelets run.
+    #[must_use]
+    pub fn kubelets(self, kubelets: bool) -> Components {
+        Components { kubelets, ..self }
+    }
 }
 
 /// Where and how to listen.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Listen {
     /// Port 0 takes a free one.
     pub address: SocketAddr,
     /// Without TLS everybody who reaches the port is an administrator: only for loopback.
     pub tls: bool,
+}
+
+impl Listen {
+    /// Listens with TLS at a free port of 127.0.0.1.
+    pub fn loopback() -> Listen {
+        Listen::tls((Ipv4Addr::LOCALHOST, 0).into())
+    }
+
+    /// Listens with TLS; port 0 takes a free one.
+    pub fn tls(address: SocketAddr) -> Listen {
+        Listen { address, tls: true }
+    }
+
+    /// Listens without TLS, which lets everybody in as an administrator: refused but for loopback.
+    pub fn insecure_http(address: SocketAddr) -> Listen {
+        Listen { address, tls: false }
+    }
+}
+
+impl Config {
+    /// A cluster for a test: one node, in memory, no port, no file.
+    pub fn new() -> Config {
+        Config::default()
+    }
+
+    /// Says how many simulated nodes there are.
+    #[must_use]
+    pub fn nodes(self, nodes: u32) -> Config {
+        Config { nodes, ..self }
+    }
+
+    /// Says how many pods a node takes.
+    #[must_use]
+    pub fn pods_per_node(self, pods_per_node: u32) -> Config {
+        Config { pods_per_node, ..self }
+    }
+
+    /// Says in which folder everything is kept over restarts.
+    #[must_use]
+    pub fn data_dir(self, folder: impl Into<PathBuf>) -> Config {
+        Config { data_dir: Some(folder.into()), ..self }
+    }
+
+    /// Says whether writes are answered before the disk has them.
+    #[must_use]
+    pub fn unsafe_no_fsync(self, unsafe_no_fsync: bool) -> Config {
+        Config { unsafe_no_fsync, ..self }
+    }
+
+    /// Says whether to go on with what is left of a data dir that has lost something.
+    #[must_use]
+    pub fn recover(self, recover: bool) -> Config {
+        Config { recover, ..self }
+    }
+
+    /// Says where the apiserver listens.
+    #[must_use]
+    pub fn listen(self, listen: Listen) -> Config {
+        Config { listen: Some(listen), ..self }
+    }
+
+    /// Says in which folder there are stages beside the built-in ones.
+    #[must_use]
+    pub fn stages(self, folder: impl Into<PathBuf>) -> Config {
+        Config { stages: Some(folder.into()), ..self }
+    }
+
+    /// Says whose time it is; with [`Clock::stepped`] it passes when the test says so.
+    #[must_use]
+    pub fn clock(self, clock: Clock) -> Config {
+        Config { clock, ..self }
+    }
+
+    /// Says where chance comes from; with [`Entropy::seeded`] names, UIDs and jitter are the same each time.
+    #[must_use]
+    pub fn entropy(self, entropy: Entropy) -> Config {
+        Config { entropy, ..self }
+    }
+
+    /// Says whether the flow record is kept.
+    #[must_use]
+    pub fn flow(self, flow: bool) -> Config {
+        Config { flow, ..self }
+    }
+
+    /// Takes kube-apiserver's flags.
+    #[must_use]
+    pub fn apiserver(self, apiserver: ServerRunOptions) -> Config {
+        Config { apiserver, ..self }
+    }
+
+    /// Takes kube-controller-manager's flags.
+    #[must_use]
+    pub fn controller_manager(self, controller_manager: ControllerManagerOptions) -> Config {
+        Config { controller_manager, ..self }
+    }
+
+    /// Says which components run from the start.
+    #[must_use]
+    pub fn components(self, components: Components) -> Config {
+        Config { components, ..self }
+    }
+
+    /// Says whether there is a class of volumes for claims that name none.
+    #[must_use]
+    pub fn default_storage_class(self, default_storage_class: bool) -> Config {
+        Config { default_storage_class, ..self }
+    }
 }
 
 impl Default for Config {
@@ -94,6 +256,7 @@ impl Default for Config {
 
 /// How to reach a cluster from outside: what a kubeconfig holds.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Access {
     /// As `https://127.0.0.1:40123`.
     pub server: String,
@@ -101,4 +264,52 @@ pub struct Access {
     pub authority_pem: Option<String>,
     /// An administrator.
     pub identity: Option<Identity>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn each_method_changes_what_it_is_named_after() {
+        let config = Config::new()
+            .nodes(3)
+            .pods_per_node(7)
+            .data_dir("data")
+            .unsafe_no_fsync(true)
+            .recover(true)
+            .listen(Listen::loopback())
+            .stages("stages")
+            .flow(false)
+            .components(Components::NONE.scheduler(true))
+            .default_storage_class(true);
+        assert_eq!((config.nodes, config.pods_per_node), (3, 7));
+        assert_eq!(config.data_dir.as_deref(), Some(Path::new("data")));
+        assert_eq!(config.stages.as_deref(), Some(Path::new("stages")));
+        assert!(config.unsafe_no_fsync && config.recover && !config.flow && config.default_storage_class);
+        assert!(config.listen.is_some_and(|listen| listen.tls && listen.address.ip().is_loopback()));
+        assert_eq!(config.components, Components { controllers: false, scheduler: true, kubelets: false });
+        let kubelets = Components::NONE.kubelets(true).controllers(true);
+        assert_eq!(kubelets, Components::ALL.scheduler(false));
+    }
+
+    #[test]
+    fn options_clock_and_entropy_are_those_that_are_given() {
+        let clock = Clock::stepped("2026-01-01T00:00:00Z".parse().unwrap());
+        let mut options = ServerRunOptions::default();
+        options.flow_control.max_requests = 12;
+        let mut of_controllers = ControllerManagerOptions::default();
+        of_controllers.controllers = vec!["-*".into()];
+        let config = Config::new()
+            .apiserver(options)
+            .controller_manager(of_controllers)
+            .clock(clock.clone())
+            .entropy(Entropy::seeded(7));
+        assert_eq!(config.apiserver.flow_control.max_requests, 12);
+        assert_eq!(config.controller_manager.controllers, ["-*"]);
+        assert_eq!(config.clock.now(), clock.now());
+        assert_eq!(config.entropy.uid(), Entropy::seeded(7).uid());
+    }
 }

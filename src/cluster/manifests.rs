@@ -25,6 +25,7 @@ const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
 
 /// Why a manifest was not applied.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 #[error("{origin}: {problem}")]
 pub struct Error {
     /// The file.
@@ -35,6 +36,7 @@ pub struct Error {
 
 /// What is wrong with a manifest.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Problem {
     /// The file.
     #[error("cannot read it: {0}")]

@@ -1,12 +1,13 @@
 //! `Network`: whoever wants to reach an address asks here (the kernel's `connect` and `sendto`).
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use sync::{Mutex, MutexGuard};
 use tokio::io::DuplexStream;
 use tokio::task::JoinSet;
 
@@ -250,6 +251,6 @@ impl Network {
     }
 
     fn open(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {
-        self.0.open.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.open.lock()
     }
 }

@@ -1,11 +1,12 @@
 //! What is wrong between addresses, by choice: latency, loss, refused connections, partitions.
 
 use std::net::IpAddr;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::address_range::AddressRange;
 use entropy::Entropy;
+use sync::RwLock;
 
 /// So many rules may be in force; more are refused, since each connection looks at all of them.
 pub const MAX_RULES: usize = 1_000;
@@ -57,12 +58,12 @@ impl Weather {
         if rules.len() > MAX_RULES {
             return Err(TooManyRules(rules.len()));
         }
-        *self.0.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = rules.into();
+        *self.0.write() = rules.into();
         Ok(())
     }
 
     pub(crate) fn between(&self, from: IpAddr, to: IpAddr) -> Conditions {
-        let rules = self.0.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
+        let rules = self.0.read().clone();
         let mut conditions = Conditions::default();
         for rule in rules.iter().filter(|rule| rule.is_between(from, to)) {
             conditions.latency += rule.latency;

@@ -1,9 +1,9 @@
 //! sync: the locks of all rooms, which state once what a panic means for what they guard (Go's `sync`).
 //!
 //! A lock of the standard library is poisoned when its holder panics, and everybody after that has to say
-//! what follows. Here it is said once: **what the panic left is used.** A panic is a bug that ends one request
-//! or restarts one component, visibly; were the lock to fail from then on, it would end all of them, one
-//! after the other. What is guarded is whole again after each statement that changes it, or is worked out
+//! what follows. Here it is said once: **what the panic left is used.** A panic is a bug that ends one
+//! request or restarts one component, visibly; were the lock to fail from then on, it would end all of them,
+//! one after the other. What is guarded is whole again after each statement that changes it, or is worked out
 //! anew by the next reconcile, so whoever comes next may go on with it.
 //!
 //! The guards are those of the standard library, so that a lock which is held across an await is refused.

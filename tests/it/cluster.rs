@@ -180,7 +180,7 @@ async fn a_hundred_clusters_share_nothing_and_leave_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_are_ready_and_renew_their_leases() {
-    let cluster = Cluster::start(Config { nodes: 3, ..Config::default() }).await.unwrap();
+    let cluster = Cluster::start(Config::new().nodes(3)).await.unwrap();
     until("three ready nodes", async || {
         let nodes = cluster.client().list(&NODES, "", &ListOptions::default()).await.unwrap();
         let is_ready = |node: &Value| {
@@ -234,7 +234,7 @@ async fn story(seed: u64) -> Vec<String> {
     let start: DateTime<Utc> = DateTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
     let clock = Clock::stepped(start);
     let entropy = Entropy::seeded(seed);
-    let config = Config { nodes: 3, clock: clock.clone(), entropy, ..Config::default() };
+    let config = Config::new().nodes(3).clock(clock.clone()).entropy(entropy);
     let cluster = stepping(&clock, Cluster::start(config)).await.unwrap();
     let told = stepping(&clock, async {
         cluster.client().create(&DEPLOYMENTS, "default", web(4)).await.unwrap();

@@ -164,7 +164,7 @@ fn config(ranges: &str) -> Config {
     let service_cluster_ip_range = ServiceRanges::parse(ranges).unwrap();
     let mut apiserver = ServerRunOptions::default();
     apiserver.services.service_cluster_ip_range = service_cluster_ip_range;
-    Config { components: Components::NONE, apiserver, ..Config::default() }
+    Config::new().components(Components::NONE).apiserver(apiserver)
 }
 
 fn service(name: &str, spec: Value) -> Value {
@@ -265,10 +265,7 @@ async fn a_cluster_of_one_family_has_no_other() {
 #[tokio::test]
 async fn a_data_dir_keeps_the_range_that_it_was_made_with() {
     let data = tempfile::tempdir().unwrap();
-    let start = async |ranges: &str| {
-        let data_dir = Some(data.path().to_owned());
-        Cluster::start(Config { data_dir, ..config(ranges) }).await.unwrap()
-    };
+    let start = async |ranges: &str| Cluster::start(config(ranges).data_dir(data.path())).await.unwrap();
     start("10.5.0.0/16").await.stop().await;
     let cluster = start("10.6.0.0/16").await;
     assert_eq!(range_of(&cluster).await, json!(["10.5.0.0/16"]));

@@ -564,7 +564,7 @@ async fn ten_thousand_watches_hear_of_a_change_and_the_cluster_goes_on() {
 #[tokio::test]
 async fn a_watch_or_list_at_a_compacted_revision_is_told_to_begin_anew() {
     let clock = Clock::stepped(chrono::DateTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000));
-    let config = Config { components: Components::NONE, clock: clock.clone(), ..Config::default() };
+    let config = Config::new().components(Components::NONE).clock(clock.clone());
     let cluster = Cluster::start(config).await.unwrap();
     for _ in 0..40 {
         clock.advance(Duration::from_secs(30));

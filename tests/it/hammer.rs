@@ -171,8 +171,7 @@ fn object(kind: &Kind, name: &str, random: &mut fastrand::Rng) -> Value {
 async fn informers_end_up_with_what_the_server_stores() {
     for seed in 0..4 {
         eprintln!("seed {seed}");
-        let config =
-            Config { components: Components::NONE, entropy: Entropy::seeded(seed), ..Config::default() };
+        let config = Config::new().components(Components::NONE).entropy(Entropy::seeded(seed));
         let cluster = Cluster::start(config).await.unwrap();
         let client = cluster.client();
         for name in NAMESPACE_NAMES {

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::support::{Kubectl, Up, kubectls, texts};
 
 fn bare() -> Config {
-    Config { components: Components::NONE, ..Config::default() }
+    Config::new().components(Components::NONE)
 }
 
 async fn node_port(cluster: &Cluster, name: &str, port: Value) -> Result<u64, Status> {
@@ -47,7 +47,7 @@ async fn services_take_their_ports_from_the_range() {
 #[tokio::test]
 async fn events_last_as_long_as_the_flag_says() {
     let clock = Clock::stepped(chrono::DateTime::UNIX_EPOCH + chrono::TimeDelta::days(20_000));
-    let mut config = Config { clock: clock.clone(), ..bare() };
+    let mut config = bare().clock(clock.clone());
     config.apiserver.event_ttl = Duration::from_secs(10 * 60);
     let cluster = Cluster::start(config).await.unwrap();
     let client = cluster.client();
@@ -69,8 +69,8 @@ async fn events_last_as_long_as_the_flag_says() {
 }
 
 fn with_cidr(cidr: &str, mask: u32, nodes: u32) -> Config {
-    let kubelets = Components { kubelets: true, ..Components::NONE };
-    let mut config = Config { nodes, components: kubelets, ..Config::default() };
+    let kubelets = Components::NONE.kubelets(true);
+    let mut config = Config::new().nodes(nodes).components(kubelets);
     config.controller_manager.cluster_cidr = IpRange::parse(cidr);
     config.controller_manager.node_cidr_mask_size = mask;
     config

@@ -19,8 +19,8 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// An apiserver on a port of its own; nobody else is at work.
 async fn listening() -> (Cluster, Access) {
-    let listen = Some(Listen { address: "127.0.0.1:0".parse().unwrap(), tls: true });
-    let config = Config { nodes: 0, components: Components::NONE, listen, ..Config::default() };
+    let listen = Listen::loopback();
+    let config = Config::new().nodes(0).components(Components::NONE).listen(listen);
     let cluster = Cluster::start(config).await.unwrap();
     let access = cluster.access().unwrap();
     (cluster, access)
@@ -160,7 +160,7 @@ fn judge(asked: &Asked) -> Reply {
 
 #[tokio::test]
 async fn objects_of_one_name_have_stories_of_their_own() {
-    let config = Config { nodes: 0, components: Components::NONE, ..Config::default() };
+    let config = Config::new().nodes(0).components(Components::NONE);
     let cluster = Cluster::start(config).await.unwrap();
     let client = cluster.client();
     let object = json!({"metadata": {"name": "a"}});
@@ -188,7 +188,7 @@ async fn objects_of_one_name_have_stories_of_their_own() {
 
 #[tokio::test]
 async fn leases_that_are_renewed_do_not_fill_the_record() {
-    let config = Config { nodes: 0, components: Components::NONE, ..Config::default() };
+    let config = Config::new().nodes(0).components(Components::NONE);
     let cluster = Cluster::start(config).await.unwrap();
     let client = cluster.client();
     let lease = json!({"metadata": {"name": "leader"}, "spec": {"holderIdentity": "a"}});
@@ -225,7 +225,7 @@ async fn a_kubelet_tells_of_sandboxes_and_of_containers_that_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_a_node_wakes_names_the_nodes_change_as_cause() {
-    let cluster = Cluster::start(Config { nodes: 1, ..Config::default() }).await.unwrap();
+    let cluster = Cluster::start(Config::new().nodes(1)).await.unwrap();
     let client = cluster.client();
     let pod = json!({"metadata": {"name": "picky"}, "spec": {"nodeSelector": {"disk": "ssd"}, "containers": [
         {"name": "main", "image": "nginx"}

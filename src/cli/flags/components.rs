@@ -24,7 +24,7 @@ impl ComponentFlags {
         if self.apiserver_only {
             return Components::NONE;
         }
-        Components { controllers: controllers.runs_any(), scheduler: self.scheduler, ..Components::ALL }
+        Components::ALL.controllers(controllers.runs_any()).scheduler(self.scheduler)
     }
 
     /// How many of the nodes that were asked for there are.
@@ -64,10 +64,10 @@ mod tests {
         assert_eq!(components(&["--apiserver-only"]), Components::NONE);
         assert_eq!(parsed(&["--apiserver-only"]).flags.nodes(1), 0);
         for none in [&["--controllers=-*"][..], &["--controllers", "-*"], &["--controllers", "-job"]] {
-            assert_eq!(components(none), Components { controllers: false, ..Components::ALL });
+            assert_eq!(components(none), Components::ALL.controllers(false));
         }
         let scheduler = components(&["--scheduler=false"]);
-        assert_eq!(scheduler, Components { scheduler: false, ..Components::ALL });
+        assert_eq!(scheduler, Components::ALL.scheduler(false));
         let some = parsed(&["--controllers=*,-job-controller"]).controller_manager.selection().unwrap();
         assert!(some.runs("cronjob-controller") && !some.runs("job-controller"));
         assert_eq!(parsed(&["--nodes", "2"]).nodes, 2);

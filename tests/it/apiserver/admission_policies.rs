@@ -84,8 +84,8 @@ async fn tell(stories: &str) {
 
 #[tokio::test]
 async fn expressions_are_checked_against_the_kinds_they_are_about() {
-    let components = Components { controllers: true, ..Components::NONE };
-    let cluster = Cluster::start(Config { nodes: 0, components, ..Config::default() }).await.unwrap();
+    let components = Components::NONE.controllers(true);
+    let cluster = Cluster::start(Config::new().nodes(0).components(components)).await.unwrap();
     let policy = json!({"metadata": {"name": "p"}, "spec": {
         "matchConstraints": {"resourceRules": [{"apiGroups": ["apps"], "apiVersions": ["v1"],
             "operations": ["CREATE"], "resources": ["deployments"]}]},

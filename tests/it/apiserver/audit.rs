@@ -44,7 +44,7 @@ fn blocking(config: LogConfig) -> LogBackend {
 }
 
 async fn cluster(audit: AuditConfig) -> Cluster {
-    let mut config = Config { nodes: 0, components: Components::NONE, ..Config::default() };
+    let mut config = Config::new().nodes(0).components(Components::NONE);
     config.apiserver.audit.made = Some(audit);
     Cluster::start(config).await.unwrap()
 }

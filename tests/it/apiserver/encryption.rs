@@ -19,8 +19,7 @@ async fn cluster(dir: &Path, providers: &str) -> Cluster {
          [secrets], providers: [{providers}]}}]}}"
     );
     let encryption = Encryption::parse(&text).unwrap();
-    let data_dir = Some(dir.to_owned());
-    let mut config = Config { nodes: 0, components: Components::NONE, data_dir, ..Config::default() };
+    let mut config = Config::new().nodes(0).components(Components::NONE).data_dir(dir);
     config.apiserver.encryption.made = Some(encryption);
     Cluster::start(config).await.unwrap()
 }
@@ -112,13 +111,8 @@ async fn a_file_that_changes_is_followed() {
     };
     let first = config(KEY_1);
     let clock = Clock::stepped(chrono::DateTime::UNIX_EPOCH + chrono::TimeDelta::days(20_000));
-    let mut config_of_cluster = Config {
-        nodes: 0,
-        components: Components::NONE,
-        data_dir: Some(data.clone()),
-        clock: clock.clone(),
-        ..Config::default()
-    };
+    let mut config_of_cluster =
+        Config::new().nodes(0).components(Components::NONE).data_dir(data.clone()).clock(clock.clone());
     let encryption = Encryption::parse(&first).unwrap().following(&file, &first);
     config_of_cluster.apiserver.encryption.made = Some(encryption);
     let cluster = Cluster::start(config_of_cluster).await.unwrap();

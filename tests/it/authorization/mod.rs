@@ -27,7 +27,7 @@ async fn start() -> Cluster {
 }
 
 async fn start_with(config: Config) -> Cluster {
-    let cluster = Cluster::start(Config { components: Components::NONE, ..config }).await.unwrap();
+    let cluster = Cluster::start(config.components(Components::NONE)).await.unwrap();
     cluster.client().create(&NAMESPACES, "", json!({"metadata": {"name": "team"}})).await.unwrap();
     cluster
 }
@@ -166,8 +166,8 @@ async fn an_operator_without_a_rule_is_refused() {
 
 #[tokio::test]
 async fn a_custom_resource_adds_to_the_aggregated_roles() {
-    let components = Components { controllers: true, ..Components::NONE };
-    let cluster = Cluster::start(Config { components, ..Config::default() }).await.unwrap();
+    let components = Components::NONE.controllers(true);
+    let cluster = Cluster::start(Config::new().components(components)).await.unwrap();
     let client = cluster.client();
     let label = |to: &str| json!({format!("rbac.authorization.k8s.io/aggregate-to-{to}"): "true"});
     for (role, to, verb) in [("widget-view", "view", "get"), ("widget-edit", "edit", "create")] {

@@ -16,7 +16,7 @@ async fn with(modes: &[Mode], policy: Option<&str>) -> (Cluster, Option<tempfile
     let authorization =
         AuthorizationOptions { modes: Some(modes.to_vec()), policy_file, ..AuthorizationOptions::default() };
     let apiserver = ServerRunOptions { authorization, ..ServerRunOptions::default() };
-    (start_with(Config { apiserver, ..Config::default() }).await, folder)
+    (start_with(Config::new().apiserver(apiserver)).await, folder)
 }
 
 async fn list_pods(cluster: &Cluster, user: &str) -> String {
@@ -39,7 +39,7 @@ async fn the_first_that_allows_decides() {
     let authorization =
         AuthorizationOptions { modes: Some(vec![Mode::Abac]), ..AuthorizationOptions::default() };
     let apiserver = ServerRunOptions { authorization, ..ServerRunOptions::default() };
-    let failed = Cluster::start(Config { apiserver, ..Config::default() }).await.err().unwrap();
+    let failed = Cluster::start(Config::new().apiserver(apiserver)).await.err().unwrap();
     assert!(failed.to_string().contains("authorization policy file not passed"), "{failed}");
 }
 

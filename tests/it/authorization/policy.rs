@@ -117,14 +117,13 @@ async fn they_look_as_if_somebody_had_sent_them() {
 #[tokio::test]
 async fn a_restart_brings_back_what_somebody_took_away_and_only_that() {
     let folder = tempfile::tempdir().unwrap();
-    let config = || Config { data_dir: Some(folder.path().to_owned()), ..Config::default() };
+    let config = || Config::new().data_dir(folder.path());
     // Nobody asks for a role: the next start finds none, and decides all the same.
     let cluster = start_with(config()).await;
     let decisions = decide(&cluster.client()).await;
     cluster.stop().await;
 
-    let restart =
-        || async { Cluster::start(Config { components: Components::NONE, ..config() }).await.unwrap() };
+    let restart = || async { Cluster::start(config().components(Components::NONE)).await.unwrap() };
     let cluster = restart().await;
     let client = cluster.client();
     assert_eq!(decide(&client).await, decisions);

@@ -56,7 +56,7 @@ async fn a_webhook_is_asked_before_roles_are() {
         ..AuthorizationOptions::default()
     };
     let apiserver = ServerRunOptions { authorization, ..ServerRunOptions::default() };
-    let cluster = start_with(Config { apiserver, ..Config::default() }).await;
+    let cluster = start_with(Config::new().apiserver(apiserver)).await;
     let client = cluster.client();
     for user in ["joe", "eve-bound"] {
         bind(&client, user, "view").await;
@@ -106,7 +106,7 @@ async fn a_file_says_when_it_is_asked_and_that_failing_is_a_no() {
     let config_file = Some(path.clone());
     let authorization = AuthorizationOptions { config_file, ..AuthorizationOptions::default() };
     let apiserver = ServerRunOptions { authorization, ..ServerRunOptions::default() };
-    let cluster = start_with(Config { apiserver, clock: clock.clone(), ..Config::default() }).await;
+    let cluster = start_with(Config::new().apiserver(apiserver).clock(clock.clone())).await;
     let client = cluster.client();
     for user in ["bob", "eve-bound"] {
         bind(&client, user, "view").await;

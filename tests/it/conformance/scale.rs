@@ -42,7 +42,7 @@ fn page(list: &Value, found: &mut usize, total: usize) -> String {
 /// Row: chunked lists - pages of one state
 #[tokio::test]
 async fn a_list_is_read_in_pages_of_one_state() {
-    let cluster = Cluster::start(Config { components: Components::NONE, ..Config::default() }).await.unwrap();
+    let cluster = Cluster::start(Config::new().components(Components::NONE)).await.unwrap();
     let server = Server::of(&cluster);
     create_templates(&server, 400).await;
     for _ in 0..3 {
@@ -68,7 +68,7 @@ async fn a_list_is_read_in_pages_of_one_state() {
 #[tokio::test]
 async fn a_list_goes_on_after_its_state_was_compacted() {
     let clock = Clock::stepped(DateTime::from_timestamp(1_800_000_000, 0).unwrap());
-    let config = Config { components: Components::NONE, clock: clock.clone(), ..Config::default() };
+    let config = Config::new().components(Components::NONE).clock(clock.clone());
     let cluster = Cluster::start(config).await.unwrap();
     let server = Server::of(&cluster);
     create_templates(&server, 40).await;
@@ -134,7 +134,7 @@ impl Watch {
 /// Row: watchers - concurrent watches tell the same in the same order
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watches_from_every_revision_tell_the_same() {
-    let cluster = Cluster::start(Config { components: Components::NONE, ..Config::default() }).await.unwrap();
+    let cluster = Cluster::start(Config::new().components(Components::NONE)).await.unwrap();
     let server = Server::of(&cluster);
     let mut revision =
         server.get(CONFIG_MAPS).await["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
@@ -181,7 +181,7 @@ async fn step(server: &Server, step: Value) {
 /// Row: garbage collector - orphans the pods of a replication controller
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_of_one_kind() {
-    let cluster = Cluster::start(Config { nodes: 2, ..Config::default() }).await.unwrap();
+    let cluster = Cluster::start(Config::new().nodes(2)).await.unwrap();
     let server = Server::of(&cluster);
     update_a_pod_often(&server).await;
     serve_many_services(&server).await;

@@ -42,14 +42,14 @@ pub struct Fixture {
 impl Fixture {
     /// With the namespace [`NAMESPACE`], ready for pods.
     pub async fn start() -> Fixture {
-        Fixture::start_with(Components { controllers: true, ..Components::NONE }).await
+        Fixture::start_with(Components::NONE.controllers(true)).await
     }
 
     /// The same with other components.
     pub async fn start_with(components: Components) -> Fixture {
         let clock = Clock::stepped(DateTime::from_timestamp(1_767_225_600, 0).unwrap());
         let entropy = Entropy::seeded(7);
-        let config = Config { clock: clock.clone(), entropy, components, ..Config::default() };
+        let config = Config::new().clock(clock.clone()).entropy(entropy).components(components);
         let cluster = starting(&clock, Cluster::start(config)).await.unwrap();
         let fixture = Fixture { client: cluster.client(), clock, cluster };
         fixture.create(&NAMESPACES, "", json!({"metadata": {"name": NAMESPACE}})).await;

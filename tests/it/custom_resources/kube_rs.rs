@@ -1,6 +1,5 @@
 //! kube-rs, over memory and over TLS: a derived kind, a controller for it, a reflector, discovery.
 
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt};
@@ -122,8 +121,8 @@ async fn an_operator_of_kube_rs_works_over_memory() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn and_over_tls() {
-    let listen = Some(Listen { address: (Ipv4Addr::LOCALHOST, 0).into(), tls: true });
-    let cluster = Cluster::start(Config { listen, ..Config::default() }).await.unwrap();
+    let listen = Listen::loopback();
+    let cluster = Cluster::start(Config::new().listen(listen)).await.unwrap();
     let access = cluster.access().unwrap();
     let identity =
         access.identity.map(|identity| [identity.certificate_pem, identity.key_pem].map(String::into_bytes));

@@ -135,7 +135,7 @@ async fn two_definitions_cannot_share_a_kind_and_the_second_waits() {
 #[tokio::test(flavor = "multi_thread")]
 async fn custom_kinds_outlive_a_restart_and_go_with_their_namespace_and_owner() {
     let folder = tempfile::tempdir().unwrap();
-    let config = || Config { data_dir: Some(folder.path().to_owned()), ..Config::default() };
+    let config = || Config::new().data_dir(folder.path());
     let foo =
         |name: &str| json!({"apiVersion": "kept.example.com/v1", "kind": "Foo", "metadata": {"name": name}});
     let cluster = Cluster::start(config()).await.unwrap();

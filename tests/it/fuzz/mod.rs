@@ -119,7 +119,7 @@ fn expressions() {
 fn fuzz(samples: &'static [&'static [u8]], request: Request) {
     let runtime = Runtime::new().unwrap();
     let cluster = runtime.block_on(async {
-        let config = Config { components: Components::NONE, ..Config::default() };
+        let config = Config::new().components(Components::NONE);
         let cluster = Cluster::start(config).await.unwrap();
         prepare(&cluster.service()).await;
         cluster

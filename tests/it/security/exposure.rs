@@ -41,12 +41,10 @@ async fn strangers_are_let_in_nowhere_without_credentials() {
     std::fs::write(&policy, EVERYBODY).unwrap();
     for Case { address, tls, anonymous, modes, refused } in cases {
         let policy_file = modes.contains(&Mode::Abac).then(|| policy.clone());
-        let mut config = Config {
-            nodes: 0,
-            components: Components::NONE,
-            listen: Some(Listen { address: address.parse().unwrap(), tls }),
-            ..Config::default()
-        };
+        let address_and_port = address.parse().unwrap();
+        let listen =
+            if tls { Listen::tls(address_and_port) } else { Listen::insecure_http(address_and_port) };
+        let mut config = Config::new().nodes(0).components(Components::NONE).listen(listen);
         let modes_given = Some(modes.to_vec());
         config.apiserver.authorization =
             AuthorizationOptions { modes: modes_given, policy_file, ..Default::default() };
@@ -84,7 +82,7 @@ async fn a_file_that_speaks_of_anonymous_leaves_nothing_to_the_flag() {
         ("jwt: []\n", true, false),
     ] {
         std::fs::write(&file, format!("{head}{text}")).unwrap();
-        let mut config = Config { nodes: 0, components: Components::NONE, ..Config::default() };
+        let mut config = Config::new().nodes(0).components(Components::NONE);
         config.apiserver.authentication.config_file = Some(file.clone());
         config.apiserver.authentication.anonymous = is_given.then_some(true);
         let outcome = Cluster::start(config).await.err().map(|error| error.to_string());

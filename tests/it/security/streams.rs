@@ -71,8 +71,8 @@ async fn run(runner: &mut Runner, step: Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_are_played_in_containers() {
-    let listen = Some(Listen { address: "127.0.0.1:0".parse().unwrap(), tls: true });
-    let cluster = Cluster::start(Config { listen, ..Config::default() }).await.unwrap();
+    let listen = Listen::loopback();
+    let cluster = Cluster::start(Config::new().listen(listen)).await.unwrap();
     let access = cluster.access().unwrap();
     let (target, mut runner) = (admin(&access), Runner::new(cluster.service(), &[]));
     let config = json!({"metadata": {"name": "config"}, "data": {"key": "value-1"}});

@@ -42,8 +42,8 @@ async fn said(
 }
 
 async fn plain() -> (Cluster, SocketAddr) {
-    let listen = Some(Listen { address: "127.0.0.1:0".parse().unwrap(), tls: false });
-    let config = Config { nodes: 0, components: Components::NONE, listen, ..Config::default() };
+    let listen = Listen::insecure_http("127.0.0.1:0".parse().unwrap());
+    let config = Config::new().nodes(0).components(Components::NONE).listen(listen);
     let cluster = Cluster::start(config).await.unwrap();
     let server = cluster.access().unwrap().server;
     (cluster, server.strip_prefix("http://").unwrap().parse().unwrap())

@@ -11,8 +11,8 @@ use crate::support::wire::Target;
 
 pub async fn listening() -> (Cluster, Access) {
     let address: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let listen = Some(Listen { address, tls: true });
-    let config = Config { nodes: 0, components: Components::NONE, listen, ..Config::default() };
+    let listen = Listen::tls(address);
+    let config = Config::new().nodes(0).components(Components::NONE).listen(listen);
     let cluster = Cluster::start(config).await.unwrap();
     let access = cluster.access().unwrap();
     (cluster, access)

@@ -33,7 +33,7 @@ struct World {
 
 impl World {
     async fn start(nodes: u32) -> World {
-        World::of(Config { nodes, entropy: Entropy::seeded(11), ..Config::default() }).await
+        World::of(Config::new().nodes(nodes).entropy(Entropy::seeded(11))).await
     }
 
     async fn of(config: Config) -> World {

@@ -15,7 +15,7 @@ use super::{NAMESPACE, World, is_ready, node_of};
 /// As `kubarium up` starts it.
 async fn start(nodes: u32) -> World {
     let entropy = Entropy::seeded(11);
-    World::of(Config { nodes, entropy, default_storage_class: true, ..Config::default() }).await
+    World::of(Config::new().nodes(nodes).entropy(entropy).default_storage_class(true)).await
 }
 
 fn claim(name: &str, class: Value) -> Value {

@@ -20,7 +20,7 @@ impl TestCluster {
     pub async fn start(nodes: Option<u32>, what: &str) -> Option<TestCluster> {
         let Some(bin) = upstream::asked() else {
             let components = if nodes.is_some() { Components::ALL } else { Components::NONE };
-            let config = Config { components, nodes: nodes.unwrap_or(0), ..Config::default() };
+            let config = Config::new().components(components).nodes(nodes.unwrap_or(0));
             return Some(TestCluster::Ours(Box::new(Cluster::start(config).await.unwrap())));
         };
         if nodes.is_some() && !upstream::has_components(&bin) {
