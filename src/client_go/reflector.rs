@@ -83,6 +83,8 @@ pub struct Reflector<L, S> {
     clock: Clock,
     entropy: Entropy,
     backoff: Backoff,
+    /// What the store holds already, up to this revision.
+    known: Option<u64>,
 }
 
 /// What a reflector does next.
@@ -108,13 +110,22 @@ impl<L: ListerWatcher, S: ReflectorStore> Reflector<L, S> {
     /// Nothing happens before [`Reflector::run`].
     pub fn new(lister_watcher: L, store: Arc<S>, clock: Clock, entropy: Entropy) -> Reflector<L, S> {
         let backoff = Backoff::reflector(clock.clone(), entropy.clone());
-        Reflector { lister_watcher, store, clock, entropy, backoff }
+        Reflector { lister_watcher, store, clock, entropy, backoff, known: None }
+    }
+
+    /// The store holds everything up to this revision: there is nothing to list, unless that has become too
+    /// old to watch from.
+    pub fn knowing(self, revision: Option<u64>) -> Reflector<L, S> {
+        Reflector { known: revision, ..self }
     }
 
     /// Lists and watches until it is dropped (client-go's `Reflector.Run`, `ListAndWatch`).
     pub async fn run(mut self) {
         // 0: any state will do for the first list, since the watch makes up for what is newer.
-        let mut state = State::List { from: Some(0) };
+        let mut state = match self.known.take() {
+            Some(from) => State::Watch { from },
+            None => State::List { from: Some(0) },
+        };
         loop {
             state = match state {
                 State::List { from } => self.list(from).await,

@@ -64,6 +64,15 @@ impl Clock {
         Clock { source: Source::Stepped(Arc::new(Stepped { start, state })) }
     }
 
+    /// A clock that goes on by itself from where this one stands: of a stepped one, with nobody who sleeps by
+    /// it yet. Both count their time from the same beginning.
+    pub fn fork(&self) -> Clock {
+        let Source::Stepped(stepped) = &self.source else { return self.clone() };
+        let elapsed = stepped.lock().elapsed;
+        let state = Mutex::new(SteppedState { elapsed, ..SteppedState::default() });
+        Clock { source: Source::Stepped(Arc::new(Stepped { start: stepped.start, state })) }
+    }
+
     /// Whether a test steps it.
     pub fn is_stepped(&self) -> bool {
         matches!(self.source, Source::Stepped(_))
@@ -198,6 +207,20 @@ mod tests {
         clock.advance(Duration::from_secs(1));
         sleeper.await.unwrap();
         assert_eq!(clock.now().timestamp(), 10);
+    }
+
+    #[tokio::test]
+    async fn a_fork_goes_on_from_where_its_parent_stands_and_wakes_nobody_there() {
+        let parent = Clock::stepped(DateTime::UNIX_EPOCH);
+        parent.advance(Duration::from_secs(5));
+        let mut sleeper = std::pin::pin!(parent.sleep(Duration::from_secs(1)));
+        assert!(futures::poll!(&mut sleeper).is_pending());
+        let fork = parent.fork();
+        assert_eq!((fork.elapsed(), fork.next_wake()), (Duration::from_secs(5), None));
+        fork.advance(Duration::from_secs(60));
+        assert!(futures::poll!(&mut sleeper).is_pending());
+        assert_eq!((parent.now().timestamp(), fork.now().timestamp()), (5, 65));
+        assert!(!Clock::real().fork().is_stepped());
     }
 
     #[tokio::test]

@@ -28,6 +28,11 @@ impl Entropy {
         Entropy(Arc::new(Mutex::new(fastrand::Rng::new())))
     }
 
+    /// Draws by itself from here on what this one will draw: forks of one moment behave alike.
+    pub fn fork(&self) -> Entropy {
+        Entropy(Arc::new(Mutex::new(self.with(|rng| rng.clone()))))
+    }
+
     /// A version 4 UUID, as in `metadata.uid`.
     pub fn uid(&self) -> String {
         let (number, variant) = self.with(|rng| (rng.u128(..), rng.usize(..4)));
@@ -87,5 +92,15 @@ mod tests {
         assert_eq!(&uid[14..15], "4");
         assert!("89ab".contains(&uid[19..20]));
         assert_eq!(uid, Entropy::seeded(7).uid());
+    }
+
+    #[test]
+    fn forks_draw_what_their_parent_will_draw() {
+        let parent = Entropy::seeded(7);
+        parent.uid();
+        let (one, other) = (parent.fork(), parent.fork());
+        let drawn = [one.uid(), one.uid()];
+        assert_eq!(drawn, [other.uid(), other.uid()]);
+        assert_eq!(drawn, [parent.uid(), parent.uid()]);
     }
 }

@@ -27,6 +27,11 @@ pub(super) fn current(data_dir: &Path) -> PathBuf {
     newest.map_or_else(|| data_dir.to_owned(), |(_, path)| path.clone())
 }
 
+/// Whether a log was ever written to it.
+pub(super) fn is_used(data_dir: &Path) -> bool {
+    data_dir.join(DATA).exists() || !generations(data_dir).is_empty()
+}
+
 /// A folder for the log to be written anew in, in which nothing is.
 pub(super) fn next(data_dir: &Path) -> Result<PathBuf, Error> {
     let number = generations(data_dir).into_iter().map(|(number, _)| number).max().unwrap_or(0) + 1;

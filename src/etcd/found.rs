@@ -1,7 +1,7 @@
 //! What the log of a store holds, held against what was promised.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::facts::{COMPACT_REVISION, LEASE, NEWEST_LEASE};
@@ -102,6 +102,7 @@ pub(super) fn read_records(
         watchers: Default::default(),
         log: Some(log.clone()),
         failed: None,
+        past: Weak::new(),
     };
     let mut beyond = Vec::new();
     let promised = promised.map_or(Revision::MAX, |promise| promise.revision);

@@ -3,18 +3,20 @@
 //! It is what makes a range a snapshot: the newest revision of each key that is not after the revision asked
 //! for.
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
+
+use imbl::OrdMap;
 
 use super::Revision;
 use super::promise::Tally;
 use super::sweep::Superfluous;
 
 /// Keys in order, each with its changes since the last compaction, oldest first. No key is without a change.
-#[derive(Debug, Default)]
+/// Cloning shares it: a fork costs nothing until one of the two changes.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Index {
-    keys: BTreeMap<Arc<str>, Vec<Change>>,
+    keys: OrdMap<Arc<str>, Vec<Change>>,
     /// Of all changes in `keys`.
     tally: Tally,
 }
@@ -30,11 +32,14 @@ struct Change {
 impl Index {
     /// Notes a change. Revisions only go up.
     pub(super) fn record(&mut self, key: &Arc<str>, revision: Revision, checksum: u32, deleted: bool) {
-        let changes = self.keys.entry(key.clone()).or_default();
-        debug_assert!(changes.last().is_none_or(|last| last.revision < revision));
-        // Most keys are written once or twice, and there are many.
-        changes.reserve_exact(usize::from(changes.is_empty()));
-        changes.push(Change { revision, checksum, deleted });
+        let change = Change { revision, checksum, deleted };
+        if let Some(changes) = self.keys.get_mut(&**key) {
+            debug_assert!(changes.last().is_none_or(|last| last.revision < revision));
+            changes.push(change);
+        } else {
+            // Most keys are written once or twice, and there are many: room for one.
+            self.keys.insert(key.clone(), vec![change]);
+        }
         self.tally.add(revision, checksum);
     }
 
@@ -86,17 +91,51 @@ impl Index {
     /// key all but the newest change up to `before`, and that one too if it is a deletion.
     pub(super) fn compact(&mut self, before: Revision) -> Superfluous {
         let mut forgotten = Superfluous::default();
-        self.keys.retain(|_, changes| {
-            let upto = changes.partition_point(|change| change.revision <= before);
-            let keep = usize::from(upto > 0 && !changes[upto - 1].deleted);
-            for change in changes.drain(..upto - keep) {
-                self.tally.remove(change.revision, change.checksum);
+        let concerns = |changes: &[Change]| superfluous(changes, before) > 0;
+        for key in self.keys_where(concerns) {
+            let gone = self.change_key(&key, |changes| {
+                let count = superfluous(changes, before);
+                changes.drain(..count).collect()
+            });
+            for change in gone {
                 let kind = if change.deleted { &mut forgotten.deletions } else { &mut forgotten.puts };
                 kind.push(change.revision);
             }
-            !changes.is_empty()
-        });
+        }
         forgotten
+    }
+
+    /// Forgets what happened after `to`, and returns the keys that it happened to.
+    pub(super) fn rewind(&mut self, to: Revision) -> Vec<Arc<str>> {
+        let concerns = |changes: &[Change]| changes.last().is_some_and(|last| last.revision > to);
+        let rewound = self.keys_where(concerns);
+        for key in &rewound {
+            self.change_key(key, |changes| {
+                changes.split_off(changes.partition_point(|change| change.revision <= to))
+            });
+        }
+        rewound
+    }
+
+    /// Looked for first: what is not to change stays shared with forks.
+    fn keys_where(&self, concerns: impl Fn(&[Change]) -> bool) -> Vec<Arc<str>> {
+        let found = self.keys.iter().filter(|(_, changes)| concerns(changes));
+        found.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Takes changes away from a key, and the key when none is left.
+    fn change_key(
+        &mut self,
+        key: &Arc<str>,
+        take: impl FnOnce(&mut Vec<Change>) -> Vec<Change>,
+    ) -> Vec<Change> {
+        let Some(changes) = self.keys.get_mut(&**key) else { return Vec::new() };
+        let taken = take(changes);
+        if changes.is_empty() {
+            self.keys.remove(&**key);
+        }
+        taken.iter().for_each(|change| self.tally.remove(change.revision, change.checksum));
+        taken
     }
 
     fn with_prefix<'a>(
@@ -105,8 +144,14 @@ impl Index {
         start: &str,
     ) -> impl Iterator<Item = (&'a Arc<str>, &'a Vec<Change>)> + use<'a> {
         let from = (Bound::Included(start), Bound::Unbounded);
-        self.keys.range::<str, _>(from).take_while(move |(key, _)| key.starts_with(prefix))
+        self.keys.range::<_, str>(from).take_while(move |(key, _)| key.starts_with(prefix))
     }
+}
+
+/// How many of the oldest changes nobody can see who reads at `before` or later.
+fn superfluous(changes: &[Change], before: Revision) -> usize {
+    let upto = changes.partition_point(|change| change.revision <= before);
+    upto - usize::from(upto > 0 && !changes[upto - 1].deleted)
 }
 
 fn live_at(changes: &[Change], at: Revision) -> Option<Revision> {
@@ -170,6 +215,20 @@ mod tests {
             assert!(index.knows("c", 8) && !index.knows("c", 5) && !index.knows("d", 8));
             assert_eq!((before..=8).map(|at| live(&index, at)).collect::<Vec<_>>(), seen, "before {before}");
         }
+    }
+
+    #[test]
+    fn what_is_rewound_is_as_it_was_and_a_clone_knows_nothing_of_it() {
+        for to in 1..=8 {
+            let (whole, mut rewound) = (index(), index().clone());
+            rewound.rewind(to);
+            let mut left = Tally::default();
+            (2..=to).for_each(|revision| left.add(revision, 7));
+            assert_eq!(rewound.tally(), left, "to {to}");
+            assert_eq!(live(&rewound, 8), live(&whole, to), "to {to}");
+            assert_eq!(live(&whole, 8), live(&index(), 8), "to {to}");
+        }
+        assert_eq!(index().rewind(6), [Arc::from("c")]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use tokio::task::AbortHandle;
 
 use super::device::{self, Device};
 use super::gathering::Gathering;
+use super::image::StoreImage;
 use super::opening::{self, Opened};
 use super::request::{Request, Write};
 use super::salvage::Recovery;
@@ -264,6 +265,35 @@ impl Kv {
     /// [`Error::LeaseNotFound`], [`Error::Io`], [`Error::Closed`].
     pub async fn revoke_lease(&self, lease: LeaseId) -> Result<(), Error> {
         self.submit(|reply| Request::Revoke { lease, expired_at: None, reply }).await
+    }
+
+    /// A store in memory that begins with this one's past, up to a revision (None: to now), and has a future
+    /// of its own; taken at one revision, whoever writes meanwhile. `clock` counts from the same beginning as
+    /// this store's ([`Clock::fork`]). Costs next to nothing however many keys there are, but for a look at
+    /// each key when a revision is given. What hung on a lease that has ended since then is in the fork for a
+    /// moment only.
+    ///
+    /// # Errors
+    /// [`Error::Compacted`], [`Error::FutureRevision`] for the revision; [`Error::Closed`].
+    pub fn fork(&self, at: Option<Revision>, clock: Clock) -> Result<Kv, Error> {
+        Kv::start(self.0.shared.open_fork(at, &clock)?, &Options::default(), clock)
+    }
+
+    /// All that is in it, as it is at one revision.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Closed`].
+    pub fn image(&self) -> Result<StoreImage, Error> {
+        StoreImage::of(&self.0.shared.fork()?, self.0.clock.elapsed())
+    }
+
+    /// A store in memory that begins with what is in an image.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when it cannot be.
+    pub fn load(image: &StoreImage, options: Options, clock: Clock) -> Result<Kv, Error> {
+        let opened = image.open(&options, clock.elapsed())?;
+        Kv::start(opened, &Options { data_dir: None, ..options }, clock)
     }
 
     /// Writes out what is to be written and closes the files. Every handle and watch answers

@@ -1,33 +1,36 @@
 //! Leases: keys that go when their time is up (etcd's `Lessor`). Kubernetes hangs Events on them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+
+use imbl::{OrdMap, OrdSet};
 
 use super::promise::Tally;
 use super::{Error, LeaseId};
 
-/// The leases and what hangs on them. Bounded by the keys of the store and by who may grant leases.
-#[derive(Debug, Default)]
+/// The leases and what hangs on them. Bounded by the keys of the store and by who may grant leases. Cloning
+/// shares the keys.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Leases {
     leases: BTreeMap<LeaseId, Lease>,
     /// Of each key that hangs on a lease, which.
-    of_key: HashMap<Arc<str>, LeaseId>,
+    of_key: OrdMap<Arc<str>, LeaseId>,
     /// Of all leases.
     tally: Tally,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Lease {
     ttl: Duration,
     /// On the cluster's clock (`Clock::elapsed`).
     expires: Duration,
-    keys: BTreeSet<Arc<str>>,
+    keys: OrdSet<Arc<str>>,
 }
 
 impl Leases {
     pub(super) fn insert(&mut self, lease: LeaseId, ttl: Duration, now: Duration) {
-        self.leases.insert(lease, Lease { ttl, expires: now.saturating_add(ttl), keys: BTreeSet::new() });
+        self.leases.insert(lease, Lease { ttl, expires: now.saturating_add(ttl), keys: OrdSet::new() });
         self.tally.add(lease.0, 0);
     }
 
@@ -52,6 +55,30 @@ impl Leases {
         tally
     }
 
+    /// The lease, if there is none yet: one that is over, whose time had come before a store was rewound.
+    pub(super) fn insert_expired(&mut self, lease: LeaseId, now: Duration) {
+        if !self.contains(lease) {
+            self.insert(lease, Duration::ZERO, now);
+        }
+    }
+
+    /// How long each has left.
+    pub(super) fn remaining(&self, now: Duration) -> impl Iterator<Item = (LeaseId, Duration)> + '_ {
+        self.leases.iter().map(move |(lease, found)| (*lease, found.expires.saturating_sub(now)))
+    }
+
+    /// Of a lease, how long it has left.
+    pub(super) fn set_remaining(&mut self, lease: LeaseId, left: Duration, now: Duration) {
+        if let Some(found) = self.leases.get_mut(&lease) {
+            found.expires = now.saturating_add(left);
+        }
+    }
+
+    /// The highest number of all that are there.
+    pub(super) fn newest(&self) -> u64 {
+        self.leases.last_key_value().map_or(0, |(lease, _)| lease.0)
+    }
+
     /// Each with the time that it was granted for.
     pub(super) fn all(&self) -> impl Iterator<Item = (LeaseId, Duration)> + '_ {
         self.leases.iter().map(|(lease, found)| (*lease, found.ttl))
@@ -66,7 +93,7 @@ impl Leases {
         let Some(found) = self.leases.remove(&lease) else { return };
         self.tally.remove(lease.0, 0);
         for key in found.keys {
-            let hung_on = self.of_key.remove(&key);
+            let hung_on = self.of_key.remove(&*key);
             debug_assert_eq!(hung_on, Some(lease), "a key hangs on the lease that has it");
         }
     }
@@ -76,8 +103,8 @@ impl Leases {
         if lease.is_none() && self.of_key.is_empty() {
             return;
         }
-        if let Some(before) = self.of_key.remove(key).and_then(|before| self.leases.get_mut(&before)) {
-            before.keys.remove(key);
+        if let Some(before) = self.of_key.remove(&**key).and_then(|before| self.leases.get_mut(&before)) {
+            before.keys.remove(&**key);
         }
         let Some(lease) = lease else { return };
         if let Some(found) = self.leases.get_mut(&lease) {

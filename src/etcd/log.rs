@@ -38,6 +38,11 @@ pub(super) trait Log: Debug + Send + Sync {
         Ok(())
     }
 
+    /// Whether its files are somebody's to keep: closed, they are free for others.
+    fn is_kept(&self) -> bool {
+        false
+    }
+
     /// How much room its files take.
     fn bytes_on_disk(&self) -> u64 {
         0

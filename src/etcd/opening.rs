@@ -1,8 +1,9 @@
 //! Opening a store: what the log holds, held against what was promised.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use super::device::Device;
+use super::device::{self, Device};
 use super::folder;
 use super::found::{self, Found};
 use super::overflow::Overflow;
@@ -58,6 +59,42 @@ pub(super) fn open(options: &Options, clock: &Clock, device: Arc<dyn Device>) ->
             open_place(place, options.recover)
         };
         found::run_quietly(scope, open)
+    })
+}
+
+/// Makes a store in a folder that has none, with what `write` writes; on the device when this returns. A
+/// failure leaves a folder that was not there not there.
+pub(super) fn fill(
+    data_dir: &Path,
+    clock: &Clock,
+    write: impl FnOnce(&SledLog) -> Result<(), Error> + Send,
+) -> Result<(), Error> {
+    if folder::is_used(data_dir) {
+        return Err(Error::Io(format!("{}: there is a store in it already", data_dir.display())));
+    }
+    let was_there = data_dir.exists();
+    let options = Options::default();
+    std::thread::scope(|scope| {
+        let fill = || {
+            let lock = recovery::while_locked(clock, || DirLock::acquire(data_dir))?;
+            let place = Place {
+                data_dir: data_dir.to_owned(),
+                page_cache_bytes: options.page_cache_bytes,
+                recent_bytes: options.recent_bytes,
+                device: device::of(false),
+                lock: Arc::new(lock),
+                clock: clock.clone(),
+            };
+            let log = place.open_log()?;
+            write(&log)?;
+            log.sync_all()?;
+            place.sync_parents()
+        };
+        let filled = found::run_quietly(scope, fill);
+        if filled.is_err() && !was_there {
+            let _ = std::fs::remove_dir_all(data_dir);
+        }
+        filled
     })
 }
 

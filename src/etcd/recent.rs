@@ -3,6 +3,7 @@
 //! Watches that keep up, and reads of what changed lately, are served from it without touching the files.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::{Event, KeyValue, Revision};
 
@@ -11,9 +12,10 @@ const EVENT_BYTES: usize = 256;
 
 /// The newest events, without a gap. Bounded by `bound` bytes, what was there before the change counted as
 /// well; at the bound the oldest are let go of, when they are in the log. The newest one always stays.
-#[derive(Debug)]
+/// Cloning shares the events.
+#[derive(Debug, Clone)]
 pub(super) struct Recent {
-    events: VecDeque<Event>,
+    events: VecDeque<Arc<Event>>,
     /// The revision of the first event, or of the next one if there is none.
     first: Revision,
     bytes: usize,
@@ -29,7 +31,7 @@ impl Recent {
     pub(super) fn push(&mut self, event: Event) {
         assert_eq!(event.revision(), self.first + self.events.len() as u64, "revisions have no gaps");
         self.bytes += cost(&event);
-        self.events.push_back(event);
+        self.events.push_back(Arc::new(event));
     }
 
     /// The oldest events that have to go: none until the bound is passed, and then an eighth of it beyond, so
@@ -39,7 +41,7 @@ impl Recent {
         let is_over = bytes > self.bound;
         let target = self.bound - self.bound / 8;
         let old = self.events.len().saturating_sub(1);
-        self.events.iter().take(old).take_while(move |event| {
+        self.events.iter().map(|event| &**event).take(old).take_while(move |event| {
             let goes = is_over && bytes > target;
             bytes -= cost(event);
             goes
@@ -66,13 +68,29 @@ impl Recent {
     /// The change at a revision, if it is still here.
     pub(super) fn event(&self, revision: Revision) -> Option<&Event> {
         let at = revision.checked_sub(self.first)?;
-        self.events.get(usize::try_from(at).ok()?)
+        self.events.get(usize::try_from(at).ok()?).map(|event| &**event)
     }
 
     /// The events from a revision on; None if some of them are no longer here.
     pub(super) fn since(&self, from: Revision) -> Option<impl Iterator<Item = &Event>> {
         let skip = usize::try_from(from.checked_sub(self.first)?).ok()?;
-        Some(self.events.range(skip.min(self.events.len())..))
+        Some(self.events.range(skip.min(self.events.len())..).map(|event| &**event))
+    }
+
+    /// The next event is that of the revision after this one; what is here comes before a gap, and goes.
+    pub(super) fn begin_after(&mut self, revision: Revision) {
+        if self.first + self.events.len() as u64 != revision + 1 {
+            *self = Recent::new(revision + 1, self.bound);
+        }
+    }
+
+    /// Forgets what happened after a revision.
+    pub(super) fn rewind(&mut self, to: Revision) {
+        while let Some(newest) = self.events.back().filter(|newest| newest.revision() > to) {
+            self.bytes -= cost(newest);
+            self.events.pop_back();
+        }
+        self.first = self.first.min(to + 1);
     }
 }
 
@@ -114,6 +132,14 @@ mod tests {
         assert_eq!(recent.since(11).map(Iterator::count), Some(0));
         assert!(recent.get(3).is_none() && recent.get(11).is_none());
         assert_eq!(recent.get(8).unwrap().mod_revision, 8);
+
+        for (to, first, left) in [(9, 4, 6), (4, 4, 1), (3, 4, 0), (1, 2, 0)] {
+            let mut rewound = recent.clone();
+            rewound.rewind(to);
+            assert_eq!(rewound.since(first).map(Iterator::count), Some(left), "to {to}");
+            rewound.push(event(to + 1, 1));
+            assert_eq!(rewound.get(to + 1).unwrap().value.len(), 1);
+        }
 
         push(&mut recent, 11, 1 << 20);
         assert_eq!(recent.since(11).unwrap().count(), 1);

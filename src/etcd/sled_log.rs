@@ -142,6 +142,10 @@ impl SledLog {
 }
 
 impl Log for SledLog {
+    fn is_kept(&self) -> bool {
+        true
+    }
+
     fn append(&self, revision: Revision, record: Vec<u8>) -> Result<Bytes, Error> {
         let is_much = {
             let mut unsynced = self.unsynced();

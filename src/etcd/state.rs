@@ -3,7 +3,7 @@
 //! The writer changes it in one step per batch, after the batch is durable; so readers wait at most for that
 //! step, never for a disk.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::Notify;
@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use super::index::Index;
 use super::lease::Leases;
 use super::log::Log;
+use super::past::SharedPast;
 use super::promise::Promise;
 use super::recent::Recent;
 use super::record::{self, Record};
@@ -45,6 +46,8 @@ pub(super) struct State {
     pub log: Option<Arc<dyn Log>>,
     /// Why nothing can be written: after a failed write nobody knows what is on disk.
     pub failed: Option<Error>,
+    /// The log as forks read it; nobody, when there is none. While there is, nothing is taken out of the log.
+    pub past: Weak<SharedPast>,
 }
 
 /// Where a value is to be had: here, or in the log under this revision.
@@ -73,6 +76,10 @@ impl Shared {
         Shared { state: RwLock::new(state), leases_changed: Notify::new(), write_failed: Notify::new() }
     }
 
+    pub(super) fn into_state(self) -> State {
+        self.state.into_inner()
+    }
+
     pub(super) fn read(&self) -> RwLockReadGuard<'_, State> {
         self.state.read()
     }
@@ -86,6 +93,9 @@ impl Shared {
         let mut state = self.write();
         state.leases = Leases::default();
         let log = state.log.take();
+        if let Some(past) = state.past.upgrade() {
+            past.outlive();
+        }
         let watchers = state.watchers.all();
         drop(state);
         watchers.iter().for_each(|watcher| watcher.wake());
@@ -181,6 +191,12 @@ impl State {
             newest_lease,
             leases: [self.leases.tally(); 2],
         }
+    }
+
+    /// The next change comes after `revision`.
+    pub(super) fn begin_after(&mut self, revision: Revision) {
+        self.revision = self.revision.max(revision);
+        self.recent.begin_after(self.revision);
     }
 
     /// The revision to read at, if one can read at it.

@@ -67,9 +67,18 @@ impl Writer {
         self.promise_durably(&promise)
     }
 
+    /// Whether forks read the log. As long as they do, what compactions make superfluous stays in it, and
+    /// goes with the first compaction after them.
+    fn is_forked(&self) -> bool {
+        self.shared.read().past.strong_count() > 0
+    }
+
     /// Removes a few of the records that nobody can see any more; whether there are more.
     pub(super) fn sweep(&mut self) -> Result<bool, Error> {
         let log = self.log()?;
+        if self.is_forked() {
+            return Ok(false);
+        }
         self.superfluous.remove(SWEEP_RECORDS, &*log).map_err(|error| self.fail(error))
     }
 
@@ -77,6 +86,11 @@ impl Writer {
     /// fails is no reason to stop: the log is as good as before.
     pub(super) fn shrink(&mut self) -> Result<bool, Error> {
         let log = self.log()?;
+        if self.is_forked() {
+            // What a copy has begun with is perhaps no longer all.
+            self.rewrite = None;
+            return Ok(false);
+        }
         match self.rewrite_a_little(&log) {
             Ok(more) => Ok(more),
             Err(error) => {
@@ -149,7 +163,7 @@ impl Writer {
         home.place.probe()?;
         self.rewrite = None;
         self.sled = None;
-        let old = self.shared.write().log.replace(Arc::new(Closed(failed)));
+        let old = self.shared.write().replace_log(Arc::new(Closed(failed)));
         drop(old);
         let mut promise = self.shared.read().promise(self.newest_lease);
         if let Some(noted) = promise::read(&home.place.data_dir)? {
@@ -173,11 +187,13 @@ impl Writer {
         set_facts(&*sled, &facts, self.newest_lease)?;
         sled.flush()?;
         home.promises = PromiseFile::create(&home.place.data_dir, &promise, &home.place.device)?;
-        found.remove_superfluous(&*sled)?;
+        if !self.is_forked() {
+            found.remove_superfluous(&*sled)?;
+        }
         self.superfluous = Default::default();
         self.sled = Some(sled.clone());
         let mut state = self.shared.write();
-        state.log = Some(sled);
+        drop(state.replace_log(sled));
         state.failed = None;
         drop(state);
         tracing::warn!("the store takes writes again");

@@ -83,13 +83,19 @@ enum Resumed {
 impl Cacher {
     /// Starts to fill a cache. Must be called within a tokio runtime.
     pub fn new(store: Store, kind: Arc<Kind>, entropy: Entropy) -> Cacher {
+        Cacher::with(WatchCache::default(), store, kind, entropy)
+    }
+
+    /// Goes on from what a cache of the kind holds, which is no newer than the store.
+    pub fn with(cache: WatchCache, store: Store, kind: Arc<Kind>, entropy: Entropy) -> Cacher {
+        let known = cache.revision();
         let shared = Arc::new_cyclic(|me| Shared {
             me: me.clone(),
             kind: kind.clone(),
             store: store.clone(),
             watchers: Mutex::default(),
-            cache: RwLock::default(),
-            progress: AtomicU64::new(0),
+            cache: RwLock::new(cache),
+            progress: AtomicU64::new(known),
             acknowledged: AtomicU64::new(0),
             progressed: Notify::new(),
             due_changed: Notify::new(),
@@ -97,6 +103,7 @@ impl Cacher {
         let clock = store.clock().clone();
         let lister_watcher = EtcdListerWatcher { store, kind };
         let reflector = Reflector::new(lister_watcher, shared.clone(), clock, entropy);
+        let reflector = reflector.knowing(Some(known).filter(|known| *known > 0));
         let reflector = tokio::spawn(reflector.run()).abort_handle();
         let timer = tokio::spawn(run_timer(shared.clone())).abort_handle();
         Cacher { shared, reflector, timer }
@@ -105,6 +112,11 @@ impl Cacher {
     /// Its kind.
     pub fn kind(&self) -> &Arc<Kind> {
         &self.shared.kind
+    }
+
+    /// What it holds; none before its first list.
+    pub fn contents(&self) -> Option<WatchCache> {
+        Some(self.shared.read().clone()).filter(|cache| cache.revision() > 0)
     }
 
     /// A writer was told of this revision.

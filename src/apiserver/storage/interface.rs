@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use super::cacher::Cacher;
 use super::request::{At, ListRequest, WatchRequest, parse};
 use super::store::{Store, Written};
+use super::watch_cache::WatchCache;
 use apimachinery::list::List;
 use apimachinery::object::Object;
 use apimachinery::options::ListOptions;
@@ -30,7 +31,13 @@ struct Inner {
     entropy: Entropy,
     /// One for each kind that was ever read; as many as there are kinds.
     cachers: Mutex<HashMap<Arc<str>, Arc<Cacher>>>,
+    /// What caches begin with.
+    inherited: Mutex<WatchCaches>,
 }
+
+/// What the watch caches of a storage hold, each as of its own revision. Cloning shares it.
+#[derive(Clone, Default)]
+pub struct WatchCaches(HashMap<Arc<str>, (Arc<Kind>, WatchCache)>);
 
 impl Storage {
     /// Over a store. Watch caches are made when a kind is first read, so that a start does not wait for them.
@@ -40,7 +47,22 @@ impl Storage {
 
     /// Over a store that is made already, as one that records what it does.
     pub fn over(store: Store, entropy: Entropy) -> Storage {
-        Storage(Arc::new(Inner { store, entropy, cachers: Mutex::default() }))
+        Storage::inheriting(WatchCaches::default(), store, entropy)
+    }
+
+    /// Over a store that begins with the past of another, whose watch caches held this before it was taken.
+    pub fn inheriting(caches: WatchCaches, store: Store, entropy: Entropy) -> Storage {
+        let inherited = Mutex::new(caches);
+        Storage(Arc::new(Inner { store, entropy, cachers: Mutex::default(), inherited }))
+    }
+
+    /// What the watch caches hold.
+    pub fn watch_caches(&self) -> WatchCaches {
+        let cachers = self.lock();
+        let held = cachers.iter().filter_map(|(prefix, cacher)| {
+            Some((prefix.clone(), (cacher.kind().clone(), cacher.contents()?)))
+        });
+        WatchCaches(held.collect())
     }
 
     /// In memory, for the tests of the rooms above.
@@ -182,8 +204,9 @@ impl Storage {
         match cachers.get(prefix) {
             Some(cacher) if Arc::ptr_eq(cacher.kind(), kind) && cacher.is_running() => cacher.clone(),
             _ => {
-                let cacher = Cacher::new(self.0.store.clone(), kind.clone(), self.0.entropy.clone());
-                let cacher = Arc::new(cacher);
+                let (store, entropy) = (self.0.store.clone(), self.0.entropy.clone());
+                let inherited = self.0.inherited.lock().take(kind);
+                let cacher = Arc::new(Cacher::with(inherited, store, kind.clone(), entropy));
                 cachers.insert(prefix.clone(), cacher.clone());
                 cacher
             }
@@ -192,5 +215,15 @@ impl Storage {
 
     fn lock(&self) -> sync::MutexGuard<'_, HashMap<Arc<str>, Arc<Cacher>>> {
         self.0.cachers.lock()
+    }
+}
+
+impl WatchCaches {
+    /// What there is of a kind. A custom kind is declared anew in each cluster, perhaps with other selectable
+    /// fields: its cache begins empty.
+    fn take(&mut self, kind: &Arc<Kind>) -> WatchCache {
+        let found = self.0.remove(kind.storage_prefix());
+        let is_of_kind = |(of, _): &(Arc<Kind>, WatchCache)| Arc::ptr_eq(of, kind);
+        found.filter(is_of_kind).map(|(_, cache)| cache).unwrap_or_default()
     }
 }

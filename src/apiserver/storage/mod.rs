@@ -36,6 +36,6 @@ mod watch_cache;
 #[cfg(test)]
 mod suite;
 
-pub use interface::Storage;
+pub use interface::{Storage, WatchCaches};
 pub use size_limit::is_too_large;
 pub use store::Written;

@@ -30,7 +30,9 @@ const MAX_SNAPSHOTS: usize = 8;
 /// All objects of a kind at one revision, by key. Cloning shares it.
 pub type Snapshot = imbl::OrdMap<Arc<str>, Arc<Object>>;
 
-/// Everything up to `revision` is in `objects`, and what happened after `ring_start` is in the ring.
+/// Everything up to `revision` is in `objects`, and what happened after `ring_start` is in the ring. Cloning
+/// shares the objects and events.
+#[derive(Clone)]
 pub struct WatchCache {
     objects: Snapshot,
     revision: Revision,

@@ -4,6 +4,7 @@ mod crash;
 mod damage;
 mod durability;
 mod failing;
+mod forks;
 mod full;
 mod leases;
 mod model;
