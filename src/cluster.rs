@@ -17,6 +17,7 @@ mod components;
 mod handles;
 mod inside;
 mod kubelet_lookup;
+mod listening;
 mod ready;
 mod service_cidr;
 mod signers;
@@ -46,6 +47,7 @@ use client_go::client::Client;
 use clock::Clock;
 use etcd::{self, Kv};
 use flow::Flow;
+use kubelet::container_runtime::own_listeners::OwnListeners;
 use pki::{self, Authority, Identity};
 
 pub use components::{COMPONENTS, UnknownComponent};
@@ -123,6 +125,7 @@ pub struct Cluster {
     access: Option<Access>,
     /// Its handles over HTTP.
     _mounted: Mounted,
+    listeners: OwnListeners,
     /// What goes on beside the requests. Dropped, it ends.
     _background: JoinSet<()>,
 }
@@ -182,7 +185,8 @@ impl Cluster {
         let inside = Arc::new(Inside { running, service, scheme, clock, flow, kv });
         let _mounted = beside.mount(handles::service(&inside));
         let (server, access, _background) = (None, None, background);
-        let mut cluster = Cluster { inside, server, access, _mounted, _background };
+        let listeners = config.listeners.clone();
+        let mut cluster = Cluster { inside, server, access, _mounted, listeners, _background };
         bootstrap::before_components(&cluster.client(), &own).await?;
         ready::wait_for_roles(&cluster.client()).await;
         cluster.inside.running.start_all(&config).expect("its own components have names that it knows");

@@ -18,6 +18,8 @@ use apiserver::server::secure_serving::names_instead;
 use clock::Clock;
 use controllers::options::ControllerManagerOptions;
 use entropy::Entropy;
+use kubelet::container_runtime::declared::forward::PodForwarding;
+use kubelet::container_runtime::own_listeners::OwnListeners;
 
 /// Start a cluster and keep it until Ctrl-C.
 #[derive(Args)]
@@ -63,6 +65,12 @@ pub struct Up {
     /// A folder of stages: what the simulated kubelets do with pods, beside the built-in ones.
     #[arg(long, value_name = "DIR")]
     pub stages: Option<PathBuf>,
+    /// Where pods with an annotation `kubarium.dev/forward.PORT` may lead: nowhere, loopback, anywhere.
+    ///
+    /// Behind such a pod stands a real process, as one that is being developed. Whoever may write pods
+    /// reaches with that what only this machine reaches.
+    #[arg(long, default_value = "nowhere", value_name = "WHERE")]
+    pub forward_pods: PodForwarding,
     /// Draw UIDs and names from this seed, the same each time.
     #[arg(long, value_parser = values::seed)]
     pub seed: Option<u64>,
@@ -223,6 +231,7 @@ impl Up {
             default_storage_class: !self.components.apiserver_only,
             listen: Some(Listen { address: self.listen, tls: !self.insecure_http }),
             stages: self.stages.clone(),
+            listeners: OwnListeners::new(self.forward_pods),
             clock: clock.clone(),
             entropy: self.seed.map_or_else(Entropy::from_system, Entropy::seeded),
             ..Config::default()

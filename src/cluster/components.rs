@@ -71,6 +71,7 @@ impl Running {
             }
             node.capacity.insert("pods".into(), config.pods_per_node.to_string());
             node.stages = stages.clone();
+            node.listeners = config.listeners.clone();
             Ok((node.name.clone(), node))
         };
         let nodes = (1..=config.nodes).map(node).collect::<Result<_, String>>()?;

@@ -7,6 +7,7 @@ use apiserver::options::ServerRunOptions;
 use clock::Clock;
 use controllers::options::ControllerManagerOptions;
 use entropy::Entropy;
+use kubelet::container_runtime::own_listeners::OwnListeners;
 use pki::Identity;
 
 /// What a cluster is made from. The default is a cluster for a test: one node, in memory, no port, no file;
@@ -54,6 +55,8 @@ pub struct Config {
     pub listen: Option<Listen>,
     /// A folder of stages beside the built-in ones.
     pub stages: Option<PathBuf>,
+    /// Listeners at ports of pods that are given in Rust, and where pods may lead outside.
+    pub listeners: OwnListeners,
     /// The time that all components share.
     pub clock: Clock,
     /// The numbers that all components draw.
@@ -243,6 +246,7 @@ impl Default for Config {
             recover: false,
             listen: None,
             stages: None,
+            listeners: OwnListeners::default(),
             clock: Clock::real(),
             entropy: Entropy::from_system(),
             flow: true,

@@ -53,8 +53,9 @@ impl Kubelet {
         let cidr = &config.pod_cidr;
         let addresses = PodAddresses::new(cidr).ok_or_else(|| format!("invalid pod CIDR {cidr:?}"))?;
         let (stages, entropy) = (config.stages.clone(), context.entropy.clone());
+        let runtime = SimulatedRuntime::new(stages, addresses, &config.address, entropy);
         let node = NodeRuntime {
-            runtime: Arc::new(SimulatedRuntime::new(stages, addresses, &config.address, entropy)),
+            runtime: Arc::new(runtime.with_listeners(config.listeners.clone())),
             host_ip: config.address.clone(),
             allocatable: config.allocatable(),
             host_files: HostFiles::default(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::container_runtime::own_listeners::OwnListeners;
 use super::container_runtime::stages::StageSet;
 use apimachinery::quantity::Quantity;
 
@@ -20,6 +21,8 @@ pub struct NodeConfig {
     pub capacity: BTreeMap<String, String>,
     /// What happens to its pods.
     pub stages: StageSet,
+    /// What listens at ports of its pods because the user says so.
+    pub listeners: OwnListeners,
 }
 
 impl NodeConfig {
@@ -34,6 +37,7 @@ impl NodeConfig {
             labels: BTreeMap::new(),
             capacity: capacity.into_iter().map(|(name, amount)| (name.into(), amount.into())).collect(),
             stages: StageSet::builtin(),
+            listeners: OwnListeners::default(),
         }
     }
 

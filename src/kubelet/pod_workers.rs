@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::admission::Rejection;
+use super::container_runtime::declared;
 use super::container_runtime::services::{
     Call, ContainerConfig, PodSandboxConfig, PodSandboxStatus, RuntimeService,
 };
@@ -82,6 +83,8 @@ pub struct PodWorker {
     pub(crate) rejection: Option<Box<Rejection>>,
     /// What its containers find, when any of them looks or names what must be there.
     pub(crate) mounting: Option<Box<Mounting>>,
+    /// What the pod says of its listeners has changed, and nobody has been told what is wrong with it.
+    pub(crate) has_new_listeners: bool,
 }
 
 impl WorkerState {
@@ -120,6 +123,7 @@ impl PodWorker {
             conditions: pod.status.conditions.clone(),
             rejection: None,
             mounting: mounting(&pod, &object, &*node.runtime),
+            has_new_listeners: false,
             pod,
             object,
         };
@@ -140,8 +144,15 @@ impl PodWorker {
             let init = self.init_containers.iter_mut().chain(&mut self.ephemeral_containers);
             init.chain(&mut self.containers).for_each(Container::start_again);
         }
+        self.has_new_listeners |= self.says_else_of_listeners(&object);
         self.pod = object.view::<Pod>();
         self.object = object;
+    }
+
+    /// Whether annotations have changed that say what listens.
+    fn says_else_of_listeners(&self, new: &Object) -> bool {
+        let (old, new) = (&self.pod.metadata.annotations, &new.view::<Pod>().metadata.annotations);
+        old != new && declared::differ(old, new)
     }
 
     /// Whether `new` differs from the pod as it was seen last in what a sync looks at.
@@ -153,6 +164,7 @@ impl PodWorker {
             || old.deletion_grace_period_seconds != new.deletion_grace_period_seconds
             || !self.pod.spec.readiness_gates.is_empty()
             || self.may_have_config(object)
+            || self.says_else_of_listeners(object)
     }
 
     /// Whether a container lacks something that may have come with a change of the pod's metadata.
@@ -196,6 +208,9 @@ impl PodWorker {
             }
             (self.state, self.due) = (WorkerState::Terminated, None);
             return;
+        }
+        if std::mem::take(&mut self.has_new_listeners) {
+            context.tell_of_listeners();
         }
         if self.state == WorkerState::Sync && !object.is_deleting() {
             self.due = match self.mount(&mut context) {
@@ -310,6 +325,7 @@ impl PodWorker {
         match call.result.clone() {
             Ok(PodSandboxStatus { ip: address }) => {
                 context.happenings.push(Happening::SandboxCreated(address.clone()));
+                context.tell_of_listeners();
                 self.sandbox = Sandbox::Ready { address };
                 None
             }

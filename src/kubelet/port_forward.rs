@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::io::DuplexStream;
 
 use super::container_runtime::services::{
-    PodSandboxConfig, PortListener, RunningContainer, RuntimeError, RuntimeService,
+    Datagram, PodSandboxConfig, PortListener, RunningContainer, RuntimeError, RuntimeService,
 };
 use super::kubelet::Kubelet;
 use super::kuberuntime::state::State;
@@ -47,6 +47,22 @@ impl Kubelet {
         begun.map(|_| client).ok_or_else(|| "the kubelet has stopped".to_owned())
     }
 
+    /// What a pod answers to a datagram; nothing where it answers nothing.
+    ///
+    /// # Errors
+    /// That nobody listens there, in the words of kubelet and runtime.
+    pub async fn ask(
+        &self,
+        namespace: &str,
+        pod: &str,
+        asked: &Datagram<'_>,
+    ) -> Result<Option<Vec<u8>>, String> {
+        let runtime = self.shared.node.runtime.clone();
+        let found = self.pods.look(namespace, pod, |worker| worker.datagram(&*runtime, asked)).await;
+        let answer = found.ok_or_else(|| format!("pod not found ({:?})", format!("{pod}_{namespace}")))?;
+        answer.map_err(|error| error.message)
+    }
+
     /// Waits until what listens does not run any more.
     async fn ended(&self, namespace: &str, pod: &str, listener: &PortListener) {
         let runs = |worker: &PodWorker| worker.runs(&listener.container) == Some(listener.started_at);
@@ -66,11 +82,26 @@ impl PodWorker {
     }
 
     fn listener(&self, runtime: &dyn RuntimeService, port: u16) -> Result<PortListener, RuntimeError> {
-        let running = self.all_containers().filter_map(|(container, _)| {
-            Some(RunningContainer { container, started_at: self.runs(&container.name)? })
-        });
-        let running: Vec<RunningContainer<'_>> = running.collect();
         let config = PodSandboxConfig { pod: &self.pod, metadata: &self.object.metadata, attempt: 0 };
-        runtime.port_forward(&config, &running, port)
+        runtime.port_forward(&config, &self.running_containers(), port)
+    }
+
+    fn datagram(
+        &self,
+        runtime: &dyn RuntimeService,
+        asked: &Datagram<'_>,
+    ) -> Result<Option<Vec<u8>>, RuntimeError> {
+        let config = PodSandboxConfig { pod: &self.pod, metadata: &self.object.metadata, attempt: 0 };
+        runtime.datagram(&config, &self.running_containers(), asked)
+    }
+
+    fn running_containers(&self) -> Vec<RunningContainer<'_>> {
+        let running = self.all_containers().filter_map(|(container, run)| match &run.state {
+            State::Running { id, started_at } => {
+                Some(RunningContainer { container, id, started_at: *started_at })
+            }
+            _ => None,
+        });
+        running.collect()
     }
 }

@@ -32,6 +32,7 @@ pub mod exec;
 pub mod process;
 pub mod signals;
 
+pub mod access_log;
 pub mod logs;
 pub mod servers;
 pub mod web;

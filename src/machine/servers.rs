@@ -76,8 +76,18 @@ const LIVENESS_FAILS_AFTER: Duration = Duration::from_secs(10);
 pub struct Server {
     http: Option<(i64, Site)>,
     grpc: Option<(i64, Health)>,
+    udp: Option<(i64, UdpServer)>,
     /// Where connections are taken and nobody knows what is said.
     others: Vec<i64>,
+}
+
+/// Who answers to datagrams.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum UdpServer {
+    /// agnhost's `netexec`: `hostname`, `echo TEXT`, `clientip`.
+    NetExec,
+    /// agnhost's `serve-hostname`: the same to anybody.
+    HostName,
 }
 
 /// Who says the same whatever it is asked.
@@ -187,13 +197,17 @@ fn of_agnhost(mode: &str, words: &[String], mounts: &[&str]) -> Option<Server> {
         "netexec" if has_tls => Server { others: vec![port("http-port", 8080)?], ..Server::default() },
         "netexec" => {
             let instead = agnhost::flag(words, "http-override").map(str::to_owned);
-            Server::http(port("http-port", 8080)?, Site::NetExec(instead))
+            let server = Server::http(port("http-port", 8080)?, Site::NetExec(instead));
+            Server { udp: Some((port("udp-port", 8081)?, UdpServer::NetExec)), ..server }
         }
         "test-webserver" => {
             let folders = mounts.iter().map(|mount| (*mount).to_owned()).collect();
             Server::http(port("port", 80)?, Site::Files(folders))
         }
         "liveness" => Server::http(8080, Site::Liveness),
+        "serve-hostname" if words.iter().any(|word| matches!(word.as_str(), "--udp" | "--udp=true")) => {
+            Server { udp: Some((port("port", 9376)?, UdpServer::HostName)), ..Server::default() }
+        }
         "serve-hostname" => Server::http(port("port", 9376)?, Site::HostName),
         "nettest" => Server::http(port("port", 8080)?, Site::Anything),
         "guestbook" => Server::http(port("http-port", 80)?, Site::Anything),
@@ -205,7 +219,7 @@ fn of_agnhost(mode: &str, words: &[String], mounts: &[&str]) -> Option<Server> {
             Server {
                 http: Some((port("http-port", 8080)?, Site::Pages(&["/make-serving", "/make-not-serving"]))),
                 grpc: Some((port("port", 5000)?, health)),
-                others: vec![],
+                ..Server::default()
             }
         }
         _ => return None,
@@ -221,6 +235,22 @@ impl Server {
     pub fn listens(&self, port: i64) -> bool {
         let http = self.http.as_ref().is_some_and(|(own, _)| *own == port);
         http || self.health(port).is_some() || self.others.contains(&port)
+    }
+
+    /// What comes back of a datagram at a UDP port, in which there may be nothing; nothing where it does not
+    /// listen.
+    pub fn datagram(&self, port: i64, said: &[u8], from: &str, host_name: &str) -> Option<Option<Vec<u8>>> {
+        let (_, server) = self.udp.as_ref().filter(|(own, _)| *own == port)?;
+        let said = String::from_utf8_lossy(said);
+        let said = said.trim();
+        let (command, rest) = said.split_once(' ').unwrap_or((said, ""));
+        let answer = match (server, command.to_ascii_lowercase().as_str()) {
+            (UdpServer::HostName, _) | (_, "hostname") => Some(host_name),
+            (_, "echo") => Some(rest),
+            (_, "clientip") => Some(from),
+            _ => None,
+        };
+        Some(answer.map(|text| text.as_bytes().to_vec()))
     }
 
     /// What it serves at a port.

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use super::declared::forward::PodForwarding;
+use super::declared::{self, DeclaredPort};
 use super::invocation;
 use super::listeners::{self, Listener};
 use super::services::{ProbeAnswer as Answer, ProbedContainer};
@@ -74,7 +76,7 @@ fn of_tcp(tcp: &PortAction, run: &Run<'_>) -> Answer {
     let port = port(&tcp.port, run.spec);
     match listener(&tcp.host, port, run) {
         Listener::Nobody => Answer::Failure(refused(run.pod_ip, port)),
-        Listener::Unknown | Listener::Known(_) => Answer::Success,
+        Listener::Unknown | Listener::Known(_) | Listener::Declared => Answer::Success,
     }
 }
 
@@ -87,12 +89,26 @@ fn of_http(http: &HttpGetAction, run: &Run<'_>) -> Vec<(Duration, Answer)> {
     let at_once = |answer| vec![(Duration::ZERO, answer)];
     match listener(&http.host, port, run) {
         Listener::Unknown => at_once(Answer::Success),
+        Listener::Declared => at_once(of_declared(port, &path, run)),
         Listener::Nobody => at_once(failed(&refused(run.pod_ip, port))),
         Listener::Known(server) if scheme == "https" && server.is_plain(port) => {
             at_once(failed("http: server gave HTTP response to HTTPS client"))
         }
         Listener::Known(server) => pages(&server, port, &path, run.pod_ip, MAX_REDIRECTS)
             .unwrap_or_else(|| at_once(failed("stopped after 10 redirects"))),
+    }
+}
+
+/// What is declared and holds whatever comes before is known ahead; of all else nobody knows.
+fn of_declared(port: i64, path: &str, run: &Run<'_>) -> Answer {
+    let port = u16::try_from(port).unwrap_or_default();
+    let declared = declared::declaration(&run.pod.metadata.annotations, port, PodForwarding::Anywhere);
+    match declared {
+        Some((_, Ok(DeclaredPort::Http(routes)))) => {
+            routes.always(path).map_or(Answer::Success, |(code, _)| answer(Page::Status(code)))
+        }
+        Some((_, Err(why))) => Answer::Failure(why),
+        _ => Answer::Success,
     }
 }
 
@@ -136,7 +152,7 @@ fn answer(page: Page) -> Answer {
 fn of_grpc(grpc: &PortAction, probe: &Probe, run: &Run<'_>) -> Vec<(Duration, Answer)> {
     let (ip, port) = (run.pod_ip, port(&grpc.port, run.spec));
     let server = match listener("", port, run) {
-        Listener::Unknown => return vec![(Duration::ZERO, Answer::Success)],
+        Listener::Unknown | Listener::Declared => return vec![(Duration::ZERO, Answer::Success)],
         Listener::Nobody => None,
         Listener::Known(server) => server.health(port).cloned(),
     };

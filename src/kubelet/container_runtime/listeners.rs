@@ -2,7 +2,7 @@
 
 use machine::servers::{Server, server};
 
-use super::invocation;
+use super::{declared, invocation};
 use apis::views::pod::{Container, Pod};
 
 /// Who takes connections at a port of a pod.
@@ -12,11 +12,16 @@ pub(crate) enum Listener {
     Unknown,
     Nobody,
     Known(Server),
+    /// Somebody whom the pod declares.
+    Declared,
 }
 
 /// Who listens at `port` of the pod that `container` is in: all containers of a pod share its address, and
 /// those of the host's network that of everybody on the node.
 pub(crate) fn listener(pod: &Pod, container: &Container, port: i64) -> Listener {
+    if u16::try_from(port).is_ok_and(|port| declared::listens(&pod.metadata.annotations, false, port)) {
+        return Listener::Declared;
+    }
     let sidecars = pod.spec.init_containers.iter().filter(|init| init.restart_policy.is_some());
     let all = std::iter::once(container).chain(&pod.spec.containers).chain(sidecars);
     let mut is_certain = !pod.spec.host_network;

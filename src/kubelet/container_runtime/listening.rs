@@ -5,12 +5,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::FutureExt;
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+use machine::access_log;
+use machine::logs::LogLine;
 use machine::servers::Server;
 use machine::web::{WebAnswer, WebRequest};
 use tokio::io::DuplexStream;
 
 use super::listeners::served;
-use super::services::{PodSandboxConfig, PortListener, RunningContainer, RuntimeError};
+use super::request_log::RequestLog;
+use super::services::{ContainerId, PodSandboxConfig, PortListener, RunningContainer, RuntimeError};
 use apimachinery::time::{self, Time};
 use clock::Clock;
 
@@ -21,6 +24,14 @@ struct Listening {
     host_name: String,
     address: String,
     started_at: Time,
+    log: Arc<RequestLog>,
+}
+
+/// A datagram, as a server sees it.
+pub(super) struct AskedDatagram<'a> {
+    pub(super) port: i64,
+    pub(super) from: &'a str,
+    pub(super) bytes: &'a [u8],
 }
 
 /// The one of the running containers that listens at a port.
@@ -32,31 +43,54 @@ pub(super) fn listener(
     address: &str,
     running: &[RunningContainer<'_>],
     port: u16,
+    log: &dyn Fn(&ContainerId) -> Arc<RequestLog>,
 ) -> Result<PortListener, RuntimeError> {
     let port = i64::from(port);
     let mut unknown = None;
-    for RunningContainer { container, started_at } in running {
+    for RunningContainer { container, id, started_at } in running {
         match served(container) {
             Some(server) if server.listens(port) => {
-                let host_name = match config.pod.spec.hostname.as_str() {
-                    "" => &config.metadata.name,
-                    host_name => host_name,
-                };
-                let (host_name, address) = (host_name.to_owned(), address.to_owned());
-                let listening = Listening { server, port, host_name, address, started_at: *started_at };
-                let listening = Arc::new(listening);
+                let (host_name, address) = (host_name(config).to_owned(), address.to_owned());
+                let (started_at, log) = (*started_at, log(id));
+                let listening = Arc::new(Listening { server, port, host_name, address, started_at, log });
                 let serve = move |io, from, clock| listening.clone().serve(io, from, clock).boxed();
                 let container = container.name.clone();
-                return Ok(PortListener { container, started_at: *started_at, serve: Arc::new(serve) });
+                return Ok(PortListener { container, started_at, serve: Arc::new(serve) });
             }
             Some(_) => {}
             None => unknown = unknown.or(Some(&container.image)),
         }
     }
+    Err(refused("tcp4", port, unknown))
+}
+
+fn host_name<'a>(config: &PodSandboxConfig<'a>) -> &'a str {
+    match config.pod.spec.hostname.as_str() {
+        "" => &config.metadata.name,
+        host_name => host_name,
+    }
+}
+
+fn refused(network: &str, port: i64, unknown: Option<&String>) -> RuntimeError {
     let hint = unknown.map(|image| format!(" (what {image} serves is not simulated)"));
     let hint = hint.unwrap_or_default();
-    let message = format!("dial tcp4 127.0.0.1:{port}: connect: connection refused{hint}");
-    Err(RuntimeError { reason: "Unavailable".into(), message })
+    let message = format!("dial {network} 127.0.0.1:{port}: connect: connection refused{hint}");
+    RuntimeError { reason: "Unavailable".into(), message }
+}
+
+/// What comes back of a datagram; nothing where nobody says anything.
+///
+/// # Errors
+/// That nobody listens there.
+pub(super) fn datagram(
+    config: &PodSandboxConfig<'_>,
+    running: &[RunningContainer<'_>],
+    asked: &AskedDatagram<'_>,
+) -> Result<Option<Vec<u8>>, RuntimeError> {
+    let servers = running.iter().filter_map(|running| served(running.container));
+    let heard =
+        servers.filter_map(|server| server.datagram(asked.port, asked.bytes, asked.from, host_name(config)));
+    heard.into_iter().next().ok_or_else(|| refused("udp4", asked.port, None))
 }
 
 impl Listening {
@@ -80,7 +114,11 @@ impl Listening {
             uptime: now.signed_duration_since(self.started_at).to_std().unwrap_or_default(),
             now: &time::rfc3339(now),
         };
-        response(self.server.answer(self.port, &asked))
+        let answered = self.server.answer(self.port, &asked);
+        if let Some(text) = access_log::line(&self.server, self.port, &asked, &answered, now) {
+            self.log.push(LogLine { at: now, text });
+        }
+        response(answered)
     }
 }
 

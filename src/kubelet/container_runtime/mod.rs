@@ -15,10 +15,17 @@ pub mod stages;
 mod image_store;
 pub mod pod_addresses;
 
+pub mod declared;
+
+pub mod own_listeners;
+
 mod answers;
 mod listeners;
 mod listening;
 mod played;
+mod request_log;
+
+mod ports;
 
 pub mod simulated;
 

@@ -197,6 +197,8 @@ pub struct ProbedContainer<'a> {
 pub struct RunningContainer<'a> {
     /// The container.
     pub container: &'a Container,
+    /// Its id.
+    pub id: &'a ContainerId,
     /// When it started.
     pub started_at: Time,
 }
@@ -213,6 +215,17 @@ pub struct PortListener {
     pub started_at: Time,
     /// Serves a connection.
     pub serve: Serve,
+}
+
+/// A datagram that reaches a sandbox.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram<'a> {
+    /// The UDP port that it reaches.
+    pub port: u16,
+    /// The address and the port of who sent it.
+    pub from: &'a str,
+    /// What it says.
+    pub bytes: &'a [u8],
 }
 
 /// What runs the containers of one node.
@@ -341,6 +354,20 @@ pub trait RuntimeService: Send + Sync {
         running: &[RunningContainer<'_>],
         port: u16,
     ) -> Result<PortListener, RuntimeError>;
+
+    /// What comes back when a datagram reaches a UDP port of a sandbox; nothing where nobody answers.
+    ///
+    /// # Errors
+    /// That nobody listens there.
+    fn datagram(
+        &self,
+        config: &PodSandboxConfig<'_>,
+        running: &[RunningContainer<'_>],
+        asked: &Datagram<'_>,
+    ) -> Result<Option<Vec<u8>>, RuntimeError>;
+
+    /// What is wrong with what a pod says of its own listeners, each in a sentence.
+    fn listener_problems(&self, pod: &Pod) -> Vec<String>;
 
     /// What a probe is answered (`pkg/probe`), from when on: through `ExecSync`, or over the network.
     fn probe_answers(&self, probed: &ProbedContainer<'_>, probe: &Probe) -> Vec<(Time, ProbeAnswer)>;

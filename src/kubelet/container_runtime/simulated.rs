@@ -5,19 +5,22 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::declared;
 use super::image_store::ImageStore;
 use super::invocation;
+use super::own_listeners::OwnListeners;
 use super::pod_addresses::PodAddresses;
+use super::ports::SandboxPorts;
 use super::selector::StageSubject;
 use super::services::{
-    Call, Command, ContainerConfig, ContainerId, ContainerStatus, ExecResponse, ExecSyncResponse, Exit,
-    ExitedContainer, Image, PodSandboxConfig, PodSandboxStatus, PortListener, ProbeAnswer, ProbedContainer,
-    RunningContainer, RuntimeError, RuntimeService,
+    Call, Command, ContainerConfig, ContainerId, ContainerStatus, Datagram, ExecResponse, ExecSyncResponse,
+    Exit, ExitedContainer, Image, PodSandboxConfig, PodSandboxStatus, PortListener, ProbeAnswer,
+    ProbedContainer, RunningContainer, RuntimeError, RuntimeService,
 };
 use super::stages::{Next, StageSet, Step};
-use super::{answers, listening, played};
+use super::{answers, played};
 use apimachinery::time::Time;
-use apis::views::pod::Container;
+use apis::views::pod::{Container, Pod};
 use apis::views::probe::Probe;
 use clock::after;
 use entropy::Entropy;
@@ -40,6 +43,7 @@ pub struct SimulatedRuntime {
     sandboxes: Mutex<HashMap<Arc<str>, PodSandboxStatus>>,
     /// Bound: two for each container of the node's pods, what it is and what it was before its restart.
     containers: Mutex<HashMap<ContainerId, SimulatedContainer>>,
+    ports: SandboxPorts,
 }
 
 /// A container that was started. What is not known of most is not kept, since there are many.
@@ -70,7 +74,13 @@ impl SimulatedRuntime {
             entropy,
             sandboxes: Mutex::default(),
             containers: Mutex::default(),
+            ports: SandboxPorts::new(OwnListeners::default()),
         }
+    }
+
+    /// With listeners that the user gives.
+    pub fn with_listeners(self, own: OwnListeners) -> SimulatedRuntime {
+        SimulatedRuntime { ports: SandboxPorts::new(own), ..self }
     }
 
     /// How long a step takes and how it ends.
@@ -190,6 +200,7 @@ impl RuntimeService for SimulatedRuntime {
     }
 
     fn stop_pod_sandbox(&self, pod_uid: &str) {
+        self.ports.forget_pod(pod_uid);
         let stopped = self.sandboxes().remove(pod_uid);
         if let Some(PodSandboxStatus { ip }) = stopped.filter(|stopped| stopped.ip != self.host_ip) {
             self.addresses.release(&ip);
@@ -318,6 +329,7 @@ impl RuntimeService for SimulatedRuntime {
     }
 
     fn remove_container(&self, id: &ContainerId) {
+        self.ports.forget_container(id);
         self.containers().remove(id);
     }
 
@@ -334,6 +346,9 @@ impl RuntimeService for SimulatedRuntime {
         now: Time,
     ) -> Option<ExecResponse> {
         let container = self.container(id)?;
+        if let Some(executed) = declared::executed(&config.pod.metadata.annotations, &command.words) {
+            return Some(ExecResponse { executed: Some(executed), left: vec![] });
+        }
         let mut around = match container.around {
             Some(around) => around,
             None => Arc::new(found()?),
@@ -350,7 +365,20 @@ impl RuntimeService for SimulatedRuntime {
         port: u16,
     ) -> Result<PortListener, RuntimeError> {
         let sandbox = self.pod_sandbox_status(&config.metadata.uid);
-        listening::listener(config, &sandbox.unwrap_or_default().ip, running, port)
+        self.ports.listener(config, &sandbox.unwrap_or_default().ip, running, port)
+    }
+
+    fn datagram(
+        &self,
+        config: &PodSandboxConfig<'_>,
+        running: &[RunningContainer<'_>],
+        asked: &Datagram<'_>,
+    ) -> Result<Option<Vec<u8>>, RuntimeError> {
+        self.ports.datagram(config, running, asked)
+    }
+
+    fn listener_problems(&self, pod: &Pod) -> Vec<String> {
+        self.ports.problems(pod)
     }
 
     fn probe_answers(&self, probed: &ProbedContainer<'_>, probe: &Probe) -> Vec<(Time, ProbeAnswer)> {
@@ -367,6 +395,12 @@ impl RuntimeService for SimulatedRuntime {
         let invocation = invocation::of(config.container);
         let around = self.around(id);
         let (name, around) = (config.container.name.as_str(), around.as_deref());
-        logs::lines(&logs::Run { name, invocation: &invocation, around, started_at, until })
+        let given = declared::said(&config.pod.metadata.annotations, name);
+        let mut said: Vec<LogLine> = match given {
+            Some(lines) => lines.map(|text| LogLine { at: started_at, text: text.to_owned() }).collect(),
+            None => logs::lines(&logs::Run { name, invocation: &invocation, around, started_at, until }),
+        };
+        self.ports.add_requests(id, &mut said, until);
+        said
     }
 }

@@ -1,14 +1,24 @@
 //! The simulated runtime, through its seam alone.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::given::{running, runtime};
+use bytes::Bytes;
+use futures::FutureExt;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+
+use super::given::{Given, running, runtime};
+use super::own_listeners::{OwnHandler, OwnListener, OwnListeners, PodTarget};
 use super::services::{
-    Command, ContainerConfig, Exit, Image, PodSandboxConfig, PodSandboxStatus, RuntimeService,
+    Command, ContainerConfig, Datagram, Exit, Image, PodSandboxConfig, PodSandboxStatus, RunningContainer,
+    RuntimeService,
 };
+use apimachinery::labels::Selector;
 use apimachinery::object::ObjectMeta;
 use apimachinery::time::Time;
 use apis::views::pod::Pod;
+use clock::Clock;
 use machine::file_system::Tree;
 use machine::surroundings::Surroundings;
 use serde_json::{Value, json};
@@ -114,4 +124,98 @@ fn a_process_ends_within_its_timeout() {
     let ended = |call: super::services::Call<Exit>| (call.returns_at, call.result.unwrap().code);
     assert_eq!(ended(stop(seconds(30))), (Some(NOW + seconds(15)), 4));
     assert_eq!(ended(stop(seconds(2))), (Some(NOW + seconds(11)), 137));
+}
+
+/// What is answered to a `GET` over one connection; the error where nobody takes it.
+async fn get(given: &Given, port: u16, path: &str) -> Result<(u16, String), String> {
+    let (config, container) = (given.config(), &given.pod.spec.containers[0]);
+    let config = PodSandboxConfig { pod: config.pod, metadata: config.metadata, attempt: 0 };
+    let running = [RunningContainer { container, id: &given.id, started_at: NOW }];
+    let listener = given.runtime.port_forward(&config, &running, port).map_err(|error| error.message)?;
+    let (client, server) = network::connection();
+    tokio::spawn((listener.serve)(server, "10.0.0.9:4000".into(), Clock::stepped(NOW)));
+    let request = Request::get(path).header("host", "web").body(Bytes::new()).unwrap();
+    let response = network::http_client::ask(client, request).await.unwrap();
+    let code = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    Ok((code, String::from_utf8(body.to_vec()).unwrap()))
+}
+
+#[tokio::test]
+async fn what_a_pod_declares_comes_before_its_image() {
+    let pod = |annotations: Value| {
+        let mut given = running(json!({"name": "a", "image": "nginx"}));
+        let container = json!({"name": "a", "image": "nginx"});
+        given.pod = Arc::new(pod(json!({"containers": [container]}), annotations));
+        given
+    };
+    let given = pod(json!({"kubarium.dev/http.80": "[{every: 2, status: 503}, {body: mine}]"}));
+    assert_eq!(get(&given, 80, "/").await, Ok((200, "mine".into())));
+    // Routes count over connections.
+    assert_eq!(get(&given, 80, "/").await.unwrap().0, 503);
+    assert!(get(&given, 81, "/").await.unwrap_err().contains("connection refused"));
+    let wrong = pod(json!({"kubarium.dev/http.80": "nonsense"}));
+    let why = get(&wrong, 80, "/").await.unwrap_err();
+    assert!(why.starts_with("annotation kubarium.dev/http.80 is no list of routes"), "{why}");
+    assert_eq!(wrong.runtime.listener_problems(&wrong.pod), [why]);
+}
+
+#[tokio::test]
+async fn what_is_given_in_rust_comes_first() {
+    let mut given = running(json!({"name": "a", "image": "nginx"}));
+    let own = OwnListeners::default();
+    given.runtime = given.runtime.with_listeners(own.clone());
+    let handler: OwnHandler = Arc::new(|io, from| {
+        let answer = move |_: Request<Bytes>| std::future::ready(Response::new(Bytes::from(from.clone())));
+        async move { network::http_server::serve(io, answer).await }.boxed()
+    });
+    let labels = PodTarget::Labels(Selector::parse("app=web").unwrap());
+    for (pods, port) in [(PodTarget::Name("web".into()), 80), (labels, 8080)] {
+        own.add(OwnListener { namespace: "default".into(), pods, port, handler: handler.clone() });
+    }
+    (given.metadata.namespace, given.metadata.name) = ("default".into(), "web".into());
+    assert_eq!(get(&given, 80, "/").await, Ok((200, "10.0.0.9:4000".into())));
+    assert!(get(&given, 8080, "/").await.is_err());
+    given.metadata.labels.insert("app".into(), "web".into());
+    assert_eq!(get(&given, 8080, "/").await, Ok((200, "10.0.0.9:4000".into())));
+}
+
+#[tokio::test]
+async fn requests_are_in_the_log_of_who_was_asked() {
+    let given = running(json!({"name": "a", "image": "nginx"}));
+    get(&given, 80, "/none").await.unwrap();
+    let log = given.runtime.container_log(&given.config(), &given.id, NOW, NOW);
+    let last = log.last().unwrap().text.clone();
+    assert!(
+        last.starts_with("10.0.0.9 - - [01/Jan/1970:00:00:00 +0000] \"GET /none HTTP/1.1\" 404 "),
+        "{last}"
+    );
+    given.runtime.remove_container(&given.id);
+    let log = given.runtime.container_log(&given.config(), &given.id, NOW, NOW);
+    assert!(!log.iter().any(|line| line.text.contains("GET")));
+}
+
+#[test]
+fn datagrams_are_answered_by_who_listens() {
+    let ask = |args: Value, annotations: Value, port: u16, bytes: &[u8]| {
+        let container = json!({"name": "a", "image": "e2e/agnhost:2", "args": args});
+        let pod = pod(json!({"containers": [container], "hostname": "web"}), annotations);
+        let metadata = metadata("1");
+        let config = PodSandboxConfig { pod: &pod, metadata: &metadata, attempt: 0 };
+        let id = "containerd://1".into();
+        let running = [RunningContainer { container: &pod.spec.containers[0], id: &id, started_at: NOW }];
+        let answer = runtime().datagram(&config, &running, &Datagram { port, from: "10.0.0.9:4000", bytes });
+        answer
+            .map(|answer| answer.map(|bytes| String::from_utf8(bytes).unwrap()))
+            .map_err(|error| error.message)
+    };
+    let said = |text: &str| Ok(Some(text.to_owned()));
+    assert_eq!(ask(json!(["netexec"]), json!({}), 8081, b"hostname\n"), said("web"));
+    assert_eq!(ask(json!(["netexec"]), json!({}), 8081, b"echo a b"), said("a b"));
+    assert_eq!(ask(json!(["netexec"]), json!({}), 8081, b"clientip"), said("10.0.0.9:4000"));
+    assert_eq!(ask(json!(["netexec"]), json!({}), 8081, b"what"), Ok(None));
+    assert_eq!(ask(json!(["serve-hostname", "--udp"]), json!({}), 9376, b"x"), said("web"));
+    assert_eq!(ask(json!(["pause"]), json!({"kubarium.dev/udp.53": "echo"}), 53, b"x"), said("x"));
+    let nobody = ask(json!(["pause"]), json!({}), 53, b"x").unwrap_err();
+    assert_eq!(nobody, "dial udp4 127.0.0.1:53: connect: connection refused");
 }

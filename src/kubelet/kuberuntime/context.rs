@@ -145,6 +145,13 @@ impl<'a> SyncContext<'a> {
         Ok(Some(around))
     }
 
+    /// Notes what is wrong with what the pod says of its listeners.
+    pub fn tell_of_listeners(&mut self) {
+        let problems = self.runtime.listener_problems(self.pod);
+        let event = |why| Happening::Event(PodEvent::warning("InvalidListener", why));
+        self.happenings.extend(problems.into_iter().map(event));
+    }
+
     /// What a container left in the pod's volumes.
     pub fn keep(&mut self, left: Vec<Left>) {
         self.written.keep(left);

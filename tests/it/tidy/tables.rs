@@ -292,7 +292,12 @@ pub const WORDS: &[(&str, &str, &[&str])] = &[
     (
         r"\b(TcpListener|TcpStream|TlsAcceptor|TlsConnector)\b",
         "only the server knows sockets and TLS, and the command line that asks it",
-        &["src/apiserver/server.rs", "src/cli/connection.rs"],
+        // And what a pod has behind it, when the user says so (`--forward-pods`).
+        &[
+            "src/apiserver/server.rs",
+            "src/cli/connection.rs",
+            "src/kubelet/container_runtime/declared/forward.rs",
+        ],
     ),
     (
         r"\b(SystemTime|Instant::now|Utc::now|Local::now|tokio::time)\b",

@@ -1,0 +1,20 @@
+//! What a pod's annotations say of it: listeners at its ports, answers to commands, lines of its log.
+//!
+//! Comes in: annotations `kubarium.dev/http.8080`, `tcp.6379`, `udp.53`, `forward.8080`, `exec.COMMAND` and
+//! `logs`. Goes out: who answers at a port, whatever image runs there, and what is wrong with an annotation.
+//! A pod without such annotations pays for a look at the names of those that it has.
+
+mod talk;
+
+mod routes;
+
+mod saying;
+
+pub mod forward;
+mod read;
+
+mod serving;
+
+pub(crate) use read::{DeclaredPort, declaration, differ, is_ours, listens, problems};
+pub(crate) use saying::{executed, said};
+pub(crate) use serving::DeclaredListener;

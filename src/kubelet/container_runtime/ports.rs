@@ -1,0 +1,136 @@
+//! The ports of a node's sandboxes: who takes connections there. What the user gave in Rust comes before what
+//! a pod declares, and that before what its images are known to serve.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::FutureExt;
+
+use super::declared::{self, DeclaredListener};
+use super::listening::{self, AskedDatagram};
+use super::own_listeners::OwnListeners;
+use super::request_log::RequestLog;
+use super::services::{
+    ContainerId, Datagram, PodSandboxConfig, PortListener, RunningContainer, RuntimeError, Serve,
+};
+use apimachinery::time::Time;
+use apis::views::pod::Pod;
+use machine::logs::LogLine;
+use sync::Mutex;
+
+/// What is known of who was asked. Nothing of pods that nobody asks.
+pub(super) struct SandboxPorts {
+    own: OwnListeners,
+    /// By pod uid and port. Bound: the ports that a pod declares, of pods of the node that were asked.
+    declared: Mutex<HashMap<(Arc<str>, u16), Arc<DeclaredListener>>>,
+    /// Bound: one for each container of the node that was asked.
+    requests: Mutex<HashMap<ContainerId, Arc<RequestLog>>>,
+}
+
+impl SandboxPorts {
+    pub(super) fn new(own: OwnListeners) -> SandboxPorts {
+        SandboxPorts { own, declared: Mutex::default(), requests: Mutex::default() }
+    }
+
+    /// Who takes connections at `port`.
+    ///
+    /// # Errors
+    /// Why nobody does.
+    pub(super) fn listener(
+        &self,
+        config: &PodSandboxConfig<'_>,
+        address: &str,
+        running: &[RunningContainer<'_>],
+        port: u16,
+    ) -> Result<PortListener, RuntimeError> {
+        // Whoever says what listens says nothing of which container it is in.
+        let of_pod = running.first().map(|first| (first.container.name.clone(), first.started_at));
+        if let (Some((container, started_at)), Some(serve)) = (of_pod, self.given(config, port)?) {
+            return Ok(PortListener { container, started_at, serve });
+        }
+        listening::listener(config, address, running, port, &|id| self.requests(id))
+    }
+
+    /// What the user gave, or the pod declares.
+    fn given(&self, config: &PodSandboxConfig<'_>, port: u16) -> Result<Option<Serve>, RuntimeError> {
+        if let Some(handler) = self.own.of(config.metadata, port) {
+            return Ok(Some(Arc::new(move |io, from, _| handler(io, from))));
+        }
+        let declared = self.declared(config, port)?;
+        Ok(declared.map(|listener| -> Serve {
+            Arc::new(move |io, _, clock| listener.clone().serve(io, clock).boxed())
+        }))
+    }
+
+    fn declared(
+        &self,
+        config: &PodSandboxConfig<'_>,
+        port: u16,
+    ) -> Result<Option<Arc<DeclaredListener>>, RuntimeError> {
+        let annotations = &config.pod.metadata.annotations;
+        if !declared::listens(annotations, false, port) {
+            return Ok(None);
+        }
+        let Some((text, read)) = declared::declaration(annotations, port, self.own.forwarding) else {
+            return Ok(None);
+        };
+        let declaration = read.map_err(refused)?;
+        let mut known = self.declared.lock();
+        let key = (Arc::from(config.metadata.uid.as_str()), port);
+        if let Some(listener) = known.get(&key).filter(|listener| listener.text == text) {
+            return Ok(Some(listener.clone()));
+        }
+        let listener = Arc::new(DeclaredListener::new(text.to_owned(), declaration));
+        known.insert(key, listener.clone());
+        Ok(Some(listener))
+    }
+
+    /// What comes back of a datagram.
+    ///
+    /// # Errors
+    /// That nobody listens.
+    pub(super) fn datagram(
+        &self,
+        config: &PodSandboxConfig<'_>,
+        running: &[RunningContainer<'_>],
+        asked: &Datagram<'_>,
+    ) -> Result<Option<Vec<u8>>, RuntimeError> {
+        if !running.is_empty() && declared::listens(&config.pod.metadata.annotations, true, asked.port) {
+            return Ok(Some(asked.bytes.to_vec()));
+        }
+        let asked = AskedDatagram { port: i64::from(asked.port), from: asked.from, bytes: asked.bytes };
+        listening::datagram(config, running, &asked)
+    }
+
+    /// What is wrong with what a pod says of its listeners.
+    pub(super) fn problems(&self, pod: &Pod) -> Vec<String> {
+        let annotations = &pod.metadata.annotations;
+        if annotations.keys().any(|name| declared::is_ours(name)) {
+            declared::problems(annotations, self.own.forwarding)
+        } else {
+            vec![]
+        }
+    }
+
+    /// Adds what was said of requests.
+    pub(super) fn add_requests(&self, id: &ContainerId, said: &mut Vec<LogLine>, until: Time) {
+        let log = self.requests.lock().get(id).cloned();
+        log.iter().for_each(|log| log.add_to(said, until));
+    }
+
+    pub(super) fn forget_pod(&self, uid: &str) {
+        self.declared.lock().retain(|(own, _), _| **own != *uid);
+    }
+
+    pub(super) fn forget_container(&self, id: &ContainerId) {
+        self.requests.lock().remove(id);
+    }
+
+    fn requests(&self, id: &ContainerId) -> Arc<RequestLog> {
+        self.requests.lock().entry(id.clone()).or_default().clone()
+    }
+}
+
+fn refused(message: String) -> RuntimeError {
+    RuntimeError { reason: "Unavailable".into(), message }
+}

@@ -1,0 +1,114 @@
+//! What known servers write into their log of a request, each in its own form.
+
+use std::net::SocketAddr;
+
+use chrono::{DateTime, Utc};
+
+use crate::servers::{Server, Site, Speaker};
+use crate::web::{WebAnswer, WebRequest};
+
+/// The line of a request; nothing where the server writes none.
+pub fn line(
+    server: &Server,
+    port: i64,
+    asked: &WebRequest<'_>,
+    answered: &WebAnswer,
+    at: DateTime<Utc>,
+) -> Option<String> {
+    let of_go = |text: String| format!("{} {text}", at.format("%Y/%m/%d %H:%M:%S"));
+    Some(match server.site(port)? {
+        Site::Welcome(web, _) if web.name == "nginx" => {
+            format!(
+                "{} {:?} {:?} \"-\"",
+                common(asked, answered, at),
+                header(asked, "referer"),
+                header(asked, "user-agent")
+            )
+        }
+        Site::Welcome(..) => common(asked, answered, at),
+        Site::NetExec(_) => of_agnhost(format!("GET {}", asked.target), at),
+        Site::Speaker(Speaker::HelloApp, _) => of_go(format!("Serving request: {}", path(asked))),
+        Site::Speaker(Speaker::HttpEcho, _) => of_go(format!(
+            "{} {} \"{} {} HTTP/1.1\" {} {} {:?} 24.1µs",
+            header(asked, "host"),
+            asked.from,
+            asked.method,
+            asked.target,
+            answered.code,
+            answered.body.len(),
+            header(asked, "user-agent"),
+        )),
+        _ => return None,
+    })
+}
+
+/// NCSA's common form, as nginx and Apache begin their lines.
+fn common(asked: &WebRequest<'_>, answered: &WebAnswer, at: DateTime<Utc>) -> String {
+    let from =
+        asked.from.parse::<SocketAddr>().map_or_else(|_| asked.from.to_owned(), |from| from.ip().to_string());
+    format!(
+        "{from} - - [{}] \"{} {} HTTP/1.1\" {} {}",
+        at.format("%d/%b/%Y:%H:%M:%S +0000"),
+        asked.method,
+        asked.target,
+        answered.code,
+        answered.body.len(),
+    )
+}
+
+/// As klog writes it, which agnhost's programs log through.
+pub(crate) fn of_agnhost(text: String, at: DateTime<Utc>) -> String {
+    format!("I{}       1 log.go:245] {text}", at.format("%m%d %H:%M:%S%.6f"))
+}
+
+fn path<'a>(asked: &WebRequest<'a>) -> &'a str {
+    asked.target.split('?').next().unwrap_or(asked.target)
+}
+
+/// A header's value, a dash where there is none.
+fn header<'a>(asked: &WebRequest<'a>, name: &str) -> &'a str {
+    asked.headers.iter().find(|(own, _)| *own == name).map_or("-", |(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::invocation::Invocation;
+    use crate::servers::server;
+
+    #[test]
+    fn each_server_has_its_own_form() {
+        let asked = WebRequest {
+            method: "GET",
+            target: "/a?b=c",
+            headers: vec![("user-agent", "curl/8"), ("host", "web:5678")],
+            from: "10.0.0.9:4000",
+            ..WebRequest::default()
+        };
+        let answered = WebAnswer { code: 404, headers: vec![], body: "gone".into() };
+        let common = "10.0.0.9 - - [01/Jan/1970:00:00:00 +0000] \"GET /a?b=c HTTP/1.1\" 404 4";
+        let texts = ["-text=hi".to_owned()];
+        let netexec = ["netexec".to_owned()];
+        let hello = "1970/01/01 00:00:00 Serving request: /a";
+        let klog = "I0101 00:00:00.000000       1 log.go:245] GET /a?b=c";
+        for (image, args, port, wanted) in [
+            ("nginx", &[][..], 80, Some(format!("{common} \"-\" \"curl/8\" \"-\""))),
+            ("httpd", &[], 80, Some(common.to_owned())),
+            (
+                "hashicorp/http-echo",
+                &texts,
+                5678,
+                Some(
+                    "1970/01/01 00:00:00 web:5678 10.0.0.9:4000 \"GET /a?b=c HTTP/1.1\" 404 4 \"curl/8\" 24.1µs"
+                        .into(),
+                ),
+            ),
+            ("gcr.io/google-samples/hello-app", &[], 8080, Some(hello.into())),
+            ("e2e/agnhost", &netexec, 8080, Some(klog.into())),
+            ("traefik/whoami", &[], 80, None),
+        ] {
+            let server = server(&Invocation::new(image, &[], args), &[]).unwrap();
+            assert_eq!(line(&server, port, &asked, &answered, DateTime::UNIX_EPOCH), wanted, "{image}");
+        }
+    }
+}
