@@ -112,7 +112,8 @@ pub enum StartError {
 /// assert_eq!(nodes.items.len(), 2);
 ///
 /// cluster.stop_component("kube-scheduler")?;
-/// let pod = serde_json::json!({"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}});
+/// let spec = serde_json::json!({"containers": [{"name": "c", "image": "nginx"}]});
+/// let pod = serde_json::json!({"metadata": {"name": "web"}, "spec": spec});
 /// let pod = cluster.client().create(&PODS, "default", pod).await?;
 /// assert_eq!(pod.to_value()["status"]["phase"], "Pending");
 /// cluster.stop().await;
@@ -137,10 +138,7 @@ impl Cluster {
     /// [`StartError`]; nothing is left running then.
     pub async fn start(config: Config) -> Result<Cluster, StartError> {
         let Config { clock, entropy, .. } = &config;
-        let exposed = config.listen.filter(|listen| !listen.address.ip().is_loopback());
-        if let Some(Listen { address, tls: false }) = exposed {
-            return Err(StartError::Exposed(address));
-        }
+        let exposed = exposed(&config)?;
         check_families(&config)?;
         let flow = if config.flow { Flow::new(clock.clone()) } else { Flow::off() };
         let options = &config.apiserver;
@@ -184,9 +182,10 @@ impl Cluster {
         encryption.follow(&clock).map(|following| background.spawn(following));
         let inside = Arc::new(Inside { running, service, scheme, clock, flow, kv });
         let _mounted = beside.mount(handles::service(&inside));
-        let (server, access, _background) = (None, None, background);
         let listeners = config.listeners.clone();
-        let mut cluster = Cluster { inside, server, access, _mounted, listeners, _background };
+        let server = None;
+        let access = None;
+        let mut cluster = Cluster { inside, server, access, _mounted, listeners, _background: background };
         bootstrap::before_components(&cluster.client(), &own).await?;
         ready::wait_for_roles(&cluster.client()).await;
         cluster.inside.running.start_all(&config).expect("its own components have names that it knows");
@@ -389,6 +388,15 @@ fn store_options(config: &Config) -> etcd::Options {
         unsafe_no_fsync: config.unsafe_no_fsync,
         recover: config.recover,
         ..etcd::Options::default()
+    }
+}
+
+/// Where it can be reached from outside of this machine, if it can: never without TLS.
+fn exposed(config: &Config) -> Result<Option<Listen>, StartError> {
+    let exposed = config.listen.filter(|listen| !listen.address.ip().is_loopback());
+    match exposed {
+        Some(Listen { address, tls: false }) => Err(StartError::Exposed(address)),
+        exposed => Ok(exposed),
     }
 }
 

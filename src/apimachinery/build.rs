@@ -115,7 +115,8 @@ fn describe_values(target: &mut Map<String, Value>, values: &[Value]) {
 }
 
 fn write_out(definitions: &BTreeMap<String, Value>, out: &Path) {
-    let (mut facts, mut published) = (Vec::new(), Vec::new());
+    let mut facts = Vec::new();
+    let mut published = Vec::new();
     let mut index = String::from("&[\n");
     for (name, schema) in definitions {
         let (facts_start, published_start) = (facts.len(), published.len());

@@ -42,7 +42,8 @@ pub fn read(bytes: &[u8]) -> Option<(Element<'_>, &[u8])> {
 
 /// The elements of a content; nothing when any of them is broken.
 pub fn read_all(content: &[u8]) -> Option<Vec<Element<'_>>> {
-    let (mut rest, mut elements) = (content, Vec::new());
+    let mut rest = content;
+    let mut elements = Vec::new();
     while !rest.is_empty() {
         let (element, after) = read(rest)?;
         elements.push(element);

@@ -24,7 +24,8 @@ impl Fingerprint {
 
     /// The paths at which `tree` is not what it was, as `spec.tolerations`.
     pub fn changes(&self, tree: &Value) -> Vec<String> {
-        let (mut at, mut changes) = (0, Vec::new());
+        let mut at = 0;
+        let mut changes = Vec::new();
         for_each_part(tree, |outer, inner, value| {
             let path = path_hash(outer, inner);
             // Both walks are in the same order: what was left out in between is gone.

@@ -55,10 +55,10 @@ pub struct Selector {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LabelSelector {
-    /// Equalities.
+    /// Labels with the values that they must have.
     #[serde(deserialize_with = "nullable")]
     pub match_labels: BTreeMap<String, String>,
-    /// Sets.
+    /// Labels with conditions on their values.
     #[serde(deserialize_with = "nullable")]
     pub match_expressions: Vec<LabelSelectorRequirement>,
 }

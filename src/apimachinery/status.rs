@@ -134,12 +134,12 @@ impl Status {
         Status::conflict(resource, name, why)
     }
 
-    /// 400.
+    /// A bad request, 400.
     pub fn bad_request(message: impl Into<String>) -> Status {
         Status::failure(400, "BadRequest", message)
     }
 
-    /// 401.
+    /// Unauthorized, 401.
     pub fn unauthorized() -> Status {
         Status::failure(401, "Unauthorized", "Unauthorized")
     }
@@ -153,7 +153,7 @@ impl Status {
         Status::failure(403, "Forbidden", message).with_details(details(resource, name))
     }
 
-    /// 405.
+    /// A verb that the resource does not have, 405.
     pub fn method_not_supported(resource: &GroupResource, action: &str) -> Status {
         let message = format!("{action} is not supported on resources of kind {:?}", resource.to_string());
         Status::failure(405, "MethodNotAllowed", message).with_details(details(resource, ""))
@@ -214,7 +214,7 @@ impl Status {
         self.reason == reason
     }
 
-    /// 404.
+    /// Whether it says that something is not found, 404.
     pub fn is_not_found(&self) -> bool {
         self.is("NotFound")
     }

@@ -99,15 +99,17 @@ pub fn status_response(status: Status, wants_objects: bool) -> ApiResponse {
     response
 }
 
-/// The same in the form that these headers of the request ask for (`responsewriters.ErrorNegotiated`).
+/// The answer of a failure in the form that these headers of the request ask for
+/// (`responsewriters.ErrorNegotiated`).
 pub fn negotiated_status_response(
     headers: &http::HeaderMap,
     status: Status,
     wants_objects: bool,
 ) -> ApiResponse {
-    let media_type = match wants_objects {
-        true => MediaType::Json,
-        false => media_type_of_status(headers).unwrap_or(MediaType::Json),
+    let media_type = if wants_objects {
+        MediaType::Json
+    } else {
+        media_type_of_status(headers).unwrap_or(MediaType::Json)
     };
     let bytes = match media_type {
         MediaType::Json => return status_response(status, wants_objects),

@@ -100,7 +100,7 @@ impl Kind {
         self
     }
 
-    /// Expiring.
+    /// A kind whose objects expire.
     pub fn living_for(mut self, time_to_live: Duration) -> Kind {
         self.time_to_live = Some(time_to_live);
         self

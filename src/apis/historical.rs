@@ -11,7 +11,8 @@ use serde_json::Value;
 
 /// `initializerconfigurations` (Kubernetes 1.7 to 1.13, alpha): which objects wait for which initializers.
 pub static INITIALIZER_CONFIGURATIONS: Builtin = LazyLock::new(|| {
-    let (group, definition) = ("admissionregistration.k8s.io", "io.k8s.api.admissionregistration.v1alpha1");
+    let group = "admissionregistration.k8s.io";
+    let definition = "io.k8s.api.admissionregistration.v1alpha1";
     Kind::builtin(group, "v1alpha1", "InitializerConfiguration", "initializerconfigurations", definition)
         .cluster_scoped()
         .governed_by(Rules { validate, ..RULES })

@@ -98,7 +98,8 @@ mod tests {
 
     #[test]
     fn no_two_kinds_share_a_path_and_every_short_name_is_known_once_in_its_version() {
-        let (mut paths, mut short_names) = (BTreeSet::new(), BTreeSet::new());
+        let mut paths = BTreeSet::new();
+        let mut short_names = BTreeSet::new();
         for kind in all() {
             assert!(paths.insert(kind.collection_path("")), "{kind:?}");
             for short in &kind.short_names {

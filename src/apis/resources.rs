@@ -54,7 +54,8 @@ fn total(pod: &Value, field: &str) -> Amounts {
     for container in items(pod, "spec.containers") {
         add(&mut total, &amounts(container, &path));
     }
-    let (mut sidecars, mut most) = (Amounts::new(), Amounts::new());
+    let mut sidecars = Amounts::new();
+    let mut most = Amounts::new();
     for container in items(pod, "spec.initContainers") {
         let mut own = amounts(container, &path);
         if text(container, "restartPolicy") == "Always" {

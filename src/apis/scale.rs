@@ -9,9 +9,10 @@ use apimachinery::gvk::GroupVersion;
 /// The group and version of a workload's Scale, and its name in OpenAPI.
 pub fn scale_of(kind: &Kind) -> (GroupVersion, String) {
     let GroupVersion { group, version } = &kind.group_version;
-    match kind.has_own_scale {
-        true => (kind.group_version.clone(), format!("io.k8s.api.{group}.{version}.Scale")),
-        false => (GroupVersion::new("autoscaling", "v1"), "io.k8s.api.autoscaling.v1.Scale".into()),
+    if kind.has_own_scale {
+        (kind.group_version.clone(), format!("io.k8s.api.{group}.{version}.Scale"))
+    } else {
+        (GroupVersion::new("autoscaling", "v1"), "io.k8s.api.autoscaling.v1.Scale".into())
     }
 }
 

@@ -20,7 +20,7 @@ pub const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 pub const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 /// Who is to make a claim's volume.
 pub const STORAGE_PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
-/// The same, for provisioners that know only this one.
+/// Who is to make a claim's volume, for provisioners that know only this annotation.
 pub const BETA_STORAGE_PROVISIONER: &str = "volume.beta.kubernetes.io/storage-provisioner";
 /// Who made a volume.
 pub const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";

@@ -17,7 +17,7 @@ const MAX_ANNOTATIONS: usize = 256;
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize, serde::Serialize,
 )]
 pub enum Level {
-    /// Nothing.
+    /// Nothing is told of the request.
     #[default]
     None,
     /// Who, what, when.
@@ -72,12 +72,11 @@ impl AuditContext {
     /// The body, as it was read. Of one that is not told only what names it is kept.
     pub fn heard(&self, body: impl FnOnce() -> Value) {
         let body = body();
-        let body = match self.level >= Level::Request {
-            true => body,
-            false => {
-                json!({"metadata": {"name": body["metadata"]["name"], "namespace": body["metadata"]["namespace"],
+        let body = if self.level >= Level::Request {
+            body
+        } else {
+            json!({"metadata": {"name": body["metadata"]["name"], "namespace": body["metadata"]["namespace"],
                 "uid": body["metadata"]["uid"], "resourceVersion": body["metadata"]["resourceVersion"]}})
-            }
         };
         self.gather(|gathered| gathered.request_object = Some(body));
     }

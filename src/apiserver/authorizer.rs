@@ -15,7 +15,7 @@ use apis::rbac::policy_rule::PolicyRule;
 /// What an authorizer says (`authorizer.Decision`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Yes.
+    /// The request is allowed.
     Allow(Allowed),
     /// No, whatever others say; with the reason.
     Deny(String),

@@ -1,8 +1,9 @@
 //! `Beside`: what answers below a path that is not the API's. Who puts the server together mounts it;
 //! requests reach it through the whole chain, and the server knows nothing else of it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use sync::{Mutex, MutexGuard};
 use tower::ServiceExt;
 
 use super::request::RequestContext;
@@ -34,7 +35,7 @@ impl Beside {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<ApiService>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -243,8 +243,5 @@ fn admission(
 
 /// Ready is who may say what its own components may do.
 fn roles_are_known(rbac: Arc<Rbac>) -> Check {
-    Arc::new(move || match rbac.knows_bootstrap_roles() {
-        true => Ok(()),
-        false => Err("not finished".into()),
-    })
+    Arc::new(move || if rbac.knows_bootstrap_roles() { Ok(()) } else { Err("not finished".into()) })
 }

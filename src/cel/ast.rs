@@ -128,7 +128,8 @@ impl Expr {
 
     /// `a.b.c` as text, if it is nothing but names.
     pub(super) fn dotted(&self) -> Option<String> {
-        let (mut names, mut rest) = (vec![], self);
+        let mut names = vec![];
+        let mut rest = self;
         while let Node::Select { operand, field } = &rest.node {
             names.push(field.as_str());
             rest = operand;

@@ -37,7 +37,7 @@ pub struct Check {
 pub struct Verdict {
     /// Whether it is allowed.
     pub allowed: bool,
-    /// Why.
+    /// Why it was decided so.
     pub reason: String,
     /// Set when deciding failed.
     pub error: Option<String>,

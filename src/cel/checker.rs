@@ -142,7 +142,8 @@ impl Checker<'_> {
     }
 
     fn map(&mut self, entries: &mut [Entry<(Expr, Expr)>]) -> Type {
-        let (mut keys, mut values) = (None, None);
+        let mut keys = None;
+        let mut values = None;
         for Entry { value: (key, value), optional } in entries {
             let found = self.check(key);
             keys = Some(self.joined(key.at, keys, found));

@@ -97,7 +97,8 @@ impl<'a> Evaluator<'a> {
 
     fn quantify(&mut self, comprehension: &'a Macro, elements: Vec<Vec<Value>>) -> Outcome {
         let decides = comprehension.kind == MacroKind::Exists;
-        let (mut failed, mut decided) = (None, false);
+        let mut failed = None;
+        let mut decided = false;
         for values in elements {
             // Whether it goes on: `@not_strictly_false(@result)`, of `exists` with a `!` in it.
             self.budget.spend(2 * ONE + u64::from(decides))?;

@@ -80,9 +80,10 @@ impl<'a> Evaluator<'a> {
 
     /// The value of an attribute, for as many steps as it has; of anything else what it evaluates to.
     fn resolve(&mut self, expr: &'a Expr) -> Outcome {
-        let outcome = match is_attribute(expr) {
-            true => super::on_enough_stack(|| self.attribute(expr)),
-            false => self.evaluate(expr),
+        let outcome = if is_attribute(expr) {
+            super::on_enough_stack(|| self.attribute(expr))
+        } else {
+            self.evaluate(expr)
         };
         match outcome? {
             Value::Invalid(why) => Err(EvaluationError::Function(why.to_string())),

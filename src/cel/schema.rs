@@ -66,15 +66,17 @@ pub fn value(schema: &Json, is_resource: bool, data: &Json) -> Value {
     let invalid = |what: &str| Value::Invalid(format!("invalid data, {what}").into());
     if data.is_null() {
         let is_free = schema["type"].is_null() && flag(schema, "x-kubernetes-preserve-unknown-fields");
-        return match flag(schema, "nullable") || is_free {
-            true => Value::Null,
-            false => invalid("got null for schema with nullable=false"),
+        return if flag(schema, "nullable") || is_free {
+            Value::Null
+        } else {
+            invalid("got null for schema with nullable=false")
         };
     }
     if flag(schema, "x-kubernetes-int-or-string") {
-        return match data.is_string() || data.is_i64() {
-            true => Value::from_json(data),
-            false => invalid("expected XIntOrString value to be either a string or integer"),
+        return if data.is_string() || data.is_i64() {
+            Value::from_json(data)
+        } else {
+            invalid("expected XIntOrString value to be either a string or integer")
         };
     }
     let unlike = |wanted: &str| invalid(&format!("expected {wanted}, got {}", go_type(data)));

@@ -72,10 +72,12 @@ fn split(text: &str, at: char) -> (&str, Option<&str>) {
 
 fn without_zeros(part: &str) -> String {
     let trimmed = part.trim_start_matches('0');
-    match trimmed.starts_with(|c: char| c.is_ascii_digit()) {
-        _ if part.len() < 2 => part.to_owned(),
-        true => trimmed.to_owned(),
-        false => format!("0{trimmed}"),
+    if part.len() < 2 {
+        part.to_owned()
+    } else if trimmed.starts_with(|c: char| c.is_ascii_digit()) {
+        trimmed.to_owned()
+    } else {
+        format!("0{trimmed}")
     }
 }
 
@@ -113,9 +115,10 @@ fn identifier(text: &str) -> Result<Identifier, String> {
         return Err("Prerelease is empty".to_owned());
     }
     if !is_numeric(text) {
-        return match is_alphanumeric(text) {
-            true => Ok(Identifier::Text(text.to_owned())),
-            false => Err(format!("Invalid character(s) found in prerelease {}", quote(text))),
+        return if is_alphanumeric(text) {
+            Ok(Identifier::Text(text.to_owned()))
+        } else {
+            Err(format!("Invalid character(s) found in prerelease {}", quote(text)))
         };
     }
     if has_leading_zero(text) {

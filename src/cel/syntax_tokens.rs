@@ -167,9 +167,8 @@ fn digits(text: &str) -> usize {
 }
 
 fn number(rest: &str) -> (Kind, usize) {
-    let unsigned = |length: usize| match rest[length..].starts_with(['u', 'U']) {
-        true => (UINT, length + 1),
-        false => (INT, length),
+    let unsigned = |length: usize| {
+        if rest[length..].starts_with(['u', 'U']) { (UINT, length + 1) } else { (INT, length) }
     };
     let hex =
         rest.strip_prefix("0x").map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_hexdigit).count());

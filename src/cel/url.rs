@@ -217,10 +217,7 @@ fn path(written: &str) -> Result<String, String> {
 fn escape(bytes: &[u8], part: Part) -> String {
     let mut out = String::with_capacity(bytes.len());
     for &byte in bytes {
-        match should_escape(byte, part) {
-            true => out.push_str(&format!("%{byte:02X}")),
-            false => out.push(byte as char),
-        }
+        if should_escape(byte, part) { out.push_str(&format!("%{byte:02X}")) } else { out.push(byte as char) }
     }
     out
 }

@@ -33,10 +33,7 @@ const ENVIRONMENT: &str = "Every flag is also read from the environment, as --da
 
 /// The command line with its help in shape.
 pub fn shape(command: Command) -> Command {
-    let command = match has_window() {
-        true => command.max_term_width(MAX_WIDTH),
-        false => command.term_width(WIDTH),
-    };
+    let command = if has_window() { command.max_term_width(MAX_WIDTH) } else { command.term_width(WIDTH) };
     command.mut_args(shape_arg).mut_subcommands(|subcommand| match subcommand.get_name() {
         "up" => shape_up(subcommand),
         _ => shape_all(subcommand),

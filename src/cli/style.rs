@@ -10,7 +10,7 @@ pub enum Tone {
     Good,
     /// Not there yet.
     Waiting,
-    /// Wrong.
+    /// What is wrong, in red.
     Bad,
     /// Beside the point.
     Quiet,

@@ -175,7 +175,8 @@ impl<L: ListerWatcher, S: ReflectorStore> Reflector<L, S> {
     /// Hands on what the watch says until it is closed or fails.
     async fn receive(&mut self, from: u64, mut events: L::Events) -> State<L::Events> {
         let opened = self.clock.elapsed();
-        let (mut at, mut is_quiet) = (from, true);
+        let mut at = from;
+        let mut is_quiet = true;
         while let Some(event) = events.next().await {
             is_quiet = false;
             match self.apply(event) {

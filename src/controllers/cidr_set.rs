@@ -20,11 +20,12 @@ impl CidrSet {
     /// # Errors
     /// Upstream's words for parts that are larger than the whole.
     pub fn new(cluster: IpRange, mask: u32) -> Result<CidrSet, String> {
-        match cluster.bits > mask {
-            true => Err("the controller's --cluster-cidr mask size must be less than or equal to \
+        if cluster.bits > mask {
+            Err("the controller's --cluster-cidr mask size must be less than or equal to \
                          --node-cidr-mask-size configured for CIDR family"
-                .into()),
-            false => Ok(CidrSet { cluster, mask }),
+                .into())
+        } else {
+            Ok(CidrSet { cluster, mask })
         }
     }
 

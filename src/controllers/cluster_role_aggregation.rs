@@ -29,10 +29,7 @@ impl ClusterRoleAggregationController {
     /// With its informer.
     pub fn new(ctx: &ComponentContext) -> ClusterRoleAggregationController {
         let roles = ctx.informers.informer(&CLUSTER_ROLES);
-        roles.add_index(AGGREGATED_INDEX, |role| match may_aggregate(role) {
-            true => vec![YES.into()],
-            false => vec![],
-        });
+        roles.add_index(AGGREGATED_INDEX, |role| if may_aggregate(role) { vec![YES.into()] } else { vec![] });
         ClusterRoleAggregationController { roles: roles.lister() }
     }
 

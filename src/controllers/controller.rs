@@ -68,9 +68,9 @@ pub struct Reconcile {
     pub client: Client,
     /// Tells people.
     pub recorder: EventRecorder,
-    /// Time.
+    /// The time of the cluster.
     pub clock: Clock,
-    /// Chance.
+    /// The chance of the cluster.
     pub entropy: Entropy,
     /// Puts keys into this controller's own queue.
     pub enqueue: Enqueue,
@@ -96,9 +96,9 @@ pub enum Change<'a> {
     Added(&'a Arc<Object>),
     /// It was replaced by its next state.
     Updated {
-        /// Before.
+        /// The object before the change.
         old: &'a Arc<Object>,
-        /// Now.
+        /// The object after the change.
         new: &'a Arc<Object>,
     },
     /// It is gone; this is the last that was seen of it.
@@ -295,7 +295,7 @@ pub fn spawn<C: Controller>(ctx: &ComponentContext, controller: C) -> Running {
     spawn_workers(ctx, controller, C::WORKERS)
 }
 
-/// The same with as many workers as somebody wants.
+/// Starts a controller with as many workers as somebody wants.
 pub fn spawn_workers<C: Controller>(ctx: &ComponentContext, controller: C, workers: usize) -> Running {
     let flow = ctx.client.flow().clone();
     let (component, clock) = (ctx.component.clone(), ctx.clock.clone());

@@ -27,7 +27,7 @@ pub async fn create_pod(
     create_named_pod(ctx, template, None, owner, kind).await
 }
 
-/// The same, with a prefix of the pod's name other than the owner's name
+/// A pod of the owner, with a prefix of its name other than the owner's name
 /// (`CreatePodsWithGenerateName`).
 pub async fn create_named_pod(
     ctx: &Reconcile,

@@ -119,7 +119,8 @@ impl ResourceQuotaController {
             .map(|name| measured_resource(name))
             .map(|resource| (resource.group, resource.resource))
             .collect();
-        let (mut used, mut missing) = (Amounts::new(), false);
+        let mut used = Amounts::new();
+        let mut missing = false;
         for (group, resource) in resources {
             let Some(kind) = self.kind(&group, &resource) else {
                 missing = true;

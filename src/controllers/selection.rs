@@ -68,9 +68,10 @@ pub fn names() -> Vec<&'static str> {
 /// Upstream's words for a name that no controller has.
 pub fn check(entry: &str) -> Result<(), String> {
     let name = entry.strip_prefix('-').unwrap_or(entry);
-    match name == "*" || canonical(name).is_some() {
-        true => Ok(()),
-        false => Err(format!("{name:?} is not in the list of known controllers")),
+    if name == "*" || canonical(name).is_some() {
+        Ok(())
+    } else {
+        Err(format!("{name:?} is not in the list of known controllers"))
     }
 }
 

@@ -45,10 +45,8 @@ impl Controller for ValidatingAdmissionPolicyStatusController {
             return Ok(Action::Done);
         }
         let warnings = check(&tree["spec"], &self.scheme, &Schemas::builtin());
-        let type_checking = match warnings.is_empty() {
-            true => json!({}),
-            false => json!({"expressionWarnings": warnings}),
-        };
+        let type_checking =
+            if warnings.is_empty() { json!({}) } else { json!({"expressionWarnings": warnings}) };
         if !tree["status"].is_object() {
             tree["status"] = Value::Object(Default::default());
         }

@@ -70,13 +70,12 @@ pub(super) fn remove_others(data_dir: &Path) {
 /// Removes the log in a folder.
 pub(super) fn remove(folder: &Path) {
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
-    match name.is_some_and(|name| number(&name).is_some()) {
-        true => {
-            // First what makes it count, lest a part of it does.
-            let _ = fs::remove_file(folder.join(COMPLETE));
-            let _ = fs::remove_dir_all(folder);
-        }
-        false => remove_files(folder),
+    if name.is_some_and(|name| number(&name).is_some()) {
+        // First what makes it count, lest a part of it does.
+        let _ = fs::remove_file(folder.join(COMPLETE));
+        let _ = fs::remove_dir_all(folder);
+    } else {
+        remove_files(folder)
     }
 }
 

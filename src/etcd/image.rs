@@ -89,7 +89,9 @@ impl StoreImage {
     /// What is no image.
     pub fn decode(mut bytes: Bytes) -> Result<StoreImage, DamagedImage> {
         let revision = take_number(&mut bytes)?;
-        let (mut facts, mut remaining, mut records) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
+        let mut facts = BTreeMap::new();
+        let mut remaining = Vec::new();
+        let mut records = BTreeMap::new();
         for _ in 0..take_number(&mut bytes)? {
             let name = String::from_utf8(take_piece(&mut bytes)?.to_vec()).map_err(|_| DamagedImage)?;
             facts.insert(name, take_number(&mut bytes)?);

@@ -244,7 +244,8 @@ mod tests {
         let folder = parent.path().join("segments");
         fs::create_dir(&folder).unwrap();
         let segments = Segments::with(folder.clone(), 1000).unwrap();
-        let (count, bytes) = (100_u64, 100);
+        let count = 100_u64;
+        let bytes = 100;
         for revision in 0..count {
             segments.append(revision, record(revision, bytes)).unwrap();
         }

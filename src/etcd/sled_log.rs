@@ -243,9 +243,8 @@ fn silence_sled() {
     static SILENCED: Once = Once::new();
     SILENCED.call_once(|| {
         let others = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| match is_of_sled(panic) {
-            true => tracing::debug!(%panic, "sled has panicked"),
-            false => others(panic),
+        std::panic::set_hook(Box::new(move |panic| {
+            if is_of_sled(panic) { tracing::debug!(%panic, "sled has panicked") } else { others(panic) }
         }));
     });
 }

@@ -82,7 +82,10 @@ impl Staged {
                 (EventKind::Put, KeyValue { key, value, create_revision, mod_revision, version, lease })
             }
             Op::Delete => {
-                let (value, create_revision, version, lease) = (Bytes::new(), 0, 0, None);
+                let value = Bytes::new();
+                let create_revision = 0;
+                let version = 0;
+                let lease = None;
                 (EventKind::Delete, KeyValue { key, value, create_revision, mod_revision, version, lease })
             }
         };

@@ -163,7 +163,8 @@ impl Shared {
         }
         let changes = state.index.changes(prefix, from, BATCH_EVENTS);
         let changes = changes.into_iter().map(|(revision, key)| state.locate_event(key, revision)).collect();
-        let (compact_revision, revision) = (state.compact_revision, state.revision);
+        let compact_revision = state.compact_revision;
+        let revision = state.revision;
         drop(state);
         match read_events(&*log, changes, revision)? {
             Some(unread) => Ok(unread),
@@ -289,7 +290,8 @@ fn read_events(log: &dyn Log, changes: Vec<FoundEvent>, current: Revision) -> Re
 
 fn read_event(log: &dyn Log, key: Arc<str>, revision: Revision) -> Result<Option<Event>, Error> {
     let Some(record) = read_record(log, revision)? else { return Ok(None) };
-    let (kind, before) = (record.kind, record.previous);
+    let kind = record.kind;
+    let before = record.previous;
     let previous = if before == 0 { None } else { read_record(log, before)? };
     if previous.is_none() && before != 0 {
         return Ok(None);

@@ -2,9 +2,9 @@
 //! what no API object says. Ours: upstream has no such paths.
 //!
 //! In comes a list of [`ClusterHandle`]s, each with what does it; out goes one service that routes among
-//! them, lists them, describes them as OpenAPI, and fails with a `Status` as everything else does. It must not know
-//! what a cluster is: `cluster` says what each does, and mounts the service on its apiserver, behind
-//! authorization.
+//! them, lists them, describes them as OpenAPI, and fails with a `Status` as everything else does. It must
+//! not know what a cluster is: `cluster` says what each does, and mounts the service on its apiserver,
+//! behind authorization.
 
 #![warn(missing_docs)]
 

@@ -32,7 +32,8 @@ impl PodWorker {
         }
         let (detail, sources) = self.mounted();
         let nothing = Sources::new();
-        let (mut unheard, mut written) = (Vec::new(), Written::new());
+        let mut unheard = Vec::new();
+        let mut written = Written::new();
         written.set_host(&node.host_files);
         let mut context = SyncContext {
             now,
@@ -93,6 +94,7 @@ fn restore(
 fn terminated(status: &pod::Terminated) -> Terminated {
     let exit =
         Exit { code: status.exit_code, reason: status.reason.clone(), message: status.message.clone() };
-    let (started_at, finished_at) = (status.started_at, status.finished_at);
+    let started_at = status.started_at;
+    let finished_at = status.finished_at;
     Terminated { id: status.container_id.as_str().into(), exit, started_at, finished_at }
 }

@@ -85,7 +85,8 @@ impl Kubelet {
 
     async fn sync_loop(self) {
         self.recover();
-        let (mut writes, mut fetches) = (FuturesUnordered::new(), FuturesUnordered::new());
+        let mut writes = FuturesUnordered::new();
+        let mut fetches = FuturesUnordered::new();
         let mut turns = FuturesUnordered::new();
         loop {
             let wait = self.sync_loop_iteration(&mut turns);

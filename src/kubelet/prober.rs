@@ -151,9 +151,10 @@ impl Prober {
             }
             _ => true,
         };
-        let (mine, other) = match is_good {
-            true => (&mut self.successes, &mut self.failures),
-            false => (&mut self.failures, &mut self.successes),
+        let (mine, other) = if is_good {
+            (&mut self.successes, &mut self.failures)
+        } else {
+            (&mut self.failures, &mut self.successes)
         };
         other.0 = 0;
         mine.0 += 1;

@@ -91,8 +91,10 @@ impl Kubelet {
         let RunTimes { started_at, .. } = run.map_err(Status::bad_request)?;
         let bytes_left = options.limit_bytes.unwrap_or(usize::MAX);
         let (namespace, pod, kubelet) = (namespace.to_owned(), pod.to_owned(), self.clone());
-        let (waiting, is_over) = (VecDeque::new(), false);
-        let (seen, has_begun) = (0, false);
+        let waiting = VecDeque::new();
+        let is_over = false;
+        let seen = 0;
+        let has_begun = false;
         let log = LogStream {
             kubelet,
             namespace,
@@ -209,9 +211,10 @@ impl LogStream {
     }
 
     fn push(&mut self, line: &LogLine) {
-        let mut text = match self.options.timestamps {
-            true => format!("{} {}\n", line.at.to_rfc3339_opts(SecondsFormat::Nanos, true), line.text),
-            false => format!("{}\n", line.text),
+        let mut text = if self.options.timestamps {
+            format!("{} {}\n", line.at.to_rfc3339_opts(SecondsFormat::Nanos, true), line.text)
+        } else {
+            format!("{}\n", line.text)
         }
         .into_bytes();
         text.truncate(self.bytes_left);

@@ -107,7 +107,9 @@ enum Misread {
 /// Line by line, unless a command goes on in the next. Nothing when the last one is not whole. A command
 /// that goes on for too long is taken as it stands.
 fn scripts(text: &str) -> Option<Vec<Result<Script, Misread>>> {
-    let (mut scripts, mut open, mut bytes_left) = (Vec::new(), String::new(), MAX_TYPED_BYTES);
+    let mut scripts = Vec::new();
+    let mut open = String::new();
+    let mut bytes_left = MAX_TYPED_BYTES;
     for line in text.split_inclusive('\n') {
         open.push_str(line);
         let is_too_much = bytes_left < open.len();

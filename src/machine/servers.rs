@@ -110,9 +110,9 @@ pub(crate) enum Site {
     Pages(&'static [&'static str]),
     /// Files, among them whatever is below these folders.
     Files(Vec<String>),
-    /// The same whatever the path: agnhost's `serve-hostname`.
+    /// The host's name, whatever the path: agnhost's `serve-hostname`.
     HostName,
-    /// The same whatever the path.
+    /// One text, whatever the path.
     Speaker(Speaker, String),
     /// agnhost's `netexec`, with the path that it takes instead of any other.
     NetExec(Option<String>),

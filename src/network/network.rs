@@ -36,7 +36,7 @@ const PORTS: u32 = 28_232;
 /// Why nobody answers, and how long it took to find out, on the cluster's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Why.
+    /// What stood in the way.
     pub obstacle: Obstacle,
     /// How long it took.
     pub took: Duration,

@@ -14,16 +14,16 @@ pub struct Passage {
     pub from: SocketAddr,
     /// Who is asked.
     pub to: SocketAddr,
-    /// How.
+    /// How it is sent.
     pub protocol: Protocol,
 }
 
 /// A protocol above IP (`v1.Protocol`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Protocol {
-    /// Connections.
+    /// Connections are TCP.
     Tcp,
-    /// Datagrams.
+    /// Datagrams are UDP.
     Udp,
 }
 

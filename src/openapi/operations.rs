@@ -55,9 +55,10 @@ struct Routes<'a> {
 impl<'a> Routes<'a> {
     fn of(resource: &'a ServedResource) -> Self {
         let base = group_path(&resource.group, &resource.version);
-        let (collection, scope) = match resource.namespaced {
-            true => (format!("{base}/namespaces/{{namespace}}/{}", resource.plural), "Namespaced"),
-            false => (format!("{base}/{}", resource.plural), ""),
+        let (collection, scope) = if resource.namespaced {
+            (format!("{base}/namespaces/{{namespace}}/{}", resource.plural), "Namespaced")
+        } else {
+            (format!("{base}/{}", resource.plural), "")
         };
         Self { resource, collection, scope, id: group_version_id(&resource.group, &resource.version) }
     }
@@ -243,8 +244,5 @@ impl<'a> Routes<'a> {
 }
 
 fn article(kind: &str) -> &'static str {
-    match kind.starts_with(['A', 'E', 'I', 'O', 'U']) {
-        true => "an",
-        false => "a",
-    }
+    if kind.starts_with(['A', 'E', 'I', 'O', 'U']) { "an" } else { "a" }
 }

@@ -268,7 +268,8 @@ fn the_index_names_documents_by_path_and_hash() {
 /// Reads one protobuf message: its fields as number and bytes; a varint counts as its value's bytes.
 fn wire(mut bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
     fn varint(bytes: &mut &[u8]) -> u64 {
-        let (mut value, mut shift) = (0, 0);
+        let mut value = 0;
+        let mut shift = 0;
         loop {
             let byte = bytes[0];
             *bytes = &bytes[1..];

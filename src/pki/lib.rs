@@ -216,7 +216,7 @@ impl Identity {
         Some((chain, PrivateKeyDer::from_pem_slice(self.key_pem.as_bytes()).ok()?))
     }
 
-    /// The same without them.
+    /// The certificate and the key, without those that vouch for it.
     pub fn to_der(&self) -> Option<(CertificateDer<'static>, PrivateKeyDer<'static>)> {
         let certificate = CertificateDer::from_pem_slice(self.certificate_pem.as_bytes()).ok()?;
         Some((certificate, PrivateKeyDer::from_pem_slice(self.key_pem.as_bytes()).ok()?))
@@ -274,9 +274,10 @@ mod tests {
             assert_eq!(load().unwrap(), key);
             let file = dir.join(name);
             let what = if is_empty { "empty" } else { "missing" };
-            match is_empty {
-                true => fs::write(&file, "").unwrap(),
-                false => fs::remove_file(&file).unwrap(),
+            if is_empty {
+                fs::write(&file, "").unwrap()
+            } else {
+                fs::remove_file(&file).unwrap()
             }
             let why = load().unwrap_err().to_string();
             assert!(why.starts_with(&format!("{} is {what}, ", file.display())), "{why}");

@@ -170,7 +170,8 @@ impl Attempts {
         let nodes: Vec<&Arc<NodeInfo>> = snapshot.iter().filter(is_allowed).collect();
         let wanted = num_feasible_nodes_to_find(nodes.len());
         let nominated = self.nominated(pod);
-        let (mut feasible, mut asked) = (Vec::new(), 0);
+        let mut feasible = Vec::new();
+        let mut asked = 0;
         for index in 0..nodes.len() {
             if feasible.len() == wanted {
                 break;

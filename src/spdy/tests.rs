@@ -97,7 +97,8 @@ fn headers_are_read_with_the_dictionary_and_without() {
     let asked = |kind| headers(&[("port", "80"), ("requestid", "0"), ("streamtype", kind)]);
     assert_eq!(reader.read(&bytes(BLOCKS[0])).unwrap(), asked("error"));
     assert_eq!(reader.read(&bytes(BLOCKS[1])).unwrap(), asked("data"));
-    let (mut writer, mut reader) = (Compressor::new(), Decompressor::new());
+    let mut writer = Compressor::new();
+    let mut reader = Decompressor::new();
     for at in 0..1000 {
         let told = headers(&[("number", &at.to_string()), ("text", &"x".repeat(at * 7 % 500))]);
         assert_eq!(reader.read(&writer.write(&told)).unwrap(), told, "{at}");

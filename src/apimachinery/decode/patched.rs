@@ -45,9 +45,10 @@ fn visit<'s>(
     patch: &Value,
     context: &mut Context<'s>,
 ) -> Result<Value, serde_json::Error> {
-    match is_partial(&value, patch) {
-        true => decode(schema, value, patch, context),
-        false => Typed::new(schema, context).deserialize(value),
+    if is_partial(&value, patch) {
+        decode(schema, value, patch, context)
+    } else {
+        Typed::new(schema, context).deserialize(value)
     }
 }
 
@@ -154,19 +155,25 @@ mod tests {
         #[test]
         fn what_a_patch_reaches_is_all_that_decoding_changes(old in tree(), patch in tree()) {
             let schema = schema();
-            let (group, version, kind, typed) = ("", "v1", "Thing", true);
+            let group = "";
+            let version = "v1";
+            let kind = "Thing";
+            let typed = true;
+            let is_registered = |_: &str, _: &str, _: &str| true;
             let target =
-                Target { group, version, kind, schema: &schema, typed, is_registered: &|_, _, _| true };
+                Target { group, version, kind, schema: &schema, typed, is_registered: &is_registered };
             let Ok(old) = decode_value(&target, old) else { return Ok(()) };
-            for (patch_type, is_merged) in [(PatchType::Merge, false), (PatchType::StrategicMerge, true)] {
+            let patch_types = [(PatchType::Merge, false), (PatchType::StrategicMerge, true)];
+            for (patch_type, is_merged) in patch_types {
                 let document = Document::Tree(&patch);
                 let Ok(patched) = apply_document(&schema, patch_type, old.value.clone(), document) else {
                     continue;
                 };
                 let part = decode_patched(&target, patched.value.clone(), &patch, is_merged);
-                let whole = match is_merged {
-                    true => decode_merged(&target, patched.value),
-                    false => decode_value(&target, patched.value),
+                let whole = if is_merged {
+                    decode_merged(&target, patched.value)
+                } else {
+                    decode_value(&target, patched.value)
                 };
                 let told = |decoded: Result<super::super::Decoded, super::super::DecodeError>| {
                     decoded.map_err(|error| error.to_string())

@@ -52,9 +52,10 @@ impl<'c, 's> Typed<'c, 's> {
             Shape::Time | Shape::MicroTime => "string".into(),
             _ => self.go_type(),
         };
-        match self.context.converted {
-            true => self.context.malformed(conversion::error(self.shape(), given, &go_type)),
-            false => self.context.mistyped(given, &go_type),
+        if self.context.converted {
+            self.context.malformed(conversion::error(self.shape(), given, &go_type))
+        } else {
+            self.context.mistyped(given, &go_type)
         }
         Value::Null
     }
@@ -211,9 +212,10 @@ impl<'s> Typed<'_, 's> {
                 }
             };
             let again = seen.contains(&name);
-            match again {
-                true => context.duplicate(name),
-                false => seen.push(name),
+            if again {
+                context.duplicate(name)
+            } else {
+                seen.push(name)
             }
             context.path.push(Step::Field(name));
             let value = map.next_value_seed(Typed::new(field, context))?;
@@ -237,9 +239,10 @@ impl<'s> Typed<'_, 's> {
             context.path.push(Step::Key(key));
             let metadata =
                 self.is_root && matches!(context.path.last(), Some(Step::Key(key)) if key == "metadata");
-            let value = match metadata {
-                true => map.next_value_seed(Typed::new(Schemas::reference(OBJECT_META), context))?,
-                false => map.next_value_seed(Typed { schema: values, declared, is_root: false, context })?,
+            let value = if metadata {
+                map.next_value_seed(Typed::new(Schemas::reference(OBJECT_META), context))?
+            } else {
+                map.next_value_seed(Typed { schema: values, declared, is_root: false, context })?
             };
             let Some(Step::Key(key)) = context.path.pop() else { unreachable!("the key was pushed above") };
             let value = match value {

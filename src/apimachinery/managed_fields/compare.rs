@@ -12,11 +12,11 @@ use super::set::{Node, Set};
 /// The fields that changed. No field is in two of the sets; all are empty if and only if nothing changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
-    /// Gone.
+    /// What is there no longer.
     pub removed: Set,
     /// In both states, with another value.
     pub modified: Set,
-    /// New.
+    /// What was not there before.
     pub added: Set,
 }
 

@@ -27,7 +27,7 @@ pub enum Operation {
 pub struct ManagerId {
     /// As `kubectl`.
     pub manager: String,
-    /// How.
+    /// How the fields were written.
     pub operation: Operation,
     /// As `apps/v1`.
     pub api_version: String,
@@ -38,7 +38,7 @@ pub struct ManagerId {
 /// One owner and its fields.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Who.
+    /// Who manages the fields.
     pub id: ManagerId,
     /// When its set last changed: RFC 3339, whole seconds.
     pub time: Option<String>,

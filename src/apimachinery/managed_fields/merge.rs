@@ -117,7 +117,8 @@ fn merge_lists(list: &List, live: &[Value], config: &[Value]) -> Result<Option<V
     let mut next_shared = shared.next();
     let mut merged = std::collections::BTreeSet::new();
     let mut out: Vec<Value> = Vec::with_capacity(live.elements.len().max(config.elements.len()));
-    let (mut at, mut config_at) = (0, 0);
+    let mut at = 0;
+    let mut config_at = 0;
     while at < live.elements.len() || config_at < config.elements.len() {
         let ours = live.elements.get(at);
         let theirs = config.elements.get(config_at);

@@ -25,9 +25,10 @@ fn visit(kind: Type, set: &Set) -> Set {
             reconciled.push(node.clone());
             continue;
         };
-        reconciled.push(match becomes_whole(below) {
-            true => Node::leaf(node.element.clone()),
-            false => Node { children: visit(below, &node.children), ..node.clone() },
+        reconciled.push(if becomes_whole(below) {
+            Node::leaf(node.element.clone())
+        } else {
+            Node { children: visit(below, &node.children), ..node.clone() }
         });
     }
     reconciled

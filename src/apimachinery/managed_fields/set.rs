@@ -53,10 +53,7 @@ impl Set {
                 at
             }
         };
-        match rest.is_empty() {
-            true => self.nodes[at].member = true,
-            false => self.nodes[at].children.insert(rest),
-        }
+        if rest.is_empty() { self.nodes[at].member = true } else { self.nodes[at].children.insert(rest) }
     }
 
     /// Whether a field is in it.
@@ -127,7 +124,7 @@ impl Set {
         self.clone().without_whole(other)
     }
 
-    /// The same; nothing is copied.
+    /// What is in this and not in the other, of a set that is given away: nothing is copied.
     pub(super) fn without_whole(mut self, other: &Set) -> Set {
         self.nodes.retain_mut(|node| {
             let Some(right) = other.node(&node.element) else { return true };

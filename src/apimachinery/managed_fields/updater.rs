@@ -241,9 +241,10 @@ impl Updater<'_> {
         if from == to {
             return Some(object.clone());
         }
-        let own = match from == self.api_version {
-            true => object.clone(),
-            false => self.converter.convert_back(object, from)?,
+        let own = if from == self.api_version {
+            object.clone()
+        } else {
+            self.converter.convert_back(object, from)?
         };
         if to == self.api_version { Some(own) } else { self.converter.convert(&own, to) }
     }

@@ -110,9 +110,10 @@ impl Growth {
             self.looks += 1;
             self.deepest = depth(document);
         }
-        match self.deepest > MAX_DEPTH || self.looks > MAX_LOOKS {
-            true => Err("exceeded max depth".into()),
-            false => Ok(()),
+        if self.deepest > MAX_DEPTH || self.looks > MAX_LOOKS {
+            Err("exceeded max depth".into())
+        } else {
+            Ok(())
         }
     }
 }
@@ -298,9 +299,8 @@ fn nowhere(operation: &str, what: &str, path: &str) -> String {
 
 fn check_operation(operation: &Value) -> Result<(), String> {
     let has_text = |field: &str| operation.get(field).is_some_and(Value::is_string);
-    let need = |field: &str, is_there: bool| match is_there {
-        true => Ok(()),
-        false => Err(format!("failed to decode '{field}': {MISSING}")),
+    let need = |field: &str, is_there: bool| {
+        if is_there { Ok(()) } else { Err(format!("failed to decode '{field}': {MISSING}")) }
     };
     match operation.get("op").and_then(Value::as_str).unwrap_or("unknown") {
         "add" | "replace" => need("value", operation.get("value").is_some())?,

@@ -113,7 +113,8 @@ fn put(
     depth: usize,
 ) -> Result<Map<String, Value>, Error> {
     let mut map = into_object(before);
-    let (mut key, mut value) = (String::new(), None);
+    let mut key = String::new();
+    let mut value = None;
     let mut entry = Reader::new(raw.bytes(name)?, name);
     while let Some((number, raw)) = entry.next()? {
         match number {

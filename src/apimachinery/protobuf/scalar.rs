@@ -94,7 +94,9 @@ fn quantity(name: &str, message: &[u8]) -> Result<Value, Error> {
 }
 
 fn int_or_string(name: &str, message: &[u8]) -> Result<Value, Error> {
-    let (mut is_text, mut number, mut text) = (false, 0, String::new());
+    let mut is_text = false;
+    let mut number = 0;
+    let mut text = String::new();
     let mut reader = Reader::new(message, name);
     while let Some((field, raw)) = reader.next()? {
         match field {
@@ -119,7 +121,8 @@ fn timestamp(name: &str, message: &[u8]) -> Result<Option<Time>, Error> {
     if message.is_empty() {
         return Ok(None);
     }
-    let (mut seconds, mut nanos) = (0, 0);
+    let mut seconds = 0;
+    let mut nanos = 0;
     let mut reader = Reader::new(message, name);
     while let Some((number, raw)) = reader.next()? {
         match number {

@@ -47,8 +47,9 @@ fn checked(text: &[u8]) -> Result<&str, String> {
     let is_refused = |c: char| {
         c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}') || matches!(c, '\u{fffe}' | '\u{ffff}')
     };
-    match text.contains(is_refused) {
-        true => Err("yaml: control characters are not allowed".to_owned()),
-        false => Ok(text),
+    if text.contains(is_refused) {
+        Err("yaml: control characters are not allowed".to_owned())
+    } else {
+        Ok(text)
     }
 }

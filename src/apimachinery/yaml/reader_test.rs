@@ -321,7 +321,7 @@ fn merged(document: serde_yaml::Deserializer) -> Result<Value, serde_yaml::Error
     serde_json::to_value(value).map_err(serde_yaml::Error::custom)
 }
 
-/// The same, but for the words that only one of them takes for booleans, which may be keys.
+/// Whether both read the same, but for the words that only one of them takes for booleans, which may be keys.
 fn is_alike(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Bool(_), Value::String(text)) => resolve::resolve("", text) != Ok(resolve::Scalar::Text),

@@ -208,9 +208,10 @@ fn timestamp(text: &str) -> Option<()> {
         return Some(());
     }
     let has_zone = rest.starts_with(['T', 't']);
-    rest = match has_zone {
-        true => &rest[1..],
-        false => Some(rest.trim_start_matches(' ')).filter(|trimmed| trimmed.len() < rest.len())?,
+    rest = if has_zone {
+        &rest[1..]
+    } else {
+        Some(rest.trim_start_matches(' ')).filter(|trimmed| trimmed.len() < rest.len())?
     };
     figures(&mut rest, 0..=23)?;
     rest = rest.strip_prefix(':')?;

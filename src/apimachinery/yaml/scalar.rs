@@ -123,7 +123,8 @@ impl Emitter {
 
     /// Between quotes a space at an edge is no place to fold, and a quote is written twice.
     fn folded(&mut self, text: &str, may_fold: bool, is_quoted: bool) {
-        let (mut after_space, mut after_break) = (false, false);
+        let mut after_space = false;
+        let mut after_break = false;
         for (at, c) in text.char_indices() {
             if c == ' ' {
                 let rest = &text[at + 1..];

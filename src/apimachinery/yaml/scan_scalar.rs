@@ -33,10 +33,7 @@ impl Fold {
 
     fn take(&mut self, scanner: &mut Scanner) {
         if scanner.cursor.is_blank(0) {
-            match self.is_broken {
-                true => scanner.cursor.skip(),
-                false => scanner.cursor.take(&mut self.blanks),
-            }
+            if self.is_broken { scanner.cursor.skip() } else { scanner.cursor.take(&mut self.blanks) }
         } else if self.is_broken {
             scanner.cursor.take_break(&mut self.more);
         } else {
@@ -169,16 +166,18 @@ impl Scanner<'_> {
         let (chomping, increment) = self.block_header()?;
         let outer = self.indent.max(0) as usize;
         let mut indent = increment.map(|increment| outer + increment);
-        let (mut text, mut first, mut more) = (String::new(), String::new(), String::new());
+        let mut text = String::new();
+        let mut first = String::new();
+        let mut more = String::new();
         self.block_breaks(&mut indent, &mut more)?;
         let mut was_blank = false;
         while Some(self.cursor.mark.column) == indent && !self.cursor.is_at_end() {
             let is_blank = self.cursor.is_blank(0);
             let is_folded = !is_literal && first.starts_with('\n') && !was_blank && !is_blank;
-            match is_folded {
-                true if more.is_empty() => text.push(' '),
-                true => {}
-                false => text.push_str(&first),
+            if !is_folded {
+                text.push_str(&first);
+            } else if more.is_empty() {
+                text.push(' ');
             }
             text.push_str(&more);
             first.clear();

@@ -20,16 +20,14 @@ pub fn environment(has_params: bool, has_authorizer: bool) -> Environment {
         .with_variable("oldObject", Type::Dyn)
         .with_variable("request", request_type())
         .with_variable("namespaceObject", namespace_type());
-    let environment = match has_params {
-        true => environment.with_variable("params", Type::Dyn),
-        false => environment,
-    };
-    match has_authorizer {
+    let environment = if has_params { environment.with_variable("params", Type::Dyn) } else { environment };
+    if has_authorizer {
         // A name with a dot is one variable to upstream.
-        true => environment
+        environment
             .with_variable("authorizer", authorizer_type())
-            .with_variable("authorizer.requestResource", resource_check_type()),
-        false => environment,
+            .with_variable("authorizer.requestResource", resource_check_type())
+    } else {
+        environment
     }
 }
 
@@ -137,7 +135,8 @@ fn judge(program: Program, wanted: &[Type]) -> Result<Program, String> {
 /// Compiles the variables of a policy, each of which sees those before it, and declares them.
 pub fn with_variables(environment: Environment, variables: &[Value]) -> (Environment, Vec<Compiled>) {
     let mut declared = environment;
-    let (mut fields, mut compiled) = (Vec::new(), Vec::new());
+    let mut fields = Vec::new();
+    let mut compiled = Vec::new();
     for variable in variables {
         let (name, expression) = (text(variable, "name"), text(variable, "expression"));
         let program = compile(&declared, expression, &[]);

@@ -40,10 +40,7 @@ pub(super) fn match_resources(resources: &Field, errors: &mut FieldErrors) {
     }
     resources.child("matchPolicy").one_of(&["Equivalent", "Exact"], errors);
     for selector in ["namespaceSelector", "objectSelector"].map(|name| resources.child(name)) {
-        match selector.is_set() {
-            true => label_selector(&selector, errors),
-            false => selector.required("", errors),
-        }
+        if selector.is_set() { label_selector(&selector, errors) } else { selector.required("", errors) }
     }
     for list in ["resourceRules", "excludeResourceRules"] {
         for rule in resources.each(list) {
@@ -96,7 +93,8 @@ fn only_wildcard(list: &Field, what: &str, errors: &mut FieldErrors) {
 fn resources(list: &Field, errors: &mut FieldErrors) {
     list.require(errors);
     let items = list.items();
-    let (mut with_any_subresource, mut of_any_resource) = (BTreeSet::new(), BTreeSet::new());
+    let mut with_any_subresource = BTreeSet::new();
+    let mut of_any_resource = BTreeSet::new();
     let mut has_plain = false;
     for item in &items {
         if !item.require(errors) {

@@ -32,12 +32,11 @@ pub(super) fn validate_policy(spec: &Field, old: Option<&Value>, errors: &mut Fi
         validate_param_kind(&param_kind, errors);
     }
     let constraints = spec.child("matchConstraints");
-    match constraints.is_set() {
-        false => constraints.required("", errors),
-        true => {
-            match_resources(&constraints, errors);
-            constraints.child("resourceRules").require(errors);
-        }
+    if constraints.is_set() {
+        match_resources(&constraints, errors);
+        constraints.child("resourceRules").require(errors);
+    } else {
+        constraints.required("", errors)
     }
     let unchanged = |old: &Value, name: &str| equal(at(spec.value, name), &old["spec"][name]);
     let is_old = |old: &Value| unchanged(old, "paramKind") && unchanged(old, "matchConditions");
@@ -156,12 +155,11 @@ fn validate_param_ref(param_ref: &Field, errors: &mut FieldErrors) {
 
 /// The column `ParamKind`.
 pub(super) fn param_kind_cell(policy: &Value) -> Value {
-    match is_set(policy, "spec.paramKind") {
-        false => "<unset>".into(),
-        true => {
-            let kind = at(policy, "spec.paramKind");
-            format!("{}/{}", text(kind, "apiVersion"), text(kind, "kind")).into()
-        }
+    if is_set(policy, "spec.paramKind") {
+        let kind = at(policy, "spec.paramKind");
+        format!("{}/{}", text(kind, "apiVersion"), text(kind, "kind")).into()
+    } else {
+        "<unset>".into()
     }
 }
 

@@ -177,9 +177,10 @@ fn review_versions(versions: &Field, leniency: &Leniency, errors: &mut FieldErro
     }
     let mut seen = BTreeSet::new();
     for version in versions.items() {
-        match seen.insert(version.text()) {
-            false => version.invalid("duplicate version", errors),
-            true => version.invalid_each(dns1035_label(version.text()), errors),
+        if seen.insert(version.text()) {
+            version.invalid_each(dns1035_label(version.text()), errors)
+        } else {
+            version.invalid("duplicate version", errors)
         }
     }
     if !leniency.any_review_version && !seen.iter().any(|version| REVIEW_VERSIONS.contains(version)) {

@@ -12,7 +12,7 @@ pub fn is_protected(group: &str) -> bool {
 /// What the approval annotation says.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Approval {
-    /// Nothing.
+    /// No annotation says it.
     Missing,
     /// Where it was approved.
     Approved(String),

@@ -40,16 +40,15 @@ pub(super) fn columns(declared: &[PrinterColumn]) -> (Vec<Column>, CellsFn) {
 }
 
 fn definition(column: &PrinterColumn, is_age: bool) -> Column {
-    let mut made = match is_age && column.description.is_empty() {
-        true => Column::age(),
-        false => {
-            let path = &column.json_path;
-            let text = match column.description.as_str() {
-                "" => format!("Custom resource definition column (in JSONPath format): {path}"),
-                text => text.to_owned(),
-            };
-            Column { description: Description::Text(text.into()), ..Column::new(&column.name, "", "") }
-        }
+    let mut made = if is_age && column.description.is_empty() {
+        Column::age()
+    } else {
+        let path = &column.json_path;
+        let text = match column.description.as_str() {
+            "" => format!("Custom resource definition column (in JSONPath format): {path}"),
+            text => text.to_owned(),
+        };
+        Column { description: Description::Text(text.into()), ..Column::new(&column.name, "", "") }
     };
     made.column_type = column.column_type.as_str().into();
     made.format = column.format.as_str().into();

@@ -25,7 +25,8 @@ enum Step {
 impl JsonPath {
     /// Reads `.spec.replicas`, `.status.conditions[?(@.type=="Ready")].status`.
     pub(super) fn parse(text: &str) -> Result<JsonPath, String> {
-        let (mut steps, mut rest) = (vec![], text);
+        let mut steps = vec![];
+        let mut rest = text;
         while !rest.is_empty() {
             let (step, behind) = step(rest).ok_or_else(|| format!("unexpected path string at {rest:?}"))?;
             steps.extend(step);

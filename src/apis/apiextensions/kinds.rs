@@ -34,9 +34,12 @@ impl ServedKinds {
 pub fn served(definition: &Object, crd: &CustomResourceDefinition) -> ServedKinds {
     let Some(storage) = crd.storage_version() else { return ServedKinds::default() };
     let stored = Arc::new(kind(definition, crd, storage, None));
-    let of = |version: &Version| match version.storage {
-        true => stored.clone(),
-        false => Arc::new(kind(definition, crd, version, Some(stored.clone()))),
+    let of = |version: &Version| {
+        if version.storage {
+            stored.clone()
+        } else {
+            Arc::new(kind(definition, crd, version, Some(stored.clone())))
+        }
     };
     let served = crd.spec.versions.iter().filter(|version| version.served).map(of).collect();
     ServedKinds { served, storage: Some(stored) }

@@ -53,9 +53,10 @@ fn columns() -> Vec<Column> {
 fn cells(object: &Object, now: Time) -> Vec<Value> {
     let tree = object.to_value();
     let service = at(&tree, "spec.service");
-    let shown = match service.is_null() {
-        true => "Local".to_owned(),
-        false => format!("{}/{}", text(service, "namespace"), text(service, "name")),
+    let shown = if service.is_null() {
+        "Local".to_owned()
+    } else {
+        format!("{}/{}", text(service, "namespace"), text(service, "name"))
     };
     vec![name(object), shown.into(), available(&tree).into(), age(object, now)]
 }

@@ -179,9 +179,10 @@ fn of_container(source: &Field, errors: &mut FieldErrors) {
 }
 
 fn metric_name(name: &Field, errors: &mut FieldErrors) {
-    match name.is_zero() {
-        true => name.required("must specify a metric name", errors),
-        false => name.invalid_each(path_segment_name(name.text()), errors),
+    if name.is_zero() {
+        name.required("must specify a metric name", errors)
+    } else {
+        name.invalid_each(path_segment_name(name.text()), errors)
     }
 }
 

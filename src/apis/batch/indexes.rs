@@ -2,7 +2,8 @@
 
 /// How many indexes there are; what is wrong, in upstream's words.
 pub fn count(text: &str, completions: i64) -> Result<i64, String> {
-    let (mut total, mut last) = (0, None);
+    let mut total = 0;
+    let mut last = None;
     for part in text.split(',').filter(|_| !text.is_empty()) {
         let (first, end) = interval(part, completions)?;
         if let Some(last) = last.filter(|last| *last >= first) {

@@ -15,7 +15,7 @@ use apimachinery::names::{dns1123_label, qualified_name};
 
 /// An Indexed Job may not run more pods at a time, nor have more failed indexes.
 const MAX_INDEXED: i64 = 100_000;
-/// The same, when it has more completions than [`MAX_INDEXED`].
+/// An Indexed Job may run so many pods at a time when it has more completions than [`MAX_INDEXED`].
 const MAX_WITH_MANY_COMPLETIONS: i64 = 10_000;
 
 /// What is wrong with a Job, new or changed.

@@ -158,10 +158,7 @@ impl Fields {
     fn has_day(&self, local: NaiveDateTime) -> bool {
         let of_month = self.days_of_month >> local.day() & 1 == 1;
         let of_week = self.days_of_week >> local.weekday().num_days_from_sunday() & 1 == 1;
-        match self.any_day_of_month || self.any_day_of_week {
-            true => of_month && of_week,
-            false => of_month || of_week,
-        }
+        if self.any_day_of_month || self.any_day_of_week { of_month && of_week } else { of_month || of_week }
     }
 }
 
@@ -193,9 +190,10 @@ pub fn parse(text: &str) -> Result<Schedule, String> {
 
 /// `TZ=` and `CRON_TZ=` are refused elsewhere, with better words.
 fn without_time_zone(text: &str) -> &str {
-    match text.starts_with("TZ=") || text.starts_with("CRON_TZ=") {
-        true => text.split_once(' ').map_or("", |(_, rest)| rest.trim()),
-        false => text,
+    if text.starts_with("TZ=") || text.starts_with("CRON_TZ=") {
+        text.split_once(' ').map_or("", |(_, rest)| rest.trim())
+    } else {
+        text
     }
 }
 

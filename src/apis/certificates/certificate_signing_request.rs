@@ -201,9 +201,10 @@ fn validate_conditions(new: &Value, old: &Value, errors: &mut FieldErrors) {
             kind.required("", errors);
         }
         if matches!(kind.text(), "Approved" | "Denied" | "Failed") && status.text() != "True" {
-            match status.is_zero() {
-                true => status.required("", errors),
-                false => status.not_supported(&["True"], errors),
+            if status.is_zero() {
+                status.required("", errors)
+            } else {
+                status.not_supported(&["True"], errors)
             }
         } else if !matches!(status.text(), "True" | "False" | "Unknown") {
             status.not_supported(&["False", "True", "Unknown"], errors);

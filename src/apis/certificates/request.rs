@@ -114,16 +114,18 @@ impl CertificateRequest {
     }
 
     fn check_organization(&self) -> Result<(), String> {
-        match self.organizations.iter().eq([NODES]) {
-            true => Ok(()),
-            false => Err("subject organization is not system:nodes".into()),
+        if self.organizations.iter().eq([NODES]) {
+            Ok(())
+        } else {
+            Err("subject organization is not system:nodes".into())
         }
     }
 
     fn check_common_name(&self) -> Result<(), String> {
-        match self.common_name.starts_with(NODE) {
-            true => Ok(()),
-            false => Err("subject common name does not begin with system:node:".into()),
+        if self.common_name.starts_with(NODE) {
+            Ok(())
+        } else {
+            Err("subject common name does not begin with system:node:".into())
         }
     }
 }
@@ -138,9 +140,10 @@ pub fn check_apiserver_client(usages: &[&str]) -> Result<(), String> {
     if let Some(usage) = invalid {
         return Err(format!("invalid usage for client certificate: {usage}"));
     }
-    match usages.contains(&"client auth") {
-        true => Ok(()),
-        false => Err("missing required usage for client certificate: client auth".into()),
+    if usages.contains(&"client auth") {
+        Ok(())
+    } else {
+        Err("missing required usage for client certificate: client auth".into())
     }
 }
 
@@ -160,10 +163,7 @@ pub fn check_certificates(text: &str) -> Result<(), String> {
         }
         block.parse_x509().map_err(|_| "x509: malformed certificate")?;
     }
-    match blocks.is_empty() {
-        true => Err("must contain at least one CERTIFICATE PEM block".into()),
-        false => Ok(()),
-    }
+    if blocks.is_empty() { Err("must contain at least one CERTIFICATE PEM block".into()) } else { Ok(()) }
 }
 
 fn first_broken(rules: &[(bool, &str)]) -> Result<(), String> {
@@ -178,10 +178,7 @@ fn check_usages(usages: &[&str], needed: &[&str; 3]) -> Result<(), String> {
     let has = |usage: &&&str| usages.contains(usage);
     let is_known = usages.iter().all(|usage| needed.contains(usage));
     let has_all = needed.iter().filter(|usage| **usage != "key encipherment").all(|usage| has(&usage));
-    match is_known && has_all {
-        true => Ok(()),
-        false => Err(format!("usages did not match [{}]", needed.join(" "))),
-    }
+    if is_known && has_all { Ok(()) } else { Err(format!("usages did not match [{}]", needed.join(" "))) }
 }
 
 #[cfg(test)]

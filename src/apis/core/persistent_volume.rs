@@ -139,7 +139,7 @@ fn validate_spec(spec: &Field, name: &str, errors: &mut FieldErrors) {
     attributes_class(spec, errors);
 }
 
-/// The same of the volume that a VolumeAttachment brings with it.
+/// What is wrong with the volume that a VolumeAttachment brings with it.
 pub fn validate_inline(spec: &Field, errors: &mut FieldErrors) {
     let refuse = |name: &str, errors: &mut FieldErrors| {
         if !spec.child(name).is_zero() {
@@ -209,9 +209,10 @@ fn attributes_class(spec: &Field, errors: &mut FieldErrors) {
     if !class.is_set() {
         return;
     }
-    match class.is_zero() {
-        true => class.required("an empty string is disallowed", errors),
-        false => class.invalid_each(dns1123_subdomain(class.text()), errors),
+    if class.is_zero() {
+        class.required("an empty string is disallowed", errors)
+    } else {
+        class.invalid_each(dns1123_subdomain(class.text()), errors)
     }
     if !spec.child("csi").is_set() {
         let words = "has to be specified when using volumeAttributesClassName";

@@ -171,11 +171,15 @@ fn data_source_of(source: &Field, errors: &mut FieldErrors) {
 fn data_sources_agree(spec: &Field, errors: &mut FieldErrors) {
     let (old, new) = (spec.child("dataSource"), spec.child("dataSourceRef"));
     let parts = |source: &Field| ["apiGroup", "kind", "name"].map(|name| source.child(name).value.clone());
-    let words = match new.child("namespace").is_zero() {
-        _ if !old.is_set() => return,
-        false => "may not be specified when dataSourceRef.namespace is specified",
-        true if new.is_set() && parts(&old) != parts(&new) => "must match dataSourceRef",
-        true => return,
+    if !old.is_set() {
+        return;
+    }
+    let words = if !new.child("namespace").is_zero() {
+        "may not be specified when dataSourceRef.namespace is specified"
+    } else if new.is_set() && parts(&old) != parts(&new) {
+        "must match dataSourceRef"
+    } else {
+        return;
     };
     errors.invalid(spec.path.as_str(), &json!(old.path), words);
 }

@@ -245,12 +245,13 @@ fn traffic(service: &Value, spec: &Field, errors: &mut FieldErrors) {
     }
     // Where one is needed, it is allocated after this.
     if !health.is_zero() {
-        match needs_health_check(service) {
-            true => health.invalid_each(texts::port_number(health.number()), errors),
-            false => health.invalid(
+        if needs_health_check(service) {
+            health.invalid_each(texts::port_number(health.number()), errors)
+        } else {
+            health.invalid(
                 "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'",
                 errors,
-            ),
+            )
         }
     }
     if spec.child("type").text() != "ExternalName" && !internal.is_set() {

@@ -97,12 +97,11 @@ pub fn source(kind: &str, source: &Field, persists: bool, errors: &mut FieldErro
         "csi" => csi(source, persists, errors),
         "glusterfs" if persists && source.child("endpointsNamespace").is_set() => {
             let namespace = source.child("endpointsNamespace");
-            match namespace.is_zero() {
-                true => {
-                    let words = "if the endpointnamespace is set, it must be a valid namespace name";
-                    namespace.invalid(words, errors);
-                }
-                false => namespace.invalid_each(dns1123_label(namespace.text()), errors),
+            if namespace.is_zero() {
+                let words = "if the endpointnamespace is set, it must be a valid namespace name";
+                namespace.invalid(words, errors);
+            } else {
+                namespace.invalid_each(dns1123_label(namespace.text()), errors)
             }
         }
         "azureFile" if persists && source.child("secretNamespace").is_set() => {
@@ -196,9 +195,10 @@ fn fibre_channel(source: &Field, errors: &mut FieldErrors) {
         _ => {}
     }
     if !names.is_zero() {
-        match lun.is_set() {
-            false => lun.required("lun is required if targetWWNs is specified", errors),
-            true => lun.invalid_each(in_range(lun.number(), 0, 255), errors),
+        if lun.is_set() {
+            lun.invalid_each(in_range(lun.number(), 0, 255), errors)
+        } else {
+            lun.required("lun is required if targetWWNs is specified", errors)
         }
     }
 }

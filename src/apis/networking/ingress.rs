@@ -64,7 +64,8 @@ fn cells(object: &Object, now: Time) -> Vec<Value> {
 /// At most three; the rest is counted by rules, with and without hosts.
 fn hosts(tree: &Value) -> String {
     let rules = items(tree, "spec.rules");
-    let (mut shown, mut more) = (Vec::new(), false);
+    let mut shown = Vec::new();
+    let mut more = false;
     for host in rules.iter().map(|rule| text(rule, "host")) {
         more |= shown.len() == 3;
         if !more && !host.is_empty() {

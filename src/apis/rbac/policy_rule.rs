@@ -86,9 +86,10 @@ impl PolicyRule {
                         ..PolicyRule::default()
                     };
                     let named = |name| PolicyRule { resource_names: one(name), ..rule.clone() };
-                    match self.resource_names.is_empty() {
-                        true => rules.push(rule),
-                        false => rules.extend(self.resource_names.iter().map(named)),
+                    if self.resource_names.is_empty() {
+                        rules.push(rule)
+                    } else {
+                        rules.extend(self.resource_names.iter().map(named))
                     }
                 }
             }
@@ -106,12 +107,11 @@ impl PolicyRule {
         let all = |own: &[String], wanted: &[String]| {
             own.iter().any(|item| item == ALL) || wanted.iter().all(|item| own.contains(item))
         };
-        let names = match wanted.resource_names.is_empty() {
-            true => self.resource_names.is_empty(),
-            false => {
-                self.resource_names.is_empty()
-                    || wanted.resource_names.iter().all(|name| self.resource_names.contains(name))
-            }
+        let names = if wanted.resource_names.is_empty() {
+            self.resource_names.is_empty()
+        } else {
+            self.resource_names.is_empty()
+                || wanted.resource_names.iter().all(|name| self.resource_names.contains(name))
         };
         let resource = |wanted: &String| {
             let across = || wanted.split_once('/').map(|(_, subresource)| format!("*/{subresource}"));
@@ -193,10 +193,7 @@ fn resource_matches(rule: &str, resource: &str, subresource: &str) -> bool {
 }
 
 fn path_matches(rule: &str, path: &str) -> bool {
-    match rule.ends_with('*') {
-        true => path.starts_with(rule.trim_end_matches('*')),
-        false => rule == path,
-    }
+    if rule.ends_with('*') { path.starts_with(rule.trim_end_matches('*')) } else { rule == path }
 }
 
 #[cfg(test)]

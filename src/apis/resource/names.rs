@@ -49,7 +49,7 @@ pub fn qualified_name(name: &str, path: &str, errors: &mut FieldErrors) {
     }
 }
 
-/// The same with a domain.
+/// What is wrong with a qualified name, which must have a domain.
 pub fn fully_qualified_name(name: &Field, errors: &mut FieldErrors) {
     qualified_name(name.text(), &name.path, errors);
     if !name.text().contains('/') {

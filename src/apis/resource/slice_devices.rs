@@ -187,12 +187,11 @@ pub fn ways(
 ) -> Vec<&'static str> {
     let mut ways = vec![];
     if node.is_set() {
-        match node.is_zero() {
-            true => node.invalid(empty, errors),
-            false => {
-                ways.push("`nodeName`");
-                node.invalid_each(dns1123_subdomain(node.text()), errors);
-            }
+        if node.is_zero() {
+            node.invalid(empty, errors)
+        } else {
+            ways.push("`nodeName`");
+            node.invalid_each(dns1123_subdomain(node.text()), errors);
         }
     }
     if selector.is_set() {

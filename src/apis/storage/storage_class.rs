@@ -44,11 +44,12 @@ fn columns() -> Vec<Column> {
 fn cells(object: &Object, now: Time) -> Vec<Value> {
     let tree = object.to_value();
     let is_default = |name: &str| annotation(&tree, name) == "true";
-    let mark = match is_default("storageclass.kubernetes.io/is-default-class")
+    let mark = if is_default("storageclass.kubernetes.io/is-default-class")
         || is_default("storageclass.beta.kubernetes.io/is-default-class")
     {
-        true => " (default)",
-        false => "",
+        " (default)"
+    } else {
+        ""
     };
     vec![
         format!("{}{mark}", object.metadata.name).into(),
@@ -70,9 +71,10 @@ fn validate(class: &Value, errors: &mut FieldErrors) {
     parameters(&Field::of(class, "parameters"), errors);
     Field::of(class, "reclaimPolicy").one_of_if_set(&["Delete", "Retain"], errors);
     let mode = Field::of(class, "volumeBindingMode");
-    match mode.is_set() {
-        true => mode.one_of_if_set(&["Immediate", "WaitForFirstConsumer"], errors),
-        false => mode.required("", errors),
+    if mode.is_set() {
+        mode.one_of_if_set(&["Immediate", "WaitForFirstConsumer"], errors)
+    } else {
+        mode.required("", errors)
     }
     allowed_topologies(&Field::of(class, "allowedTopologies"), errors);
 }

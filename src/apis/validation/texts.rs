@@ -11,9 +11,10 @@ use apimachinery::names::dns1123_subdomain;
 
 /// `InclusiveRangeError`
 pub fn in_range(number: i64, least: i64, most: i64) -> Vec<String> {
-    match (least..=most).contains(&number) {
-        true => vec![],
-        false => vec![format!("must be between {least} and {most}, inclusive")],
+    if (least..=most).contains(&number) {
+        vec![]
+    } else {
+        vec![format!("must be between {least} and {most}, inclusive")]
     }
 }
 
@@ -51,11 +52,12 @@ pub fn environment_variable_name(name: &str) -> Vec<String> {
     if name.is_empty() {
         return vec!["environment variable name must be non-empty".into()];
     }
-    match name.chars().all(|c| c == ' ' || (c.is_ascii_graphic() && c != '=')) {
-        true => vec![],
-        false => vec![
+    if name.chars().all(|c| c == ' ' || (c.is_ascii_graphic() && c != '=')) {
+        vec![]
+    } else {
+        vec![
             "a valid environment variable name must consist only of printable ASCII characters other than '='".into(),
-        ],
+        ]
     }
 }
 
@@ -168,27 +170,29 @@ pub fn identity(field: &Field, errors: &mut FieldErrors) {
 /// `IsHTTPHeaderName`
 pub fn http_header_name(name: &str) -> Vec<String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    match !name.is_empty() && name.chars().all(fits) {
-        true => vec![],
-        false => vec![
+    if !name.is_empty() && name.chars().all(fits) {
+        vec![]
+    } else {
+        vec![
             "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for \
              validation is '[-A-Za-z0-9]+')"
                 .into(),
-        ],
+        ]
     }
 }
 
 /// `IsWildcardDNS1123Subdomain`
 pub fn wildcard_dns1123_subdomain(text: &str) -> Vec<String> {
-    match text.strip_prefix("*.").is_some_and(|rest| dns1123_subdomain(rest).is_empty()) {
-        true => vec![],
-        false => vec![
+    if text.strip_prefix("*.").is_some_and(|rest| dns1123_subdomain(rest).is_empty()) {
+        vec![]
+    } else {
+        vec![
             "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist \
              of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. \
              '*.example.com', regex used for validation is \
              '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
                 .into(),
-        ],
+        ]
     }
 }
 

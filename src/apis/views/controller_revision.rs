@@ -12,7 +12,7 @@ use apimachinery::object::nullable;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ControllerRevision {
-    /// Annotations.
+    /// The metadata, of which readers need the annotations.
     pub metadata: Metadata,
     /// What was, as a patch that brings it back.
     #[serde(deserialize_with = "nullable")]

@@ -12,9 +12,9 @@ use apimachinery::time::Time;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct CronJob {
-    /// Desired.
+    /// The desired state, from whoever wrote the object.
     pub spec: CronJobSpec,
-    /// Observed.
+    /// The observed state, from whoever acts on the object.
     pub status: CronJobStatus,
 }
 

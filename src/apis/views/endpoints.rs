@@ -10,7 +10,7 @@ use apimachinery::object::nullable;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Endpoints {
-    /// Annotations.
+    /// The metadata, of which readers need the annotations.
     pub metadata: Metadata,
     /// As they stand.
     #[serde(deserialize_with = "nullable")]
@@ -21,14 +21,14 @@ pub struct Endpoints {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EndpointSlice {
-    /// Annotations.
+    /// The metadata, of which readers need the annotations.
     pub metadata: Metadata,
     /// `IPv4`, `IPv6`, `FQDN`.
     pub address_type: String,
     /// In the slice's order.
     #[serde(deserialize_with = "nullable")]
     pub endpoints: Vec<Endpoint>,
-    /// The same for all its endpoints.
+    /// The ports of all its endpoints.
     #[serde(deserialize_with = "nullable")]
     pub ports: Vec<EndpointPort>,
 }

@@ -11,9 +11,9 @@ use apimachinery::time::Time;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct HorizontalPodAutoscaler {
-    /// Desired.
+    /// The desired state, from whoever wrote the object.
     pub spec: HorizontalPodAutoscalerSpec,
-    /// Observed.
+    /// The observed state, from whoever acts on the object.
     pub status: HorizontalPodAutoscalerStatus,
 }
 

@@ -13,9 +13,9 @@ use apimachinery::time::Time;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Job {
-    /// Desired.
+    /// The desired state, from whoever wrote the object.
     pub spec: JobSpec,
-    /// Observed.
+    /// The observed state, from whoever acts on the object.
     pub status: JobStatus,
 }
 
@@ -31,7 +31,7 @@ pub struct JobSpec {
     pub completion_mode: String,
     /// So many failures are borne; the server defaults it to 6.
     pub backoff_limit: Option<i64>,
-    /// The same for each index of its own.
+    /// So many failures are borne of each index by itself.
     pub backoff_limit_per_index: Option<i64>,
     /// So many indexes may fail before the Job does.
     pub max_failed_indexes: Option<i64>,

@@ -15,10 +15,10 @@ pub struct Metadata {
     /// The labels of a template.
     #[serde(deserialize_with = "nullable")]
     pub labels: BTreeMap<String, String>,
-    /// Annotations.
+    /// The annotations of the object.
     #[serde(deserialize_with = "nullable")]
     pub annotations: BTreeMap<String, String>,
-    /// Owners.
+    /// The owners of the object.
     #[serde(deserialize_with = "nullable")]
     pub owner_references: Vec<OwnerReference>,
 }

@@ -12,11 +12,11 @@ use apimachinery::time::Time;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Node {
-    /// Annotations.
+    /// The metadata, of which readers need the annotations.
     pub metadata: Metadata,
-    /// Desired.
+    /// The desired state, from whoever wrote the object.
     pub spec: NodeSpec,
-    /// Observed.
+    /// The observed state, from whoever acts on the object.
     pub status: NodeStatus,
 }
 
@@ -24,7 +24,7 @@ pub struct Node {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSpec {
-    /// Cordoned.
+    /// Whether it is cordoned.
     pub unschedulable: bool,
     /// Who may not come or stay.
     #[serde(deserialize_with = "nullable")]

@@ -18,11 +18,11 @@ use apimachinery::time::Time;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Pod {
-    /// Annotations.
+    /// The metadata, of which readers need the annotations.
     pub metadata: Metadata,
-    /// Desired.
+    /// The desired state, from whoever wrote the object.
     pub spec: PodSpec,
-    /// Observed.
+    /// The observed state, from whoever acts on the object.
     pub status: PodStatus,
 }
 
@@ -322,7 +322,7 @@ pub struct ContainerStatus {
     pub container_id: String,
     /// Passed its startup probe.
     pub started: Option<bool>,
-    /// Now.
+    /// The state that it is in now.
     pub state: ContainerState,
     /// Before the last restart.
     pub last_state: ContainerState,
@@ -334,9 +334,9 @@ pub struct ContainerStatus {
 pub struct ContainerState {
     /// Not yet started.
     pub waiting: Option<Reason>,
-    /// Started.
+    /// Since when it runs, when it does.
     pub running: Option<Running>,
-    /// Ended.
+    /// How it ended, when it has.
     pub terminated: Option<Terminated>,
 }
 

@@ -13,7 +13,7 @@ use apimachinery::object::nullable;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct PodDetail {
-    /// Desired.
+    /// The desired state, from whoever wrote the object.
     pub spec: PodDetailSpec,
 }
 
@@ -105,7 +105,7 @@ pub struct Mount {
     pub mount_path: String,
     /// Where in the volume that is.
     pub sub_path: String,
-    /// The same, with variables in it.
+    /// Where in the volume that is, with variables in it.
     pub sub_path_expr: String,
     /// Whether it may not be written.
     pub read_only: bool,
@@ -190,7 +190,7 @@ pub struct KeyedSource {
     pub items: Vec<KeyToPath>,
     /// Whether object and keys may be missing.
     pub optional: Option<bool>,
-    /// Permissions.
+    /// The permissions of files that have none of their own.
     pub default_mode: Option<u32>,
 }
 
@@ -202,7 +202,7 @@ pub struct KeyToPath {
     pub key: String,
     /// In the volume.
     pub path: String,
-    /// Permissions.
+    /// The permissions of the file.
     pub mode: Option<u32>,
 }
 
@@ -213,7 +213,7 @@ pub struct DownwardSource {
     /// The files.
     #[serde(deserialize_with = "nullable")]
     pub items: Vec<DownwardFile>,
-    /// Permissions.
+    /// The permissions of files that have none of their own.
     pub default_mode: Option<u32>,
 }
 
@@ -223,7 +223,7 @@ pub struct DownwardSource {
 pub struct DownwardFile {
     /// In the volume.
     pub path: String,
-    /// Permissions.
+    /// The permissions of the file.
     pub mode: Option<u32>,
     /// `fieldRef` or `resourceFieldRef`, as they stand.
     #[serde(flatten)]
@@ -237,7 +237,7 @@ pub struct Projected {
     /// In order: later ones win.
     #[serde(deserialize_with = "nullable")]
     pub sources: Vec<Projection>,
-    /// Permissions.
+    /// The permissions of files that have none of their own.
     pub default_mode: Option<u32>,
 }
 

@@ -14,11 +14,11 @@ use apimachinery::time::Time;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct PodDisruptionBudget {
-    /// Annotations.
+    /// The metadata, of which readers need the annotations.
     pub metadata: Metadata,
-    /// Desired.
+    /// The desired state, from whoever wrote the object.
     pub spec: PodDisruptionBudgetSpec,
-    /// Observed.
+    /// The observed state, from whoever acts on the object.
     pub status: PodDisruptionBudgetStatus,
 }
 

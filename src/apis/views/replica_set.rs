@@ -15,11 +15,11 @@ use apimachinery::object::nullable;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ReplicaSet {
-    /// Annotations.
+    /// The metadata, of which readers need the annotations.
     pub metadata: Metadata,
-    /// Desired.
+    /// The desired state, from whoever wrote the object.
     pub spec: ReplicaSetSpec,
-    /// Observed.
+    /// The observed state, from whoever acts on the object.
     pub status: ReplicaSetStatus,
 }
 

@@ -12,9 +12,9 @@ use apimachinery::object::nullable;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Service {
-    /// Annotations.
+    /// The metadata, of which readers need the annotations.
     pub metadata: Metadata,
-    /// Desired.
+    /// The desired state, from whoever wrote the object.
     pub spec: ServiceSpec,
 }
 

@@ -14,11 +14,11 @@ use apimachinery::object::nullable;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct StatefulSet {
-    /// Annotations.
+    /// The metadata, of which readers need the annotations.
     pub metadata: Metadata,
-    /// Desired.
+    /// The desired state, from whoever wrote the object.
     pub spec: StatefulSetSpec,
-    /// Observed.
+    /// The observed state, from whoever acts on the object.
     pub status: StatefulSetStatus,
 }
 

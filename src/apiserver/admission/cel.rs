@@ -158,7 +158,7 @@ impl MatchConditions {
         Ok(met)
     }
 
-    /// The same, over an activation; the error is what went wrong.
+    /// Whether all conditions hold over an activation; the error is what went wrong.
     pub fn evaluate(&self, activation: &Activation, watched: Watched) -> Result<bool, String> {
         if self.conditions.is_empty() {
             return Ok(true);

@@ -37,12 +37,11 @@ impl Plugin for CertificateApproval {
         async move {
             // The old one: nobody gets by with a signer that the change itself names.
             let signer = signer_of(old);
-            match may(&*self.0, attributes, "approve", signer).await {
-                true => Ok(()),
-                false => {
-                    let why = format!("user not permitted to approve requests with signerName {signer:?}");
-                    Err(forbidden(attributes, old, &why))
-                }
+            if may(&*self.0, attributes, "approve", signer).await {
+                Ok(())
+            } else {
+                let why = format!("user not permitted to approve requests with signerName {signer:?}");
+                Err(forbidden(attributes, old, &why))
             }
         }
         .boxed()

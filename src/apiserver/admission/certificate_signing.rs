@@ -40,12 +40,11 @@ impl Plugin for CertificateSigning {
                 return Ok(());
             }
             let signer = signer_of(old);
-            match may(&*self.0, attributes, "sign", signer).await {
-                true => Ok(()),
-                false => {
-                    let why = format!("user not permitted to sign requests with signerName {signer:?}");
-                    Err(forbidden(attributes, old, &why))
-                }
+            if may(&*self.0, attributes, "sign", signer).await {
+                Ok(())
+            } else {
+                let why = format!("user not permitted to sign requests with signerName {signer:?}");
+                Err(forbidden(attributes, old, &why))
             }
         }
         .boxed()

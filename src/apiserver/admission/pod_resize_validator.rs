@@ -75,8 +75,9 @@ fn fits(requests: &Amounts, allocatable: &Amounts) -> Result<(), String> {
             missing.push(format!("{name}, requested: {requested}, allocatable: {available}"));
         }
     }
-    match missing.is_empty() {
-        true => Ok(()),
-        false => Err(format!("Node didn't have enough allocatable resources: {}", missing.join("; "))),
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("Node didn't have enough allocatable resources: {}", missing.join("; ")))
     }
 }

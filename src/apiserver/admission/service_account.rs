@@ -64,9 +64,10 @@ impl ServiceAccount {
         pod["spec"]["serviceAccount"] = name.as_str().into();
         let account = self.find(kind, attributes.namespace, &name).await.map_err(|error| {
             // Upstream reads from a lister, which names the resource in the singular.
-            let error = match error.is_not_found() {
-                true => format!("serviceaccount {name:?} not found"),
-                false => error.to_string(),
+            let error = if error.is_not_found() {
+                format!("serviceaccount {name:?} not found")
+            } else {
+                error.to_string()
             };
             let why = format!("error looking up service account {}/{name}: {error}", attributes.namespace);
             forbidden(attributes, Some(pod), &why)

@@ -29,7 +29,8 @@ const ALWAYS: &str = "true";
 /// The store's.
 pub async fn sync(registry: &Registry, scheme: &Scheme) -> Result<(), Status> {
     let kind: Arc<Kind> = Arc::clone(&API_SERVICES);
-    let (ctx, everything) = (RequestContext::default(), ListOptions::default());
+    let ctx = RequestContext::default();
+    let everything = ListOptions::default();
     let mut wanted = wanted(scheme);
     for current in registry.list(&kind, "", &everything).await?.items.iter() {
         let is_wanted = wanted.remove(&current.metadata.name).is_some();

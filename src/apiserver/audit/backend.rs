@@ -116,7 +116,7 @@ impl Backend {
         }
     }
 
-    /// The same from where nothing can be waited for.
+    /// Tells of an event from where nothing can be waited for.
     pub fn process_now(&self, event: &Event) {
         let Some(event) = self.fitting(event) else { return };
         match &self.way {

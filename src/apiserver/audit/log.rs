@@ -56,9 +56,10 @@ impl Log {
     /// # Errors
     /// What the file system says.
     pub fn write(&self, event: &Event) -> io::Result<()> {
-        let mut line = match self.config.is_legacy {
-            true => event.legacy().into_bytes(),
-            false => serde_json::to_vec(event).map_err(io::Error::other)?,
+        let mut line = if self.config.is_legacy {
+            event.legacy().into_bytes()
+        } else {
+            serde_json::to_vec(event).map_err(io::Error::other)?
         };
         line.push(b'\n');
         if self.config.path == Path::new("-") {

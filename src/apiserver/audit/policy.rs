@@ -91,10 +91,7 @@ impl Policy {
             check(rule, at)?;
         }
         let policy = Policy::deserialize(&tree).map_err(|error| format!("failed decoding: {error}"))?;
-        match policy.rules.is_empty() {
-            true => Err("loaded illegal policy with 0 rules".into()),
-            false => Ok(policy),
-        }
+        if policy.rules.is_empty() { Err("loaded illegal policy with 0 rules".into()) } else { Ok(policy) }
     }
 
     /// What is to be told of a request; nothing where no rule speaks of it.

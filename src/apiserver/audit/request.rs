@@ -136,9 +136,10 @@ impl Drop for Telling {
         if self.is_done {
             return;
         }
-        let (stage, code) = match std::thread::panicking() {
-            true => (Stage::Panic, 500),
-            false => (Stage::ResponseComplete, self.code.unwrap_or(504)),
+        let (stage, code) = if std::thread::panicking() {
+            (Stage::Panic, 500)
+        } else {
+            (Stage::ResponseComplete, self.code.unwrap_or(504))
         };
         if self.omit_stages.contains(&stage) {
             return;

@@ -48,7 +48,8 @@ impl Allowed {
     /// # Errors
     /// The first name that is none of [`Allowed::all`].
     pub fn named(names: &[String]) -> Result<Allowed, &String> {
-        let (all, mut allowed) = (Allowed::all(), Allowed::default());
+        let all = Allowed::all();
+        let mut allowed = Allowed::default();
         for name in names {
             match name.parse::<Algorithm>() {
                 Ok(algorithm) if all.common.contains(&algorithm) => allowed.common.push(algorithm),

@@ -37,9 +37,10 @@ impl RequestHeader {
         }
         let (_, certificate) = X509Certificate::from_der(leaf).map_err(|error| error.to_string())?;
         let name = common_name(&certificate).unwrap_or_default();
-        match self.config.allowed_names.iter().any(|allowed| allowed == name) {
-            true => Ok(()),
-            false => Err(format!("x509: subject with cn={name} is not in the allowed list")),
+        if self.config.allowed_names.iter().any(|allowed| allowed == name) {
+            Ok(())
+        } else {
+            Err(format!("x509: subject with cn={name} is not in the allowed list"))
         }
     }
 

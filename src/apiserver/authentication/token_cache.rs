@@ -18,7 +18,7 @@ pub const SUCCESS_TIME_TO_LIVE: Duration = Duration::from_secs(10);
 pub struct TokenCache(Answers<[u8; 32], TokenOutcome>);
 
 impl TokenCache {
-    /// Empty.
+    /// A cache that is empty.
     pub fn new(clock: &Clock) -> TokenCache {
         TokenCache(Answers::new(clock, MAX_REMEMBERED))
     }

@@ -52,7 +52,7 @@ impl Authenticators {
         &self.metrics
     }
 
-    /// The same with one sort of bearer tokens more.
+    /// These authenticators with one sort of bearer tokens more.
     pub fn knowing(mut self, tokens: impl TokenAuthenticator + 'static) -> Authenticators {
         self.tokens.push(Box::new(tokens));
         self

@@ -85,9 +85,10 @@ impl Abac {
 impl Authorizer for Abac {
     fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a> {
         let is_allowed = self.policies.iter().any(|policy| policy.is_about(user) && policy.allows(info));
-        Answer::Now(match is_allowed {
-            true => Decision::allowed_by(MODE),
-            false => Decision::NoOpinion("No policy matched.".into()),
+        Answer::Now(if is_allowed {
+            Decision::allowed_by(MODE)
+        } else {
+            Decision::NoOpinion("No policy matched.".into())
         })
     }
 
@@ -152,13 +153,12 @@ impl Policy {
             return false;
         }
         let fits = |own: &str, asked: &str| own == "*" || own == asked;
-        match info.is_resource_request {
-            true => {
-                fits(&self.namespace, &info.namespace)
-                    && fits(&self.resource, &info.resource)
-                    && fits(&self.api_group, &info.group)
-            }
-            false => path_fits(&self.non_resource_path, &info.path),
+        if info.is_resource_request {
+            fits(&self.namespace, &info.namespace)
+                && fits(&self.resource, &info.resource)
+                && fits(&self.api_group, &info.group)
+        } else {
+            path_fits(&self.non_resource_path, &info.path)
         }
     }
 }

@@ -11,10 +11,7 @@ pub struct PrivilegedGroups;
 
 impl Authorizer for PrivilegedGroups {
     fn authorize<'a>(&'a self, user: &'a UserInfo, _info: &'a RequestInfo) -> Answer<'a> {
-        Answer::Now(match user.is_member_of(MASTERS) {
-            true => Decision::allowed_by(MASTERS),
-            false => Decision::SILENT,
-        })
+        Answer::Now(if user.is_member_of(MASTERS) { Decision::allowed_by(MASTERS) } else { Decision::SILENT })
     }
 
     /// Nothing: RBAC's role `cluster-admin` says it.

@@ -50,10 +50,8 @@ impl Webhook {
     }
 
     fn remember(&self, key: String, decision: &Decision) {
-        let ttl = match decision.is_allowed() {
-            true => self.settings.authorized_ttl,
-            false => self.settings.unauthorized_ttl,
-        };
+        let ttl =
+            if decision.is_allowed() { self.settings.authorized_ttl } else { self.settings.unauthorized_ttl };
         if key.len() <= MAX_KEY_BYTES {
             self.remembered.put(key, decision.clone(), ttl);
         }

@@ -73,7 +73,8 @@ async fn update(
 
 /// Finalizers of the instances may hold them: each that goes is seen in a watch.
 async fn delete_instances(registry: &Registry, kind: &Arc<Kind>) -> Result<(), Status> {
-    let (delete, list) = (DeleteOptions::default(), ListOptions::default());
+    let delete = DeleteOptions::default();
+    let list = ListOptions::default();
     loop {
         registry.delete_collection(&context(), kind, "", &delete, &list, &()).await?;
         let left = registry.list(kind, "", &list).await?;

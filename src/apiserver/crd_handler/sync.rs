@@ -58,7 +58,8 @@ impl Sync {
         clock: Clock,
         synced: watch::Sender<bool>,
     ) -> Sync {
-        let (known, being_ended) = (BTreeMap::new(), BTreeSet::new());
+        let known = BTreeMap::new();
+        let being_ended = BTreeSet::new();
         Sync { registry, scheme, clock, synced, known, ending: JoinSet::new(), being_ended }
     }
 

@@ -39,16 +39,15 @@ pub async fn serve(server: Arc<Endpoints>, mut request: ApiRequest, mut ctx: Req
     if is_head {
         *request.method_mut() = Method::GET;
     }
-    let mut response = match may_be_long(&request, &ctx) {
-        true => {
-            let long_work = server.long_work.clone();
-            let serve = |announced| {
-                ctx.announced = announced;
-                serve_method(server, request, ctx)
-            };
-            long_work.run(serve).await
-        }
-        false => serve_method(server, request, ctx).await,
+    let mut response = if may_be_long(&request, &ctx) {
+        let long_work = server.long_work.clone();
+        let serve = |announced| {
+            ctx.announced = announced;
+            serve_method(server, request, ctx)
+        };
+        long_work.run(serve).await
+    } else {
+        serve_method(server, request, ctx).await
     };
     if is_head {
         *response.body_mut() = Body::empty();
@@ -182,10 +181,11 @@ fn scope(
     let wants_objects = ctx.wants_objects;
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let reads_text = matches!(subresource, Some(Subresource::Log | Subresource::Proxy));
-    let output = match wants_objects || reads_text {
-        true => Output::default(),
-        false => negotiate(&parts.headers, &query, restrictions(&kind))
-            .map_err(|status| Box::new(negotiated_status_response(&parts.headers, status, wants_objects)))?,
+    let output = if wants_objects || reads_text {
+        Output::default()
+    } else {
+        negotiate(&parts.headers, &query, restrictions(&kind))
+            .map_err(|status| Box::new(negotiated_status_response(&parts.headers, status, wants_objects)))?
     };
     if let Some(warning) = kind.deprecated.filter(|_| !wants_objects) {
         ctx.warn(warning);

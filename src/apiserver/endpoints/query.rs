@@ -205,11 +205,10 @@ fn check_fields(selector: &FieldSelector, kind: &Kind) -> Result<(), Status> {
     let mut unknown = selector.requirements.iter().filter(|requirement| !is_known(&requirement.field));
     let Some(requirement) = unknown.next() else { return Ok(()) };
     let field = &requirement.field;
-    Err(Status::bad_request(match kind.selectable.is_empty() && !kind.is_custom {
-        true => {
-            format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
-        }
-        false => format!("field label not supported: {field}"),
+    Err(Status::bad_request(if kind.selectable.is_empty() && !kind.is_custom {
+        format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+    } else {
+        format!("field label not supported: {field}")
     }))
 }
 

@@ -23,7 +23,7 @@ pub struct Authorization {
     pub authorizer: Arc<dyn Authorizer>,
     /// What durations are measured with.
     pub clock: Clock,
-    /// Counters.
+    /// What is counted of decisions.
     pub metrics: Arc<AuthorizationMetrics>,
 }
 
@@ -103,9 +103,10 @@ pub fn forbidden(user: &UserInfo, info: &RequestInfo, reason: &str) -> Status {
 /// What of it was asked by the client is made harmless for browsers.
 fn cannot(user: &UserInfo, info: &RequestInfo) -> String {
     let text = plain(user, info);
-    match text.contains(['&', '<', '>']) {
-        true => text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"),
-        false => text,
+    if text.contains(['&', '<', '>']) {
+        text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    } else {
+        text
     }
 }
 

@@ -21,8 +21,9 @@ pub async fn recover_from_panic(request: Passing, next: Next<'_>) -> ApiResponse
         return response;
     }
     tracing::error!(request = %format_args!("{method} {uri}"), "apiserver panicked");
-    match wants_objects {
-        true => status_response(Status::internal(TEXT), true),
-        false => text_response(http::StatusCode::INTERNAL_SERVER_ERROR, format!("{TEXT}\n")),
+    if wants_objects {
+        status_response(Status::internal(TEXT), true)
+    } else {
+        text_response(http::StatusCode::INTERNAL_SERVER_ERROR, format!("{TEXT}\n"))
     }
 }

@@ -13,7 +13,7 @@ pub struct FlowControlOptions {
     #[arg(id = "max-requests-inflight", long, value_name = "N", default_value_t = 400,
         value_parser = clap::value_parser!(u64).range(..=u64::from(u32::MAX)))]
     pub max_requests: u64,
-    /// The same of writes.
+    /// Writes that are worked on at once; 0 is no limit.
     #[arg(id = "max-mutating-requests-inflight", long, value_name = "N", default_value_t = 200,
         value_parser = clap::value_parser!(u64).range(..=u64::from(u32::MAX)))]
     pub max_mutating_requests: u64,

@@ -257,7 +257,8 @@ impl Follower {
             wanted.entry(name.clone()).or_insert(Wanted { header, spec, queuing, is_quiescing: true });
         }
         let shares = wanted.values().map(|level| level.spec.shares()).sum();
-        let (mut waiting, mut executing) = (0, 0);
+        let mut waiting = 0;
+        let mut executing = 0;
         let levels = wanted.into_iter().map(|(name, Wanted { header, spec, queuing, is_quiescing })| {
             let known = before.levels.get(&name).map(|level| level.requests.clone());
             let requests =

@@ -385,7 +385,8 @@ pub(super) fn section(out: &mut String, name: &str, samples: &str) {
     let mut lines = HELP.lines().map(|line| line.split('\t'));
     let mut found = lines.find_map(|mut fields| (fields.next() == Some(name)).then_some(fields));
     let mut field = || found.as_mut().and_then(Iterator::next).unwrap_or_default();
-    let (metric_type, help) = (field(), field());
+    let metric_type = field();
+    let help = field();
     heading(out, name, metric_type, help);
     out.push_str(samples);
 }

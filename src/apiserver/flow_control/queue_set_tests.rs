@@ -61,7 +61,8 @@ impl Scene {
 
     /// Who is worked on and who waits, in the order of their names.
     fn standing(&mut self) -> String {
-        let (mut executing, mut waiting) = (vec![], vec![]);
+        let mut executing = vec![];
+        let mut waiting = vec![];
         for (name, (_, turn)) in &mut self.places {
             let is_waiting = turn.as_mut().is_some_and(|turn| turn.try_recv().is_err());
             if is_waiting { &mut waiting } else { &mut executing }.push(name.clone());
@@ -154,7 +155,8 @@ fn seats_are_held_for_what_comes_afterwards() {
     let time = Duration::from_millis(5);
     let estimate = WorkEstimate { initial_seats: 1, final_seats: 6, additional_latency: time };
     let flow = scene.metrics.flow(&"level".into(), &"schema".into());
-    let (user, info) = (Arc::default(), Arc::default());
+    let user = Arc::default();
+    let info = Arc::default();
     let arrival = Arrival { flow, distinguisher: "".into(), hash: 0, estimate, user, info };
     let Outcome::Executing(place) = scene.set.arrive(scene.now, arrival) else { panic!("there is room") };
     scene.play("+a1 +a2");

@@ -126,9 +126,10 @@ impl Rule {
         if !self.subjects.iter().any(|subject| subject.matches(user)) {
             return false;
         }
-        match info.is_resource_request {
-            true => self.resource_rules.iter().any(|rule| rule.matches(info)),
-            false => self.non_resource_rules.iter().any(|rule| rule.matches(info)),
+        if info.is_resource_request {
+            self.resource_rules.iter().any(|rule| rule.matches(info))
+        } else {
+            self.non_resource_rules.iter().any(|rule| rule.matches(info))
         }
     }
 }

@@ -41,7 +41,7 @@ pub(super) struct WorkEstimate {
     pub additional_latency: Duration,
 }
 
-/// Estimates.
+/// Estimates how much work a request is (`flowcontrol/request.WorkEstimatorFunc`).
 pub(super) struct WorkEstimator {
     registry: Registry,
     scheme: Arc<Scheme>,

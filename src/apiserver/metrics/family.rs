@@ -84,12 +84,12 @@ struct Cell {
 }
 
 impl<const N: usize> Family<N> {
-    /// Counters.
+    /// A family of counters.
     pub fn counter(name: &'static str, help: &'static str, labels: [&'static str; N]) -> Family<N> {
         Family { name, help, labels, bounds: None, cells: Mutex::default() }
     }
 
-    /// Histograms.
+    /// A family of histograms.
     pub fn histogram(
         name: &'static str,
         help: &'static str,

@@ -22,9 +22,10 @@ impl Registry {
         // A store that fails here fails the write as well.
         drop(Box::pin(self.bootstrap(&levels)).await);
         let found = self.get(&levels, "", &name, None).await.is_ok();
-        let (status, reason, rest) = match found {
-            true => ("False", "Found", "exists"),
-            false => ("True", "NotFound", "there is no such object"),
+        let (status, reason, rest) = if found {
+            ("False", "Found", "exists")
+        } else {
+            ("True", "NotFound", "there is no such object")
         };
         let rest = if found { format!("and it {rest}") } else { format!("but {rest}") };
         let message =

@@ -81,7 +81,9 @@ impl Registry {
     /// Over a storage; `entropy` draws uids and name suffixes.
     pub fn new(storage: Storage, scheme: Arc<Scheme>, clock: Clock, entropy: Entropy) -> Registry {
         let services = Allocators::new(entropy.clone());
-        let (bootstrapped, converter, gates) = (Bootstrapped::default(), OnceLock::new(), OnceLock::new());
+        let bootstrapped = Bootstrapped::default();
+        let converter = OnceLock::new();
+        let gates = OnceLock::new();
         let started = clock.now();
         let inner =
             Inner { storage, scheme, clock, entropy, services, bootstrapped, started, converter, gates };

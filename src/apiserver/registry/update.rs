@@ -218,7 +218,8 @@ fn check_preconditions(
         }
         0 => {
             let mut errors = FieldErrors::default();
-            let (path, detail) = ("metadata.resourceVersion", "must be specified for an update");
+            let path = "metadata.resourceVersion";
+            let detail = "must be specified for an update";
             errors.invalid(path, &0.into(), detail);
             let shown = update.kind.group_version.kind(&update.kind.plural);
             return Err(Status::invalid(&shown, update.name, &errors));

@@ -142,7 +142,7 @@ impl RequestContext {
         }
     }
 
-    /// The same, for what is only told where bodies are.
+    /// Annotates the audit event where bodies are told, and no other.
     pub fn annotate_request(&self, key: &str, value: &str) {
         if let Some(audit) = self.audit.as_ref().filter(|audit| audit.level >= Level::Request) {
             audit.annotate(key, value);

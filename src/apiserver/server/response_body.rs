@@ -33,7 +33,7 @@ enum Content {
 pub(super) enum Data {
     /// One piece.
     Bytes(Bytes),
-    /// Several.
+    /// Several pieces, one after the other.
     Segments(Segments),
     /// One of a watch.
     Watched(Piece),

@@ -206,7 +206,7 @@ pub fn parse(text: &str) -> Result<Revision, Status> {
     })
 }
 
-/// The same with Go's words for what is no number (`strconv.ParseUint`).
+/// A revision as a number, with Go's words for what is no number (`strconv.ParseUint`).
 pub fn parse_number(text: &str) -> Result<Revision, String> {
     if text.is_empty() {
         return Ok(0);

@@ -52,7 +52,8 @@ impl Store {
     pub fn new(kv: Kv, clock: Clock) -> Store {
         let leases = Arc::new(LeaseManager::new(kv.clone(), clock.clone()));
         let recorder = Arc::new(Recorder::new(Flow::off()));
-        let (encryption, event_ttl) = (Encryption::default(), None);
+        let encryption = Encryption::default();
+        let event_ttl = None;
         Store { kv, clock, leases, recorder, encryption, event_ttl, fresh: Arc::default() }
     }
 
@@ -66,7 +67,8 @@ impl Store {
         Store { encryption, ..self }
     }
 
-    /// The same, and what expires lives so long instead of as its kind says (`--event-ttl`); 0 is for ever.
+    /// A store in which what expires lives so long instead of as its kind says (`--event-ttl`); 0 is for
+    /// ever.
     pub fn keeping_events(self, event_ttl: Duration) -> Store {
         Store { event_ttl: Some(event_ttl), ..self }
     }
@@ -284,11 +286,12 @@ impl Store {
         found: &KeyValue,
         revision: Revision,
     ) -> Result<Arc<Object>, Status> {
-        let plain = match self.encryption.is_off() {
-            true => found.value.clone(),
-            false => self.encryption.from_storage(kind, &found.key, &found.value).map_err(|error| {
+        let plain = if self.encryption.is_off() {
+            found.value.clone()
+        } else {
+            self.encryption.from_storage(kind, &found.key, &found.value).map_err(|error| {
                 Status::internal(format!("unable to transform key {:?}: {error}", found.key))
-            })?,
+            })?
         };
         let object = kind.object(plain, revision);
         object.map(Arc::new).map_err(|error| corrupt(&found.key, error))

@@ -80,10 +80,8 @@ impl WatchCache {
     pub fn apply(&mut self, object: Arc<Object>, deleted: bool, now: Duration) -> Arc<StoreEvent> {
         let key = object.shared_key().clone();
         self.revision = object.metadata.resource_version;
-        let previous = match deleted {
-            true => self.objects.remove(&key),
-            false => self.objects.insert(key, object.clone()),
-        };
+        let previous =
+            if deleted { self.objects.remove(&key) } else { self.objects.insert(key, object.clone()) };
         let event = Arc::new(StoreEvent::new(object, previous, deleted, now));
         self.push(event.clone());
         event

@@ -42,7 +42,7 @@ impl WebhookClient {
         WebhookClient { config, transport, clock: clock.clone(), max_response_bytes: MAX_RESPONSE_BYTES }
     }
 
-    /// The same, reading larger answers: a conversion answers with as much as it was sent.
+    /// A client that reads larger answers: a conversion answers with as much as it was sent.
     pub fn reading_up_to(self, max_response_bytes: usize) -> WebhookClient {
         WebhookClient { max_response_bytes, ..self }
     }
@@ -69,7 +69,7 @@ impl WebhookClient {
         })
     }
 
-    /// The same, again after a while as long as it may help (`webhook.WithExponentialBackoff`).
+    /// POSTs `body`, again after a while as long as it may help (`webhook.WithExponentialBackoff`).
     ///
     /// # Errors
     /// As [`WebhookClient::call`], of the last attempt.
@@ -79,7 +79,8 @@ impl WebhookClient {
         timeout: Duration,
         first_pause: Duration,
     ) -> Result<Value, CallError> {
-        let (mut pause, mut attempt) = (first_pause, 1);
+        let mut pause = first_pause;
+        let mut attempt = 1;
         loop {
             match self.call(body, timeout).await {
                 Err(error) if attempt < ATTEMPTS && error.may_pass() => {

@@ -79,7 +79,7 @@ impl ClientConfig {
         Ok(config)
     }
 
-    /// The same without anything that says who we are.
+    /// The target without anything that says who we are.
     pub(super) fn anonymous(&self) -> ClientConfig {
         ClientConfig { identity: None, authorization: None, ..self.clone() }
     }

@@ -180,14 +180,12 @@ fn of_certificate(error: &CertificateError) -> String {
             let expected = expected.to_str();
             let names: Vec<&str> = presented.iter().map(|name| plain_name(name)).collect();
             let is_address = expected.parse::<std::net::IpAddr>().is_ok();
-            match names.is_empty() {
-                true if is_address => {
-                    format!(
-                        "cannot validate certificate for {expected} because it doesn't contain any IP SANs"
-                    )
-                }
-                true => "certificate relies on legacy Common Name field, use SANs instead".into(),
-                false => format!("certificate is valid for {}, not {expected}", names.join(", ")),
+            if !names.is_empty() {
+                format!("certificate is valid for {}, not {expected}", names.join(", "))
+            } else if is_address {
+                format!("cannot validate certificate for {expected} because it doesn't contain any IP SANs")
+            } else {
+                "certificate relies on legacy Common Name field, use SANs instead".into()
             }
         }
         E::Expired | E::ExpiredContext { .. } | E::NotValidYet | E::NotValidYetContext { .. } => {

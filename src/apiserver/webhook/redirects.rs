@@ -35,7 +35,8 @@ pub struct Journey {
     start: Start,
     /// Where it is asked next.
     url: Url,
-    /// The same as it was written: with the port that every server of its kind has, if that was said.
+    /// Where it is asked next, as it was written: with the port that every server of its kind has, if that
+    /// was said.
     text: String,
     method: Method,
     body: Bytes,
@@ -154,9 +155,10 @@ impl Journey {
     fn go_to(&mut self, mut next: Url, is_same_origin: bool) {
         next.set_fragment(None);
         self.take_login(&mut next);
-        self.text = match is_same_origin {
-            true => format!("{}{}", origin(&self.text), &next[Position::BeforePath..]),
-            false => next.to_string(),
+        self.text = if is_same_origin {
+            format!("{}{}", origin(&self.text), &next[Position::BeforePath..])
+        } else {
+            next.to_string()
         };
         self.url = next;
     }

@@ -29,21 +29,20 @@ pub fn tls_config(config: &ClientConfig) -> Result<TlsConfig, String> {
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
     let schemes = provider.signature_verification_algorithms;
-    let verifier: Arc<dyn ServerCertVerifier> = match config.insecure_skip_tls_verify {
-        true => Arc::new(Anybody { schemes }),
-        false => {
-            let trusted = trusted(config)?;
-            let mut roots = RootCertStore::empty();
-            let taken = trusted.iter().filter(|der| roots.add((*der).clone()).is_ok()).count();
-            match taken {
-                0 => Arc::new(Nobody { schemes }),
-                _ => Arc::new(Trusting {
-                    chain: WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
-                        .build()
-                        .map_err(|error| error.to_string())?,
-                    trusted,
-                }),
-            }
+    let verifier: Arc<dyn ServerCertVerifier> = if config.insecure_skip_tls_verify {
+        Arc::new(Anybody { schemes })
+    } else {
+        let trusted = trusted(config)?;
+        let mut roots = RootCertStore::empty();
+        let taken = trusted.iter().filter(|der| roots.add((*der).clone()).is_ok()).count();
+        match taken {
+            0 => Arc::new(Nobody { schemes }),
+            _ => Arc::new(Trusting {
+                chain: WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+                    .build()
+                    .map_err(|error| error.to_string())?,
+                trusted,
+            }),
         }
     };
     let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
@@ -56,14 +55,13 @@ pub fn tls_config(config: &ClientConfig) -> Result<TlsConfig, String> {
 
 fn trusted(config: &ClientConfig) -> Result<Vec<CertificateDer<'static>>, String> {
     let system = || SYSTEM_BUNDLES.iter().find_map(|path| std::fs::read(path).ok()).unwrap_or_default();
-    let (pem, is_given) = match config.ca_bundle.is_empty() {
-        true => (system(), false),
-        false => (config.ca_bundle.clone(), true),
-    };
+    let (pem, is_given) =
+        if config.ca_bundle.is_empty() { (system(), false) } else { (config.ca_bundle.clone(), true) };
     let read: Vec<_> = CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok).collect();
-    match read.is_empty() && is_given {
-        true => Err("unable to load root certificates: unable to parse bytes as PEM block".into()),
-        false => Ok(read),
+    if read.is_empty() && is_given {
+        Err("unable to load root certificates: unable to parse bytes as PEM block".into())
+    } else {
+        Ok(read)
     }
 }
 

@@ -35,7 +35,7 @@ struct Inner {
     resolver: ServiceResolver,
     /// Made with the first request: certificates take time to read.
     http: OnceLock<Result<Http, String>>,
-    /// The same for hosts that redirects lead to, who are not shown our certificate.
+    /// Connections to hosts that redirects lead to, who are not shown our certificate.
     elsewhere: OnceLock<Result<Http, String>>,
 }
 
@@ -44,7 +44,8 @@ impl Transport {
     /// to one of its endpoints; any other host is the system's to find.
     pub fn new(config: &ClientConfig, resolver: &ServiceResolver) -> Transport {
         let (config, resolver) = (config.clone(), resolver.clone());
-        let (http, elsewhere) = (OnceLock::new(), OnceLock::new());
+        let http = OnceLock::new();
+        let elsewhere = OnceLock::new();
         Transport(Arc::new(Inner { config, resolver, http, elsewhere }))
     }
 

@@ -56,7 +56,8 @@ impl<K: QueueKey> Queue<K> {
             processing: HashMap::new(),
             is_shut_down: false,
         };
-        let (added, finished) = (Notify::new(), Notify::new());
+        let added = Notify::new();
+        let finished = Notify::new();
         let name = flow.name(name);
         Queue { shared: Arc::new(Shared { name, flow, state: Mutex::new(state), added, finished }) }
     }

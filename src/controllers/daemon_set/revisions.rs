@@ -40,7 +40,8 @@ pub async fn construct(
     pods: &Lister,
 ) -> Result<Revisions, Status> {
     let data = template_patch(&work.view.spec.template);
-    let (mut current, mut old) = (vec![], vec![]);
+    let mut current = vec![];
+    let mut old = vec![];
     for revision in history.claim(&work.selector).await? {
         let revision = labelled(history, revision).await?;
         if *revision.data() == data { current.push(revision) } else { old.push(revision) }

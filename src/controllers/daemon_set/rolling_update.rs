@@ -47,7 +47,9 @@ impl DaemonSetController {
 
 /// Deletes old pods until `max_unavailable` nodes are without an available one.
 fn replace(work: &Work, pods: &PodsByNode, max_unavailable: usize, hash: &str) -> Plan {
-    let (mut unavailable, mut broken, mut candidates) = (0, vec![], vec![]);
+    let mut unavailable = 0;
+    let mut broken = vec![];
+    let mut candidates = vec![];
     for pods in pods.values() {
         match find_updated(work, pods, hash) {
             Some(OnNode { new: Some(new), old: None }) if available(work, new) => {}
@@ -66,8 +68,11 @@ fn replace(work: &Work, pods: &PodsByNode, max_unavailable: usize, hash: &str) -
 
 /// Creates new pods beside old ones on `max_surge` nodes.
 fn surge_onto(work: &Work, pods: &PodsByNode, max_surge: usize, desired: usize, hash: &str) -> Plan {
-    let (mut surging, mut available_nodes) = (0_usize, 0_usize);
-    let (mut plan, mut candidates, mut unwanted) = (Plan::default(), vec![], vec![]);
+    let mut surging = 0_usize;
+    let mut available_nodes = 0_usize;
+    let mut plan = Plan::default();
+    let mut candidates = vec![];
+    let mut unwanted = vec![];
     for (node, pods) in pods {
         let Some(on_node) = find_updated(work, pods, hash) else {
             surging += 1;

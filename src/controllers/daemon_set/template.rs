@@ -60,8 +60,8 @@ pub fn pod_template(daemon_set: &DaemonSet, hash: &str) -> Value {
     template
 }
 
-/// The same for one node (`ReplaceDaemonSetPodNodeNameNodeAffinity`): whatever nodes the template requires,
-/// this one was found to be among them.
+/// The template for one node (`ReplaceDaemonSetPodNodeNameNodeAffinity`): whatever nodes the template
+/// requires, this one was found to be among them.
 pub fn for_node(template: &Value, node: &str) -> Value {
     let mut template = template.clone();
     let field = json!({"key": "metadata.name", "operator": "In", "values": [node]});

@@ -71,7 +71,7 @@ pub struct Share {
 /// What a scaled deployment looks like to [`proportions`].
 #[derive(Clone, Copy, Debug)]
 pub struct Scaling {
-    /// Desired.
+    /// How many replicas are desired.
     pub replicas: i64,
     /// Allowed above it.
     pub max_surge: i64,

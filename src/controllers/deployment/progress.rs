@@ -26,8 +26,8 @@ pub async fn sync_status(ctx: &Reconcile, work: &mut Work, sets: &Sets) -> Resul
     Ok(Action::Done)
 }
 
-/// The same during a rollout, with the `Progressing` and `ReplicaFailure` conditions (`syncRolloutStatus`). A
-/// rollout that shows no progress is looked at again when its deadline is over.
+/// The status during a rollout, with the `Progressing` and `ReplicaFailure` conditions
+/// (`syncRolloutStatus`). A rollout that shows no progress is looked at again when its deadline is over.
 pub async fn sync_rollout_status(ctx: &Reconcile, work: &mut Work, sets: &Sets) -> Result<Action, Status> {
     let mut status = calculate(work, sets);
     let deadline = progress_deadline_seconds(&work.view);

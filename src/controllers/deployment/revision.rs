@@ -8,7 +8,7 @@ pub const REVISION: &str = "deployment.kubernetes.io/revision";
 pub const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
 /// The size of the deployment when the set was last sized: a difference is a scaling event.
 pub const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
-/// The same with the surge.
+/// The size of the deployment with its surge, when the set was last sized.
 pub const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
 
 /// Not copied from a deployment to its sets.

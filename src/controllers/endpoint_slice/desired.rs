@@ -18,7 +18,7 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 pub struct Group {
     /// `IPv4` or `IPv6`.
     pub address_type: &'static str,
-    /// Sorted.
+    /// The ports, sorted.
     pub ports: Vec<EndpointPort>,
 }
 
@@ -61,10 +61,12 @@ fn address_types(service: &Service) -> Vec<&'static str> {
             _ => None,
         })
         .collect();
-    match types.is_empty() {
-        true if service.spec.cluster_ip.contains(':') => vec!["IPv6"],
-        true => vec!["IPv4"],
-        false => types,
+    if !types.is_empty() {
+        types
+    } else if service.spec.cluster_ip.contains(':') {
+        vec!["IPv6"]
+    } else {
+        vec!["IPv4"]
     }
 }
 

@@ -108,10 +108,10 @@ fn plan_group(
             plan.write.push(Packed { slice: Some(slice), group: group.clone(), endpoints });
         }
     }
-    let chunks: Vec<Vec<Endpoint>> = match new.is_empty() {
-        true if is_placed => vec![],
-        true => vec![vec![]],
-        false => new.chunks(most).map(<[Endpoint]>::to_vec).collect(),
+    let chunks: Vec<Vec<Endpoint>> = if new.is_empty() && !is_placed {
+        vec![vec![]]
+    } else {
+        new.chunks(most).map(<[Endpoint]>::to_vec).collect()
     };
     for endpoints in chunks {
         let same_type =

@@ -121,9 +121,10 @@ impl Graph {
         let mut state = self.lock();
         let Some(node) = state.nodes.get(uid) else { return Todo::default() };
         let (meant, others) = state.partition(&node.dependents, uid, identity);
-        let is_elsewhere = match node.is_virtual {
-            true => !others.is_empty(),
-            false => node.identity.coordinates(uid) != identity.coordinates(uid),
+        let is_elsewhere = if node.is_virtual {
+            !others.is_empty()
+        } else {
+            node.identity.coordinates(uid) != identity.coordinates(uid)
         };
         if !is_elsewhere {
             drop(state);

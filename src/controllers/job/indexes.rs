@@ -50,7 +50,8 @@ impl Intervals {
 
     /// The first `count` numbers below `completions` that are not among them.
     pub fn first_missing(&self, count: usize, completions: i64) -> Vec<i64> {
-        let (mut missing, mut candidate) = (Vec::new(), 0);
+        let mut missing = Vec::new();
+        let mut candidate = 0;
         for (first, last) in self.0.iter().copied().chain([(completions, completions)]) {
             let free = candidate..first.min(completions);
             missing.extend(free.take(count - missing.len()));

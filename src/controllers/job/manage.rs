@@ -263,10 +263,7 @@ fn put_texts(members: &mut Value, numbers: &[(&str, i64)]) {
 fn failure_counts(spec: &JobSpec, before: Option<&JobPod>) -> (i64, i64) {
     let Some(pod) = before else { return (0, 0) };
     let (failures, ignored) = (pod.index_failures(), pod.index_ignored_failures());
-    match policies::failure(spec, pod).is_counted {
-        true => (failures + 1, ignored),
-        false => (failures, ignored + 1),
-    }
+    if policies::failure(spec, pod).is_counted { (failures + 1, ignored) } else { (failures, ignored + 1) }
 }
 
 /// `JOB-INDEX-`, cut in the Job's name if it is too long (`podGenerateNameWithIndex`).

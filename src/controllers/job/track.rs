@@ -63,7 +63,9 @@ async fn flush(sync: &mut JobSync<'_>) -> Result<(), Status> {
 fn note_ended(sync: &mut JobSync<'_>) -> (Vec<JobPod>, bool) {
     let is_indexed = sync.spec().is_indexed();
     let mut uncounted = sync.status.uncounted_terminated_pods.clone().unwrap_or_default();
-    let (mut ended, mut new_indexes, mut is_all) = (Vec::new(), BTreeSet::new(), true);
+    let mut ended = Vec::new();
+    let mut new_indexes = BTreeSet::new();
+    let mut is_all = true;
     for pod in sync.pods.iter().filter(|pod| pod.is_tracked) {
         if !may_release(sync, pod) {
             continue;

@@ -124,9 +124,12 @@ impl Owners<'_> {
     /// With nothing to delete, it does not matter who manages the claim.
     fn is_controlled_by_another(&self, claim: &Object) -> bool {
         let view = &self.work.view;
-        let is_foreign = |reference: &OwnerReference| match self.is_by_name(reference) {
-            true => self.is_stale(reference),
-            false => reference.controller == Some(true),
+        let is_foreign = |reference: &OwnerReference| {
+            if self.is_by_name(reference) {
+                self.is_stale(reference)
+            } else {
+                reference.controller == Some(true)
+            }
         };
         (view.deletes_claims() || view.deletes_claims_when_scaled())
             && claim.metadata.owner_references.iter().any(is_foreign)

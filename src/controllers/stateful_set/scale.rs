@@ -107,9 +107,10 @@ impl StatefulSetController {
         round: &Round<'_>,
         pod: &Arc<Object>,
     ) -> Result<(), Status> {
-        match self.claims_match_policy(round.work, pod) {
-            true => Ok(()),
-            false => self.apply_policy(ctx, round.work, pod).await,
+        if self.claims_match_policy(round.work, pod) {
+            Ok(())
+        } else {
+            self.apply_policy(ctx, round.work, pod).await
         }
     }
 

@@ -166,12 +166,15 @@ fn log(kv: &Kv, after: Revision) -> Writes {
 #[tokio::test]
 async fn a_killed_process_loses_nothing_it_acknowledged() {
     let dir = tempfile::tempdir().unwrap();
-    let (mut revision, mut keys, mut total) = (1, Keys::new(), 0);
+    let mut revision = 1;
+    let mut keys = Keys::new();
+    let mut total = 0;
     let mut numbers = Numbers(2026);
     for round in 0..12 {
         let mut child = spawn(dir.path(), round, None);
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let (mut started, mut acknowledged) = (None, Writes::new());
+        let mut started = None;
+        let mut acknowledged = Writes::new();
         for _ in 0..4 + numbers.below(600) {
             let Some(line) = lines.next() else { break };
             parse(&line, &mut started, &mut acknowledged);
@@ -203,7 +206,8 @@ async fn a_full_disk_fails_writes_and_loses_nothing() {
     let child = spawn(dir.path(), 1, Some("trap '' XFSZ; ulimit -f 8192"));
     let output = child.wait_with_output().unwrap();
     let lines = String::from_utf8(output.stdout).unwrap();
-    let (mut started, mut acknowledged) = (None, Writes::new());
+    let mut started = None;
+    let mut acknowledged = Writes::new();
     lines.lines().for_each(|line| parse(line, &mut started, &mut acknowledged));
     assert!(output.status.success(), "the process ended with {}", output.status);
     assert_eq!(

@@ -7,7 +7,8 @@ use super::*;
 
 /// How far apart the bytes are that are flipped and the lengths that are cut to, without [`EVERY_BYTE`].
 const STRIDE: usize = 17;
-/// The same where there are only zeros: the room that is left in a segment of sled or a slot of the note.
+/// How far apart they are where there are only zeros: the room that is left in a segment of sled or a slot
+/// of the note.
 const STRIDE_OF_ZEROS: usize = 8191;
 /// So many zeros after something may belong to it.
 const MARGIN: usize = 64;
@@ -87,7 +88,9 @@ fn places(content: &[u8]) -> impl Iterator<Item = usize> + '_ {
 /// Each file: removed, cut, flipped.
 fn damage_all(original: &Path, expected: &[KeyValue]) {
     let scratch = scratch();
-    let (mut whole, mut refused, mut number) = (0, 0, 0);
+    let mut whole = 0;
+    let mut refused = 0;
+    let mut number = 0;
     let mut attempt = |relative: &Path, content: Option<Vec<u8>>, what: String| {
         number += 1;
         let parent = scratch.path().join(number.to_string());

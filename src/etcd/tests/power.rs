@@ -118,9 +118,10 @@ impl Left {
         fs::create_dir_all(into).unwrap();
         for (name, (number, is_folder)) in self.folders.get(&folder).into_iter().flatten() {
             let path = into.join(name);
-            match is_folder {
-                true => self.write(*number, &path),
-                false => fs::write(path, self.files.get(number).cloned().unwrap_or_default()).unwrap(),
+            if *is_folder {
+                self.write(*number, &path)
+            } else {
+                fs::write(path, self.files.get(number).cloned().unwrap_or_default()).unwrap()
             }
         }
     }
@@ -226,7 +227,8 @@ async fn what_was_acknowledged_survives_a_power_cut() {
 
 #[tokio::test]
 async fn neither_a_kill_nor_a_power_cut_at_any_point_of_a_rewriting_loses_anything() {
-    let (dir, ends) = (scratch(), scratch());
+    let dir = scratch();
+    let ends = scratch();
     let platter = Arc::new(Platter::default());
     let kv = open(&platter, dir.path());
     for number in 0..300 {

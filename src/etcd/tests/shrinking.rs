@@ -7,9 +7,8 @@ const UPDATES: usize = 65_000;
 
 fn bytes(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).unwrap().flatten();
-    let size = |entry: std::fs::DirEntry| match entry.path().is_dir() {
-        true => bytes(&entry.path()),
-        false => entry.metadata().unwrap().len(),
+    let size = |entry: std::fs::DirEntry| {
+        if entry.path().is_dir() { bytes(&entry.path()) } else { entry.metadata().unwrap().len() }
     };
     entries.map(size).sum()
 }

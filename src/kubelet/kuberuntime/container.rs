@@ -125,7 +125,8 @@ impl Container {
         match self.state.clone() {
             State::Waiting { .. } => {}
             State::Running { id, started_at } => {
-                let (ready, started) = (self.ready, self.started);
+                let ready = self.ready;
+                let started = self.started;
                 let mut found =
                     context.surroundings(spec, self.restart_count, started_at).unwrap_or_default();
                 if let Some(found) = &mut found {

@@ -45,7 +45,7 @@ pub enum RestartPolicy {
     Always,
     /// When it failed.
     OnFailure,
-    /// Not.
+    /// It is never started again.
     Never,
 }
 

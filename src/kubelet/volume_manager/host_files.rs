@@ -62,18 +62,20 @@ impl Written {
 
     /// What is in a volume; the name of one that is the node's is its path there.
     pub fn files(&self, volume: &str) -> Files {
-        match volume.starts_with('/') {
-            true => self.host.below(volume),
-            false => self.volumes.get(volume).cloned().unwrap_or_default(),
+        if volume.starts_with('/') {
+            self.host.below(volume)
+        } else {
+            self.volumes.get(volume).cloned().unwrap_or_default()
         }
     }
 
     /// Notes what a container left.
     pub fn keep(&mut self, left: Vec<Left>) {
         for Left { volume, path, file } in left {
-            match volume.starts_with('/') {
-                true => self.host.put(file_system::absolute(&volume, &path), file),
-                false => put(self.volumes.entry(volume).or_default(), path, file, 1),
+            if volume.starts_with('/') {
+                self.host.put(file_system::absolute(&volume, &path), file)
+            } else {
+                put(self.volumes.entry(volume).or_default(), path, file, 1)
             }
         }
     }

@@ -81,7 +81,7 @@ pub type Sources = BTreeMap<Source, Found>;
 /// Whom the sources of a pod are fetched for.
 #[derive(Clone, Debug)]
 pub struct Fetch {
-    /// What.
+    /// The sources that are wanted.
     pub wanted: Vec<Source>,
     /// The pod's namespace, name, uid and service account.
     pub namespace: String,
@@ -214,9 +214,10 @@ fn keys(object: &Object) -> Keys {
     let mut keys = Keys::new();
     for (key, value) in members("data") {
         // Only the values of a Secret are encoded.
-        let value = match tree["type"].is_string() {
-            true => decode(&value),
-            false => value.as_str().unwrap_or_default().as_bytes().to_vec(),
+        let value = if tree["type"].is_string() {
+            decode(&value)
+        } else {
+            value.as_str().unwrap_or_default().as_bytes().to_vec()
         };
         keys.insert(key, Arc::new(value));
     }

@@ -208,9 +208,10 @@ fn downward_files(
 /// `/etc/hosts` as the kubelet writes it (`pkg/kubelet/kubelet_pods.go`).
 fn hosts(facts: &Facts<'_>) -> String {
     let spec = &facts.pod.spec;
-    let mut text = match spec.host_network {
-        true => "# Kubernetes-managed hosts file (host network).\n",
-        false => "# Kubernetes-managed hosts file.\n",
+    let mut text = if spec.host_network {
+        "# Kubernetes-managed hosts file (host network).\n"
+    } else {
+        "# Kubernetes-managed hosts file.\n"
     }
     .to_owned();
     text.push_str(
@@ -237,7 +238,9 @@ fn hosts(facts: &Facts<'_>) -> String {
 
 /// `/etc/resolv.conf` (`pkg/kubelet/network/dns`).
 fn resolv_conf(facts: &Facts<'_>) -> String {
-    let (mut servers, mut searches, mut options) = (vec![], vec![], vec![]);
+    let mut servers = vec![];
+    let mut searches = vec![];
+    let mut options = vec![];
     if facts.detail.spec.dns_policy != "None" {
         let namespace = &facts.metadata.namespace;
         servers.push("10.96.0.10".to_owned());

@@ -54,12 +54,11 @@ impl Player<'_> {
         self.standard_input = input.clone();
         for (at, command) in commands.iter().enumerate() {
             let is_last = at + 1 == commands.len();
-            let (said, next) = match is_last {
-                true => (None, self.command(command)),
-                false => {
-                    let (said, flow) = self.gather(|player| player.command(command));
-                    (Some(said), flow)
-                }
+            let (said, next) = if is_last {
+                (None, self.command(command))
+            } else {
+                let (said, flow) = self.gather(|player| player.command(command));
+                (Some(said), flow)
             };
             if said.is_some() {
                 self.standard_input = said;
@@ -78,9 +77,10 @@ impl Player<'_> {
             Flow::Go => {}
             flow => return flow,
         }
-        let flow = match command.redirects.is_empty() {
-            true => self.action(&command.action),
-            false => self.redirected(command),
+        let flow = if command.redirects.is_empty() {
+            self.action(&command.action)
+        } else {
+            self.redirected(command)
         };
         let fails = matches!(command.action, Action::Simple(..)) && self.status != 0;
         match flow {
@@ -93,12 +93,11 @@ impl Player<'_> {
     fn redirected(&mut self, command: &Command) -> Flow {
         let before = (self.out.clone(), self.errors.clone(), self.standard_input.clone());
         self.handle(self.standard_input.as_ref().map_or(0, String::len));
-        let flow = match command.redirects.iter().all(|redirect| self.redirect(redirect)) {
-            true => self.action(&command.action),
-            false => {
-                self.status = 1;
-                Flow::Go
-            }
+        let flow = if command.redirects.iter().all(|redirect| self.redirect(redirect)) {
+            self.action(&command.action)
+        } else {
+            self.status = 1;
+            Flow::Go
         };
         (self.out, self.errors, self.standard_input) = before;
         flow

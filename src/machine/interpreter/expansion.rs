@@ -11,7 +11,8 @@ const BYTES_OF_PART: usize = 32;
 /// and what `lookup` does not know stays as it is. What becomes longer than [`MAX_WORD_BYTES`] is cut off
 /// somewhere behind that: no process could be started with it.
 pub fn expand(text: &str, mut lookup: impl FnMut(&str) -> Option<String>) -> String {
-    let (mut out, mut rest) = (String::new(), text);
+    let mut out = String::new();
+    let mut rest = text;
     let mut may_close = true;
     while let Some(at) = rest.find('$').filter(|_| out.len() <= MAX_WORD_BYTES) {
         out.push_str(&rest[..at]);
@@ -134,7 +135,10 @@ impl Player<'_> {
             spaced = spaced.replace(operator, &format!(" {operator} "));
         }
         let value = |term: &str| -> i64 { term.parse().unwrap_or_else(|_| self.number(term)) };
-        let (mut total, mut product, mut sign, mut operator) = (0i64, 0i64, 1i64, "+");
+        let mut total = 0i64;
+        let mut product = 0i64;
+        let mut sign = 1i64;
+        let mut operator = "+";
         for part in spaced.split_whitespace() {
             if matches!(part, "+" | "-" | "*" | "/" | "%") {
                 operator = part;

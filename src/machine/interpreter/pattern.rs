@@ -4,7 +4,9 @@
 /// `*` is ever taken up again, so that there are at most as many as the product of their lengths.
 pub(crate) fn compare(pattern: &str, text: &str) -> (bool, usize) {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    let (mut at, mut here, mut compared) = (0, 0, 0);
+    let mut at = 0;
+    let mut here = 0;
+    let mut compared = 0;
     // Where the last `*` stands, and how far it reaches so far.
     let mut star: Option<(usize, usize)> = None;
     while here < text.len() {

@@ -73,7 +73,9 @@ fn read(program: &str) -> Option<Program> {
 
 /// What stands between commas.
 fn outside_quotes(text: &str) -> Option<Vec<&str>> {
-    let (mut lists, mut from, mut is_quoted) = (Vec::new(), 0, false);
+    let mut lists = Vec::new();
+    let mut from = 0;
+    let mut is_quoted = false;
     for (at, c) in text.char_indices() {
         match c {
             '"' => is_quoted = !is_quoted,

@@ -236,7 +236,9 @@ fn read(player: &mut Player<'_>, names: &[&str]) {
 }
 
 fn echo(words: &[&str]) -> String {
-    let (mut newline, mut escapes, mut words) = (true, false, words);
+    let mut newline = true;
+    let mut escapes = false;
+    let mut words = words;
     while let [flag @ ("-n" | "-e" | "-ne" | "-en" | "-E"), rest @ ..] = words {
         newline &= !flag.contains('n');
         escapes |= flag.contains('e');
@@ -310,7 +312,8 @@ fn date(player: &Player<'_>, words: &[&str]) -> String {
 }
 
 fn id(player: &Player<'_>, words: &[&str]) -> String {
-    let (user, group) = (player.around.user, player.around.group);
+    let user = player.around.user;
+    let group = player.around.group;
     match words {
         ["-u", ..] => format!("{user}\n"),
         ["-g", ..] | ["-G", ..] => format!("{group}\n"),

@@ -170,15 +170,14 @@ fn tr(player: &mut Player<'_>, flags: &[&str], rest: &[&str]) {
     // Of a character that is named twice the first place counts.
     let from: HashMap<char, usize> = from.into_iter().enumerate().rev().map(|(at, c)| (c, at)).collect();
     let to = rest.get(1).map(|text| set(text)).unwrap_or_default();
-    let said: String = match flags.contains(&"-d") {
-        true => text.chars().filter(|c| !from.contains_key(c)).collect(),
-        false => {
-            let swap = |c: char| match from.get(&c) {
-                Some(at) => to.get(*at).or(to.last()).copied().unwrap_or(c),
-                None => c,
-            };
-            text.chars().map(swap).collect()
-        }
+    let said: String = if flags.contains(&"-d") {
+        text.chars().filter(|c| !from.contains_key(c)).collect()
+    } else {
+        let swap = |c: char| match from.get(&c) {
+            Some(at) => to.get(*at).or(to.last()).copied().unwrap_or(c),
+            None => c,
+        };
+        text.chars().map(swap).collect()
     };
     player.say(&said);
 }
@@ -200,9 +199,12 @@ fn cut(player: &mut Player<'_>, words: &[&str]) {
         }
     }
     let Some(text) = input(player, "cut", &paths) else { return };
-    let piece = |line: &str| match line.contains(delimiter) {
-        true => line.split(delimiter).nth(field.saturating_sub(1)).unwrap_or_default().to_owned(),
-        false => line.to_owned(),
+    let piece = |line: &str| {
+        if line.contains(delimiter) {
+            line.split(delimiter).nth(field.saturating_sub(1)).unwrap_or_default().to_owned()
+        } else {
+            line.to_owned()
+        }
     };
     let pieces: Vec<String> = text.lines().map(piece).collect();
     lines(player, pieces.iter().map(String::as_str));

@@ -135,7 +135,8 @@ impl Builder {
 /// A word and its length in bytes.
 fn word(text: &str, nesting: Nesting<'_>) -> Result<(usize, Builder), Unplayable> {
     let mut builder = Builder::default();
-    let (mut at, mut quote) = (0, None);
+    let mut at = 0;
+    let mut quote = None;
     while let Some(c) = text[at..].chars().next() {
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
@@ -236,7 +237,8 @@ fn name_length(text: &str) -> usize {
 
 /// Where what is opened at `from` is closed.
 fn closing(text: &str, from: usize, (open, close): (char, char)) -> Option<usize> {
-    let (mut depth, mut quote) = (0, None);
+    let mut depth = 0;
+    let mut quote = None;
     for (at, c) in text.char_indices().skip_while(|(at, _)| *at < from) {
         match quote {
             Some(wanted) if c == wanted => quote = None,

@@ -52,9 +52,9 @@ pub type ClusterEvent = (EventResource, ActionType);
 pub struct Occurrence {
     /// To what, and what.
     pub event: ClusterEvent,
-    /// Before.
+    /// The object before the change.
     pub old: Option<Arc<Object>>,
-    /// After.
+    /// The object after the change.
     pub new: Option<Arc<Object>>,
 }
 

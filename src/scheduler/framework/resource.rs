@@ -16,9 +16,9 @@ const DEFAULT_MEMORY: i64 = 200 * 1024 * 1024;
 pub struct Resource {
     /// Thousandths of a CPU.
     pub milli_cpu: i64,
-    /// Bytes.
+    /// Bytes of memory.
     pub memory: i64,
-    /// Bytes.
+    /// Bytes of the node's disk.
     pub ephemeral_storage: i64,
     /// How many pods; of nodes only.
     pub allowed_pods: i64,
@@ -78,8 +78,8 @@ pub fn pod_requests(pod: &Pod) -> Resource {
     requests(pod, |container| Resource::of(&container.resources.requests))
 }
 
-/// The same, where a container that asks for no CPU or no memory counts for a little of it: what spreads
-/// pods that ask for nothing.
+/// What a pod asks for, where a container that asks for no CPU or no memory counts for a little of it: what
+/// spreads pods that ask for nothing.
 pub fn non_zero_requests(pod: &Pod) -> Resource {
     requests(pod, |container| {
         let requests = &container.resources.requests;
@@ -99,7 +99,8 @@ fn requests(pod: &Pod, of: impl Fn(&Container) -> Resource) -> Resource {
     for container in &pod.spec.containers {
         total.add(&of(container), 1);
     }
-    let (mut sidecars, mut most) = (Resource::default(), Resource::default());
+    let mut sidecars = Resource::default();
+    let mut most = Resource::default();
     for container in &pod.spec.init_containers {
         let mut own = of(container);
         if container.restart_policy.as_deref() == Some("Always") {

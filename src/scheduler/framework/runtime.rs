@@ -123,7 +123,8 @@ impl Framework {
         statuses: &NodeStatuses,
     ) -> (Option<PostFilterResult>, Status) {
         let cycle = PostFilterCycle { framework: self, state, snapshot, statuses };
-        let (mut result, mut reasons) = (None, Vec::new());
+        let mut result = None;
+        let mut reasons = Vec::new();
         for plugin in self.all() {
             let (outcome, status) = plugin.post_filter(pod, &cycle);
             match status.code {

@@ -5,7 +5,7 @@ use std::fmt;
 /// The kinds of answers (`framework.Code`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Code {
-    /// Yes.
+    /// The pod may go there.
     #[default]
     Success,
     /// Something went wrong that has nothing to do with the pod: try again.
@@ -32,7 +32,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// Yes.
+    /// A status that lets the pod through.
     pub fn success() -> Status {
         Status::default()
     }

@@ -117,11 +117,12 @@ impl VolumeBinding {
     fn claim(&self, pod: &PodInfo, name: &str) -> Result<Arc<Object>, Status> {
         let is_ephemeral = || pod.pod.spec.claims.iter().any(|it| it.is_ephemeral && of_pod(pod, it) == name);
         let Some(claim) = self.claims.get(&pod.object.metadata.namespace, name) else {
-            return Err(Status::unresolvable(match is_ephemeral() {
-                true => format!(
+            return Err(Status::unresolvable(if is_ephemeral() {
+                format!(
                     "waiting for ephemeral volume controller to create the persistentvolumeclaim {name:?}"
-                ),
-                false => format!("persistentvolumeclaim {name:?} not found"),
+                )
+            } else {
+                format!("persistentvolumeclaim {name:?} not found")
             }));
         };
         let tree = claim.to_value();
@@ -343,8 +344,9 @@ fn claim_names(pod: &PodInfo) -> impl Iterator<Item = String> + '_ {
 
 /// The claim of an ephemeral volume is named after the pod, too.
 fn of_pod(pod: &PodInfo, claim: &PodClaim) -> String {
-    match claim.is_ephemeral {
-        true => format!("{}-{}", pod.object.metadata.name, claim.name),
-        false => claim.name.clone(),
+    if claim.is_ephemeral {
+        format!("{}-{}", pod.object.metadata.name, claim.name)
+    } else {
+        claim.name.clone()
     }
 }

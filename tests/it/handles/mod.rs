@@ -9,7 +9,7 @@ use tower::ServiceExt;
 
 /// An apiserver, and nobody else.
 fn bare() -> Config {
-    Config { nodes: 0, components: Components::NONE, ..Config::default() }
+    Config::new().nodes(0).components(Components::NONE)
 }
 
 /// Asks a cluster's handles, as somebody else if a name is given.

@@ -58,7 +58,8 @@ fn apply_directives(
     patch: Vec<Value>,
     merge_key: &str,
 ) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
-    let (mut plain, mut deleted) = (Vec::new(), Vec::new());
+    let mut plain = Vec::new();
+    let mut deleted = Vec::new();
     let mut replace = false;
     for element in patch {
         let Some(directive) = element.get(DIRECTIVE) else {

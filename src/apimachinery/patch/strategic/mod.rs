@@ -63,10 +63,11 @@ fn merge_field(
     schema: Option<&Schema>,
 ) -> Result<(), PatchError> {
     let is_deletion = key.starts_with(DELETE_FROM_PRIMITIVE_LIST);
-    let key = match is_deletion {
-        true => field_of(&key, DELETE_FROM_PRIMITIVE_LIST)
-            .ok_or_else(|| PatchError::BadRequest("invalid patch format of primitive list".into()))?,
-        false => key,
+    let key = if is_deletion {
+        field_of(&key, DELETE_FROM_PRIMITIVE_LIST)
+            .ok_or_else(|| PatchError::BadRequest("invalid patch format of primitive list".into()))?
+    } else {
+        key
     };
     if patch.is_null() {
         original.remove(&key);
@@ -75,9 +76,10 @@ fn merge_field(
     let merged = match (original.remove(&key), patch) {
         (Some(Value::Object(original)), Value::Object(patch)) => {
             let field = field_schema(schema, &key)?;
-            match field.is_some_and(|field| field.has_patch_strategy("replace")) {
-                true => Some(Value::Object(patch)),
-                false => Some(Value::Object(merge_map(original, patch, field)?)),
+            if field.is_some_and(|field| field.has_patch_strategy("replace")) {
+                Some(Value::Object(patch))
+            } else {
+                Some(Value::Object(merge_map(original, patch, field)?))
             }
         }
         (Some(Value::Array(original)), Value::Array(patch)) => {

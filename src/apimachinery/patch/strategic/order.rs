@@ -14,7 +14,7 @@ use golang::go_print::{go_print, go_type};
 /// What tells two elements apart.
 #[derive(Clone, Copy)]
 pub(super) enum Elements<'k> {
-    /// Themselves.
+    /// Scalars are their own keys.
     Scalars,
     /// The value of this field.
     Keyed(&'k str),
@@ -193,7 +193,8 @@ fn check_against(patch: &[Value], order: &[Value], elements: Elements) -> Result
         return Ok(());
     }
     let kept: Vec<&Value> = patch.iter().filter(|element| !is_deletion(element)).collect();
-    let (mut at, mut place) = (0, 0);
+    let mut at = 0;
+    let mut place = 0;
     while at < kept.len() && place < order.len() {
         if kept[at].get(DIRECTIVE).is_some() {
             at += 1;

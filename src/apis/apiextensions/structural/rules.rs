@@ -39,10 +39,7 @@ impl Structural {
 
     /// Members of a map are shown in brackets, fields behind a dot.
     pub(super) fn path_of(&self, path: &str, name: &str) -> String {
-        match self.properties.contains_key(name) {
-            true => child(path, name),
-            false => format!("{path}[{name}]"),
-        }
+        if self.properties.contains_key(name) { child(path, name) } else { format!("{path}[{name}]") }
     }
 
     fn run_rules(

@@ -50,7 +50,7 @@ impl Structural {
         }
     }
 
-    /// The same for a value that stands at `base`, whose errors say where they are from there: of a default,
+    /// Validates a value that stands at `base`, whose errors say where they are from there: of a default,
     /// and of a status.
     pub fn validate_part(&self, base: &str, value: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
         let mut own = FieldErrors::default();

@@ -219,15 +219,12 @@ fn missing(structure: &Value, condition: &Value, path: &str, wanted: &str, error
         }
     }
     if condition["items"].is_object() {
-        match structure["items"].is_object() {
-            true => {
-                let (path, wanted) = (format!("{path}.items"), format!("{wanted}.items"));
-                missing(&structure["items"], &condition["items"], &path, &wanted, errors);
-            }
-            false => {
-                let detail = format!("because it is defined in {path}.items");
-                errors.required(format!("{wanted}.items"), &detail);
-            }
+        if structure["items"].is_object() {
+            let (path, wanted) = (format!("{path}.items"), format!("{wanted}.items"));
+            missing(&structure["items"], &condition["items"], &path, &wanted, errors);
+        } else {
+            let detail = format!("because it is defined in {path}.items");
+            errors.required(format!("{wanted}.items"), &detail);
         }
     }
     for member in ["anyOf", "allOf", "oneOf"] {

@@ -20,9 +20,8 @@ pub(super) fn validate(new: &Value, crd: &CustomResourceDefinition, errors: &mut
     let raw = new["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     // What all versions have in common stands at the top.
     let shared = |field: &str| raw.iter().all(|version| version[field] == raw[0][field]);
-    let place = |at: usize, field: &str, top: &str| match shared(field) {
-        true => format!("spec.{top}"),
-        false => format!("spec.versions[{at}].{field}"),
+    let place = |at: usize, field: &str, top: &str| {
+        if shared(field) { format!("spec.{top}") } else { format!("spec.versions[{at}].{field}") }
     };
     for (at, version) in versions.iter().enumerate() {
         let first = |field: &str| at == 0 || !shared(field);

@@ -61,9 +61,10 @@ fn binding_object(binding: &PolicyBinding) -> StartingObject {
 
 fn subject(subject: &Subject) -> Value {
     let Subject { kind, api_group, name, namespace } = subject;
-    match namespace.is_empty() {
-        true => json!({"apiGroup": api_group, "kind": kind, "name": name}),
-        false => json!({"kind": kind, "namespace": namespace, "name": name}),
+    if namespace.is_empty() {
+        json!({"apiGroup": api_group, "kind": kind, "name": name})
+    } else {
+        json!({"kind": kind, "namespace": namespace, "name": name})
     }
 }
 

@@ -8,7 +8,8 @@ const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
 /// Fills in requests and limits, and notes in an annotation what was filled in.
 pub fn fill_in(range: &Value, pod: &mut Value) {
-    let (mut requests, mut limits) = (Map::new(), Map::new());
+    let mut requests = Map::new();
+    let mut limits = Map::new();
     for item in items(range, "spec.limits").iter().filter(|item| text(item, "type") == "Container") {
         requests.extend(at(item, "defaultRequest").as_object().cloned().unwrap_or_default());
         limits.extend(at(item, "default").as_object().cloned().unwrap_or_default());

@@ -88,11 +88,12 @@ impl NodeRestriction {
             Operation::Create => self.mirror_pod(write).await,
             Operation::Delete => {
                 let pod = self.get(&self.pods, attributes.namespace, attributes.name).await?.to_value();
-                match text(&pod, "spec.nodeName") == *node {
-                    true => Ok(()),
-                    false => write.refuse(format!(
+                if text(&pod, "spec.nodeName") == *node {
+                    Ok(())
+                } else {
+                    write.refuse(format!(
                         "node {node:?} can only delete pods with spec.nodeName set to itself"
-                    )),
+                    ))
                 }
             }
             _ => write.refuse(format!(
@@ -103,7 +104,8 @@ impl NodeRestriction {
     }
 
     async fn mirror_pod(&self, write: &Write<'_>) -> Verdict {
-        let (node, pod) = (write.node, write.object);
+        let node = write.node;
+        let pod = write.object;
         if at(pod, "metadata.annotations").get(MIRROR_POD).is_none() {
             return write.refuse(format!(
                 "pod does not have {MIRROR_POD:?} annotation, node {node:?} can only create mirror pods"
@@ -155,11 +157,10 @@ impl NodeRestriction {
             return write.refuse("could not determine pod from request data");
         }
         let pod = self.get(&self.pods, attributes.namespace, name).await?.to_value();
-        match text(&pod, "spec.nodeName") == *node {
-            true => Ok(()),
-            false => {
-                write.refuse(format!("node {node} can only evict pods with spec.nodeName set to itself"))
-            }
+        if text(&pod, "spec.nodeName") == *node {
+            Ok(())
+        } else {
+            write.refuse(format!("node {node} can only evict pods with spec.nodeName set to itself"))
         }
     }
 
@@ -210,10 +211,10 @@ impl NodeRestriction {
             ..RequestInfo::default()
         };
         let decision = self.authorizer.authorize(&attributes.ctx.user, &info).wait().await;
-        match decision.is_allowed() {
-            true => Ok(()),
-            false => write
-                .refuse(format!("audience {audience:?} not found in pod spec volume, {}", decision.reason())),
+        if decision.is_allowed() {
+            Ok(())
+        } else {
+            write.refuse(format!("audience {audience:?} not found in pod spec volume, {}", decision.reason()))
         }
     }
 
@@ -290,7 +291,8 @@ impl Write<'_> {
     }
 
     fn refers_to_nothing(&self) -> Verdict {
-        let (node, pod) = (self.node, self.object);
+        let node = self.node;
+        let pod = self.object;
         let cannot =
             |what: &str| self.refuse(format!("node {node:?} can not create pods that reference {what}"));
         if !text(pod, "spec.serviceAccountName").is_empty() {
@@ -390,13 +392,14 @@ impl Write<'_> {
             claim
         };
         let (old, new) = (rest(self.old), rest(self.object));
-        match equal(&old, &new) {
-            true => Ok(()),
-            false => self.refuse(format!(
+        if equal(&old, &new) {
+            Ok(())
+        } else {
+            self.refuse(format!(
                 "node {:?} is not allowed to update fields other than status.quantity and status.conditions: {}",
                 self.node,
                 difference(&old, &new)
-            )),
+            ))
         }
     }
 
@@ -405,16 +408,18 @@ impl Write<'_> {
             let why = format!("can only access leases in the {LEASE_NAMESPACE:?} system namespace");
             return self.refuse(why);
         }
-        match self.name() == self.node {
-            true => Ok(()),
-            false => self.refuse("can only access node lease with the same name as the requesting node"),
+        if self.name() == self.node {
+            Ok(())
+        } else {
+            self.refuse("can only access node lease with the same name as the requesting node")
         }
     }
 
     fn csi_node(&self) -> Verdict {
-        match self.name() == self.node {
-            true => Ok(()),
-            false => self.refuse("can only access CSINode with the same name as the requesting node"),
+        if self.name() == self.node {
+            Ok(())
+        } else {
+            self.refuse("can only access CSINode with the same name as the requesting node")
         }
     }
 
@@ -424,11 +429,12 @@ impl Write<'_> {
             Operation::Delete => (self.old, "delete"),
             _ => return Ok(()),
         };
-        match text(slice, "spec.nodeName") == self.node {
-            true => Ok(()),
-            false => self.refuse(format!(
+        if text(slice, "spec.nodeName") == self.node {
+            Ok(())
+        } else {
+            self.refuse(format!(
                 "can only {doing} ResourceSlice with the same NodeName as the requesting node"
-            )),
+            ))
         }
     }
 
@@ -445,9 +451,10 @@ impl Write<'_> {
             Err(why) => return self.refuse(format!("unable to parse csr: {why}")),
         };
         let wanted = format!("system:node:{}", self.node);
-        match name == wanted {
-            true => Ok(()),
-            false => self.refuse(format!("can only create a node CSR with CN={wanted}")),
+        if name == wanted {
+            Ok(())
+        } else {
+            self.refuse(format!("can only create a node CSR with CN={wanted}"))
         }
     }
 }

@@ -31,7 +31,8 @@ impl PodSecurity {
             return Err(Status::invalid(&attributes.kind.gvk(), text(new, "metadata.name"), &errors));
         }
         let Some((before, _)) = before else { return Ok(()) };
-        let (enforce, was) = (policy.enforce, before.enforce);
+        let enforce = policy.enforce;
+        let was = before.enforce;
         let is_relaxed = enforce.version == was.version && enforce.level <= was.level;
         let name = text(new, "metadata.name");
         let is_exempt = self.configuration.exemptions.namespaces.iter().any(|exempt| exempt == name);

@@ -118,10 +118,7 @@ impl Policy {
     }
 
     fn failed(&self, why: String) -> Decision {
-        match self.fails_open {
-            true => Decision::Admit,
-            false => Decision::Deny(String::new(), why),
-        }
+        if self.fails_open { Decision::Admit } else { Decision::Deny(String::new(), why) }
     }
 
     fn decide(&self, validation: &Validation, activation: &Activation, budget: &mut Budget) -> Decision {

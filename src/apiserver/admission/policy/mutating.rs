@@ -82,7 +82,9 @@ impl MutatingAdmissionPolicy {
         if bindings.is_empty() {
             return Ok(());
         }
-        let (mut failures, mut invocations, mut shown) = (Vec::new(), Vec::new(), Shown::default());
+        let mut failures = Vec::new();
+        let mut invocations = Vec::new();
+        let mut shown = Shown::default();
         for policy in self.policies.current().await? {
             let own = bindings.iter().filter(|binding| binding.policy == policy.name);
             let plan = (&mut invocations, &mut failures, &mut shown);
@@ -165,7 +167,8 @@ impl MutatingAdmissionPolicy {
     ) -> Result<(), Status> {
         let namespace = self.matcher.namespace(attributes).await?;
         let second = attributes.reinvocation.filter(|reinvocation| reinvocation.is_second());
-        let (mut invoked, mut reinvoked) = (BTreeSet::new(), BTreeSet::new());
+        let mut invoked = BTreeSet::new();
+        let mut reinvoked = BTreeSet::new();
         if let Some(reinvocation) = second {
             let kept = reinvocation.take(NAME);
             (invoked, reinvoked) = (kept.invoked, kept.reinvoked);

@@ -32,7 +32,7 @@ pub struct Request<'a> {
     pub new: &'a Value,
     /// As it was, on an update.
     pub old: Option<&'a Value>,
-    /// When.
+    /// When the request is looked at.
     pub now: Time,
     /// What of its resource needs a quota.
     pub limited: &'a [&'a LimitedResource],

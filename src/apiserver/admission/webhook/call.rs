@@ -61,10 +61,7 @@ pub async fn call(
         }
     }
     answer.warnings.iter().for_each(|warning| attributes.ctx.warn(warning));
-    match answer.is_allowed {
-        true => Ok(answer),
-        false => Err(Refusal::Refused(refusal(&hook.name, &answer.result))),
-    }
+    if answer.is_allowed { Ok(answer) } else { Err(Refusal::Refused(refusal(&hook.name, &answer.result))) }
 }
 
 impl Refusal {

@@ -54,9 +54,10 @@ impl Criteria {
     fn new(tree: &Value, rules: &str) -> Criteria {
         let selector = |name: &str| {
             let selector = tree::at(tree, name);
-            match selector.is_null() {
-                true => Ok(Selector::default()),
-                false => LabelSelector::deserialize(selector).map_err(|error| error.to_string())?.selector(),
+            if selector.is_null() {
+                Ok(Selector::default())
+            } else {
+                LabelSelector::deserialize(selector).map_err(|error| error.to_string())?.selector()
             }
         };
         Criteria {
@@ -91,9 +92,10 @@ impl Matcher {
         if self.rule(&criteria.excluded, criteria.is_equivalent, attributes, object).is_some() {
             return Ok(None);
         }
-        let kind = match any_resource && criteria.rules.is_empty() {
-            true => Some(attributes.kind.clone()),
-            false => self.rule(&criteria.rules, criteria.is_equivalent, attributes, object),
+        let kind = if any_resource && criteria.rules.is_empty() {
+            Some(attributes.kind.clone())
+        } else {
+            self.rule(&criteria.rules, criteria.is_equivalent, attributes, object)
         };
         let Some(kind) = kind else { return Ok(None) };
         let fault = |error: &String| Status::internal(error);

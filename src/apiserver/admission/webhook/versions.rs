@@ -63,7 +63,7 @@ impl Versions {
         Ok(with_type(tree, kind, attributes.subresource))
     }
 
-    /// The same with another object, as it was read ([`Codec::read`]).
+    /// Puts another object in its place, as it was read ([`Codec::read`]).
     pub fn set_object(&mut self, kind: &Kind, subresource: &str, mut object: Value) {
         managed_fields::expand(&mut object);
         self.object = with_type(object, kind, subresource);

@@ -87,7 +87,7 @@ impl Oidc {
         Oidc { settings, issuers, audiences: audiences.to_vec(), keys, resolver, clock: clock.clone() }
     }
 
-    /// The same future that the trait gives, for those who hold it by its type.
+    /// The future that the trait gives, for those who hold it by its type.
     pub(super) async fn known(
         &self,
         token: &str,

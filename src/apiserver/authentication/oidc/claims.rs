@@ -26,9 +26,10 @@ pub(super) fn check(claims: &Claims, wanted: &[String], now: i64) -> Result<(), 
     if seconds("exp").is_none_or(|end| end < now) {
         return Err("oidc: token is expired".into());
     }
-    match seconds("nbf").is_some_and(|start| start > now + 300.0) {
-        true => Err("oidc: current time is before the nbf (not before) time".into()),
-        false => Ok(()),
+    if seconds("nbf").is_some_and(|start| start > now + 300.0) {
+        Err("oidc: current time is before the nbf (not before) time".into())
+    } else {
+        Ok(())
     }
 }
 

@@ -41,7 +41,8 @@ impl Configuration {
     pub fn parse(text: &str, disallowed: &[String]) -> Result<Configuration, String> {
         let file: File = yaml::from_str(text).map_err(|error| error.to_string())?;
         if file.kind != "AuthenticationConfiguration" || !API_VERSIONS.contains(&&*file.api_version) {
-            let (kind, version) = (file.kind, file.api_version);
+            let kind = file.kind;
+            let version = file.api_version;
             return Err(format!("no kind {kind:?} is registered for version {version:?}"));
         }
         let errors = validate(&file, disallowed);

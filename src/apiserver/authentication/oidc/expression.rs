@@ -29,7 +29,7 @@ impl Expression {
     /// A condition over claims.
     ///
     /// # Errors
-    /// The same, and that it is no condition.
+    /// What is wrong with the expression, or that it is no condition.
     pub fn claims_condition(text: &str) -> Result<Expression, String> {
         Expression::new(text, CLAIMS, Type::map_of(Type::Dyn), &[Type::Bool])
     }
@@ -37,7 +37,7 @@ impl Expression {
     /// A condition over the user.
     ///
     /// # Errors
-    /// The same, and that it is no condition.
+    /// What is wrong with the expression, or that it is no condition.
     pub fn user_condition(text: &str) -> Result<Expression, String> {
         let fields = [
             ("username", Type::String),

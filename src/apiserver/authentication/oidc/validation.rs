@@ -20,7 +20,8 @@ pub(super) fn validate(file: &File, disallowed: &[String]) -> FieldErrors {
         errors.too_many("jwt", file.jwt.len(), MAX_ISSUERS);
         return errors;
     }
-    let (mut issuers, mut discoveries) = (BTreeSet::new(), BTreeSet::new());
+    let mut issuers = BTreeSet::new();
+    let mut discoveries = BTreeSet::new();
     for (at, jwt) in file.jwt.iter().enumerate() {
         let path = format!("jwt[{at}]");
         validate_jwt(&path, jwt, disallowed, &mut errors);
@@ -145,7 +146,8 @@ fn validate_audiences(path: &str, issuer: &Issuer, errors: &mut FieldErrors) {
 
 /// Whether one of them asks whether an address was verified.
 fn validate_claim_rules(path: &str, rules: &[ClaimValidationRule], errors: &mut FieldErrors) -> bool {
-    let (mut claims, mut expressions) = (BTreeSet::new(), BTreeSet::new());
+    let mut claims = BTreeSet::new();
+    let mut expressions = BTreeSet::new();
     let mut verified = false;
     for (at, rule) in rules.iter().enumerate() {
         let path = format!("{path}.claimValidationRules[{at}]");

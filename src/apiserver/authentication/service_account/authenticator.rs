@@ -122,12 +122,10 @@ pub(super) fn check_time(claims: &PublicClaims, now: i64) -> Result<(), String> 
     if claims.exp.is_some_and(|end| now - LEEWAY_SECONDS > end) {
         return Err("service account token has expired".into());
     }
-    match claims.iat.is_some_and(|made| now + LEEWAY_SECONDS < made) {
-        true => {
-            Err("service account token claims could not be validated due to unexpected validation error"
-                .into())
-        }
-        false => Ok(()),
+    if claims.iat.is_some_and(|made| now + LEEWAY_SECONDS < made) {
+        Err("service account token claims could not be validated due to unexpected validation error".into())
+    } else {
+        Ok(())
     }
 }
 

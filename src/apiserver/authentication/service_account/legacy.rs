@@ -104,8 +104,9 @@ fn check_claims(claims: &LegacyClaims) -> Result<(), String> {
     if let Some((_, name)) = needed.iter().find(|(value, _)| value.is_empty()) {
         return Err(format!("{name} claim is missing"));
     }
-    match split_username(&claims.public.sub) == Some((&claims.namespace, &claims.account_name)) {
-        true => Ok(()),
-        false => Err("sub claim is invalid".into()),
+    if split_username(&claims.public.sub) == Some((&claims.namespace, &claims.account_name)) {
+        Ok(())
+    } else {
+        Err("sub claim is invalid".into())
     }
 }

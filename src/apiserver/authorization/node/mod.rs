@@ -68,19 +68,15 @@ impl NodeAuthorizer {
 
     fn by_static_rules(&self, info: &RequestInfo) -> Verdict {
         let rules = self.rules.get_or_init(node_rules);
-        match rules.iter().any(|rule| super::rbac::allows(rule, info)) {
-            true => Verdict::Allow,
-            false => refuse(""),
-        }
+        if rules.iter().any(|rule| super::rbac::allows(rule, info)) { Verdict::Allow } else { refuse("") }
     }
 
     async fn if_related(&self, node: &str, vertex: Vertex, info: &RequestInfo) -> Decision {
-        match self.relations.lead_to(node, vertex, &info.namespace, &info.name).await {
-            true => Decision::allowed_by(MODE),
-            false => {
-                let why = format!("no relationship found between node '{node}' and this object");
-                Decision::NoOpinion(why)
-            }
+        if self.relations.lead_to(node, vertex, &info.namespace, &info.name).await {
+            Decision::allowed_by(MODE)
+        } else {
+            let why = format!("no relationship found between node '{node}' and this object");
+            Decision::NoOpinion(why)
         }
     }
 }

@@ -244,10 +244,8 @@ mod tests {
     /// A client that sends so many parts and then nothing, or one that ends there.
     fn source(parts: usize, ends: bool, bodies: &BodyBudget) -> Source {
         let sent = stream::iter(vec![Ok::<_, Infallible>(Bytes::from(vec![b'x'; PART])); parts]);
-        let body = match ends {
-            true => Body::from_stream(sent),
-            false => Body::from_stream(sent.chain(stream::pending())),
-        };
+        let body =
+            if ends { Body::from_stream(sent) } else { Body::from_stream(sent.chain(stream::pending())) };
         Source { body, bodies: bodies.clone(), announced: Announced::default() }
     }
 

@@ -46,7 +46,8 @@ impl<'s> FieldManagement<'s> {
     }
 
     fn with_manager<T>(&self, run: impl FnOnce(&FieldManager, &dyn Fn() -> Value) -> T) -> T {
-        let (scope, form) = (self.scope, self.form);
+        let scope = self.scope;
+        let form = self.form;
         let is_custom = scope.kind.is_custom && scope.subresource != Some(Subresource::Scale);
         let schema = match CustomResource::of(&scope.kind) {
             Some(custom) if is_custom => custom.typed(),
@@ -64,10 +65,7 @@ impl<'s> FieldManagement<'s> {
             manager: &name,
             now: &rfc3339(scope.server.clock.now()),
         };
-        run(&manager, &|| match is_custom {
-            true => Value::Object(Map::new()),
-            false => zero_object(&schema),
-        })
+        run(&manager, &|| if is_custom { Value::Object(Map::new()) } else { zero_object(&schema) })
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn of_body(body: &Bytes, format: Format) -> Option<Value> {
     of_tree(&tree)
 }
 
-/// The same of a tree.
+/// The initializers of a tree.
 pub(crate) fn of_tree(tree: &Value) -> Option<Value> {
     tree.pointer("/metadata/initializers").filter(|initializers| !initializers.is_null()).cloned()
 }

@@ -119,9 +119,10 @@ impl Scope {
         let group = self.kind.group_version.group.split('.').next().filter(|group| !group.is_empty());
         let package = if self.kind.is_custom { "unstructured" } else { group.unwrap_or("core") };
         let name = if self.kind.is_custom { "Unstructured" } else { &*self.kind.kind };
-        let (wanted, found, end) = match wants_list {
-            true => ("PartialObjectMetadataList", "is not a list", ""),
-            false => ("PartialObjectMetadata", "is a list", "List"),
+        let (wanted, found, end) = if wants_list {
+            ("PartialObjectMetadataList", "is not a list", "")
+        } else {
+            ("PartialObjectMetadata", "is a list", "List")
         };
         let message =
             format!("you requested {wanted}, but the requested object {found} (*{package}.{name}{end})");

@@ -33,7 +33,9 @@ pub(crate) fn write_partial(out: &mut BytesMut, version: &str, object: &Object) 
 
 /// How long the JSON object is that stands first in `json`.
 fn object_len(json: &[u8]) -> usize {
-    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    let mut depth = 0usize;
+    let mut in_string = false;
+    let mut escaped = false;
     for (at, byte) in json.iter().enumerate() {
         match byte {
             _ if escaped => escaped = false,
@@ -92,7 +94,10 @@ fn write_in_order(out: &mut Vec<u8>, value: &Value, fields: &[&str]) {
 /// Two blanks a level, as Go's `json.MarshalIndent`; the order of fields stays.
 pub(crate) fn indent(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len() * 2);
-    let (mut depth, mut in_string, mut escaped, mut opened) = (0usize, false, false, false);
+    let mut depth = 0usize;
+    let mut in_string = false;
+    let mut escaped = false;
+    let mut opened = false;
     let line = |out: &mut Vec<u8>, depth: usize| {
         out.push(b'\n');
         out.resize(out.len() + 2 * depth, b' ');

@@ -235,7 +235,7 @@ impl Pieces {
         out.put_slice(object.stored_end());
     }
 
-    /// The same up to [`Object::stored_end`].
+    /// The item at a place in the list up to [`Object::stored_end`].
     pub fn write_item_head(&self, out: &mut impl BufMut, at: usize, object: &Object) {
         if at > 0 {
             out.put_u8(b',');

@@ -16,7 +16,7 @@ use apis::table::{CellsSource, Column, age};
 /// How much of its object a row carries (`metav1.IncludeObjectPolicy`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IncludeObject {
-    /// Nothing.
+    /// No columns.
     None,
     /// Its metadata; the default.
     Metadata,
@@ -99,9 +99,10 @@ fn definition(column: &Column) -> Value {
 
 /// The columns of `scale`; custom kinds have words and a type of their own.
 pub(crate) fn scale_columns(is_custom: bool) -> (Vec<Column>, CellsSource) {
-    let (desired, available) = match is_custom {
-        true => ("Number of desired replicas", "Number of actual replicas"),
-        false => ("Number of desired pods.", "Number of available pods."),
+    let (desired, available) = if is_custom {
+        ("Number of desired replicas", "Number of actual replicas")
+    } else {
+        ("Number of desired pods.", "Number of available pods.")
     };
     let mut columns = vec![
         Column::name(),

@@ -31,9 +31,10 @@ pub(crate) fn watch_response(
         let mut out = BytesMut::new();
         let mut next = events.recv().await;
         while let Some(event) = next {
-            match is_framed {
-                true => write_frame(&mut printer, &mut out, &event),
-                false => printer.event(&mut out, &event),
+            if is_framed {
+                write_frame(&mut printer, &mut out, &event)
+            } else {
+                printer.event(&mut out, &event)
             }
             next = if out.len() < MAX_CHUNK_BYTES { events.try_recv().ok() } else { None };
         }

@@ -39,9 +39,10 @@ fn aligned(rows: &[Vec<String>]) -> String {
     let mut text = String::new();
     for row in rows {
         for (at, cell) in row.iter().enumerate() {
-            match at + 1 == count {
-                true => text.push_str(cell),
-                false => text.push_str(&format!("{:<width$}", format!("{cell},"), width = widths[at])),
+            if at + 1 == count {
+                text.push_str(cell)
+            } else {
+                text.push_str(&format!("{:<width$}", format!("{cell},"), width = widths[at]))
             }
         }
         text.push('\n');

@@ -60,7 +60,8 @@ impl HealthChecks {
         unknown.retain(|name| !checks.iter().any(|(known, ..)| known == name));
         unknown.sort_unstable();
         unknown.dedup();
-        let (mut lines, mut failed) = (String::new(), false);
+        let mut lines = String::new();
+        let mut failed = false;
         for (name, check, _) in checks {
             match check() {
                 _ if excluded.contains(&name.as_str()) => lines += &format!("[+]{name} excluded: ok\n"),

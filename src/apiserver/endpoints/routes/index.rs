@@ -77,9 +77,10 @@ pub(crate) async fn serve(server: &Arc<Endpoints>, ctx: &RequestContext, request
 
 /// What has no kind is JSON, whatever the client reads (`responsewriters.WriteRawJSON`).
 fn write_document(headers: &HeaderMap, query: &Query, document: &Value) -> Result<ApiResponse, Status> {
-    let output = match document["kind"].is_string() {
-        true => negotiate(headers, query, Restrictions::Document)?,
-        false => Output { pretty: true, ..Output::default() },
+    let output = if document["kind"].is_string() {
+        negotiate(headers, query, Restrictions::Document)?
+    } else {
+        Output { pretty: true, ..Output::default() }
     };
     let bytes = match output.media_type {
         MediaType::Protobuf => messages::document(document)?,
@@ -89,9 +90,10 @@ fn write_document(headers: &HeaderMap, query: &Query, document: &Value) -> Resul
 }
 
 fn not_found(wants_objects: bool) -> ApiResponse {
-    match wants_objects {
-        true => status_response(Status::path_not_found(), true),
-        false => text_response(StatusCode::NOT_FOUND, "404 page not found\n"),
+    if wants_objects {
+        status_response(Status::path_not_found(), true)
+    } else {
+        text_response(StatusCode::NOT_FOUND, "404 page not found\n")
     }
 }
 

@@ -149,9 +149,10 @@ impl Document {
         encode: fn(&Value) -> Vec<u8>,
         make: impl FnOnce() -> Value,
     ) -> Bytes {
-        match is_protobuf {
-            true => self.protobuf.get_or_init(|| encode(&make()).into()).clone(),
-            false => self.json.get_or_init(|| make().to_string().into()).clone(),
+        if is_protobuf {
+            self.protobuf.get_or_init(|| encode(&make()).into()).clone()
+        } else {
+            self.json.get_or_init(|| make().to_string().into()).clone()
         }
     }
 }

@@ -19,7 +19,7 @@ use apimachinery::status::Status;
 
 /// The newest first among those that say the same.
 const PROTOCOLS: &[&str] = &["v5.channel.k8s.io", "v4.channel.k8s.io", "channel.k8s.io"];
-/// The same over SPDY, where an older one has a text for the outcome, and none is the oldest.
+/// The newest first over SPDY, where an older one has a text for the outcome, and none is the oldest.
 const SPDY_PROTOCOLS: &[&str] = &["v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", ""];
 const OUT: u8 = 1;
 const ERRORS: u8 = 2;
@@ -187,9 +187,10 @@ impl Session {
                 Message::Data(..) => continue,
                 Message::Close => return Ok(None),
             };
-            let whole = match is_over {
-                true => pending.len(),
-                false => pending.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
+            let whole = if is_over {
+                pending.len()
+            } else {
+                pending.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
             };
             let lines = String::from_utf8_lossy(&pending[..whole]).into_owned();
             if !lines.trim().is_empty() {

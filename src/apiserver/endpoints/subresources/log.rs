@@ -78,9 +78,10 @@ pub(crate) fn container(pod: &Value, name: &str, wanted: Option<&str>) -> Result
     let ephemeral = names("ephemeralContainers");
     if let Some(wanted) = wanted {
         let mut all = containers.iter().chain(&init).chain(&ephemeral);
-        return match all.any(|container| container == wanted) {
-            true => Ok(wanted.into()),
-            false => Err(Status::bad_request(format!("container {wanted} is not valid for pod {name}"))),
+        return if all.any(|container| container == wanted) {
+            Ok(wanted.into())
+        } else {
+            Err(Status::bad_request(format!("container {wanted} is not valid for pod {name}")))
         };
     }
     if let [only] = &containers[..] {
@@ -129,9 +130,10 @@ fn read_options(query: &Query) -> Result<PodLogOptions, Status> {
     if options.since_seconds.is_some() && options.since_time.is_some() {
         errors.forbidden("", "at most one of `sinceTime` or `sinceSeconds` may be specified");
     }
-    match errors.is_empty() {
-        true => Ok(options),
-        false => Err(Status::invalid(&GroupVersion::new("", "v1").kind("PodLogOptions"), "", &errors)),
+    if errors.is_empty() {
+        Ok(options)
+    } else {
+        Err(Status::invalid(&GroupVersion::new("", "v1").kind("PodLogOptions"), "", &errors))
     }
 }
 

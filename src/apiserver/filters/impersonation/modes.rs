@@ -42,7 +42,7 @@ pub struct Impersonation {
 /// Somebody may act as this user.
 #[derive(Debug, PartialEq)]
 pub struct Acted {
-    /// Whom.
+    /// The user who is impersonated.
     pub user: Arc<UserInfo>,
     /// The verb that allowed it, for the audit log; none in the old way.
     pub constraint: Option<&'static str>,
@@ -65,7 +65,8 @@ impl Impersonation {
     /// All ways, or without `is_constrained` (a feature gate) the old one.
     pub fn new(authorizer: Arc<dyn Authorizer>, clock: &Clock, is_constrained: bool) -> Impersonation {
         let modes = if is_constrained { ALL } else { &[Mode::Legacy] };
-        let (known, metrics) = (Mutex::default(), ImpersonationMetrics::default());
+        let known = Mutex::default();
+        let metrics = ImpersonationMetrics::default();
         Impersonation { authorizer, clock: clock.clone(), modes, known, metrics }
     }
 

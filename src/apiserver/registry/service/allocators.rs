@@ -56,7 +56,9 @@ pub struct Allocation {
 impl Allocators {
     /// Nothing is taken.
     pub fn new(entropy: Entropy) -> Allocators {
-        let (shared, loaded, ranges) = (Arc::default(), OnceCell::new(), Mutex::default());
+        let shared = Arc::default();
+        let loaded = OnceCell::new();
+        let ranges = Mutex::default();
         Allocators { shared, loaded, configured: OnceLock::new(), ranges, entropy }
     }
 
@@ -103,9 +105,10 @@ impl Allocators {
     /// A ServiceCIDR is ready with these ranges, or with none any more.
     pub fn set_ranges(&self, name: &str, ranges: Vec<IpRange>) {
         let mut known = lock(&self.ranges);
-        match ranges.is_empty() {
-            true => known.remove(name),
-            false => known.insert(name.into(), ranges),
+        if ranges.is_empty() {
+            known.remove(name)
+        } else {
+            known.insert(name.into(), ranges)
         };
     }
 

@@ -8,7 +8,8 @@ fn finalizers(object: &Object) -> Vec<&str> {
 
 #[tokio::test]
 async fn an_object_without_grace_and_finalizers_goes_at_once() {
-    let (subject, kind) = (Subject::new(), conditional());
+    let subject = Subject::new();
+    let kind = conditional();
     let made = subject.create(&kind, named("a")).await.unwrap();
     let gone = subject.delete(&kind, "a", &grace(30)).await.unwrap();
     let Deleted::Gone(last) = gone else { panic!("{gone:?}") };
@@ -19,7 +20,8 @@ async fn an_object_without_grace_and_finalizers_goes_at_once() {
 
 #[tokio::test]
 async fn finalizers_hold_an_object_until_the_last_is_gone() {
-    let (subject, kind) = (Subject::new(), graceful());
+    let subject = Subject::new();
+    let kind = graceful();
     let held = with_metadata("a", "finalizers", json!(["x.io/y"]));
     subject.create(&kind, held).await.unwrap();
     let Deleted::Pending(object) = subject.delete(&kind, "a", &grace(0)).await.unwrap() else {
@@ -37,7 +39,8 @@ async fn finalizers_hold_an_object_until_the_last_is_gone() {
 
 #[tokio::test]
 async fn the_policy_becomes_a_finalizer() {
-    let (subject, kind) = (Subject::new(), conditional());
+    let subject = Subject::new();
+    let kind = conditional();
     let cases: [(&str, &[&str]); 3] =
         [("Orphan", &["orphan"]), ("Foreground", &["foregroundDeletion"]), ("Background", &[])];
     for (policy, expected) in cases {
@@ -62,7 +65,8 @@ async fn the_policy_becomes_a_finalizer() {
 
 #[tokio::test]
 async fn grace_can_be_shortened_but_not_lengthened() {
-    let (subject, kind) = (Subject::new(), graceful());
+    let subject = Subject::new();
+    let kind = graceful();
     subject.create(&kind, json!({"metadata": {"name": "a"}, "spec": {"grace": 30}})).await.unwrap();
     let Deleted::Pending(first) = subject.delete(&kind, "a", &DeleteOptions::default()).await.unwrap() else {
         panic!("it has grace")
@@ -83,7 +87,8 @@ async fn grace_can_be_shortened_but_not_lengthened() {
 
 #[tokio::test]
 async fn preconditions_are_checked() {
-    let (subject, kind) = (Subject::new(), conditional());
+    let subject = Subject::new();
+    let kind = conditional();
     let made = subject.create(&kind, named("a")).await.unwrap();
     let refused = message(subject.delete(&kind, "a", &DeleteOptions::default().of_uid("other")).await);
     assert!(
@@ -119,7 +124,8 @@ async fn a_namespace_goes_when_it_is_finalized() {
 
 #[tokio::test]
 async fn a_collection_goes_with_what_selects_it() {
-    let (subject, kind) = (Subject::new(), conditional());
+    let subject = Subject::new();
+    let kind = conditional();
     for name in ["a", "b", "c"] {
         let label = json!({"app": if name == "b" { "stays" } else { "goes" }});
         subject.create(&kind, with_metadata(name, "labels", label)).await.unwrap();

@@ -37,7 +37,8 @@ async fn a_kind_can_be_kept_in_the_form_of_another() {
 
 #[tokio::test]
 async fn a_read_of_what_is_to_come_is_refused() {
-    let (subject, kind) = (Subject::new(), graceful());
+    let subject = Subject::new();
+    let kind = graceful();
     subject.create(&kind, named("a")).await.unwrap();
     for revision in [None, Some("0"), Some("1")] {
         assert!(subject.registry.get(&kind, "ns", "a", revision).await.is_ok());

@@ -4,7 +4,8 @@ use super::*;
 
 #[tokio::test]
 async fn a_new_object_gets_what_the_server_gives() {
-    let (subject, kind) = (Subject::new(), graceful());
+    let subject = Subject::new();
+    let kind = graceful();
     let tree = json!({"metadata": {"name": "a", "uid": "mine", "creationTimestamp": null, "generation": 7,
         "selfLink": "x", "deletionTimestamp": "2020-01-01T00:00:00Z", "labels": {}},
         "spec": {"x": 1}, "status": {"mine": true}});
@@ -19,7 +20,8 @@ async fn a_new_object_gets_what_the_server_gives() {
 
 #[tokio::test]
 async fn what_cannot_be_created_is_refused() {
-    let (subject, kind) = (Subject::new(), graceful());
+    let subject = Subject::new();
+    let kind = graceful();
     subject.create(&kind, named("a")).await.unwrap();
     let held = with_metadata("b", "finalizers", json!(["x.io/y"]));
     subject.create(&kind, held).await.unwrap();
@@ -47,7 +49,8 @@ async fn what_cannot_be_created_is_refused() {
 
 #[tokio::test]
 async fn names_are_generated() {
-    let (subject, kind) = (Subject::new(), graceful());
+    let subject = Subject::new();
+    let kind = graceful();
     let tree = json!({"metadata": {"generateName": "web-"}});
     let object = subject.create(&kind, tree).await.unwrap();
     assert!(object.metadata.name.starts_with("web-") && object.metadata.name.len() == 9);
@@ -55,7 +58,8 @@ async fn names_are_generated() {
 
 #[tokio::test]
 async fn an_update_must_meet_the_object_as_it_is() {
-    let (subject, kind) = (Subject::new(), graceful());
+    let subject = Subject::new();
+    let kind = graceful();
     let first = subject.create(&kind, named("a")).await.unwrap();
     let stale = first.metadata.resource_version.to_string();
     let mut tree = first.to_value();
@@ -94,7 +98,8 @@ async fn an_update_must_meet_the_object_as_it_is() {
 
 #[tokio::test]
 async fn an_update_that_changes_nothing_writes_nothing() {
-    let (subject, kind) = (Subject::new(), graceful());
+    let subject = Subject::new();
+    let kind = graceful();
     let tree = json!({"metadata": {"name": "a", "labels": {"k": "v"}}, "spec": {"x": 1}});
     let first = subject.create(&kind, tree.clone()).await.unwrap();
     let same = subject.update(&kind, Part::Main, tree).await.unwrap();
@@ -103,7 +108,8 @@ async fn an_update_that_changes_nothing_writes_nothing() {
 
 #[tokio::test]
 async fn each_part_changes_only_itself() {
-    let (subject, kind) = (Subject::new(), graceful());
+    let subject = Subject::new();
+    let kind = graceful();
     subject.create(&kind, json!({"metadata": {"name": "a"}, "spec": {"x": 1}})).await.unwrap();
     let both = json!({"metadata": {"name": "a"}, "spec": {"x": 2}, "status": {"y": 1}});
     let status = subject.update(&kind, Part::Status, both.clone()).await.unwrap();
@@ -120,7 +126,8 @@ async fn each_part_changes_only_itself() {
 
 #[tokio::test]
 async fn changes_without_a_revision_are_tried_until_they_get_through() {
-    let (subject, kind) = (Subject::new(), graceful());
+    let subject = Subject::new();
+    let kind = graceful();
     subject.create(&kind, json!({"metadata": {"name": "a"}, "spec": {"count": 0}})).await.unwrap();
     let add = |current: Option<&Value>| {
         let mut tree = current.unwrap().clone();
@@ -138,7 +145,8 @@ async fn changes_without_a_revision_are_tried_until_they_get_through() {
 
 #[tokio::test]
 async fn a_dry_run_writes_nothing() {
-    let (mut subject, kind) = (Subject::new(), graceful());
+    let mut subject = Subject::new();
+    let kind = graceful();
     subject.create(&kind, named("a")).await.unwrap();
     let revision = subject.registry.revision();
     subject.ctx = context("update", true);
@@ -158,7 +166,8 @@ async fn a_dry_run_writes_nothing() {
 
 #[tokio::test]
 async fn create_on_update_says_so() {
-    let (subject, kind) = (Subject::new(), graceful());
+    let subject = Subject::new();
+    let kind = graceful();
     let change = |current: Option<&Value>| Ok(current.cloned().unwrap_or_else(|| json!({"metadata": {}})));
     for created in [true, false] {
         let updated =

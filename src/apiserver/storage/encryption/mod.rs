@@ -40,7 +40,7 @@ impl Encryption {
         Ok(Encryption { rules: config::parse(yaml)?, followed: None })
     }
 
-    /// The same, from a file with this text, which [`Encryption::follow`] looks at from time to time.
+    /// What is followed is a file with this text, which [`Encryption::follow`] looks at from time to time.
     pub fn following(self, path: &Path, text: &str) -> Encryption {
         let followed = reload::Followed::new(path, text, &self.rules);
         Encryption { followed: Some(Arc::new(followed)), ..self }

@@ -55,9 +55,6 @@ impl EncryptionOptions {
             }
             Mistake::Invalid(why) => format!("error while parsing file: {why}"),
         })?;
-        Ok(match self.automatic_reload {
-            true => encryption.following(path, &text),
-            false => encryption,
-        })
+        Ok(if self.automatic_reload { encryption.following(path, &text) } else { encryption })
     }
 }

@@ -299,7 +299,8 @@ fn propagation(mount: &Field, mounts: &Field, container: &Field, errors: &mut Fi
 
 fn volume_devices(container: &Field, scope: &Scope, errors: &mut FieldErrors) {
     let mounts = container.each("volumeMounts");
-    let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
+    let mut names = BTreeSet::new();
+    let mut paths = BTreeSet::new();
     for device in container.each("volumeDevices") {
         let (name, path) = (device.child("name"), device.child("devicePath"));
         name.require(errors);

@@ -50,9 +50,10 @@ fn resize(new: &Value, old: &Value, errors: &mut FieldErrors) {
                     .shown_as("spec")
                     .forbidden("resources for non-sidecar init containers are immutable", errors);
             } else if differs {
-                let words = match is_sidecar && list == "initContainers" {
-                    true => "only cpu and memory resources for sidecar containers are mutable",
-                    false => "only cpu and memory resources are mutable",
+                let words = if is_sidecar && list == "initContainers" {
+                    "only cpu and memory resources for sidecar containers are mutable"
+                } else {
+                    "only cpu and memory resources are mutable"
                 };
                 container_resources(&container.child("resources"), &was.child("resources"), words, errors);
             }

@@ -68,10 +68,8 @@ pub fn used(claims: &Field, names: &[&str], errors: &mut FieldErrors) {
 fn unknown(claim: &Field, name: &str, names: &[&str], errors: &mut FieldErrors) {
     let mut sorted = names.to_vec();
     sorted.sort_unstable();
-    let known = match sorted.is_empty() {
-        true => " which is empty".to_owned(),
-        false => format!(": {}", sorted.join(", ")),
-    };
+    let known =
+        if sorted.is_empty() { " which is empty".to_owned() } else { format!(": {}", sorted.join(", ")) };
     let words = format!("must be one of the names in pod.spec.resourceClaims{known}");
     push(errors, &claim.path, ErrorType::NotFound, name, &words);
 }

@@ -78,7 +78,8 @@ pub fn volumes(pod: Pod) -> Option<Violation> {
         "storageos",
         "photonPersistentDisk",
     ];
-    let (mut names, mut types) = (Vec::new(), BTreeSet::new());
+    let mut names = Vec::new();
+    let mut types = BTreeSet::new();
     for volume in items(pod.tree, "spec.volumes") {
         if !ALLOWED.iter().any(|kind| is_set(volume, kind)) {
             names.push(text(volume, "name"));
