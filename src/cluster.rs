@@ -14,10 +14,12 @@ mod bootstrap;
 mod bootstrap_roles;
 mod cluster_info;
 mod components;
+mod data_plane;
 mod handles;
 mod inside;
 mod kubelet_lookup;
 mod listening;
+mod node_addresses;
 mod ready;
 mod service_cidr;
 mod signers;
@@ -48,12 +50,14 @@ use clock::Clock;
 use etcd::{self, Kv};
 use flow::Flow;
 use kubelet::container_runtime::own_listeners::OwnListeners;
+use network::Network;
 use pki::{self, Authority, Identity};
 
 pub use components::{COMPONENTS, UnknownComponent};
 pub use config::{Access, Components, Config, Listen};
 
 use components::{Parts, Running};
+use data_plane::DataPlane;
 use inside::{ADMIN, Inside, MASTERS};
 use kubelet_lookup::Kubelets;
 use manifests::Manifest;
@@ -166,7 +170,9 @@ impl Cluster {
         let token_issuer = apiserver.authentication.issuer.clone();
         let beside = apiserver.beside.clone();
         let service = build_handler_chain(apiserver)?;
+        let data_plane = DataPlane::new(kubelets.clone(), &service, clock, entropy, &flow);
         let parts = Parts {
+            network: data_plane.network(),
             service: service.clone(),
             scheme: scheme.clone(),
             authority: authority.clone(),
@@ -176,11 +182,10 @@ impl Cluster {
             flow: flow.clone(),
         };
         let running = Running::new(&config, parts, kubelets).map_err(StartError::Stages)?;
-        let clock = clock.clone();
-        let mut background = JoinSet::new();
+        let (clock, mut background) = (clock.clone(), JoinSet::new());
         background.spawn(etcd::compactor(&kv, etcd::COMPACTION_INTERVAL));
         encryption.follow(&clock).map(|following| background.spawn(following));
-        let inside = Arc::new(Inside { running, service, scheme, clock, flow, kv });
+        let inside = Arc::new(Inside { running, service, scheme, clock, flow, kv, data_plane });
         let _mounted = beside.mount(handles::service(&inside));
         let listeners = config.listeners.clone();
         let server = None;
@@ -256,6 +261,11 @@ impl Cluster {
         self.inside.kv.recovery()
     }
 
+    /// What connects its pods, for a program that wants to reach one, or to make it harder.
+    pub fn network(&self) -> Network {
+        self.inside.data_plane.network()
+    }
+
     /// The time of this cluster.
     pub fn clock(&self) -> &Clock {
         &self.inside.clock
@@ -306,6 +316,7 @@ impl Cluster {
     pub async fn stop(self) {
         let Cluster { inside, server, _mounted, .. } = self;
         drop(_mounted);
+        inside.data_plane.stop();
         inside.running.stop_all();
         if let Some(server) = server {
             server.stop().await;

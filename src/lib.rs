@@ -118,7 +118,7 @@ pub use etcd;
 pub use {apiserver, client_go};
 
 #[doc(hidden)]
-pub use {controllers, kubelet, machine, scheduler};
+pub use {controllers, kubelet, machine, network, scheduler};
 
 #[doc(hidden)]
 pub use flow;

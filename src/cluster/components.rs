@@ -21,6 +21,7 @@ use entropy::Entropy;
 use flow::Flow;
 use kubelet::kubelet::Kubelet;
 use kubelet::node_config::NodeConfig;
+use network::Network;
 use pki::Authority;
 use scheduler::scheduler::Scheduler;
 use sync::{Mutex, MutexGuard};
@@ -46,6 +47,7 @@ pub(super) struct Parts {
     pub(super) clock: Clock,
     pub(super) entropy: Entropy,
     pub(super) flow: Flow,
+    pub(super) network: Network,
 }
 
 /// The components of one cluster, and which of them run.
@@ -177,7 +179,7 @@ impl Running {
         let name = format!("{KUBELET}{}", node.name);
         let context = self.context(&name, ("kubelet", &node.name), user);
         let players = self.kubelets.players(&self.parts.clock);
-        let kubelet = Kubelet::new(context.clone(), node.clone(), players);
+        let kubelet = Kubelet::new(context.clone(), node.clone(), players, self.parts.network.clone());
         let kubelet = kubelet.expect("numbered nodes have usable addresses");
         kubelet.start();
         self.kubelets.add(kubelet);

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::components::Running;
+use super::data_plane::DataPlane;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiService;
 use apis::scheme::Scheme;
@@ -25,6 +26,7 @@ pub(crate) struct Inside {
     pub(super) clock: Clock,
     pub(super) flow: Flow,
     pub(super) kv: Kv,
+    pub(super) data_plane: Arc<DataPlane>,
 }
 
 impl Inside {

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::OnceLock;
 
 use axum::body::Body;
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use sync::{Mutex, MutexGuard};
+use sync::{Mutex, MutexGuard, RwLock};
 
+use super::node_addresses::NodeAddresses;
 use apimachinery::status::Status;
 use apiserver::kubelet_client::{
     Duplex, ExecRequest, Executed, KubeletLookup, LogRequest, PodLogOptions, PortForwardRequest,
@@ -21,24 +23,37 @@ use kubelet::server::LogOptions;
 
 /// The kubelets that run, by node. Bound: one for each node.
 #[derive(Default)]
-pub(super) struct Kubelets(Mutex<BTreeMap<String, Kubelet>>, OnceLock<Players>);
+pub(super) struct Kubelets(Mutex<BTreeMap<String, Kubelet>>, OnceLock<Players>, RwLock<NodeAddresses>);
 
 impl Kubelets {
     pub(super) fn add(&self, kubelet: Kubelet) {
+        self.2.write().add(&kubelet);
         self.lock().insert(kubelet.node_name().to_owned(), kubelet);
     }
 
     pub(super) fn remove(&self, node: &str) {
+        self.2.write().remove(node);
         self.lock().remove(node);
     }
 
     pub(super) fn clear(&self) {
+        *self.2.write() = NodeAddresses::default();
         self.lock().clear();
     }
 
     /// Where all of them play scripts.
     pub(super) fn players(&self, clock: &Clock) -> Players {
         self.1.get_or_init(|| Players::new(clock)).clone()
+    }
+
+    /// The kubelet of the node that has an address, or whose pods may have it.
+    pub(super) fn at(&self, address: IpAddr) -> Option<Kubelet> {
+        self.2.read().at(address).cloned()
+    }
+
+    /// The address of a node itself.
+    pub(super) fn address_of(&self, node: &str) -> Option<IpAddr> {
+        self.lock().get(node)?.address()
     }
 
     /// The kubelet of a node; 500 where none runs.

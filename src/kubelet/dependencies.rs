@@ -8,6 +8,7 @@ use super::node_config::NodeConfig;
 use super::players::Players;
 use super::volume_manager::host_files::HostFiles;
 use client_go::component::ComponentContext;
+use network::Network;
 
 /// What the workers of one node share.
 pub struct NodeRuntime {
@@ -31,6 +32,8 @@ pub(crate) struct Dependencies {
     pub(crate) node: NodeRuntime,
     /// Where scripts are played.
     pub(crate) players: Players,
+    /// What its pods are reached on, and reach others.
+    pub(crate) network: Network,
 }
 
 impl Dependencies {

@@ -33,6 +33,7 @@ use flow::StepId;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
+use network::Network;
 
 /// Until a pod whose status could not be written is synced again.
 const SYNC_RETRY: Duration = Duration::from_secs(10);
@@ -49,7 +50,12 @@ pub struct Kubelet {
 impl Kubelet {
     /// A kubelet that has not begun. The context is its own: its client asks as `system:node:NAME`, its
     /// recorder's host is the node. An unusable pod CIDR is refused.
-    pub fn new(context: ComponentContext, config: NodeConfig, players: Players) -> Result<Kubelet, String> {
+    pub fn new(
+        context: ComponentContext,
+        config: NodeConfig,
+        players: Players,
+        network: Network,
+    ) -> Result<Kubelet, String> {
         let cidr = &config.pod_cidr;
         let addresses = PodAddresses::new(cidr).ok_or_else(|| format!("invalid pod CIDR {cidr:?}"))?;
         let (stages, entropy) = (config.stages.clone(), context.entropy.clone());
@@ -60,7 +66,7 @@ impl Kubelet {
             allocatable: config.allocatable(),
             host_files: HostFiles::default(),
         };
-        let shared = Arc::new(Dependencies { context, config, node, players });
+        let shared = Arc::new(Dependencies { context, config, node, players, network });
         Ok(Kubelet { shared, pods: Arc::default() })
     }
 

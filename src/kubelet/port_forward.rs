@@ -1,7 +1,13 @@
-//! Connections to ports of a pod (`pkg/kubelet/server`, `portForward`): the runtime says who listens there.
+//! Connections to ports of pods (`pkg/kubelet/server`, `portForward`, and what a kernel does with packets for
+//! a pod): the runtime says who listens there.
 
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use network::address_range::AddressRange;
+use network::{Accept, Network, Obstacle};
 use tokio::io::DuplexStream;
 
 use super::container_runtime::services::{
@@ -27,24 +33,56 @@ impl Kubelet {
         port: u16,
         from: &str,
     ) -> Result<DuplexStream, String> {
-        let runtime = self.shared.node.runtime.clone();
-        let found = self.pods.look(namespace, pod, |worker| worker.listener(&*runtime, port)).await;
-        let listener = found.ok_or_else(|| format!("pod not found ({:?})", format!("{pod}_{namespace}")))?;
+        let look =
+            |worker: &PodWorker| (self.listener(worker, port), Arc::from(&*worker.object.metadata.uid));
+        let found = self.pods.look(namespace, pod, look).await;
+        let (listener, uid) =
+            found.ok_or_else(|| format!("pod not found ({:?})", format!("{pod}_{namespace}")))?;
         let listener = listener.map_err(|error| error.message)?;
         let (client, server) = network::connection();
-        let clock = self.shared.context.clock.clone();
-        let serving = (listener.serve)(server, from.to_owned(), clock);
-        let (kubelet, namespace, pod) = (self.clone(), namespace.to_owned(), pod.to_owned());
-        // It ends with either side, and with the container.
-        let task = async move {
-            tokio::select! {
-                () = serving => {}
-                () = kubelet.ended(&namespace, &pod, &listener) => {}
-            }
-        };
+        let task = self.clone().served(uid, listener, server, from.to_owned());
         // With the kubelet it ends, too.
         let begun = self.shared.context.tasks.spawn("port forward", task);
         begun.map(|_| client).ok_or_else(|| "the kubelet has stopped".to_owned())
+    }
+
+    /// Who takes connections at an address of this node or of one of its pods.
+    ///
+    /// # Errors
+    /// That nobody listens there, or nobody has that address.
+    pub async fn accept(&self, to: SocketAddr) -> Result<Accept, Obstacle> {
+        let ip = to.ip().to_string();
+        for uid in self.shared.node.runtime.pods_at(&ip) {
+            let look = |worker: &PodWorker| self.listener(worker, to.port()).ok();
+            let Some(Some(listener)) = self.pods.look_by_uid(&uid, look).await else { continue };
+            let kubelet = self.clone();
+            return Ok(Arc::new(move |io, from| {
+                kubelet.clone().served(uid.clone(), listener.clone(), io, from.to_string()).boxed()
+            }));
+        }
+        Err(self.nobody_at(&ip))
+    }
+
+    /// What somebody at an address of this node or of one of its pods answers to a datagram; nothing where
+    /// he answers nothing.
+    ///
+    /// # Errors
+    /// That nobody listens there, or nobody has that address.
+    pub async fn ask_at(
+        &self,
+        to: SocketAddr,
+        from: SocketAddr,
+        datagram: &[u8],
+    ) -> Result<Option<Vec<u8>>, Obstacle> {
+        let (ip, from, runtime) = (to.ip().to_string(), from.to_string(), &*self.shared.node.runtime);
+        let asked = Datagram { port: to.port(), from: &from, bytes: datagram };
+        for uid in runtime.pods_at(&ip) {
+            let look = |worker: &PodWorker| worker.datagram(runtime, &asked).ok();
+            if let Some(Some(answer)) = self.pods.look_by_uid(&uid, look).await {
+                return Ok(answer);
+            }
+        }
+        Err(self.nobody_at(&ip))
     }
 
     /// What a pod answers to a datagram; nothing where it answers nothing.
@@ -63,10 +101,48 @@ impl Kubelet {
         answer.map_err(|error| error.message)
     }
 
+    /// Whether anybody has an address: this node, or one of its pods.
+    pub fn is_there(&self, address: IpAddr) -> bool {
+        self.nobody_at(&address.to_string()) == Obstacle::Refused
+    }
+
+    /// The node's own address; nothing where it is none.
+    pub fn address(&self) -> Option<IpAddr> {
+        self.shared.config.address.parse().ok()
+    }
+
+    /// The addresses of its pods.
+    pub fn pod_range(&self) -> Option<AddressRange> {
+        AddressRange::parse(&self.shared.config.pod_cidr)
+    }
+
+    /// What its pods are reached on.
+    pub fn network(&self) -> &Network {
+        &self.shared.network
+    }
+
+    fn nobody_at(&self, ip: &str) -> Obstacle {
+        let is_there = ip == self.shared.config.address || !self.shared.node.runtime.pods_at(ip).is_empty();
+        if is_there { Obstacle::Refused } else { Obstacle::Unreachable }
+    }
+
+    fn listener(&self, worker: &PodWorker, port: u16) -> Result<PortListener, RuntimeError> {
+        worker.listener(&*self.shared.node.runtime, port)
+    }
+
+    /// It ends with either side, and with the container.
+    async fn served(self, uid: Arc<str>, listener: PortListener, io: DuplexStream, from: String) {
+        let serving = (listener.serve)(io, from, self.shared.context.clock.clone());
+        tokio::select! {
+            () = serving => {}
+            () = self.ended(&uid, &listener) => {}
+        }
+    }
+
     /// Waits until what listens does not run any more.
-    async fn ended(&self, namespace: &str, pod: &str, listener: &PortListener) {
+    async fn ended(&self, uid: &Arc<str>, listener: &PortListener) {
         let runs = |worker: &PodWorker| worker.runs(&listener.container) == Some(listener.started_at);
-        while self.pods.look(namespace, pod, runs).await == Some(true) {
+        while self.pods.look_by_uid(uid, runs).await == Some(true) {
             self.shared.context.clock.sleep(LOOK_PERIOD).await;
         }
     }
@@ -82,8 +158,7 @@ impl PodWorker {
     }
 
     fn listener(&self, runtime: &dyn RuntimeService, port: u16) -> Result<PortListener, RuntimeError> {
-        let config = PodSandboxConfig { pod: &self.pod, metadata: &self.object.metadata, attempt: 0 };
-        runtime.port_forward(&config, &self.running_containers(), port)
+        runtime.port_forward(&self.sandbox_config(), &self.running(), port)
     }
 
     fn datagram(
@@ -91,11 +166,10 @@ impl PodWorker {
         runtime: &dyn RuntimeService,
         asked: &Datagram<'_>,
     ) -> Result<Option<Vec<u8>>, RuntimeError> {
-        let config = PodSandboxConfig { pod: &self.pod, metadata: &self.object.metadata, attempt: 0 };
-        runtime.datagram(&config, &self.running_containers(), asked)
+        runtime.datagram(&self.sandbox_config(), &self.running(), asked)
     }
 
-    fn running_containers(&self) -> Vec<RunningContainer<'_>> {
+    fn running(&self) -> Vec<RunningContainer<'_>> {
         let running = self.all_containers().filter_map(|(container, run)| match &run.state {
             State::Running { id, started_at } => {
                 Some(RunningContainer { container, id, started_at: *started_at })
@@ -103,5 +177,9 @@ impl PodWorker {
             _ => None,
         });
         running.collect()
+    }
+
+    fn sandbox_config(&self) -> PodSandboxConfig<'_> {
+        PodSandboxConfig { pod: &self.pod, metadata: &self.object.metadata, attempt: 0 }
     }
 }

@@ -9,6 +9,7 @@
 
 pub mod address_range;
 pub mod passage;
+pub mod pipe;
 pub mod weather;
 
 mod relay;
@@ -23,15 +24,6 @@ mod network_test;
 #[cfg(test)]
 mod tests;
 
-use tokio::io::DuplexStream;
-
 pub use network::{Network, Refusal};
-pub use passage::{Accept, Firewall, Hosts, Obstacle, Passage, Protocol, Reply, Route, Routes};
-
-/// So many bytes are on their way in one direction of a connection; whoever sends more waits.
-pub const WINDOW_BYTES: usize = 64 << 10;
-
-/// Both ends of a new connection.
-pub fn connection() -> (DuplexStream, DuplexStream) {
-    tokio::io::duplex(WINDOW_BYTES)
-}
+pub use passage::{Accept, Firewall, Hosts, Obstacle, Passage, Protocol, Route, Routing};
+pub use pipe::{WINDOW_BYTES, connection};

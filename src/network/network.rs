@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use sync::{Mutex, MutexGuard};
 use tokio::io::DuplexStream;
 use tokio::task::JoinSet;
 
-use crate::passage::{Firewall, Hosts, Obstacle, Passage, Protocol, Route, Routes};
-use crate::relay::{Journey, relay};
-use crate::weather::{Conditions, Disturbance, TooManyRules, Weather};
+use crate::passage::{Firewall, Hosts, Obstacle, Passage, Protocol, Route, Routing};
+use crate::pipe::connection;
+use crate::relay::{Voyage, relay};
+use crate::weather::{Disturbance, Mishaps, TooManyRules, Weather};
 use clock::Clock;
 use entropy::Entropy;
+use sync::Mutex;
 
 /// So many connections may be open at once; what comes beyond is dropped, as by a full conntrack table.
 pub const MAX_CONNECTIONS: usize = 16_384;
@@ -47,7 +48,7 @@ pub struct NetworkParts {
     /// Who is at an address.
     pub hosts: Arc<dyn Hosts>,
     /// Where virtual addresses lead.
-    pub routes: Arc<dyn Routes>,
+    pub routes: Arc<dyn Routing>,
     /// Who may ask whom.
     pub firewall: Arc<dyn Firewall>,
     /// The cluster's.
@@ -136,11 +137,12 @@ impl Network {
 
     /// Ends all connections; from now on nobody can be reached.
     pub fn close(&self) {
-        drop(self.open().take());
+        drop(self.0.open.lock().take());
     }
 
-    /// The port of who asks, one after the other.
+    /// The port of who asks is one after the other; loopback is the asker's own.
     fn passage(&self, from: IpAddr, to: SocketAddr, protocol: Protocol) -> Passage {
+        let to = if to.ip().is_loopback() { SocketAddr::new(from, to.port()) } else { to };
         let port = FIRST_PORT + self.0.next_port.fetch_add(1, Ordering::Relaxed) % PORTS;
         let from = SocketAddr::new(from, u16::try_from(port).unwrap_or(u16::MAX));
         Passage { from, to, protocol }
@@ -150,13 +152,13 @@ impl Network {
         let (passage, conditions) = self.way(asked).await?;
         self.first_packet(conditions).await?;
         let accept = self.0.parts.hosts.accept(passage).await?;
-        let (client, server) = crate::connection();
+        let (client, server) = connection();
         let serving = accept(server, passage.from);
         if conditions.is_fair() {
             self.spawn(serving)?;
             return Ok(client);
         }
-        let (near, far) = crate::connection();
+        let (near, far) = connection();
         let journey = self.journey(conditions);
         self.spawn(Box::pin(async move {
             tokio::join!(serving, relay(far, client, journey));
@@ -170,16 +172,18 @@ impl Network {
         if is_lost || datagram.len() > MAX_DATAGRAM_BYTES {
             return Ok(None);
         }
-        let reply = self.0.parts.hosts.reply(passage).await?;
-        let answer = reply(datagram, passage.from).await;
+        let answer = self.0.parts.hosts.reply(passage, datagram).await?;
         if !conditions.is_fair() {
             self.0.parts.clock.sleep(conditions.latency * 2).await;
         }
         Ok(answer.filter(|answer| answer.len() <= MAX_DATAGRAM_BYTES))
     }
 
-    /// Where a passage leads, and through what weather.
-    async fn way(&self, asked: Passage) -> Result<(Passage, Conditions), Obstacle> {
+    /// Where a passage leads, and through what weather. What stays within a host passes nobody.
+    async fn way(&self, asked: Passage) -> Result<(Passage, Mishaps), Obstacle> {
+        if asked.from.ip() == asked.to.ip() {
+            return Ok((asked, Mishaps::default()));
+        }
         let passage = self.routed(asked).await?;
         let conditions = self.0.weather.between(passage.from.ip(), passage.to.ip());
         if conditions.is_partition {
@@ -207,7 +211,7 @@ impl Network {
     }
 
     /// The handshake goes there and back.
-    async fn first_packet(&self, conditions: Conditions) -> Result<(), Obstacle> {
+    async fn first_packet(&self, conditions: Mishaps) -> Result<(), Obstacle> {
         if conditions.is_fair() {
             return Ok(());
         }
@@ -220,13 +224,13 @@ impl Network {
         Ok(())
     }
 
-    fn journey(&self, conditions: Conditions) -> Journey {
+    fn journey(&self, conditions: Mishaps) -> Voyage {
         let NetworkParts { clock, entropy, .. } = &self.0.parts;
-        Journey { conditions, clock: clock.clone(), entropy: entropy.clone() }
+        Voyage { conditions, clock: clock.clone(), entropy: entropy.clone() }
     }
 
     fn spawn(&self, serving: BoxFuture<'static, ()>) -> Result<(), Obstacle> {
-        let mut open = self.open();
+        let mut open = self.0.open.lock();
         let open = open.as_mut().ok_or(Obstacle::Unreachable)?;
         while open.try_join_next().is_some() {}
         if open.len() >= MAX_CONNECTIONS {
@@ -248,9 +252,5 @@ impl Network {
             clock.sleep_until(begun + after).await;
         }
         Refusal { obstacle, took: clock.elapsed().saturating_sub(begun) }
-    }
-
-    fn open(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {
-        self.0.open.lock()
     }
 }

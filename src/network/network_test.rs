@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::address_range::AddressRange;
 use crate::network::{CONNECT_TIMEOUT, MAX_CONNECTIONS, MAX_DATAGRAM_BYTES, NetworkParts, UNREACHABLE_AFTER};
-use crate::passage::{Accept, Firewall, Hosts, Obstacle, Passage, Reply, Route, Routes};
+use crate::passage::{Accept, Firewall, Hosts, Obstacle, Passage, Route, Routing};
 use crate::weather::{Disturbance, MAX_RULES, TooManyRules};
 use crate::{Network, Refusal};
 use clock::Clock;
@@ -45,15 +45,13 @@ impl Hosts for OneServer {
         ready(found).boxed()
     }
 
-    fn reply(&self, passage: Passage) -> BoxFuture<'_, Result<Reply, Obstacle>> {
-        let echo: Reply = Arc::new(|datagram: Bytes, _| ready(Some(datagram)).boxed());
-        let silent: Reply = Arc::new(|_, _| ready(None).boxed());
-        let found = match passage.to.port() {
-            53 => Ok(echo),
-            54 => Ok(silent),
+    fn reply(&self, passage: Passage, datagram: Bytes) -> BoxFuture<'_, Result<Option<Bytes>, Obstacle>> {
+        let answer = match passage.to.port() {
+            53 => Ok(Some(datagram)),
+            54 => Ok(None),
             _ => Err(Obstacle::Refused),
         };
-        ready(found).boxed()
+        ready(answer).boxed()
     }
 
     fn is_there(&self, address: IpAddr) -> BoxFuture<'_, bool> {
@@ -73,7 +71,7 @@ fn echo() -> Accept {
     })
 }
 
-impl Routes for OneServer {
+impl Routing for OneServer {
     fn route(&self, passage: Passage) -> BoxFuture<'_, Route> {
         let route = match passage.to.ip() {
             to if to == ip(SERVICE) && passage.to.port() == 80 => {
@@ -133,6 +131,7 @@ async fn who_listens_is_reached_directly_and_through_a_route() {
     let network = network(&stepped());
     assert_eq!(talk(&network, POD, at(SERVER, 80)).await.unwrap(), "10.244.1.2 hello");
     assert_eq!(talk(&network, POD, at(SERVICE, 80)).await.unwrap(), "172.18.0.2 hello");
+    assert_eq!(talk(&network, SERVER, at("127.0.0.1", 80)).await.unwrap(), "10.244.1.3 hello");
 }
 
 #[tokio::test]

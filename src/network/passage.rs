@@ -41,9 +41,6 @@ pub enum Obstacle {
 /// Serves one connection until its end: the connection, and who asks.
 pub type Accept = Arc<dyn Fn(DuplexStream, SocketAddr) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// Answers one datagram, or does not: what it says, and who asks.
-pub type Reply = Arc<dyn Fn(Bytes, SocketAddr) -> BoxFuture<'static, Option<Bytes>> + Send + Sync>;
-
 /// Who is at an address. It is asked for each connection, so that who is never asked costs nothing.
 pub trait Hosts: Send + Sync {
     /// Who takes connections at `passage.to`.
@@ -52,11 +49,11 @@ pub trait Hosts: Send + Sync {
     /// Why nobody does.
     fn accept(&self, passage: Passage) -> BoxFuture<'_, Result<Accept, Obstacle>>;
 
-    /// Who takes datagrams at `passage.to`.
+    /// What `passage.to` answers to a datagram; nothing where it answers nothing.
     ///
     /// # Errors
-    /// Why nobody does.
-    fn reply(&self, passage: Passage) -> BoxFuture<'_, Result<Reply, Obstacle>>;
+    /// Why nobody takes it.
+    fn reply(&self, passage: Passage, datagram: Bytes) -> BoxFuture<'_, Result<Option<Bytes>, Obstacle>>;
 
     /// Whether anybody has an address: who answers a ping.
     fn is_there(&self, address: IpAddr) -> BoxFuture<'_, bool>;
@@ -80,7 +77,7 @@ pub enum Route {
 }
 
 /// Virtual addresses, and where they lead (kube-proxy's place).
-pub trait Routes: Send + Sync {
+pub trait Routing: Send + Sync {
     /// Where a passage leads.
     fn route(&self, passage: Passage) -> BoxFuture<'_, Route>;
 }
@@ -92,7 +89,7 @@ pub trait Firewall: Send + Sync {
 }
 
 /// No virtual addresses.
-impl Routes for () {
+impl Routing for () {
     fn route(&self, _: Passage) -> BoxFuture<'_, Route> {
         Box::pin(std::future::ready(Route::Direct))
     }
@@ -111,7 +108,7 @@ impl Hosts for () {
         Box::pin(std::future::ready(Err(Obstacle::Unreachable)))
     }
 
-    fn reply(&self, _: Passage) -> BoxFuture<'_, Result<Reply, Obstacle>> {
+    fn reply(&self, _: Passage, _: Bytes) -> BoxFuture<'_, Result<Option<Bytes>, Obstacle>> {
         Box::pin(std::future::ready(Err(Obstacle::Unreachable)))
     }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
 
-use crate::WINDOW_BYTES;
-use crate::weather::Conditions;
+use crate::pipe::WINDOW_BYTES;
+use crate::weather::Mishaps;
 use clock::Clock;
 use entropy::Entropy;
 
@@ -16,21 +16,21 @@ const MAX_LOSSES: u32 = 8;
 
 /// How each piece travels.
 #[derive(Clone)]
-pub(crate) struct Journey {
-    pub(crate) conditions: Conditions,
+pub(crate) struct Voyage {
+    pub(crate) conditions: Mishaps,
     pub(crate) clock: Clock,
     pub(crate) entropy: Entropy,
 }
 
 /// Hands on what both sides say, late, until both have said all. One window is on its way at a time: how much
 /// gets through falls with the latency, as over TCP.
-pub(crate) async fn relay(near: DuplexStream, far: DuplexStream, journey: Journey) {
+pub(crate) async fn relay(near: DuplexStream, far: DuplexStream, journey: Voyage) {
     let (near_out, near_in) = tokio::io::split(near);
     let (far_out, far_in) = tokio::io::split(far);
     tokio::join!(carry(near_out, far_in, &journey), carry(far_out, near_in, &journey));
 }
 
-async fn carry(mut from: ReadHalf<DuplexStream>, mut to: WriteHalf<DuplexStream>, journey: &Journey) {
+async fn carry(mut from: ReadHalf<DuplexStream>, mut to: WriteHalf<DuplexStream>, journey: &Voyage) {
     let mut piece = vec![0; WINDOW_BYTES];
     while let Ok(length @ 1..) = from.read(&mut piece).await {
         journey.travel().await;
@@ -43,7 +43,7 @@ async fn carry(mut from: ReadHalf<DuplexStream>, mut to: WriteHalf<DuplexStream>
     let _ = to.shutdown().await;
 }
 
-impl Journey {
+impl Voyage {
     async fn travel(&self) {
         let losses = self.conditions.losses(&self.entropy, MAX_LOSSES);
         let late = RETRANSMISSION * ((1 << losses) - 1);

@@ -46,7 +46,7 @@ pub(crate) struct Weather(Arc<RwLock<Arc<[Disturbance]>>>);
 
 /// What all rules together do to one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Conditions {
+pub(crate) struct Mishaps {
     pub(crate) latency: Duration,
     pub(crate) loss: f64,
     pub(crate) is_refused: bool,
@@ -62,9 +62,9 @@ impl Weather {
         Ok(())
     }
 
-    pub(crate) fn between(&self, from: IpAddr, to: IpAddr) -> Conditions {
+    pub(crate) fn between(&self, from: IpAddr, to: IpAddr) -> Mishaps {
         let rules = self.0.read().clone();
-        let mut conditions = Conditions::default();
+        let mut conditions = Mishaps::default();
         for rule in rules.iter().filter(|rule| rule.is_between(from, to)) {
             conditions.latency += rule.latency;
             conditions.loss = 1.0 - (1.0 - conditions.loss) * (1.0 - rule.loss.clamp(0.0, 1.0));
@@ -84,9 +84,9 @@ impl Disturbance {
     }
 }
 
-impl Conditions {
+impl Mishaps {
     pub(crate) fn is_fair(&self) -> bool {
-        *self == Conditions::default()
+        *self == Mishaps::default()
     }
 
     /// How often a piece is lost before it arrives: at most `limit` times.

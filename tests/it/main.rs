@@ -36,6 +36,7 @@ mod handles;
 mod security;
 
 mod kubectl;
+mod network;
 mod python;
 
 mod upstream;

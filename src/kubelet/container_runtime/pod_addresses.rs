@@ -1,7 +1,8 @@
 //! The addresses of a node's pods, out of its pod CIDR (the CNI plugin `host-local`).
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use sync::{Mutex, MutexGuard};
 
@@ -16,7 +17,8 @@ pub struct PodAddresses {
 #[derive(Debug, Default)]
 struct Taken {
     next: u32,
-    used: BTreeSet<u32>,
+    /// By address, whose it is: the uid of a pod.
+    used: BTreeMap<u32, Arc<str>>,
 }
 
 impl PodAddresses {
@@ -30,20 +32,26 @@ impl PodAddresses {
     }
 
     /// The next free address after the one handed out last; nothing when all are in use.
-    pub fn allocate(&self) -> Option<String> {
+    pub fn allocate(&self, pod: &Arc<str>) -> Option<String> {
         let mut taken = self.lock();
-        let free = |offset: &u32| !taken.used.contains(offset);
+        let free = |offset: &u32| !taken.used.contains_key(offset);
         let offset = (taken.next..self.count).chain(0..taken.next).find(free)?;
-        taken.used.insert(offset);
+        taken.used.insert(offset, pod.clone());
         taken.next = (offset + 1) % self.count;
         Some(Ipv4Addr::from(self.first + offset).to_string())
     }
 
     /// Marks an address that a pod has already.
-    pub fn reserve(&self, address: &str) {
+    pub fn reserve(&self, address: &str, pod: &Arc<str>) {
         if let Some(offset) = self.offset(address) {
-            self.lock().used.insert(offset);
+            self.lock().used.insert(offset, pod.clone());
         }
+    }
+
+    /// Whose an address is.
+    pub fn owner(&self, address: &str) -> Option<Arc<str>> {
+        let offset = self.offset(address)?;
+        self.lock().used.get(&offset).cloned()
     }
 
     /// Takes an address back.
@@ -70,13 +78,16 @@ mod tests {
     #[test]
     fn addresses_go_round_and_are_not_shared() {
         let addresses = PodAddresses::new("10.244.1.0/29").unwrap();
-        let taken: Vec<String> = std::iter::from_fn(|| addresses.allocate()).collect();
+        let pod: Arc<str> = "uid".into();
+        let taken: Vec<String> = std::iter::from_fn(|| addresses.allocate(&pod)).collect();
         assert_eq!(taken, ["10.244.1.2", "10.244.1.3", "10.244.1.4", "10.244.1.5", "10.244.1.6"]);
         addresses.release("10.244.1.4");
         addresses.release("10.244.1.2");
-        addresses.reserve("10.244.1.2");
-        assert_eq!(addresses.allocate().as_deref(), Some("10.244.1.4"));
-        assert_eq!(addresses.allocate(), None);
+        addresses.reserve("10.244.1.2", &pod);
+        assert_eq!(addresses.allocate(&pod).as_deref(), Some("10.244.1.4"));
+        assert_eq!(addresses.owner("10.244.1.4"), Some(pod.clone()));
+        assert_eq!(addresses.owner("10.244.1.7"), None);
+        assert_eq!(addresses.allocate(&pod), None);
         assert!(PodAddresses::new("10.244.1.0/33").is_none());
     }
 }

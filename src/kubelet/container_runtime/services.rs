@@ -241,6 +241,10 @@ pub trait RuntimeService: Send + Sync {
     /// `PodSandboxStatus`: nothing when the pod has none. One whose call has not returned yet is there.
     fn pod_sandbox_status(&self, pod_uid: &str) -> Option<PodSandboxStatus>;
 
+    /// The uids of the pods that have an address: one, or where it is the node's own all that use the node's
+    /// network, in no order. No verb of CRI: a network plugin knows it.
+    fn pods_at(&self, ip: &str) -> Vec<Arc<str>>;
+
     /// `StopPodSandbox` and `RemovePodSandbox`: gives its address back. Of one that is not there nothing is
     /// done.
     fn stop_pod_sandbox(&self, pod_uid: &str);

@@ -112,11 +112,11 @@ impl SimulatedRuntime {
     }
 
     fn take_address(&self, config: &PodSandboxConfig<'_>) -> Result<PodSandboxStatus, RuntimeError> {
-        let is_of_node = config.pod.spec.host_network;
-        let ip = if is_of_node { Some(self.host_ip.clone()) } else { self.addresses.allocate() };
+        let (is_of_node, uid) = (config.pod.spec.host_network, Arc::from(config.metadata.uid.as_str()));
+        let ip = if is_of_node { Some(self.host_ip.clone()) } else { self.addresses.allocate(&uid) };
         let ip = ip.ok_or_else(|| RuntimeError { reason: String::new(), message: NO_ADDRESS.into() })?;
         let status = PodSandboxStatus { ip };
-        self.sandboxes().insert(config.metadata.uid.as_str().into(), status.clone());
+        self.sandboxes().insert(uid, status.clone());
         Ok(status)
     }
 
@@ -191,12 +191,21 @@ impl RuntimeService for SimulatedRuntime {
     }
 
     fn restore_pod_sandbox(&self, config: &PodSandboxConfig<'_>, ip: &str) {
-        self.addresses.reserve(ip);
-        self.sandboxes().insert(config.metadata.uid.as_str().into(), PodSandboxStatus { ip: ip.to_owned() });
+        let uid = Arc::from(config.metadata.uid.as_str());
+        self.addresses.reserve(ip, &uid);
+        self.sandboxes().insert(uid, PodSandboxStatus { ip: ip.to_owned() });
     }
 
     fn pod_sandbox_status(&self, pod_uid: &str) -> Option<PodSandboxStatus> {
         self.sandboxes().get(pod_uid).cloned()
+    }
+
+    fn pods_at(&self, ip: &str) -> Vec<Arc<str>> {
+        if ip != self.host_ip {
+            return self.addresses.owner(ip).into_iter().collect();
+        }
+        let of_node = |(uid, status): (&Arc<str>, &PodSandboxStatus)| (status.ip == ip).then(|| uid.clone());
+        self.sandboxes().iter().filter_map(of_node).collect()
     }
 
     fn stop_pod_sandbox(&self, pod_uid: &str) {

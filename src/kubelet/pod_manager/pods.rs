@@ -179,10 +179,25 @@ impl PodManagerState {
         self.pending.contains_key(uid) || self.ready.contains(uid)
     }
 
-    fn entry_of(&mut self, namespace: &str, name: &str) -> Option<(&Arc<str>, &mut Entry)> {
-        let is_it = |entry: &Entry| entry.namespace == namespace && entry.name == name;
-        self.workers.iter_mut().find(|(_, entry)| is_it(entry))
+    fn entry_of(&mut self, pod: Sought<'_>) -> Option<(Arc<str>, &mut Entry)> {
+        let uid = match pod {
+            Sought::Uid(uid) => uid.clone(),
+            Sought::Named(namespace, name) => {
+                let is_it = |entry: &Entry| entry.namespace == namespace && entry.name == name;
+                self.workers.iter().find(|(_, entry)| is_it(entry))?.0.clone()
+            }
+        };
+        let entry = self.workers.get_mut(&uid)?;
+        Some((uid, entry))
     }
+}
+
+/// Which pod is meant.
+#[derive(Clone, Copy)]
+enum Sought<'a> {
+    /// Namespace and name.
+    Named(&'a str, &'a str),
+    Uid(&'a Arc<str>),
 }
 
 /// What became of an attempt to get hold of a worker.
@@ -200,7 +215,7 @@ impl PodManager {
         let take = |uid: &Arc<str>, entry: &mut Entry| {
             entry.worker.take().map(|worker| Loan::new(self.clone(), uid.clone(), Some(worker)))
         };
-        self.when_back(namespace, name, take).await
+        self.when_back(Sought::Named(namespace, name), take).await
     }
 
     /// Looks at the worker of a pod as soon as nobody works on it; none when the pod is not here.
@@ -210,7 +225,16 @@ impl PodManager {
         name: &str,
         look: impl Fn(&PodWorker) -> T,
     ) -> Option<T> {
-        self.when_back(namespace, name, |_, entry| {
+        self.look_at(Sought::Named(namespace, name), look).await
+    }
+
+    /// [`PodManager::look`] at the pod of a uid, which is found at once among however many.
+    pub(crate) async fn look_by_uid<T>(&self, uid: &Arc<str>, look: impl Fn(&PodWorker) -> T) -> Option<T> {
+        self.look_at(Sought::Uid(uid), look).await
+    }
+
+    async fn look_at<T>(&self, pod: Sought<'_>, look: impl Fn(&PodWorker) -> T) -> Option<T> {
+        self.when_back(pod, |_, entry| {
             let seen = entry.worker.as_deref().map(&look)?;
             // The next one who waits may look, too.
             entry.returned.notify_one();
@@ -221,15 +245,14 @@ impl PodManager {
 
     async fn when_back<T>(
         &self,
-        namespace: &str,
-        name: &str,
+        pod: Sought<'_>,
         attempt: impl Fn(&Arc<str>, &mut Entry) -> Option<T>,
     ) -> Option<T> {
         let mut waited: Option<Arc<tokio::sync::Notify>> = None;
         loop {
-            let outcome = match self.state().entry_of(namespace, name) {
+            let outcome = match self.state().entry_of(pod) {
                 None => Attempt::None,
-                Some((uid, entry)) => match attempt(uid, entry) {
+                Some((uid, entry)) => match attempt(&uid, entry) {
                     Some(done) => Attempt::Done(done),
                     None => Attempt::Wait(entry.returned.clone()),
                 },

@@ -38,6 +38,7 @@ use kubarium::kubelet::kubelet::Kubelet;
 use kubarium::kubelet::node_config::NodeConfig;
 use kubarium::kubelet::players::Players;
 use kubarium::kubelet::server::LogOptions;
+use kubarium::network::Network;
 use kubarium::scheduler::scheduler::Scheduler;
 use serde_json::{Value, json};
 
@@ -113,7 +114,8 @@ impl Nodes {
     pub async fn start_kubelet(&self, config: NodeConfig) {
         let name = config.name.clone();
         let context = self.context(&format!("kubelet/{name}"), ("kubelet", &name));
-        let kubelet = Kubelet::new(context.clone(), config, Players::new(&context.clock)).unwrap();
+        let network = Network::nobody(context.clock.clone(), context.entropy.clone());
+        let kubelet = Kubelet::new(context.clone(), config, Players::new(&context.clock), network).unwrap();
         kubelet.start();
         self.kubelets.0.lock().unwrap().insert(name.clone(), kubelet);
         self.keep(&name, &context);

@@ -29,6 +29,7 @@ use kubarium::flow::Flow;
 use kubarium::kubelet::kubelet::Kubelet;
 use kubarium::kubelet::node_config::NodeConfig;
 use kubarium::kubelet::players::Players;
+use kubarium::network::Network;
 use kubarium::pki::{Authority, Identity};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
@@ -167,7 +168,8 @@ impl ControlPlane {
         let name = format!("kubelet/{}", config.name);
         let entropy = Entropy::seeded(number.into());
         let context = ComponentContext::new(&name, ("kubelet", &config.name), client, clock.clone(), entropy);
-        let kubelet = Kubelet::new(context.clone(), config, Players::new(clock));
+        let network = Network::nobody(clock.clone(), context.entropy.clone());
+        let kubelet = Kubelet::new(context.clone(), config, Players::new(clock), network);
         kubelet.expect("numbered nodes have usable addresses").start();
         self.contexts.push(context);
     }

@@ -1,0 +1,179 @@
+//! What connects pods: who is at which address, and where Services lead. It is begun at the first connection,
+//! so that a cluster without traffic pays nothing.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::sync::OnceCell;
+
+use super::kubelet_lookup::Kubelets;
+use apimachinery::user::UserInfo;
+use apimachinery::wire::ApiService;
+use client_go::ComponentContext;
+use client_go::client::Client;
+use clock::Clock;
+use entropy::Entropy;
+use flow::Flow;
+use kube_proxy::{Proxier, Whereabouts};
+use network::network::NetworkParts;
+use network::{Accept, Firewall, Hosts, Network, Obstacle, Passage, Route, Routing};
+
+/// As flow and logs call it.
+const KUBE_PROXY: &str = "kube-proxy";
+
+/// The network of one cluster, and what it needs.
+pub(crate) struct DataPlane {
+    network: Network,
+    lines: Arc<Lines>,
+}
+
+/// What the network asks.
+struct Lines {
+    kubelets: Arc<Kubelets>,
+    client: Client,
+    clock: Clock,
+    entropy: Entropy,
+    begun: OnceCell<Begun>,
+}
+
+/// What watches the cluster.
+struct Begun {
+    context: ComponentContext,
+    proxier: Proxier,
+}
+
+impl DataPlane {
+    /// One that nobody has used yet.
+    pub(super) fn new(
+        kubelets: Arc<Kubelets>,
+        service: &ApiService,
+        clock: &Clock,
+        entropy: &Entropy,
+        flow: &Flow,
+    ) -> Arc<DataPlane> {
+        // On a real node several programs look after this, each in its own name: the proxy, the network
+        // plugin, the name server. Here they share what they know.
+        let user = Arc::new(UserInfo::authenticated("system:kube-proxy", &["system:masters"]));
+        let client = Client::new(service.clone(), user, clock.clone(), flow.clone());
+        let (clock, entropy) = (clock.clone(), entropy.clone());
+        let begun = OnceCell::new();
+        let lines = Lines { kubelets, client, clock: clock.clone(), entropy: entropy.clone(), begun };
+        let lines = Arc::new(lines);
+        let (hosts, routes, firewall) = (lines.clone(), lines.clone(), lines.clone());
+        let network = Network::new(NetworkParts { hosts, routes, firewall, clock, entropy });
+        Arc::new(DataPlane { network, lines })
+    }
+
+    pub(super) fn network(&self) -> Network {
+        self.network.clone()
+    }
+
+    /// Ends all connections, and what watches.
+    pub(super) fn stop(&self) {
+        self.network.close();
+        if let Some(begun) = self.lines.begun.get() {
+            begun.context.stop();
+        }
+    }
+}
+
+impl Drop for DataPlane {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Lines {
+    async fn begun(&self) -> &Begun {
+        self.begun.get_or_init(|| self.begin()).await
+    }
+
+    async fn begin(&self) -> Begun {
+        let (client, clock, entropy) = (self.client.clone(), self.clock.clone(), self.entropy.clone());
+        let context = ComponentContext::new(KUBE_PROXY, (KUBE_PROXY, ""), client, clock, entropy);
+        let proxier = Proxier::new(&context, self.kubelets.clone());
+        context.informers.start(&context.tasks);
+        context.informers.wait_for_cache_sync().await;
+        Begun { context, proxier }
+    }
+
+    /// Whether an address is a pod's: it leads to nobody else, whatever the Services are.
+    fn is_of_pod(&self, address: IpAddr) -> bool {
+        self.kubelets.at(address).is_some_and(|kubelet| kubelet.address() != Some(address))
+    }
+}
+
+impl Routing for Lines {
+    fn route(&self, passage: Passage) -> BoxFuture<'_, Route> {
+        async move {
+            if self.is_of_pod(passage.to.ip()) {
+                return Route::Direct;
+            }
+            self.begun().await.proxier.route(passage)
+        }
+        .boxed()
+    }
+}
+
+impl Firewall for Lines {
+    fn lets_through(&self, _: Passage) -> BoxFuture<'_, bool> {
+        std::future::ready(true).boxed()
+    }
+}
+
+impl Hosts for Lines {
+    fn accept(&self, passage: Passage) -> BoxFuture<'_, Result<Accept, Obstacle>> {
+        async move {
+            let to = passage.to;
+            let kubelet = self.kubelets.at(to.ip()).ok_or(Obstacle::Unreachable)?;
+            let accept = kubelet.accept(to).await;
+            if accept.is_err() && kubelet.address() == Some(to.ip()) {
+                let proxier = &self.begun().await.proxier;
+                if let Some(checked) = proxier.health_check(kubelet.node_name(), to.port()) {
+                    return Ok(health_check(checked));
+                }
+            }
+            accept
+        }
+        .boxed()
+    }
+
+    fn reply(&self, passage: Passage, datagram: Bytes) -> BoxFuture<'_, Result<Option<Bytes>, Obstacle>> {
+        async move {
+            let kubelet = self.kubelets.at(passage.to.ip()).ok_or(Obstacle::Unreachable)?;
+            let answer = kubelet.ask_at(passage.to, passage.from, &datagram).await?;
+            Ok(answer.map(Bytes::from))
+        }
+        .boxed()
+    }
+
+    fn is_there(&self, address: IpAddr) -> BoxFuture<'_, bool> {
+        let kubelet = self.kubelets.at(address);
+        std::future::ready(kubelet.is_some_and(|kubelet| kubelet.is_there(address))).boxed()
+    }
+}
+
+impl Whereabouts for Kubelets {
+    fn node_of(&self, address: IpAddr) -> Option<Arc<str>> {
+        self.at(address).map(|kubelet| kubelet.node_name().into())
+    }
+
+    fn address_of(&self, node: &str) -> Option<IpAddr> {
+        Kubelets::address_of(self, node)
+    }
+}
+
+/// A load balancer asks a node whether it has endpoints.
+fn health_check((code, body): (u16, String)) -> Accept {
+    Arc::new(move |io, _| {
+        let body = body.clone();
+        let answer = move |_| {
+            let response = http::Response::builder().status(code).header("content-type", "application/json");
+            std::future::ready(response.body(body.clone().into()).unwrap_or_default())
+        };
+        network::http_server::serve(io, answer).boxed()
+    })
+}

@@ -1,0 +1,85 @@
+//! The network between simulated pods: who reaches whom, through which Service.
+
+mod services;
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kubarium::apis::core::pod::PODS;
+use kubarium::apis::kind::Kind;
+use kubarium::client_go::client::Client;
+use kubarium::network::http_client;
+use kubarium::{Cluster, Config};
+use serde_json::{Value, json};
+
+use crate::support::PATIENCE;
+
+/// A cluster of two nodes, and who asks about it.
+pub struct Net {
+    pub cluster: Cluster,
+    pub client: Client,
+}
+
+impl Net {
+    pub async fn start() -> Net {
+        let cluster = Cluster::start(Config::new().nodes(2)).await.unwrap();
+        let client = cluster.client();
+        Net { cluster, client }
+    }
+
+    pub async fn create(&self, kind: &Kind, object: Value) -> Value {
+        self.client.create(kind, "default", object).await.unwrap().to_value()
+    }
+
+    /// A pod that runs one container; returns its address when it is ready.
+    pub async fn pod(&self, name: &str, container: Value) -> IpAddr {
+        let mut container = container;
+        container["name"] = "main".into();
+        let labels = json!({"app": name.split('-').next()});
+        let pod = json!({"metadata": {"name": name, "labels": labels}, "spec": {"containers": [container]}});
+        self.create(&PODS, pod).await;
+        self.address(name).await
+    }
+
+    pub async fn address(&self, name: &str) -> IpAddr {
+        self.until(|| {
+            async move {
+                let pod = self.client.get(&PODS, "default", name).await.ok()?.to_value();
+                let conditions = pod["status"]["conditions"].as_array()?.clone();
+                let is_ready =
+                    |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
+                conditions.iter().any(is_ready).then(|| pod["status"]["podIP"].as_str()?.parse().ok())?
+            }
+            .boxed()
+        })
+        .await
+    }
+
+    /// Waits until something is there.
+    pub async fn until<'a, T>(&self, look: impl Fn() -> BoxFuture<'a, Option<T>>) -> T {
+        let waiting = async {
+            loop {
+                if let Some(found) = look().await {
+                    return found;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.expect("it comes in time")
+    }
+
+    /// What somebody at an address is answered to `GET path`; nothing when nobody answers soon.
+    pub async fn get(&self, from: IpAddr, to: SocketAddr, path: &str) -> Option<String> {
+        let asking = async {
+            let io = self.cluster.network().connect(from, to).await.ok()?;
+            let request = http::Request::get(path).header("host", "test").body(bytes::Bytes::new()).unwrap();
+            let response = http_client::ask(io, request).await.ok()?;
+            let body = http_body_util::BodyExt::collect(response.into_body()).await.ok()?.to_bytes();
+            Some(String::from_utf8_lossy(&body).into_owned())
+        };
+        // What is dropped takes two minutes.
+        tokio::time::timeout(Duration::from_millis(500), asking).await.ok().flatten()
+    }
+}
