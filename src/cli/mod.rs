@@ -11,6 +11,9 @@ pub mod down;
 pub mod get;
 pub mod trace;
 
+pub mod assets;
+pub mod stand_in;
+
 pub mod completion;
 pub mod version;
 
@@ -20,6 +23,7 @@ mod data_dir;
 mod detach;
 mod help;
 mod kubeconfig;
+mod log;
 mod manifests;
 mod mistakes;
 mod outcome;
@@ -67,6 +71,8 @@ pub enum Command {
     Get(get::Get),
     /// Tell the story of an object: every step from the request that made it to the running container.
     Trace(trace::Trace),
+    /// Print a folder with kube-apiserver, etcd and kubectl, for KUBEBUILDER_ASSETS.
+    Assets(assets::Assets),
     /// Print a shell completion script.
     Completion(completion::Completion),
     /// Print the version.
@@ -83,12 +89,13 @@ pub fn arguments() -> Arguments {
 
 /// Runs a subcommand.
 pub fn run(arguments: Arguments) -> ExitCode {
-    start_log(arguments.verbose);
+    log::start(arguments.verbose);
     let outcome = match arguments.command {
         Command::Up(up) => up.run(),
         Command::Down(down) => down.run(),
         Command::Get(get) => get.run(),
         Command::Trace(trace) => trace.run(),
+        Command::Assets(assets) => assets.run(),
         Command::Completion(completion) => completion.run(Arguments::command()),
         Command::Version => version::print(),
     };
@@ -99,18 +106,4 @@ pub fn run(arguments: Arguments) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-fn start_log(verbose: u8) {
-    let default = match verbose {
-        0 => "error",
-        1 => "kubarium=info,warn",
-        2 => "kubarium=debug,info",
-        _ => "kubarium=trace,debug",
-    };
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| default.parse().unwrap_or_default());
-    // Colour codes are for terminals: in a file they are noise.
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    log.with_ansi(style::colours_stderr()).init();
 }

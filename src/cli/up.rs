@@ -268,7 +268,7 @@ impl Stop {
 }
 
 /// Ten thousand watches are ten thousand descriptors: as many as the system lets us have.
-fn raise_file_limit() {
+pub(super) fn raise_file_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

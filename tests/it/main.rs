@@ -16,6 +16,7 @@ mod controller_runtime;
 mod controllers;
 mod custom_resources;
 mod data_dir;
+mod envtest;
 mod jobs;
 mod nodes;
 mod ranges_and_periods;
