@@ -105,6 +105,33 @@ pub mod kinds {
 #[doc(hidden)]
 pub mod cluster;
 
+/// A test that is given a cluster of its own, in memory: no port, no file, nothing that another test could
+/// meet, so that tests run beside each other, in threads or with nextest in processes. The cluster ends with
+/// the test, whether it passes, fails or panics.
+///
+/// ```
+/// use kubarium::kinds::CONFIG_MAPS;
+/// use kubarium::{Client, Status};
+///
+/// #[kubarium::test(nodes = 2, seed = 7)]
+/// async fn settings_are_kept(client: Client) -> Result<(), Status> {
+///     let settings = serde_json::json!({"metadata": {"name": "settings"}});
+///     client.create(&CONFIG_MAPS, "default", settings).await?;
+///     Ok(())
+/// }
+/// # fn main() {}
+/// ```
+///
+/// It may ask for any of `&Cluster` and `Arc<Cluster>`, a [`Client`], a [`Clock`] and, with the feature
+/// `kube`, a stock `kube::Client`. In the brackets, all of them by choice: `nodes = N`, `seed = N` (the same UIDs and
+/// names each time), `stepped` (time stands still until the test moves it), `apiserver_only`, and
+/// `config = EXPRESSION`, a [`Config`] for all else.
+#[cfg(feature = "macros")]
+pub use kubarium_macros::test;
+
+#[cfg(feature = "macros")]
+pub mod testing;
+
 #[doc(hidden)]
 pub use {clock, entropy};
 
