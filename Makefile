@@ -13,6 +13,8 @@
 #              with CHECK=--check nothing is written, and a difference fails
 # make upstream KUBE_BIN=FOLDER  which of our expectations the real etcd, kube-apiserver and controllers of that
 #              folder do not meet; not part of `make test`
+# make wheel   the wheel for PyPI, by maturin; make npm  the package for npm; make devcontainer  the feature with its
+#              program: each with the program that is released, below target
 
 CARGO ?= cargo
 NODES ?= 3
@@ -23,7 +25,7 @@ EXPECTATIONS = cases:: conformance::every_story conformance::operations conforma
 	conformance::discovery apiserver::discovery::each_list apiserver::openapi::each_client \
 	apiserver::admission::plugins_that_are_on apiserver::admission::pods_are_kept_secure
 
-.PHONY: run check unit test fmt clippy kubectl python-client bench bench-hot first-day chaos fuzz deny schemas upstream clean
+.PHONY: run check unit test fmt clippy kubectl python-client javascript-client wheel npm devcontainer bench bench-hot first-day chaos fuzz deny schemas upstream clean
 
 run:
 	$(CARGO) build --profile quick
@@ -37,7 +39,7 @@ unit:
 	$(CARGO) test --all-features --lib --package kubarium --package kubarium-$(subst _,-,$(ROOM)) -- $(FILTER)
 
 # What has to be installed comes first, so that nobody is asked for a password minutes later.
-test: kubectl python-client fmt clippy
+test: kubectl python-client javascript-client fmt clippy
 	$(CARGO) test --workspace --all-features --no-fail-fast
 
 fmt:
@@ -50,9 +52,31 @@ clippy:
 kubectl:
 	@sh tests/install-kubectl.sh
 
-# The tests drive the Python client of PyPI, too, in a virtual environment below target.
+# The tests drive the Python clients of PyPI, too, in a virtual environment below target.
 python-client:
 	@sh tests/install-python-client.sh
+
+# And that of npm, also below target.
+javascript-client:
+	@sh tests/install-javascript-client.sh
+
+wheel: python-client
+	target/python-client/bin/pip install --quiet --disable-pip-version-check "maturin>=1.9,<2"
+	cd src/bindings/python && ../../../target/python-client/bin/maturin build --release --out ../../../target/wheel
+
+npm:
+	$(CARGO) build --release
+	rm -rf target/npm
+	cp -r src/bindings/javascript target/npm
+	mkdir -p target/npm/bin
+	cp target/release/kubarium target/npm/bin/
+	cd target/npm && npm pack --pack-destination ..
+
+devcontainer:
+	$(CARGO) build --release
+	rm -rf target/devcontainer
+	cp -r src/bindings/devcontainer target/devcontainer
+	cp target/release/kubarium target/devcontainer/
 
 bench:
 	$(CARGO) bench --bench budgets

@@ -123,8 +123,8 @@ pub mod cluster;
 /// ```
 ///
 /// It may ask for any of `&Cluster` and `Arc<Cluster>`, a [`Client`], a [`Clock`] and, with the feature
-/// `kube`, a stock `kube::Client`. In the brackets, all of them by choice: `nodes = N`, `seed = N` (the same UIDs and
-/// names each time), `stepped` (time stands still until the test moves it), `apiserver_only`, and
+/// `kube`, a stock `kube::Client`. In the brackets, all of them by choice: `nodes = N`, `seed = N` (the same
+/// UIDs and names each time), `stepped` (time stands still until the test moves it), `apiserver_only`, and
 /// `config = EXPRESSION`, a [`Config`] for all else.
 #[cfg(feature = "macros")]
 pub use kubarium_macros::test;

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Makes sure that there is a Python with the `kubernetes` client of PyPI, in target/python-client. Fails when there cannot be.
+# Makes sure that there is a Python with the Kubernetes clients of PyPI and pytest, in target/python-client. Fails when there cannot be.
 set -eu
 
 cd "$(dirname "$0")/.."
 folder=target/python-client
-wanted=37.0.2
-if "$folder/bin/python" -c "import kubernetes; assert kubernetes.__version__ == '$wanted'" 2>/dev/null; then
+wanted="kubernetes==37.0.2 kubernetes_asyncio==36.1.0 lightkube==1.0.1 kr8s==0.20.15 kopf==1.45.2 pytest==9.2.0"
+if [ "$(cat "$folder/wanted" 2>/dev/null)" = "$wanted" ]; then
     exit 0
 fi
 if ! python3 -c "import venv, ensurepip" 2>/dev/null; then
@@ -21,8 +21,11 @@ if ! python3 -c "import venv, ensurepip" 2>/dev/null; then
     $sudo apt-get update --quiet --quiet
     $sudo apt-get install --quiet --quiet --yes --no-install-recommends python3 python3-venv
 fi
-echo "installing PyPI's kubernetes $wanted into $folder"
+echo "installing PyPI's $wanted into $folder"
 rm -rf "$folder"
 mkdir -p target
 python3 -m venv "$folder"
-"$folder/bin/pip" install --quiet --disable-pip-version-check "kubernetes==$wanted"
+# Each is a word.
+# shellcheck disable=SC2086
+"$folder/bin/pip" install --quiet --disable-pip-version-check $wanted
+echo "$wanted" > "$folder/wanted"

@@ -56,7 +56,7 @@ impl TestOptions {
     pub fn config(&self) -> TokenStream {
         let base = match &self.config {
             Some(config) => quote! { #config },
-            None => quote! { ::kubarium::Config::default() },
+            None => quote! { ::kubarium::Config::new() },
         };
         let nodes = self.nodes.iter().map(|nodes| quote! { config.nodes = #nodes; });
         let seed =

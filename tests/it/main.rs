@@ -33,9 +33,12 @@ mod fuzz;
 mod garbage;
 mod hammer;
 mod handles;
+mod parallel;
+mod test_macro;
 
 mod security;
 
+mod javascript;
 mod kubectl;
 mod network;
 mod python;

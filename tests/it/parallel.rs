@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Stdio};
 
 use kubarium::{Cluster, Components, Config, Listen};
@@ -15,13 +15,7 @@ const CLUSTERS: usize = 100;
 const PROCESSES: usize = 20;
 
 fn listening() -> Config {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    Config {
-        components: Components::NONE,
-        nodes: 0,
-        listen: Some(Listen { address, tls: true }),
-        ..Config::default()
-    }
+    Config::new().components(Components::NONE).nodes(0).listen(Listen::loopback())
 }
 
 #[test]

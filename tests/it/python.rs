@@ -1,22 +1,62 @@
-//! The Python client of PyPI, over TLS: `tests/python/session.py` says what is done and expected.
+//! Python, over TLS: the session of PyPI's client (`tests/python/session.py`), and the wheel with its fixtures
+//! (`tests/python/plugin`).
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{Up, texts};
+use crate::support::{Up, at_home, blocks, texts};
+
+/// The Python that `make python-client` has made.
+fn python() -> PathBuf {
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/python-client/bin/python");
+    assert!(python.exists(), "no Python client: run `make python-client`, which installs it");
+    python
+}
 
 #[test]
 fn a_session_of_the_python_client() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let python = root.join("target/python-client/bin/python");
-    assert!(python.exists(), "no Python client: run `make python-client`, which installs it");
     let up = Up::start();
-    let output = Command::new(python)
-        .arg(root.join("tests/python/session.py"))
+    let output = Command::new(python())
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/session.py"))
         .arg(up.folder().join("kubeconfig"))
         .env("HOME", up.folder())
         .output()
         .unwrap();
     let (out, err) = texts(&output);
     assert!(output.status.success() && out.ends_with("done\n"), "{out}{err}");
+}
+
+/// Made of the program that is tested, installed as pip installs it, used by pytest that knows nothing but that.
+#[test]
+fn the_wheel_and_its_fixtures() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let home = tempfile::tempdir().unwrap();
+    let ok = |words: &mut Command| {
+        let output = words.output().unwrap();
+        let (out, err) = texts(&output);
+        assert!(output.status.success(), "{out}{err}");
+        out
+    };
+    let wheel = ok(Command::new(python())
+        .arg(root.join("src/bindings/python/build_wheel.py"))
+        .arg(env!("CARGO_BIN_EXE_kubarium"))
+        .arg(home.path().join("wheel")));
+    let documented = home.path().join("test_documented.py");
+    let examples =
+        ["README.md", "src/bindings/python/README.md"].map(|file| blocks(&root.join(file), "python"));
+    fs::write(&documented, examples.concat().concat()).unwrap();
+    let installed = home.path().join("installed");
+    ok(Command::new(python())
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps"])
+        .arg("--target")
+        .arg(&installed)
+        .arg(wheel.trim_end()));
+    ok(at_home(Command::new(python()), home.path())
+        .args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "."])
+        .arg(&documented)
+        .current_dir(root.join("tests/python/plugin"))
+        .env_remove("KUBARIUM")
+        .env("PYTHONPATH", &installed)
+        .env("PYTHONDONTWRITEBYTECODE", "1"));
 }

@@ -30,7 +30,7 @@ async fn time_that_stands_still(clock: Clock) {
     assert!(clock.is_stepped());
 }
 
-#[kubarium::test(config = Config { components: Components::NONE, ..Config::default() })]
+#[kubarium::test(config = Config::new().components(Components::NONE))]
 async fn a_stock_client(client: kube::Client, cluster: Arc<Cluster>) {
     use k8s_openapi::api::core::v1::Namespace;
     let found = kube::Api::<Namespace>::all(client).get("default").await.unwrap();
@@ -47,7 +47,7 @@ async fn a_test_that_fails(_: Client) {
 #[test]
 fn the_cluster_of_a_test_that_panics_ends() {
     let kept = Mutex::new(None);
-    let config = Config { components: Components::NONE, ..Config::default() };
+    let config = Config::new().components(Components::NONE);
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         run(config, |cluster| {
             *kept.lock().unwrap() = Some(Arc::downgrade(&cluster));

@@ -28,7 +28,7 @@ const UPSTREAMS_DEFAULTS: &[(&str, &str)] =
     &[("service_cluster_ip_range", "10.0.0.0/24"), ("enable-bootstrap-token-auth", "false")];
 
 /// Validates and configures objects, and serves the API that everybody else speaks.
-#[derive(Parser)]
+#[derive(Debug, Parser)]
 #[command(name = "kube-apiserver", disable_version_flag = true, args_override_self = true)]
 struct KubeApiserver {
     /// List of etcd servers to connect with: kubarium's own, as http://HOST:PORT.

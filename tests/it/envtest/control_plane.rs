@@ -12,7 +12,7 @@ use pki::{Authority, Identity};
 use tempfile::TempDir;
 
 use crate::support::wire::{Target, Wire};
-use crate::support::{command, eventually, texts};
+use crate::support::{at_home, command, eventually, texts};
 
 /// Two programs, their folders, and who is believed.
 pub struct ControlPlane {
@@ -72,14 +72,8 @@ impl ControlPlane {
     }
 
     /// A command in the test's own environment.
-    pub fn at_home(&self, mut program: Command) -> Command {
-        let plain = command(self.home.path());
-        for (variable, value) in plain.get_envs() {
-            match value {
-                Some(value) => program.env(variable, value),
-                None => program.env_remove(variable),
-            };
-        }
+    pub fn at_home(&self, program: Command) -> Command {
+        let mut program = at_home(program, self.home.path());
         program.envs(self.environment.iter().cloned()).stdin(Stdio::null());
         program
     }

@@ -146,6 +146,24 @@ pub fn command(folder: &Path) -> Command {
     command
 }
 
+/// Another program in the environment that [`command`] has.
+pub fn at_home(mut program: Command, folder: &Path) -> Command {
+    for (variable, value) in command(folder).get_envs() {
+        match value {
+            Some(value) => program.env(variable, value),
+            None => program.env_remove(variable),
+        };
+    }
+    program
+}
+
+/// The examples of one language in a document.
+pub fn blocks(document: &Path, language: &str) -> Vec<String> {
+    let text = fs::read_to_string(document).unwrap();
+    let begin = format!("```{language}\n");
+    text.split(&begin).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+}
+
 /// Asks again and again until there is an answer.
 pub fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();

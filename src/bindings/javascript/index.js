@@ -1,0 +1,175 @@
+/** A cluster as a process that belongs to this one. */
+
+import { spawn } from "node:child_process";
+import { accessSync, constants, openSync, closeSync, readFileSync } from "node:fs";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { request as httpRequest } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+/** How long a start or an end may take, in milliseconds: a bound against hanging. */
+const PATIENCE = 60_000;
+
+/** The program could not be found, did not start, or was refused by the server; its words say why. */
+export class KubariumError extends Error {
+  name = "KubariumError";
+
+  constructor(message, { code, status } = {}) {
+    super(message);
+    this.code = code;
+    this.status = status;
+  }
+}
+
+/** The `kubarium` that is run: `$KUBARIUM`, the one of this package, or the one on PATH. */
+export function program() {
+  if (process.env.KUBARIUM) return process.env.KUBARIUM;
+  const own = fileURLToPath(new URL("bin/kubarium", import.meta.url));
+  const onPath = (process.env.PATH ?? "").split(delimiter).map((folder) => join(folder, "kubarium"));
+  const found = [own, ...onPath].find(isProgram);
+  if (!found) throw new KubariumError("no program kubarium in the package nor on PATH; set KUBARIUM");
+  return found;
+}
+
+function isProgram(path) {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Starts a cluster; the words are flags of `kubarium up`. */
+export async function startCluster(...flags) {
+  const folder = await mkdtemp(join(tmpdir(), "kubarium-"));
+  const cluster = new Cluster(folder, flags);
+  try {
+    await cluster.ready();
+  } catch (error) {
+    await cluster.stop();
+    throw error;
+  }
+  return cluster;
+}
+
+class Cluster {
+  #folder;
+  #child;
+  #ended;
+  #access;
+
+  constructor(folder, flags) {
+    this.#folder = folder;
+    this.kubeconfig = join(folder, "kubeconfig");
+    const log = openSync(join(folder, "log"), "w");
+    const words = ["up", "--name", "test", "--kubeconfig", this.kubeconfig, ...flags];
+    this.#child = spawn(program(), words, { env: this.environment(), stdio: ["ignore", log, log] });
+    closeSync(log);
+    this.#ended = new Promise((resolve) => {
+      this.#child.once("exit", (code, signal) => resolve(`ended with ${code ?? signal}`));
+      this.#child.once("error", (error) => resolve(`could not be started: ${error.message}`));
+    });
+    // Whoever forgets to stop it does not keep it: it ends with this process.
+    this.endWithProcess = () => this.#child.kill();
+    process.once("exit", this.endWithProcess);
+  }
+
+  /** Resolves when everything answers. */
+  async ready() {
+    const deadline = Date.now() + PATIENCE;
+    let ended;
+    this.#ended.then((how) => (ended = how));
+    while (!(await this.#isReady())) {
+      if (ended) throw new KubariumError(`kubarium up ${ended}:\n${this.log()}`);
+      if (Date.now() > deadline) throw new KubariumError(`kubarium up is not ready:\n${this.log()}`);
+      await pause(2);
+    }
+    this.#access = accessOf(await this.kubeconfigText());
+    this.server = this.#access.server;
+  }
+
+  async #isReady() {
+    try {
+      return JSON.parse(await readFile(join(this.#folder, "state", "test.json"), "utf8")).ready === true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** What it has printed. */
+  log() {
+    return readFileSync(join(this.#folder, "log"), "utf8");
+  }
+
+  /** The text of its kubeconfig. */
+  kubeconfigText() {
+    return readFile(this.kubeconfig, "utf8");
+  }
+
+  /** The variables with which `kubarium` and `kubectl` mean this cluster and no other. */
+  environment() {
+    const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("KUBARIUM_"));
+    const own = { KUBARIUM_STATE_DIR: join(this.#folder, "state"), KUBECONFIG: this.kubeconfig };
+    return { ...Object.fromEntries(inherited), ...own };
+  }
+
+  /** Sends a request as the administrator; resolves to what the answer holds, JSON decoded. */
+  request(method, path, body) {
+    const { server, ...tls } = this.#access;
+    const data = body === undefined ? undefined : JSON.stringify(body);
+    const headers = { accept: "application/json", ...(data && { "content-type": "application/json" }) };
+    const send = server.startsWith("https:") ? httpsRequest : httpRequest;
+    return new Promise((resolve, reject) => {
+      const asked = send(server + path, { method, headers, agent: false, timeout: PATIENCE, ...tls }, (answer) => {
+        const parts = [];
+        answer.on("data", (part) => parts.push(part));
+        answer.on("error", reject);
+        answer.on("end", () => settle(answer, Buffer.concat(parts).toString(), resolve, reject));
+      });
+      asked.on("timeout", () => asked.destroy(new KubariumError(`${method} ${path}: no answer`)));
+      asked.on("error", reject);
+      asked.end(data);
+    });
+  }
+
+  /** Ends it, and removes every file of it. */
+  async stop() {
+    process.removeListener("exit", this.endWithProcess);
+    this.#child.kill();
+    const killed = setTimeout(() => this.#child.kill("SIGKILL"), PATIENCE);
+    await this.#ended;
+    clearTimeout(killed);
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  async [Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]() {
+    await this.stop();
+  }
+}
+
+function settle(answer, text, resolve, reject) {
+  const isJson = (answer.headers["content-type"] ?? "").includes("json");
+  const content = isJson ? JSON.parse(text) : text;
+  if (answer.statusCode < 300) return resolve(content);
+  const message = content.message ?? `the server answered ${answer.statusCode}: ${text}`;
+  reject(new KubariumError(message, { code: answer.statusCode, status: content }));
+}
+
+/** Of a kubeconfig as kubarium writes it: one entry of each, on a line of its own. */
+function accessOf(text) {
+  const entry = (name) => text.match(new RegExp(`^\\s*(?:- )?${name}: *(\\S+)\\s*$`, "m"))?.[1];
+  const pem = (name) => {
+    const data = entry(name);
+    return data && Buffer.from(data, "base64");
+  };
+  return {
+    server: entry("server"),
+    ca: pem("certificate-authority-data"),
+    cert: pem("client-certificate-data"),
+    key: pem("client-key-data"),
+  };
+}

@@ -1,0 +1,204 @@
+"""A cluster as a process that belongs to this one: started with the first use, ended with it."""
+
+import base64
+import json
+import os
+import re
+import shutil
+import ssl
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+# How long a start or an end may take. Not a promise of speed: a bound against hanging.
+PATIENCE = 60.0
+
+
+class KubariumError(Exception):
+    """The program could not be found, did not start, or refused what it was asked; its words say why."""
+
+
+class Refused(KubariumError):
+    """The server's answer to a request, a `Status` as it is on the wire."""
+
+    def __init__(self, code, status):
+        message = status.get("message") if isinstance(status, dict) else None
+        super().__init__(message or f"the server answered {code}: {status}")
+        self.code = code
+        self.status = status
+
+
+def program():
+    """The `kubarium` that is run: `$KUBARIUM`, the one of the wheel, or the one on PATH."""
+    named = os.environ.get("KUBARIUM")
+    if named:
+        return named
+    # Beside this Python, or where `pip install --target` puts it.
+    folders = [sysconfig.get_path("scripts"), os.path.dirname(sys.executable)]
+    folders.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin"))
+    if hasattr(sysconfig, "get_preferred_scheme"):
+        folders.append(sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user")))
+    for folder in folders:
+        found = os.path.join(folder, "kubarium")
+        if os.access(found, os.X_OK):
+            return found
+    found = shutil.which("kubarium")
+    if found:
+        return found
+    raise KubariumError("no program kubarium beside this Python nor on PATH; pip install kubarium, or set KUBARIUM")
+
+
+class Access:
+    """Requests to one server, in the name of one kubeconfig."""
+
+    def __init__(self, kubeconfig, folder):
+        self.kubeconfig = kubeconfig
+        with open(kubeconfig, encoding="utf-8") as file:
+            text = file.read()
+        self.server = _entry(text, "server")
+        self._tls = _tls(text, folder)
+
+    def request(self, method, path, body=None, content_type="application/json"):
+        """Sends a request as the administrator; returns what the answer holds, JSON decoded.
+
+        Raises `Refused` for every answer that is not a success.
+        """
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        request = urllib.request.Request(self.server + path, data=data, method=method)
+        request.add_header("Accept", "application/json")
+        if data is not None:
+            request.add_header("Content-Type", content_type)
+        try:
+            with urllib.request.urlopen(request, context=self._tls, timeout=PATIENCE) as response:
+                return _decoded(response)
+        except urllib.error.HTTPError as error:
+            with error:
+                raise Refused(error.code, _decoded(error)) from None
+
+
+class Cluster(Access):
+    """A cluster. `with Cluster() as cluster:` starts it and ends it.
+
+    `flags` go to `kubarium up` as they are, `kubarium up --help` has them all.
+    """
+
+    def __init__(self, *flags):
+        self._folder = tempfile.mkdtemp(prefix="kubarium-")
+        self._process = None
+        try:
+            self._start(flags)
+            super().__init__(os.path.join(self._folder, "kubeconfig"), self._folder)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self, flags):
+        kubeconfig = os.path.join(self._folder, "kubeconfig")
+        command = [program(), "up", "--name", "test", "--kubeconfig", kubeconfig, *flags]
+        with open(os.path.join(self._folder, "log"), "wb") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment(), start_new_session=True
+            )
+        self._wait_until_ready()
+
+    def _wait_until_ready(self):
+        record = os.path.join(self._folder, "state", "test.json")
+        end = time.monotonic() + PATIENCE
+        while not _is_ready(record):
+            if self._process.poll() is not None:
+                raise KubariumError(f"kubarium up ended with {self._process.returncode}:\n{self.log()}")
+            if time.monotonic() > end:
+                raise KubariumError(f"kubarium up is not ready after {PATIENCE:.0f} s:\n{self.log()}")
+            time.sleep(0.002)
+
+    def environment(self):
+        """The variables with which `kubarium` and `kubectl` mean this cluster and no other."""
+        own = {name: value for name, value in os.environ.items() if not name.startswith("KUBARIUM_")}
+        own["KUBARIUM_STATE_DIR"] = os.path.join(self._folder, "state")
+        own["KUBECONFIG"] = os.path.join(self._folder, "kubeconfig")
+        return own
+
+    def log(self):
+        """What it has printed."""
+        with open(os.path.join(self._folder, "log"), encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def kubarium(self, *words, input=None):
+        """Runs `kubarium` with these words for this cluster; returns what it prints."""
+        return _run([program(), *words], self.environment(), input)
+
+    def kubectl(self, *words, input=None):
+        """Runs the kubectl on PATH with these words; returns what it prints.
+
+        A single text is split at blanks: `cluster.kubectl("get pods -A")`.
+        """
+        if len(words) == 1 and " " in words[0]:
+            words = words[0].split()
+        return _run(["kubectl", *words], self.environment(), input)
+
+    def stop(self):
+        """Ends it, and removes every file of it."""
+        process, self._process = self._process, None
+        if process is not None and process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+def _run(command, environment, input):
+    try:
+        done = subprocess.run(command, env=environment, input=input, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise KubariumError(f"{command[0]} is not on PATH") from error
+    if done.returncode != 0:
+        raise KubariumError(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()}")
+    return done.stdout
+
+
+def _is_ready(record):
+    try:
+        with open(record, encoding="utf-8") as file:
+            return json.load(file).get("ready", False)
+    except (FileNotFoundError, ValueError):
+        return False
+
+
+def _decoded(response):
+    body = response.read()
+    if "json" in response.headers.get("Content-Type", ""):
+        return json.loads(body)
+    return body.decode("utf-8", "replace")
+
+
+def _entry(text, name):
+    """An entry of a kubeconfig as kubarium writes it: one of each, on a line of its own."""
+    found = re.search(rf"^\s*(?:- )?{name}: *(\S+)\s*$", text, re.MULTILINE)
+    return found.group(1).strip("'\"") if found else None
+
+
+def _tls(text, folder):
+    authority = _entry(text, "certificate-authority-data")
+    if authority is None:
+        return None
+    context = ssl.create_default_context(cadata=base64.b64decode(authority).decode())
+    pair = [_entry(text, f"client-{part}-data") for part in ("certificate", "key")]
+    if None not in pair:
+        with tempfile.NamedTemporaryFile(dir=folder, suffix=".pem") as file:
+            file.write(b"\n".join(map(base64.b64decode, pair)))
+            file.flush()
+            context.load_cert_chain(file.name)
+    return context

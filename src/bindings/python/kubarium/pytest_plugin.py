@@ -1,0 +1,31 @@
+"""Fixtures: a cluster for the session, and each test its own fork, time and faults."""
+
+import shlex
+
+import pytest
+
+from .cluster import Cluster
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("kubarium", "a Kubernetes cluster in one process")
+    group.addoption("--kubarium-flag", action="append", default=[], help="a flag of kubarium up; may be repeated")
+    parser.addini("kubarium_flags", "flags of kubarium up", default="")
+
+
+def _flags(config):
+    return [*shlex.split(config.getini("kubarium_flags")), *config.getoption("--kubarium-flag")]
+
+
+@pytest.fixture(scope="session")
+def kubarium_cluster(request):
+    """One cluster for all tests of the session."""
+    with Cluster(*_flags(request.config)) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def kubarium_kubeconfig(kubarium_cluster, monkeypatch):
+    """The path of its kubeconfig; `KUBECONFIG` says it, too."""
+    monkeypatch.setenv("KUBECONFIG", kubarium_cluster.kubeconfig)
+    return kubarium_cluster.kubeconfig
