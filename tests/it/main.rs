@@ -41,6 +41,7 @@ mod security;
 mod javascript;
 mod kubectl;
 mod network;
+mod packages;
 mod python;
 
 mod upstream;

@@ -19,7 +19,7 @@ run() {
     # Flags are words, as in a shell.
     eval "flags=($FLAGS)"
     if [ -n "$COMMAND" ]; then
-        exec kubarium run --on-failure "$RUNNER_TEMP/kubarium-left" ${flags[@]+"${flags[@]}"} -- bash -eo pipefail -c "$COMMAND"
+        exec kubarium run --keep "$RUNNER_TEMP/kubarium-left" ${flags[@]+"${flags[@]}"} -- bash -eo pipefail -c "$COMMAND"
     fi
     kubeconfig="$RUNNER_TEMP/kubeconfig"
     kubarium up --detach --kubeconfig "$kubeconfig" ${flags[@]+"${flags[@]}"}

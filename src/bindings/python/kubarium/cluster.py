@@ -1,6 +1,7 @@
 """A cluster as a process that belongs to this one: started with the first use, ended with it."""
 
 import base64
+import datetime
 import json
 import os
 import re
@@ -16,6 +17,8 @@ import urllib.request
 
 # How long a start or an end may take. Not a promise of speed: a bound against hanging.
 PATIENCE = 60.0
+# What is done to a whole cluster.
+HANDLES = "/kubarium/v1"
 
 
 class KubariumError(Exception):
@@ -78,6 +81,89 @@ class Access:
         except urllib.error.HTTPError as error:
             with error:
                 raise Refused(error.code, _decoded(error)) from None
+
+    def settle(self, quiet="0s", ignore=(), within="30s"):
+        """Returns when nothing moves any more; raises `Refused` with what does, if that takes too long."""
+        self.request("POST", f"{HANDLES}/settle", {"quiet": quiet, "ignore": list(ignore), "within": within})
+
+    def fork(self, name=None, resource_version=None):
+        """Makes a second cluster with the same past, or that until a resourceVersion. End it with `stop`."""
+        wanted = {"name": name, "resourceVersion": resource_version}
+        made = self.request("POST", f"{HANDLES}/forks", {key: value for key, value in wanted.items() if value})
+        return Fork(self, made, os.path.dirname(self.kubeconfig))
+
+
+class Fork(Access):
+    """A second cluster with the same past, on a port of its own. Made by `Access.fork`."""
+
+    def __init__(self, parent, made, folder):
+        self.name = made["name"]
+        self._parent = parent
+        kubeconfig = os.path.join(folder, f"fork-{self.name}")
+        with open(kubeconfig, "x", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(made["kubeconfig"])
+        super().__init__(kubeconfig, folder)
+
+    def stop(self):
+        """Ends it; its parent goes on."""
+        os.remove(self.kubeconfig)
+        self._parent.request("DELETE", f"{HANDLES}/forks/{self.name}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+class Time:
+    """The time of a cluster that was started with `--clock stepped`: it stands until it is let pass."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+
+    def now(self):
+        """What it is, as a `datetime`."""
+        text = self.cluster.request("GET", f"{HANDLES}/time")["now"]
+        return datetime.datetime.fromisoformat(re.sub(r"(\.\d{1,6})\d*", r"\1", text.replace("Z", "+00:00")))
+
+    def pass_(self, duration):
+        """Lets it pass, as "1h" or "30d", from wake to wake: everybody does what is due in between."""
+        return self.cluster.request("POST", f"{HANDLES}/time/pass", {"duration": duration})
+
+    def until(self, obj, condition, namespace="default", within="1h"):
+        """Lets it pass until an object is as wanted: `until("deploy/web", "Available")`, or as kubectl wait has it."""
+        wanted = {"object": obj, "namespace": namespace, "for": condition, "within": within}
+        return self.cluster.request("POST", f"{HANDLES}/time/until", wanted)
+
+
+class Faults:
+    """What goes wrong in a cluster on purpose."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self._added = []
+
+    def add(self, **fault):
+        """Adds a rule, as `add(verbs=["update"], resources=["configmaps"], answer={"code": 409})`; returns its name."""
+        name = self.cluster.request("POST", f"{HANDLES}/faults", fault)["name"]
+        self._added.append(name)
+        return name
+
+    def list(self):
+        """All rules, and what they have hit."""
+        return self.cluster.request("GET", f"{HANDLES}/faults")["faults"]
+
+    def remove(self, name):
+        """Removes a rule."""
+        self.cluster.request("DELETE", f"{HANDLES}/faults/{name}")
+        self._added.remove(name)
+
+    def clear(self):
+        """Removes the rules that were added here."""
+        for name in list(self._added):
+            self.remove(name)
 
 
 class Cluster(Access):

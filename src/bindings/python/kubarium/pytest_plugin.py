@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from .cluster import Cluster
+from .cluster import Cluster, Faults, Time
 
 
 def pytest_addoption(parser):
@@ -29,3 +29,25 @@ def kubarium_kubeconfig(kubarium_cluster, monkeypatch):
     """The path of its kubeconfig; `KUBECONFIG` says it, too."""
     monkeypatch.setenv("KUBECONFIG", kubarium_cluster.kubeconfig)
     return kubarium_cluster.kubeconfig
+
+
+@pytest.fixture
+def kubarium_fork(kubarium_cluster):
+    """A cluster of the test's own, with the past of `kubarium_cluster`."""
+    with kubarium_cluster.fork() as fork:
+        yield fork
+
+
+@pytest.fixture
+def kubarium_time(request):
+    """A cluster of the test's own whose time stands still; `kubarium_time.cluster` is the cluster."""
+    with Cluster(*_flags(request.config), "--clock", "stepped") as cluster:
+        yield Time(cluster)
+
+
+@pytest.fixture
+def kubarium_faults(kubarium_cluster):
+    """What goes wrong in `kubarium_cluster`, until the end of the test."""
+    faults = Faults(kubarium_cluster)
+    yield faults
+    faults.clear()
