@@ -1,6 +1,7 @@
 """Fixtures: a cluster for the session, and each test its own fork, time and faults."""
 
 import shlex
+import sys
 
 import pytest
 
@@ -28,6 +29,11 @@ def kubarium_cluster(request):
 def kubarium_kubeconfig(kubarium_cluster, monkeypatch):
     """The path of its kubeconfig; `KUBECONFIG` says it, too."""
     monkeypatch.setenv("KUBECONFIG", kubarium_cluster.kubeconfig)
+    # Some clients have looked at the variable when they were imported.
+    for client in ("kubernetes", "kubernetes_asyncio"):
+        loaded = sys.modules.get(f"{client}.config.kube_config")
+        if loaded is not None:
+            monkeypatch.setattr(loaded, "KUBE_CONFIG_DEFAULT_LOCATION", kubarium_cluster.kubeconfig)
     return kubarium_cluster.kubeconfig
 
 
