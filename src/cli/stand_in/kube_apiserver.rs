@@ -187,10 +187,9 @@ impl KubeApiserver {
 
 /// Suites ask for RBAC alone, which knows no nodes: those that run here are let in by who knows them.
 fn let_nodes_in(authorization: &mut AuthorizationOptions) {
-    if let Some(modes) = &mut authorization.modes {
-        if modes.contains(&Mode::Rbac) && !modes.contains(&Mode::Node) {
-            modes.insert(0, Mode::Node);
-        }
+    let is_meant = |modes: &&mut Vec<Mode>| modes.contains(&Mode::Rbac) && !modes.contains(&Mode::Node);
+    if let Some(modes) = authorization.modes.as_mut().filter(is_meant) {
+        modes.insert(0, Mode::Node);
     }
 }
 
