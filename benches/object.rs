@@ -3,7 +3,7 @@
 
 use bytes::BytesMut;
 use criterion::{Criterion, criterion_group, criterion_main};
-use kubarium::apimachinery::decode::{Format, Target, decode};
+use kubarium::apimachinery::decode::{DecodeTarget, Format, decode};
 use kubarium::apimachinery::labels::Selector;
 use kubarium::apimachinery::object::encode_for_storage;
 use kubarium::apimachinery::schema::Schemas;
@@ -50,7 +50,7 @@ fn bodies(criterion: &mut Criterion) {
     let schema = Schemas::builtin().get("io.k8s.api.core.v1.Pod").unwrap();
     let is_registered = |_: &str, _: &str, _: &str| true;
     criterion.bench_function("decode a Pod by its schema", |bencher| {
-        let target = Target {
+        let target = DecodeTarget {
             group: "",
             version: "v1",
             kind: "Pod",

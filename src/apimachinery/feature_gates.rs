@@ -38,22 +38,22 @@ const EFFECTIVE: &[&str] = &[
 const LINES: &str = include_str!("feature_gates.txt");
 
 /// Read when somebody first asks, and then asked by every write of a pod.
-static KNOWN: LazyLock<BTreeMap<&'static str, Known>> = LazyLock::new(|| {
+static KNOWN: LazyLock<BTreeMap<&'static str, KnownGate>> = LazyLock::new(|| {
     let gate = |line: &'static str| {
         let (name, state) = line.split_once(' ')?;
-        Some((name, Known { name, default: state.starts_with("on"), locked: state.ends_with(" locked") }))
+        Some((name, KnownGate { name, default: state.starts_with("on"), locked: state.ends_with(" locked") }))
     };
     LINES.lines().filter(|line| !line.starts_with('#')).filter_map(gate).collect()
 });
 
 #[derive(Clone, Copy)]
-struct Known {
+struct KnownGate {
     name: &'static str,
     default: bool,
     locked: bool,
 }
 
-fn find(name: &str) -> Option<Known> {
+fn find(name: &str) -> Option<KnownGate> {
     KNOWN.get(name).copied()
 }
 

@@ -185,7 +185,7 @@ impl Selector {
 
     /// Reads the query parameter's form: `a=b,c!=d,e in (f,g),h,!i,j>1`.
     pub fn parse(text: &str) -> Result<Selector, String> {
-        let mut parser = Parser { rest: text };
+        let mut parser = SelectorParser { rest: text };
         let mut requirements = Vec::new();
         parser.skip_blanks();
         while !parser.rest.is_empty() {
@@ -232,11 +232,11 @@ impl fmt::Display for Requirement {
 }
 
 /// Upstream's recursive descent over the same tokens.
-struct Parser<'a> {
+struct SelectorParser<'a> {
     rest: &'a str,
 }
 
-impl Parser<'_> {
+impl SelectorParser<'_> {
     fn requirement(&mut self) -> Result<Requirement, String> {
         let first = self.token();
         if first == "!" {
@@ -317,7 +317,7 @@ impl Parser<'_> {
     }
 
     fn peek(&mut self) -> String {
-        Parser { rest: self.rest }.token()
+        SelectorParser { rest: self.rest }.token()
     }
 
     fn at_end(&mut self) -> bool {

@@ -15,7 +15,7 @@ pub fn pick(json: &[u8], paths: &[&str]) -> Vec<String> {
     let wanted: Vec<(usize, &str)> = paths.iter().copied().enumerate().collect();
     let mut deserializer = serde_json::Deserializer::from_slice(json);
     // Bytes that are no JSON have no fields; whoever reads the object itself says so.
-    let _ = Level { wanted, values: &mut values }.deserialize(&mut deserializer);
+    let _ = PickLevel { wanted, values: &mut values }.deserialize(&mut deserializer);
     values
 }
 
@@ -37,13 +37,13 @@ pub(super) fn metadata_and_fields(
     let mut values = vec![String::new(); paths.len()];
     let mut deserializer = serde_json::Deserializer::from_slice(stored);
     let wanted = paths.iter().copied().enumerate().collect();
-    let metadata = Stored(Level { wanted, values: &mut values }).deserialize(&mut deserializer)?;
+    let metadata = Stored(PickLevel { wanted, values: &mut values }).deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok((metadata, values))
 }
 
-/// A whole object: its metadata, then the rest as a [`Level`].
-struct Stored<'a, 'p>(Level<'a, 'p>);
+/// A whole object: its metadata, then the rest as a [`PickLevel`].
+struct Stored<'a, 'p>(PickLevel<'a, 'p>);
 
 impl<'de> DeserializeSeed<'de> for Stored<'_, '_> {
     type Value = ObjectMeta;
@@ -72,12 +72,12 @@ impl<'de> Visitor<'de> for Stored<'_, '_> {
 }
 
 /// One level of the document, with the paths that lead below it.
-struct Level<'a, 'p> {
+struct PickLevel<'a, 'p> {
     wanted: Vec<(usize, &'p str)>,
     values: &'a mut Vec<String>,
 }
 
-impl Level<'_, '_> {
+impl PickLevel<'_, '_> {
     fn put(&mut self, text: impl ToString) {
         for (at, _) in self.wanted.iter().filter(|(_, rest)| rest.is_empty()) {
             self.values[*at] = text.to_string();
@@ -85,7 +85,7 @@ impl Level<'_, '_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Level<'_, '_> {
+impl<'de> DeserializeSeed<'de> for PickLevel<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -93,7 +93,7 @@ impl<'de> DeserializeSeed<'de> for Level<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Level<'_, '_> {
+impl<'de> Visitor<'de> for PickLevel<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -107,7 +107,7 @@ impl<'de> Visitor<'de> for Level<'_, '_> {
             if wanted.is_empty() {
                 map.next_value::<IgnoredAny>()?;
             } else {
-                map.next_value_seed(Level { wanted, values: self.values })?;
+                map.next_value_seed(PickLevel { wanted, values: self.values })?;
             }
         }
         Ok(())

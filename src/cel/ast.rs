@@ -43,19 +43,19 @@ pub(super) enum Node {
         target: Option<Box<Expr>>,
         args: Vec<Expr>,
     },
-    List(Vec<Entry<Expr>>),
-    Map(Vec<Entry<(Expr, Expr)>>),
+    List(Vec<MapEntry<Expr>>),
+    Map(Vec<MapEntry<(Expr, Expr)>>),
     /// `Type{field: value}`
     Struct {
         type_name: String,
-        fields: Vec<Entry<(String, Expr)>>,
+        fields: Vec<MapEntry<(String, Expr)>>,
     },
     Macro(Box<Macro>),
 }
 
 /// A literal's element; optional ones (`?x`) are left out when they hold nothing.
 #[derive(Clone, Debug)]
-pub(super) struct Entry<T> {
+pub(super) struct MapEntry<T> {
     pub value: T,
     pub optional: bool,
 }

@@ -34,7 +34,7 @@ pub struct Check {
 
 /// The answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct AuthorizerVerdict {
     /// Whether it is allowed.
     pub allowed: bool,
     /// Why it was decided so.
@@ -76,7 +76,7 @@ fn host(name: &'static str, by: Arc<dyn Authorize>, check: Check) -> Value {
 /// Who decides.
 pub trait Authorize: Send + Sync {
     /// Decides about one action.
-    fn authorize(&self, check: &Check) -> Verdict;
+    fn authorize(&self, check: &Check) -> AuthorizerVerdict;
 }
 
 /// A check that is being put together.
@@ -142,7 +142,7 @@ fn narrow(check: &mut Check, function: &str, text: &str) -> bool {
     true
 }
 
-struct Decided(Verdict);
+struct Decided(AuthorizerVerdict);
 
 impl HostValue for Decided {
     fn type_name(&self) -> &str {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ast::{Entry, Expr, Macro, MacroKind, Node};
+use super::ast::{Expr, Macro, MacroKind, MapEntry, Node};
 use super::checker_calls;
 use super::declarations::overloads;
 use super::environment::Environment;
@@ -111,9 +111,9 @@ impl Checker<'_> {
         }
     }
 
-    fn list(&mut self, items: &mut [Entry<Expr>]) -> Type {
+    fn list(&mut self, items: &mut [MapEntry<Expr>]) -> Type {
         let mut of: Option<Type> = None;
-        for Entry { value, optional } in items {
+        for MapEntry { value, optional } in items {
             let found = self.element(value, *optional);
             of = Some(self.joined(value.at, of, found));
         }
@@ -141,10 +141,10 @@ impl Checker<'_> {
         }
     }
 
-    fn map(&mut self, entries: &mut [Entry<(Expr, Expr)>]) -> Type {
+    fn map(&mut self, entries: &mut [MapEntry<(Expr, Expr)>]) -> Type {
         let mut keys = None;
         let mut values = None;
-        for Entry { value: (key, value), optional } in entries {
+        for MapEntry { value: (key, value), optional } in entries {
             let found = self.check(key);
             keys = Some(self.joined(key.at, keys, found));
             let found = self.element(value, *optional);
@@ -153,12 +153,12 @@ impl Checker<'_> {
         Type::Map(Arc::new(keys.unwrap_or(Type::Dyn)), Arc::new(values.unwrap_or(Type::Dyn)))
     }
 
-    fn structure(&mut self, at: usize, name: &str, fields: &mut [Entry<(String, Expr)>]) -> Type {
+    fn structure(&mut self, at: usize, name: &str, fields: &mut [MapEntry<(String, Expr)>]) -> Type {
         let below = |open: &String| {
             name.strip_prefix(open.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         if self.environment.open_structures.iter().any(below) {
-            for Entry { value: (_, value), optional } in fields {
+            for MapEntry { value: (_, value), optional } in fields {
                 self.element(value, *optional);
             }
             return Type::Object(Arc::new(ObjectType { name: name.into(), fields: BTreeMap::new() }));
@@ -166,7 +166,7 @@ impl Checker<'_> {
         let Some(object) = self.environment.structures.get(name).cloned() else {
             return self.issue(at, format!("undeclared reference to '{name}' (in container '')"));
         };
-        for Entry { value: (field, value), optional } in fields {
+        for MapEntry { value: (field, value), optional } in fields {
             let found = self.element(value, *optional);
             let Some(wanted) = object.fields.get(field.as_str()) else {
                 self.issue(value.at, format!("undefined field '{field}'"));

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::ast::{Expr, Macro, MacroKind, Node};
 use super::call_cost::{LIST, comparing, is_ordered};
 use super::error::EvaluationError;
-use super::evaluate::{Evaluator, Outcome, Scope};
+use super::evaluate::{EvaluationScope, Evaluator, Outcome};
 use super::operators::{order, total_order};
 use super::types::Type;
-use super::value::{Key, Map, Value};
+use super::value::{Map, MapKey, Value};
 
 /// A name, or a call of a function that costs nothing besides.
 const ONE: u64 = 1;
@@ -49,7 +49,7 @@ impl<'a> Evaluator<'a> {
         self.budget.spend(ONE + u64::from(!is_name))?;
         match range? {
             Value::Optional(Some(inner)) => {
-                let name = Scope { name: &variables[0], value: (*inner).clone(), first: 2 * ONE };
+                let name = EvaluationScope { name: &variables[0], value: (*inner).clone(), first: 2 * ONE };
                 self.scopes.push(name);
                 let value = self.evaluate(step);
                 if *kind == MacroKind::OptFlatMap {
@@ -79,7 +79,7 @@ impl<'a> Evaluator<'a> {
         self.budget.waste(own.wasted());
         let value = value.unwrap_or_else(|error| Value::Invalid(error.to_string().into()));
         let depth = self.scopes.len();
-        self.scopes.push(Scope { name: &variables[0], value, first: own.spent() });
+        self.scopes.push(EvaluationScope { name: &variables[0], value, first: own.spent() });
         let outcome = self.evaluate(step);
         self.budget.waste(self.scopes.get(depth).map_or(0, |scope| scope.first));
         outcome
@@ -88,7 +88,8 @@ impl<'a> Evaluator<'a> {
     /// Binds the names and runs one part of the comprehension.
     fn with(&mut self, names: &'a [String], values: &[Value], part: &'a Expr) -> Outcome {
         let depth = self.scopes.len();
-        let bind = |(name, value): (&'a String, &Value)| Scope { name, value: value.clone(), first: 0 };
+        let bind =
+            |(name, value): (&'a String, &Value)| EvaluationScope { name, value: value.clone(), first: 0 };
         self.scopes.extend(names.iter().zip(values).map(bind));
         let outcome = self.evaluate(part);
         self.scopes.truncate(depth);
@@ -227,10 +228,10 @@ fn insert(
     kind: MacroKind,
     key: &Value,
     value: Value,
-    made: &mut BTreeMap<Key, Value>,
+    made: &mut BTreeMap<MapKey, Value>,
 ) -> Result<(), EvaluationError> {
     if kind == MacroKind::TransformMap {
-        made.insert(Key::of(key).ok_or(EvaluationError::NoSuchOverload)?, value);
+        made.insert(MapKey::of(key).ok_or(EvaluationError::NoSuchOverload)?, value);
         return Ok(());
     }
     let Value::Map(map) = value else { return Err(EvaluationError::NoSuchOverload) };

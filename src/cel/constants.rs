@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use super::ast::{Entry, Expr, Macro, Node};
+use super::ast::{Expr, Macro, MapEntry, Node};
 use super::convert;
 use super::error::EvaluationError;
 use super::types::Type;
-use super::value::{Key, Map, Value};
+use super::value::{Map, MapKey, Value};
 
 /// `IsTypeConversionFunction`
 const CONVERSIONS: &[&str] =
@@ -49,15 +49,15 @@ fn constant(node: &Node) -> Option<Result<Value, EvaluationError>> {
     match node {
         Node::Literal(value) => Some(Ok(value.clone())),
         Node::List(items) => {
-            let item = |item: &Entry<Expr>| item.value.constant.clone().filter(|_| !item.optional);
+            let item = |item: &MapEntry<Expr>| item.value.constant.clone().filter(|_| !item.optional);
             items.iter().map(item).collect::<Option<Vec<Value>>>().map(|items| Ok(Value::from(items)))
         }
         Node::Map(entries) => {
-            let entry = |Entry { value: (key, value), optional }: &Entry<(Expr, Expr)>| {
-                let key = key.constant.as_ref().filter(|_| !optional).and_then(Key::of);
+            let entry = |MapEntry { value: (key, value), optional }: &MapEntry<(Expr, Expr)>| {
+                let key = key.constant.as_ref().filter(|_| !optional).and_then(MapKey::of);
                 key.zip(value.constant.clone())
             };
-            let map = entries.iter().map(entry).collect::<Option<BTreeMap<Key, Value>>>()?;
+            let map = entries.iter().map(entry).collect::<Option<BTreeMap<MapKey, Value>>>()?;
             Some(Ok(Value::Map(Map::of(map).into())))
         }
         Node::Call { function, target: None, args } => match &args[..] {

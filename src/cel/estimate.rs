@@ -3,9 +3,9 @@
 //! Upstream's figures are shown to people, so its ways are kept, odd ones too: what has no path of its own is
 //! as large as the variable, and what is not known to be small is without bound.
 
-use super::ast::{Entry, Expr, Macro, MacroKind, Node};
+use super::ast::{Expr, Macro, MacroKind, MapEntry, Node};
 use super::estimate_calls;
-use super::sizes::{EntrySizes, Estimate, LIST, ONE, Place, Range, Root, Step, UNKNOWN, union};
+use super::sizes::{EntrySizes, Estimate, LIST, ONE, Range, Root, SizePlace, SizeStep, UNKNOWN, union};
 use super::types::Type;
 use super::value::Value;
 
@@ -30,7 +30,7 @@ impl<'s> Estimator<'s> {
             Node::Select { operand, field } => {
                 let inner = self.estimate(operand);
                 let own = u64::from(matches!(operand.of, Type::Map(..) | Type::Object(_)));
-                let place = inner.place.step(self.root, &Step::Field(field));
+                let place = inner.place.step(self.root, &SizeStep::Field(field));
                 let size = place.size().or_else(|| of_type(&expr.of));
                 Estimate { place, ..Estimate::call(inner.cost.saturating_add(own), size) }
             }
@@ -51,12 +51,12 @@ impl<'s> Estimator<'s> {
 
     fn ident(&self, expr: &Expr, name: &str) -> Estimate<'s> {
         let local = self.scopes.iter().rev().find(|(known, _)| known == name).map(|(_, local)| *local);
-        let place = local.map_or(Place::At(self.root.size), |local| local.place);
+        let place = local.map_or(SizePlace::At(self.root.size), |local| local.place);
         let size = place.size().or_else(|| of_type(&expr.of)).or_else(|| local?.size);
         Estimate { place, entries: local.and_then(|local| local.entries), ..Estimate::call(1, size) }
     }
 
-    fn list(&mut self, items: &[Entry<Expr>]) -> Estimate<'s> {
+    fn list(&mut self, items: &[MapEntry<Expr>]) -> Estimate<'s> {
         let parts: Vec<Estimate> = items.iter().map(|item| self.estimate(&item.value)).collect();
         let value = parts.iter().map(Estimate::range).reduce(union).unwrap_or((0, 0));
         let count = items.len() as u64;
@@ -64,9 +64,9 @@ impl<'s> Estimator<'s> {
         Estimate { entries: Some(EntrySizes::of_list(value)), ..Estimate::call(cost, Some((count, count))) }
     }
 
-    fn map(&mut self, items: &[Entry<(Expr, Expr)>]) -> Estimate<'s> {
+    fn map(&mut self, items: &[MapEntry<(Expr, Expr)>]) -> Estimate<'s> {
         let (mut cost, mut entries) = (MAP, None::<EntrySizes>);
-        for Entry { value: (key, value), .. } in items {
+        for MapEntry { value: (key, value), .. } in items {
             let (key, value) = (self.estimate(key), self.estimate(value));
             cost = sum(cost, [key.cost, value.cost].into_iter());
             let entry = EntrySizes { key: key.range(), value: value.range() };
@@ -90,7 +90,7 @@ impl<'s> Estimator<'s> {
                 Estimate { entries, ..Estimate::call(cost, size) }
             }
             ("_[_]", [container, _]) => {
-                let place = container.place.step(self.root, &Step::Items);
+                let place = container.place.step(self.root, &SizeStep::Items);
                 let size = container.entries.map(|entries| entries.value).or_else(|| place.size());
                 let size = size.or_else(|| of_type(&expr.of));
                 Estimate { place, ..Estimate::call(costs.saturating_add(1), size) }
@@ -158,9 +158,9 @@ impl<'s> Estimator<'s> {
         let place = |step| over.place.step(self.root, &step);
         let key_size = over.entries.map(|entries| entries.key);
         let value_size = over.entries.map(|entries| entries.value);
-        let key = Estimate { place: place(Step::Keys), ..Estimate::call(0, key_size) };
-        let index = Estimate { place: place(Step::Unknown), ..Estimate::call(0, key_size) };
-        let value = Estimate { place: place(Step::Items), ..Estimate::call(0, value_size) };
+        let key = Estimate { place: place(SizeStep::Keys), ..Estimate::call(0, key_size) };
+        let index = Estimate { place: place(SizeStep::Unknown), ..Estimate::call(0, key_size) };
+        let value = Estimate { place: place(SizeStep::Items), ..Estimate::call(0, value_size) };
         let found = match (names.len(), is_map) {
             (2, true) => vec![key, value],
             (2, false) => vec![index, value],

@@ -2,7 +2,7 @@
 //! and how large its value is.
 
 use super::ast::{Expr, Node};
-use super::sizes::{Estimate, LIST, Place, Range, Root, Step, UNKNOWN, union};
+use super::sizes::{Estimate, LIST, Range, Root, SizePlace, SizeStep, UNKNOWN, union};
 use super::types::Type;
 use super::value::Value;
 
@@ -155,8 +155,8 @@ impl Call<'_, '_> {
         let (target, estimate) = self.target?;
         let Type::List(item) = &target.of else { return None };
         let place = match estimate.place {
-            Place::Nowhere => Place::Nowhere,
-            place => place.step(self.root, &Step::Items),
+            SizePlace::Nowhere => SizePlace::Nowhere,
+            place => place.step(self.root, &SizeStep::Items),
         };
         Some((item, place.size().unwrap_or(UNKNOWN)))
     }

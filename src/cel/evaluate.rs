@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::activation::Activation;
-use super::ast::{Entry, Expr, Node};
+use super::ast::{Expr, MapEntry, Node};
 use super::call_cost::{Called, LIST};
 use super::constants;
 use super::cost::Budget;
@@ -16,7 +16,7 @@ use super::functions;
 use super::operators::{arithmetic, compare, equal, index, is_in};
 use super::patterns::Patterns;
 use super::types::Type;
-use super::value::{Key, Map, Value};
+use super::value::{Map, MapKey, Value};
 
 pub(super) type Outcome = Result<Value, EvaluationError>;
 
@@ -28,11 +28,11 @@ pub(super) struct Evaluator<'a> {
     pub patterns: &'a Patterns,
     pub budget: &'a mut Budget,
     /// Of comprehensions, innermost last.
-    pub scopes: Vec<Scope<'a>>,
+    pub scopes: Vec<EvaluationScope<'a>>,
 }
 
 /// A name that a comprehension binds.
-pub(super) struct Scope<'a> {
+pub(super) struct EvaluationScope<'a> {
     pub name: &'a str,
     pub value: Value,
     /// What it costs to ask for it the first time, when it is worked out only then.
@@ -241,16 +241,16 @@ impl<'a> Evaluator<'a> {
         failed.map_or(Ok(Value::Bool(!decides)), Err)
     }
 
-    fn list(&mut self, items: &'a [Entry<Expr>]) -> Outcome {
+    fn list(&mut self, items: &'a [MapEntry<Expr>]) -> Outcome {
         let made: Result<Vec<Option<Value>>, EvaluationError> = items
             .iter()
-            .map(|Entry { value, optional }| Ok(held(self.evaluate(value)?, *optional)))
+            .map(|MapEntry { value, optional }| Ok(held(self.evaluate(value)?, *optional)))
             .collect();
         self.budget.spend(LIST)?;
         Ok(Value::from(made?.into_iter().flatten().collect::<Vec<_>>()))
     }
 
-    fn map(&mut self, entries: &'a [Entry<(Expr, Expr)>]) -> Outcome {
+    fn map(&mut self, entries: &'a [MapEntry<(Expr, Expr)>]) -> Outcome {
         let made = self.entries(entries);
         self.budget.spend(MAP)?;
         Ok(Value::Map(Arc::new(Map::of(made?))))
@@ -258,11 +258,11 @@ impl<'a> Evaluator<'a> {
 
     fn entries(
         &mut self,
-        entries: &'a [Entry<(Expr, Expr)>],
-    ) -> Result<BTreeMap<Key, Value>, EvaluationError> {
+        entries: &'a [MapEntry<(Expr, Expr)>],
+    ) -> Result<BTreeMap<MapKey, Value>, EvaluationError> {
         let mut out = BTreeMap::new();
-        for Entry { value: (key, value), optional } in entries {
-            let key = Key::of(&self.evaluate(key)?);
+        for MapEntry { value: (key, value), optional } in entries {
+            let key = MapKey::of(&self.evaluate(key)?);
             let key = key.ok_or_else(|| EvaluationError::Function("unsupported key type".into()))?;
             match held(self.evaluate(value)?, *optional) {
                 Some(value) => out.insert(key, value),
@@ -272,12 +272,12 @@ impl<'a> Evaluator<'a> {
         Ok(out)
     }
 
-    fn structure(&mut self, fields: &'a [Entry<(String, Expr)>]) -> Outcome {
-        let made: Result<Vec<Option<(Key, Value)>>, EvaluationError> = fields
+    fn structure(&mut self, fields: &'a [MapEntry<(String, Expr)>]) -> Outcome {
+        let made: Result<Vec<Option<(MapKey, Value)>>, EvaluationError> = fields
             .iter()
-            .map(|Entry { value: (field, value), optional }| {
+            .map(|MapEntry { value: (field, value), optional }| {
                 let value = held(self.evaluate(value)?, *optional);
-                Ok(value.map(|value| (Key::String(field.as_str().into()), value)))
+                Ok(value.map(|value| (MapKey::String(field.as_str().into()), value)))
             })
             .collect();
         self.budget.spend(STRUCT)?;
@@ -332,7 +332,7 @@ fn is_conditional(expr: &Expr) -> bool {
 fn field_of(operand: &Value, field: &str, budget: &mut Budget) -> Outcome {
     let missing = || EvaluationError::NoSuchKey(field.to_owned());
     match operand {
-        Value::Map(map) => map.entries.get(&Key::String(field.into())).cloned().ok_or_else(missing),
+        Value::Map(map) => map.entries.get(&MapKey::String(field.into())).cloned().ok_or_else(missing),
         Value::Host(host) => host.field(field, budget).unwrap_or_else(|| Err(missing())),
         _ => Err(missing()),
     }
@@ -340,7 +340,7 @@ fn field_of(operand: &Value, field: &str, budget: &mut Budget) -> Outcome {
 
 fn has(operand: &Value, field: &str, budget: &mut Budget) -> bool {
     match operand {
-        Value::Map(map) => map.entries.contains_key(&Key::String(field.into())),
+        Value::Map(map) => map.entries.contains_key(&MapKey::String(field.into())),
         Value::Host(host) => host.field(field, budget).is_some(),
         Value::Optional(Some(inner)) => has(inner, field, budget),
         _ => false,

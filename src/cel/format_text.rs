@@ -5,7 +5,7 @@ use golang::go_text::quote;
 use super::bounds;
 use super::convert;
 use super::error::EvaluationError;
-use super::value::{Key, Value};
+use super::value::{MapKey, Value};
 
 /// Digits behind the point where none are asked for.
 const DEFAULT_PRECISION: usize = 6;
@@ -104,7 +104,7 @@ fn string(arg: &Value) -> Written {
             Ok(format!("[{}]", items.join(", ")))
         }
         Value::Map(map) => {
-            let entry = |(key, value): (&Key, &Value)| {
+            let entry = |(key, value): (&MapKey, &Value)| {
                 let key = literal(&key.value())?;
                 let value = literal(value)?;
                 Ok((key, value))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::bounds;
 use super::error::EvaluationError;
 use super::time_functions;
-use super::value::{Key, List, ListKind, Value};
+use super::value::{List, ListKind, MapKey, Value};
 
 type Outcome = Result<Value, EvaluationError>;
 
@@ -57,7 +57,7 @@ fn equal_lists(left: &List, right: &List) -> bool {
 
 fn member(item: &Value, key: &Arc<str>) -> Option<Value> {
     match item {
-        Value::Map(map) => map.entries.get(&Key::String(key.clone())).cloned(),
+        Value::Map(map) => map.entries.get(&MapKey::String(key.clone())).cloned(),
         _ => None,
     }
 }
@@ -71,7 +71,9 @@ pub(super) fn contains(items: &[Value], wanted: &Value) -> bool {
 pub(super) fn is_in(wanted: &Value, container: &Value) -> Outcome {
     match container {
         Value::List(list) => Ok(Value::Bool(contains(&list.items, wanted))),
-        Value::Map(map) => Ok(Value::Bool(Key::of(wanted).is_some_and(|key| map.entries.contains_key(&key)))),
+        Value::Map(map) => {
+            Ok(Value::Bool(MapKey::of(wanted).is_some_and(|key| map.entries.contains_key(&key))))
+        }
         _ => Err(EvaluationError::NoSuchOverload),
     }
 }
@@ -256,7 +258,7 @@ pub(super) fn index(container: &Value, key: &Value) -> Outcome {
             item.cloned().ok_or(EvaluationError::IndexOutOfBounds(at))
         }
         Value::Map(map) => {
-            let key = Key::of(key).ok_or(EvaluationError::NoSuchOverload)?;
+            let key = MapKey::of(key).ok_or(EvaluationError::NoSuchOverload)?;
             map.entries.get(&key).cloned().ok_or_else(|| EvaluationError::NoSuchKey(key.to_string()))
         }
         _ => Err(EvaluationError::NoSuchOverload),

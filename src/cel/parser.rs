@@ -1,6 +1,6 @@
 //! From tokens to a tree (the grammar of CEL, by precedence).
 
-use super::ast::{Entry, Expr, Node};
+use super::ast::{Expr, MapEntry, Node};
 use super::error::{CompileError, Issue};
 use super::lexer::{Token, tokens};
 use super::macros;
@@ -339,11 +339,11 @@ impl Parser {
         }
     }
 
-    fn items(&mut self, close: &str) -> Result<Vec<Entry<Expr>>, Issue> {
+    fn items(&mut self, close: &str) -> Result<Vec<MapEntry<Expr>>, Issue> {
         let mut items = vec![];
         while self.take(close).is_none() {
             let optional = self.take("?").is_some();
-            items.push(Entry { value: self.expression()?, optional });
+            items.push(MapEntry { value: self.expression()?, optional });
             if self.take(",").is_none() {
                 self.expect(close)?;
                 break;
@@ -352,13 +352,13 @@ impl Parser {
         Ok(items)
     }
 
-    fn entries(&mut self) -> Result<Vec<Entry<(Expr, Expr)>>, Issue> {
+    fn entries(&mut self) -> Result<Vec<MapEntry<(Expr, Expr)>>, Issue> {
         let mut entries = vec![];
         while self.take("}").is_none() {
             let optional = self.take("?").is_some();
             let key = self.expression()?;
             self.expect(":")?;
-            entries.push(Entry { value: (key, self.expression()?), optional });
+            entries.push(MapEntry { value: (key, self.expression()?), optional });
             if self.take(",").is_none() {
                 self.expect("}")?;
                 break;
@@ -378,7 +378,7 @@ impl Parser {
                 _ => return Err(self.back()),
             };
             self.expect(":")?;
-            fields.push(Entry { value: (field, self.expression()?), optional });
+            fields.push(MapEntry { value: (field, self.expression()?), optional });
             if self.take(",").is_none() {
                 self.expect("}")?;
                 break;

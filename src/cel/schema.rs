@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::times::{parse_format_duration, parse_timestamp};
 use super::types::{ObjectType, Type};
-use super::value::{Key, List, ListKind, Map, Value};
+use super::value::{List, ListKind, Map, MapKey, Value};
 use golang::go_print::go_type;
 
 /// `SchemaDeclType`: what an expression may ask of a value of this schema; None where nothing is declared.
@@ -108,7 +108,7 @@ fn object_value(schema: &Json, is_resource: bool, map: &serde_json::Map<String, 
     let additional = schema.get("additionalProperties").filter(|values| values.is_object());
     for (name, data) in map {
         if let Some(values) = additional {
-            object.entries.insert(Key::String(name.as_str().into()), nested_value(values, data));
+            object.entries.insert(MapKey::String(name.as_str().into()), nested_value(values, data));
             continue;
         }
         let of_resource = is_resource.then(|| of_resource(name, data)).flatten();
@@ -120,7 +120,7 @@ fn object_value(schema: &Json, is_resource: bool, map: &serde_json::Map<String, 
         };
         match (found, escape(name)) {
             (Some(found), Some(name)) => {
-                object.entries.insert(Key::String(name.into()), found);
+                object.entries.insert(MapKey::String(name.into()), found);
             }
             _ => {
                 object.undeclared.insert(name.clone(), data.clone());
@@ -139,7 +139,7 @@ fn of_resource(name: &str, data: &Json) -> Option<Value> {
             for (name, data) in map.iter().filter(|(name, _)| *name != "resourceVersion") {
                 match (&**name, data) {
                     ("name" | "generateName", Json::String(text)) => {
-                        metadata.entries.insert(Key::String((&**name).into()), Value::from(text.as_str()));
+                        metadata.entries.insert(MapKey::String((&**name).into()), Value::from(text.as_str()));
                     }
                     _ => {
                         metadata.undeclared.insert(name.clone(), data.clone());

@@ -37,7 +37,7 @@ const KEY: &Size = &Size::Scalar;
 pub(super) const LIST: u64 = 10;
 /// Where the declaration of a value is found (`AstNode.Path`).
 #[derive(Clone, Copy)]
-pub(super) enum Place<'s> {
+pub(super) enum SizePlace<'s> {
     /// It has no path.
     Nowhere,
     At(&'s Size),
@@ -57,7 +57,7 @@ pub(super) struct EntrySizes {
 pub(super) struct Estimate<'s> {
     pub cost: u64,
     pub size: Option<Range>,
-    pub place: Place<'s>,
+    pub place: SizePlace<'s>,
     pub entries: Option<EntrySizes>,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Root<'s> {
     pub is_lax: bool,
 }
 
-pub(super) enum Step<'n> {
+pub(super) enum SizeStep<'n> {
     Items,
     Keys,
     Field(&'n str),
@@ -86,28 +86,30 @@ impl Size {
     }
 }
 
-impl<'s> Place<'s> {
+impl<'s> SizePlace<'s> {
     /// The first name of a path is that of the variable, whatever it is.
-    pub(super) fn step(self, root: Root<'s>, step: &Step) -> Place<'s> {
+    pub(super) fn step(self, root: Root<'s>, step: &SizeStep) -> SizePlace<'s> {
         match (self, step) {
-            (Place::Nowhere, _) if root.is_lax => Place::At(root.size),
-            (Place::At(Size::Many(_, element) | Size::Keyed { element, .. }), Step::Items) => {
-                Place::At(element)
+            (SizePlace::Nowhere, _) if root.is_lax => SizePlace::At(root.size),
+            (SizePlace::At(Size::Many(_, element) | Size::Keyed { element, .. }), SizeStep::Items) => {
+                SizePlace::At(element)
             }
-            (Place::At(Size::Keyed { key, .. }), Step::Keys) => Place::At(key),
-            (Place::At(Size::Keyed { element, is_open: true, .. }), Step::Field(_)) => Place::At(element),
-            (Place::At(Size::Many(..)), Step::Keys) => Place::At(KEY),
-            (Place::At(Size::Fields(fields)), Step::Field(name)) => {
-                fields.get(*name).map_or(Place::Lost, Place::At)
+            (SizePlace::At(Size::Keyed { key, .. }), SizeStep::Keys) => SizePlace::At(key),
+            (SizePlace::At(Size::Keyed { element, is_open: true, .. }), SizeStep::Field(_)) => {
+                SizePlace::At(element)
             }
-            _ => Place::Lost,
+            (SizePlace::At(Size::Many(..)), SizeStep::Keys) => SizePlace::At(KEY),
+            (SizePlace::At(Size::Fields(fields)), SizeStep::Field(name)) => {
+                fields.get(*name).map_or(SizePlace::Lost, SizePlace::At)
+            }
+            _ => SizePlace::Lost,
         }
     }
 
     pub(super) fn size(self) -> Option<Range> {
         match self {
-            Place::At(size) => Some((0, size.most())),
-            Place::Nowhere | Place::Lost => None,
+            SizePlace::At(size) => Some((0, size.most())),
+            SizePlace::Nowhere | SizePlace::Lost => None,
         }
     }
 }
@@ -127,7 +129,7 @@ impl EntrySizes {
 impl<'s> Estimate<'s> {
     /// A call's: it has no path.
     pub(super) fn call(cost: u64, size: Option<Range>) -> Estimate<'s> {
-        Estimate { cost, size, place: Place::Nowhere, entries: None }
+        Estimate { cost, size, place: SizePlace::Nowhere, entries: None }
     }
 
     pub(super) fn range(&self) -> Range {

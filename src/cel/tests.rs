@@ -263,9 +263,9 @@ fn a_schema_directs_types_and_values() {
 fn an_authorizer_is_asked() {
     struct OnlyGet;
     impl authorizer::Authorize for OnlyGet {
-        fn authorize(&self, check: &authorizer::Check) -> authorizer::Verdict {
+        fn authorize(&self, check: &authorizer::Check) -> authorizer::AuthorizerVerdict {
             let allowed = check.verb == "get" && check.resource == "pods" && check.namespace == "ns";
-            authorizer::Verdict { allowed, reason: "because".into(), error: None }
+            authorizer::AuthorizerVerdict { allowed, reason: "because".into(), error: None }
         }
     }
     let environment = Environment::new().with_variable("authorizer", authorizer::authorizer_type());

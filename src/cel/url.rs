@@ -23,7 +23,7 @@ pub struct Url {
 
 /// What a part of a URL is, which decides what may stand in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum UrlPart {
     Path,
     Host,
     Zone,
@@ -38,7 +38,7 @@ impl Url {
         check(text)?;
         let (address, fragment) = text.split_once('#').unwrap_or((text, ""));
         let mut url = parse(address, false)?;
-        url.fragment = unescape(fragment, Part::Fragment).map_err(|error| described(text, &error))?;
+        url.fragment = unescape(fragment, UrlPart::Fragment).map_err(|error| described(text, &error))?;
         Ok(url)
     }
 
@@ -79,7 +79,7 @@ impl Url {
         let query = self.query.as_deref().unwrap_or_default();
         for pair in query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            if let (Ok(key), Ok(value)) = (unescape(key, Part::Query), unescape(value, Part::Query)) {
+            if let (Ok(key), Ok(value)) = (unescape(key, UrlPart::Query), unescape(value, UrlPart::Query)) {
                 values.entry(key).or_default().push(value);
             }
         }
@@ -167,7 +167,7 @@ fn parse_authority(authority: &str, url: &mut Url) -> Result<(), String> {
         return Err("net/url: invalid userinfo".to_owned());
     }
     for part in userinfo.splitn(2, ':') {
-        unescape(part, Part::UserInfo)?;
+        unescape(part, UrlPart::UserInfo)?;
     }
     url.userinfo = Some(userinfo.to_owned());
     Ok(())
@@ -183,8 +183,10 @@ fn parse_host(scheme: &str, host: &str) -> Result<String, String> {
         }
         let inner = host.get(open + 1..close).ok_or("missing ']' in host")?;
         let inner = match inner.find("%25") {
-            Some(zone) => unescape(&inner[..zone], Part::Host)? + &unescape(&inner[zone..], Part::Zone)?,
-            None => unescape(inner, Part::Host)?,
+            Some(zone) => {
+                unescape(&inner[..zone], UrlPart::Host)? + &unescape(&inner[zone..], UrlPart::Zone)?
+            }
+            None => unescape(inner, UrlPart::Host)?,
         };
         return match parse_address(&inner) {
             Ok((IpAddr::V6(_), _)) => Ok(format!("[{inner}]{port}")),
@@ -196,7 +198,7 @@ fn parse_host(scheme: &str, host: &str) -> Result<String, String> {
     let colon = if matches!(scheme, "http" | "https") { host.find(':') } else { host.rfind(':') };
     match colon.map(|colon| &host[colon..]) {
         Some(port) if !is_optional_port(port) => Err(wrong_port(port)),
-        _ => unescape(host, Part::Host),
+        _ => unescape(host, UrlPart::Host),
     }
 }
 
@@ -208,13 +210,14 @@ fn is_optional_port(text: &str) -> bool {
 
 /// `EscapedPath`: as it was written, if every character in it may stand in a path.
 fn path(written: &str) -> Result<String, String> {
-    let path = unescape_bytes(written, Part::Path)?;
-    let is_valid =
-        written.bytes().all(|byte| b"!$&'()*+,;=:@[]%".contains(&byte) || !should_escape(byte, Part::Path));
-    Ok(if is_valid { written.to_owned() } else { escape(&path, Part::Path) })
+    let path = unescape_bytes(written, UrlPart::Path)?;
+    let is_valid = written
+        .bytes()
+        .all(|byte| b"!$&'()*+,;=:@[]%".contains(&byte) || !should_escape(byte, UrlPart::Path));
+    Ok(if is_valid { written.to_owned() } else { escape(&path, UrlPart::Path) })
 }
 
-fn escape(bytes: &[u8], part: Part) -> String {
+fn escape(bytes: &[u8], part: UrlPart) -> String {
     let mut out = String::with_capacity(bytes.len());
     for &byte in bytes {
         if should_escape(byte, part) { out.push_str(&format!("%{byte:02X}")) } else { out.push(byte as char) }
@@ -222,8 +225,8 @@ fn escape(bytes: &[u8], part: Part) -> String {
     out
 }
 
-fn should_escape(byte: u8, part: Part) -> bool {
-    let is_host = matches!(part, Part::Host | Part::Zone);
+fn should_escape(byte: u8, part: UrlPart) -> bool {
+    let is_host = matches!(part, UrlPart::Host | UrlPart::Zone);
     match byte {
         _ if byte.is_ascii_alphanumeric() => false,
         b'-' | b'_' | b'.' | b'~' => false,
@@ -234,23 +237,23 @@ fn should_escape(byte: u8, part: Part) -> bool {
             false
         }
         b'$' | b'&' | b'+' | b',' | b'/' | b':' | b';' | b'=' | b'?' | b'@' => match part {
-            Part::Path => byte == b'?',
-            Part::UserInfo => matches!(byte, b'@' | b'/' | b'?' | b':'),
-            Part::Fragment => false,
-            Part::Query | Part::Host | Part::Zone => true,
+            UrlPart::Path => byte == b'?',
+            UrlPart::UserInfo => matches!(byte, b'@' | b'/' | b'?' | b':'),
+            UrlPart::Fragment => false,
+            UrlPart::Query | UrlPart::Host | UrlPart::Zone => true,
         },
-        b'!' | b'(' | b')' | b'*' => part != Part::Fragment,
+        b'!' | b'(' | b')' | b'*' => part != UrlPart::Fragment,
         _ => true,
     }
 }
 
-fn unescape(text: &str, part: Part) -> Result<String, String> {
+fn unescape(text: &str, part: UrlPart) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&unescape_bytes(text, part)?).into_owned())
 }
 
-fn unescape_bytes(text: &str, part: Part) -> Result<Vec<u8>, String> {
+fn unescape_bytes(text: &str, part: UrlPart) -> Result<Vec<u8>, String> {
     let bytes = text.as_bytes();
-    let is_host = matches!(part, Part::Host | Part::Zone);
+    let is_host = matches!(part, UrlPart::Host | UrlPart::Zone);
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
@@ -263,22 +266,22 @@ fn unescape_bytes(text: &str, part: Part) -> Result<Vec<u8>, String> {
             let shown = quote(&(byte as char).to_string());
             return Err(format!("invalid character {shown} in host name"));
         }
-        out.push(if byte == b'+' && part == Part::Query { b' ' } else { byte });
+        out.push(if byte == b'+' && part == UrlPart::Query { b' ' } else { byte });
         at += 1;
     }
     Ok(out)
 }
 
 /// The byte that `%xx` is.
-fn unescape_byte(bytes: &[u8], part: Part) -> Result<u8, String> {
+fn unescape_byte(bytes: &[u8], part: UrlPart) -> Result<u8, String> {
     let escaped = &bytes[..bytes.len().min(3)];
     let wrong = || format!("invalid URL escape {}", quote(&String::from_utf8_lossy(escaped)));
     let digit = |at: usize| escaped.get(at).and_then(|byte| (*byte as char).to_digit(16)).ok_or_else(wrong);
     let byte = (digit(1)? * 16 + digit(2)?) as u8;
     let is_refused = match part {
         // Only what is not ASCII, and the percent sign before a zone.
-        Part::Host => byte < 0x80 && escaped != b"%25",
-        Part::Zone => escaped != b"%25" && byte != b' ' && should_escape(byte, Part::Host),
+        UrlPart::Host => byte < 0x80 && escaped != b"%25",
+        UrlPart::Zone => escaped != b"%25" && byte != b' ' && should_escape(byte, UrlPart::Host),
         _ => false,
     };
     if is_refused { Err(wrong()) } else { Ok(byte) }

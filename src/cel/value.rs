@@ -93,7 +93,7 @@ pub enum ListKind {
 #[derive(Clone, Debug, Default)]
 pub struct Map {
     /// By key.
-    pub entries: BTreeMap<Key, Value>,
+    pub entries: BTreeMap<MapKey, Value>,
     /// Of an object: what its schema does not declare. No expression reaches it, but equality and size count
     /// it.
     pub undeclared: serde_json::Map<String, serde_json::Value>,
@@ -101,7 +101,7 @@ pub struct Map {
 
 impl Map {
     /// With nothing undeclared.
-    pub fn of(entries: BTreeMap<Key, Value>) -> Map {
+    pub fn of(entries: BTreeMap<MapKey, Value>) -> Map {
         Map { entries, undeclared: serde_json::Map::new() }
     }
 
@@ -123,7 +123,7 @@ impl Map {
 
 /// A key of a map. Numbers that are equal are the same key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Key {
+pub enum MapKey {
     /// `bool`
     Bool(bool),
     /// `int`, and every `uint` that is one
@@ -134,17 +134,17 @@ pub enum Key {
     String(Arc<str>),
 }
 
-impl Key {
+impl MapKey {
     /// The key that a value makes; None for values that cannot be keys.
-    pub fn of(value: &Value) -> Option<Key> {
+    pub fn of(value: &Value) -> Option<MapKey> {
         Some(match value {
-            Value::Bool(flag) => Key::Bool(*flag),
-            Value::Int(number) => Key::Int(*number),
-            Value::Uint(number) => i64::try_from(*number).map_or(Key::Uint(*number), Key::Int),
+            Value::Bool(flag) => MapKey::Bool(*flag),
+            Value::Int(number) => MapKey::Int(*number),
+            Value::Uint(number) => i64::try_from(*number).map_or(MapKey::Uint(*number), MapKey::Int),
             Value::Double(number) if number.fract() == 0.0 && number.abs() < 9.0e18 => {
-                Key::Int(*number as i64)
+                MapKey::Int(*number as i64)
             }
-            Value::String(text) => Key::String(text.clone()),
+            Value::String(text) => MapKey::String(text.clone()),
             _ => return None,
         })
     }
@@ -152,21 +152,21 @@ impl Key {
     /// The key as a value.
     pub fn value(&self) -> Value {
         match self {
-            Key::Bool(flag) => Value::Bool(*flag),
-            Key::Int(number) => Value::Int(*number),
-            Key::Uint(number) => Value::Uint(*number),
-            Key::String(text) => Value::String(text.clone()),
+            MapKey::Bool(flag) => Value::Bool(*flag),
+            MapKey::Int(number) => Value::Int(*number),
+            MapKey::Uint(number) => Value::Uint(*number),
+            MapKey::String(text) => Value::String(text.clone()),
         }
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for MapKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Key::Bool(flag) => write!(f, "{flag}"),
-            Key::Int(number) => write!(f, "{number}"),
-            Key::Uint(number) => write!(f, "{number}"),
-            Key::String(text) => f.write_str(text),
+            MapKey::Bool(flag) => write!(f, "{flag}"),
+            MapKey::Int(number) => write!(f, "{number}"),
+            MapKey::Uint(number) => write!(f, "{number}"),
+            MapKey::String(text) => f.write_str(text),
         }
     }
 }
@@ -192,7 +192,7 @@ impl From<Vec<Value>> for Value {
 impl Value {
     /// A map with text keys.
     pub fn map(entries: impl IntoIterator<Item = (Arc<str>, Value)>) -> Value {
-        let entries = entries.into_iter().map(|(key, value)| (Key::String(key), value)).collect();
+        let entries = entries.into_iter().map(|(key, value)| (MapKey::String(key), value)).collect();
         Value::Map(Arc::new(Map::of(entries)))
     }
 
@@ -235,7 +235,7 @@ impl Value {
             Value::Timestamp(time) => times::timestamp_text(*time).into(),
             Value::List(list) => list.items.iter().map(Value::to_json).collect::<Option<Vec<_>>>()?.into(),
             Value::Map(map) => {
-                let entry = |(key, value): (&Key, &Value)| Some((key.to_string(), value.to_json()?));
+                let entry = |(key, value): (&MapKey, &Value)| Some((key.to_string(), value.to_json()?));
                 serde_json::Value::Object(map.entries.iter().map(entry).collect::<Option<_>>()?)
             }
             Value::Optional(Some(value)) => value.to_json()?,

@@ -8,7 +8,7 @@ const ON_THE_WAY: [&str; 3] = ["", "ContainerCreating", "PodInitializing"];
 
 /// How a pod is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum TroubledState {
     /// Ready, or ended as it should.
     Well,
     /// On its way.
@@ -17,26 +17,26 @@ pub enum State {
     Bad,
 }
 
-impl State {
+impl TroubledState {
     /// How it is shown.
     pub fn tone(self) -> Tone {
         match self {
-            State::Well => Tone::Good,
-            State::Waiting => Tone::Waiting,
-            State::Bad => Tone::Bad,
+            TroubledState::Well => Tone::Good,
+            TroubledState::Waiting => Tone::Waiting,
+            TroubledState::Bad => Tone::Bad,
         }
     }
 }
 
 /// How a pod is, and why it is not well.
-pub fn of(pod: &Pod) -> (State, Option<String>) {
+pub fn of(pod: &Pod) -> (TroubledState, Option<String>) {
     if pod.status.phase == "Succeeded" || (pod.is_ready() && pod.status.phase == "Running") {
-        return (State::Well, None);
+        return (TroubledState::Well, None);
     }
     match why(pod) {
-        Some(why) => (State::Bad, Some(why)),
-        None if pod.status.phase == "Failed" => (State::Bad, None),
-        None => (State::Waiting, None),
+        Some(why) => (TroubledState::Bad, Some(why)),
+        None if pod.status.phase == "Failed" => (TroubledState::Bad, None),
+        None => (TroubledState::Waiting, None),
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn told(status: &Value) -> (State, Option<String>) {
+    fn told(status: &Value) -> (TroubledState, Option<String>) {
         of(&serde_json::from_value(json!({ "status": status })).unwrap())
     }
 
@@ -94,7 +94,7 @@ mod tests {
         let condition =
             json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message});
         let (state, why) = told(&json!({"phase": "Pending", "conditions": [condition]}));
-        assert_eq!((state, why), (State::Bad, Some(format!("Unschedulable: {message}"))));
+        assert_eq!((state, why), (TroubledState::Bad, Some(format!("Unschedulable: {message}"))));
     }
 
     #[test]
@@ -104,7 +104,7 @@ mod tests {
             "lastState": {"terminated": {"exitCode": 3, "reason": "Error"}}});
         let (state, why) = told(&json!({"phase": "Running", "containerStatuses": [container]}));
         let expected = "CrashLoopBackOff: back-off 10s; last time: exit code 3 (Error)";
-        assert_eq!((state, why.as_deref()), (State::Bad, Some(expected)));
+        assert_eq!((state, why.as_deref()), (TroubledState::Bad, Some(expected)));
         let ended = json!({"name": "c", "state": {"terminated": {"exitCode": 1, "reason": "Error",
             "message": "no such file\n"}}});
         let (_, why) = told(&json!({"phase": "Running", "initContainerStatuses": [ended]}));
@@ -114,13 +114,13 @@ mod tests {
     #[test]
     fn what_is_on_its_way_or_well_needs_no_reason() {
         let creating = json!({"name": "c", "state": {"waiting": {"reason": "ContainerCreating"}}});
-        assert_eq!(told(&json!({"phase": "Pending"})), (State::Waiting, None));
+        assert_eq!(told(&json!({"phase": "Pending"})), (TroubledState::Waiting, None));
         let creating = json!({"phase": "Pending", "containerStatuses": [creating]});
-        assert_eq!(told(&creating), (State::Waiting, None));
+        assert_eq!(told(&creating), (TroubledState::Waiting, None));
         let ready = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
-        assert_eq!(told(&ready), (State::Well, None));
-        assert_eq!(told(&json!({"phase": "Succeeded"})), (State::Well, None));
+        assert_eq!(told(&ready), (TroubledState::Well, None));
+        assert_eq!(told(&json!({"phase": "Succeeded"})), (TroubledState::Well, None));
         let evicted = json!({"phase": "Failed", "reason": "Evicted", "message": "no memory"});
-        assert_eq!(told(&evicted), (State::Bad, Some("Evicted: no memory".into())));
+        assert_eq!(told(&evicted), (TroubledState::Bad, Some("Evicted: no memory".into())));
     }
 }

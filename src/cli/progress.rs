@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::pod_trouble::{self, State};
+use super::pod_trouble::{self, TroubledState};
 use super::say;
 use super::style::{Style, Tone};
 use apimachinery::object::Object;
@@ -55,7 +55,7 @@ pub async fn show_pods(client: &Client, clock: &Clock, style: Style) {
 /// The pods that are there, each with what was last said of it.
 struct Pods {
     style: Style,
-    seen: BTreeMap<String, (State, String)>,
+    seen: BTreeMap<String, (TroubledState, String)>,
 }
 
 impl Pods {
@@ -77,7 +77,8 @@ impl Pods {
     }
 
     fn sum_up(&self) {
-        let mut bad = self.seen.iter().filter(|(_, (state, _))| *state != State::Well).map(|(key, _)| key);
+        let mut bad =
+            self.seen.iter().filter(|(_, (state, _))| *state != TroubledState::Well).map(|(key, _)| key);
         let count = self.seen.len();
         let Some(first) = bad.next() else {
             return say(format!("  {count} pods, all well"));

@@ -39,11 +39,11 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(120);
 /// are sent need no `apiVersion` and `kind`; objects that are returned have none.
 #[derive(Clone)]
 pub struct Client {
-    shared: Arc<Shared>,
+    shared: Arc<ClientShared>,
     cause: StepId,
 }
 
-struct Shared {
+struct ClientShared {
     service: ApiService,
     identity: Arc<UserInfo>,
     clock: Clock,
@@ -53,13 +53,13 @@ struct Shared {
 impl Client {
     /// Asks `service` in the name of `identity`.
     pub fn new(service: ApiService, identity: Arc<UserInfo>, clock: Clock, flow: Flow) -> Client {
-        Client { shared: Arc::new(Shared { service, identity, clock, flow }), cause: StepId::NONE }
+        Client { shared: Arc::new(ClientShared { service, identity, clock, flow }), cause: StepId::NONE }
     }
 
     /// A client that asks in the name of `identity`.
     pub fn acting_as(&self, identity: UserInfo) -> Client {
-        let Shared { service, clock, flow, .. } = &*self.shared;
-        let shared = Shared {
+        let ClientShared { service, clock, flow, .. } = &*self.shared;
+        let shared = ClientShared {
             service: service.clone(),
             identity: Arc::new(identity),
             clock: clock.clone(),

@@ -65,13 +65,13 @@ pub type Deltas = Vec<Delta>;
 pub struct DeltaFifo {
     /// What the consumer holds already; where deletions that nobody saw are detected.
     known: Arc<Indexer>,
-    state: Mutex<State>,
+    state: Mutex<DeltaFifoState>,
     filled: Notify,
 }
 
 /// Invariant: a key is in `queue` if and only if it is in `items`, and its deltas are not empty.
 #[derive(Default)]
-struct State {
+struct DeltaFifoState {
     items: HashMap<Arc<str>, Deltas, RandomState>,
     queue: VecDeque<Arc<str>>,
     /// Whether anything was ever put in.
@@ -167,7 +167,7 @@ impl DeltaFifo {
         self.filled.notify_one();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, DeltaFifoState> {
         self.state.lock()
     }
 }
@@ -218,7 +218,7 @@ impl ReflectorStore for DeltaFifo {
     fn bookmark(&self, _resource_version: u64) {}
 }
 
-impl State {
+impl DeltaFifoState {
     /// What of the invariant costs little to look at.
     fn check(&self) {
         debug_assert_eq!(self.queue.len(), self.items.len(), "a key waits if and only if it has deltas");

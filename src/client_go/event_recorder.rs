@@ -69,7 +69,7 @@ impl EventBroadcaster {
     pub fn start(self, tasks: &Tasks) {
         let EventBroadcaster { client, clock, entropy, mut events, .. } = self;
         let correlator = EventCorrelator::new(clock);
-        let mut sink = Sink { client, entropy, correlator, last_nanoseconds: 0 };
+        let mut sink = EventSink { client, entropy, correlator, last_nanoseconds: 0 };
         tasks.spawn("event broadcaster", async move {
             while let Some((event, cause)) = events.recv().await {
                 // A panic over one event must not silence all that come after it.
@@ -146,7 +146,7 @@ impl EventRecorder {
 }
 
 /// Writes correlated events.
-struct Sink {
+struct EventSink {
     client: Client,
     entropy: Entropy,
     correlator: EventCorrelator,
@@ -154,7 +154,7 @@ struct Sink {
     last_nanoseconds: i64,
 }
 
-impl Sink {
+impl EventSink {
     async fn record(&mut self, mut event: Event, cause: StepId) {
         event.name = self.name(&event);
         let client = self.client.caused_by(cause);

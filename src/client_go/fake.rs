@@ -28,11 +28,11 @@ pub(super) struct FakeApi {
     kind: Arc<Kind>,
     /// Answers as a socket would: JSON in the body.
     in_bytes: bool,
-    state: Mutex<State>,
+    state: Mutex<FakeApiState>,
 }
 
 #[derive(Default)]
-struct State {
+struct FakeApiState {
     revision: u64,
     compacted: u64,
     objects: BTreeMap<String, Arc<Object>>,
@@ -132,7 +132,7 @@ impl FakeApi {
         }
     }
 
-    fn watch(&self, state: &mut State, query: &str) -> ApiResponse {
+    fn watch(&self, state: &mut FakeApiState, query: &str) -> ApiResponse {
         let parameter = query.split('&').find_map(|pair| pair.strip_prefix("resourceVersion="));
         let from: u64 = parameter.and_then(|text| text.parse().ok()).unwrap_or(0);
         if from < state.compacted {
@@ -149,7 +149,7 @@ impl FakeApi {
         extended(200, WatchAnswer::new(receiver))
     }
 
-    fn list(&self, state: &State) -> ApiResponse {
+    fn list(&self, state: &FakeApiState) -> ApiResponse {
         let items: Vec<_> = state.objects.values().cloned().collect();
         if !self.in_bytes {
             let answer: ListAnswer = List::complete(items, state.revision);
@@ -184,12 +184,12 @@ impl FakeApi {
         Response::builder().status(code).body(body).unwrap()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, FakeApiState> {
         self.state.lock()
     }
 }
 
-impl State {
+impl FakeApiState {
     fn put(&mut self, kind: &Kind, mut tree: Value) -> Arc<Object> {
         self.revision += 1;
         tree["metadata"]["resourceVersion"] = self.revision.to_string().into();

@@ -22,18 +22,18 @@ pub type IndexFunc = fn(&Object) -> Vec<String>;
 pub struct Indexer {
     /// One lock for items and indices, so that no reader sees the one without the other. Read far more than
     /// written, and held for a lookup or a copy of pointers only.
-    state: RwLock<State>,
+    state: RwLock<IndexerState>,
 }
 
 /// Invariant: a key is in an index under a value if and only if the index's function gives that value for the
 /// object in `items`.
 #[derive(Default)]
-struct State {
+struct IndexerState {
     items: BTreeMap<Arc<str>, Arc<Object>>,
-    indices: BTreeMap<String, Index>,
+    indices: BTreeMap<String, NamedIndex>,
 }
 
-struct Index {
+struct NamedIndex {
     values_of: IndexFunc,
     /// The values of a key never change: its namespace is part of it.
     is_fixed: bool,
@@ -57,7 +57,7 @@ impl Indexer {
     /// Adds an index; what is held already is indexed at once. An index of the same name is replaced.
     pub fn add_index(&self, name: &str, values_of: IndexFunc) {
         let mut state = self.write();
-        let mut index = Index { values_of, is_fixed: name == NAMESPACE_INDEX, keys: BTreeMap::new() };
+        let mut index = NamedIndex { values_of, is_fixed: name == NAMESPACE_INDEX, keys: BTreeMap::new() };
         for (key, object) in &state.items {
             index.insert(key, (values_of)(object));
         }
@@ -129,16 +129,16 @@ impl Indexer {
         self.read().indices.get(index).into_iter().flat_map(|index| index.keys.keys().cloned()).collect()
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State> {
+    fn read(&self) -> RwLockReadGuard<'_, IndexerState> {
         self.state.read()
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
+    fn write(&self) -> RwLockWriteGuard<'_, IndexerState> {
         self.state.write()
     }
 }
 
-impl State {
+impl IndexerState {
     fn put(&mut self, key: Arc<str>, object: Arc<Object>) -> Option<Arc<Object>> {
         let old = self.items.insert(key.clone(), object.clone());
         let is_new = old.is_none();
@@ -163,7 +163,7 @@ impl State {
     }
 }
 
-impl Index {
+impl NamedIndex {
     fn insert(&mut self, key: &Arc<str>, values: Vec<String>) {
         for value in values {
             self.keys.entry(value).or_default().insert(key.clone());

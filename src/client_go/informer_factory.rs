@@ -19,13 +19,13 @@ use sync::{Mutex, MutexGuard};
 pub struct SharedInformerFactory {
     client: Client,
     owner: InformerOwner,
-    informers: Mutex<BTreeMap<Key, Entry>>,
+    informers: Mutex<BTreeMap<InformerKey, InformerEntry>>,
 }
 
 /// API version, plural, namespace, field selector.
-type Key = (String, Arc<str>, String, String);
+type InformerKey = (String, Arc<str>, String, String);
 
-struct Entry {
+struct InformerEntry {
     kind: Arc<Kind>,
     fields: FieldSelector,
     informer: Arc<SharedInformer>,
@@ -56,7 +56,7 @@ impl SharedInformerFactory {
         let key = (kind.api_version(), kind.plural.clone(), namespace.to_owned(), fields.to_string());
         let new = || {
             let informer = Arc::new(SharedInformer::new(self.owner.clone(), kind.resource()));
-            Entry { kind: kind.clone(), fields, informer, started: false }
+            InformerEntry { kind: kind.clone(), fields, informer, started: false }
         };
         self.informers().entry(key).or_insert_with(new).informer.clone()
     }
@@ -97,7 +97,7 @@ impl SharedInformerFactory {
         informers.values().for_each(|entry| entry.informer.forget_handlers());
     }
 
-    fn informers(&self) -> MutexGuard<'_, BTreeMap<Key, Entry>> {
+    fn informers(&self) -> MutexGuard<'_, BTreeMap<InformerKey, InformerEntry>> {
         self.informers.lock()
     }
 }

@@ -88,7 +88,7 @@ pub struct Reflector<L, S> {
 }
 
 /// What a reflector does next.
-enum State<E> {
+enum ReflectorState<E> {
     /// The store holds nothing, or something too old to watch from: list, at a state not older than `from`.
     List { from: Option<u64> },
     /// The store holds everything up to `from`: open a watch there.
@@ -123,30 +123,30 @@ impl<L: ListerWatcher, S: ReflectorStore> Reflector<L, S> {
     pub async fn run(mut self) {
         // 0: any state will do for the first list, since the watch makes up for what is newer.
         let mut state = match self.known.take() {
-            Some(from) => State::Watch { from },
-            None => State::List { from: Some(0) },
+            Some(from) => ReflectorState::Watch { from },
+            None => ReflectorState::List { from: Some(0) },
         };
         loop {
             state = match state {
-                State::List { from } => self.list(from).await,
-                State::Watch { from } => self.open(from).await,
-                State::Watching { at, events } => self.receive(at, events).await,
-                State::BackOff { then } => self.back_off(then).await,
+                ReflectorState::List { from } => self.list(from).await,
+                ReflectorState::Watch { from } => self.open(from).await,
+                ReflectorState::Watching { at, events } => self.receive(at, events).await,
+                ReflectorState::BackOff { then } => self.back_off(then).await,
             };
         }
     }
 
-    async fn list(&mut self, from: Option<u64>) -> State<L::Events> {
+    async fn list(&mut self, from: Option<u64>) -> ReflectorState<L::Events> {
         let options =
             ListOptions { resource_version: from.map(|from| from.to_string()), ..ListOptions::default() };
         match self.lister_watcher.list(&options).await {
             Ok(list) => {
                 self.store.replace(list.items.to_vec(), list.resource_version);
-                State::Watch { from: list.resource_version }
+                ReflectorState::Watch { from: list.resource_version }
             }
             // The revision asked for is too old or lies in the future: the newest state is always to be had.
             Err(status) if from.is_some() && (status.is_expired() || is_too_large(&status)) => {
-                State::List { from: None }
+                ReflectorState::List { from: None }
             }
             Err(status) => {
                 tracing::warn!("reflector: failed to list: {status}");
@@ -154,12 +154,12 @@ impl<L: ListerWatcher, S: ReflectorStore> Reflector<L, S> {
                     // There is no such resource, so an empty list is the truth; somebody may wait for a list.
                     self.store.replace(vec![], 0);
                 }
-                State::BackOff { then: After::List { from } }
+                ReflectorState::BackOff { then: After::List { from } }
             }
         }
     }
 
-    async fn open(&mut self, from: u64) -> State<L::Events> {
+    async fn open(&mut self, from: u64) -> ReflectorState<L::Events> {
         let options = ListOptions {
             resource_version: Some(from.to_string()),
             allow_watch_bookmarks: true,
@@ -167,13 +167,13 @@ impl<L: ListerWatcher, S: ReflectorStore> Reflector<L, S> {
             ..ListOptions::default()
         };
         match self.lister_watcher.watch(&options).await {
-            Ok(events) => State::Watching { at: from, events },
-            Err(status) => State::BackOff { then: after_failure(from, &status) },
+            Ok(events) => ReflectorState::Watching { at: from, events },
+            Err(status) => ReflectorState::BackOff { then: after_failure(from, &status) },
         }
     }
 
     /// Hands on what the watch says until it is closed or fails.
-    async fn receive(&mut self, from: u64, mut events: L::Events) -> State<L::Events> {
+    async fn receive(&mut self, from: u64, mut events: L::Events) -> ReflectorState<L::Events> {
         let opened = self.clock.elapsed();
         let mut at = from;
         let mut is_quiet = true;
@@ -181,14 +181,14 @@ impl<L: ListerWatcher, S: ReflectorStore> Reflector<L, S> {
             is_quiet = false;
             match self.apply(event) {
                 Ok(revision) => at = revision,
-                Err(status) => return State::BackOff { then: after_failure(at, &status) },
+                Err(status) => return ReflectorState::BackOff { then: after_failure(at, &status) },
             }
         }
         if is_quiet && self.clock.elapsed().saturating_sub(opened) < VERY_SHORT_WATCH {
             tracing::warn!("reflector: very short watch: it ended within a second without any event");
-            return State::BackOff { then: After::List { from: Some(at) } };
+            return ReflectorState::BackOff { then: After::List { from: Some(at) } };
         }
-        State::Watch { from: at }
+        ReflectorState::Watch { from: at }
     }
 
     /// Hands one event on; returns its revision.
@@ -207,12 +207,12 @@ impl<L: ListerWatcher, S: ReflectorStore> Reflector<L, S> {
         Ok(revision)
     }
 
-    async fn back_off(&mut self, then: After) -> State<L::Events> {
+    async fn back_off(&mut self, then: After) -> ReflectorState<L::Events> {
         let pause = self.backoff.step();
         self.clock.sleep(pause).await;
         match then {
-            After::List { from } => State::List { from },
-            After::Watch { from } => State::Watch { from },
+            After::List { from } => ReflectorState::List { from },
+            After::Watch { from } => ReflectorState::Watch { from },
         }
     }
 }

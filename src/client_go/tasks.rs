@@ -21,10 +21,10 @@ use entropy::Entropy;
 /// with the last one: whoever starts the component keeps a [`StopOnDrop`].
 #[derive(Clone)]
 pub struct Tasks {
-    shared: Arc<Shared>,
+    shared: Arc<TasksShared>,
 }
 
-struct Shared {
+struct TasksShared {
     clock: Clock,
     entropy: Entropy,
     /// None once they were stopped. Bound: what runs; what has ended is cleared away whenever something is
@@ -43,7 +43,7 @@ impl Tasks {
     /// No tasks yet.
     pub fn new(clock: Clock, entropy: Entropy) -> Tasks {
         let running = Mutex::new(Some(JoinSet::new()));
-        Tasks { shared: Arc::new(Shared { clock, entropy, running, restarts: AtomicU64::new(0) }) }
+        Tasks { shared: Arc::new(TasksShared { clock, entropy, running, restarts: AtomicU64::new(0) }) }
     }
 
     /// Runs `future` once. A panic is logged as an error and ends this task alone. After a stop nothing is

@@ -23,11 +23,11 @@ pub struct Elapsed;
 /// A cluster's clock. Cloning shares it.
 #[derive(Clone, Debug)]
 pub struct Clock {
-    source: Source,
+    source: TimeSource,
 }
 
 #[derive(Clone, Debug)]
-enum Source {
+enum TimeSource {
     Real(Instant),
     Stepped(Arc<Stepped>),
 }
@@ -55,58 +55,58 @@ pub fn after(time: DateTime<Utc>, delay: Duration) -> DateTime<Utc> {
 impl Clock {
     /// The machine's clock.
     pub fn real() -> Clock {
-        Clock { source: Source::Real(Instant::now()) }
+        Clock { source: TimeSource::Real(Instant::now()) }
     }
 
     /// A clock that stands at `start` until [`Clock::advance`] moves it.
     pub fn stepped(start: DateTime<Utc>) -> Clock {
         let state = Mutex::default();
-        Clock { source: Source::Stepped(Arc::new(Stepped { start, state })) }
+        Clock { source: TimeSource::Stepped(Arc::new(Stepped { start, state })) }
     }
 
     /// A clock that goes on by itself from where this one stands: of a stepped one, with nobody who sleeps by
     /// it yet. Both count their time from the same beginning.
     pub fn fork(&self) -> Clock {
-        let Source::Stepped(stepped) = &self.source else { return self.clone() };
+        let TimeSource::Stepped(stepped) = &self.source else { return self.clone() };
         let elapsed = stepped.lock().elapsed;
         let state = Mutex::new(SteppedState { elapsed, ..SteppedState::default() });
-        Clock { source: Source::Stepped(Arc::new(Stepped { start: stepped.start, state })) }
+        Clock { source: TimeSource::Stepped(Arc::new(Stepped { start: stepped.start, state })) }
     }
 
     /// Whether a test steps it.
     pub fn is_stepped(&self) -> bool {
-        matches!(self.source, Source::Stepped(_))
+        matches!(self.source, TimeSource::Stepped(_))
     }
 
     /// Wall time, as it appears in timestamps.
     pub fn now(&self) -> DateTime<Utc> {
         match &self.source {
-            Source::Real(_) => DateTime::<Utc>::from(std::time::SystemTime::now()),
-            Source::Stepped(stepped) => stepped.start + to_delta(stepped.lock().elapsed),
+            TimeSource::Real(_) => DateTime::<Utc>::from(std::time::SystemTime::now()),
+            TimeSource::Stepped(stepped) => stepped.start + to_delta(stepped.lock().elapsed),
         }
     }
 
     /// Time since this clock was made; never goes back. For measuring and for deadlines.
     pub fn elapsed(&self) -> Duration {
         match &self.source {
-            Source::Real(start) => start.elapsed(),
-            Source::Stepped(stepped) => stepped.lock().elapsed,
+            TimeSource::Real(start) => start.elapsed(),
+            TimeSource::Stepped(stepped) => stepped.lock().elapsed,
         }
     }
 
     /// Waits for `duration`.
     pub async fn sleep(&self, duration: Duration) {
         match &self.source {
-            Source::Real(_) => tokio::time::sleep(duration).await,
-            Source::Stepped(stepped) => stepped.sleep_until(|now| now + duration).await,
+            TimeSource::Real(_) => tokio::time::sleep(duration).await,
+            TimeSource::Stepped(stepped) => stepped.sleep_until(|now| now + duration).await,
         }
     }
 
     /// Waits until [`Clock::elapsed`] has reached `deadline`.
     pub async fn sleep_until(&self, deadline: Duration) {
         match &self.source {
-            Source::Real(_) => self.sleep(deadline.saturating_sub(self.elapsed())).await,
-            Source::Stepped(stepped) => stepped.sleep_until(|_| deadline).await,
+            TimeSource::Real(_) => self.sleep(deadline.saturating_sub(self.elapsed())).await,
+            TimeSource::Stepped(stepped) => stepped.sleep_until(|_| deadline).await,
         }
     }
 
@@ -130,7 +130,7 @@ impl Clock {
     /// # Panics
     /// On a real clock: only a test steps time.
     pub fn advance(&self, duration: Duration) {
-        let Source::Stepped(stepped) = &self.source else {
+        let TimeSource::Stepped(stepped) = &self.source else {
             panic!("only a stepped clock can be advanced");
         };
         let mut state = stepped.lock();
@@ -145,7 +145,7 @@ impl Clock {
     /// How long until the next sleeper of a stepped clock is due: what a test advances by to let one thing
     /// happen.
     pub fn next_wake(&self) -> Option<Duration> {
-        let Source::Stepped(stepped) = &self.source else { return None };
+        let TimeSource::Stepped(stepped) = &self.source else { return None };
         let mut state = stepped.lock();
         state.sleepers.retain(|_, sleeper| !sleeper.is_closed());
         let due = state.sleepers.keys().next()?.0;

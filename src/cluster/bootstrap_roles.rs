@@ -43,14 +43,14 @@ pub(super) async fn reconcile_stored(client: &Client, registry: &Registry) -> Re
     try_join_all(reconciled).await.map(drop)
 }
 
-type Key = (String, String, String);
+type RoleKey = (String, String, String);
 
-fn key(object: &StartingObject) -> Key {
+fn key(object: &StartingObject) -> RoleKey {
     (object.kind.plural.to_string(), object.namespace().to_owned(), object.name().to_owned())
 }
 
 /// What is there of them.
-async fn present(client: &Client, wanted: &[StartingObject]) -> Result<HashMap<Key, Value>, Status> {
+async fn present(client: &Client, wanted: &[StartingObject]) -> Result<HashMap<RoleKey, Value>, Status> {
     let mut present = HashMap::new();
     let mut places: Vec<_> = wanted.iter().map(|object| (object.kind, object.namespace())).collect();
     places.dedup_by_key(|(kind, namespace)| (kind.plural.clone(), *namespace));

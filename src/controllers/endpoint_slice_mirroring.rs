@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::controller_ref::controller_reference;
-use super::endpoint_slice::desired::Group;
+use super::endpoint_slice::desired::EndpointGroup;
 use super::endpoint_slice::pack::{self, Packed};
 use super::endpoint_slice::tracker::SliceTracker;
 use super::pod_control::is_namespace_terminating;
@@ -68,7 +68,12 @@ impl EndpointSliceMirroringController {
         is_ours.then_some(endpoints)
     }
 
-    async fn carry_out(&self, ctx: &Reconcile, endpoints: &Object, plan: pack::Plan) -> Result<(), Status> {
+    async fn carry_out(
+        &self,
+        ctx: &Reconcile,
+        endpoints: &Object,
+        plan: pack::SlicePlan,
+    ) -> Result<(), Status> {
         let (namespace, key) = (&endpoints.metadata.namespace, endpoints.key());
         for packed in plan.write {
             let written = match &packed.slice {
@@ -173,16 +178,16 @@ fn labels(endpoints: &Object) -> BTreeMap<String, String> {
 }
 
 /// The addresses of every subset, by family and ports.
-fn groups(endpoints: &Object) -> BTreeMap<Group, Vec<Endpoint>> {
+fn groups(endpoints: &Object) -> BTreeMap<EndpointGroup, Vec<Endpoint>> {
     let view = endpoints.view::<Endpoints>();
-    let mut groups: BTreeMap<Group, Vec<Endpoint>> = BTreeMap::new();
+    let mut groups: BTreeMap<EndpointGroup, Vec<Endpoint>> = BTreeMap::new();
     for subset in view.subsets.as_array().into_iter().flatten() {
         let ports = ports(subset);
         let ready = items(subset, "addresses").iter().map(|address| (address, true));
         let not_ready = items(subset, "notReadyAddresses").iter().map(|address| (address, false));
         for (address, is_ready) in ready.chain(not_ready).take(MAX_ENDPOINTS_PER_SUBSET) {
             let address_type = if text(address, "ip").contains(':') { "IPv6" } else { "IPv4" };
-            let group = Group { address_type, ports: ports.clone() };
+            let group = EndpointGroup { address_type, ports: ports.clone() };
             groups.entry(group).or_default().push(endpoint(address, is_ready));
         }
     }

@@ -118,10 +118,10 @@ fn named_port(pod: &Pod, name: &str, protocol: &str) -> Option<i64> {
 /// When the latest changes of services and pods came about (`TriggerTimeTracker`).
 /// Bound: one entry a service, forgotten with it.
 #[derive(Default)]
-pub struct TriggerTimes(Mutex<HashMap<String, Seen>>);
+pub struct TriggerTimes(Mutex<HashMap<String, SeenPods>>);
 
 #[derive(Default)]
-struct Seen {
+struct SeenPods {
     service: Option<Time>,
     pods: HashMap<String, Time>,
 }
@@ -129,7 +129,7 @@ struct Seen {
 impl TriggerTimes {
     /// The earliest of the times that were not there when last asked about `key`; none when nothing is newer.
     pub fn changed(&self, key: &str, service: &Object, pods: &[Arc<Object>]) -> Option<Time> {
-        let now = Seen {
+        let now = SeenPods {
             service: service.metadata.creation_timestamp,
             pods: pods
                 .iter()

@@ -34,7 +34,7 @@ pub struct TaintEvictionController {
 
 /// What the taints of its node mean for a pod.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+enum TaintVerdict {
     Stay,
     Leave,
     LeaveAt(Time),
@@ -114,12 +114,12 @@ impl Controller for TaintEvictionController {
         let now = ctx.clock.now();
         let since = self.scheduled().get(key).copied().unwrap_or(now);
         match verdict(&taints, &view.spec.tolerations, since, now) {
-            Verdict::Leave => self.evict(ctx, key, &pod).await,
-            Verdict::LeaveAt(time) => {
+            TaintVerdict::Leave => self.evict(ctx, key, &pod).await,
+            TaintVerdict::LeaveAt(time) => {
                 self.scheduled().insert(key.clone(), since);
                 Ok(Action::RequeueAfter((time - now).to_std().unwrap_or(Duration::ZERO)))
             }
-            Verdict::Stay => {
+            TaintVerdict::Stay => {
                 if self.scheduled().remove(key).is_some() {
                     let message = format!("Cancelling deletion of Pod {key}");
                     ctx.event(&PODS, &pod, "Normal", "TaintManagerEviction", message);
@@ -137,12 +137,12 @@ fn evicting_taints(node: &Object) -> Vec<Taint> {
 
 /// Each taint must be tolerated; of those that are for a time, the shortest counts, from when its taint was
 /// put on, or, of one that does not say, from when it was first seen.
-fn verdict(taints: &[Taint], tolerations: &[Toleration], since: Time, now: Time) -> Verdict {
+fn verdict(taints: &[Taint], tolerations: &[Toleration], since: Time, now: Time) -> TaintVerdict {
     let mut leave_at: Option<Time> = None;
     for taint in taints {
         let matching: Vec<&Toleration> = tolerations.iter().filter(|it| it.tolerates(taint)).collect();
         if matching.is_empty() {
-            return Verdict::Leave;
+            return TaintVerdict::Leave;
         }
         let Some(seconds) = matching.iter().filter_map(|it| it.toleration_seconds).min() else { continue };
         let until =
@@ -150,9 +150,9 @@ fn verdict(taints: &[Taint], tolerations: &[Toleration], since: Time, now: Time)
         leave_at = Some(leave_at.map_or(until, |earlier| earlier.min(until)));
     }
     match leave_at {
-        None => Verdict::Stay,
-        Some(time) if time <= now => Verdict::Leave,
-        Some(time) => Verdict::LeaveAt(time),
+        None => TaintVerdict::Stay,
+        Some(time) if time <= now => TaintVerdict::Leave,
+        Some(time) => TaintVerdict::LeaveAt(time),
     }
 }
 
@@ -180,14 +180,14 @@ mod tests {
             json!([{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute",
                 "tolerationSeconds": seconds}])
         };
-        assert_eq!(verdict(json!([])), Verdict::Leave);
-        assert_eq!(verdict(json!([{"operator": "Exists"}])), Verdict::Stay);
-        assert_eq!(verdict(for_seconds(300)), Verdict::LeaveAt(now + TimeDelta::seconds(200)));
-        assert_eq!(verdict(for_seconds(60)), Verdict::Leave);
-        assert_eq!(verdict(json!([{"key": "other", "operator": "Exists"}])), Verdict::Leave);
+        assert_eq!(verdict(json!([])), TaintVerdict::Leave);
+        assert_eq!(verdict(json!([{"operator": "Exists"}])), TaintVerdict::Stay);
+        assert_eq!(verdict(for_seconds(300)), TaintVerdict::LeaveAt(now + TimeDelta::seconds(200)));
+        assert_eq!(verdict(for_seconds(60)), TaintVerdict::Leave);
+        assert_eq!(verdict(json!([{"key": "other", "operator": "Exists"}])), TaintVerdict::Leave);
         let taint = Taint { time_added: None, ..taint.clone() };
         let tolerations = Vec::<Toleration>::deserialize(for_seconds(60)).unwrap();
         let seen = now - TimeDelta::seconds(60);
-        assert_eq!(super::verdict(&[taint], &tolerations, seen, now), Verdict::Leave);
+        assert_eq!(super::verdict(&[taint], &tolerations, seen, now), TaintVerdict::Leave);
     }
 }

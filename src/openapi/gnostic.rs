@@ -32,31 +32,31 @@ pub(super) fn v3(document: &Value) -> Vec<u8> {
 
 fn encode(document: &Value, table: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    Messages::read(table).write(&mut out, "Document", document);
+    GnosticMessages::read(table).write(&mut out, "Document", document);
     out
 }
 
-struct Field<'a> {
+struct GnosticField<'a> {
     key: &'a str,
     number: u32,
     kind: &'a str,
 }
 
 /// The fields of each message.
-struct Messages<'a>(HashMap<&'a str, Vec<Field<'a>>>);
+struct GnosticMessages<'a>(HashMap<&'a str, Vec<GnosticField<'a>>>);
 
-impl<'a> Messages<'a> {
+impl<'a> GnosticMessages<'a> {
     /// A message begins with its name at the start of a line; its fields may go on in the next.
-    fn read(table: &'a str) -> Messages<'a> {
+    fn read(table: &'a str) -> GnosticMessages<'a> {
         let mut messages = HashMap::new();
         let mut current = "";
         for line in table.lines().filter(|line| !line.starts_with('#')) {
             let (name, fields) = line.split_once(' ').unwrap_or_default();
             current = if name.is_empty() { current } else { name };
-            let own: &mut Vec<Field<'a>> = messages.entry(current).or_default();
-            own.extend(fields.split(',').filter_map(Field::read));
+            let own: &mut Vec<GnosticField<'a>> = messages.entry(current).or_default();
+            own.extend(fields.split(',').filter_map(GnosticField::read));
         }
-        Messages(messages)
+        GnosticMessages(messages)
     }
 
     fn write(&self, out: &mut Vec<u8>, message: &str, value: &Value) {
@@ -81,7 +81,7 @@ impl<'a> Messages<'a> {
         }
     }
 
-    fn write_pair(&self, out: &mut Vec<u8>, field: &Field, name: &str, value: &Value) {
+    fn write_pair(&self, out: &mut Vec<u8>, field: &GnosticField, name: &str, value: &Value) {
         write_nested(out, field.number, |out| {
             write_bytes(out, 1, name.as_bytes());
             self.write_field(out, 2, field.kind, value, false);
@@ -113,14 +113,14 @@ impl<'a> Messages<'a> {
     }
 }
 
-impl<'a> Field<'a> {
-    fn read(text: &'a str) -> Option<Field<'a>> {
+impl<'a> GnosticField<'a> {
+    fn read(text: &'a str) -> Option<GnosticField<'a>> {
         let mut words = text.split_whitespace();
-        Some(Field { key: words.next()?, number: words.next()?.parse().ok()?, kind: words.next()? })
+        Some(GnosticField { key: words.next()?, number: words.next()?.parse().ok()?, kind: words.next()? })
     }
 
     /// Whether a field of many names takes this one.
-    fn takes(&self, name: &str, fields: &[Field]) -> bool {
+    fn takes(&self, name: &str, fields: &[GnosticField]) -> bool {
         let is_named = |key: &str| fields.iter().any(|field| field.key == key);
         let is_extension = name.starts_with("x-") && is_named("x-");
         if self.key == "x-" { is_extension } else { !is_extension && !is_named(name) }

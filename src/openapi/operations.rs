@@ -25,7 +25,7 @@ pub(super) fn paths(group: &str, version: &str, served: &[ServedResource]) -> Ve
     let is_built_in = served.iter().filter(own).any(|resource| resource.schema.is_none());
     let mut paths = if is_built_in { vec![discovery(group, version)] } else { vec![] };
     for resource in served.iter().filter(own) {
-        paths.extend(Routes::of(resource).paths());
+        paths.extend(OperationRoutes::of(resource).paths());
     }
     paths
 }
@@ -44,7 +44,7 @@ fn discovery(group: &str, version: &str) -> PathItem {
 }
 
 /// The paths of one resource.
-struct Routes<'a> {
+struct OperationRoutes<'a> {
     resource: &'a ServedResource,
     collection: String,
     id: String,
@@ -52,7 +52,7 @@ struct Routes<'a> {
     scope: &'static str,
 }
 
-impl<'a> Routes<'a> {
+impl<'a> OperationRoutes<'a> {
     fn of(resource: &'a ServedResource) -> Self {
         let base = group_path(&resource.group, &resource.version);
         let (collection, scope) = if resource.namespaced {

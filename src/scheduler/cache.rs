@@ -16,11 +16,11 @@ use sync::{Mutex, MutexGuard};
 /// The cache. Bound: the nodes and pods of the cluster.
 #[derive(Default)]
 pub struct Cache {
-    inner: Mutex<Inner>,
+    inner: Mutex<CacheInner>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct CacheInner {
     /// Shared with snapshots: what changes is copied, and only that.
     nodes: BTreeMap<Arc<str>, Arc<NodeInfo>>,
     /// By uid.
@@ -107,12 +107,12 @@ impl Cache {
         snapshot
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, CacheInner> {
         self.inner.lock()
     }
 }
 
-impl Inner {
+impl CacheInner {
     fn change_node(&mut self, name: &str, change: impl FnOnce(&mut NodeInfo)) {
         // Dropped first: a snapshot that nobody else holds then need not be copied from.
         self.snapshot = None;

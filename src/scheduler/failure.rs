@@ -24,7 +24,7 @@ const MAX_EVENT_MESSAGE: usize = 1024;
 
 /// Why a pod was not scheduled.
 #[derive(Clone, Debug, Default)]
-pub struct Failure {
+pub struct SchedulingFailure {
     /// `Unschedulable` or `SchedulerError`.
     pub reason: &'static str,
     /// For people.
@@ -35,15 +35,19 @@ pub struct Failure {
     pub preemption: Option<PostFilterResult>,
 }
 
-impl Failure {
+impl SchedulingFailure {
     /// No node will have it.
-    pub fn unschedulable(message: &str, plugins: BTreeSet<&'static str>) -> Failure {
-        Failure { reason: "Unschedulable", message: message.into(), plugins, preemption: None }
+    pub fn unschedulable(message: &str, plugins: BTreeSet<&'static str>) -> SchedulingFailure {
+        SchedulingFailure { reason: "Unschedulable", message: message.into(), plugins, preemption: None }
     }
 
     /// Something went wrong.
-    pub fn error(message: &str) -> Failure {
-        Failure { reason: "SchedulerError", message: message.into(), ..Failure::default() }
+    pub fn error(message: &str) -> SchedulingFailure {
+        SchedulingFailure {
+            reason: "SchedulerError",
+            message: message.into(),
+            ..SchedulingFailure::default()
+        }
     }
 }
 
@@ -53,7 +57,7 @@ pub(super) async fn handle_scheduling_failure(
     parts: &SchedulerParts,
     context: &ComponentContext,
     mut info: QueuedPodInfo,
-    failure: Failure,
+    failure: SchedulingFailure,
 ) {
     let metadata = &info.pod.object.metadata;
     // What the watch knows is newer than what was tried: the pod may be gone, or on a node.
@@ -87,7 +91,7 @@ pub(super) async fn handle_scheduling_failure(
 }
 
 /// As upstream says it.
-fn log(pod: &PodInfo, Failure { message, plugins, .. }: &Failure) {
+fn log(pod: &PodInfo, SchedulingFailure { message, plugins, .. }: &SchedulingFailure) {
     let pod = pod.object.shared_key();
     if plugins.is_empty() {
         tracing::warn!(%pod, err = message, "Error scheduling pod; retrying");
@@ -130,7 +134,7 @@ async fn evict(client: &Client, victim: &PodInfo, now: Time) -> Result<(), Statu
 /// What changes in the pod's status; nothing when it says so already.
 fn status_patch(
     pod: &PodInfo,
-    failure: &Failure,
+    failure: &SchedulingFailure,
     nominated: Option<Option<Arc<str>>>,
     now: Time,
 ) -> Option<Value> {

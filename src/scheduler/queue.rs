@@ -32,15 +32,15 @@ const MAX_NOTED: usize = 1000;
 pub struct SchedulingQueue {
     framework: Arc<Framework>,
     clock: Clock,
-    inner: Mutex<Inner>,
+    inner: Mutex<QueueInner>,
     /// Something can be popped.
     changed: Notify,
 }
 
 #[derive(Default)]
-struct Inner {
+struct QueueInner {
     /// Every waiting pod, by uid.
-    pods: HashMap<Arc<str>, Waiting>,
+    pods: HashMap<Arc<str>, WaitingPod>,
     /// A uid is in here if and only if its pod is active.
     active: BTreeSet<(QueueKey, Arc<str>)>,
     /// A uid is in here if and only if its pod is backing off; by when that ends.
@@ -53,13 +53,13 @@ struct Inner {
     nominated: BTreeMap<Arc<str>, (Arc<str>, Arc<PodInfo>)>,
 }
 
-struct Waiting {
+struct WaitingPod {
     info: QueuedPodInfo,
-    place: Place,
+    place: QueuePlace,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum QueuePlace {
     Active(QueueKey),
     Backoff(Time),
     Unschedulable,
@@ -93,8 +93,10 @@ impl SchedulingQueue {
         };
         waiting.info.pod = pod;
         match waiting.place {
-            Place::Active(_) => self.activate(&mut inner, waiting.info),
-            Place::Unschedulable if occurrence.is_some_and(|seen| self.is_worth_it(&waiting.info, &seen)) => {
+            QueuePlace::Active(_) => self.activate(&mut inner, waiting.info),
+            QueuePlace::Unschedulable
+                if occurrence.is_some_and(|seen| self.is_worth_it(&waiting.info, &seen)) =>
+            {
                 self.move_on(&mut inner, QueuedPodInfo { because: Because::Itself, ..waiting.info });
             }
             place => inner.put(waiting.info, place),
@@ -158,7 +160,7 @@ impl SchedulingQueue {
             (info.consecutive_errors, info.unschedulable_count) = (info.consecutive_errors + 1, 0);
             info.because = Because::Time;
             let until = info.timestamp + backoff(info.consecutive_errors);
-            inner.put(info, Place::Backoff(until));
+            inner.put(info, QueuePlace::Backoff(until));
             self.changed.notify_one();
             return;
         }
@@ -166,7 +168,7 @@ impl SchedulingQueue {
         let helpful = noted.iter().find(|seen| self.is_worth_it(&info, seen));
         match helpful.or(noted.last().filter(|_| noted.len() >= MAX_NOTED)) {
             Some(seen) => self.move_on(&mut inner, QueuedPodInfo { because: because_of(seen), ..info }),
-            None => inner.put(info, Place::Unschedulable),
+            None => inner.put(info, QueuePlace::Unschedulable),
         }
     }
 
@@ -218,7 +220,7 @@ impl SchedulingQueue {
 
     /// From the active pods or, when there is none, from those that back off without an error: waiting out a
     /// back-off while there is nothing else to do helps nobody (`SchedulerPopFromBackoffQ`).
-    fn try_pop(&self, inner: &mut Inner) -> Option<QueuedPodInfo> {
+    fn try_pop(&self, inner: &mut QueueInner) -> Option<QueuedPodInfo> {
         let now = self.clock.now();
         while let Some((_, uid)) = inner.backoff.first().filter(|(until, _)| *until <= now).cloned() {
             if let Some(waiting) = inner.take(&uid) {
@@ -239,24 +241,24 @@ impl SchedulingQueue {
         Some(info)
     }
 
-    fn activate(&self, inner: &mut Inner, mut info: QueuedPodInfo) {
+    fn activate(&self, inner: &mut QueueInner, mut info: QueuedPodInfo) {
         info.gated_by = self.framework.run_pre_enqueue(&info.pod);
         if let Some(gate) = info.gated_by {
             info.unschedulable_plugins.insert(gate);
-            return inner.put(info, Place::Unschedulable);
+            return inner.put(info, QueuePlace::Unschedulable);
         }
         let key = self.framework.queue_key(&info);
-        inner.put(info, Place::Active(key));
+        inner.put(info, QueuePlace::Active(key));
         self.changed.notify_one();
     }
 
     /// To the active pods, or to those that back off while its back-off lasts.
-    fn move_on(&self, inner: &mut Inner, info: QueuedPodInfo) {
+    fn move_on(&self, inner: &mut QueueInner, info: QueuedPodInfo) {
         let until = info.timestamp + backoff(info.unschedulable_count);
         if info.gated_by.is_some() || until <= self.clock.now() {
             return self.activate(inner, info);
         }
-        inner.put(info, Place::Backoff(until));
+        inner.put(info, QueuePlace::Backoff(until));
         self.changed.notify_one();
     }
 
@@ -264,33 +266,33 @@ impl SchedulingQueue {
         self.framework.hint(&info.pod, &info.unschedulable_plugins, occurrence) == QueueingHint::Queue
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, QueueInner> {
         self.inner.lock()
     }
 }
 
-impl Inner {
+impl QueueInner {
     fn unschedulable(&self, is_wanted: impl Fn(&QueuedPodInfo) -> bool) -> Vec<QueuedPodInfo> {
         let infos = self.unschedulable.iter().map(|uid| &self.pods[uid].info);
         infos.filter(|info| is_wanted(info)).cloned().collect()
     }
 
-    fn put(&mut self, info: QueuedPodInfo, place: Place) {
+    fn put(&mut self, info: QueuedPodInfo, place: QueuePlace) {
         let uid: Arc<str> = info.pod.uid().into();
         match place {
-            Place::Active(key) => drop(self.active.insert((key, uid.clone()))),
-            Place::Backoff(until) => drop(self.backoff.insert((until, uid.clone()))),
-            Place::Unschedulable => drop(self.unschedulable.insert(uid.clone())),
+            QueuePlace::Active(key) => drop(self.active.insert((key, uid.clone()))),
+            QueuePlace::Backoff(until) => drop(self.backoff.insert((until, uid.clone()))),
+            QueuePlace::Unschedulable => drop(self.unschedulable.insert(uid.clone())),
         }
-        self.pods.insert(uid, Waiting { info, place });
+        self.pods.insert(uid, WaitingPod { info, place });
     }
 
-    fn take(&mut self, uid: &str) -> Option<Waiting> {
+    fn take(&mut self, uid: &str) -> Option<WaitingPod> {
         let (uid, waiting) = self.pods.remove_entry(uid)?;
         match waiting.place {
-            Place::Active(key) => drop(self.active.remove(&(key, uid))),
-            Place::Backoff(until) => drop(self.backoff.remove(&(until, uid))),
-            Place::Unschedulable => drop(self.unschedulable.remove(&uid)),
+            QueuePlace::Active(key) => drop(self.active.remove(&(key, uid))),
+            QueuePlace::Backoff(until) => drop(self.backoff.remove(&(until, uid))),
+            QueuePlace::Unschedulable => drop(self.unschedulable.remove(&uid)),
         }
         Some(waiting)
     }

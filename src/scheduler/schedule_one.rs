@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::failure::{Failure, handle_scheduling_failure};
+use super::failure::{SchedulingFailure, handle_scheduling_failure};
 use super::framework::cluster_event::{ActionType, EventResource, Occurrence};
 use super::framework::fit_error::{Diagnosis, FitError};
 use super::framework::node_info::NodeInfo;
@@ -88,13 +88,13 @@ impl Attempts {
         info: &QueuedPodInfo,
         cursor: &mut Cursor,
         step: StepId,
-    ) -> Result<Chosen, Failure> {
+    ) -> Result<Chosen, SchedulingFailure> {
         let (pod, framework) = (&info.pod, &self.parts.framework);
         let snapshot = self.parts.cache.snapshot();
         if snapshot.is_empty() {
             // Upstream waits out a back-off here; whoever hears of new nodes can as well be woken by one.
             let plugins = framework.listeners((EventResource::Node, ActionType::Add));
-            return Err(Failure::unschedulable("no nodes available to schedule pods", plugins));
+            return Err(SchedulingFailure::unschedulable("no nodes available to schedule pods", plugins));
         }
         let mut state = CycleState::default();
         let node = self.schedule_pod(pod, &snapshot, &mut state, cursor, step)?;
@@ -103,7 +103,7 @@ impl Attempts {
             node: node.clone(),
         });
         if !self.parts.cache.assume(pod.clone(), &node) {
-            return Err(Failure::error("pod is in the cache, so can't be assumed"));
+            return Err(SchedulingFailure::error("pod is in the cache, so can't be assumed"));
         }
         for status in [framework.run_reserve(&state, pod, &node), framework.run_permit(&state, pod, &node)] {
             if !status.is_success() {
@@ -123,7 +123,7 @@ impl Attempts {
         state: &mut CycleState,
         cursor: &mut Cursor,
         step: StepId,
-    ) -> Result<Arc<str>, Failure> {
+    ) -> Result<Arc<str>, SchedulingFailure> {
         let (flow, framework) = (self.parts.context.client.flow(), &self.parts.framework);
         let mut diagnosis = Diagnosis::default();
         let feasible = match framework.run_pre_filter(state, pod, snapshot, &mut diagnosis) {
@@ -134,7 +134,7 @@ impl Attempts {
                 diagnosis.nodes.absent = status;
                 Vec::new()
             }
-            Err(status) => return Err(Failure::error(&status.message())),
+            Err(status) => return Err(SchedulingFailure::error(&status.message())),
         };
         let asked = flow.record_with(step.cause(), || Step::Filtered {
             pod: pod.object.shared_key().clone(),
@@ -221,13 +221,16 @@ impl Attempts {
         snapshot: &Snapshot,
         state: &CycleState,
         mut diagnosis: Diagnosis,
-    ) -> Failure {
+    ) -> SchedulingFailure {
         let statuses = &diagnosis.nodes;
         let (result, status) = self.parts.framework.run_post_filter(pod, state, snapshot, statuses);
         diagnosis.post_filter_message = status.message();
         let plugins = diagnosis.unschedulable_plugins.clone();
         let error = FitError { node_count: snapshot.len(), diagnosis };
-        Failure { preemption: result, ..Failure::unschedulable(&error.to_string(), plugins) }
+        SchedulingFailure {
+            preemption: result,
+            ..SchedulingFailure::unschedulable(&error.to_string(), plugins)
+        }
     }
 
     /// One of the best, at random, so that equal nodes are used alike.
@@ -257,7 +260,7 @@ impl Attempts {
         self.parts.queue.move_all(Occurrence { event, old: Some(pod.object.clone()), new: None });
         let text = format!("running Bind plugin {:?}: {status}", status.plugin);
         let context = self.context_of(step);
-        handle_scheduling_failure(&self.parts, &context, info, Failure::error(&text)).await;
+        handle_scheduling_failure(&self.parts, &context, info, SchedulingFailure::error(&text)).await;
     }
 
     /// The scheduler's context, speaking on account of an attempt.
@@ -293,14 +296,14 @@ impl Attempts {
 }
 
 /// The no of a Reserve or Permit plugin, told as that of the one node that it is about.
-fn rejected_by_plugin(node: &str, status: Status) -> Failure {
+fn rejected_by_plugin(node: &str, status: Status) -> SchedulingFailure {
     if !status.is_rejected() {
-        return Failure::error(&status.message());
+        return SchedulingFailure::error(&status.message());
     }
     let mut error = FitError { node_count: 1, ..FitError::default() };
     let plugin = status.plugin;
     error.diagnosis.nodes.explicit.insert(node.to_owned(), status);
-    Failure::unschedulable(&error.to_string(), [plugin].into())
+    SchedulingFailure::unschedulable(&error.to_string(), [plugin].into())
 }
 
 /// `numFeasibleNodesToFind`: all of a hundred; of more a share that shrinks from a half to a twentieth.
@@ -341,7 +344,7 @@ pub(super) mod tests {
     }
 
     /// The node that is chosen for a pod, or what is said of it.
-    pub fn decide_on(scheduler: &Scheduler, pod: Arc<PodInfo>) -> Result<String, Failure> {
+    pub fn decide_on(scheduler: &Scheduler, pod: Arc<PodInfo>) -> Result<String, SchedulingFailure> {
         let info = QueuedPodInfo::new(pod, Time::UNIX_EPOCH);
         let chosen = Attempts::new(scheduler.parts.clone()).scheduling_cycle(
             &info,

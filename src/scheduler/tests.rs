@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::failure::Failure;
+use super::failure::SchedulingFailure;
 use super::fixtures::{node, object};
 use super::framework::pod_info::PodInfo;
 use super::schedule_one::tests::{decide_on, scheduler};
@@ -26,7 +26,7 @@ fn with(mut spec: Value, more: Value) -> Value {
 }
 
 /// The node that is chosen, or what is said.
-fn decide(nodes: &[(&str, Value)], pods: &[Value], wants: Value) -> Result<String, Failure> {
+fn decide(nodes: &[(&str, Value)], pods: &[Value], wants: Value) -> Result<String, SchedulingFailure> {
     let scheduler = scheduler();
     for (name, changes) in nodes {
         scheduler.parts.cache.set_node(&node(name, changes.clone()));

@@ -8,7 +8,7 @@ use golang::go_text::quote;
 const MAX_STRICT_ERRORS: usize = 100;
 
 /// One step of the path from the root.
-pub(super) enum Step<'s> {
+pub(super) enum DecodeStep<'s> {
     /// A field of a struct.
     Field(&'s str),
     /// A key of a map.
@@ -23,7 +23,7 @@ pub(super) struct Context<'s> {
     pub(super) typed: bool,
     /// The object was never JSON: a strategic merge patch made it.
     pub(super) converted: bool,
-    pub(super) path: Vec<Step<'s>>,
+    pub(super) path: Vec<DecodeStep<'s>>,
     /// The Go struct whose field is being decoded.
     pub(super) in_struct: &'s str,
     pub(super) strict_errors: Vec<String>,
@@ -75,7 +75,7 @@ impl<'s> Context<'s> {
         let fields: Vec<&str> = self
             .path
             .iter()
-            .filter_map(|step| if let Step::Field(name) = step { Some(*name) } else { None })
+            .filter_map(|step| if let DecodeStep::Field(name) = step { Some(*name) } else { None })
             .collect();
         self.mistyped = Some(match fields.as_slice() {
             [] => format!("json: cannot unmarshal {given} into Go value of type {go_type}"),
@@ -115,9 +115,9 @@ impl<'s> Context<'s> {
         };
         for step in &self.path {
             match step {
-                Step::Field(name) => key(&mut path, name),
-                Step::Key(name) => key(&mut path, name),
-                Step::Index(at) => {
+                DecodeStep::Field(name) => key(&mut path, name),
+                DecodeStep::Key(name) => key(&mut path, name),
+                DecodeStep::Index(at) => {
                     let _ = write!(path, "[{at}]");
                 }
             }

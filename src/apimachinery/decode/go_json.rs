@@ -5,11 +5,11 @@ const MAX_DEPTH: usize = 10_000;
 
 /// The error of Go's scanner; None where Go sees none.
 pub fn syntax_error(body: &[u8]) -> Option<String> {
-    let mut scanner = Scanner { body, at: 0, open: Vec::new() };
+    let mut scanner = JsonScanner { body, at: 0, open: Vec::new() };
     scanner.document().err()
 }
 
-struct Scanner<'a> {
+struct JsonScanner<'a> {
     body: &'a [u8],
     at: usize,
     /// The brackets that are open: `{` or `[`.
@@ -18,7 +18,7 @@ struct Scanner<'a> {
 
 type Scanned = Result<(), String>;
 
-impl Scanner<'_> {
+impl JsonScanner<'_> {
     fn document(&mut self) -> Scanned {
         loop {
             self.value()?;

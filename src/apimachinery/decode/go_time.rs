@@ -23,10 +23,10 @@ impl Layout {
 }
 
 /// What Go's errors call a number, and its bounds; None for punctuation.
-type Bounds = Option<(&'static str, u32, u32)>;
+type DigitBounds = Option<(&'static str, u32, u32)>;
 
 /// The parts in order.
-const PARTS: [(&str, Bounds); 11] = [
+const PARTS: [(&str, DigitBounds); 11] = [
     ("2006", Some(("year", 0, 9999))),
     ("-", None),
     ("01", Some(("month", 1, 12))),

@@ -49,7 +49,7 @@ pub enum Format {
 
 /// What a body is expected to be.
 #[derive(Clone, Copy)]
-pub struct Target<'a> {
+pub struct DecodeTarget<'a> {
     /// The API group of the request; empty for the core group.
     pub group: &'a str,
     /// The version of the request.
@@ -88,7 +88,7 @@ pub struct ForeignType {
 }
 
 /// Decodes a body.
-pub fn decode(target: &Target, body: &[u8], format: Format) -> Result<Decoded, DecodeError> {
+pub fn decode(target: &DecodeTarget, body: &[u8], format: Format) -> Result<Decoded, DecodeError> {
     match format {
         Format::Json => decode_json(target, body),
         Format::Yaml if first_byte(body) == Some(b'{') => decode_json(target, body),
@@ -106,13 +106,13 @@ pub fn decode(target: &Target, body: &[u8], format: Format) -> Result<Decoded, D
 }
 
 /// Decodes an object that is already a tree: one that a JSON or merge patch made.
-pub fn decode_value(target: &Target, value: Value) -> Result<Decoded, DecodeError> {
+pub fn decode_value(target: &DecodeTarget, value: Value) -> Result<Decoded, DecodeError> {
     decode_tree(target, value, Context::new(target.typed))
 }
 
 /// Decodes the tree that a strategic merge patch made, which upstream converts without going through JSON:
 /// the same, but for the words of what does not fit.
-pub fn decode_merged(target: &Target, value: Value) -> Result<Decoded, DecodeError> {
+pub fn decode_merged(target: &DecodeTarget, value: Value) -> Result<Decoded, DecodeError> {
     let mut context = Context::new(target.typed);
     context.converted = true;
     decode_tree(target, value, context)
@@ -121,7 +121,7 @@ pub fn decode_merged(target: &Target, value: Value) -> Result<Decoded, DecodeErr
 /// Decodes a tree that a patch made of one that is decoded already. What the patch does not reach is left as
 /// it is, and is as the others leave it.
 pub fn decode_patched(
-    target: &Target,
+    target: &DecodeTarget,
     value: Value,
     patch: &Value,
     is_merged: bool,
@@ -137,7 +137,7 @@ pub fn decode_patched(
 }
 
 fn decode_tree<'s>(
-    target: &Target<'s>,
+    target: &DecodeTarget<'s>,
     value: Value,
     mut context: Context<'s>,
 ) -> Result<Decoded, DecodeError> {
@@ -204,7 +204,7 @@ fn lose_points(value: &mut Value) {
 }
 
 /// The name on the envelope decides whether the message in it is read at all.
-fn decode_protobuf(target: &Target, body: &[u8]) -> Result<Decoded, DecodeError> {
+fn decode_protobuf(target: &DecodeTarget, body: &[u8]) -> Result<Decoded, DecodeError> {
     let envelope =
         protobuf::open(body).map_err(|error| refusal::unrecognized(target, &error.to_string(), body))?;
     let name = [("apiVersion", envelope.api_version), ("kind", envelope.kind)];
@@ -217,7 +217,7 @@ fn decode_protobuf(target: &Target, body: &[u8]) -> Result<Decoded, DecodeError>
     decode_tree(target, value, context)
 }
 
-fn decode_json(target: &Target, body: &[u8]) -> Result<Decoded, DecodeError> {
+fn decode_json(target: &DecodeTarget, body: &[u8]) -> Result<Decoded, DecodeError> {
     let mut context = Context::new(target.typed);
     let value = read_json(body, root(target, &mut context)).map_err(|error| {
         let error = format!("couldn't get version/kind; json parse error: {error}");
@@ -234,12 +234,17 @@ fn read_json(body: &[u8], seed: Typed) -> Result<Value, String> {
         .map_err(|error| go_json::syntax_error(body).unwrap_or_else(|| error.to_string()))
 }
 
-fn root<'c, 's>(target: &Target<'s>, context: &'c mut Context<'s>) -> Typed<'c, 's> {
+fn root<'c, 's>(target: &DecodeTarget<'s>, context: &'c mut Context<'s>) -> Typed<'c, 's> {
     Typed::root(target.schema, context)
 }
 
 /// Whose words count: a body of another kind before anything in it, what is mistyped before what is unknown.
-fn finish(target: &Target, context: Context, value: Value, body: &[u8]) -> Result<Decoded, DecodeError> {
+fn finish(
+    target: &DecodeTarget,
+    context: Context,
+    value: Value,
+    body: &[u8],
+) -> Result<Decoded, DecodeError> {
     if let Some(given) = &context.not_an_object {
         return Err(refusal::not_an_object(target, given, body));
     }

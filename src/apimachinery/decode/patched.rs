@@ -6,14 +6,14 @@
 use serde::de::DeserializeSeed;
 use serde_json::{Map, Value};
 
-use super::context::{Context, Step};
+use super::context::{Context, DecodeStep};
 use super::typed::{Typed, insert_field};
 use crate::schema::{Fields, Schema, Shape, zero_value};
 
 /// What the keys of a strategic merge patch begin with that are no fields.
 const DIRECTIVE: char = '$';
 
-type Object = Map<String, Value>;
+type PatchedObject = Map<String, Value>;
 
 /// Decodes in `value`, which is an object, what `patch` reaches.
 pub(super) fn decode<'s>(
@@ -55,8 +55,8 @@ fn visit<'s>(
 fn visit_struct<'s>(
     schema: &'s Schema,
     fields: &'s Fields,
-    object: &mut Object,
-    patch: &Object,
+    object: &mut PatchedObject,
+    patch: &PatchedObject,
     context: &mut Context<'s>,
 ) -> Result<(), serde_json::Error> {
     let outer = std::mem::replace(&mut context.in_struct, schema.go_struct());
@@ -66,7 +66,7 @@ fn visit_struct<'s>(
             context.unknown(name);
             continue;
         };
-        context.path.push(Step::Field(name));
+        context.path.push(DecodeStep::Field(name));
         let value = visit(field, value, patch, context)?;
         context.path.pop();
         insert_field(object, name, field, value);
@@ -77,14 +77,14 @@ fn visit_struct<'s>(
 
 fn visit_keys<'s>(
     values: &'s Schema,
-    object: &mut Object,
-    patch: &Object,
+    object: &mut PatchedObject,
+    patch: &PatchedObject,
     context: &mut Context<'s>,
 ) -> Result<(), serde_json::Error> {
     let is_free = matches!(values.shape, Shape::Free);
     for (key, patch) in patch {
         let Some(value) = object.get_mut(key) else { continue };
-        context.path.push(Step::Key(key.clone()));
+        context.path.push(DecodeStep::Key(key.clone()));
         let decoded = visit(values, value.take(), patch, context)?;
         context.path.pop();
         *value = match decoded {
@@ -100,7 +100,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::super::{Target, decode_merged, decode_patched, decode_value};
+    use super::super::{DecodeTarget, decode_merged, decode_patched, decode_value};
     use super::*;
     use crate::patch::{Document, PatchType, apply_document};
 
@@ -161,7 +161,7 @@ mod tests {
             let typed = true;
             let is_registered = |_: &str, _: &str, _: &str| true;
             let target =
-                Target { group, version, kind, schema: &schema, typed, is_registered: &is_registered };
+                DecodeTarget { group, version, kind, schema: &schema, typed, is_registered: &is_registered };
             let Ok(old) = decode_value(&target, old) else { return Ok(()) };
             let patch_types = [(PatchType::Merge, false), (PatchType::StrategicMerge, true)];
             for (patch_type, is_merged) in patch_types {

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Target;
+use super::DecodeTarget;
 use super::context::Context;
 use golang::go_text::quote;
 
@@ -23,13 +23,13 @@ pub struct DecodeError {
 
 impl DecodeError {
     /// The refusal of `fieldValidation=Strict`.
-    pub fn strict(target: &Target, errors: &[String]) -> Self {
+    pub fn strict(target: &DecodeTarget, errors: &[String]) -> Self {
         let error = format!("strict decoding error: {}", errors.join(", "));
         cannot_be_handled(target, target.kind, target.version, &error)
     }
 
     /// Something in a decoded body is not as it has to be.
-    pub fn of(target: &Target, error: &str) -> Self {
+    pub fn of(target: &DecodeTarget, error: &str) -> Self {
         cannot_be_handled(target, target.kind, target.version, error)
     }
 
@@ -40,13 +40,18 @@ impl DecodeError {
 }
 
 /// The body has a kind, and something in it is wrong.
-pub(super) fn cannot_be_handled(target: &Target, kind: &str, version: &str, error: &str) -> DecodeError {
+pub(super) fn cannot_be_handled(
+    target: &DecodeTarget,
+    kind: &str,
+    version: &str,
+    error: &str,
+) -> DecodeError {
     let message = format!("{kind} in version {version:?} cannot be handled as a {}: {error}", target.kind);
     DecodeError { message, cause: error.to_owned() }
 }
 
 /// The body does not even tell its kind.
-pub(super) fn unrecognized(target: &Target, error: &str, body: &[u8]) -> DecodeError {
+pub(super) fn unrecognized(target: &DecodeTarget, error: &str, body: &[u8]) -> DecodeError {
     let shown = summary(body);
     let message =
         format!("the object provided is unrecognized (must be of type {}): {error} ({shown})", target.kind);
@@ -54,7 +59,7 @@ pub(super) fn unrecognized(target: &Target, error: &str, body: &[u8]) -> DecodeE
 }
 
 /// The body of a custom resource does not say its kind; a patched one has no bytes.
-pub(super) fn kind_is_missing(target: &Target, object: Map<String, Value>, body: &[u8]) -> DecodeError {
+pub(super) fn kind_is_missing(target: &DecodeTarget, object: Map<String, Value>, body: &[u8]) -> DecodeError {
     let shown = match body {
         b"" => Value::Object(object).to_string(),
         body => String::from_utf8_lossy(body).into_owned(),
@@ -63,7 +68,7 @@ pub(super) fn kind_is_missing(target: &Target, object: Map<String, Value>, body:
 }
 
 /// The body is JSON, but a list or scalar.
-pub(super) fn not_an_object(target: &Target, given: &str, body: &[u8]) -> DecodeError {
+pub(super) fn not_an_object(target: &DecodeTarget, given: &str, body: &[u8]) -> DecodeError {
     let error = format!("couldn't get version/kind; json parse error: {}", no_type_meta(given));
     unrecognized(target, &error, body)
 }
@@ -82,7 +87,7 @@ fn no_type_meta(given: &str) -> String {
 
 /// Whether the body is of the kind that the path serves. Absent parts are taken from the path.
 pub(super) fn check_kind(
-    target: &Target,
+    target: &DecodeTarget,
     object: &Map<String, Value>,
     context: &Context,
     body: &[u8],
@@ -114,7 +119,7 @@ pub(super) fn check_kind(
     if target.typed { check_names(target, group, version, kind) } else { Ok(()) }
 }
 
-fn check_names(target: &Target, group: &str, version: &str, kind: &str) -> Result<(), DecodeError> {
+fn check_names(target: &DecodeTarget, group: &str, version: &str, kind: &str) -> Result<(), DecodeError> {
     let same_version = group == target.group && version == target.version;
     if same_version && kind == target.kind {
         return Ok(());
@@ -163,7 +168,7 @@ fn is_about_kind(error: &str) -> bool {
     matches!(name, Some("kind" | "apiVersion"))
 }
 
-fn mistyped_kind(target: &Target, field: &str, given: &str, body: &[u8]) -> DecodeError {
+fn mistyped_kind(target: &DecodeTarget, field: &str, given: &str, body: &[u8]) -> DecodeError {
     let error = format!(
         "couldn't get version/kind; json parse error: json: cannot unmarshal {given} into Go struct field .{field} of \
          type string"

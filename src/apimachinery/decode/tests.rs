@@ -20,7 +20,8 @@ fn definition(kind: &str) -> (&'static str, &'static str, Arc<Schema>) {
 fn decode_as(kind: &str, body: &str, format: Format) -> Result<Decoded, String> {
     let (group, version, schema) = definition(kind);
     let is_registered = |_: &str, version: &str, kind: &str| version == "v1" && kind != "Nothing";
-    let target = Target { group, version, kind, schema: &schema, typed: true, is_registered: &is_registered };
+    let target =
+        DecodeTarget { group, version, kind, schema: &schema, typed: true, is_registered: &is_registered };
     decode(&target, body.as_bytes(), format).map_err(|error| error.to_string())
 }
 
@@ -66,7 +67,7 @@ fn a_strict_refusal_lists_every_error() {
     let (group, version, schema) = definition("Deployment");
     let kind = "Deployment";
     let target =
-        Target { group, version, kind, schema: &schema, typed: true, is_registered: &|_, _, _| true };
+        DecodeTarget { group, version, kind, schema: &schema, typed: true, is_registered: &|_, _, _| true };
     let errors = [r#"unknown field "spec.foo""#.to_owned(), r#"duplicate field "spec.paused""#.to_owned()];
     assert_eq!(
         DecodeError::strict(&target, &errors).to_string(),
@@ -146,7 +147,8 @@ fn after_a_strategic_merge_patch_the_words_are_those_of_the_converter() {
     let (group, version, schema) = definition("Deployment");
     let is_registered = |_: &str, _: &str, _: &str| true;
     let kind = "Deployment";
-    let target = Target { group, version, kind, schema: &schema, typed: true, is_registered: &is_registered };
+    let target =
+        DecodeTarget { group, version, kind, schema: &schema, typed: true, is_registered: &is_registered };
     for (spec, cause) in [
         (json!({"replicas": "2"}), "unrecognized type: int32"),
         (json!({"replicas": 1.5}), "cannot convert float64 to int32"),
@@ -363,7 +365,7 @@ fn yaml_that_is_none_is_refused_and_duplicates_are_told_with_their_lines() {
 #[test]
 fn a_custom_resource_is_taken_as_it_is_but_for_its_metadata() {
     let schema = Schema::from_openapi(&json!({"type": "object", "properties": {"spec": {"type": "object"}}}));
-    let target = Target {
+    let target = DecodeTarget {
         group: "example.com",
         version: "v1",
         kind: "Widget",

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::context::{Context, Step};
+use super::context::{Context, DecodeStep};
 use super::{conversion, scalar};
 use crate::schema::{Fields, Presence, Schema, Schemas, Shape, is_dropped, zero_value};
 
@@ -166,7 +166,7 @@ impl<'de> Visitor<'de> for Typed<'_, '_> {
         let declared = self.held("[]");
         let mut values = Vec::new();
         loop {
-            self.context.path.push(Step::Index(values.len()));
+            self.context.path.push(DecodeStep::Index(values.len()));
             let item = Typed { schema: items, declared, is_root: false, context: self.context };
             let value = list.next_element_seed(item)?;
             self.context.path.pop();
@@ -217,7 +217,7 @@ impl<'s> Typed<'_, 's> {
             } else {
                 seen.push(name)
             }
-            context.path.push(Step::Field(name));
+            context.path.push(DecodeStep::Field(name));
             let value = map.next_value_seed(Typed::new(field, context))?;
             context.path.pop();
             insert_field(&mut object, name, field, value);
@@ -236,15 +236,17 @@ impl<'s> Typed<'_, 's> {
             if object.contains_key(&key) && !(is_free && context.typed) {
                 context.duplicate(&key);
             }
-            context.path.push(Step::Key(key));
-            let metadata =
-                self.is_root && matches!(context.path.last(), Some(Step::Key(key)) if key == "metadata");
+            context.path.push(DecodeStep::Key(key));
+            let metadata = self.is_root
+                && matches!(context.path.last(), Some(DecodeStep::Key(key)) if key == "metadata");
             let value = if metadata {
                 map.next_value_seed(Typed::new(Schemas::reference(OBJECT_META), context))?
             } else {
                 map.next_value_seed(Typed { schema: values, declared, is_root: false, context })?
             };
-            let Some(Step::Key(key)) = context.path.pop() else { unreachable!("the key was pushed above") };
+            let Some(DecodeStep::Key(key)) = context.path.pop() else {
+                unreachable!("the key was pushed above")
+            };
             let value = match value {
                 Value::Null if !is_free => zero_value(values),
                 value => value,

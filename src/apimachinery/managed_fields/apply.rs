@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::atom::Type;
 use super::compare::compare;
 use super::field_set::field_set;
-use super::managed::{Entry, Managed, Operation};
+use super::managed::{Managed, ManagerEntry, Operation};
 use super::manager::{BEFORE_FIRST_APPLY, FieldManager, put_managed_fields, strip, take_managed_fields};
 use super::set::Set;
 use super::updater::Refusal;
@@ -123,7 +123,7 @@ fn once(
         && let Some(at) = managed.position(&id)
     {
         let set = managed.0[at].set().into_owned();
-        managed.0[at] = Entry::new(id, Some(fields.now.to_owned()), set);
+        managed.0[at] = ManagerEntry::new(id, Some(fields.now.to_owned()), set);
     }
     Ok((applied, managed))
 }

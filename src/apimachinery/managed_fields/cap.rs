@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::managed::{Entry, Managed, ManagerId, Operation};
+use super::managed::{Managed, ManagerEntry, ManagerId, Operation};
 
 /// So many updaters are kept apart.
 const MAX_UPDATE_MANAGERS: usize = 10;
@@ -12,7 +12,7 @@ const OLD_UPDATES_MANAGER: &str = "ancient-changes";
 /// Merges the oldest updaters of each version into one until there are few enough. The first of a version is
 /// left alone as long as there is no second.
 pub(super) fn cap_update_managers(mut managed: Managed) -> Managed {
-    let is_update = |entry: &&Entry| entry.id.operation == Operation::Update;
+    let is_update = |entry: &&ManagerEntry| entry.id.operation == Operation::Update;
     if managed.0.iter().filter(is_update).count() <= MAX_UPDATE_MANAGERS {
         return managed;
     }
@@ -40,7 +40,7 @@ pub(super) fn cap_update_managers(mut managed: Managed) -> Managed {
         let all = managed.set_of(into).union(&managed.set_of(&id));
         let into = into.clone();
         managed.0.retain(|entry| !entry.id.is_same(&into) && !entry.id.is_same(&id));
-        managed.put(Entry::new(bucket, time, all));
+        managed.put(ManagerEntry::new(bucket, time, all));
         length -= 1;
     }
     managed

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::atom::{Form, List, Map, Type};
 use super::element::identified;
 use super::path::{PathElement, equal};
-use super::set::{Node, Set};
+use super::set::{Set, SetNode};
 
 /// The fields that changed. No field is in two of the sets; all are empty if and only if nothing changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,9 +48,9 @@ impl Comparison {
     fn put(&mut self, element: PathElement, below: Below) {
         let Below { change, inner } = below;
         let sets = [
-            (&mut self.removed, inner.removed, Change::Removed),
-            (&mut self.modified, inner.modified, Change::Modified),
-            (&mut self.added, inner.added, Change::Added),
+            (&mut self.removed, inner.removed, FieldChange::Removed),
+            (&mut self.modified, inner.modified, FieldChange::Modified),
+            (&mut self.added, inner.added, FieldChange::Added),
         ];
         // Nearly always the element is in one set: then it is not copied.
         let mut wanted =
@@ -61,7 +61,7 @@ impl Comparison {
             if member || !children.is_empty() {
                 wanted -= 1;
                 let element = if wanted == 0 { element.take() } else { element.clone() };
-                into.nodes.extend(element.map(|element| Node { element, member, children }));
+                into.nodes.extend(element.map(|element| SetNode { element, member, children }));
             }
         }
     }
@@ -69,11 +69,11 @@ impl Comparison {
 
 /// What happened from `old` to `new`. `metadata.managedFields` is not looked at.
 pub fn compare(kind: Type, old: &Value, new: &Value) -> Comparison {
-    Walker { depth: 0, in_metadata: false }.visit(kind, Some(old), Some(new)).inner
+    CompareWalker { depth: 0, in_metadata: false }.visit(kind, Some(old), Some(new)).inner
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Change {
+enum FieldChange {
     Removed,
     Modified,
     Added,
@@ -82,16 +82,16 @@ enum Change {
 /// What happened to a value, and below it.
 #[derive(Default)]
 struct Below {
-    change: Option<Change>,
+    change: Option<FieldChange>,
     inner: Comparison,
 }
 
 impl Below {
     fn leaf(old: Option<&Value>, new: Option<&Value>) -> Below {
         let change = match (old, new) {
-            (None, _) => Some(Change::Added),
-            (_, None) => Some(Change::Removed),
-            (Some(old), Some(new)) if !equal(old, new) => Some(Change::Modified),
+            (None, _) => Some(FieldChange::Added),
+            (_, None) => Some(FieldChange::Removed),
+            (Some(old), Some(new)) if !equal(old, new) => Some(FieldChange::Modified),
             _ => None,
         };
         Below { change, inner: Comparison::default() }
@@ -99,12 +99,12 @@ impl Below {
 }
 
 #[derive(Clone, Copy)]
-struct Walker {
+struct CompareWalker {
     depth: usize,
     in_metadata: bool,
 }
 
-impl Walker {
+impl CompareWalker {
     fn visit(self, kind: Type, old: Option<&Value>, new: Option<&Value>) -> Below {
         if let (Some(old), Some(new)) = (old, new)
             && is_scalar(old)
@@ -164,8 +164,8 @@ impl Walker {
             }
         };
         let change = match (old, new) {
-            (None, _) => Some(Change::Added),
-            (_, None) => Some(Change::Removed),
+            (None, _) => Some(FieldChange::Added),
+            (_, None) => Some(FieldChange::Removed),
             _ => None,
         };
         Below { change, inner }
@@ -197,7 +197,8 @@ impl Walker {
                 continue;
             }
             let Some(kind) = map.child(name) else { continue };
-            let below = Walker { depth: self.depth + 1, in_metadata: self.depth == 0 && name == "metadata" };
+            let below =
+                CompareWalker { depth: self.depth + 1, in_metadata: self.depth == 0 && name == "metadata" };
             let below = below.visit(kind, from.map(|(_, value)| value), to.map(|(_, value)| value));
             if below.change.is_some() || !below.inner.is_same() {
                 comparison.put(PathElement::field(name), below);
@@ -232,23 +233,24 @@ impl Walker {
 
     /// Elements of the same key: one on each side is compared; several count as one that has no inside.
     fn visit_items(self, kind: Type, old: &[&Value], new: &[&Value]) -> Below {
-        let walker = Walker { depth: self.depth + 1, in_metadata: false };
+        let walker = CompareWalker { depth: self.depth + 1, in_metadata: false };
         match (old, new) {
             ([] | [_], [] | [_]) => walker.visit(kind, old.first().copied(), new.first().copied()),
             ([_, _, ..], [_, _, ..]) => {
                 let is_same = old.len() == new.len() && old.iter().zip(new).all(|(old, new)| equal(old, new));
-                Below { change: (!is_same).then_some(Change::Modified), inner: Comparison::default() }
+                Below { change: (!is_same).then_some(FieldChange::Modified), inner: Comparison::default() }
             }
             ([_, _, ..], new) => {
                 let inner = new.first().map(|new| walker.visit(kind, None, Some(new)).inner);
-                let mut below = Below { change: Some(Change::Removed), inner: inner.unwrap_or_default() };
-                below.also(new.first().map(|_| Change::Added));
+                let mut below =
+                    Below { change: Some(FieldChange::Removed), inner: inner.unwrap_or_default() };
+                below.also(new.first().map(|_| FieldChange::Added));
                 below
             }
             (old, _) => {
                 let inner = old.first().map(|old| walker.visit(kind, Some(old), None).inner);
-                let mut below = Below { change: Some(Change::Added), inner: inner.unwrap_or_default() };
-                below.also(old.first().map(|_| Change::Removed));
+                let mut below = Below { change: Some(FieldChange::Added), inner: inner.unwrap_or_default() };
+                below.also(old.first().map(|_| FieldChange::Removed));
                 below
             }
         }
@@ -257,9 +259,9 @@ impl Walker {
 
 impl Below {
     /// Two things at once happened to the element itself; for its owners it is there before and after.
-    fn also(&mut self, other: Option<Change>) {
+    fn also(&mut self, other: Option<FieldChange>) {
         if other.is_some() {
-            self.change = Some(Change::Modified);
+            self.change = Some(FieldChange::Modified);
         }
     }
 }

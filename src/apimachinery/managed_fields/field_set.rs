@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::atom::{Form, List, Map, Type};
 use super::element::identified;
 use super::path::PathElement;
-use super::set::{Node, Set};
+use super::set::{Set, SetNode};
 
 /// Every field of a value: leaves, elements of keyed lists, keys of maps; of objects only empty ones.
 pub fn field_set(kind: Type, value: &Value) -> Set {
@@ -42,16 +42,20 @@ fn of_map(map: Map, fields: &serde_json::Map<String, Value>) -> Set {
         let owned = visit(kind, value);
         let is_empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
         let member = owned.member || is_empty || !map.declares(name);
-        set.push(Node { element: PathElement::field(name), member, children: owned.children });
+        set.push(SetNode { element: PathElement::field(name), member, children: owned.children });
     }
     set
 }
 
 /// An element that is there several times is owned as one, without what is in it.
 fn of_list(list: List, items: &[Value]) -> Set {
-    let mut nodes: Vec<Node> = identified(&list, items)
+    let mut nodes: Vec<SetNode> = identified(&list, items)
         .into_iter()
-        .map(|(element, item)| Node { element, member: true, children: visit(list.element, item).children })
+        .map(|(element, item)| SetNode {
+            element,
+            member: true,
+            children: visit(list.element, item).children,
+        })
         .collect();
     nodes.sort_by(|left, right| left.element.cmp(&right.element));
     nodes.dedup_by(|again, first| {

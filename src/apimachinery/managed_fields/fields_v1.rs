@@ -10,7 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Vis
 use serde_json::Value;
 
 use super::path::PathElement;
-use super::set::{Node, Set};
+use super::set::{Set, SetNode};
 
 /// Reads a set. Elements of kinds that are not known are dropped, as upstream drops them.
 ///
@@ -101,7 +101,7 @@ fn read_element(key: &str) -> Result<Option<PathElement>, String> {
 }
 
 /// A set, and whether the field that it is below of is in the set, too.
-struct Read {
+struct ReadFields {
     set: Set,
     is_member: bool,
 }
@@ -109,22 +109,22 @@ struct Read {
 struct Fields;
 
 impl<'de> DeserializeSeed<'de> for Fields {
-    type Value = Read;
+    type Value = ReadFields;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Read, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<ReadFields, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
 impl<'de> Visitor<'de> for Fields {
-    type Value = Read;
+    type Value = ReadFields;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object of FieldsV1")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Read, A::Error> {
-        let mut read = Read { set: Set::default(), is_member: false };
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ReadFields, A::Error> {
+        let mut read = ReadFields { set: Set::default(), is_member: false };
         let mut is_empty = true;
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {
             is_empty = false;
@@ -138,7 +138,7 @@ impl<'de> Visitor<'de> for Fields {
                 continue;
             };
             let below = map.next_value_seed(Fields)?;
-            add(&mut read.set, Node { element, member: below.is_member, children: below.set });
+            add(&mut read.set, SetNode { element, member: below.is_member, children: below.set });
         }
         read.is_member |= is_empty;
         Ok(read)
@@ -146,7 +146,7 @@ impl<'de> Visitor<'de> for Fields {
 }
 
 /// In the order of the text, which is nearly always that of the set.
-fn add(set: &mut Set, node: Node) {
+fn add(set: &mut Set, node: SetNode) {
     let is_last = set.nodes.last().is_none_or(|last| last.element < node.element);
     if is_last {
         set.push(node);
@@ -190,7 +190,7 @@ impl<'de> Visitor<'de> for Touches<'_> {
 }
 
 impl Touches<'_> {
-    fn find(&self, key: &str) -> Result<Option<&Node>, String> {
+    fn find(&self, key: &str) -> Result<Option<&SetNode>, String> {
         if let Some(name) = key.strip_prefix("f:") {
             return Ok(self.0.field(name));
         }
@@ -204,28 +204,28 @@ impl Touches<'_> {
 /// How many of these fields are there.
 struct Covers<'s>(&'s Set);
 
-struct Found {
+struct FoundField {
     below: usize,
     is_member: bool,
 }
 
 impl<'de> DeserializeSeed<'de> for Covers<'_> {
-    type Value = Found;
+    type Value = FoundField;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Found, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<FoundField, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
 impl<'de> Visitor<'de> for Covers<'_> {
-    type Value = Found;
+    type Value = FoundField;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object of FieldsV1")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found, A::Error> {
-        let mut found = Found { below: 0, is_member: false };
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<FoundField, A::Error> {
+        let mut found = FoundField { below: 0, is_member: false };
         let mut is_empty = true;
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {
             is_empty = false;

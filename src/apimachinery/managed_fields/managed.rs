@@ -37,7 +37,7 @@ pub struct ManagerId {
 
 /// One owner and its fields.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct ManagerEntry {
     /// Who manages the fields.
     pub id: ManagerId,
     /// When its set last changed: RFC 3339, whole seconds.
@@ -54,7 +54,7 @@ enum Fields {
 
 /// All owners of an object; each at most once.
 #[derive(Clone, Debug, Default)]
-pub struct Managed(pub Vec<Entry>);
+pub struct Managed(pub Vec<ManagerEntry>);
 
 impl ManagerId {
     /// Whether both are the same manager.
@@ -83,10 +83,10 @@ impl ManagerId {
     }
 }
 
-impl Entry {
+impl ManagerEntry {
     /// An owner of these fields.
-    pub fn new(id: ManagerId, time: Option<String>, set: Set) -> Entry {
-        Entry { id, time, fields: Fields::Set(set) }
+    pub fn new(id: ManagerId, time: Option<String>, set: Set) -> ManagerEntry {
+        ManagerEntry { id, time, fields: Fields::Set(set) }
     }
 
     /// Its fields. Empty for what is not a set: [`Managed::decode`] checked that it is one.
@@ -150,8 +150,8 @@ impl Entry {
     }
 
     /// Appliers first, then by time, name, version and subresource.
-    fn order(&self, other: &Entry) -> Ordering {
-        let of = |entry: &'_ Entry| (entry.id.operation, entry.time.clone());
+    fn order(&self, other: &ManagerEntry) -> Ordering {
+        let of = |entry: &'_ ManagerEntry| (entry.id.operation, entry.time.clone());
         of(self).cmp(&of(other)).then_with(|| {
             let of = |id: &ManagerId| [&id.manager, &id.api_version, &id.subresource].map(String::clone);
             of(&self.id).cmp(&of(&other.id))
@@ -183,8 +183,8 @@ impl Managed {
         if self.0.is_empty() {
             return None;
         }
-        self.0.sort_by(Entry::order);
-        Some(Value::Array(self.0.into_iter().map(Entry::encode).collect()))
+        self.0.sort_by(ManagerEntry::order);
+        Some(Value::Array(self.0.into_iter().map(ManagerEntry::encode).collect()))
     }
 
     /// Where a manager's entry is.
@@ -198,7 +198,7 @@ impl Managed {
     }
 
     /// Puts an entry in the place of the manager's, if it has one; one that owns nothing goes.
-    pub fn put(&mut self, entry: Entry) {
+    pub fn put(&mut self, entry: ManagerEntry) {
         let known = self.position(&entry.id);
         let is_empty = matches!(&entry.fields, Fields::Set(set) if set.is_empty());
         match (known, is_empty) {
@@ -212,7 +212,7 @@ impl Managed {
     }
 }
 
-fn decode_entry(at: usize, mut entry: Value) -> Result<Entry, String> {
+fn decode_entry(at: usize, mut entry: Value) -> Result<ManagerEntry, String> {
     let mut take = |field: &str| entry.get_mut(field).map_or(Value::Null, Value::take);
     let fields = take("fieldsV1");
     let time = match take("time") {
@@ -248,5 +248,5 @@ fn decode_entry(at: usize, mut entry: Value) -> Result<Entry, String> {
         }
     };
     let id = ManagerId { manager: text("manager"), operation, api_version, subresource: text("subresource") };
-    Ok(Entry { id, time, fields })
+    Ok(ManagerEntry { id, time, fields })
 }

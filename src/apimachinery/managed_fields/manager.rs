@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::atom::Type;
 use super::cap::cap_update_managers;
-use super::managed::{Entry, Managed, ManagerId, Operation};
+use super::managed::{Managed, ManagerEntry, ManagerId, Operation};
 use super::path::path_of;
 use super::set::Set;
 use super::updater::Updater;
@@ -107,7 +107,7 @@ impl FieldManager<'_> {
         let written = comparison.written().without(&STRIPPED);
         let mut entry = match managed.position(&id) {
             Some(at) => managed.0.remove(at),
-            None => Entry::new(id, None, Set::default()),
+            None => ManagerEntry::new(id, None, Set::default()),
         };
         // What it owned and others changed in another version is not looked after: it wrote last.
         if !written.is_empty() {
@@ -133,7 +133,7 @@ pub(super) fn strip(managed: &mut Managed, who: &ManagerId) {
     let Some(at) = managed.position(who) else { return };
     let left = managed.0[at].set().into_owned().without(&STRIPPED);
     let time = managed.0[at].time.clone();
-    managed.put(Entry::new(who.clone(), time, left));
+    managed.put(ManagerEntry::new(who.clone(), time, left));
 }
 
 /// `metadata.managedFields`, taken out.

@@ -50,7 +50,7 @@ pub use compare::{Comparison, compare};
 pub use conflict::{Conflict, Conflicts};
 pub use field_set::field_set;
 pub use fields_v1::{decode, encode};
-pub use managed::{Entry, Managed, ManagerId, Operation};
+pub use managed::{Managed, ManagerEntry, ManagerId, Operation};
 pub use manager::FieldManager;
 pub use merge::merge;
 pub use path::{Path, PathElement, path_of, print_path};

@@ -3,7 +3,7 @@
 
 use super::atom::{Form, Type};
 use super::path::PathElement;
-use super::set::{Node, Set};
+use super::set::{Set, SetNode};
 
 /// The set as it is under this schema; None where it is that already.
 pub(super) fn reconcile(kind: Type, set: &Set) -> Option<Set> {
@@ -26,9 +26,9 @@ fn visit(kind: Type, set: &Set) -> Set {
             continue;
         };
         reconciled.push(if becomes_whole(below) {
-            Node::leaf(node.element.clone())
+            SetNode::leaf(node.element.clone())
         } else {
-            Node { children: visit(below, &node.children), ..node.clone() }
+            SetNode { children: visit(below, &node.children), ..node.clone() }
         });
     }
     reconciled

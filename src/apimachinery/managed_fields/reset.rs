@@ -3,7 +3,7 @@
 
 use super::compare::Comparison;
 use super::path::PathElement;
-use super::set::{Node, Set};
+use super::set::{Set, SetNode};
 
 /// What a request cannot write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ fn included(set: &Set, patterns: &[&[Option<PathElement>]]) -> Set {
         }
         let is_all = rests.iter().any(|rest| rest.is_empty());
         let children = if is_all { node.children.clone() } else { included(&node.children, &rests) };
-        left.push(Node { element: node.element.clone(), member: node.member, children });
+        left.push(SetNode { element: node.element.clone(), member: node.member, children });
     }
     left
 }

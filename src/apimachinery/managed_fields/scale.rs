@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::managed::{Entry, Managed};
+use super::managed::{Managed, ManagerEntry};
 use super::path::path_of;
 use super::set::Set;
 
@@ -29,7 +29,7 @@ impl ScaleHandler<'_> {
             if entry.set().has(&path_of(&path)) {
                 let mut id = entry.id.clone();
                 id.api_version = SCALE_VERSION.into();
-                scale.put(Entry::new(id, entry.time.clone(), Set::of(&[path_of(REPLICAS)])));
+                scale.put(ManagerEntry::new(id, entry.time.clone(), Set::of(&[path_of(REPLICAS)])));
             }
         }
         scale.encode()
@@ -60,7 +60,7 @@ impl ScaleHandler<'_> {
             let mut id = entry.id;
             id.api_version = self.api_version.into();
             // Without a time, as upstream: it looks it up among the workload's owners.
-            all.put(Entry::new(id, None, Set::of(&[path_of(&path)])));
+            all.put(ManagerEntry::new(id, None, Set::of(&[path_of(&path)])));
         }
         all.encode()
     }

@@ -11,12 +11,12 @@ use super::path::{Path, PathElement};
 /// A set of fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Set {
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<SetNode>,
 }
 
 /// One field, or the way to some.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Node {
+pub(super) struct SetNode {
     pub(super) element: PathElement,
     /// The field itself is in the set.
     pub(super) member: bool,
@@ -49,7 +49,7 @@ impl Set {
         let at = match self.nodes.binary_search_by(|node| node.element.cmp(first)) {
             Ok(at) => at,
             Err(at) => {
-                self.nodes.insert(at, Node::way(first.clone(), Set::default()));
+                self.nodes.insert(at, SetNode::way(first.clone(), Set::default()));
                 at
             }
         };
@@ -97,7 +97,7 @@ impl Set {
             let children = node.children.intersection(&right.children);
             let member = node.member && right.member;
             if member || !children.is_empty() {
-                shared.nodes.push(Node { element: node.element.clone(), member, children });
+                shared.nodes.push(SetNode { element: node.element.clone(), member, children });
             }
         }
         shared
@@ -152,7 +152,7 @@ impl Set {
                 PathElement::Field(name) => map.is_some_and(|map| map.declares(name)),
                 _ => false,
             };
-            Node {
+            SetNode {
                 element: node.element.clone(),
                 member: node.member || is_named && !node.children.is_empty(),
                 children: node.children.with_named_fields(below),
@@ -161,12 +161,12 @@ impl Set {
         Set { nodes: nodes.collect() }
     }
 
-    pub(super) fn node(&self, element: &PathElement) -> Option<&Node> {
+    pub(super) fn node(&self, element: &PathElement) -> Option<&SetNode> {
         self.find(|node| node.element.cmp(element))
     }
 
     /// A named field, of which a set may have tens of thousands.
-    pub(super) fn field(&self, name: &str) -> Option<&Node> {
+    pub(super) fn field(&self, name: &str) -> Option<&SetNode> {
         self.find(|node| match &node.element {
             PathElement::Field(own) => (**own).cmp(name),
             // Fields come first.
@@ -174,7 +174,7 @@ impl Set {
         })
     }
 
-    fn find(&self, compare: impl FnMut(&Node) -> Ordering) -> Option<&Node> {
+    fn find(&self, compare: impl FnMut(&SetNode) -> Ordering) -> Option<&SetNode> {
         self.nodes.binary_search_by(compare).ok().map(|at| &self.nodes[at])
     }
 
@@ -199,22 +199,22 @@ impl Set {
     }
 
     /// Puts a node behind all others; its element is greater. One that owns nothing is left out.
-    pub(super) fn push(&mut self, node: Node) {
+    pub(super) fn push(&mut self, node: SetNode) {
         if node.member || !node.children.is_empty() {
             self.nodes.push(node);
         }
     }
 }
 
-impl Node {
+impl SetNode {
     /// A field.
-    pub(super) fn leaf(element: PathElement) -> Node {
-        Node { element, member: true, children: Set::default() }
+    pub(super) fn leaf(element: PathElement) -> SetNode {
+        SetNode { element, member: true, children: Set::default() }
     }
 
     /// The way to fields.
-    pub(super) fn way(element: PathElement, children: Set) -> Node {
-        Node { element, member: false, children }
+    pub(super) fn way(element: PathElement, children: Set) -> SetNode {
+        SetNode { element, member: false, children }
     }
 }
 
@@ -224,8 +224,9 @@ mod tests {
 
     #[test]
     fn a_field_among_many_is_found_in_few_steps() {
-        let leaf = |at: usize| Node::leaf(PathElement::field(&format!("{at:05}")));
-        let set = Set { nodes: (0..50_000).map(leaf).chain([Node::leaf(PathElement::Index(0))]).collect() };
+        let leaf = |at: usize| SetNode::leaf(PathElement::field(&format!("{at:05}")));
+        let set =
+            Set { nodes: (0..50_000).map(leaf).chain([SetNode::leaf(PathElement::Index(0))]).collect() };
         let wanted = PathElement::field("49321");
         let mut steps = 0;
         let found = set.find(|node| {

@@ -8,7 +8,7 @@ use super::atom::Type;
 use super::compare::{Comparison, compare};
 use super::conflict::{Conflict, Conflicts};
 use super::field_set::field_set;
-use super::managed::{Entry, Managed, ManagerId};
+use super::managed::{Managed, ManagerEntry, ManagerId};
 use super::merge::merge;
 use super::reconcile::reconcile;
 use super::remove::remove_items;
@@ -100,7 +100,7 @@ impl Updater<'_> {
             .map_err(|error| Refusal::Other(format!("failed to merge config: {error}")))?;
         let last = managed.position(who).map(|at| managed.0[at].clone());
         let set = self.reset.filter(field_set(self.kind, config));
-        managed.put(Entry::new(who.clone(), last.as_ref().and_then(|last| last.time.clone()), set));
+        managed.put(ManagerEntry::new(who.clone(), last.as_ref().and_then(|last| last.time.clone()), set));
         let new = match &last {
             Some(last) if !last.set().is_empty() => self.prune(merged, managed, last),
             _ => merged,
@@ -162,7 +162,7 @@ impl Updater<'_> {
     /// Whether the entry still owns anything.
     fn take_from(
         &self,
-        entry: &mut Entry,
+        entry: &mut ManagerEntry,
         comparison: &Comparison,
         changed: &Set,
         conflicts: &mut Conflicts,
@@ -202,7 +202,7 @@ impl Updater<'_> {
     }
 
     /// Removes what the applier applied last time and not this time, unless anybody else owns it.
-    fn prune(&self, merged: Value, managed: &Managed, last: &Entry) -> Value {
+    fn prune(&self, merged: Value, managed: &Managed, last: &ManagerEntry) -> Value {
         let version = &last.id.api_version;
         let is_own = version == self.api_version;
         let at_last = if is_own { Some(merged.clone()) } else { self.converter.convert(&merged, version) };

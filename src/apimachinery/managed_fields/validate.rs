@@ -48,18 +48,19 @@ pub(super) fn validate_live(kind: Type, value: &Value) -> Result<(), ValidationE
 }
 
 fn walk(kind: Type, value: &Value, allow_duplicates: bool) -> Result<(), ValidationErrors> {
-    let mut walker = Walker { allow_duplicates, path: Path::new(), errors: ValidationErrors::default() };
+    let mut walker =
+        ValidationWalker { allow_duplicates, path: Path::new(), errors: ValidationErrors::default() };
     walker.visit(kind, value);
     if walker.errors.0.is_empty() { Ok(()) } else { Err(walker.errors) }
 }
 
-struct Walker {
+struct ValidationWalker {
     allow_duplicates: bool,
     path: Path,
     errors: ValidationErrors,
 }
 
-impl Walker {
+impl ValidationWalker {
     fn visit(&mut self, kind: Type, value: &Value) {
         match (kind.atom().form(Some(value)), value) {
             (_, Value::Null) => {}

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::envelope::seal;
 use super::error::Error;
 use super::message::definition;
-use super::numbers::{self, Field, Message};
+use super::numbers::{self, Message, ProtobufField};
 use super::{json_schema, scalar, wire};
 use crate::schema::{Schema, Schemas, Shape};
 
@@ -46,10 +46,10 @@ pub fn encode_document(document: &Value) -> Result<Vec<u8>, Error> {
 fn write_fields(schema: &Schema, message: &Message, object: Option<&Map<String, Value>>, out: &mut Vec<u8>) {
     for (number, field) in message.fields() {
         match field {
-            Field::Inline(inline) => {
+            ProtobufField::Inline(inline) => {
                 wire::write_nested(out, number, |out| write_fields(schema, inline, object, out));
             }
-            Field::Named { name, is_optional } => {
+            ProtobufField::Named { name, is_optional } => {
                 let Some(field) = schema.property(name) else { continue };
                 let value = object.and_then(|object| object.get(&**name)).unwrap_or(&Value::Null);
                 if !(value.is_null() && *is_optional) {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::error::Error;
-use super::numbers::{self, Field, Message};
+use super::numbers::{self, Message, ProtobufField};
 use super::wire::{Raw, Reader};
 use super::{json_schema, scalar};
 use crate::schema::{Schema, Schemas, Shape, is_dropped};
@@ -50,10 +50,10 @@ fn merge_fields(
     while let Some((number, raw)) = reader.next()? {
         match message.field(number) {
             None => {}
-            Some(Field::Inline(inline)) => {
+            Some(ProtobufField::Inline(inline)) => {
                 merge_fields(schema, inline, raw.bytes(schema.go_struct())?, object, depth)?;
             }
-            Some(Field::Named { name, .. }) => {
+            Some(ProtobufField::Named { name, .. }) => {
                 let Some(field) = schema.property(name) else { continue };
                 let before = object.remove(&**name).unwrap_or_default();
                 object.insert(name.to_string(), merge_value(field, name, raw, before, depth)?);

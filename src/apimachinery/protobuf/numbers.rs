@@ -13,11 +13,11 @@ static MESSAGES: LazyLock<BTreeMap<String, Message>> = LazyLock::new(|| read(&te
 
 /// The fields of one message by number.
 #[derive(Debug, Default)]
-pub(super) struct Message(BTreeMap<u32, Field>);
+pub(super) struct Message(BTreeMap<u32, ProtobufField>);
 
 /// What a number stands for.
 #[derive(Debug)]
-pub(super) enum Field {
+pub(super) enum ProtobufField {
     /// A field.
     Named {
         /// Its JSON name.
@@ -30,25 +30,25 @@ pub(super) enum Field {
 }
 
 impl Message {
-    pub(super) fn field(&self, number: u32) -> Option<&Field> {
+    pub(super) fn field(&self, number: u32) -> Option<&ProtobufField> {
         self.0.get(&number)
     }
 
     /// All fields, by number.
-    pub(super) fn fields(&self) -> impl Iterator<Item = (u32, &Field)> {
+    pub(super) fn fields(&self) -> impl Iterator<Item = (u32, &ProtobufField)> {
         self.0.iter().map(|(number, field)| (*number, field))
     }
 
     /// Enters a field under the numbers that lead to it.
-    fn enter(&mut self, line: &Line) -> Option<()> {
+    fn enter(&mut self, line: &NumberLine) -> Option<()> {
         let (number, rest) = line.path.split_first()?;
         if rest.is_empty() {
-            let field = Field::Named { name: line.field.into(), is_optional: line.is_optional };
+            let field = ProtobufField::Named { name: line.field.into(), is_optional: line.is_optional };
             return self.0.insert(*number, field).is_none().then_some(());
         }
-        match self.0.entry(*number).or_insert_with(|| Field::Inline(Message::default())) {
-            Field::Inline(message) => message.enter(&Line { path: rest.to_vec(), ..*line }),
-            Field::Named { .. } => None,
+        match self.0.entry(*number).or_insert_with(|| ProtobufField::Inline(Message::default())) {
+            ProtobufField::Inline(message) => message.enter(&NumberLine { path: rest.to_vec(), ..*line }),
+            ProtobufField::Named { .. } => None,
         }
     }
 }
@@ -68,7 +68,7 @@ pub(super) fn text() -> String {
 fn read(text: &str) -> BTreeMap<String, Message> {
     let mut messages = BTreeMap::<String, Message>::new();
     for line in lines(text) {
-        let Line { definition, field, .. } = line;
+        let NumberLine { definition, field, .. } = line;
         let message = messages.entry(definition.to_owned()).or_default();
         message.enter(&line).unwrap_or_else(|| panic!("{definition} {field} has a number of its own"));
     }
@@ -76,7 +76,7 @@ fn read(text: &str) -> BTreeMap<String, Message> {
 }
 
 /// A field of the table.
-pub(super) struct Line<'t> {
+pub(super) struct NumberLine<'t> {
     /// The published name of its message.
     pub definition: &'t str,
     /// Its JSON name.
@@ -88,7 +88,7 @@ pub(super) struct Line<'t> {
 }
 
 /// The lines of the table.
-pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
+pub(super) fn lines(text: &str) -> impl Iterator<Item = NumberLine<'_>> {
     text.lines().filter(|line| !line.starts_with('#')).map(|line| {
         let [definition, field, path] =
             line.split('\t').collect::<Vec<_>>().try_into().expect("the table has three columns");
@@ -96,6 +96,6 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
         let is_optional = numbers.is_some();
         let path = numbers.unwrap_or(path).split('.');
         let path = path.map(|number| number.parse().expect("the table's numbers are numbers")).collect();
-        Line { definition, field, path, is_optional }
+        NumberLine { definition, field, path, is_optional }
     })
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::message::definition;
 use super::wire::write_int;
 use super::{Error, decode, encode, json_schema, numbers, open, seal, write_bytes};
-use crate::decode::{self, Format, Target};
+use crate::decode::{self, DecodeTarget, Format};
 use crate::schema::{Schema, Schemas, Shape, complete};
 
 const DEPLOYMENT: &str = "io.k8s.api.apps.v1.Deployment";
@@ -80,7 +80,8 @@ fn as_request(definition: &str, body: &[u8], format: Format) -> Result<Value, St
         package => format!("{package}.k8s.io"),
     };
     let is_registered = |_: &str, version: &str, kind: &str| version == "v1" && kind != "Nothing";
-    let target = Target { group: &group, version, kind, schema, typed: true, is_registered: &is_registered };
+    let target =
+        DecodeTarget { group: &group, version, kind, schema, typed: true, is_registered: &is_registered };
     let decoded = decode::decode(&target, body, format).map_err(|error| error.to_string())?;
     assert_eq!(decoded.strict_errors, [""; 0]);
     Ok(decoded.value)

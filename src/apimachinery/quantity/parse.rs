@@ -29,7 +29,7 @@ pub(super) struct Parsed {
 }
 
 /// The parts of a text, not yet understood.
-struct Parts<'a> {
+struct QuantityParts<'a> {
     negative: bool,
     whole: &'a str,
     fraction: &'a str,
@@ -50,7 +50,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, QuantityError> {
     Ok(Parsed { nanos: if parts.negative { -nanos } else { nanos }, format, is_canonical })
 }
 
-fn split(text: &str) -> Result<Parts<'_>, QuantityError> {
+fn split(text: &str) -> Result<QuantityParts<'_>, QuantityError> {
     if text.is_empty() {
         return Err(QuantityError::FormatWrong);
     }
@@ -75,11 +75,11 @@ fn split(text: &str) -> Result<Parts<'_>, QuantityError> {
             QuantityError::FormatWrong
         });
     }
-    Ok(Parts { negative, whole: whole.trim_start_matches('0'), fraction, suffix })
+    Ok(QuantityParts { negative, whole: whole.trim_start_matches('0'), fraction, suffix })
 }
 
 /// The amount without its sign, in billionths, rounded up, capped.
-fn magnitude(parts: &Parts, multiplier: Multiplier) -> i128 {
+fn magnitude(parts: &QuantityParts, multiplier: Multiplier) -> i128 {
     let (ten, two) = match multiplier {
         Multiplier::Ten(power) => (i64::from(power), 0),
         Multiplier::Two(power) => (0, power),
@@ -122,7 +122,7 @@ fn scale(mut amount: i128, point: i64, mut lost: bool) -> i128 {
 
 /// Upstream's shortcut: it keeps the text of a number that looks canonical, which lets `1.234`, `+1` and
 /// `01` stand.
-fn is_taken_as_canonical(parts: &Parts, multiplier: Multiplier) -> bool {
+fn is_taken_as_canonical(parts: &QuantityParts, multiplier: Multiplier) -> bool {
     let whole = if parts.whole.is_empty() { "0" } else { parts.whole };
     let length = whole.len() + parts.fraction.len();
     match multiplier {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::resolve;
-use super::scanner::{Fault, Scanner, Token};
+use super::scanner::{Fault, Scanner, YamlToken};
 
 /// How deep lists and mappings may nest, aliases counted where they stand. go-yaml has 10,000; our stack
 /// must bear it in every build. What is deeper is refused in go-yaml's words.
@@ -21,16 +21,16 @@ pub(super) type NodeId = usize;
 /// Keys and values.
 pub(super) type Entries = Vec<(NodeId, NodeId)>;
 
-pub(super) struct Node {
+pub(super) struct YamlNode {
     /// From zero.
     pub(super) line: usize,
     /// In full, as `tag:yaml.org,2002:int`; empty without any. One of the few that are told apart
     /// ([`resolve::known_tag`]): a copy of its own for each node would multiply a directive's prefix.
     pub(super) tag: &'static str,
-    pub(super) content: Content,
+    pub(super) content: YamlContent,
 }
 
-pub(super) enum Content {
+pub(super) enum YamlContent {
     /// Implicit: neither tagged nor quoted, or tagged with a mere `!`.
     Scalar {
         text: String,
@@ -45,13 +45,13 @@ pub(super) enum Content {
 }
 
 pub(super) struct Document {
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<YamlNode>,
     pub(super) root: NodeId,
 }
 
 pub(super) struct Composer<'t> {
     scanner: Scanner<'t>,
-    nodes: Vec<Node>,
+    nodes: Vec<YamlNode>,
     anchors: HashMap<String, NodeId>,
     tags: Vec<(String, String)>,
     depth: usize,
@@ -81,16 +81,16 @@ impl<'t> Composer<'t> {
     /// The next document; None behind the last.
     pub(super) fn document(&mut self) -> Result<Option<Document>, Fault> {
         let is_first = std::mem::take(&mut self.is_first);
-        while !is_first && self.scanner.peek()?.token == Token::DocumentEnd {
+        while !is_first && self.scanner.peek()?.token == YamlToken::DocumentEnd {
             self.scanner.next()?;
         }
-        if self.scanner.peek()?.token == Token::StreamEnd {
+        if self.scanner.peek()?.token == YamlToken::StreamEnd {
             return Ok(None);
         }
         self.anchors.clear();
         let has_directives = self.directives()?;
         let start = self.scanner.peek()?;
-        if start.token == Token::DocumentStart {
+        if start.token == YamlToken::DocumentStart {
             self.scanner.next()?;
         } else if !is_first || has_directives {
             return Err(fault("did not find expected <document start>", start.line));
@@ -98,7 +98,7 @@ impl<'t> Composer<'t> {
         let defaults = DEFAULT_TAGS.map(|(handle, prefix)| (handle.to_owned(), prefix.to_owned()));
         self.tags.extend(defaults);
         let root = self.root()?;
-        if self.scanner.peek()?.token == Token::DocumentEnd {
+        if self.scanner.peek()?.token == YamlToken::DocumentEnd {
             self.scanner.next()?;
         }
         Ok(Some(Document { nodes: std::mem::take(&mut self.nodes), root }))
@@ -108,11 +108,11 @@ impl<'t> Composer<'t> {
         let start = self.scanner.peek()?;
         let line = start.line;
         match start.token {
-            Token::Version(..)
-            | Token::TagDirective(..)
-            | Token::DocumentStart
-            | Token::DocumentEnd
-            | Token::StreamEnd => Ok(self.empty(line)),
+            YamlToken::Version(..)
+            | YamlToken::TagDirective(..)
+            | YamlToken::DocumentStart
+            | YamlToken::DocumentEnd
+            | YamlToken::StreamEnd => Ok(self.empty(line)),
             _ => self.node(true, false),
         }
     }
@@ -124,18 +124,18 @@ impl<'t> Composer<'t> {
         loop {
             let line = self.scanner.peek()?.line;
             match &self.scanner.peek()?.token {
-                Token::Version(..) if has_version => {
+                YamlToken::Version(..) if has_version => {
                     return Err(fault("found duplicate %YAML directive", line));
                 }
-                Token::Version(1, 1) => has_version = true,
-                Token::Version(..) => return Err(fault("found incompatible YAML document", line)),
-                Token::TagDirective(handle, _) if self.tags.iter().any(|(known, _)| known == handle) => {
+                YamlToken::Version(1, 1) => has_version = true,
+                YamlToken::Version(..) => return Err(fault("found incompatible YAML document", line)),
+                YamlToken::TagDirective(handle, _) if self.tags.iter().any(|(known, _)| known == handle) => {
                     return Err(fault("found duplicate %TAG directive", line));
                 }
-                Token::TagDirective(..) if self.tags.len() == MAX_TAG_DIRECTIVES => {
+                YamlToken::TagDirective(..) if self.tags.len() == MAX_TAG_DIRECTIVES => {
                     return Err(fault("found too many %TAG directives", line));
                 }
-                Token::TagDirective(handle, prefix) => self.tags.push((handle.clone(), prefix.clone())),
+                YamlToken::TagDirective(handle, prefix) => self.tags.push((handle.clone(), prefix.clone())),
                 _ => break,
             }
             self.scanner.next()?;
@@ -143,13 +143,13 @@ impl<'t> Composer<'t> {
         Ok(has_version || !self.tags.is_empty())
     }
 
-    fn add(&mut self, line: usize, tag: &'static str, content: Content) -> NodeId {
-        self.nodes.push(Node { line, tag, content });
+    fn add(&mut self, line: usize, tag: &'static str, content: YamlContent) -> NodeId {
+        self.nodes.push(YamlNode { line, tag, content });
         self.nodes.len() - 1
     }
 
     fn empty(&mut self, line: usize) -> NodeId {
-        self.add(line, "", Content::Scalar { text: String::new(), is_implicit: true })
+        self.add(line, "", YamlContent::Scalar { text: String::new(), is_implicit: true })
     }
 
     /// A node. In a block it may be one; as a value it may be a list that is not indented.
@@ -165,7 +165,7 @@ impl<'t> Composer<'t> {
     }
 
     fn nested_node(&mut self, is_block: bool, takes_indentless: bool) -> Result<NodeId, Fault> {
-        if let Token::Alias(name) = &self.scanner.peek()?.token {
+        if let YamlToken::Alias(name) = &self.scanner.peek()?.token {
             let name = name.clone();
             return self.alias(name);
         }
@@ -173,15 +173,17 @@ impl<'t> Composer<'t> {
         let next = self.scanner.peek()?;
         let line = next.line;
         match &next.token {
-            Token::BlockEntry if takes_indentless => self.sequence(properties, Composer::indentless_items),
-            Token::Scalar { .. } => self.scalar(properties),
-            Token::FlowSequence => self.sequence(properties, Composer::flow_items),
-            Token::FlowMapping => self.mapping(properties, Composer::flow_entries),
-            Token::BlockSequence if is_block => self.sequence(properties, Composer::block_items),
-            Token::BlockMapping if is_block => self.mapping(properties, Composer::block_entries),
+            YamlToken::BlockEntry if takes_indentless => {
+                self.sequence(properties, Composer::indentless_items)
+            }
+            YamlToken::Scalar { .. } => self.scalar(properties),
+            YamlToken::FlowSequence => self.sequence(properties, Composer::flow_items),
+            YamlToken::FlowMapping => self.mapping(properties, Composer::flow_entries),
+            YamlToken::BlockSequence if is_block => self.sequence(properties, Composer::block_items),
+            YamlToken::BlockMapping if is_block => self.mapping(properties, Composer::block_entries),
             _ if properties.anchor.is_some() || !properties.tag.is_empty() => {
                 let is_implicit = properties.tag.is_empty();
-                let content = Content::Scalar { text: String::new(), is_implicit };
+                let content = YamlContent::Scalar { text: String::new(), is_implicit };
                 Ok(self.anchored(properties, content))
             }
             _ => Err(fault("did not find expected node content", line)),
@@ -191,7 +193,7 @@ impl<'t> Composer<'t> {
     fn alias(&mut self, name: String) -> Result<NodeId, Fault> {
         let line = self.scanner.next()?.line;
         match self.anchors.get(&name) {
-            Some(&target) => Ok(self.add(line, "", Content::Alias { name, target })),
+            Some(&target) => Ok(self.add(line, "", YamlContent::Alias { name, target })),
             None => Err(fault(&format!("unknown anchor '{name}' referenced"), 0)),
         }
     }
@@ -203,8 +205,8 @@ impl<'t> Composer<'t> {
         loop {
             let next = self.scanner.peek()?;
             match &next.token {
-                Token::Anchor(name) if found.anchor.is_none() => found.anchor = Some(name.clone()),
-                Token::Tag(handle, suffix) if !has_tag => {
+                YamlToken::Anchor(name) if found.anchor.is_none() => found.anchor = Some(name.clone()),
+                YamlToken::Tag(handle, suffix) if !has_tag => {
                     has_tag = true;
                     let tag = full_tag(&self.tags, handle, suffix);
                     found.tag = tag.ok_or_else(|| fault("found undefined tag handle", next.line))?;
@@ -215,7 +217,7 @@ impl<'t> Composer<'t> {
         }
     }
 
-    fn anchored(&mut self, properties: Properties, content: Content) -> NodeId {
+    fn anchored(&mut self, properties: Properties, content: YamlContent) -> NodeId {
         let id = self.add(properties.line, properties.tag, content);
         if let Some(anchor) = properties.anchor {
             self.anchors.insert(anchor, id);
@@ -224,11 +226,11 @@ impl<'t> Composer<'t> {
     }
 
     fn scalar(&mut self, properties: Properties) -> Result<NodeId, Fault> {
-        let Token::Scalar { text, is_plain } = self.scanner.next()?.token else {
+        let YamlToken::Scalar { text, is_plain } = self.scanner.next()?.token else {
             unreachable!("it was peeked at");
         };
         let is_implicit = properties.tag.is_empty() && is_plain || properties.tag == "!";
-        Ok(self.anchored(properties, Content::Scalar { text, is_implicit }))
+        Ok(self.anchored(properties, YamlContent::Scalar { text, is_implicit }))
     }
 
     fn sequence(
@@ -237,8 +239,8 @@ impl<'t> Composer<'t> {
         items: fn(&mut Self) -> Result<Vec<NodeId>, Fault>,
     ) -> Result<NodeId, Fault> {
         // It is known by its anchor to what it holds.
-        let id = self.anchored(properties, Content::Sequence(Vec::new()));
-        self.nodes[id].content = Content::Sequence(items(self)?);
+        let id = self.anchored(properties, YamlContent::Sequence(Vec::new()));
+        self.nodes[id].content = YamlContent::Sequence(items(self)?);
         Ok(id)
     }
 
@@ -247,13 +249,13 @@ impl<'t> Composer<'t> {
         properties: Properties,
         entries: fn(&mut Self) -> Result<Entries, Fault>,
     ) -> Result<NodeId, Fault> {
-        let id = self.anchored(properties, Content::Mapping(Vec::new()));
-        self.nodes[id].content = Content::Mapping(entries(self)?);
+        let id = self.anchored(properties, YamlContent::Mapping(Vec::new()));
+        self.nodes[id].content = YamlContent::Mapping(entries(self)?);
         Ok(id)
     }
 
     /// Takes a token if it is next; its line.
-    fn take(&mut self, token: &Token) -> Result<Option<usize>, Fault> {
+    fn take(&mut self, token: &YamlToken) -> Result<Option<usize>, Fault> {
         if self.scanner.peek()?.token != *token {
             return Ok(None);
         }
@@ -261,7 +263,12 @@ impl<'t> Composer<'t> {
     }
 
     /// A node in a block, or nothing where one of the tokens follows.
-    fn block_node(&mut self, line: usize, takes_indentless: bool, ends: &[Token]) -> Result<NodeId, Fault> {
+    fn block_node(
+        &mut self,
+        line: usize,
+        takes_indentless: bool,
+        ends: &[YamlToken],
+    ) -> Result<NodeId, Fault> {
         if ends.contains(&self.scanner.peek()?.token) {
             return Ok(self.empty(line));
         }
@@ -271,10 +278,10 @@ impl<'t> Composer<'t> {
     fn block_items(&mut self) -> Result<Vec<NodeId>, Fault> {
         self.scanner.next()?;
         let mut items = Vec::new();
-        while let Some(line) = self.take(&Token::BlockEntry)? {
-            items.push(self.block_node(line, false, &[Token::BlockEntry, Token::BlockEnd])?);
+        while let Some(line) = self.take(&YamlToken::BlockEntry)? {
+            items.push(self.block_node(line, false, &[YamlToken::BlockEntry, YamlToken::BlockEnd])?);
         }
-        match self.take(&Token::BlockEnd)? {
+        match self.take(&YamlToken::BlockEnd)? {
             Some(_) => Ok(items),
             None => Err(fault("did not find expected '-' indicator", self.scanner.peek()?.line)),
         }
@@ -282,20 +289,20 @@ impl<'t> Composer<'t> {
 
     fn indentless_items(&mut self) -> Result<Vec<NodeId>, Fault> {
         let mut items = Vec::new();
-        while let Some(line) = self.take(&Token::BlockEntry)? {
-            let ends = [Token::BlockEntry, Token::Key, Token::Value, Token::BlockEnd];
+        while let Some(line) = self.take(&YamlToken::BlockEntry)? {
+            let ends = [YamlToken::BlockEntry, YamlToken::Key, YamlToken::Value, YamlToken::BlockEnd];
             items.push(self.block_node(line, false, &ends)?);
         }
         Ok(items)
     }
 
     fn block_entries(&mut self) -> Result<Entries, Fault> {
-        const ENDS: [Token; 3] = [Token::Key, Token::Value, Token::BlockEnd];
+        const ENDS: [YamlToken; 3] = [YamlToken::Key, YamlToken::Value, YamlToken::BlockEnd];
         self.scanner.next()?;
         let mut entries = Vec::new();
-        while let Some(line) = self.take(&Token::Key)? {
+        while let Some(line) = self.take(&YamlToken::Key)? {
             let key = self.block_node(line, true, &ENDS)?;
-            let value = match self.take(&Token::Value)? {
+            let value = match self.take(&YamlToken::Value)? {
                 Some(line) => self.block_node(line, true, &ENDS)?,
                 None => {
                     let line = self.scanner.peek()?.line;
@@ -304,22 +311,22 @@ impl<'t> Composer<'t> {
             };
             entries.push((key, value));
         }
-        match self.take(&Token::BlockEnd)? {
+        match self.take(&YamlToken::BlockEnd)? {
             Some(_) => Ok(entries),
             None => Err(fault("did not find expected key", self.scanner.peek()?.line)),
         }
     }
 
     /// A node in a flow collection, or nothing where one of the tokens follows.
-    fn flow_node(&mut self, ends: &[Token]) -> Result<NodeId, Fault> {
+    fn flow_node(&mut self, ends: &[YamlToken]) -> Result<NodeId, Fault> {
         let next = self.scanner.peek()?;
         let line = next.line;
         if ends.contains(&next.token) { Ok(self.empty(line)) } else { self.node(false, false) }
     }
 
     /// The value behind a colon, if one is there.
-    fn flow_value(&mut self, ends: &[Token]) -> Result<NodeId, Fault> {
-        if self.take(&Token::Value)?.is_some() {
+    fn flow_value(&mut self, ends: &[YamlToken]) -> Result<NodeId, Fault> {
+        if self.take(&YamlToken::Value)?.is_some() {
             return self.flow_node(ends);
         }
         let line = self.scanner.peek()?.line;
@@ -327,11 +334,11 @@ impl<'t> Composer<'t> {
     }
 
     /// Whether another item follows in a flow collection, behind its comma.
-    fn flow_goes_on(&mut self, is_first: bool, end: &Token, refusal: &str) -> Result<bool, Fault> {
+    fn flow_goes_on(&mut self, is_first: bool, end: &YamlToken, refusal: &str) -> Result<bool, Fault> {
         if self.take(end)?.is_some() {
             return Ok(false);
         }
-        if !is_first && self.take(&Token::FlowEntry)?.is_none() {
+        if !is_first && self.take(&YamlToken::FlowEntry)?.is_none() {
             return Err(fault(refusal, self.scanner.peek()?.line));
         }
         Ok(is_first || self.take(end)?.is_none())
@@ -341,9 +348,9 @@ impl<'t> Composer<'t> {
         self.scanner.next()?;
         let mut items = Vec::new();
         let mut is_first = true;
-        while self.flow_goes_on(is_first, &Token::FlowSequenceEnd, "did not find expected ',' or ']'")? {
+        while self.flow_goes_on(is_first, &YamlToken::FlowSequenceEnd, "did not find expected ',' or ']'")? {
             is_first = false;
-            items.push(match self.take(&Token::Key)? {
+            items.push(match self.take(&YamlToken::Key)? {
                 Some(line) => self.flow_pair(line)?,
                 None => self.node(false, false)?,
             });
@@ -353,24 +360,25 @@ impl<'t> Composer<'t> {
 
     /// `key: value` in a list is a mapping of its own.
     fn flow_pair(&mut self, line: usize) -> Result<NodeId, Fault> {
-        const ENDS: [Token; 2] = [Token::FlowEntry, Token::FlowSequenceEnd];
+        const ENDS: [YamlToken; 2] = [YamlToken::FlowEntry, YamlToken::FlowSequenceEnd];
         let properties = Properties { line, ..Properties::default() };
-        let id = self.anchored(properties, Content::Mapping(Vec::new()));
-        let key = self.flow_node(&[Token::Value, Token::FlowEntry, Token::FlowSequenceEnd])?;
+        let id = self.anchored(properties, YamlContent::Mapping(Vec::new()));
+        let key = self.flow_node(&[YamlToken::Value, YamlToken::FlowEntry, YamlToken::FlowSequenceEnd])?;
         let value = self.flow_value(&ENDS)?;
-        self.nodes[id].content = Content::Mapping(vec![(key, value)]);
+        self.nodes[id].content = YamlContent::Mapping(vec![(key, value)]);
         Ok(id)
     }
 
     fn flow_entries(&mut self) -> Result<Entries, Fault> {
-        const ENDS: [Token; 2] = [Token::FlowEntry, Token::FlowMappingEnd];
+        const ENDS: [YamlToken; 2] = [YamlToken::FlowEntry, YamlToken::FlowMappingEnd];
         self.scanner.next()?;
         let mut entries = Vec::new();
         let mut is_first = true;
-        while self.flow_goes_on(is_first, &Token::FlowMappingEnd, "did not find expected ',' or '}'")? {
+        while self.flow_goes_on(is_first, &YamlToken::FlowMappingEnd, "did not find expected ',' or '}'")? {
             is_first = false;
-            let entry = if self.take(&Token::Key)?.is_some() {
-                let key = self.flow_node(&[Token::Value, Token::FlowEntry, Token::FlowMappingEnd])?;
+            let entry = if self.take(&YamlToken::Key)?.is_some() {
+                let key =
+                    self.flow_node(&[YamlToken::Value, YamlToken::FlowEntry, YamlToken::FlowMappingEnd])?;
                 (key, self.flow_value(&ENDS)?)
             } else {
                 let key = self.node(false, false)?;

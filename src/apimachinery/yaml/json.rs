@@ -9,7 +9,7 @@ use serde_json::{Map, Number, Value};
 use golang::go_text;
 
 use super::aliases::Allowance;
-use super::composer::{Content, Document, MAX_DEPTH, NodeId};
+use super::composer::{Document, MAX_DEPTH, NodeId, YamlContent};
 use super::resolve::{self, Scalar};
 
 /// Duplicate keys that are reported; what comes after them is not told.
@@ -32,7 +32,7 @@ pub struct JsonDocument {
 /// Converts a document. The error is Go's.
 pub(super) fn convert(document: &Document, allowance: Allowance) -> Result<JsonDocument, String> {
     let mut reader =
-        Converter { document, allowance, depth: 0, open: vec![], duplicates: vec![], refusal: None };
+        YamlConverter { document, allowance, depth: 0, open: vec![], duplicates: vec![], refusal: None };
     let value = reader.value(document.root)?;
     if let Some(refusal) = reader.refusal {
         return Err(refusal);
@@ -43,7 +43,7 @@ pub(super) fn convert(document: &Document, allowance: Allowance) -> Result<JsonD
     Ok(JsonDocument { value, duplicates })
 }
 
-struct Converter<'d> {
+struct YamlConverter<'d> {
     document: &'d Document,
     allowance: Allowance,
     depth: usize,
@@ -56,7 +56,7 @@ struct Converter<'d> {
 
 /// A key of a mapping: 1 and "1" are two, though JSON has but one text for them.
 #[derive(PartialEq, Eq, Hash)]
-enum Key {
+enum YamlKey {
     Null,
     Bool(bool),
     Int(i64),
@@ -66,12 +66,12 @@ enum Key {
 }
 
 #[derive(Default)]
-struct Mapping {
-    keys: HashSet<Key>,
+struct YamlMapping {
+    keys: HashSet<YamlKey>,
     object: Map<String, Value>,
 }
 
-impl<'d> Converter<'d> {
+impl<'d> YamlConverter<'d> {
     fn value(&mut self, id: NodeId) -> Result<Value, String> {
         self.deeper(|reader| reader.nested_value(id))
     }
@@ -89,22 +89,24 @@ impl<'d> Converter<'d> {
     fn nested_value(&mut self, id: NodeId) -> Result<Value, String> {
         let document = self.document;
         match &document.nodes[id].content {
-            Content::Scalar { text, .. } => {
+            YamlContent::Scalar { text, .. } => {
                 self.allowance.take(text.len())?;
                 let (scalar, text) = self.scalar(id)?;
                 Ok(self.json(scalar, text))
             }
-            Content::Sequence(items) => {
+            YamlContent::Sequence(items) => {
                 self.allowance.take(0)?;
                 items.iter().map(|item| self.value(*item)).collect()
             }
-            Content::Mapping(_) => {
+            YamlContent::Mapping(_) => {
                 self.allowance.take(0)?;
-                let mut mapping = Mapping::default();
+                let mut mapping = YamlMapping::default();
                 self.mapping(id, &mut mapping)?;
                 Ok(Value::Object(mapping.object))
             }
-            Content::Alias { name, target } => self.alias(id, name, |reader| reader.nested_value(*target)),
+            YamlContent::Alias { name, target } => {
+                self.alias(id, name, |reader| reader.nested_value(*target))
+            }
         }
     }
 
@@ -126,7 +128,7 @@ impl<'d> Converter<'d> {
     /// What a scalar is, and its text, which is another than the written one if that is base64.
     fn scalar(&self, id: NodeId) -> Result<(Scalar, String), String> {
         let node = &self.document.nodes[id];
-        let Content::Scalar { text, is_implicit } = &node.content else {
+        let YamlContent::Scalar { text, is_implicit } = &node.content else {
             unreachable!("only scalars are asked for")
         };
         if node.tag.is_empty() && !is_implicit {
@@ -170,9 +172,9 @@ impl<'d> Converter<'d> {
     }
 
     /// Reads the entries of a mapping into one that may have some already.
-    fn mapping(&mut self, id: NodeId, into: &mut Mapping) -> Result<(), String> {
+    fn mapping(&mut self, id: NodeId, into: &mut YamlMapping) -> Result<(), String> {
         let document = self.document;
-        let Content::Mapping(entries) = &document.nodes[id].content else {
+        let YamlContent::Mapping(entries) = &document.nodes[id].content else {
             unreachable!("only mappings are asked for")
         };
         for (key, value) in entries {
@@ -196,7 +198,7 @@ impl<'d> Converter<'d> {
     fn is_merge(&self, key: NodeId) -> bool {
         let node = &self.document.nodes[key];
         match &node.content {
-            Content::Scalar { text, is_implicit } => {
+            YamlContent::Scalar { text, is_implicit } => {
                 text == "<<" && (*is_implicit || resolve::is_merge(node.tag))
             }
             _ => false,
@@ -204,25 +206,27 @@ impl<'d> Converter<'d> {
     }
 
     /// `<<`: the entries of the named mappings, of which the first counts most.
-    fn merge(&mut self, id: NodeId, into: &mut Mapping) -> Result<(), String> {
+    fn merge(&mut self, id: NodeId, into: &mut YamlMapping) -> Result<(), String> {
         match &self.document.nodes[id].content {
-            Content::Sequence(items) => items.iter().rev().try_for_each(|item| self.merge_one(*item, into)),
+            YamlContent::Sequence(items) => {
+                items.iter().rev().try_for_each(|item| self.merge_one(*item, into))
+            }
             _ => self.merge_one(id, into),
         }
     }
 
-    fn merge_one(&mut self, id: NodeId, into: &mut Mapping) -> Result<(), String> {
+    fn merge_one(&mut self, id: NodeId, into: &mut YamlMapping) -> Result<(), String> {
         self.allowance.take(0)?;
         self.deeper(|reader| reader.merge_mapping(id, into))
     }
 
-    fn merge_mapping(&mut self, id: NodeId, into: &mut Mapping) -> Result<(), String> {
+    fn merge_mapping(&mut self, id: NodeId, into: &mut YamlMapping) -> Result<(), String> {
         let document = self.document;
         let no_map = || Err("yaml: map merge requires map or sequence of maps as the value".to_owned());
         match &document.nodes[id].content {
-            Content::Mapping(_) => self.mapping(id, into),
-            Content::Alias { name, target } => match document.nodes[*target].content {
-                Content::Mapping(_) => self.alias(id, name, |reader| reader.mapping(*target, into)),
+            YamlContent::Mapping(_) => self.mapping(id, into),
+            YamlContent::Alias { name, target } => match document.nodes[*target].content {
+                YamlContent::Mapping(_) => self.alias(id, name, |reader| reader.mapping(*target, into)),
                 _ => no_map(),
             },
             _ => no_map(),
@@ -230,36 +234,36 @@ impl<'d> Converter<'d> {
     }
 
     /// A key, and what it is called in JSON.
-    fn key(&mut self, id: NodeId) -> Result<(Key, String), String> {
+    fn key(&mut self, id: NodeId) -> Result<(YamlKey, String), String> {
         let target = match &self.document.nodes[id].content {
-            Content::Alias { target, .. } => *target,
+            YamlContent::Alias { target, .. } => *target,
             _ => id,
         };
-        if !matches!(self.document.nodes[target].content, Content::Scalar { .. }) {
+        if !matches!(self.document.nodes[target].content, YamlContent::Scalar { .. }) {
             let key = self.value(id)?;
             return Err(format!("yaml: invalid map key: {}", go_syntax(&key)));
         }
         let (scalar, text) = self.scalar(target)?;
         self.allowance.take(text.len())?;
         Ok(match scalar {
-            Scalar::Null => (Key::Null, String::new()),
-            Scalar::Bool(flag) => (Key::Bool(flag), flag.to_string()),
-            Scalar::Int(number) => (Key::Int(number), number.to_string()),
-            Scalar::Uint(number) => (Key::Uint(number), number.to_string()),
-            Scalar::Float(number) => (Key::Float(number.to_bits()), float_name(number)),
-            Scalar::Timestamp | Scalar::Text => (Key::Text(text.clone()), text),
+            Scalar::Null => (YamlKey::Null, String::new()),
+            Scalar::Bool(flag) => (YamlKey::Bool(flag), flag.to_string()),
+            Scalar::Int(number) => (YamlKey::Int(number), number.to_string()),
+            Scalar::Uint(number) => (YamlKey::Uint(number), number.to_string()),
+            Scalar::Float(number) => (YamlKey::Float(number.to_bits()), float_name(number)),
+            Scalar::Timestamp | Scalar::Text => (YamlKey::Text(text.clone()), text),
         })
     }
 
     /// Whether JSON can say the key. Only the first that it cannot is told, so no further value is shown: to
     /// show what is nested again at each level would be quadratic.
-    fn check_key(&mut self, key: &Key, value: &Value) {
+    fn check_key(&mut self, key: &YamlKey, value: &Value) {
         if self.refusal.is_some() {
             return;
         }
         let go_type = match key {
-            Key::Null => "%!s(<nil>)",
-            Key::Uint(_) => "uint64",
+            YamlKey::Null => "%!s(<nil>)",
+            YamlKey::Uint(_) => "uint64",
             _ => return,
         };
         let key = key.shown();
@@ -268,16 +272,16 @@ impl<'d> Converter<'d> {
     }
 }
 
-impl Key {
+impl YamlKey {
     /// As `%#v` writes it.
     fn shown(&self) -> String {
         match self {
-            Key::Null => "<nil>".to_owned(),
-            Key::Bool(flag) => flag.to_string(),
-            Key::Int(number) => number.to_string(),
-            Key::Uint(number) => format!("{number:#x}"),
-            Key::Float(bits) => go_text::printed_float(f64::from_bits(*bits)),
-            Key::Text(text) => go_text::quote(text),
+            YamlKey::Null => "<nil>".to_owned(),
+            YamlKey::Bool(flag) => flag.to_string(),
+            YamlKey::Int(number) => number.to_string(),
+            YamlKey::Uint(number) => format!("{number:#x}"),
+            YamlKey::Float(bits) => go_text::printed_float(f64::from_bits(*bits)),
+            YamlKey::Text(text) => go_text::quote(text),
         }
     }
 }

@@ -40,14 +40,14 @@ const MAX_SIMPLE_KEY_BYTES: usize = 128;
 /// The document, with a line break at its end.
 pub fn to_string(value: &Value) -> String {
     let mut emitter = Emitter::new();
-    emitter.node(value, Place::Item);
+    emitter.node(value, YamlPlace::Item);
     emitter.line();
     emitter.out
 }
 
 /// Where a node stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum YamlPlace {
     /// The root, or in a list.
     Item,
     /// A key short enough to stand before its colon.
@@ -57,7 +57,7 @@ enum Place {
 }
 
 impl Emitter {
-    fn node(&mut self, value: &Value, place: Place) {
+    fn node(&mut self, value: &Value, place: YamlPlace) {
         match value {
             Value::Null => self.plain("null", place),
             Value::Bool(flag) => self.plain(if *flag { "true" } else { "false" }, place),
@@ -70,16 +70,16 @@ impl Emitter {
         }
     }
 
-    fn list(&mut self, items: &[Value], place: Place) {
+    fn list(&mut self, items: &[Value], place: YamlPlace) {
         let outer = self.indent;
         // Below its key a list is not indented.
-        if place != Place::Value || self.is_indent {
+        if place != YamlPlace::Value || self.is_indent {
             self.indent = Some(outer.map_or(0, |columns| columns + INDENT));
         }
         for item in items {
             self.line();
             self.indicator("-", true, true);
-            self.node(item, Place::Item);
+            self.node(item, YamlPlace::Item);
         }
         self.indent = outer;
     }
@@ -90,31 +90,31 @@ impl Emitter {
         for key in key_order::sorted(fields.keys()) {
             self.line();
             if key.len() <= MAX_SIMPLE_KEY_BYTES && !key.contains(scalar::is_break) {
-                self.text(key, Place::Key);
+                self.text(key, YamlPlace::Key);
                 self.indicator(":", false, false);
             } else {
                 self.indicator("?", true, true);
-                self.text(key, Place::Value);
+                self.text(key, YamlPlace::Value);
                 self.line();
                 self.indicator(":", true, true);
             }
-            self.node(&fields[key], Place::Value);
+            self.node(&fields[key], YamlPlace::Value);
         }
         self.indent = outer;
     }
 
-    fn plain(&mut self, text: &str, place: Place) {
+    fn plain(&mut self, text: &str, place: YamlPlace) {
         self.scalar(text, Style::Plain, place);
     }
 
-    fn text(&mut self, text: &str, place: Place) {
-        self.scalar(text, scalar::style(text, place == Place::Key), place);
+    fn text(&mut self, text: &str, place: YamlPlace) {
+        self.scalar(text, scalar::style(text, place == YamlPlace::Key), place);
     }
 
-    fn scalar(&mut self, text: &str, style: Style, place: Place) {
+    fn scalar(&mut self, text: &str, style: Style, place: YamlPlace) {
         let outer = self.indent;
         self.indent = Some(outer.unwrap_or_default() + INDENT);
-        let may_fold = place != Place::Key;
+        let may_fold = place != YamlPlace::Key;
         match style {
             Style::Plain => self.plain_scalar(text, may_fold),
             Style::SingleQuoted => self.single_quoted(text, may_fold),

@@ -1,6 +1,6 @@
 //! Anchors, tags and directives among the tokens.
 
-use super::scanner::{Fault, Scanner, Token};
+use super::scanner::{Fault, Scanner, YamlToken};
 
 /// Digits of a version number.
 const MAX_VERSION_DIGITS: usize = 2;
@@ -12,7 +12,7 @@ const LONG_TAG: &str = "found extremely long tag";
 
 impl Scanner<'_> {
     /// `&name` or `*name`.
-    pub(super) fn scan_anchor(&mut self) -> Result<Token, Fault> {
+    pub(super) fn scan_anchor(&mut self) -> Result<YamlToken, Fault> {
         let is_alias = self.cursor.byte(0) == b'*';
         self.cursor.skip();
         let name = self.cursor.take_word();
@@ -20,11 +20,11 @@ impl Scanner<'_> {
         if name.is_empty() || !ends {
             return Err(self.fault("did not find expected alphabetic or numeric character"));
         }
-        Ok(if is_alias { Token::Alias(name) } else { Token::Anchor(name) })
+        Ok(if is_alias { YamlToken::Alias(name) } else { YamlToken::Anchor(name) })
     }
 
     /// `!<uri>`, `!!suffix`, `!handle!suffix`, `!suffix` or `!`.
-    pub(super) fn scan_tag(&mut self) -> Result<Token, Fault> {
+    pub(super) fn scan_tag(&mut self) -> Result<YamlToken, Fault> {
         let token = if self.cursor.byte(1) == b'<' {
             self.cursor.skip_many(2);
             let uri = self.scan_uri("")?;
@@ -32,16 +32,16 @@ impl Scanner<'_> {
                 return Err(self.fault("did not find the expected '>'"));
             }
             self.cursor.skip();
-            Token::Tag(String::new(), uri)
+            YamlToken::Tag(String::new(), uri)
         } else {
             let handle = self.scan_handle(false)?;
             if handle.len() > 1 && handle.ends_with('!') {
                 let suffix = self.scan_uri("")?;
-                Token::Tag(handle, suffix)
+                YamlToken::Tag(handle, suffix)
             } else {
                 match self.scan_uri(&handle)? {
-                    suffix if suffix.is_empty() => Token::Tag(suffix, "!".to_owned()),
-                    suffix => Token::Tag("!".to_owned(), suffix),
+                    suffix if suffix.is_empty() => YamlToken::Tag(suffix, "!".to_owned()),
+                    suffix => YamlToken::Tag("!".to_owned(), suffix),
                 }
             }
         };
@@ -121,7 +121,7 @@ impl Scanner<'_> {
         Ok(octets)
     }
 
-    pub(super) fn scan_directive(&mut self) -> Result<Token, Fault> {
+    pub(super) fn scan_directive(&mut self) -> Result<YamlToken, Fault> {
         self.cursor.skip();
         let name = self.cursor.take_word();
         if name.is_empty() {
@@ -146,14 +146,14 @@ impl Scanner<'_> {
         Ok(token)
     }
 
-    fn scan_version(&mut self) -> Result<Token, Fault> {
+    fn scan_version(&mut self) -> Result<YamlToken, Fault> {
         self.cursor.skip_blanks();
         let major = self.scan_version_number()?;
         if self.cursor.byte(0) != b'.' {
             return Err(self.fault("did not find expected digit or '.' character"));
         }
         self.cursor.skip();
-        Ok(Token::Version(major, self.scan_version_number()?))
+        Ok(YamlToken::Version(major, self.scan_version_number()?))
     }
 
     fn scan_version_number(&mut self) -> Result<u8, Fault> {
@@ -167,7 +167,7 @@ impl Scanner<'_> {
         digits.parse().map_err(|_| self.fault("did not find expected version number"))
     }
 
-    fn scan_tag_directive(&mut self) -> Result<Token, Fault> {
+    fn scan_tag_directive(&mut self) -> Result<YamlToken, Fault> {
         self.cursor.skip_blanks();
         let handle = self.scan_handle(true)?;
         if !self.cursor.is_blank(0) {
@@ -178,6 +178,6 @@ impl Scanner<'_> {
         if !self.cursor.is_gap(0) {
             return Err(self.fault("did not find expected whitespace or line break"));
         }
-        Ok(Token::TagDirective(handle, prefix))
+        Ok(YamlToken::TagDirective(handle, prefix))
     }
 }

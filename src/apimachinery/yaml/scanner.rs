@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::cursor::{Cursor, Mark};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Token {
+pub(super) enum YamlToken {
     /// `%YAML 1.1`
     Version(u8, u8),
     /// `%TAG handle prefix`
@@ -38,7 +38,7 @@ pub(super) enum Token {
 
 /// A token and its line, from zero.
 pub(super) struct Located {
-    pub(super) token: Token,
+    pub(super) token: YamlToken,
     pub(super) line: usize,
 }
 
@@ -88,7 +88,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// The next token; at the end it is [`Token::StreamEnd`], again and again.
+    /// The next token; at the end it is [`YamlToken::StreamEnd`], again and again.
     pub(super) fn peek(&mut self) -> Result<&Located, Fault> {
         while self.is_undecided()? {
             self.fetch()?;
@@ -137,7 +137,7 @@ impl<'t> Scanner<'t> {
         self.keys.len() > 1
     }
 
-    fn push(&mut self, token: Token, line: usize) {
+    fn push(&mut self, token: YamlToken, line: usize) {
         self.queue.push_back(Located { token, line });
     }
 
@@ -151,10 +151,10 @@ impl<'t> Scanner<'t> {
             return self.directive();
         }
         if self.cursor.is_document_mark(b'-') {
-            return self.document_mark(Token::DocumentStart);
+            return self.document_mark(YamlToken::DocumentStart);
         }
         if self.cursor.is_document_mark(b'.') {
-            return self.document_mark(Token::DocumentEnd);
+            return self.document_mark(YamlToken::DocumentEnd);
         }
         self.fetch_content()
     }
@@ -162,10 +162,10 @@ impl<'t> Scanner<'t> {
     fn fetch_content(&mut self) -> Result<(), Fault> {
         let ends_here = self.is_in_flow() || self.cursor.is_gap(1);
         match self.cursor.byte(0) {
-            b'[' => self.flow_start(Token::FlowSequence),
-            b'{' => self.flow_start(Token::FlowMapping),
-            b']' => self.flow_end(Token::FlowSequenceEnd),
-            b'}' => self.flow_end(Token::FlowMappingEnd),
+            b'[' => self.flow_start(YamlToken::FlowSequence),
+            b'{' => self.flow_start(YamlToken::FlowMapping),
+            b']' => self.flow_end(YamlToken::FlowSequenceEnd),
+            b'}' => self.flow_end(YamlToken::FlowMappingEnd),
             b',' => self.flow_entry(),
             b'-' if self.cursor.is_gap(1) => self.block_entry(),
             b'?' if ends_here => self.key(),
@@ -177,7 +177,7 @@ impl<'t> Scanner<'t> {
                 self.begin_content()?;
                 let line = self.cursor.mark.line;
                 let text = self.scan_quoted(quote == b'\'')?;
-                self.push(Token::Scalar { text, is_plain: false }, line);
+                self.push(YamlToken::Scalar { text, is_plain: false }, line);
                 Ok(())
             }
             _ if self.begins_plain() => self.plain_scalar(),
@@ -212,7 +212,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Opens a block at a column that is further in than the one around it; before the token of a number.
-    fn roll(&mut self, column: usize, before: Option<usize>, token: Token, line: usize) {
+    fn roll(&mut self, column: usize, before: Option<usize>, token: YamlToken, line: usize) {
         let column = column as isize;
         if self.is_in_flow() || self.indent >= column {
             return;
@@ -229,7 +229,7 @@ impl<'t> Scanner<'t> {
             return;
         }
         while self.indent > column {
-            self.push(Token::BlockEnd, self.cursor.mark.line);
+            self.push(YamlToken::BlockEnd, self.cursor.mark.line);
             self.indent = self.indents.pop().unwrap_or(-1);
         }
     }
@@ -276,11 +276,11 @@ impl<'t> Scanner<'t> {
         self.unroll(-1);
         self.drop_key()?;
         self.may_be_key = false;
-        self.push(Token::StreamEnd, self.cursor.mark.line);
+        self.push(YamlToken::StreamEnd, self.cursor.mark.line);
         Ok(())
     }
 
-    fn document_mark(&mut self, token: Token) -> Result<(), Fault> {
+    fn document_mark(&mut self, token: YamlToken) -> Result<(), Fault> {
         self.unroll(-1);
         self.drop_key()?;
         self.may_be_key = false;
@@ -299,7 +299,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    fn flow_start(&mut self, token: Token) -> Result<(), Fault> {
+    fn flow_start(&mut self, token: YamlToken) -> Result<(), Fault> {
         self.save_key()?;
         self.keys.push(SimpleKey::default());
         self.may_be_key = true;
@@ -307,7 +307,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    fn flow_end(&mut self, token: Token) -> Result<(), Fault> {
+    fn flow_end(&mut self, token: YamlToken) -> Result<(), Fault> {
         self.drop_key()?;
         if self.is_in_flow() {
             self.keys.pop();
@@ -320,25 +320,25 @@ impl<'t> Scanner<'t> {
     fn flow_entry(&mut self) -> Result<(), Fault> {
         self.drop_key()?;
         self.may_be_key = true;
-        self.indicator(Token::FlowEntry);
+        self.indicator(YamlToken::FlowEntry);
         Ok(())
     }
 
-    fn indicator(&mut self, token: Token) {
+    fn indicator(&mut self, token: YamlToken) {
         self.push(token, self.cursor.mark.line);
         self.cursor.skip();
     }
 
     fn block_entry(&mut self) -> Result<(), Fault> {
-        self.open_block(Token::BlockSequence, "block sequence entries are not allowed in this context")?;
+        self.open_block(YamlToken::BlockSequence, "block sequence entries are not allowed in this context")?;
         self.drop_key()?;
         self.may_be_key = true;
-        self.indicator(Token::BlockEntry);
+        self.indicator(YamlToken::BlockEntry);
         Ok(())
     }
 
     /// Within a flow collection nothing is opened.
-    fn open_block(&mut self, token: Token, refusal: &str) -> Result<(), Fault> {
+    fn open_block(&mut self, token: YamlToken, refusal: &str) -> Result<(), Fault> {
         if self.is_in_flow() {
             return Ok(());
         }
@@ -351,10 +351,10 @@ impl<'t> Scanner<'t> {
     }
 
     fn key(&mut self) -> Result<(), Fault> {
-        self.open_block(Token::BlockMapping, "mapping keys are not allowed in this context")?;
+        self.open_block(YamlToken::BlockMapping, "mapping keys are not allowed in this context")?;
         self.drop_key()?;
         self.may_be_key = !self.is_in_flow();
-        self.indicator(Token::Key);
+        self.indicator(YamlToken::Key);
         Ok(())
     }
 
@@ -362,15 +362,15 @@ impl<'t> Scanner<'t> {
     fn value(&mut self) -> Result<(), Fault> {
         if self.is_still_possible(self.keys.len() - 1)? {
             let SimpleKey { token, mark, .. } = *self.last_key();
-            self.queue.insert(token - self.taken, Located { token: Token::Key, line: mark.line });
-            self.roll(mark.column, Some(token), Token::BlockMapping, mark.line);
+            self.queue.insert(token - self.taken, Located { token: YamlToken::Key, line: mark.line });
+            self.roll(mark.column, Some(token), YamlToken::BlockMapping, mark.line);
             self.last_key().is_possible = false;
             self.may_be_key = false;
         } else {
-            self.open_block(Token::BlockMapping, "mapping values are not allowed in this context")?;
+            self.open_block(YamlToken::BlockMapping, "mapping values are not allowed in this context")?;
             self.may_be_key = !self.is_in_flow();
         }
-        self.indicator(Token::Value);
+        self.indicator(YamlToken::Value);
         Ok(())
     }
 
@@ -395,7 +395,7 @@ impl<'t> Scanner<'t> {
         self.may_be_key = true;
         let line = self.cursor.mark.line;
         let text = self.scan_block(is_literal)?;
-        self.push(Token::Scalar { text, is_plain: false }, line);
+        self.push(YamlToken::Scalar { text, is_plain: false }, line);
         Ok(())
     }
 
@@ -404,7 +404,7 @@ impl<'t> Scanner<'t> {
         let line = self.cursor.mark.line;
         let (text, ends_line) = self.scan_plain()?;
         self.may_be_key |= ends_line;
-        self.push(Token::Scalar { text, is_plain: true }, line);
+        self.push(YamlToken::Scalar { text, is_plain: true }, line);
         Ok(())
     }
 }

@@ -5,10 +5,10 @@ use serde_json::Value;
 
 /// A path that was read.
 #[derive(Clone, Debug)]
-pub(super) struct JsonPath(Vec<Step>);
+pub(super) struct JsonPath(Vec<PathStep>);
 
 #[derive(Clone, Debug)]
-enum Step {
+enum PathStep {
     Field(String),
     Index(i64),
     All,
@@ -45,18 +45,18 @@ impl JsonPath {
     }
 }
 
-impl Step {
+impl PathStep {
     fn apply<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         match (self, value) {
-            (Step::Field(name), _) => value.get(name).into_iter().collect(),
-            (Step::Index(at), Value::Array(items)) => {
+            (PathStep::Field(name), _) => value.get(name).into_iter().collect(),
+            (PathStep::Index(at), Value::Array(items)) => {
                 let at = if *at < 0 { items.len() as i64 + at } else { *at };
                 usize::try_from(at).ok().and_then(|at| items.get(at)).into_iter().collect()
             }
-            (Step::All, Value::Array(items)) => items.iter().collect(),
-            (Step::All, Value::Object(map)) => map.values().collect(),
-            (Step::Below(name), _) => below(value, name),
-            (Step::Filter { path, operator, wanted }, Value::Array(items)) => {
+            (PathStep::All, Value::Array(items)) => items.iter().collect(),
+            (PathStep::All, Value::Object(map)) => map.values().collect(),
+            (PathStep::Below(name), _) => below(value, name),
+            (PathStep::Filter { path, operator, wanted }, Value::Array(items)) => {
                 let holds =
                     |item: &&Value| path.find(item).iter().any(|found| compare(found, operator, wanted));
                 items.iter().filter(holds).collect()
@@ -90,17 +90,17 @@ fn compare(found: &Value, operator: &str, wanted: &Value) -> bool {
 }
 
 /// One step and what stands behind it; a lone dot is the value itself.
-fn step(text: &str) -> Option<(Option<Step>, &str)> {
+fn step(text: &str) -> Option<(Option<PathStep>, &str)> {
     if let Some(rest) = text.strip_prefix("..") {
         let (name, rest) = name(rest)?;
-        return Some((Some(Step::Below(name)), rest));
+        return Some((Some(PathStep::Below(name)), rest));
     }
     if let Some(rest) = text.strip_prefix('.') {
         if rest.is_empty() || rest.starts_with('[') {
             return Some((None, rest));
         }
         let (name, rest) = name(rest)?;
-        return Some((Some(if name == "*" { Step::All } else { Step::Field(name) }), rest));
+        return Some((Some(if name == "*" { PathStep::All } else { PathStep::Field(name) }), rest));
     }
     let inner = text.strip_prefix('[')?;
     if let Some(filter) = inner.strip_prefix("?(") {
@@ -110,10 +110,10 @@ fn step(text: &str) -> Option<(Option<Step>, &str)> {
     if let Some(quote) = inner.chars().next().filter(|c| matches!(c, '\'' | '"')) {
         let end = inner[1..].find(quote)? + 1;
         let name = inner[1..end].replace('\\', "");
-        return Some((Some(Step::Field(name)), inner[end + 1..].strip_prefix(']')?));
+        return Some((Some(PathStep::Field(name)), inner[end + 1..].strip_prefix(']')?));
     }
     let (content, rest) = inner.split_once(']')?;
-    let step = if content == "*" { Step::All } else { Step::Index(content.trim().parse().ok()?) };
+    let step = if content == "*" { PathStep::All } else { PathStep::Index(content.trim().parse().ok()?) };
     Some((Some(step), rest))
 }
 
@@ -132,12 +132,12 @@ fn name(text: &str) -> Option<(String, &str)> {
     (!name.is_empty()).then_some((name, ""))
 }
 
-fn read_filter(text: &str) -> Option<Step> {
+fn read_filter(text: &str) -> Option<PathStep> {
     let text = text.trim().strip_prefix('@')?;
     let operator = ["==", "!=", "<=", ">=", "<", ">"].into_iter().find(|operator| text.contains(operator));
     let Some(operator) = operator else {
         let path = JsonPath::parse(text.trim()).ok()?;
-        return Some(Step::Filter { path, operator: String::new(), wanted: Value::Null });
+        return Some(PathStep::Filter { path, operator: String::new(), wanted: Value::Null });
     };
     let (path, wanted) = text.split_once(operator)?;
     let wanted = wanted.trim();
@@ -146,7 +146,7 @@ fn read_filter(text: &str) -> Option<Step> {
         Some(text) => text.into(),
         None => serde_json::from_str(wanted).ok()?,
     };
-    Some(Step::Filter { path: JsonPath::parse(path.trim()).ok()?, operator: operator.into(), wanted })
+    Some(PathStep::Filter { path: JsonPath::parse(path.trim()).ok()?, operator: operator.into(), wanted })
 }
 
 #[cfg(test)]

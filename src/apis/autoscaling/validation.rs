@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::tree::at;
-use crate::validation::resources::{Place, quantity, resource_name};
+use crate::validation::resources::{ResourcePlace, quantity, resource_name};
 use crate::validation::{Field, equal};
 use apimachinery::field_error::FieldErrors;
 use apimachinery::names::{dns1123_label, path_segment_name};
@@ -170,7 +170,7 @@ fn of_container(source: &Field, errors: &mut FieldErrors) {
     let (name, container) = (source.child("name"), source.child("container"));
     match name.text() {
         "" => name.required("must specify a resource name", errors),
-        text => resource_name(text, &name, Place::Container, errors),
+        text => resource_name(text, &name, ResourcePlace::Container, errors),
     }
     match container.text() {
         "" => container.required("must specify a container", errors),

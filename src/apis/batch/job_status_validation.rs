@@ -17,7 +17,7 @@ pub fn validate_status_update(new: &Value, old: &Value, errors: &mut FieldErrors
     let status = Field::of(new, "status");
     status.all_nonnegative(&["active", "succeeded", "failed", "ready", "terminating"], errors);
     uncounted(&status.child("uncountedTerminatedPods"), errors);
-    let change = Change { new, old };
+    let change = StatusChange { new, old };
     change.conditions(errors);
     change.times(errors);
     change.finished(errors);
@@ -46,12 +46,12 @@ fn is_finished(job: &Value) -> bool {
     holds(job, "Complete") || holds(job, "Failed")
 }
 
-struct Change<'a> {
+struct StatusChange<'a> {
     new: &'a Value,
     old: &'a Value,
 }
 
-impl Change<'_> {
+impl StatusChange<'_> {
     fn flips(&self, kind: &str) -> bool {
         holds(self.new, kind) != holds(self.old, kind)
     }

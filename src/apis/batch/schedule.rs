@@ -36,22 +36,22 @@ pub struct Fields {
     pub any_day_of_week: bool,
 }
 
-struct Bounds {
+struct CronBounds {
     least: u64,
     most: u64,
     names: &'static [&'static str],
 }
 
-const MINUTES: Bounds = Bounds { least: 0, most: 59, names: &[] };
-const HOURS: Bounds = Bounds { least: 0, most: 23, names: &[] };
-const DAYS_OF_MONTH: Bounds = Bounds { least: 1, most: 31, names: &[] };
-const MONTHS: Bounds = Bounds {
+const MINUTES: CronBounds = CronBounds { least: 0, most: 59, names: &[] };
+const HOURS: CronBounds = CronBounds { least: 0, most: 23, names: &[] };
+const DAYS_OF_MONTH: CronBounds = CronBounds { least: 1, most: 31, names: &[] };
+const MONTHS: CronBounds = CronBounds {
     least: 1,
     most: 12,
     names: &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
 };
-const DAYS_OF_WEEK: Bounds =
-    Bounds { least: 0, most: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] };
+const DAYS_OF_WEEK: CronBounds =
+    CronBounds { least: 0, most: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] };
 
 impl Schedule {
     /// The first time after another at which it is due by the clocks of `zone`; nothing when it never is.
@@ -220,12 +220,12 @@ fn every(text: &str, duration: &str) -> Result<Schedule, String> {
     }
 }
 
-fn field(text: &str, bounds: &Bounds) -> Result<u64, String> {
+fn field(text: &str, bounds: &CronBounds) -> Result<u64, String> {
     text.split(',').filter(|part| !part.is_empty()).try_fold(0, |bits, part| Ok(bits | range(part, bounds)?))
 }
 
 /// `*`, `5`, `1-5`, each with a `/step`.
-fn range(text: &str, bounds: &Bounds) -> Result<u64, String> {
+fn range(text: &str, bounds: &CronBounds) -> Result<u64, String> {
     let (ends, step) = text.split_once('/').map_or((text, None), |(ends, step)| (ends, Some(step)));
     let (first, last) = ends.split_once('-').map_or((ends, None), |(first, last)| (first, Some(last)));
     if last.is_some_and(|last| last.contains('-')) {
@@ -260,7 +260,7 @@ fn range(text: &str, bounds: &Bounds) -> Result<u64, String> {
     }
 }
 
-fn value(text: &str, bounds: &Bounds) -> Result<u64, String> {
+fn value(text: &str, bounds: &CronBounds) -> Result<u64, String> {
     match bounds.names.iter().position(|name| name.eq_ignore_ascii_case(text)) {
         Some(at) => Ok(bounds.least + at as u64),
         None => number(text),

@@ -6,7 +6,7 @@ use crate::kind::{Builtin, Kind};
 use crate::rules::{RULES, Rules};
 use crate::tree::*;
 use crate::validation::Field;
-use crate::validation::resources::{Place, may_overcommit, quantity, resource_name};
+use crate::validation::resources::{ResourcePlace, may_overcommit, quantity, resource_name};
 use apimachinery::field_error::FieldErrors;
 use apimachinery::names::qualified_name;
 use apimachinery::quantity::{Format, Quantity};
@@ -44,7 +44,11 @@ fn validate(range: &Value, errors: &mut FieldErrors) {
         if !types.insert(kind.text()) {
             kind.duplicate(errors);
         }
-        let place = if matches!(kind.text(), "Pod" | "Container") { Place::Container } else { Place::Any };
+        let place = if matches!(kind.text(), "Pod" | "Container") {
+            ResourcePlace::Container
+        } else {
+            ResourcePlace::Any
+        };
         let is_pod = kind.text() == "Pod";
         for name in LISTS.iter().chain(&["maxLimitRequestRatio"]) {
             let list = item.child(name);

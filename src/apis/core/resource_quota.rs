@@ -8,7 +8,7 @@ use crate::quota::measure::ByBareName;
 use crate::rules::{RULES, Rules};
 use crate::table::{Column, age};
 use crate::tree::{at, members};
-use crate::validation::resources::{Place, is_quota_standard, resource_name, resource_quantity};
+use crate::validation::resources::{ResourcePlace, is_quota_standard, resource_name, resource_quantity};
 use crate::validation::{Field, IMMUTABLE};
 use apimachinery::field_error::FieldErrors;
 use apimachinery::object::Object;
@@ -75,7 +75,7 @@ const SCOPES: &[&str] = &[
 
 fn amounts(list: &Field, errors: &mut FieldErrors) {
     for (name, quantity) in list.members() {
-        resource_name(name, &quantity, Place::Quota, errors);
+        resource_name(name, &quantity, ResourcePlace::Quota, errors);
         resource_quantity(name, &quantity, errors);
     }
 }

@@ -95,7 +95,7 @@ fn validate(slice: &Value, errors: &mut FieldErrors) {
 }
 
 /// What is wrong with a text.
-type Rule = fn(&str) -> Vec<String>;
+type EndpointRule = fn(&str) -> Vec<String>;
 
 fn one_endpoint(endpoint: &Field, kind: &str, errors: &mut FieldErrors) {
     let addresses = endpoint.child("addresses");
@@ -123,7 +123,7 @@ fn one_endpoint(endpoint: &Field, kind: &str, errors: &mut FieldErrors) {
     if topology.members().len() > 16 {
         errors.too_many(topology.path.as_str(), topology.members().len(), 16);
     }
-    let rules: [(&str, Rule); 2] = [("nodeName", dns1123_subdomain), ("hostname", dns1123_label)];
+    let rules: [(&str, EndpointRule); 2] = [("nodeName", dns1123_subdomain), ("hostname", dns1123_label)];
     for (name, rule) in rules {
         let field = endpoint.child(name);
         if field.is_set() {
@@ -138,7 +138,7 @@ fn one_endpoint(endpoint: &Field, kind: &str, errors: &mut FieldErrors) {
 
 /// For whom an endpoint is: zones and nodes, each once.
 fn hints(hints: &Field, errors: &mut FieldErrors) {
-    let lists: [(&str, Rule); 2] = [("forZones", label_value), ("forNodes", dns1123_subdomain)];
+    let lists: [(&str, EndpointRule); 2] = [("forZones", label_value), ("forNodes", dns1123_subdomain)];
     for (list, rule) in lists {
         let given = at_most(&hints.child(list), 8, errors);
         let is_again = repeats(given.iter().map(|one| one.child("name").text()));

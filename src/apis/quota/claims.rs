@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::measure::{Measure, one};
-use super::scopes::Scope;
+use super::scopes::QuotaScope;
 use crate::resources::{Amounts, amounts};
 use crate::tree::{annotation, at, text};
 use apimachinery::quantity::Quantity;
@@ -33,7 +33,7 @@ impl Measure for ClaimMeasure {
         claim_usage(claim)
     }
 
-    fn is_in(&self, scope: &Scope, claim: &Value) -> bool {
+    fn is_in(&self, scope: &QuotaScope, claim: &Value) -> bool {
         scope.holds_claim(claim)
     }
 

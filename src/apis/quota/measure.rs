@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::scopes::Scope;
+use super::scopes::QuotaScope;
 use crate::resources::Amounts;
 use apimachinery::quantity::{Format, Quantity};
 use apimachinery::time::Time;
@@ -34,7 +34,7 @@ pub trait Measure: Send + Sync {
     }
 
     /// Whether an object is in a scope.
-    fn is_in(&self, _scope: &Scope, _object: &Value) -> bool {
+    fn is_in(&self, _scope: &QuotaScope, _object: &Value) -> bool {
         false
     }
 

@@ -18,7 +18,7 @@ use apimachinery::quantity::Quantity;
 use apimachinery::time::Time;
 use measure::{Measure, one};
 
-pub use scopes::{Scope, scopes_of};
+pub use scopes::{QuotaScope, scopes_of};
 
 /// Measures objects of one resource (`quota.Evaluator`).
 #[derive(Clone)]
@@ -60,7 +60,7 @@ impl Evaluator {
     }
 
     /// Whether an object is in a scope.
-    pub fn is_in(&self, scope: &Scope, object: &Value) -> bool {
+    pub fn is_in(&self, scope: &QuotaScope, object: &Value) -> bool {
         self.measure.is_in(scope, object)
     }
 
@@ -70,7 +70,7 @@ impl Evaluator {
     }
 
     /// Whether a quota that limits `hard` in these scopes is about the object.
-    pub fn matches(&self, hard: &Amounts, scopes: &[Scope], object: &Value) -> bool {
+    pub fn matches(&self, hard: &Amounts, scopes: &[QuotaScope], object: &Value) -> bool {
         hard.keys().any(|name| self.measures(name)) && scopes.iter().all(|scope| self.is_in(scope, object))
     }
 

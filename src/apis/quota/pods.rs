@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::measure::Measure;
-use super::scopes::Scope;
+use super::scopes::QuotaScope;
 use crate::resources::{Amounts, amounts, pod_limits, pod_requests};
 use crate::tree::{at, is_set, items, number, text};
 use crate::validation::resources::is_extended;
@@ -53,7 +53,7 @@ impl Measure for PodMeasure {
         constraints(required, pod)
     }
 
-    fn is_in(&self, scope: &Scope, pod: &Value) -> bool {
+    fn is_in(&self, scope: &QuotaScope, pod: &Value) -> bool {
         scope.holds_pod(pod)
     }
 

@@ -9,7 +9,7 @@ use crate::tree::{at, count, is_set, items, text, texts};
 
 /// One scope, or one expression of a scope selector (`v1.ScopedResourceSelectorRequirement`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scope {
+pub struct QuotaScope {
     /// As `BestEffort`, `PriorityClass`.
     pub name: String,
     /// `In`, `NotIn`, `Exists`, `DoesNotExist`
@@ -19,19 +19,19 @@ pub struct Scope {
 }
 
 /// Both forms in which a quota names its scopes; `quota` is the tree of one.
-pub fn scopes_of(quota: &Value) -> Vec<Scope> {
-    let plain = texts(quota, "spec.scopes").into_iter().map(|name| Scope {
+pub fn scopes_of(quota: &Value) -> Vec<QuotaScope> {
+    let plain = texts(quota, "spec.scopes").into_iter().map(|name| QuotaScope {
         name: name.into(),
         operator: "Exists".into(),
         values: vec![],
     });
-    plain.chain(items(quota, "spec.scopeSelector.matchExpressions").iter().map(Scope::of)).collect()
+    plain.chain(items(quota, "spec.scopeSelector.matchExpressions").iter().map(QuotaScope::of)).collect()
 }
 
-impl Scope {
+impl QuotaScope {
     /// From an expression.
-    pub fn of(expression: &Value) -> Scope {
-        Scope {
+    pub fn of(expression: &Value) -> QuotaScope {
+        QuotaScope {
             name: text(expression, "scopeName").into(),
             operator: text(expression, "operator").into(),
             values: texts(expression, "values").into_iter().map(String::from).collect(),
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn pods_are_in_scopes() {
         let scope = |name: &str, operator: &str, values: &[&str]| {
-            Scope::of(&json!({"scopeName": name, "operator": operator, "values": values}))
+            QuotaScope::of(&json!({"scopeName": name, "operator": operator, "values": values}))
         };
         let plain = json!({"spec": {"containers": [{}]}});
         let high = json!({"spec": {"priorityClassName": "high", "activeDeadlineSeconds": 1,

@@ -31,7 +31,7 @@ const QUOTA: &[&str] = &[
 
 /// What a resource may be called, by where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ResourcePlace {
     /// In a container, and in limit ranges of pods and containers.
     Container,
     /// In a pod.
@@ -48,7 +48,7 @@ pub fn quantity(field: &Field) -> Quantity {
 }
 
 /// A resource's name; the field is its value.
-pub fn resource_name(name: &str, field: &Field, place: Place, errors: &mut FieldErrors) {
+pub fn resource_name(name: &str, field: &Field, place: ResourcePlace, errors: &mut FieldErrors) {
     let before = errors.0.len();
     let value: Value = name.into();
     let field = Field { path: field.path.clone(), value: &value };
@@ -61,16 +61,16 @@ pub fn resource_name(name: &str, field: &Field, place: Place, errors: &mut Field
         return field.invalid("must be a standard resource type or fully qualified", errors);
     }
     match place {
-        Place::Container if is_plain && !is_container_standard(name) => {
+        ResourcePlace::Container if is_plain && !is_container_standard(name) => {
             field.invalid("must be a standard resource for containers", errors);
         }
-        Place::Container if !is_plain && !is_native(name) && !is_extended(name) => {
+        ResourcePlace::Container if !is_plain && !is_native(name) && !is_extended(name) => {
             field.invalid("doesn't follow extended resource name standard", errors);
         }
-        Place::Pod if !matches!(name, "cpu" | "memory") && !is_huge_page(name) => {
+        ResourcePlace::Pod if !matches!(name, "cpu" | "memory") && !is_huge_page(name) => {
             field.not_supported(&["cpu", "hugepages-", "memory"], errors);
         }
-        Place::Quota if is_plain && !is_quota_standard(name) => {
+        ResourcePlace::Quota if is_plain && !is_quota_standard(name) => {
             field.invalid("must be a standard resource for quota", errors);
         }
         _ => {}
@@ -96,7 +96,7 @@ pub fn resource_quantity(name: &str, field: &Field, errors: &mut FieldErrors) {
 }
 
 /// `validateResourceRequirements`
-pub fn requirements(field: &Field, place: Place, errors: &mut FieldErrors) {
+pub fn requirements(field: &Field, place: ResourcePlace, errors: &mut FieldErrors) {
     let (limits, requests) = (field.child("limits"), field.child("requests"));
     for (name, limit) in limits.members() {
         resource_name(name, &limit, place, errors);
@@ -221,7 +221,7 @@ mod tests {
         ] {
             let tree = json!({"r": resources});
             let mut errors = FieldErrors::default();
-            requirements(&Field::of(&tree, "r"), Place::Container, &mut errors);
+            requirements(&Field::of(&tree, "r"), ResourcePlace::Container, &mut errors);
             assert_eq!(errors.to_string(), wrong);
         }
     }

@@ -16,7 +16,7 @@ use apimachinery::user::UserInfo;
 use apis::admissionregistration::expressions::{Compiled, compile, environment};
 use apis::kind::Kind;
 use apis::tree::text;
-use cel::authorizer::{Authorize, Check, Verdict, authorizer, resource_check};
+use cel::authorizer::{Authorize, AuthorizerVerdict, Check, authorizer, resource_check};
 use cel::conditions::all_hold;
 use cel::{Activation, Budget, EvaluationError, HostValue, Program, Type, Value};
 use clock::Clock;
@@ -45,8 +45,10 @@ impl Inputs<'_> {
     pub fn activation(&self, params: Option<&Json>) -> Activation {
         let object = Some(&self.objects.object).filter(|tree| !tree.is_null());
         let request = admission_request(self.attributes, self.kind, object);
-        let asking: Arc<dyn Authorize> =
-            Arc::new(Asking { user: self.attributes.ctx.user.clone(), authorizer: self.authorizer.clone() });
+        let asking: Arc<dyn Authorize> = Arc::new(PolicyAsking {
+            user: self.attributes.ctx.user.clone(),
+            authorizer: self.authorizer.clone(),
+        });
         let group_version = &self.attributes.kind.group_version;
         let check = Check {
             group: group_version.group.to_string(),
@@ -203,20 +205,20 @@ pub fn run(
 }
 
 /// `variables`: each is worked out when it is first asked for, and once (`CompositedCompiler`).
-pub struct Variables {
+pub struct CelVariables {
     programs: Arc<[Compiled]>,
     activation: Activation,
     known: Mutex<Vec<Option<Result<Value, EvaluationError>>>>,
-    me: std::sync::Weak<Variables>,
+    me: std::sync::Weak<CelVariables>,
 }
 
-impl Variables {
+impl CelVariables {
     /// Adds the variable `variables` to an activation.
     pub fn add(programs: &Arc<[Compiled]>, activation: Activation) -> Activation {
         if programs.is_empty() {
             return activation;
         }
-        let host = Arc::new_cyclic(|me| Variables {
+        let host = Arc::new_cyclic(|me| CelVariables {
             programs: programs.clone(),
             activation: activation.clone(),
             known: Mutex::new(vec![None; programs.len()]),
@@ -226,7 +228,7 @@ impl Variables {
     }
 }
 
-impl HostValue for Variables {
+impl HostValue for CelVariables {
     fn type_name(&self) -> &str {
         "kubernetes.variables"
     }
@@ -261,13 +263,13 @@ impl HostValue for Variables {
 }
 
 /// Asks the server's authorizers on behalf of the user of a request.
-struct Asking {
+struct PolicyAsking {
     user: Arc<UserInfo>,
     authorizer: Arc<dyn Authorizer>,
 }
 
-impl Authorize for Asking {
-    fn authorize(&self, check: &Check) -> Verdict {
+impl Authorize for PolicyAsking {
+    fn authorize(&self, check: &Check) -> AuthorizerVerdict {
         let user = match &check.service_account {
             None => self.user.clone(),
             Some((namespace, name)) => {
@@ -281,11 +283,11 @@ impl Authorize for Asking {
         match self.authorizer.authorize(&user, &info) {
             Answer::Now(decision) => {
                 let error = decision.error().map(str::to_owned);
-                Verdict { allowed: decision.is_allowed(), reason: decision.reason().into(), error }
+                AuthorizerVerdict { allowed: decision.is_allowed(), reason: decision.reason().into(), error }
             }
-            Answer::Later(_) => Verdict {
+            Answer::Later(_) => AuthorizerVerdict {
                 error: Some("the authorizer would have to wait for somebody else's answer".into()),
-                ..Verdict::default()
+                ..AuthorizerVerdict::default()
             },
         }
     }

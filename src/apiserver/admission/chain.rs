@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::metrics::{AdmissionMetrics, Durations, Phase};
 use super::operation::Operation;
 use super::plugin::{Attributes, Initializer, Plugin};
-use super::plugins::{Entry, PLUGINS};
+use super::plugins::{PLUGINS, PluginEntry};
 use super::reinvocation::Reinvocation;
 use super::{policy_params, rbac_escalation};
 use crate::metrics::Render;
@@ -49,7 +49,7 @@ impl Admission {
             return Err(errors.join("; "));
         }
         let mut plugins = Vec::new();
-        let has_gate = |entry: &&Entry| entry.gate.is_none_or(|gate| with.gates.enabled(gate));
+        let has_gate = |entry: &&PluginEntry| entry.gate.is_none_or(|gate| with.gates.enabled(gate));
         let enabled = PLUGINS.iter().filter(|entry| with.config.is_enabled(entry.name));
         for entry in enabled.filter(has_gate) {
             if let Some(make) = entry.make {

@@ -51,7 +51,7 @@ use super::webhook::validating::ValidatingAdmissionWebhook;
 pub type Make = fn(&Initializer) -> Result<Box<dyn Plugin>, String>;
 
 /// One plugin of the list.
-pub struct Entry {
+pub struct PluginEntry {
     /// As in `--enable-admission-plugins`.
     pub name: &'static str,
     /// Whether it runs unless it is disabled.
@@ -63,21 +63,21 @@ pub struct Entry {
     pub make: Option<Make>,
 }
 
-const fn on(name: &'static str, make: Make) -> Entry {
-    Entry { name, on_by_default: true, gate: None, make: Some(make) }
+const fn on(name: &'static str, make: Make) -> PluginEntry {
+    PluginEntry { name, on_by_default: true, gate: None, make: Some(make) }
 }
 
-const fn off(name: &'static str, make: Make) -> Entry {
-    Entry { name, on_by_default: false, gate: None, make: Some(make) }
+const fn off(name: &'static str, make: Make) -> PluginEntry {
+    PluginEntry { name, on_by_default: false, gate: None, make: Some(make) }
 }
 
 /// Behind a feature gate that is off upstream, of kinds that are not served here.
-const fn gated(name: &'static str) -> Entry {
-    Entry { name, on_by_default: true, gate: None, make: None }
+const fn gated(name: &'static str) -> PluginEntry {
+    PluginEntry { name, on_by_default: true, gate: None, make: None }
 }
 
 /// Both phases go through the list in this order.
-pub const PLUGINS: &[Entry] = &[
+pub const PLUGINS: &[PluginEntry] = &[
     off("AlwaysAdmit", |_| Ok(Box::new(AlwaysAdmit))),
     // Before the plugins that want the namespace to be there.
     off("NamespaceAutoProvision", |with| Ok(Box::new(NamespaceAutoProvision::new(with)))),
@@ -122,14 +122,14 @@ pub const PLUGINS: &[Entry] = &[
     on("CertificateSubjectRestriction", |_| Ok(Box::new(CertificateSubjectRestriction))),
     on("DefaultIngressClass", |with| Ok(Box::new(DefaultIngressClass::new(with)))),
     off("DenyServiceExternalIPs", |_| Ok(Box::new(DenyServiceExternalIps))),
-    Entry {
+    PluginEntry {
         name: "PodTopologyLabels",
         on_by_default: true,
         gate: Some(POD_TOPOLOGY_LABELS),
         make: Some(|with| Ok(Box::new(PodTopologyLabels::new(with)))),
     },
     gated("PodGroupWorkloadExists"),
-    Entry {
+    PluginEntry {
         name: "NodeDeclaredFeatureValidator",
         on_by_default: true,
         gate: Some(NODE_DECLARED_FEATURES),
@@ -141,7 +141,7 @@ pub const PLUGINS: &[Entry] = &[
     on("MutatingAdmissionPolicy", |with| Ok(Box::new(MutatingAdmissionPolicy::new(with)))),
     on("MutatingAdmissionWebhook", |with| Ok(Box::new(MutatingAdmissionWebhook::new(with)))),
     // As in the releases that had it: what it makes wait is complete.
-    Entry {
+    PluginEntry {
         name: "Initializers",
         on_by_default: true,
         gate: Some(INITIALIZERS),

@@ -8,10 +8,10 @@ use sync::{Mutex, MutexGuard};
 
 /// What is remembered between the rounds of one request.
 #[derive(Default)]
-pub struct Reinvocation(Mutex<State>);
+pub struct Reinvocation(Mutex<ReinvocationState>);
 
 #[derive(Default)]
-struct State {
+struct ReinvocationState {
     is_second: bool,
     is_wanted: bool,
     /// By plugin.
@@ -63,7 +63,7 @@ impl Reinvocation {
         self.lock().kept.remove(plugin).unwrap_or_default()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ReinvocationState> {
         self.0.lock()
     }
 }

@@ -29,13 +29,13 @@ pub(super) struct Document {
     pub(super) path: &'static str,
     pub(super) is_good: fn(&Value) -> bool,
     /// Held while the server is asked, so that it is asked once.
-    pub(super) known: Mutex<Known>,
+    pub(super) known: Mutex<KnownDocument>,
 }
 
 #[derive(Clone, Default)]
-pub(super) struct Known {
+pub(super) struct KnownDocument {
     /// None before there was an answer.
-    pub(super) answer: Option<Answer>,
+    pub(super) answer: Option<DocumentAnswer>,
     /// When it may be asked again.
     pub(super) due: DateTime<Utc>,
     pub(super) failures: u32,
@@ -43,7 +43,7 @@ pub(super) struct Known {
 
 /// What a remote server said.
 #[derive(Clone)]
-pub(super) enum Answer {
+pub(super) enum DocumentAnswer {
     Body {
         body: Bytes,
         etag: String,
@@ -75,12 +75,12 @@ impl Documents {
     }
 }
 
-impl Known {
+impl KnownDocument {
     /// The document and its hash, if the server has it.
     pub(super) fn document(self) -> Option<(Bytes, String)> {
         match self.answer? {
-            Answer::Body { body, hash, .. } => Some((body, hash)),
-            Answer::None => None,
+            DocumentAnswer::Body { body, hash, .. } => Some((body, hash)),
+            DocumentAnswer::None => None,
         }
     }
 }

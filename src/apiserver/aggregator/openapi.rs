@@ -10,7 +10,7 @@ use http::StatusCode;
 use http::header::{ACCEPT, ETAG, IF_NONE_MATCH};
 use serde_json::Value;
 
-use super::documents::{Answer, Document, Known, MAX_DELAY, MAX_DOUBLINGS, PERIOD};
+use super::documents::{Document, DocumentAnswer, KnownDocument, MAX_DELAY, MAX_DOUBLINGS, PERIOD};
 use super::remote::Remote;
 use apimachinery::user::UserInfo;
 use clock::Clock;
@@ -43,12 +43,12 @@ pub(super) async fn get(
     remote: &Remote,
     clock: &Clock,
     is_there: bool,
-) -> Option<Known> {
+) -> Option<KnownDocument> {
     let mut known = document.known.lock().await;
     let now = clock.now();
     if is_there && known.due <= now {
         match ask(document, remote, clock, known.answer.as_ref()).await {
-            Ok(answer) => *known = Known { answer: Some(answer), due: now + PERIOD, failures: 0 },
+            Ok(answer) => *known = KnownDocument { answer: Some(answer), due: now + PERIOD, failures: 0 },
             Err(_) => {
                 let doublings = known.failures.min(MAX_DOUBLINGS);
                 known.due = now + (PERIOD * (1 << doublings)).min(MAX_DELAY);
@@ -63,11 +63,11 @@ async fn ask(
     document: &Document,
     remote: &Remote,
     clock: &Clock,
-    known: Option<&Answer>,
-) -> Result<Answer, String> {
+    known: Option<&DocumentAnswer>,
+) -> Result<DocumentAnswer, String> {
     let user = UserInfo { name: "system:aggregator".into(), ..UserInfo::default() };
     let mut headers = vec![(ACCEPT, JSON)];
-    if let Some(Answer::Body { etag, .. }) = known
+    if let Some(DocumentAnswer::Body { etag, .. }) = known
         && !etag.is_empty()
     {
         headers.push((IF_NONE_MATCH, etag));
@@ -76,7 +76,7 @@ async fn ask(
     match (response.status(), known) {
         (StatusCode::NOT_MODIFIED, Some(known)) => return Ok(known.clone()),
         // A document that was there does not go.
-        (StatusCode::NOT_FOUND, None | Some(Answer::None)) => return Ok(Answer::None),
+        (StatusCode::NOT_FOUND, None | Some(DocumentAnswer::None)) => return Ok(DocumentAnswer::None),
         (StatusCode::OK, _) => {}
         (code, _) => {
             return Err(format!("failed to retrieve openAPI spec, http error: {}", code.as_u16()));
@@ -88,7 +88,7 @@ async fn ask(
     }
     let etag = response.headers().get(ETAG).and_then(|etag| etag.to_str().ok()).unwrap_or_default();
     let hash = openapi::hash(response.body());
-    Ok(Answer::Body { etag: etag.into(), hash, body: response.into_body() })
+    Ok(DocumentAnswer::Body { etag: etag.into(), hash, body: response.into_body() })
 }
 
 impl RemoteIndex {

@@ -19,7 +19,7 @@ use sync::RwLock;
 
 use super::documents::Documents;
 use crate::registry::Registry;
-use crate::webhook::{CallError, ClientConfig, ServiceReference, ServiceResolver, Target, Transport};
+use crate::webhook::{CallError, ClientConfig, ServiceReference, ServiceResolver, Transport, WebhookTarget};
 use apimachinery::object::Object;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiRequest, ApiResponse, text_response};
@@ -106,7 +106,7 @@ impl Remote {
             return None;
         }
         let service = ServiceReference::from_tree(reference);
-        let mut config = ClientConfig::new(Target::Service(service.clone()));
+        let mut config = ClientConfig::new(WebhookTarget::Service(service.clone()));
         config.server_name = Some(service.server_name());
         config.insecure_skip_tls_verify = flag(spec, "insecureSkipTLSVerify");
         config.ca_bundle = decode(text(spec, "caBundle"));

@@ -45,7 +45,7 @@ pub struct Event {
     #[serde(skip_serializing_if = "String::is_empty")]
     user_agent: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    object_ref: Option<ObjectReference>,
+    object_ref: Option<AuditObjectReference>,
     #[serde(skip_serializing_if = "Option::is_none")]
     response_status: Option<ResponseStatus>,
     #[serde(skip_serializing_if = "Value::is_null")]
@@ -81,7 +81,7 @@ struct AuthenticationMetadata {
 /// What the request is about.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ObjectReference {
+struct AuditObjectReference {
     #[serde(skip_serializing_if = "String::is_empty")]
     resource: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -144,7 +144,7 @@ impl Event {
             authentication_metadata: None,
             source_ips: source_ips(request),
             user_agent,
-            object_ref: info.is_resource_request.then(|| ObjectReference::from(info)),
+            object_ref: info.is_resource_request.then(|| AuditObjectReference::from(info)),
             response_status: None,
             request_object: Value::Null,
             response_object: Value::Null,
@@ -236,21 +236,21 @@ impl From<&UserInfo> for Person {
     }
 }
 
-impl From<&RequestInfo> for ObjectReference {
-    fn from(info: &RequestInfo) -> ObjectReference {
-        ObjectReference {
+impl From<&RequestInfo> for AuditObjectReference {
+    fn from(info: &RequestInfo) -> AuditObjectReference {
+        AuditObjectReference {
             resource: info.resource.clone(),
             namespace: info.namespace.clone(),
             name: info.name.clone(),
             api_group: info.group.clone(),
             api_version: info.version.clone(),
             subresource: info.subresource.clone(),
-            ..ObjectReference::default()
+            ..AuditObjectReference::default()
         }
     }
 }
 
-impl ObjectReference {
+impl AuditObjectReference {
     /// A new object's name is in its body.
     fn complete(&mut self, object: &Value) {
         let fields = [

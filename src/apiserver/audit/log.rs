@@ -37,10 +37,10 @@ pub struct LogConfig {
 pub struct Log {
     config: LogConfig,
     clock: Clock,
-    open: Mutex<Option<Open>>,
+    open: Mutex<Option<OpenLog>>,
 }
 
-struct Open {
+struct OpenLog {
     file: File,
     size: u64,
 }
@@ -82,7 +82,7 @@ impl Log {
         Ok(())
     }
 
-    fn open(&self) -> io::Result<Open> {
+    fn open(&self) -> io::Result<OpenLog> {
         if let Some(folder) = self.config.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             fs::create_dir_all(folder)?;
         }
@@ -92,7 +92,7 @@ impl Log {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(&self.config.path)?;
         let size = file.metadata()?.len();
-        Ok(Open { file, size })
+        Ok(OpenLog { file, size })
     }
 
     /// The full file gets the time into its name; what is too old or too much goes.

@@ -67,7 +67,7 @@ struct GroupResources {
 
 /// What the policy says of one request.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Verdict {
+pub struct AuditVerdict {
     /// How much.
     pub level: Level,
     /// Not at these stages.
@@ -95,11 +95,11 @@ impl Policy {
     }
 
     /// What is to be told of a request; nothing where no rule speaks of it.
-    pub fn evaluate(&self, user: &UserInfo, info: &RequestInfo) -> Verdict {
+    pub fn evaluate(&self, user: &UserInfo, info: &RequestInfo) -> AuditVerdict {
         let Some(rule) = self.rules.iter().find(|rule| rule.matches(user, info)) else {
-            return Verdict::default();
+            return AuditVerdict::default();
         };
-        Verdict {
+        AuditVerdict {
             level: rule.level,
             omit_stages: self.omit_stages.iter().chain(&rule.omit_stages).copied().collect(),
             omit_managed_fields: rule.omit_managed_fields.unwrap_or(self.omit_managed_fields),

@@ -25,7 +25,7 @@ use super::webhook::TokenWebhook;
 use super::x509::{ClientAuthorities, ClientCertificate};
 use crate::registry::Registry;
 use crate::registry::rest::Review;
-use crate::webhook::{ClientConfig, ServiceResolver, Target, Transport, WebhookClient};
+use crate::webhook::{ClientConfig, ServiceResolver, Transport, WebhookClient, WebhookTarget};
 use clock::Clock;
 use entropy::Entropy;
 
@@ -196,7 +196,7 @@ fn add_remote_authenticators(
         let keys = match &oidc.jwks_file {
             Some(path) => KeySet::of_file(path, algorithms)?,
             None => {
-                let mut provider = ClientConfig::new(Target::Url(issuer.clone()));
+                let mut provider = ClientConfig::new(WebhookTarget::Url(issuer.clone()));
                 if let Some(path) = &oidc.ca_file {
                     provider.ca_bundle = read(path)?.into_bytes();
                 }
@@ -211,7 +211,7 @@ fn add_remote_authenticators(
             let why = "authentication-config file and oidc-* flags are mutually exclusive";
             return Err(ConfigError(why.into()));
         }
-        let parts = structured::Parts {
+        let parts = structured::OidcParts {
             resolver: resolver.clone(),
             audiences: audiences.to_vec(),
             own_issuers: config.service_accounts.issuers.clone(),

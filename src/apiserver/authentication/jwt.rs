@@ -15,12 +15,12 @@ pub struct VerifyingKey {
     /// The `kid` that tokens name it by; empty when it has none.
     pub id: String,
     /// The key.
-    pub key: Key,
+    pub key: JwtKey,
 }
 
 /// A key, with all that may be checked with it.
 #[derive(Clone)]
-pub enum Key {
+pub enum JwtKey {
     /// By one of these algorithms.
     Common(DecodingKey, Vec<Algorithm>),
     /// By ES512.
@@ -92,8 +92,8 @@ pub fn verified<T: DeserializeOwned>(token: &str, keys: &[&VerifyingKey]) -> Res
     let mut last = "invalid signature, no keys found".to_owned();
     for key in keys {
         let outcome = match &key.key {
-            Key::Common(key, algorithms) => by_library(token, key, algorithms),
-            Key::P521(key) => es512::verify(token, key)
+            JwtKey::Common(key, algorithms) => by_library(token, key, algorithms),
+            JwtKey::P521(key) => es512::verify(token, key)
                 .and_then(|()| unverified(token).ok_or_else(|| "invalid signature: InvalidToken".into())),
         };
         match outcome {

@@ -11,7 +11,7 @@ use crate::metrics::heading;
 
 /// What came of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attempt {
+pub enum AuthenticationAttempt {
     /// Somebody is known.
     Success,
     /// There was nothing to know anybody by.
@@ -23,7 +23,7 @@ pub enum Attempt {
 /// Counters of one apiserver.
 #[derive(Debug)]
 pub struct AuthenticationMetrics {
-    /// In the order of [`Attempt`].
+    /// In the order of [`AuthenticationAttempt`].
     attempts: [Histogram; ATTEMPTS.len()],
     users: [AtomicU64; USERS.len()],
     /// In the order of [`LOOK_UPS`].
@@ -55,7 +55,7 @@ const EXPIRATION_BUCKETS: [f64; 14] = [
     31_104_000.0,
 ];
 
-/// In the order of [`Attempt`].
+/// In the order of [`AuthenticationAttempt`].
 const ATTEMPTS: [&str; 3] = ["success", "failure", "error"];
 /// The last one is everybody else.
 const USERS: [&str; 7] = [
@@ -86,11 +86,11 @@ impl AuthenticationMetrics {
         let named = USERS[..5].iter().position(|known| *known == user);
         let at = named.unwrap_or(if user.contains('@') { 5 } else { 6 });
         self.users[at].fetch_add(1, Ordering::Relaxed);
-        self.attempts[Attempt::Success as usize].observe(duration);
+        self.attempts[AuthenticationAttempt::Success as usize].observe(duration);
     }
 
     /// Nobody is known.
-    pub fn failed(&self, attempt: Attempt, duration: Duration) {
+    pub fn failed(&self, attempt: AuthenticationAttempt, duration: Duration) {
         self.attempts[attempt as usize].observe(duration);
     }
 
@@ -174,7 +174,7 @@ mod tests {
         for user in ["admin", "jane@example.com", "jane", "joe"] {
             metrics.succeeded(user, Duration::ZERO);
         }
-        metrics.failed(Attempt::Error, Duration::ZERO);
+        metrics.failed(AuthenticationAttempt::Error, Duration::ZERO);
         let mut out = String::new();
         metrics.render(&mut out);
         let is_counter = |line: &&str| !line.starts_with('#') && !line.contains("_duration_seconds");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::anonymous::Anonymous;
-use super::metrics::{Attempt, AuthenticationMetrics};
+use super::metrics::{AuthenticationAttempt, AuthenticationMetrics};
 use super::oidc::structured::Structured;
 use super::outcome::{Authenticated, INVALID, Refused, SILENT, Said, TokenOutcome};
 use super::request_header::remove_headers;
@@ -81,8 +81,10 @@ impl Authenticators {
             let duration = all.clock.elapsed().saturating_sub(start);
             match &outcome {
                 Ok(known) => all.metrics.succeeded(&known.user.name, duration),
-                Err(refused) if refused.is_wrong() => all.metrics.failed(Attempt::Error, duration),
-                Err(_) => all.metrics.failed(Attempt::Failure, duration),
+                Err(refused) if refused.is_wrong() => {
+                    all.metrics.failed(AuthenticationAttempt::Error, duration)
+                }
+                Err(_) => all.metrics.failed(AuthenticationAttempt::Failure, duration),
             }
             outcome
         }

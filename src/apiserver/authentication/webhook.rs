@@ -46,10 +46,10 @@ pub struct TokenWebhook {
     version: String,
     time_to_live: Duration,
     audiences: Vec<String>,
-    remembered: Answers<[u8; 32], Outcome>,
+    remembered: Answers<[u8; 32], TokenReviewOutcome>,
 }
 
-type Outcome = Result<Option<Response>, String>;
+type TokenReviewOutcome = Result<Option<Response>, String>;
 
 impl TokenWebhook {
     /// Asks through `client`; a token whose answer names no audience is for `audiences`.
@@ -68,7 +68,7 @@ impl TokenWebhook {
         }
     }
 
-    async fn known(&self, token: &str, asked: Option<&[String]>) -> Outcome {
+    async fn known(&self, token: &str, asked: Option<&[String]>) -> TokenReviewOutcome {
         let key = token_cache::key(token, asked);
         if let Some(outcome) = self.remembered.get(&key) {
             return outcome;
@@ -96,7 +96,7 @@ impl TokenWebhook {
         self.client.call_until_it_passes(&review, TIMEOUT, FIRST_PAUSE).await
     }
 
-    fn read(&self, review: &Value, asked: Option<&[String]>) -> Outcome {
+    fn read(&self, review: &Value, asked: Option<&[String]>) -> TokenReviewOutcome {
         let named = texts(review, "status.audiences").into_iter().map(str::to_owned).collect::<Vec<_>>();
         let named = if named.is_empty() { self.audiences.clone() } else { named };
         let audiences = match asked {

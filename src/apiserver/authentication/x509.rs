@@ -74,12 +74,12 @@ impl ClientAuthorities {
 /// Reads the certificate that came with the connection, each one once.
 pub struct ClientCertificate {
     authorities: ClientAuthorities,
-    known: Mutex<HashMap<Vec<u8>, Known, RandomState>>,
+    known: Mutex<HashMap<Vec<u8>, KnownCertificate, RandomState>>,
     /// How long certificates that are used are good for yet.
     expirations: Arc<Histogram>,
 }
 
-struct Known {
+struct KnownCertificate {
     user: Arc<UserInfo>,
     /// In seconds since 1970.
     not_after: i64,
@@ -108,7 +108,7 @@ impl ClientCertificate {
         if known.len() >= MAX_KNOWN {
             known.clear();
         }
-        known.insert(leaf.to_vec(), Known { user, not_after });
+        known.insert(leaf.to_vec(), KnownCertificate { user, not_after });
     }
 }
 

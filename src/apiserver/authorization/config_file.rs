@@ -18,7 +18,7 @@ const API_VERSIONS: [&str; 3] =
     ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1", "apiserver.config.k8s.io/v1alpha1"];
 
 /// One authorizer of the list.
-pub enum Entry {
+pub enum AuthorizerEntry {
     /// Without settings.
     Mode(Mode),
     /// A webhook.
@@ -106,7 +106,7 @@ struct MatchCondition {
 ///
 /// # Errors
 /// What is wrong with it, and where.
-pub fn parse(text: &str) -> Result<Vec<(String, Entry)>, String> {
+pub fn parse(text: &str) -> Result<Vec<(String, AuthorizerEntry)>, String> {
     let file: File = yaml::from_str(text).map_err(|error| error.to_string())?;
     if file.kind != "AuthorizationConfiguration" || !API_VERSIONS.contains(&&*file.api_version) {
         return Err(format!("no kind {:?} is registered for version {:?}", file.kind, file.api_version));
@@ -132,7 +132,7 @@ pub fn parse(text: &str) -> Result<Vec<(String, Entry)>, String> {
     file.authorizers.iter().enumerate().map(named).collect()
 }
 
-fn entry(at: usize, authorizer: &Authorizer) -> Result<Entry, String> {
+fn entry(at: usize, authorizer: &Authorizer) -> Result<AuthorizerEntry, String> {
     let path = format!("authorizers[{at}]");
     let mode: Mode = authorizer
         .mode
@@ -140,7 +140,7 @@ fn entry(at: usize, authorizer: &Authorizer) -> Result<Entry, String> {
         .map_err(|_| format!("{path}.type: Unsupported value: {:?}", authorizer.mode))?;
     match (mode, &authorizer.webhook) {
         (Mode::Webhook, Some(webhook)) => {
-            Ok(Entry::Webhook(Box::new(settings(&format!("{path}.webhook"), webhook)?)))
+            Ok(AuthorizerEntry::Webhook(Box::new(settings(&format!("{path}.webhook"), webhook)?)))
         }
         (Mode::Webhook, None) => Err(format!("{path}.webhook: Required value: required when type=Webhook")),
         // The file of ABAC has no place here, as upstream.
@@ -148,7 +148,7 @@ fn entry(at: usize, authorizer: &Authorizer) -> Result<Entry, String> {
         (_, Some(_)) => Err(format!(
             "{path}.webhook: Invalid value: \"non-null\": may only be specified when type=Webhook"
         )),
-        (mode, None) => Ok(Entry::Mode(mode)),
+        (mode, None) => Ok(AuthorizerEntry::Mode(mode)),
     }
 }
 
@@ -310,8 +310,11 @@ authorizers:
     #[test]
     fn the_file_names_authorizers_and_conditions() {
         let entries = parse(FILE).unwrap();
-        let [(team, Entry::Webhook(webhook)), (_, Entry::Mode(Mode::Node)), (_, Entry::Mode(Mode::Rbac))] =
-            &*entries
+        let [
+            (team, AuthorizerEntry::Webhook(webhook)),
+            (_, AuthorizerEntry::Mode(Mode::Node)),
+            (_, AuthorizerEntry::Mode(Mode::Rbac)),
+        ] = &*entries
         else {
             panic!("three authorizers");
         };

@@ -33,7 +33,7 @@ use apimachinery::user::UserInfo;
 use apis::scheme::Scheme;
 use clock::Clock;
 use config::AuthorizationOptions;
-use config_file::Entry;
+use config_file::AuthorizerEntry;
 use metrics::{AuthorizationMetrics, Decisions};
 use mode::Mode;
 use rbac::Rbac;
@@ -67,7 +67,7 @@ pub fn start(
         return Err(problems.join("; "));
     }
     let Some(path) = &config.config_file else {
-        let named = |mode: Mode| (mode.name().to_lowercase(), Entry::Mode(mode));
+        let named = |mode: Mode| (mode.name().to_lowercase(), AuthorizerEntry::Mode(mode));
         let entries = config.modes().iter().copied().map(named).collect();
         return Ok(Arc::new(Authorizers::new(entries, config, rbac, with)?));
     };
@@ -119,7 +119,7 @@ struct Counted(Box<dyn Authorizer>, Option<(Arc<Decisions>, &'static str)>);
 
 impl Authorizers {
     fn new(
-        entries: Vec<(String, Entry)>,
+        entries: Vec<(String, AuthorizerEntry)>,
         config: &AuthorizationOptions,
         rbac: &Arc<Rbac>,
         with: Initializer,
@@ -129,21 +129,23 @@ impl Authorizers {
         let mut authorizers = vec![Counted(Box::new(privileged::PrivilegedGroups), None)];
         for (name, entry) in entries {
             let mode = match &entry {
-                Entry::Webhook(_) => Mode::Webhook,
-                Entry::Mode(mode) => *mode,
+                AuthorizerEntry::Webhook(_) => Mode::Webhook,
+                AuthorizerEntry::Mode(mode) => *mode,
             };
             let authorizer: Box<dyn Authorizer> = match entry {
-                Entry::Webhook(settings) => Box::new(webhook::Webhook::new(*settings, resolver, clock)?),
-                Entry::Mode(Mode::Webhook) => {
+                AuthorizerEntry::Webhook(settings) => {
+                    Box::new(webhook::Webhook::new(*settings, resolver, clock)?)
+                }
+                AuthorizerEntry::Mode(Mode::Webhook) => {
                     Box::new(webhook::Webhook::new(config.webhook(), resolver, clock)?)
                 }
-                Entry::Mode(Mode::AlwaysAllow) => Box::new(always::AlwaysAllow),
-                Entry::Mode(Mode::AlwaysDeny) => Box::new(always::AlwaysDeny),
-                Entry::Mode(Mode::Abac) => {
+                AuthorizerEntry::Mode(Mode::AlwaysAllow) => Box::new(always::AlwaysAllow),
+                AuthorizerEntry::Mode(Mode::AlwaysDeny) => Box::new(always::AlwaysDeny),
+                AuthorizerEntry::Mode(Mode::Abac) => {
                     Box::new(abac::Abac::read(config.policy_file.as_deref().unwrap_or(Path::new("")))?)
                 }
-                Entry::Mode(Mode::Rbac) => Box::new(rbac.clone()),
-                Entry::Mode(Mode::Node) => Box::new(node::NodeAuthorizer::new(registry, scheme)),
+                AuthorizerEntry::Mode(Mode::Rbac) => Box::new(rbac.clone()),
+                AuthorizerEntry::Mode(Mode::Node) => Box::new(node::NodeAuthorizer::new(registry, scheme)),
             };
             let decisions = metrics.of(mode.name(), &name);
             authorizers.push(Counted(authorizer, Some((decisions, mode.name()))));

@@ -36,14 +36,14 @@ pub(super) struct Sync {
     clock: Clock,
     synced: watch::Sender<bool>,
     /// By name. Bound: one for each definition.
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<String, KnownDefinition>,
     /// Definitions whose instances are being deleted, one task each.
     ending: JoinSet<String>,
     being_ended: BTreeSet<String>,
 }
 
 /// One definition, and what is served of it.
-struct Known {
+struct KnownDefinition {
     object: Arc<Object>,
     crd: CustomResourceDefinition,
     /// What the kinds were made from: they are made anew when it changes.
@@ -197,7 +197,7 @@ impl Sync {
                 custom.terminating.store(terminating, Ordering::Relaxed);
             }
         }
-        self.known.insert(name, Known { object: object.clone(), crd, made_from, served });
+        self.known.insert(name, KnownDefinition { object: object.clone(), crd, made_from, served });
     }
 
     fn replace(&self, before: &ServedKinds, now: &ServedKinds) {

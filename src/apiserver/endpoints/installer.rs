@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use hyper::upgrade::OnUpgrade;
 
 use super::Endpoints;
-use super::handlers::body::{Input, Source};
+use super::handlers::body::{BodySource, Input};
 use super::handlers::long_work::LongWork;
 use super::handlers::request_scope::Scope;
 use super::handlers::response::respond;
@@ -191,7 +191,7 @@ fn scope(
         ctx.warn(warning);
     }
     ctx.flow = server.flow.clone();
-    let source = Source { body, bodies: server.bodies.clone(), announced: ctx.announced.clone() };
+    let source = BodySource { body, bodies: server.bodies.clone(), announced: ctx.announced.clone() };
     let input = Input::new(source, parts.extensions.remove::<DecodedBody>());
     let headers = parts.headers;
     let method = parts.method;

@@ -18,10 +18,10 @@ pub const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 
 /// All that requests are told apart by, at one moment.
 #[derive(Default)]
-pub(super) struct Configuration {
+pub(super) struct FlowConfiguration {
     /// In the order in which they are asked. Bound: the objects of the kind.
     pub(super) schemas: Vec<Arc<FlowSchema>>,
-    pub(super) levels: BTreeMap<String, Arc<Level>>,
+    pub(super) levels: BTreeMap<String, Arc<LevelConfiguration>>,
 }
 
 /// A FlowSchema whose level is there.
@@ -29,14 +29,14 @@ pub struct FlowSchema {
     /// Its uid.
     pub header: HeaderValue,
     /// Where its requests go.
-    pub level: Arc<Level>,
+    pub level: Arc<LevelConfiguration>,
     pub(super) name: Arc<str>,
     pub(super) spec: FlowSchemaSpec,
     pub(super) stats: Arc<FlowStats>,
 }
 
 /// A priority level as it is configured.
-pub struct Level {
+pub struct LevelConfiguration {
     /// Its uid.
     pub header: HeaderValue,
     /// Its requests.
@@ -50,4 +50,4 @@ pub struct Level {
 }
 
 /// The configuration of now, which the follower replaces.
-pub(super) type Current = Arc<RwLock<Arc<Configuration>>>;
+pub(super) type Current = Arc<RwLock<Arc<FlowConfiguration>>>;

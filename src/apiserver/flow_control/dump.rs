@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::configuration::{Configuration, Level};
-use super::queue::{Queue, Request};
+use super::configuration::{FlowConfiguration, LevelConfiguration};
+use super::queue::{Queue, QueuedRequest};
 use apimachinery::duration;
 use clock::Clock;
 
 /// What is told, of the levels in the order of their names.
 pub struct Dump {
-    levels: Vec<Arc<Level>>,
+    levels: Vec<Arc<LevelConfiguration>>,
     now: DateTime<Utc>,
     elapsed: Duration,
 }
@@ -21,7 +21,7 @@ pub struct Dump {
 type Row = Vec<String>;
 
 impl Dump {
-    pub(super) fn of(configuration: &Configuration, clock: &Clock) -> Dump {
+    pub(super) fn of(configuration: &FlowConfiguration, clock: &Clock) -> Dump {
         let levels = configuration.levels.values().cloned().collect();
         Dump { levels, now: clock.now(), elapsed: clock.elapsed() }
     }
@@ -105,7 +105,13 @@ impl Dump {
         rows
     }
 
-    fn request(&self, level: &Level, [queue, index]: [i64; 2], request: &Request, with_details: bool) -> Row {
+    fn request(
+        &self,
+        level: &LevelConfiguration,
+        [queue, index]: [i64; 2],
+        request: &QueuedRequest,
+        with_details: bool,
+    ) -> Row {
         let (arrival, estimate) = (&request.arrival, &request.arrival.estimate);
         let started = request.started.map(|started| self.time(started));
         let mut row = vec![

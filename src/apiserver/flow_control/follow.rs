@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinHandle;
 
-use super::configuration::{Configuration, Current, FlowSchema, GROUP, Level};
+use super::configuration::{Current, FlowConfiguration, FlowSchema, GROUP, LevelConfiguration};
 use super::demand::ADJUSTMENT_PERIOD;
 use super::lending::{self, Lender};
 use super::level::PriorityLevel;
@@ -86,7 +86,7 @@ impl Follower {
     }
 
     /// What holds now.
-    pub(super) fn current(&self) -> Arc<Configuration> {
+    pub(super) fn current(&self) -> Arc<FlowConfiguration> {
         self.current.read().clone()
     }
 
@@ -113,7 +113,7 @@ impl Follower {
         }
     }
 
-    fn lend(&self, configuration: &Configuration, now: Duration, ends_period: bool) {
+    fn lend(&self, configuration: &FlowConfiguration, now: Duration, ends_period: bool) {
         let levels = || configuration.levels.values().map(|level| &level.requests);
         let lenders: Vec<Lender> = levels().map(|level| level.lender(now, ends_period)).collect();
         let adjustment = lending::adjust(&lenders);
@@ -221,7 +221,7 @@ impl Follower {
         }
     }
 
-    fn configure(&self, schemas: &[Arc<Object>], levels: &[Arc<Object>]) -> Configuration {
+    fn configure(&self, schemas: &[Arc<Object>], levels: &[Arc<Object>]) -> FlowConfiguration {
         let levels = self.levels_of(levels);
         let make = |object: &Arc<Object>| {
             let spec = read::<FlowSchemaView>(object).spec;
@@ -236,11 +236,11 @@ impl Follower {
         schemas.sort_by(|a, b| {
             (a.spec.matching_precedence, &a.name).cmp(&(b.spec.matching_precedence, &b.name))
         });
-        Configuration { schemas, levels }
+        FlowConfiguration { schemas, levels }
     }
 
     /// Levels that stay keep their seats and whoever waits; those that go stay until nobody is left.
-    fn levels_of(&self, objects: &[Arc<Object>]) -> BTreeMap<String, Arc<Level>> {
+    fn levels_of(&self, objects: &[Arc<Object>]) -> BTreeMap<String, Arc<LevelConfiguration>> {
         let mut wanted: BTreeMap<String, Wanted> = BTreeMap::new();
         for object in objects {
             let (name, spec) = (&object.metadata.name, read::<PriorityLevelView>(object).spec);
@@ -274,7 +274,7 @@ impl Follower {
                 waiting += queues * length_limit;
             }
             let max_seats = spec.max_seats(limits.nominal, queuing);
-            (name, Arc::new(Level { header, requests, spec, queuing, max_seats, is_quiescing }))
+            (name, Arc::new(LevelConfiguration { header, requests, spec, queuing, max_seats, is_quiescing }))
         });
         let levels = levels.collect();
         self.metrics.set_denominators(self.clock.elapsed(), waiting, executing);
@@ -309,7 +309,7 @@ fn read<T: DeserializeOwned + Default>(object: &Object) -> T {
     serde_json::from_slice(object.stored()).unwrap_or_default()
 }
 
-fn is_outdated(schema: &Object, configuration: &Configuration) -> bool {
+fn is_outdated(schema: &Object, configuration: &FlowConfiguration) -> bool {
     let view = read::<FlowSchemaView>(schema);
     let exists = configuration.levels.get(&view.spec.priority_level_configuration.name);
     let wanted = if exists.is_some_and(|level| !level.is_quiescing) { "False" } else { "True" };

@@ -11,7 +11,7 @@ use super::dropped::DroppedRequests;
 use super::lending::Lender;
 use super::metrics::FlowStats;
 use super::queue::Arrival;
-use super::queue_set::{Lingering, Outcome, Place, QueueSet, Queuing};
+use super::queue_set::{Lingering, QueueSet, QueueSetOutcome, QueueSetPlace, Queuing};
 use super::spec::Limits;
 use clock::Clock;
 
@@ -20,12 +20,12 @@ pub struct PriorityLevel {
     /// Its name.
     pub name: Arc<str>,
     clock: Clock,
-    state: Mutex<State>,
+    state: Mutex<LevelState>,
     /// Wakes who takes away levels that nobody wants and nobody uses.
     drained: Arc<Notify>,
 }
 
-struct State {
+struct LevelState {
     set: QueueSet,
     is_exempt: bool,
     standing: Standing,
@@ -46,7 +46,7 @@ pub(super) struct Standing {
 pub struct Seat {
     level: Arc<PriorityLevel>,
     flow: Arc<FlowStats>,
-    place: Place,
+    place: QueueSetPlace,
     is_watch: bool,
     arrived: Duration,
     /// None while it waits.
@@ -63,7 +63,7 @@ impl PriorityLevel {
     /// Without requests.
     pub(super) fn new(name: &str, clock: &Clock, drained: &Arc<Notify>) -> PriorityLevel {
         let now = clock.elapsed();
-        let state = State {
+        let state = LevelState {
             set: QueueSet::new(now),
             is_exempt: false,
             standing: Standing::default(),
@@ -91,7 +91,7 @@ impl PriorityLevel {
         let mut state = self.state();
         let stats = state.set.demand_stats(now, ends_period);
         state.standing.stats = stats;
-        let State { is_exempt, standing: Standing { limits, current, .. }, .. } = *state;
+        let LevelState { is_exempt, standing: Standing { limits, current, .. }, .. } = *state;
         Lender { is_exempt, limits, stats, current }
     }
 
@@ -116,13 +116,13 @@ impl PriorityLevel {
             let (level, flow) = (self.clone(), flow.clone());
             Seat { level, flow, place, is_watch, arrived: now, started }
         };
-        if !is_exempt && !matches!(outcome, Outcome::Waiting(..)) {
-            flow.observe_wait(matches!(outcome, Outcome::Executing(_)), Duration::ZERO);
+        if !is_exempt && !matches!(outcome, QueueSetOutcome::Waiting(..)) {
+            flow.observe_wait(matches!(outcome, QueueSetOutcome::Executing(_)), Duration::ZERO);
         }
         match outcome {
-            Outcome::Refused => None,
-            Outcome::Executing(place) => Some(Ok(seat(place, Some(now)))),
-            Outcome::Waiting(place, turn) => Some(Err(Waiting { seat: seat(place, None), turn })),
+            QueueSetOutcome::Refused => None,
+            QueueSetOutcome::Executing(place) => Some(Ok(seat(place, Some(now)))),
+            QueueSetOutcome::Waiting(place, turn) => Some(Err(Waiting { seat: seat(place, None), turn })),
         }
     }
 
@@ -146,7 +146,7 @@ impl PriorityLevel {
         look(&mut self.state().set)
     }
 
-    fn leave(self: &Arc<Self>, now: Duration, place: Place) {
+    fn leave(self: &Arc<Self>, now: Duration, place: QueueSetPlace) {
         let (lingering, is_drained) = self.with(|set| {
             let lingering = set.leave(now, place);
             (lingering, set.quiescing && set.is_idle())
@@ -167,7 +167,7 @@ impl PriorityLevel {
         self.with(|set| set.release(self.clock.elapsed(), seats));
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LevelState> {
         self.state.lock()
     }
 }

@@ -45,7 +45,7 @@ use apis::scheme::Scheme;
 use clock::Clock;
 
 use config::FlowControlOptions;
-pub use configuration::{FlowSchema, GROUP, Level};
+pub use configuration::{FlowSchema, GROUP, LevelConfiguration};
 pub use dump::Dump;
 use follow::Follower;
 use level::Waiting;

@@ -24,7 +24,7 @@ pub(super) struct Arrival {
 }
 
 /// A request that waits or is worked on.
-pub(super) struct Request {
+pub(super) struct QueuedRequest {
     pub arrival: Arrival,
     pub arrived: Duration,
     pub started: Option<Duration>,
@@ -39,8 +39,8 @@ pub(super) struct Request {
 #[derive(Default)]
 pub(super) struct Queue {
     /// Bound: the level's `queueLengthLimit`, while all seats are taken; beyond it requests are refused.
-    pub waiting: VecDeque<Request>,
-    pub executing: Vec<Request>,
+    pub waiting: VecDeque<QueuedRequest>,
+    pub executing: Vec<QueuedRequest>,
     pub next_dispatch_r: SeatSeconds,
     pub seats_in_use: usize,
     pub initial_seats_sum: usize,
@@ -54,14 +54,14 @@ impl Queue {
         !self.waiting.is_empty() || !self.executing.is_empty()
     }
 
-    pub fn push(&mut self, request: Request) {
+    pub fn push(&mut self, request: QueuedRequest) {
         self.initial_seats_sum += request.arrival.estimate.initial_seats;
         self.max_seats_sum += request.seats();
         self.work_sum = self.work_sum.plus(request.total_work);
         self.waiting.push_back(request);
     }
 
-    pub fn remove(&mut self, index: usize) -> Option<Request> {
+    pub fn remove(&mut self, index: usize) -> Option<QueuedRequest> {
         let request = self.waiting.remove(index)?;
         self.initial_seats_sum -= request.arrival.estimate.initial_seats;
         self.max_seats_sum -= request.seats();
@@ -77,7 +77,7 @@ impl Queue {
     }
 }
 
-impl Request {
+impl QueuedRequest {
     pub fn seats(&self) -> usize {
         self.arrival.estimate.max_seats()
     }

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::demand::{ADJUSTMENT_PERIOD, Demand, DemandStats};
 use super::metrics::{FlowStats, Reason, Utilization};
-use super::queue::{Arrival, Queue, Request};
+use super::queue::{Arrival, Queue, QueuedRequest};
 use super::seat_seconds::SeatSeconds;
 use super::shuffle_sharding::Hand;
 
@@ -31,7 +31,7 @@ pub(super) enum Queuing {
 
 /// Where a request is found again.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct QueueSetPlace {
     id: u64,
     queue: Option<QueueRef>,
 }
@@ -44,10 +44,10 @@ pub(super) struct QueueRef {
 }
 
 /// What becomes of a request that comes.
-pub(super) enum Outcome {
+pub(super) enum QueueSetOutcome {
     Refused,
-    Executing(Place),
-    Waiting(Place, oneshot::Receiver<()>),
+    Executing(QueueSetPlace),
+    Waiting(QueueSetPlace, oneshot::Receiver<()>),
 }
 
 /// What a request leaves behind: seats that it holds for some time after it was answered.
@@ -60,7 +60,7 @@ pub(super) struct Lingering {
 
 /// What became of a level's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct QueueCounts {
     /// Were given a seat.
     pub dispatched: u64,
     /// Were refused, or waited in vain.
@@ -71,12 +71,12 @@ pub struct Counts {
 
 /// The requests of one level.
 pub(super) struct QueueSet {
-    pub counts: Counts,
+    pub counts: QueueCounts,
     /// No configuration wants it any more; it goes when nobody is left.
     pub quiescing: bool,
     pub queues: Vec<Queue>,
     /// Those that are worked on without having been in a queue.
-    pub queueless: Vec<Request>,
+    pub queueless: Vec<QueuedRequest>,
     pub waiting: usize,
     pub executing: usize,
     pub current_r: SeatSeconds,
@@ -100,7 +100,7 @@ impl QueueSet {
         let periods = now.as_nanos() / ADJUSTMENT_PERIOD.as_nanos() + 1;
         let due = ADJUSTMENT_PERIOD.saturating_mul(u32::try_from(periods).unwrap_or(u32::MAX));
         QueueSet {
-            counts: Counts::default(),
+            counts: QueueCounts::default(),
             quiescing: false,
             queues: vec![],
             queueless: vec![],
@@ -153,7 +153,7 @@ impl QueueSet {
         if ends_early { self.demand.end_period(now) } else { self.demand.stats(now) }
     }
 
-    pub fn arrive(&mut self, now: Duration, arrival: Arrival) -> Outcome {
+    pub fn arrive(&mut self, now: Duration, arrival: Arrival) -> QueueSetOutcome {
         self.sync(now);
         let outcome = match self.queuing {
             Queuing::Queue { queues, hand_size, length_limit } => {
@@ -167,7 +167,7 @@ impl QueueSet {
     }
 
     /// A request is done, or goes away while it waits. What it says are seats that are held for a while.
-    pub fn leave(&mut self, now: Duration, place: Place) -> Option<Lingering> {
+    pub fn leave(&mut self, now: Duration, place: QueueSetPlace) -> Option<Lingering> {
         self.sync(now);
         let queue = place.queue.and_then(|queue| self.find_queue(queue));
         let lingering = match queue {
@@ -219,30 +219,38 @@ impl QueueSet {
         }
     }
 
-    fn request(&mut self, now: Duration, arrival: Arrival) -> Request {
+    fn request(&mut self, now: Duration, arrival: Arrival) -> QueuedRequest {
         self.next_id += 1;
         let estimate = &arrival.estimate;
         let first = SeatSeconds::of(estimate.initial_seats as f64, ESTIMATED_SERVICE_DURATION);
         let total_work = first.plus(estimate.final_work());
         let arrival_r = self.current_r;
-        Request { arrival, arrived: now, started: None, id: self.next_id, arrival_r, total_work, turn: None }
+        QueuedRequest {
+            arrival,
+            arrived: now,
+            started: None,
+            id: self.next_id,
+            arrival_r,
+            total_work,
+            turn: None,
+        }
     }
 
-    fn refuse(&mut self, flow: &FlowStats, reason: Reason) -> Outcome {
+    fn refuse(&mut self, flow: &FlowStats, reason: Reason) -> QueueSetOutcome {
         self.counts.rejected += 1;
         flow.reject(reason);
-        Outcome::Refused
+        QueueSetOutcome::Refused
     }
 
-    fn execute_or_reject(&mut self, now: Duration, arrival: Arrival) -> Outcome {
+    fn execute_or_reject(&mut self, now: Duration, arrival: Arrival) -> QueueSetOutcome {
         if !self.has_room_for(arrival.estimate.max_seats()) {
             return self.refuse(&arrival.flow, Reason::ConcurrencyLimit);
         }
         let mut request = self.request(now, arrival);
         self.start(now, &mut request);
-        let place = Place { id: request.id, queue: None };
+        let place = QueueSetPlace { id: request.id, queue: None };
         self.queueless.push(request);
-        Outcome::Executing(place)
+        QueueSetOutcome::Executing(place)
     }
 
     fn enqueue(
@@ -250,7 +258,7 @@ impl QueueSet {
         now: Duration,
         arrival: Arrival,
         [queues, hand_size, limit]: [usize; 3],
-    ) -> Outcome {
+    ) -> QueueSetOutcome {
         let at = self.choose_queue(arrival.hash, queues, hand_size);
         if self.seats_in_use >= self.limit && self.queues[at].waiting.len() >= limit {
             return self.refuse(&arrival.flow, Reason::QueueFull);
@@ -262,7 +270,7 @@ impl QueueSet {
         if is_idle {
             (queue.next_dispatch_r, queue.id) = (r, if queue.id == 0 { id } else { queue.id });
         }
-        let place = Place { id, queue: Some(QueueRef { at, id: queue.id }) };
+        let place = QueueSetPlace { id, queue: Some(QueueRef { at, id: queue.id }) };
         queue.push(request);
         flow.observe_queue_length(queue.waiting.len());
         queue.bound_next_dispatch();
@@ -273,12 +281,12 @@ impl QueueSet {
         self.dispatch_all(now, Some(at));
         // It may be at work already, and its queue empty.
         match self.queues[at].waiting.iter_mut().rfind(|request| request.id == id) {
-            None => Outcome::Executing(place),
+            None => QueueSetOutcome::Executing(place),
             Some(request) => {
                 let (turn, woken) = oneshot::channel();
                 request.turn = Some(turn);
                 flow.add_waiting(seats);
-                Outcome::Waiting(place, woken)
+                QueueSetOutcome::Waiting(place, woken)
             }
         }
     }
@@ -333,7 +341,7 @@ impl QueueSet {
         true
     }
 
-    fn start(&mut self, now: Duration, request: &mut Request) {
+    fn start(&mut self, now: Duration, request: &mut QueuedRequest) {
         let seats = request.seats();
         request.started = Some(now);
         self.executing += 1;
@@ -391,7 +399,7 @@ impl QueueSet {
         true
     }
 
-    fn finish(&mut self, now: Duration, place: Place, queue: Option<usize>) -> Option<Lingering> {
+    fn finish(&mut self, now: Duration, place: QueueSetPlace, queue: Option<usize>) -> Option<Lingering> {
         let executing = match queue {
             Some(at) => &mut self.queues[at].executing,
             None => &mut self.queueless,

@@ -11,7 +11,7 @@ use super::*;
 struct Scene {
     set: QueueSet,
     metrics: FlowControlMetrics,
-    places: HashMap<String, (Place, Option<oneshot::Receiver<()>>)>,
+    places: HashMap<String, (QueueSetPlace, Option<oneshot::Receiver<()>>)>,
     now: Duration,
 }
 
@@ -53,9 +53,11 @@ impl Scene {
             info: Arc::default(),
         };
         match self.set.arrive(self.now, arrival) {
-            Outcome::Refused => {}
-            Outcome::Executing(place) => drop(self.places.insert(name.into(), (place, None))),
-            Outcome::Waiting(place, turn) => drop(self.places.insert(name.into(), (place, Some(turn)))),
+            QueueSetOutcome::Refused => {}
+            QueueSetOutcome::Executing(place) => drop(self.places.insert(name.into(), (place, None))),
+            QueueSetOutcome::Waiting(place, turn) => {
+                drop(self.places.insert(name.into(), (place, Some(turn))))
+            }
         }
     }
 
@@ -158,7 +160,9 @@ fn seats_are_held_for_what_comes_afterwards() {
     let user = Arc::default();
     let info = Arc::default();
     let arrival = Arrival { flow, distinguisher: "".into(), hash: 0, estimate, user, info };
-    let Outcome::Executing(place) = scene.set.arrive(scene.now, arrival) else { panic!("there is room") };
+    let QueueSetOutcome::Executing(place) = scene.set.arrive(scene.now, arrival) else {
+        panic!("there is room")
+    };
     scene.play("+a1 +a2");
     assert_eq!((scene.set.executing, scene.set.waiting), (1, 2));
     // Six seats for five milliseconds are four for seven and a half.

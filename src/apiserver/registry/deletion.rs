@@ -23,7 +23,7 @@ use apis::strategy::GarbageCollectionPolicy;
 
 /// What is to be done with an object.
 #[derive(Debug, PartialEq)]
-enum Plan {
+enum DeletionPlan {
     /// It is being deleted, and this request changes nothing about that.
     Pending,
     /// It becomes this; and is then removed, when nothing is left to wait for.
@@ -72,14 +72,16 @@ impl Registry {
                 self.admit(kind, validating, None, shown.first()).await?;
             }
             let written = match plan {
-                Plan::Pending => return Ok(Deleted::Pending(self.present(kind, current).await?)),
-                Plan::Update { new, then_remove } if dry_run => {
+                DeletionPlan::Pending => return Ok(Deleted::Pending(self.present(kind, current).await?)),
+                DeletionPlan::Update { new, then_remove } if dry_run => {
                     let object = object_of(&stored, &new, current.metadata.resource_version)?;
                     let object = self.present(kind, object).await?;
                     return Ok(if then_remove { Deleted::Gone(object) } else { Deleted::Pending(object) });
                 }
-                Plan::Remove if dry_run => return Ok(Deleted::Gone(self.present(kind, current).await?)),
-                Plan::Update { new, then_remove } => {
+                DeletionPlan::Remove if dry_run => {
+                    return Ok(Deleted::Gone(self.present(kind, current).await?));
+                }
+                DeletionPlan::Update { new, then_remove } => {
                     let revision = current.metadata.resource_version;
                     match self.0.storage.put(&stored, &key, revision, &new, ctx.cause()).await? {
                         Written::Committed(object) if then_remove => {
@@ -94,7 +96,7 @@ impl Registry {
                         conflict => conflict,
                     }
                 }
-                Plan::Remove => self.remove(ctx, &stored, &current).await?,
+                DeletionPlan::Remove => self.remove(ctx, &stored, &current).await?,
             };
             match written {
                 Written::Committed(object) => return Ok(Deleted::Gone(self.present(kind, object).await?)),
@@ -129,7 +131,7 @@ pub(super) fn follow_revision(options: &mut DeleteOptions, object: &Object) {
     }
 }
 
-fn plan(kind: &Kind, old: &Value, options: &DeleteOptions, now: Time) -> Result<Plan, Status> {
+fn plan(kind: &Kind, old: &Value, options: &DeleteOptions, now: Time) -> Result<DeletionPlan, Status> {
     check_preconditions(kind, old, options)?;
     if is_namespace(kind) {
         return Ok(plan_namespace(kind, old, options, now));
@@ -137,20 +139,20 @@ fn plan(kind: &Kind, old: &Value, options: &DeleteOptions, now: Time) -> Result<
     let requested = options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
     let mut new = old.clone();
     if old["metadata"]["deletionTimestamp"].is_null() && kind.strategy.begin_deletion(&mut new, now) {
-        return Ok(Plan::Update { new, then_remove: false });
+        return Ok(DeletionPlan::Update { new, then_remove: false });
     }
     let Some(grace_period_seconds) = begin_grace(kind, &mut new, requested, now) else {
-        return Ok(Plan::Pending);
+        return Ok(DeletionPlan::Pending);
     };
     set_finalizers(kind, &mut new, options);
     let held = !texts(&new, "finalizers").is_empty();
     Ok(match grace_period_seconds {
-        Grace::None if !held => Plan::Remove,
+        Grace::None if !held => DeletionPlan::Remove,
         Grace::None => {
             mark_as_deleting(&mut new, now);
-            Plan::Update { new, then_remove: false }
+            DeletionPlan::Update { new, then_remove: false }
         }
-        Grace::Seconds(seconds) => Plan::Update { new, then_remove: !held && seconds == 0 },
+        Grace::Seconds(seconds) => DeletionPlan::Update { new, then_remove: !held && seconds == 0 },
     })
 }
 
@@ -235,17 +237,17 @@ fn set_finalizers(kind: &Kind, new: &mut Value, options: &DeleteOptions) {
 }
 
 /// A namespace first becomes Terminating; it goes when its content is gone and `finalize` has said so.
-fn plan_namespace(kind: &Kind, old: &Value, options: &DeleteOptions, now: Time) -> Plan {
+fn plan_namespace(kind: &Kind, old: &Value, options: &DeleteOptions, now: Time) -> DeletionPlan {
     let has_content = old["spec"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
     if old["metadata"]["deletionTimestamp"].is_null() {
         let mut new = old.clone();
         set(&mut new, "deletionTimestamp", rfc3339(now));
         set_finalizers(kind, &mut new, options);
         new["status"]["phase"] = json!("Terminating");
-        return Plan::Update { new, then_remove: false };
+        return DeletionPlan::Update { new, then_remove: false };
     }
     let held = has_content || !texts(old, "finalizers").is_empty();
-    if held { Plan::Pending } else { Plan::Remove }
+    if held { DeletionPlan::Pending } else { DeletionPlan::Remove }
 }
 
 pub(super) fn check_preconditions(kind: &Kind, old: &Value, options: &DeleteOptions) -> Result<(), Status> {

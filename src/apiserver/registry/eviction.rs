@@ -27,7 +27,7 @@ const RETRY_SECONDS: u32 = 10;
 const ATTEMPTS: usize = 20;
 
 /// Whether a budget stands in the way.
-enum Verdict {
+enum EvictionVerdict {
     /// The pod may go, whatever happens to it meanwhile.
     Granted,
     /// The pod may go as long as it is as it was: it does not count as healthy now.
@@ -62,17 +62,17 @@ impl Registry {
         loop {
             let pod = self.get(&pods, namespace, name, None).await?;
             let (verdict, budget) = self.judge(ctx, &pod, !options.dry_run.is_empty()).await?;
-            if matches!(verdict, Verdict::GrantedAsItIs) && given.is_none() {
+            if matches!(verdict, EvictionVerdict::GrantedAsItIs) && given.is_none() {
                 let preconditions = options.preconditions.get_or_insert_default();
                 preconditions.resource_version = Some(pod.metadata.resource_version.to_string());
             }
             match self.tell_and_delete(ctx, &pods, namespace, name, options.clone()).await {
                 Err(status) if status.is_conflict() && given.is_none() => match (verdict, budget) {
                     // It has become healthy: the budget has to be asked again, by the client.
-                    (Verdict::GrantedAsItIs, Some(budget)) => return Err(still_processed(&budget)),
-                    (Verdict::GrantedAsItIs, None) if attempt < ATTEMPTS => attempt += 1,
-                    (Verdict::GrantedAsItIs, None) => return Err(status),
-                    (Verdict::Granted, _) => return Err(status),
+                    (EvictionVerdict::GrantedAsItIs, Some(budget)) => return Err(still_processed(&budget)),
+                    (EvictionVerdict::GrantedAsItIs, None) if attempt < ATTEMPTS => attempt += 1,
+                    (EvictionVerdict::GrantedAsItIs, None) => return Err(status),
+                    (EvictionVerdict::Granted, _) => return Err(status),
                 },
                 result => return result,
             }
@@ -109,22 +109,22 @@ impl Registry {
         ctx: &RequestContext,
         pod: &Object,
         dry_run: bool,
-    ) -> Result<(Verdict, Option<String>), Status> {
+    ) -> Result<(EvictionVerdict, Option<String>), Status> {
         let tree = pod.to_value();
         let phase = tree["status"]["phase"].as_str().unwrap_or_default();
         if pod.is_deleting() || matches!(phase, "Succeeded" | "Failed") {
-            return Ok((Verdict::Granted, None));
+            return Ok((EvictionVerdict::Granted, None));
         }
         if phase == "Pending" {
-            return Ok((Verdict::GrantedAsItIs, None));
+            return Ok((EvictionVerdict::GrantedAsItIs, None));
         }
-        let Some(budget) = self.budget_of(pod).await? else { return Ok((Verdict::Granted, None)) };
+        let Some(budget) = self.budget_of(pod).await? else { return Ok((EvictionVerdict::Granted, None)) };
         let name = budget.metadata.name.clone();
         if !is_ready(&tree) && lets_unready_go(&budget.to_value()) {
-            return Ok((Verdict::GrantedAsItIs, Some(name)));
+            return Ok((EvictionVerdict::GrantedAsItIs, Some(name)));
         }
         self.take_from_budget(ctx, &budget, &pod.metadata.name, dry_run || ctx.dry_run).await?;
-        Ok((Verdict::Granted, Some(name)))
+        Ok((EvictionVerdict::Granted, Some(name)))
     }
 
     /// The one budget that selects a pod.

@@ -26,9 +26,9 @@ use entropy::Entropy;
 
 /// Reads and writes objects of every kind. Cloning shares it.
 #[derive(Clone)]
-pub struct Registry(pub(super) Arc<Inner>);
+pub struct Registry(pub(super) Arc<RegistryInner>);
 
-pub(super) struct Inner {
+pub(super) struct RegistryInner {
     pub(super) storage: Storage,
     pub(super) scheme: Arc<Scheme>,
     pub(super) clock: Clock,
@@ -85,8 +85,17 @@ impl Registry {
         let converter = OnceLock::new();
         let gates = OnceLock::new();
         let started = clock.now();
-        let inner =
-            Inner { storage, scheme, clock, entropy, services, bootstrapped, started, converter, gates };
+        let inner = RegistryInner {
+            storage,
+            scheme,
+            clock,
+            entropy,
+            services,
+            bootstrapped,
+            started,
+            converter,
+            gates,
+        };
         Registry(Arc::new(inner))
     }
 

@@ -33,7 +33,7 @@ pub(super) struct Update<'a> {
     pub(super) validating: &'a dyn Validating,
 }
 
-enum Attempt {
+enum UpdateAttempt {
     Done(Arc<Object>),
     /// Somebody else was faster.
     Again(Option<Arc<Object>>),
@@ -72,16 +72,16 @@ impl Registry {
                 None if may_create => match self.create_by_update(&update).await {
                     Ok(object) => return Ok((object, true)),
                     // Created meanwhile: then it is an update after all.
-                    Err(status) if status.is_already_exists() => {
-                        Attempt::Again(self.0.storage.get(&stored, &object_key(namespace, name), None).await?)
-                    }
+                    Err(status) if status.is_already_exists() => UpdateAttempt::Again(
+                        self.0.storage.get(&stored, &object_key(namespace, name), None).await?,
+                    ),
                     Err(status) => return Err(status),
                 },
                 None => return Err(Status::not_found(&kind.group_resource(), name)),
             };
             match attempt {
-                Attempt::Done(object) => return Ok((self.present(kind, object).await?, false)),
-                Attempt::Again(found) => current = found,
+                UpdateAttempt::Done(object) => return Ok((self.present(kind, object).await?, false)),
+                UpdateAttempt::Again(found) => current = found,
             }
         }
     }
@@ -103,7 +103,7 @@ impl Registry {
         update: &Update<'_>,
         stored: &Arc<Kind>,
         current: &Arc<Object>,
-    ) -> Result<Attempt, Status> {
+    ) -> Result<UpdateAttempt, Status> {
         let kind = update.kind;
         let governing = governing(kind, stored);
         update.ctx.announced.bytes(current.size_bytes()).await;
@@ -130,20 +130,20 @@ impl Registry {
             return self.delete_finalized(update, stored, current, &new).await;
         }
         if new == old && !self.0.storage.is_stale(stored, &current.key())? {
-            return Ok(Attempt::Done(current.clone()));
+            return Ok(UpdateAttempt::Done(current.clone()));
         }
         let revision = current.metadata.resource_version;
         if update.ctx.dry_run {
-            return Ok(Attempt::Done(object_of(stored, &as_asked(kind, &new), revision)?));
+            return Ok(UpdateAttempt::Done(object_of(stored, &as_asked(kind, &new), revision)?));
         }
         let written = self.to_storage(kind, &new).await?;
         match self.put(update.ctx, stored, &current.key(), revision, &written).await? {
             Written::Committed(object) => {
                 allocation.commit();
                 self.record_addresses(stored, Some(current), Some(&object)).await;
-                Ok(Attempt::Done(object))
+                Ok(UpdateAttempt::Done(object))
             }
-            Written::Conflict(current) => Ok(Attempt::Again(current)),
+            Written::Conflict(current) => Ok(UpdateAttempt::Again(current)),
         }
     }
 
@@ -154,15 +154,15 @@ impl Registry {
         stored: &Arc<Kind>,
         current: &Arc<Object>,
         new: &Value,
-    ) -> Result<Attempt, Status> {
+    ) -> Result<UpdateAttempt, Status> {
         let revision = current.metadata.resource_version;
         let answer = object_of(stored, &as_asked(update.kind, new), revision)?;
         if update.ctx.dry_run {
-            return Ok(Attempt::Done(answer));
+            return Ok(UpdateAttempt::Done(answer));
         }
         match self.remove(update.ctx, stored, current).await? {
-            Written::Committed(_) | Written::Conflict(None) => Ok(Attempt::Done(answer)),
-            Written::Conflict(current) => Ok(Attempt::Again(current)),
+            Written::Committed(_) | Written::Conflict(None) => Ok(UpdateAttempt::Done(answer)),
+            Written::Conflict(current) => Ok(UpdateAttempt::Again(current)),
         }
     }
 }

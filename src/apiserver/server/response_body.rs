@@ -16,11 +16,11 @@ use apimachinery::wire::{ApiResponse, WatchStream};
 
 /// A body that is sent.
 pub(super) struct Sent {
-    content: Content,
+    content: BodyContent,
     _turn: Turn,
 }
 
-enum Content {
+enum BodyContent {
     /// What the answer has.
     Plain(Body),
     /// The list that it is.
@@ -50,9 +50,9 @@ pub(super) fn sent(
     let list = answer.extensions_mut().remove::<ListBody>();
     let is_watch = answer.extensions_mut().remove::<WatchStream>().is_some();
     let content = |body| match list {
-        Some(list) => Content::List(list),
-        None if is_watch => Content::Watch(body, watches.begin(hang_up)),
-        None => Content::Plain(body),
+        Some(list) => BodyContent::List(list),
+        None if is_watch => BodyContent::Watch(body, watches.begin(hang_up)),
+        None => BodyContent::Plain(body),
     };
     answer.map(|body| Sent { content: content(body), _turn: turn })
 }
@@ -66,15 +66,15 @@ impl http_body::Body for Sent {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Data>, axum::Error>>> {
         Poll::Ready(match &mut self.content {
-            Content::Plain(body) => {
+            BodyContent::Plain(body) => {
                 let frame = ready!(Pin::new(body).poll_frame(cx));
                 frame.map(|frame| Ok(frame?.map_data(Data::Bytes)))
             }
-            Content::Watch(body, sending) => {
+            BodyContent::Watch(body, sending) => {
                 let frame = ready!(Pin::new(body).poll_frame(cx));
                 frame.map(|frame| Ok(frame?.map_data(|bytes| Data::Watched(sending.send(bytes)))))
             }
-            Content::List(list) => {
+            BodyContent::List(list) => {
                 let frame = ready!(Pin::new(list).poll_frame(cx));
                 frame.map(|frame| Ok(frame.unwrap_or_else(|never| match never {}).map_data(Data::Segments)))
             }
@@ -83,15 +83,15 @@ impl http_body::Body for Sent {
 
     fn is_end_stream(&self) -> bool {
         match &self.content {
-            Content::Plain(body) | Content::Watch(body, _) => body.is_end_stream(),
-            Content::List(list) => list.is_end_stream(),
+            BodyContent::Plain(body) | BodyContent::Watch(body, _) => body.is_end_stream(),
+            BodyContent::List(list) => list.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
-            Content::Plain(body) | Content::Watch(body, _) => body.size_hint(),
-            Content::List(list) => list.size_hint(),
+            BodyContent::Plain(body) | BodyContent::Watch(body, _) => body.size_hint(),
+            BodyContent::List(list) => list.size_hint(),
         }
     }
 }

@@ -40,14 +40,14 @@ const TIMER_GRAIN: Duration = Duration::from_millis(250);
 
 /// The watch cache of one kind. Dropping it ends its watches.
 pub struct Cacher {
-    shared: Arc<Shared>,
+    shared: Arc<CacherShared>,
     reflector: AbortHandle,
     timer: AbortHandle,
 }
 
 /// Locks are taken in the order in which they stand here: watchers, then cache.
-struct Shared {
-    me: Weak<Shared>,
+struct CacherShared {
+    me: Weak<CacherShared>,
     kind: Arc<Kind>,
     store: Store,
     watchers: Mutex<Watchers>,
@@ -89,7 +89,7 @@ impl Cacher {
     /// Goes on from what a cache of the kind holds, which is no newer than the store.
     pub fn with(cache: WatchCache, store: Store, kind: Arc<Kind>, entropy: Entropy) -> Cacher {
         let known = cache.revision();
-        let shared = Arc::new_cyclic(|me| Shared {
+        let shared = Arc::new_cyclic(|me| CacherShared {
             me: me.clone(),
             kind: kind.clone(),
             store: store.clone(),
@@ -223,7 +223,7 @@ impl Drop for Cacher {
     }
 }
 
-impl ReflectorStore for Shared {
+impl ReflectorStore for CacherShared {
     fn replace(&self, items: Vec<Arc<Object>>, resource_version: u64) {
         self.write().replace(items, resource_version);
         self.reach(resource_version);
@@ -252,7 +252,7 @@ impl ReflectorStore for Shared {
     }
 }
 
-impl Shared {
+impl CacherShared {
     /// First into the ring, then to the watchers: whoever registers between the two has read it from the
     /// ring, and its position says so.
     fn process(&self, object: Arc<Object>, deleted: bool) {
@@ -353,7 +353,7 @@ impl Shared {
 }
 
 /// Sends a watcher what it has not got, at the pace of its reader, until it can be put into the dispatch.
-async fn catch_up(shared: Arc<Shared>, watcher: Watcher, initial: Option<Initial>) {
+async fn catch_up(shared: Arc<CacherShared>, watcher: Watcher, initial: Option<Initial>) {
     let clock = shared.store.clock().clone();
     let ends_at = watcher.ends_at;
     tokio::select! {
@@ -365,7 +365,7 @@ async fn catch_up(shared: Arc<Shared>, watcher: Watcher, initial: Option<Initial
 /// The reader has gone, or takes nothing.
 struct Stalled;
 
-impl Shared {
+impl CacherShared {
     async fn tell(&self, mut watcher: Watcher, initial: Option<Initial>) -> Result<(), Stalled> {
         let field_names = self.kind.field_names();
         if let Some(initial) = initial {
@@ -417,7 +417,7 @@ impl Shared {
 }
 
 /// Sends bookmarks and ends watches, for as long as it is polled.
-async fn run_timer(shared: Arc<Shared>) {
+async fn run_timer(shared: Arc<CacherShared>) {
     let clock = shared.store.clock().clone();
     loop {
         let due = shared.lock_watchers().next_due();

@@ -13,10 +13,10 @@ const SLOTS: usize = 256;
 
 /// The objects of the last writes that one of the two has not asked for yet.
 #[derive(Debug)]
-pub struct Fresh(Mutex<Slots>);
+pub struct Fresh(Mutex<FreshSlots>);
 
 /// By revision, modulo their number.
-type Slots = Box<[Option<(Revision, Arc<Object>)>]>;
+type FreshSlots = Box<[Option<(Revision, Arc<Object>)>]>;
 
 impl Default for Fresh {
     fn default() -> Fresh {
@@ -48,7 +48,7 @@ impl Fresh {
         taken.map(|(_, object)| object)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Slots> {
+    fn lock(&self) -> MutexGuard<'_, FreshSlots> {
         self.0.lock()
     }
 }

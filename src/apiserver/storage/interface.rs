@@ -24,9 +24,9 @@ use etcd::{Kv, Revision};
 /// The objects of one cluster. Cloning shares it. Kinds are storage kinds; keys are `namespace/name`, or
 /// `name` for cluster-scoped ones.
 #[derive(Clone)]
-pub struct Storage(Arc<Inner>);
+pub struct Storage(Arc<StorageInner>);
 
-struct Inner {
+struct StorageInner {
     store: Store,
     entropy: Entropy,
     /// One for each kind that was ever read; as many as there are kinds.
@@ -53,7 +53,7 @@ impl Storage {
     /// Over a store that begins with the past of another, whose watch caches held this before it was taken.
     pub fn inheriting(caches: WatchCaches, store: Store, entropy: Entropy) -> Storage {
         let inherited = Mutex::new(caches);
-        Storage(Arc::new(Inner { store, entropy, cachers: Mutex::default(), inherited }))
+        Storage(Arc::new(StorageInner { store, entropy, cachers: Mutex::default(), inherited }))
     }
 
     /// What the watch caches hold.

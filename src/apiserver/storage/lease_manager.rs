@@ -18,11 +18,11 @@ const MAX_OBJECTS: usize = 1000;
 pub struct LeaseManager {
     kv: Kv,
     clock: Clock,
-    current: Mutex<Option<Shared>>,
+    current: Mutex<Option<SharedLease>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedLease {
     id: LeaseId,
     expires_at: Duration,
     objects: usize,
@@ -46,7 +46,7 @@ impl LeaseManager {
         }
         let id = self.kv.grant_lease(time_to_live + reuse).await?;
         let expires_at = now + time_to_live + reuse;
-        *self.lock() = Some(Shared { id, expires_at, objects: 1 });
+        *self.lock() = Some(SharedLease { id, expires_at, objects: 1 });
         Ok(id)
     }
 
@@ -60,7 +60,7 @@ impl LeaseManager {
         })
     }
 
-    fn lock(&self) -> sync::MutexGuard<'_, Option<Shared>> {
+    fn lock(&self) -> sync::MutexGuard<'_, Option<SharedLease>> {
         self.current.lock()
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::recorder::Change;
+use super::recorder::RecordedChange;
 use super::request::ListRequest;
 use super::store::Store;
 use apimachinery::list::List;
@@ -100,6 +100,7 @@ impl EtcdEvents {
         let key = event.kv.key.strip_prefix(&**self.kind.storage_prefix()).unwrap_or_default();
         let replaced = event.previous.as_ref().map_or(0, |previous| previous.mod_revision);
         let deleted = event.kind == EventKind::Delete;
-        recorder.stored(&self.kind, Change { key, replaced, revision: event.revision(), deleted, uid });
+        recorder
+            .stored(&self.kind, RecordedChange { key, replaced, revision: event.revision(), deleted, uid });
     }
 }

@@ -27,7 +27,7 @@ struct UnderWay {
 
 /// A change that etcd has committed.
 #[derive(Clone, Copy, Debug)]
-pub struct Change<'a> {
+pub struct RecordedChange<'a> {
     /// The key, relative to its kind.
     pub key: &'a str,
     /// The revision that it replaced; 0: there was none.
@@ -40,7 +40,7 @@ pub struct Change<'a> {
     pub uid: &'a str,
 }
 
-impl Change<'_> {
+impl RecordedChange<'_> {
     fn operation(&self) -> Operation {
         match (self.deleted, self.replaced) {
             (true, _) => Operation::Delete,
@@ -79,7 +79,7 @@ impl Recorder {
     }
 
     /// Something was stored. Said twice, it is noted once; a renewal is not.
-    pub fn stored(&self, kind: &Kind, change: Change<'_>) {
+    pub fn stored(&self, kind: &Kind, change: RecordedChange<'_>) {
         let operation = change.operation();
         if !self.is_on() || is_renewal(kind.resource(), operation) {
             return;
@@ -151,7 +151,7 @@ mod tests {
         let recorder = Recorder::new(flow.clone());
         let cause = flow.record(None, Step::Validated);
         recorder.begin("/registry/configmaps/n/a", 3, Some(cause.0));
-        let change = Change { key: "n/a", replaced: 3, revision: 7, deleted: false, uid: UID };
+        let change = RecordedChange { key: "n/a", replaced: 3, revision: 7, deleted: false, uid: UID };
         recorder.stored(&CONFIG_MAPS, change);
         let noted = flow.stored(7).unwrap();
         recorder.stored(&CONFIG_MAPS, change);
@@ -167,7 +167,7 @@ mod tests {
         let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
         let recorder = Recorder::new(flow.clone());
         let write = |replaced, revision, deleted| {
-            let change = Change { key: "n/a", replaced, revision, deleted, uid: UID };
+            let change = RecordedChange { key: "n/a", replaced, revision, deleted, uid: UID };
             recorder.stored(&LEASES, change);
             let metadata = json!({"name": "a", "namespace": "n", "resourceVersion": revision.to_string()});
             let object = Object::from_value(&json!({"metadata": metadata}), vec![]).unwrap();

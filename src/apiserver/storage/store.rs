@@ -12,7 +12,7 @@ use super::errors::{continue_expired, corrupt, interpret};
 use super::fresh::Fresh;
 use super::lease_manager::LeaseManager;
 use super::page::Page;
-use super::recorder::{Change, Recorder};
+use super::recorder::{RecordedChange, Recorder};
 use super::request::{At, ListRequest};
 use super::size_limit;
 use apimachinery::list::List;
@@ -157,17 +157,17 @@ impl Store {
             _ => current,
         };
         self.list_at(kind, request, at).map_err(|error| match error {
-            Failure::Etcd(Error::Compacted { .. }) if request.start.is_some() => {
+            StoreFailure::Etcd(Error::Compacted { .. }) if request.start.is_some() => {
                 let start = request.start.as_deref().unwrap_or_default();
                 let start = start[request.selection.prefix().len()..].to_owned();
                 continue_expired(&ContinueToken { revision: None, start }.encode())
             }
-            Failure::Etcd(error) => interpret(error),
-            Failure::Status(status) => status,
+            StoreFailure::Etcd(error) => interpret(error),
+            StoreFailure::Status(status) => status,
         })
     }
 
-    fn list_at(&self, kind: &Kind, request: &ListRequest, at: Revision) -> Result<List, Failure> {
+    fn list_at(&self, kind: &Kind, request: &ListRequest, at: Revision) -> Result<List, StoreFailure> {
         let root = kind.storage_prefix();
         let prefix = format!("{root}{}", request.selection.prefix());
         let mut from = request.start.as_ref().map(|start| format!("{root}{start}"));
@@ -263,7 +263,8 @@ impl Store {
             let last = previous.as_ref().filter(|_| deleted);
             gone = last.map(|last| self.last_state(kind, last, *revision));
             let uid = gone.iter().flatten().next().map_or(uid, |gone| &gone.metadata.uid);
-            self.recorder.stored(kind, Change { key, replaced: expected, revision: *revision, deleted, uid });
+            self.recorder
+                .stored(kind, RecordedChange { key, replaced: expected, revision: *revision, deleted, uid });
         }
         self.recorder.end(&whole, expected);
         done.map(|done| (done, gone))
@@ -315,20 +316,20 @@ impl Store {
     }
 }
 
-enum Failure {
+enum StoreFailure {
     Etcd(Error),
     Status(Status),
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
-        Failure::Etcd(error)
+impl From<Error> for StoreFailure {
+    fn from(error: Error) -> StoreFailure {
+        StoreFailure::Etcd(error)
     }
 }
 
-impl From<Status> for Failure {
-    fn from(status: Status) -> Failure {
-        Failure::Status(status)
+impl From<Status> for StoreFailure {
+    fn from(status: Status) -> StoreFailure {
+        StoreFailure::Status(status)
     }
 }
 

@@ -12,7 +12,7 @@ const DEFAULT_PORT: u16 = 443;
 #[derive(Clone, PartialEq, Eq)]
 pub struct ClientConfig {
     /// Whom to ask.
-    pub target: Target,
+    pub target: WebhookTarget,
     /// Authorities to trust, PEM. Empty: those of the system.
     pub ca_bundle: Vec<u8>,
     /// The name that the certificate must bear, where it is not the host's.
@@ -29,7 +29,7 @@ pub struct ClientConfig {
 
 /// Whom to ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum WebhookTarget {
     /// As `https://example.com:9443/validate`.
     Url(String),
     /// A Service of this cluster.
@@ -51,7 +51,7 @@ pub struct ServiceReference {
 
 impl ClientConfig {
     /// With nothing but a target: the system's authorities, no credentials.
-    pub fn new(target: Target) -> ClientConfig {
+    pub fn new(target: WebhookTarget) -> ClientConfig {
         ClientConfig {
             target,
             ca_bundle: vec![],
@@ -70,9 +70,9 @@ impl ClientConfig {
     /// Upstream's words for one that names nobody.
     pub fn from_tree(tree: &Value) -> Result<ClientConfig, String> {
         let target = match (is_set(tree, "service"), text(tree, "url")) {
-            (true, _) => Target::Service(ServiceReference::from_tree(at(tree, "service"))),
+            (true, _) => WebhookTarget::Service(ServiceReference::from_tree(at(tree, "service"))),
             (false, "") => return Err("webhook configuration must have either service or URL".into()),
-            (false, url) => Target::Url(url.into()),
+            (false, url) => WebhookTarget::Url(url.into()),
         };
         let mut config = ClientConfig::new(target);
         config.ca_bundle = decode_base64(text(tree, "caBundle")).unwrap_or_default();
@@ -89,8 +89,8 @@ impl ClientConfig {
     pub(super) fn expected_name(&self) -> Option<String> {
         match &self.target {
             _ if self.server_name.is_some() => self.server_name.clone(),
-            Target::Service(service) => Some(service.server_name()),
-            Target::Url(_) => None,
+            WebhookTarget::Service(service) => Some(service.server_name()),
+            WebhookTarget::Url(_) => None,
         }
     }
 }
@@ -113,19 +113,19 @@ impl ServiceReference {
     }
 }
 
-impl Target {
+impl WebhookTarget {
     /// The URL as it is asked and stands in messages, with a path that is clean and nothing behind it
     /// (`rest.DefaultVersionedAPIPath`).
     pub fn url(&self) -> String {
         match self {
-            Target::Url(url) => {
+            WebhookTarget::Url(url) => {
                 let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
                 let rest = rest.split(['?', '#']).next().unwrap_or_default();
                 let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
                 let path: Vec<u8> = percent_decode_str(path).collect();
                 format!("{scheme}://{host}{}", clean(&path))
             }
-            Target::Service(service) => {
+            WebhookTarget::Service(service) => {
                 let path = clean(service.path.as_bytes());
                 format!("https://{}:{}{path}", service.server_name(), service.port)
             }
@@ -196,7 +196,7 @@ mod tests {
             ("/x?y#z", "/x"),
             ("/(a)*;b=c,@:$&+~", "/%28a%29%2A;b=c,@:$&+~"),
         ] {
-            let url = Target::Url(format!("https://127.0.0.1:9443{path}"));
+            let url = WebhookTarget::Url(format!("https://127.0.0.1:9443{path}"));
             assert_eq!(url.url(), format!("https://127.0.0.1:9443{wanted}"), "{path}");
         }
         for (path, wanted) in [("/p/", "/p"), ("//p", "/p"), ("p", "/p"), ("/50%", "/50%25")] {

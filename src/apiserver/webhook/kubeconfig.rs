@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::config::{ClientConfig, Target, decode_base64};
+use super::config::{ClientConfig, WebhookTarget, decode_base64};
 use apimachinery::yaml;
 use apis::tree::{flag, text};
 
@@ -31,7 +31,7 @@ fn read(config: &Value, folder: &Path) -> Result<ClientConfig, String> {
     if server.is_empty() {
         return Err("invalid configuration: no server found".into());
     }
-    let mut client = ClientConfig::new(Target::Url(server.into()));
+    let mut client = ClientConfig::new(WebhookTarget::Url(server.into()));
     let bytes = |tree: &Value, name: &str| bytes(tree, name, folder);
     client.ca_bundle = bytes(cluster, "certificate-authority")?.unwrap_or_default();
     client.insecure_skip_tls_verify = flag(cluster, "insecure-skip-tls-verify");
@@ -112,7 +112,7 @@ contexts:
 ";
         fs::write(&file, text).unwrap();
         let config = ClientConfig::from_kubeconfig(&file).ok().unwrap();
-        assert_eq!(config.target, Target::Url("https://127.0.0.1:1/review".into()));
+        assert_eq!(config.target, WebhookTarget::Url("https://127.0.0.1:1/review".into()));
         assert_eq!(
             (config.ca_bundle.as_slice(), config.authorization.as_deref()),
             (&b"pem"[..], Some("Bearer secret"))

@@ -24,7 +24,7 @@ mod answers;
 
 pub use answers::Answers;
 pub use client::{FIRST_PAUSE, WebhookClient};
-pub use config::{ClientConfig, ServiceReference, Target};
+pub use config::{ClientConfig, ServiceReference, WebhookTarget};
 pub use errors::CallError;
 pub use redirects::Journey;
 pub use service_resolver::ServiceResolver;

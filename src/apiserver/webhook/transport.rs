@@ -11,7 +11,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls_pki_types::ServerName;
 
-use super::config::{ClientConfig, Target};
+use super::config::{ClientConfig, WebhookTarget};
 use super::connector::Connector;
 use super::errors::{CallError, describe};
 use super::redirects::{Journey, skip};
@@ -28,9 +28,9 @@ type Http = Client<HttpsConnector<Connector>, Body>;
 
 /// Sends requests to one target. Cloning shares its connections.
 #[derive(Clone)]
-pub struct Transport(Arc<Inner>);
+pub struct Transport(Arc<TransportInner>);
 
-struct Inner {
+struct TransportInner {
     config: ClientConfig,
     resolver: ServiceResolver,
     /// Made with the first request: certificates take time to read.
@@ -46,7 +46,7 @@ impl Transport {
         let (config, resolver) = (config.clone(), resolver.clone());
         let http = OnceLock::new();
         let elsewhere = OnceLock::new();
-        Transport(Arc::new(Inner { config, resolver, http, elsewhere }))
+        Transport(Arc::new(TransportInner { config, resolver, http, elsewhere }))
     }
 
     /// Sends a request with an absolute URL. The answer's body is still to be read.
@@ -101,11 +101,11 @@ impl Transport {
     }
 }
 
-impl Inner {
+impl TransportInner {
     fn connect(&self, config: &ClientConfig) -> Result<Http, String> {
         let service = match &config.target {
-            Target::Service(service) => Some((self.resolver.clone(), service.clone())),
-            Target::Url(_) => None,
+            WebhookTarget::Service(service) => Some((self.resolver.clone(), service.clone())),
+            WebhookTarget::Url(_) => None,
         };
         let builder = HttpsConnectorBuilder::new().with_tls_config(tls_config(config)?).https_or_http();
         let builder = match config.expected_name() {

@@ -21,17 +21,17 @@ use sync::{Mutex, MutexGuard};
 #[derive(Clone)]
 pub struct DelayingQueue<K> {
     queue: Queue<K>,
-    shared: Arc<Shared<K>>,
+    shared: Arc<DelayingQueueShared<K>>,
 }
 
-struct Shared<K> {
+struct DelayingQueueShared<K> {
     clock: Clock,
-    waiting: Mutex<Waiting<K>>,
+    waiting: Mutex<DelayedKeys<K>>,
 }
 
 /// Bound: a key waits once, at the earliest of the times that were asked for.
 /// Invariant: a key is in `by_key` with a time if and only if it is in `by_time` under that time.
-struct Waiting<K> {
+struct DelayedKeys<K> {
     by_key: HashMap<K, (Duration, u64)>,
     /// By time, then by order of asking, so that equal times come out in that order.
     by_time: BTreeMap<(Duration, u64), (K, Option<StepId>)>,
@@ -41,8 +41,8 @@ struct Waiting<K> {
 impl<K: QueueKey> DelayingQueue<K> {
     /// Delays by `clock`.
     pub fn new(queue: Queue<K>, clock: Clock) -> DelayingQueue<K> {
-        let waiting = Waiting { by_key: HashMap::new(), by_time: BTreeMap::new(), next_number: 0 };
-        DelayingQueue { queue, shared: Arc::new(Shared { clock, waiting: Mutex::new(waiting) }) }
+        let waiting = DelayedKeys { by_key: HashMap::new(), by_time: BTreeMap::new(), next_number: 0 };
+        DelayingQueue { queue, shared: Arc::new(DelayingQueueShared { clock, waiting: Mutex::new(waiting) }) }
     }
 
     /// Asks for `key` to be looked at after `delay`. If it waits already, the earlier time stands.
@@ -111,7 +111,7 @@ impl<K: QueueKey> DelayingQueue<K> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting<K>> {
+    fn lock(&self) -> MutexGuard<'_, DelayedKeys<K>> {
         self.shared.waiting.lock()
     }
 }
@@ -124,7 +124,7 @@ impl<K> Deref for DelayingQueue<K> {
     }
 }
 
-impl<K: QueueKey> Waiting<K> {
+impl<K: QueueKey> DelayedKeys<K> {
     fn put(&mut self, key: K, ready_at: Duration, cause: Option<StepId>) {
         if let Some(place) = self.by_key.get(&key).copied() {
             if place.0 <= ready_at {

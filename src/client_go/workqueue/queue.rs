@@ -16,13 +16,13 @@ use flow::{Flow, Step, StepId};
 /// shutdown.
 #[derive(Clone)]
 pub struct Queue<K> {
-    shared: Arc<Shared<K>>,
+    shared: Arc<WorkQueueShared<K>>,
 }
 
-struct Shared<K> {
+struct WorkQueueShared<K> {
     name: Arc<str>,
     flow: Flow,
-    state: Mutex<State<K>>,
+    state: Mutex<WorkQueueState<K>>,
     /// Something was added, or the queue was shut down.
     added: Notify,
     /// A worker is done.
@@ -31,7 +31,7 @@ struct Shared<K> {
 
 /// Invariants: a key is in `queue` if and only if it is in `dirty` and not in `processing`; a key is in
 /// `processing` if and only if one worker has it.
-struct State<K> {
+struct WorkQueueState<K> {
     queue: VecDeque<K>,
     /// What has to be looked at, with the step that said so.
     dirty: HashMap<K, StepId>,
@@ -50,7 +50,7 @@ pub(super) enum Next<K> {
 impl<K: QueueKey> Queue<K> {
     /// An empty queue; `name` is its controller's.
     pub fn new(name: &str, flow: Flow) -> Queue<K> {
-        let state = State {
+        let state = WorkQueueState {
             queue: VecDeque::new(),
             dirty: HashMap::new(),
             processing: HashMap::new(),
@@ -59,7 +59,7 @@ impl<K: QueueKey> Queue<K> {
         let added = Notify::new();
         let finished = Notify::new();
         let name = flow.name(name);
-        Queue { shared: Arc::new(Shared { name, flow, state: Mutex::new(state), added, finished }) }
+        Queue { shared: Arc::new(WorkQueueShared { name, flow, state: Mutex::new(state), added, finished }) }
     }
 
     /// The queue's name.
@@ -182,12 +182,12 @@ impl<K: QueueKey> Queue<K> {
         self.shared.added.notify_one();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<K>> {
+    fn lock(&self) -> MutexGuard<'_, WorkQueueState<K>> {
         self.shared.state.lock()
     }
 }
 
-impl<K> State<K> {
+impl<K> WorkQueueState<K> {
     fn is_drained(&self) -> bool {
         self.queue.is_empty() && self.dirty.is_empty() && self.processing.is_empty()
     }

@@ -34,7 +34,7 @@ pub struct Overdue {
     pub is_one_of_many: bool,
 }
 
-struct Recent {
+struct RecentTimes {
     latest: Option<Time>,
     missed: i64,
 }
@@ -45,15 +45,15 @@ impl Timetable {
         let deadline = self.starting_deadline_seconds.and_then(TimeDelta::try_seconds);
         let deadline = deadline.and_then(|deadline| now.checked_sub_signed(deadline));
         let since = deadline.map_or(self.since, |deadline| deadline.max(self.since));
-        let Recent { latest, missed } = self.recent(since, now)?;
+        let RecentTimes { latest, missed } = self.recent(since, now)?;
         Ok(latest.map(|at| Overdue { at, is_one_of_many: missed > MANY }))
     }
 
     /// How long until the next Job is due; nothing when none ever is (`nextScheduleTimeDuration`).
     pub fn wait(&self, now: Time) -> Option<Duration> {
         let after = match self.recent(self.since, now) {
-            Ok(Recent { latest: Some(latest), .. }) => latest,
-            Ok(Recent { missed: 0, .. }) => self.since,
+            Ok(RecentTimes { latest: Some(latest), .. }) => latest,
+            Ok(RecentTimes { missed: 0, .. }) => self.since,
             _ => now,
         };
         let next = self.schedule.next(after, &self.zone)?;
@@ -61,23 +61,23 @@ impl Timetable {
     }
 
     /// The last time between `since` and `now`, and about how many there were.
-    fn recent(&self, since: Time, now: Time) -> Result<Recent, &'static str> {
+    fn recent(&self, since: Time, now: Time) -> Result<RecentTimes, &'static str> {
         const NEVER: &str = "time difference between two schedules is less than 1 second";
         let next = |after| self.schedule.next(after, &self.zone);
         let first = next(since).ok_or(NEVER)?;
         if now < first {
-            return Ok(Recent { latest: None, missed: 0 });
+            return Ok(RecentTimes { latest: None, missed: 0 });
         }
         let second = next(first).ok_or(NEVER)?;
         if now < second {
-            return Ok(Recent { latest: Some(first), missed: 0 });
+            return Ok(RecentTimes { latest: Some(first), missed: 0 });
         }
         let between = (second - first).num_seconds().max(1);
         let missed = (now - first).num_seconds() / between + 1;
         // Not from the first on: there may be thousands. One more step back, should they not be regular.
         let from = first + TimeDelta::seconds((missed - 2) * between);
         let times = std::iter::successors(next(from), |time| next(*time));
-        Ok(Recent { latest: times.take_while(|time| *time <= now).last(), missed })
+        Ok(RecentTimes { latest: times.take_while(|time| *time <= now).last(), missed })
     }
 }
 

@@ -16,13 +16,13 @@ const REMEMBERED: usize = 1024;
 /// above [`REMEMBERED`]; those of a set go with it.
 pub struct FailedPodsBackoff {
     clock: Clock,
-    entries: Mutex<HashMap<Key, Entry>>,
+    entries: Mutex<HashMap<FailedPodKey, FailedPod>>,
 }
 
 /// The uid of the set, the generation that it observed, the node.
-type Key = (String, i64, String);
+type FailedPodKey = (String, i64, String);
 
-struct Entry {
+struct FailedPod {
     delay: Duration,
     since: Duration,
 }
@@ -37,7 +37,7 @@ impl FailedPodsBackoff {
     /// one will wait twice as long.
     pub fn next(&self, uid: &str, observed_generation: i64, node: &str) -> Option<Duration> {
         let now = self.clock.elapsed();
-        let is_expired = |entry: &Entry| now.saturating_sub(entry.since) > LONGEST * 2;
+        let is_expired = |entry: &FailedPod| now.saturating_sub(entry.since) > LONGEST * 2;
         let mut entries = self.entries();
         if entries.len() > REMEMBERED {
             entries.retain(|_, entry| !is_expired(entry));
@@ -49,7 +49,7 @@ impl FailedPodsBackoff {
             Some(entry) => (entry.delay * 2).min(LONGEST),
             None => INITIAL,
         };
-        entries.insert(key, Entry { delay, since: now });
+        entries.insert(key, FailedPod { delay, since: now });
         None
     }
 
@@ -58,7 +58,7 @@ impl FailedPodsBackoff {
         self.entries().retain(|(of, ..), _| of != uid);
     }
 
-    fn entries(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {
+    fn entries(&self) -> MutexGuard<'_, HashMap<FailedPodKey, FailedPod>> {
         self.entries.lock()
     }
 }

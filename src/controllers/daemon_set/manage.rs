@@ -8,7 +8,7 @@ use futures::future::join_all;
 use super::DaemonSetController;
 use super::eligibility::Placement;
 use super::template::{for_node, pod_template};
-use super::work::{PodsByNode, Work, seniority};
+use super::work::{DaemonSetWork, PodsByNode, seniority};
 use crate::controller::Reconcile;
 use crate::history::REVISION_HASH;
 use crate::pod_control::{create_pod, delete_pod, is_namespace_terminating, slow_start_batch};
@@ -35,7 +35,12 @@ pub struct Plan {
 
 impl DaemonSetController {
     /// A pod where there should be one, no pod where there should be none, no two where one will do.
-    pub(super) async fn manage(&self, ctx: &Reconcile, work: &Work, hash: &str) -> Result<(), Status> {
+    pub(super) async fn manage(
+        &self,
+        ctx: &Reconcile,
+        work: &DaemonSetWork,
+        hash: &str,
+    ) -> Result<(), Status> {
         let pods = work.pods_by_node(&self.pods);
         let mut plan = Plan::default();
         for (node, placement) in &work.placements {
@@ -50,7 +55,7 @@ impl DaemonSetController {
     pub(super) async fn carry_out(
         &self,
         ctx: &Reconcile,
-        work: &Work,
+        work: &DaemonSetWork,
         mut plan: Plan,
         hash: &str,
     ) -> Result<(), Status> {
@@ -66,7 +71,7 @@ impl DaemonSetController {
     fn plan_for_node(
         &self,
         ctx: &Reconcile,
-        work: &Work,
+        work: &DaemonSetWork,
         (node, placement, pods): (&str, Placement, &[Arc<Object>]),
         hash: &str,
         plan: &mut Plan,
@@ -92,7 +97,7 @@ impl DaemonSetController {
     }
 
     /// A pod that ended is replaced; one that failed not too often.
-    fn may_replace(&self, ctx: &Reconcile, work: &Work, node: &str, pod: &Object) -> bool {
+    fn may_replace(&self, ctx: &Reconcile, work: &DaemonSetWork, node: &str, pod: &Object) -> bool {
         let key = pod.key();
         if pod.view::<Pod>().status.phase == "Succeeded" {
             let message = format!("Found succeeded daemon pod {key} on node {node}, will try to delete it");
@@ -109,7 +114,13 @@ impl DaemonSetController {
         true
     }
 
-    async fn create(&self, ctx: &Reconcile, work: &Work, nodes: &[String], hash: &str) -> Result<(), Status> {
+    async fn create(
+        &self,
+        ctx: &Reconcile,
+        work: &DaemonSetWork,
+        nodes: &[String],
+        hash: &str,
+    ) -> Result<(), Status> {
         if nodes.is_empty() {
             return Ok(());
         }
@@ -132,7 +143,12 @@ impl DaemonSetController {
         result
     }
 
-    async fn delete(&self, ctx: &Reconcile, work: &Work, pods: Vec<Arc<Object>>) -> Result<(), Status> {
+    async fn delete(
+        &self,
+        ctx: &Reconcile,
+        work: &DaemonSetWork,
+        pods: Vec<Arc<Object>>,
+    ) -> Result<(), Status> {
         let delete = |pod: Arc<Object>| async move {
             let deleted = delete_pod(ctx, &pod.metadata.name, &work.object, &DAEMON_SETS).await;
             if deleted.is_err() {
@@ -171,7 +187,7 @@ fn allowance(set: &DaemonSet, bound: fn(&RollingUpdate) -> Option<&IntOrString>,
 
 /// Two pods share a node while the new one is not available and the old one is ready; all others go. If
 /// neither is, the new one stays.
-fn superfluous_in_surge(work: &Work, running: Vec<Arc<Object>>, hash: &str) -> Vec<Arc<Object>> {
+fn superfluous_in_surge(work: &DaemonSetWork, running: Vec<Arc<Object>>, hash: &str) -> Vec<Arc<Object>> {
     let is_new = |pod: &Arc<Object>| pod.metadata.labels.get(REVISION_HASH).is_some_and(|it| it == hash);
     let (new, old): (Vec<_>, Vec<_>) = running.into_iter().partition(is_new);
     let mut doomed: Vec<_> = new.iter().skip(1).chain(old.iter().skip(1)).cloned().collect();
@@ -185,7 +201,7 @@ fn superfluous_in_surge(work: &Work, running: Vec<Arc<Object>>, hash: &str) -> V
 }
 
 /// Pods that wait for nodes that are not there: nobody else would ever remove them.
-fn for_missing_nodes(work: &Work, pods: &PodsByNode) -> Vec<Arc<Object>> {
+fn for_missing_nodes(work: &DaemonSetWork, pods: &PodsByNode) -> Vec<Arc<Object>> {
     let nodes: BTreeSet<&str> = work.placements.iter().map(|(node, _)| node.metadata.name.as_str()).collect();
     let missing = pods.iter().filter(|(node, _)| !nodes.contains(node.as_str()));
     let waiting = |pod: &&Arc<Object>| pod.view::<Pod>().spec.node_name.is_empty();

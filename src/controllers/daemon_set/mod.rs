@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use eligibility::Eligibility;
 use failed_pods::FailedPodsBackoff;
-use work::Work;
+use work::DaemonSetWork;
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches, owner_keys};
 use super::controller_ref::{CONTROLLER_INDEX, ControllerRefManager, controller_index};
@@ -62,12 +62,12 @@ impl DaemonSetController {
         }
     }
 
-    fn history<'a>(&'a self, ctx: &'a Reconcile, work: &'a Work) -> History<'a> {
+    fn history<'a>(&'a self, ctx: &'a Reconcile, work: &'a DaemonSetWork) -> History<'a> {
         History { ctx, revisions: &self.revisions, owner: &work.object, kind: &DAEMON_SETS }
     }
 
     /// Adopts and releases.
-    async fn claim_pods(&self, ctx: &Reconcile, work: &Work) -> Result<(), Status> {
+    async fn claim_pods(&self, ctx: &Reconcile, work: &DaemonSetWork) -> Result<(), Status> {
         let manager = ControllerRefManager {
             client: &ctx.client,
             owner: &work.object,
@@ -82,7 +82,7 @@ impl DaemonSetController {
     async fn update(
         &self,
         ctx: &Reconcile,
-        work: &Work,
+        work: &DaemonSetWork,
         revisions: &revisions::Revisions,
     ) -> Result<(), Status> {
         self.manage(ctx, work, revisions.hash()).await?;
@@ -93,7 +93,7 @@ impl DaemonSetController {
         revisions::clean_up(work, &self.history(ctx, work), revisions, &self.pods).await
     }
 
-    async fn sync(&self, ctx: &Reconcile, work: &Work) -> Result<Action, Status> {
+    async fn sync(&self, ctx: &Reconcile, work: &DaemonSetWork) -> Result<Action, Status> {
         self.claim_pods(ctx, work).await?;
         let revisions = revisions::construct(ctx, work, &self.history(ctx, work), &self.pods).await?;
         let may_act = self.expectations.satisfied(work.uid());
@@ -169,7 +169,7 @@ impl Controller for DaemonSetController {
         let eligibility = Eligibility::of(&view);
         let place = |node: Arc<Object>| (node.clone(), eligibility.on(&node));
         let placements = self.nodes.all().into_iter().map(place).collect();
-        let work = Work { object, view, selector, placements, now: ctx.clock.now() };
+        let work = DaemonSetWork { object, view, selector, placements, now: ctx.clock.now() };
         self.sync(ctx, &work).await
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::work::Work;
+use super::work::DaemonSetWork;
 use crate::controller::Reconcile;
 use crate::history::{History, NewRevision, REVISION_HASH, Revision, template_patch};
 use crate::pod_template_hash::pod_template_hash;
@@ -35,7 +35,7 @@ impl Revisions {
 /// Finds or makes the revision of the present template, and gives it the highest number.
 pub async fn construct(
     ctx: &Reconcile,
-    work: &Work,
+    work: &DaemonSetWork,
     history: &History<'_>,
     pods: &Lister,
 ) -> Result<Revisions, Status> {
@@ -59,7 +59,7 @@ pub async fn construct(
 
 /// Forgets the oldest revisions that no pod is of, above the limit.
 pub async fn clean_up(
-    work: &Work,
+    work: &DaemonSetWork,
     history: &History<'_>,
     revisions: &Revisions,
     pods: &Lister,
@@ -82,7 +82,7 @@ pub async fn clean_up(
 /// Of several revisions of one template (somebody made them by hand) one stays, and takes the pods.
 async fn remove_duplicates(
     history: &History<'_>,
-    work: &Work,
+    work: &DaemonSetWork,
     pods: &Lister,
     kept: &Revision,
     duplicates: Vec<Revision>,
@@ -116,7 +116,7 @@ async fn labelled(history: &History<'_>, revision: Revision) -> Result<Revision,
 /// A revision of the present template.
 async fn snapshot(
     ctx: &Reconcile,
-    work: &Work,
+    work: &DaemonSetWork,
     history: &History<'_>,
     number: i64,
 ) -> Result<Revision, Status> {
@@ -141,7 +141,7 @@ async fn snapshot(
 }
 
 /// Another template has the same hash: the next attempt, on the set with the new count, takes another.
-async fn count_collision(ctx: &Reconcile, work: &Work, error: Status) -> Status {
+async fn count_collision(ctx: &Reconcile, work: &DaemonSetWork, error: Status) -> Status {
     let metadata = &work.object.metadata;
     let fresh = match ctx.client.get(&DAEMON_SETS, &metadata.namespace, &metadata.name).await {
         Ok(fresh) => fresh,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::DaemonSetController;
 use super::manage::{Plan, max_surge, max_unavailable};
 use super::template::is_updated;
-use super::work::{PodsByNode, Work};
+use super::work::{DaemonSetWork, PodsByNode};
 use crate::controller::Reconcile;
 use crate::pod_state::is_available;
 use apimachinery::object::Object;
@@ -25,7 +25,7 @@ impl DaemonSetController {
     pub(super) async fn rolling_update(
         &self,
         ctx: &Reconcile,
-        work: &Work,
+        work: &DaemonSetWork,
         hash: &str,
     ) -> Result<(), Status> {
         let mut pods = work.pods_by_node(&self.pods);
@@ -46,7 +46,7 @@ impl DaemonSetController {
 }
 
 /// Deletes old pods until `max_unavailable` nodes are without an available one.
-fn replace(work: &Work, pods: &PodsByNode, max_unavailable: usize, hash: &str) -> Plan {
+fn replace(work: &DaemonSetWork, pods: &PodsByNode, max_unavailable: usize, hash: &str) -> Plan {
     let mut unavailable = 0;
     let mut broken = vec![];
     let mut candidates = vec![];
@@ -67,7 +67,7 @@ fn replace(work: &Work, pods: &PodsByNode, max_unavailable: usize, hash: &str) -
 }
 
 /// Creates new pods beside old ones on `max_surge` nodes.
-fn surge_onto(work: &Work, pods: &PodsByNode, max_surge: usize, desired: usize, hash: &str) -> Plan {
+fn surge_onto(work: &DaemonSetWork, pods: &PodsByNode, max_surge: usize, desired: usize, hash: &str) -> Plan {
     let mut surging = 0_usize;
     let mut available_nodes = 0_usize;
     let mut plan = Plan::default();
@@ -104,14 +104,14 @@ fn surge_onto(work: &Work, pods: &PodsByNode, max_surge: usize, desired: usize, 
 }
 
 /// None when there are several of a sort: the next round of managing leaves one.
-fn find_updated<'a>(work: &Work, pods: &'a [Arc<Object>], hash: &str) -> Option<OnNode<'a>> {
+fn find_updated<'a>(work: &DaemonSetWork, pods: &'a [Arc<Object>], hash: &str) -> Option<OnNode<'a>> {
     let living = pods.iter().filter(|pod| !pod.is_deleting());
     let (new, old): (Vec<_>, Vec<_>) = living.partition(|pod| is_updated(pod, &work.view, hash));
     let is_clear = new.len() <= 1 && old.len() <= 1;
     is_clear.then(|| OnNode { new: new.first().copied(), old: old.first().copied() })
 }
 
-fn available(work: &Work, pod: &Object) -> bool {
+fn available(work: &DaemonSetWork, pod: &Object) -> bool {
     is_available(pod, work.view.spec.min_ready_seconds, work.now)
 }
 
@@ -135,7 +135,7 @@ mod tests {
 
     /// Nodes `a`, `b`, ...: one per text, in which each letter is a pod: `O` old, `N` new, in small letters
     /// when it is not ready; a `!` behind says that the node is wanted no more.
-    fn cluster(nodes: &[&str]) -> (Work, PodsByNode) {
+    fn cluster(nodes: &[&str]) -> (DaemonSetWork, PodsByNode) {
         let mut pods = PodsByNode::new();
         let mut placements = vec![];
         for (name, text) in ('a'..).zip(nodes) {
@@ -151,7 +151,7 @@ mod tests {
             placements.push((node, Placement { should_run, should_continue: true }));
         }
         let object = Object::from_value(&json!({"metadata": {"name": "ds"}}), vec![]).unwrap();
-        let work = Work {
+        let work = DaemonSetWork {
             object: Arc::new(object),
             view: Arc::new(DaemonSet::default()),
             selector: Selector::everything(),

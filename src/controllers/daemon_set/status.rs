@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::template::is_updated;
-use super::work::{PodsByNode, Work, seniority};
+use super::work::{DaemonSetWork, PodsByNode, seniority};
 use crate::controller::Reconcile;
 use crate::pod_state::is_available;
 use crate::status::{put_count, update_status};
@@ -13,7 +13,7 @@ use apis::views::daemon_set::DaemonSetStatus;
 use apis::views::pod::Pod;
 
 /// What the pods amount to. The generation is the one that was observed before.
-pub fn calculate(work: &Work, pods: &PodsByNode, hash: &str) -> DaemonSetStatus {
+pub fn calculate(work: &DaemonSetWork, pods: &PodsByNode, hash: &str) -> DaemonSetStatus {
     let mut status = DaemonSetStatus {
         observed_generation: work.view.status.observed_generation,
         collision_count: work.view.status.collision_count,
@@ -39,7 +39,7 @@ pub fn calculate(work: &Work, pods: &PodsByNode, hash: &str) -> DaemonSetStatus 
 }
 
 /// Writes `new` if it says something else than what is there.
-pub async fn write(ctx: &Reconcile, work: &Work, new: DaemonSetStatus) -> Result<(), Status> {
+pub async fn write(ctx: &Reconcile, work: &DaemonSetWork, new: DaemonSetStatus) -> Result<(), Status> {
     if new == work.view.status {
         return Ok(());
     }
@@ -89,7 +89,7 @@ mod tests {
         let place = |name: &str, should_run| {
             (object(json!({"metadata": {"name": name}})), Placement { should_run, should_continue: true })
         };
-        let work = Work {
+        let work = DaemonSetWork {
             object: object(json!({"metadata": {"name": "ds"}})),
             view: Arc::new(DaemonSet::default()),
             selector: Selector::everything(),

@@ -19,7 +19,7 @@ use client_go::lister::Lister;
 pub type PodsByNode = BTreeMap<String, Vec<Arc<Object>>>;
 
 /// A set that is being synced.
-pub struct Work {
+pub struct DaemonSetWork {
     /// As the cache has it.
     pub object: Arc<Object>,
     /// What was read of it.
@@ -32,7 +32,7 @@ pub struct Work {
     pub now: Time,
 }
 
-impl Work {
+impl DaemonSetWork {
     /// Tells people of something about the set.
     pub fn event(&self, ctx: &Reconcile, event_type: &str, reason: &str, message: impl Into<String>) {
         ctx.event(&DAEMON_SETS, &self.object, event_type, reason, message);

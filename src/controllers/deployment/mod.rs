@@ -17,7 +17,7 @@ mod progress;
 mod recreate;
 mod rolling;
 
-use sets::{Set, Sets, Work};
+use sets::{DeploymentWork, Set, Sets};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches, controller_key};
 use super::controller_ref::{CONTROLLER_INDEX, ControllerRefManager, controller_index};
@@ -50,7 +50,12 @@ impl DeploymentController {
         DeploymentController { deployments: deployments.lister(), sets: sets.lister(), pods: pods.lister() }
     }
 
-    async fn claim_sets(&self, ctx: &Reconcile, work: &Work, selector: &Selector) -> Result<Sets, Status> {
+    async fn claim_sets(
+        &self,
+        ctx: &Reconcile,
+        work: &DeploymentWork,
+        selector: &Selector,
+    ) -> Result<Sets, Status> {
         let manager = ControllerRefManager {
             client: &ctx.client,
             owner: &work.object,
@@ -67,7 +72,7 @@ impl DeploymentController {
     async fn sync_status_only(
         &self,
         ctx: &Reconcile,
-        mut work: Work,
+        mut work: DeploymentWork,
         mut sets: Sets,
     ) -> Result<Action, Status> {
         new_set::sync_existing(ctx, &mut work, &mut sets).await?;
@@ -75,7 +80,12 @@ impl DeploymentController {
     }
 
     /// A paused deployment, or one that was scaled: sizes, but no rollout.
-    async fn sync(&self, ctx: &Reconcile, mut work: Work, mut sets: Sets) -> Result<Action, Status> {
+    async fn sync(
+        &self,
+        ctx: &Reconcile,
+        mut work: DeploymentWork,
+        mut sets: Sets,
+    ) -> Result<Action, Status> {
         new_set::sync_existing(ctx, &mut work, &mut sets).await?;
         scale::scale(ctx, &work, &mut sets).await?;
         // A paused deployment does not roll out, so what is old stays old: it may be cleaned up.
@@ -111,7 +121,7 @@ impl Controller for DeploymentController {
     async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
         let (namespace, name) = split_key(key);
         let Some(object) = self.deployments.get(namespace, name) else { return Ok(Action::Done) };
-        let mut work = Work::of(object, ctx.clock.now());
+        let mut work = DeploymentWork::of(object, ctx.clock.now());
         // Cannot be mended by trying again; validation refuses it.
         let Ok(selector) = work.view.spec.selector.selector() else { return Ok(Action::Done) };
         if selector.is_everything() {
@@ -139,7 +149,7 @@ impl Controller for DeploymentController {
     }
 }
 
-async fn select_all(ctx: &Reconcile, mut work: Work) -> Result<Action, Status> {
+async fn select_all(ctx: &Reconcile, mut work: DeploymentWork) -> Result<Action, Status> {
     let message = "This deployment is selecting all pods. A non-empty selector is required.";
     work.event(ctx, "Warning", "SelectingAll", message);
     if work.status.observed_generation < work.object.metadata.generation {

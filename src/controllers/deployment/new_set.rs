@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::math::{Limits, new_set_size, progress_deadline_seconds};
 use super::revision;
-use super::sets::{POD_TEMPLATE_HASH, Set, Sets, Work, is_same_template};
+use super::sets::{DeploymentWork, POD_TEMPLATE_HASH, Set, Sets, is_same_template};
 use crate::conditions::set_condition;
 use crate::controller::Reconcile;
 use crate::controller_ref::{controller_reference, is_controlled_by};
@@ -21,7 +21,11 @@ use apis::views::replica_set::ReplicaSet;
 
 /// Brings the annotations of the newest set up to date, if there is one, and takes its revision for the
 /// deployment.
-pub async fn sync_existing(ctx: &Reconcile, work: &mut Work, sets: &mut Sets) -> Result<(), Status> {
+pub async fn sync_existing(
+    ctx: &Reconcile,
+    work: &mut DeploymentWork,
+    sets: &mut Sets,
+) -> Result<(), Status> {
     let Some(new) = sets.new.clone() else { return Ok(()) };
     let had = &new.view.metadata.annotations;
     let annotations = revision::of_new_set(&work.view.metadata.annotations, had, next_revision(sets));
@@ -46,7 +50,11 @@ pub async fn sync_existing(ctx: &Reconcile, work: &mut Work, sets: &mut Sets) ->
 }
 
 /// Finds the set of the present template, and creates it if there is none.
-pub async fn sync_or_create(ctx: &Reconcile, work: &mut Work, sets: &mut Sets) -> Result<(), Status> {
+pub async fn sync_or_create(
+    ctx: &Reconcile,
+    work: &mut DeploymentWork,
+    sets: &mut Sets,
+) -> Result<(), Status> {
     if sets.new.is_some() {
         return sync_existing(ctx, work, sets).await;
     }
@@ -85,7 +93,7 @@ fn next_revision(sets: &Sets) -> i64 {
     sets.old.iter().map(Set::revision).max().unwrap_or(0) + 1
 }
 
-fn new_set(work: &Work, sets: &Sets, hash: &str, revision: i64) -> Value {
+fn new_set(work: &DeploymentWork, sets: &Sets, hash: &str, revision: i64) -> Value {
     let spec = &work.object.to_value()["spec"];
     let (mut template, mut selector) = (spec["template"].clone(), spec["selector"].clone());
     template["metadata"]["labels"][POD_TEMPLATE_HASH] = hash.into();
@@ -113,7 +121,7 @@ fn new_set(work: &Work, sets: &Sets, hash: &str, revision: i64) -> Value {
 /// with the same hash, which is counted so that the next hash differs.
 async fn existing(
     ctx: &Reconcile,
-    work: &mut Work,
+    work: &mut DeploymentWork,
     name: &str,
     error: Status,
 ) -> Result<Arc<Object>, Status> {
@@ -127,7 +135,7 @@ async fn existing(
     Err(error)
 }
 
-async fn report_failure(ctx: &Reconcile, work: &mut Work, name: &str, error: Status) -> Status {
+async fn report_failure(ctx: &Reconcile, work: &mut DeploymentWork, name: &str, error: Status) -> Status {
     let message = format!("Failed to create new replica set {name:?}: {error}");
     if progress_deadline_seconds(&work.view).is_some() {
         set_progressing(work, "False", "ReplicaSetCreateError", &message);
@@ -138,13 +146,13 @@ async fn report_failure(ctx: &Reconcile, work: &mut Work, name: &str, error: Sta
     error
 }
 
-fn take_revision(work: &mut Work, revision: String) -> bool {
+fn take_revision(work: &mut DeploymentWork, revision: String) -> bool {
     let changed = work.annotations.get(revision::REVISION) != Some(&revision);
     work.annotations.insert(revision::REVISION.into(), revision);
     changed
 }
 
-fn set_progressing(work: &mut Work, status: &str, reason: &str, message: &str) {
+fn set_progressing(work: &mut DeploymentWork, status: &str, reason: &str, message: &str) {
     let condition = work.condition("Progressing", status, reason, message);
     set_condition(&mut work.status.conditions, condition);
 }

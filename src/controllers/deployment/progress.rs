@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::math::{Limits, progress_deadline_seconds};
-use super::sets::{Set, Sets, Work};
+use super::sets::{DeploymentWork, Set, Sets};
 use crate::conditions::{remove_condition, set_condition};
 use crate::controller::{Action, Reconcile};
 use apimachinery::status::Status;
@@ -18,7 +18,7 @@ const NEW_REPLICA_SET_AVAILABLE: &str = "NewReplicaSetAvailable";
 const TIMED_OUT: &str = "ProgressDeadlineExceeded";
 
 /// Counts, and writes if that differs (`syncDeploymentStatus`).
-pub async fn sync_status(ctx: &Reconcile, work: &mut Work, sets: &Sets) -> Result<Action, Status> {
+pub async fn sync_status(ctx: &Reconcile, work: &mut DeploymentWork, sets: &Sets) -> Result<Action, Status> {
     work.status = calculate(work, sets);
     if work.status != work.view.status {
         work.write(ctx).await?;
@@ -28,7 +28,11 @@ pub async fn sync_status(ctx: &Reconcile, work: &mut Work, sets: &Sets) -> Resul
 
 /// The status during a rollout, with the `Progressing` and `ReplicaFailure` conditions
 /// (`syncRolloutStatus`). A rollout that shows no progress is looked at again when its deadline is over.
-pub async fn sync_rollout_status(ctx: &Reconcile, work: &mut Work, sets: &Sets) -> Result<Action, Status> {
+pub async fn sync_rollout_status(
+    ctx: &Reconcile,
+    work: &mut DeploymentWork,
+    sets: &Sets,
+) -> Result<Action, Status> {
     let mut status = calculate(work, sets);
     let deadline = progress_deadline_seconds(&work.view);
     if deadline.is_none() {
@@ -52,7 +56,7 @@ pub async fn sync_rollout_status(ctx: &Reconcile, work: &mut Work, sets: &Sets) 
 }
 
 /// `checkPausedConditions`: a pause is told, and so is its end, so that the time between does not count.
-pub async fn check_paused_conditions(ctx: &Reconcile, work: &mut Work) -> Result<(), Status> {
+pub async fn check_paused_conditions(ctx: &Reconcile, work: &mut DeploymentWork) -> Result<(), Status> {
     if progress_deadline_seconds(&work.view).is_none() {
         return Ok(());
     }
@@ -72,7 +76,7 @@ pub async fn check_paused_conditions(ctx: &Reconcile, work: &mut Work) -> Result
 }
 
 /// `DeploymentComplete`: all pods are of the newest template, available, and nothing else is left.
-pub fn is_complete(work: &Work, status: &DeploymentStatus) -> bool {
+pub fn is_complete(work: &DeploymentWork, status: &DeploymentStatus) -> bool {
     let desired = work.view.replicas();
     [status.updated_replicas, status.replicas, status.available_replicas]
         .iter()
@@ -80,7 +84,7 @@ pub fn is_complete(work: &Work, status: &DeploymentStatus) -> bool {
         && status.observed_generation >= work.object.metadata.generation
 }
 
-fn calculate(work: &Work, sets: &Sets) -> DeploymentStatus {
+fn calculate(work: &DeploymentWork, sets: &Sets) -> DeploymentStatus {
     let available = sets.sum(|set| set.status.available_replicas);
     let updated = sets.new.as_ref().map_or(0, |new| new.view.status.replicas);
     let mut status = DeploymentStatus {
@@ -105,7 +109,7 @@ fn calculate(work: &Work, sets: &Sets) -> DeploymentStatus {
 }
 
 fn estimate(
-    work: &Work,
+    work: &DeploymentWork,
     sets: &Sets,
     status: &mut DeploymentStatus,
     current: Option<&Condition>,
@@ -145,7 +149,7 @@ fn progressed(old: &DeploymentStatus, new: &DeploymentStatus) -> bool {
         || new.available_replicas > old.available_replicas
 }
 
-fn has_timed_out(work: &Work, current: Option<&Condition>, deadline_seconds: i64) -> bool {
+fn has_timed_out(work: &DeploymentWork, current: Option<&Condition>, deadline_seconds: i64) -> bool {
     let Some(current) = current.filter(|current| current.reason != NEW_REPLICA_SET_AVAILABLE) else {
         return false;
     };
@@ -162,7 +166,7 @@ fn replica_failure(sets: &Sets) -> Option<Condition> {
 }
 
 /// `requeueStuckDeployment`
-fn next_check(work: &Work) -> Action {
+fn next_check(work: &DeploymentWork) -> Action {
     let current = condition(&work.status.conditions, PROGRESSING);
     let (Some(deadline), Some(current)) = (progress_deadline_seconds(&work.view), current) else {
         return Action::Done;
@@ -184,11 +188,11 @@ mod tests {
     use serde_json::{Value, json};
     use std::sync::Arc;
 
-    fn work(status: Value) -> Work {
+    fn work(status: Value) -> DeploymentWork {
         let spec = json!({"replicas": 3, "progressDeadlineSeconds": 600, "strategy": {"type": "Recreate"}});
         let tree = json!({"metadata": {"name": "web", "generation": 2}, "spec": spec, "status": status});
         let object = Object::from_value(&tree, vec![]).unwrap();
-        Work::of(Arc::new(object), DateTime::from_timestamp(10_000, 0).unwrap())
+        DeploymentWork::of(Arc::new(object), DateTime::from_timestamp(10_000, 0).unwrap())
     }
 
     fn sets(status: Value) -> Sets {
@@ -201,7 +205,7 @@ mod tests {
         json!([{"type": "Progressing", "status": "True", "reason": reason, "lastUpdateTime": at}])
     }
 
-    fn estimated(work: &Work, sets: &Sets) -> (String, String) {
+    fn estimated(work: &DeploymentWork, sets: &Sets) -> (String, String) {
         let mut status = calculate(work, sets);
         let current = condition(&work.status.conditions, PROGRESSING).cloned();
         estimate(work, sets, &mut status, current.as_ref(), 600);

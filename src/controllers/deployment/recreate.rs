@@ -1,7 +1,7 @@
 //! Recreate: all old pods go before the first new one comes.
 
 use super::scale::{clean_up, scale_set};
-use super::sets::{Set, Sets, Work};
+use super::sets::{DeploymentWork, Set, Sets};
 use super::{new_set, progress, rolling};
 use crate::controller::{Action, Reconcile};
 use crate::controller_ref::CONTROLLER_INDEX;
@@ -12,7 +12,7 @@ use client_go::lister::Lister;
 /// One step: the old sets to nothing; then, when none of their pods is left, the new set to full size.
 pub async fn roll_out(
     ctx: &Reconcile,
-    mut work: Work,
+    mut work: DeploymentWork,
     mut sets: Sets,
     pods: &Lister,
 ) -> Result<Action, Status> {

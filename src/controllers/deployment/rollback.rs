@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::sets::{POD_TEMPLATE_HASH, Set, Sets, Work, is_same_template};
+use super::sets::{DeploymentWork, POD_TEMPLATE_HASH, Set, Sets, is_same_template};
 use crate::controller::Reconcile;
 use apimachinery::status::Status;
 use apis::apps::deployment::DEPLOYMENTS;
@@ -13,13 +13,18 @@ const ROLLBACK: &str = "deprecated.deployment.rollback.to";
 const NOT_FOUND: &str = "DeploymentRollbackRevisionNotFound";
 
 /// The revision that is wished for, if one is.
-pub fn wanted(work: &Work) -> Option<i64> {
+pub fn wanted(work: &DeploymentWork) -> Option<i64> {
     work.view.metadata.annotations.get(ROLLBACK)?.parse().ok()
 }
 
 /// Puts the template of a former revision in the place of the present one, and takes the wish away; what
 /// follows is an ordinary rollout.
-pub async fn roll_back(ctx: &Reconcile, work: &Work, sets: &Sets, wanted: i64) -> Result<(), Status> {
+pub async fn roll_back(
+    ctx: &Reconcile,
+    work: &DeploymentWork,
+    sets: &Sets,
+    wanted: i64,
+) -> Result<(), Status> {
     let name = &work.object.metadata.name;
     let revision = if wanted == 0 { last_revision(sets) } else { wanted };
     if revision == 0 {
@@ -47,7 +52,7 @@ fn last_revision(sets: &Sets) -> i64 {
     revisions.iter().rev().nth(1).copied().unwrap_or(0)
 }
 
-async fn write(ctx: &Reconcile, work: &Work, set: Option<&Set>) -> Result<(), Status> {
+async fn write(ctx: &Reconcile, work: &DeploymentWork, set: Option<&Set>) -> Result<(), Status> {
     let mut tree = work.object.to_value();
     if let Some(annotations) = tree["metadata"]["annotations"].as_object_mut() {
         annotations.remove(ROLLBACK);

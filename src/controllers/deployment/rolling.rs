@@ -2,14 +2,14 @@
 
 use super::math::{Limits, new_set_size};
 use super::scale::{clean_up, scale_set};
-use super::sets::{Set, Sets, Work};
+use super::sets::{DeploymentWork, Set, Sets};
 use super::{new_set, progress};
 use crate::controller::{Action, Reconcile};
 use apimachinery::status::Status;
 
 /// One step: up if the surge leaves room, else down if enough are available. The next step follows when the
 /// sets report what came of it.
-pub async fn roll_out(ctx: &Reconcile, mut work: Work, mut sets: Sets) -> Result<Action, Status> {
+pub async fn roll_out(ctx: &Reconcile, mut work: DeploymentWork, mut sets: Sets) -> Result<Action, Status> {
     new_set::sync_or_create(ctx, &mut work, &mut sets).await?;
     if grow_new_set(ctx, &work, &mut sets).await? || shrink_old_sets(ctx, &work, &mut sets).await? {
         return progress::sync_rollout_status(ctx, &mut work, &sets).await;
@@ -21,7 +21,7 @@ pub async fn roll_out(ctx: &Reconcile, mut work: Work, mut sets: Sets) -> Result
 }
 
 /// Sizes the new set (`reconcileNewReplicaSet`). True when it was scaled.
-pub async fn grow_new_set(ctx: &Reconcile, work: &Work, sets: &mut Sets) -> Result<bool, Status> {
+pub async fn grow_new_set(ctx: &Reconcile, work: &DeploymentWork, sets: &mut Sets) -> Result<bool, Status> {
     let Some(new) = sets.new.clone() else { return Ok(false) };
     let desired = work.view.replicas();
     if new.size() == desired {
@@ -32,7 +32,7 @@ pub async fn grow_new_set(ctx: &Reconcile, work: &Work, sets: &mut Sets) -> Resu
     scale_set(ctx, work, sets, &new, size).await
 }
 
-async fn shrink_old_sets(ctx: &Reconcile, work: &Work, sets: &mut Sets) -> Result<bool, Status> {
+async fn shrink_old_sets(ctx: &Reconcile, work: &DeploymentWork, sets: &mut Sets) -> Result<bool, Status> {
     let Some(new) = sets.new.clone() else { return Ok(false) };
     let removable = removable(work, sets, &new);
     if removable <= 0 || sets.old.iter().all(|set| set.size() == 0) {
@@ -49,7 +49,7 @@ async fn shrink_old_sets(ctx: &Reconcile, work: &Work, sets: &mut Sets) -> Resul
 
 /// How many pods of old sets may go: all above the minimum, less those of the new set that are not available
 /// yet.
-fn removable(work: &Work, sets: &Sets, new: &Set) -> i64 {
+fn removable(work: &DeploymentWork, sets: &Sets, new: &Set) -> i64 {
     let min_available = work.view.replicas() - Limits::of(&work.view).max_unavailable;
     let not_yet_available = new.size() - new.view.status.available_replicas;
     sets.total_size() - min_available - not_yet_available
@@ -58,7 +58,7 @@ fn removable(work: &Work, sets: &Sets, new: &Set) -> i64 {
 /// Takes up to `count` pods from the old sets, the oldest set first, from each at most what `from` says.
 async fn shrink(
     ctx: &Reconcile,
-    work: &Work,
+    work: &DeploymentWork,
     sets: &mut Sets,
     count: i64,
     from: fn(&Set) -> i64,

@@ -7,21 +7,21 @@ use serde_json::json;
 use super::math::{Limits, Scaling, Share, is_rolling_update, proportions, revision_history_limit};
 use super::new_set::update;
 use super::revision::{self, DESIRED_REPLICAS, MAX_REPLICAS};
-use super::sets::{Set, Sets, Work};
+use super::sets::{DeploymentWork, Set, Sets};
 use crate::controller::Reconcile;
 use apimachinery::options::DeleteOptions;
 use apimachinery::status::Status;
 use apis::apps::replica_set::REPLICA_SETS;
 
 /// Whether the deployment's size was changed since its active sets were sized.
-pub fn is_scaling_event(work: &Work, sets: &Sets) -> bool {
+pub fn is_scaling_event(work: &DeploymentWork, sets: &Sets) -> bool {
     let differs =
         |set: &Set| set.number(DESIRED_REPLICAS).is_some_and(|desired| desired != work.view.replicas());
     sets.active().iter().any(differs)
 }
 
 /// Brings the sets to the deployment's size without rolling out.
-pub async fn scale(ctx: &Reconcile, work: &Work, sets: &mut Sets) -> Result<(), Status> {
+pub async fn scale(ctx: &Reconcile, work: &DeploymentWork, sets: &mut Sets) -> Result<(), Status> {
     let desired = work.view.replicas();
     let active = sets.active();
     if active.len() <= 1 {
@@ -45,7 +45,7 @@ pub async fn scale(ctx: &Reconcile, work: &Work, sets: &mut Sets) -> Result<(), 
 /// change.
 pub async fn scale_set(
     ctx: &Reconcile,
-    work: &Work,
+    work: &DeploymentWork,
     sets: &mut Sets,
     set: &Set,
     size: i64,
@@ -70,7 +70,7 @@ pub async fn scale_set(
 }
 
 /// Removes old sets beyond `revisionHistoryLimit`, lowest revision first; those that still have pods stay.
-pub async fn clean_up(ctx: &Reconcile, work: &Work, sets: &Sets) -> Result<(), Status> {
+pub async fn clean_up(ctx: &Reconcile, work: &DeploymentWork, sets: &Sets) -> Result<(), Status> {
     let Some(limit) = revision_history_limit(&work.view) else { return Ok(()) };
     let mut cleanable: Vec<&Set> = sets.old.iter().filter(|set| !set.object.is_deleting()).collect();
     cleanable.sort_by_key(|set| set.revision());
@@ -98,7 +98,7 @@ fn is_saturated(new: &Set, desired: i64) -> bool {
 
 async fn scale_proportionally(
     ctx: &Reconcile,
-    work: &Work,
+    work: &DeploymentWork,
     sets: &mut Sets,
     mut active: Vec<Set>,
 ) -> Result<(), Status> {

@@ -111,7 +111,7 @@ impl Sets {
 
 /// A deployment that is being synced. Its annotations and status may run ahead of what is stored, until they
 /// are written.
-pub struct Work {
+pub struct DeploymentWork {
     /// As it was last read or written.
     pub object: Arc<Object>,
     /// What is read of it.
@@ -124,12 +124,12 @@ pub struct Work {
     pub now: Time,
 }
 
-impl Work {
+impl DeploymentWork {
     /// Of the cached object.
-    pub fn of(object: Arc<Object>, now: Time) -> Work {
+    pub fn of(object: Arc<Object>, now: Time) -> DeploymentWork {
         let view = object.view::<Deployment>();
         let (annotations, status) = (view.metadata.annotations.clone(), view.status.clone());
-        Work { object, view, annotations, status, now }
+        DeploymentWork { object, view, annotations, status, now }
     }
 
     /// Its name.
@@ -157,7 +157,7 @@ impl Work {
         let metadata = &self.object.metadata;
         let written =
             ctx.client.update_status(&DEPLOYMENTS, &metadata.namespace, &metadata.name, tree).await?;
-        *self = Work::of(written, self.now);
+        *self = DeploymentWork::of(written, self.now);
         Ok(())
     }
 

@@ -15,7 +15,7 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// What all endpoints of a slice share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Group {
+pub struct EndpointGroup {
     /// `IPv4` or `IPv6`.
     pub address_type: &'static str,
     /// The ports, sorted.
@@ -29,8 +29,8 @@ pub fn groups(
     service: &Service,
     pods: &[Arc<Object>],
     nodes: &Lister,
-) -> BTreeMap<Group, Vec<Endpoint>> {
-    let mut groups: BTreeMap<Group, Vec<Endpoint>> = BTreeMap::new();
+) -> BTreeMap<EndpointGroup, Vec<Endpoint>> {
+    let mut groups: BTreeMap<EndpointGroup, Vec<Endpoint>> = BTreeMap::new();
     for address_type in address_types(service) {
         let mut is_empty = true;
         for pod in pods.iter().filter(|pod| is_endpoint(pod, true)) {
@@ -39,12 +39,12 @@ pub fn groups(
             if addresses.is_empty() {
                 continue;
             }
-            let group = Group { address_type, ports: ports(service, &view) };
+            let group = EndpointGroup { address_type, ports: ports(service, &view) };
             groups.entry(group).or_default().push(endpoint(object, service, pod, &view, addresses, nodes));
             is_empty = false;
         }
         if is_empty {
-            groups.insert(Group { address_type, ports: vec![] }, vec![]);
+            groups.insert(EndpointGroup { address_type, ports: vec![] }, vec![]);
         }
     }
     groups

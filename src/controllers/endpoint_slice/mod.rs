@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use self::desired::Group;
-use self::pack::{Packed, Plan};
+use self::desired::EndpointGroup;
+use self::pack::{Packed, SlicePlan};
 use self::tracker::SliceTracker;
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::controller_ref::controller_reference;
@@ -73,7 +73,7 @@ impl EndpointSliceController {
         ctx: &Reconcile,
         key: &Key,
         service: &Owner<'_>,
-        plan: Plan,
+        plan: SlicePlan,
     ) -> Result<(), Status> {
         let namespace = &service.object.metadata.namespace;
         for Packed { slice, group, endpoints } in plan.write {
@@ -178,7 +178,7 @@ impl Owner<'_> {
         labels
     }
 
-    fn new_slice(&self, group: &Group, endpoints: &[apis::views::endpoints::Endpoint]) -> Value {
+    fn new_slice(&self, group: &EndpointGroup, endpoints: &[apis::views::endpoints::Endpoint]) -> Value {
         let mut tree = json!({"metadata": {
             "generateName": format!("{}-", self.object.metadata.name),
             "namespace": self.object.metadata.namespace,
@@ -189,7 +189,7 @@ impl Owner<'_> {
         tree
     }
 
-    fn put(&self, tree: &mut Value, group: &Group, endpoints: &[apis::views::endpoints::Endpoint]) {
+    fn put(&self, tree: &mut Value, group: &EndpointGroup, endpoints: &[apis::views::endpoints::Endpoint]) {
         tree["metadata"]["labels"] = json!(self.labels());
         if let Some(time) = self.trigger_time {
             tree["metadata"]["annotations"][LAST_CHANGE_TRIGGER_TIME] = rfc3339(time).into();

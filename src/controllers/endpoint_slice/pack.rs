@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::desired::Group;
+use super::desired::EndpointGroup;
 use apimachinery::object::Object;
 use apis::views::endpoints::{Endpoint, EndpointSlice};
 
@@ -13,7 +13,7 @@ pub const MAX_ENDPOINTS_PER_SLICE: usize = 100;
 
 /// What has to be written.
 #[derive(Default)]
-pub struct Plan {
+pub struct SlicePlan {
     /// Created or updated.
     pub write: Vec<Packed>,
     /// Deleted afterwards, so that no endpoint is missing in between.
@@ -25,7 +25,7 @@ pub struct Packed {
     /// None for a new one.
     pub slice: Option<Arc<Object>>,
     /// What its endpoints share.
-    pub group: Group,
+    pub group: EndpointGroup,
     /// All of them.
     pub endpoints: Vec<Endpoint>,
 }
@@ -33,12 +33,12 @@ pub struct Packed {
 /// What to do about `slices` so that they hold `groups`, at most `most` endpoints each, and bear `labels`.
 pub fn plan(
     slices: Vec<Arc<Object>>,
-    groups: BTreeMap<Group, Vec<Endpoint>>,
+    groups: BTreeMap<EndpointGroup, Vec<Endpoint>>,
     labels: &BTreeMap<String, String>,
     most: usize,
-) -> Plan {
-    let mut plan = Plan::default();
-    let mut by_group: BTreeMap<Group, Vec<Arc<Object>>> = BTreeMap::new();
+) -> SlicePlan {
+    let mut plan = SlicePlan::default();
+    let mut by_group: BTreeMap<EndpointGroup, Vec<Arc<Object>>> = BTreeMap::new();
     let mut strays = Vec::new();
     for slice in slices {
         match groups.keys().find(|group| is_of(&slice, group)) {
@@ -54,7 +54,7 @@ pub fn plan(
     plan
 }
 
-fn is_of(slice: &Object, group: &Group) -> bool {
+fn is_of(slice: &Object, group: &EndpointGroup) -> bool {
     let view = slice.view::<EndpointSlice>();
     let mut ports = view.ports.clone();
     ports.sort();
@@ -64,10 +64,10 @@ fn is_of(slice: &Object, group: &Group) -> bool {
 /// Endpoints stay where they are; new ones go first into slices that are written anyway, then into the
 /// fullest that takes them all, then into new slices.
 fn plan_group(
-    plan: &mut Plan,
+    plan: &mut SlicePlan,
     slices: Vec<Arc<Object>>,
     strays: &mut Vec<Arc<Object>>,
-    (group, endpoints): (Group, Vec<Endpoint>),
+    (group, endpoints): (EndpointGroup, Vec<Endpoint>),
     labels: &BTreeMap<String, String>,
     most: usize,
 ) {
@@ -132,13 +132,13 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn group(ports: &[i64]) -> Group {
+    fn group(ports: &[i64]) -> EndpointGroup {
         let port = |number: &i64| apis::views::endpoints::EndpointPort {
             port: Some(*number),
             protocol: "TCP".into(),
             ..Default::default()
         };
-        Group { address_type: "IPv4", ports: ports.iter().map(port).collect() }
+        EndpointGroup { address_type: "IPv4", ports: ports.iter().map(port).collect() }
     }
 
     fn endpoints(numbers: std::ops::Range<usize>) -> Vec<Endpoint> {
@@ -147,13 +147,13 @@ mod tests {
             .collect()
     }
 
-    fn slice(name: &str, group: &Group, endpoints: &[Endpoint]) -> Arc<Object> {
+    fn slice(name: &str, group: &EndpointGroup, endpoints: &[Endpoint]) -> Arc<Object> {
         let tree = json!({
             "metadata": {"name": name}, "addressType": "IPv4", "ports": group.ports, "endpoints": endpoints});
         Arc::new(Object::from_value(&tree, vec![]).unwrap())
     }
 
-    fn sizes(plan: &Plan) -> Vec<(Option<String>, usize)> {
+    fn sizes(plan: &SlicePlan) -> Vec<(Option<String>, usize)> {
         let name = |slice: &Arc<Object>| slice.metadata.name.clone();
         plan.write.iter().map(|it| (it.slice.as_ref().map(name), it.endpoints.len())).collect()
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::graph::{FOREGROUND, Graph, Identity, Node, ORPHAN, blocks};
+use super::graph::{FOREGROUND, Graph, GraphNode, Identity, ORPHAN, blocks};
 use super::graph_builder::{collected, mapping};
 use super::live;
 use crate::controller::{Action, Controller, Key, Reconcile, Running, Watches};
@@ -27,7 +27,7 @@ pub struct AttemptToDelete {
 
 /// The owners of an object, by what is the matter with them (`classifyReferences`).
 #[derive(Default)]
-struct Owners {
+struct SortedOwners {
     /// They are there.
     solid: Vec<OwnerReference>,
     /// They are gone.
@@ -47,7 +47,7 @@ impl AttemptToDelete {
         AttemptToDelete { graph, scheme, orphan, kinds }
     }
 
-    async fn attempt(&self, ctx: &Reconcile, uid: &str, node: &Node) -> Result<(), Status> {
+    async fn attempt(&self, ctx: &Reconcile, uid: &str, node: &GraphNode) -> Result<(), Status> {
         if node.is_being_deleted && !node.is_deleting_dependents {
             return Ok(());
         }
@@ -107,7 +107,7 @@ impl AttemptToDelete {
         &self,
         ctx: &Reconcile,
         uid: &str,
-        node: &Node,
+        node: &GraphNode,
     ) -> Result<(), Status> {
         let blocking = self.graph.blocking_dependents(uid);
         if blocking.is_empty() {
@@ -128,7 +128,7 @@ impl AttemptToDelete {
         &self,
         ctx: &Reconcile,
         uid: &str,
-        node: &Node,
+        node: &GraphNode,
         latest: &Object,
     ) -> Result<(), Status> {
         if self.graph.dependents(uid).iter().any(|(_, dependent)| dependent.is_deleting_dependents) {
@@ -146,8 +146,13 @@ impl AttemptToDelete {
         delete(ctx, &node.identity, latest, "Foreground").await
     }
 
-    async fn classify(&self, ctx: &Reconcile, item: &Identity, latest: &Object) -> Result<Owners, Status> {
-        let mut owners = Owners::default();
+    async fn classify(
+        &self,
+        ctx: &Reconcile,
+        item: &Identity,
+        latest: &Object,
+    ) -> Result<SortedOwners, Status> {
+        let mut owners = SortedOwners::default();
         for reference in &latest.metadata.owner_references {
             // An object may name tens of thousands, and each is answered at once.
             tokio::task::yield_now().await;
@@ -217,7 +222,7 @@ impl Controller for AttemptToDelete {
 }
 
 /// The object stays, without the owners that are gone or going.
-async fn release(ctx: &Reconcile, uid: &str, node: &Node, owners: &Owners) -> Result<(), Status> {
+async fn release(ctx: &Reconcile, uid: &str, node: &GraphNode, owners: &SortedOwners) -> Result<(), Status> {
     let gone: HashSet<&str> =
         owners.dangling.iter().chain(&owners.waiting).map(|owner| &*owner.uid).collect();
     if gone.is_empty() {

@@ -21,7 +21,7 @@ pub type Uid = String;
 /// All objects and the edges between them. Bound: one node an object, and one for each owner that some object
 /// names.
 #[derive(Default)]
-pub struct Graph(Mutex<State>);
+pub struct Graph(Mutex<GraphState>);
 
 /// Where an object is.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub struct Identity {
 
 /// An object as the graph knows it.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct GraphNode {
     /// Where it is.
     pub identity: Identity,
     /// Who named it as an owner.
@@ -63,8 +63,8 @@ pub struct Todo {
 }
 
 #[derive(Default)]
-struct State {
-    nodes: HashMap<Uid, Node, RandomState>,
+struct GraphState {
+    nodes: HashMap<Uid, GraphNode, RandomState>,
     absent: HashSet<String>,
     absent_order: VecDeque<String>,
 }
@@ -75,7 +75,7 @@ impl Graph {
         let mut todo = Todo::default();
         let mut state = self.lock();
         let uid = &object.metadata.uid;
-        let new = Node::of(kind, object);
+        let new = GraphNode::of(kind, object);
         let old = state.nodes.remove(uid);
         if let Some(old) = old.as_ref().filter(|old| old.is_virtual) {
             // Those who described another have named a wrong owner.
@@ -93,7 +93,7 @@ impl Graph {
             todo.attempt_to_delete.extend(dependents.iter().cloned());
             todo.attempt_to_delete.push(uid.clone());
         }
-        state.nodes.insert(uid.clone(), Node { dependents, ..new });
+        state.nodes.insert(uid.clone(), GraphNode { dependents, ..new });
         todo
     }
 
@@ -138,17 +138,17 @@ impl Graph {
     }
 
     /// What is known of an object.
-    pub fn get(&self, uid: &str) -> Option<Node> {
+    pub fn get(&self, uid: &str) -> Option<GraphNode> {
         self.lock().nodes.get(uid).cloned()
     }
 
     /// The dependents for which `uid` waits: those that say so in their reference (`blockingDependents`).
-    pub fn blocking_dependents(&self, uid: &str) -> Vec<(Uid, Node)> {
+    pub fn blocking_dependents(&self, uid: &str) -> Vec<(Uid, GraphNode)> {
         self.dependents(uid).into_iter().filter(|(_, node)| blocks(&node.owners, uid)).collect()
     }
 
     /// All dependents of `uid`.
-    pub fn dependents(&self, uid: &str) -> Vec<(Uid, Node)> {
+    pub fn dependents(&self, uid: &str) -> Vec<(Uid, GraphNode)> {
         let state = self.lock();
         let Some(node) = state.nodes.get(uid) else { return vec![] };
         let found =
@@ -174,7 +174,7 @@ impl Graph {
         node.is_some_and(|node| !node.identity.is_reachable_from(namespace))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, GraphState> {
         self.0.lock()
     }
 }
@@ -184,7 +184,7 @@ pub fn blocks(owners: &[OwnerReference], uid: &str) -> bool {
     owners.iter().any(|owner| owner.uid == uid && owner.block_owner_deletion == Some(true))
 }
 
-/// The references to an owner among those of a [`Node`].
+/// The references to an owner among those of a [`GraphNode`].
 fn named<'a>(owners: &'a [OwnerReference], uid: &str) -> &'a [OwnerReference] {
     let first = owners.partition_point(|owner| *owner.uid < *uid);
     let count = owners[first..].partition_point(|owner| *owner.uid == *uid);
@@ -228,14 +228,14 @@ impl Identity {
     }
 }
 
-impl Node {
-    fn of(kind: &Arc<Kind>, object: &Object) -> Node {
+impl GraphNode {
+    fn of(kind: &Arc<Kind>, object: &Object) -> GraphNode {
         let metadata = &object.metadata;
         let has =
             |finalizer: &str| object.is_deleting() && metadata.finalizers.iter().any(|it| it == finalizer);
         let mut owners = metadata.owner_references.clone();
         owners.sort_by(|left, right| left.uid.cmp(&right.uid));
-        Node {
+        GraphNode {
             identity: Identity::of(kind, object),
             dependents: BTreeSet::new(),
             owners,
@@ -246,12 +246,12 @@ impl Node {
         }
     }
 
-    fn named_by(dependent: &Node, owner: &OwnerReference, scheme: &Scheme) -> Node {
+    fn named_by(dependent: &GraphNode, owner: &OwnerReference, scheme: &Scheme) -> GraphNode {
         let version = GroupVersion::parse(&owner.api_version);
         let kind = version.and_then(|version| scheme.kind(&version, &owner.kind));
         let is_namespaced = kind.as_ref().is_some_and(|kind| kind.namespaced);
         let namespace = if is_namespaced { dependent.identity.namespace.clone() } else { String::new() };
-        Node {
+        GraphNode {
             identity: Identity { kind, namespace, name: owner.name.clone() },
             dependents: BTreeSet::new(),
             owners: vec![],
@@ -263,11 +263,11 @@ impl Node {
     }
 }
 
-impl State {
+impl GraphState {
     fn change_owners(
         &mut self,
         uid: &str,
-        new: &Node,
+        new: &GraphNode,
         old_owners: &[OwnerReference],
         scheme: &Scheme,
         todo: &mut Todo,
@@ -288,8 +288,10 @@ impl State {
         }
         for owner in new.owners.iter().filter(|owner| owner.uid != uid) {
             let is_known = self.nodes.contains_key(&owner.uid);
-            let node =
-                self.nodes.entry(owner.uid.clone()).or_insert_with(|| Node::named_by(new, owner, scheme));
+            let node = self
+                .nodes
+                .entry(owner.uid.clone())
+                .or_insert_with(|| GraphNode::named_by(new, owner, scheme));
             node.dependents.insert(uid.to_owned());
             if !is_known {
                 // Nobody has told of it yet; if nobody ever does, it is absent.
@@ -329,7 +331,7 @@ impl State {
         let place = others.iter().find_map(|other| {
             let dependent = self.nodes.get(other)?;
             let owner = named(&dependent.owners, uid).first()?;
-            Some(Node::named_by(dependent, owner, scheme).identity)
+            Some(GraphNode::named_by(dependent, owner, scheme).identity)
         });
         if let (Some(place), Some(node)) = (place, self.nodes.get_mut(uid))
             && node.is_virtual

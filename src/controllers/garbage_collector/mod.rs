@@ -41,19 +41,19 @@ pub fn spawn(ctx: &ComponentContext, scheme: Arc<Scheme>, workers: usize) {
     let seen: BTreeSet<Arc<str>> = kinds.iter().map(|kind| kind.storage_prefix().clone()).collect();
     let controller = AttemptToDelete::new(graph.clone(), scheme.clone(), orphan.clone(), kinds);
     let delete = controller::spawn_workers(ctx, controller, workers);
-    let follow = Follow { graph, scheme, orphan, delete };
+    let follow = FollowKind { graph, scheme, orphan, delete };
     let clock = ctx.clock.clone();
     ctx.tasks.spawn("garbage collector: new kinds", async move { follow.run(clock, generation, seen).await });
 }
 
-struct Follow {
+struct FollowKind {
     graph: Arc<Graph>,
     scheme: Arc<Scheme>,
     orphan: Running,
     delete: Running,
 }
 
-impl Follow {
+impl FollowKind {
     async fn run(&self, clock: clock::Clock, mut generation: u64, mut seen: BTreeSet<Arc<str>>) {
         loop {
             clock.sleep(SYNC_PERIOD).await;

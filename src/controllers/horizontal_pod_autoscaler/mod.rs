@@ -63,7 +63,7 @@ impl Controller for HorizontalController {
         let Some(object) = self.autoscalers.get(namespace, name) else { return Ok(Action::Done) };
         let view = object.view::<HorizontalPodAutoscaler>();
         let (status, now) = (view.status.clone(), ctx.clock.now());
-        let mut work = Work { ctx, object: &object, spec: &view.spec, status, now };
+        let mut work = AutoscalerWork { ctx, object: &object, spec: &view.spec, status, now };
         let target = work.target(&self.scheme).await;
         work.scale(target).await;
         let status = work.status;
@@ -76,13 +76,13 @@ impl Controller for HorizontalController {
 }
 
 /// What is scaled, and its `autoscaling/v1.Scale`.
-struct Target {
+struct ScaleTarget {
     kind: Arc<Kind>,
     scale: Value,
 }
 
 /// An autoscaler in the hands of one sync.
-struct Work<'a> {
+struct AutoscalerWork<'a> {
     ctx: &'a Reconcile,
     object: &'a Object,
     spec: &'a HorizontalPodAutoscalerSpec,
@@ -90,9 +90,9 @@ struct Work<'a> {
     now: Time,
 }
 
-impl Work<'_> {
+impl AutoscalerWork<'_> {
     /// The scale of what is scaled (`scaleForResourceMappings`).
-    async fn target(&self, scheme: &Scheme) -> Result<Target, String> {
+    async fn target(&self, scheme: &Scheme) -> Result<ScaleTarget, String> {
         let target = &self.spec.scale_target_ref;
         let version = GroupVersion::parse(&target.api_version);
         let version = version.ok_or_else(|| {
@@ -108,11 +108,11 @@ impl Work<'_> {
         })?;
         let namespace = &self.object.metadata.namespace;
         let scale = self.ctx.client.get_subresource(&kind, namespace, &target.name, "scale").await;
-        Ok(Target { scale: scale.map_err(|error| error.to_string())?, kind })
+        Ok(ScaleTarget { scale: scale.map_err(|error| error.to_string())?, kind })
     }
 
     /// `reconcileAutoscaler`
-    async fn scale(&mut self, target: Result<Target, String>) {
+    async fn scale(&mut self, target: Result<ScaleTarget, String>) {
         let target = match target {
             Ok(target) => target,
             Err(error) => {
@@ -138,7 +138,7 @@ impl Work<'_> {
         }
     }
 
-    async fn resize(&mut self, mut target: Target, current: i64, desired: i64, why: &str) {
+    async fn resize(&mut self, mut target: ScaleTarget, current: i64, desired: i64, why: &str) {
         let reason = format!("Current number of replicas {why}");
         target.scale["spec"]["replicas"] = desired.into();
         let (namespace, name) = (&self.object.metadata.namespace, &self.spec.scale_target_ref.name);
@@ -160,7 +160,7 @@ impl Work<'_> {
     }
 
     /// No metric can be had: what is, stays (`computeReplicasForMetrics`).
-    async fn measure(&mut self, target: &Target, current: i64) {
+    async fn measure(&mut self, target: &ScaleTarget, current: i64) {
         let desired = self.status.desired_replicas;
         if target.scale["status"]["selector"].as_str().is_none_or(str::is_empty) {
             self.event("Warning", "SelectorRequired", "selector is required");

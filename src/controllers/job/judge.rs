@@ -19,7 +19,7 @@ use apis::views::job::{Job, JobCondition, JobSpec, JobStatus};
 
 /// Why a Job is at its end; the conditions that say so are written by [`super::track`].
 #[derive(Clone)]
-pub struct Verdict {
+pub struct JobVerdict {
     /// Well or badly.
     pub is_success: bool,
     /// For machines.
@@ -53,25 +53,25 @@ pub struct JobSync<'a> {
     /// The last that failed of each index that waits for a replacement, which takes over its counts.
     pub(super) awaiting_replacement: BTreeMap<i64, JobPod>,
     pub(super) backoff: BackoffRecord,
-    pub(super) verdict: Option<Verdict>,
+    pub(super) verdict: Option<JobVerdict>,
     /// When to look again.
     pub(super) next: Option<Duration>,
 }
 
-impl Verdict {
+impl JobVerdict {
     /// The Job has succeeded.
-    pub fn success(reason: &str, message: &str) -> Verdict {
-        Verdict { is_success: true, reason: reason.into(), message: message.into() }
+    pub fn success(reason: &str, message: &str) -> JobVerdict {
+        JobVerdict { is_success: true, reason: reason.into(), message: message.into() }
     }
 
     /// The Job has failed.
-    pub fn failure(reason: &str, message: &str) -> Verdict {
-        Verdict { is_success: false, reason: reason.into(), message: message.into() }
+    pub fn failure(reason: &str, message: &str) -> JobVerdict {
+        JobVerdict { is_success: false, reason: reason.into(), message: message.into() }
     }
 
-    fn of(condition: &JobCondition) -> Verdict {
+    fn of(condition: &JobCondition) -> JobVerdict {
         let is_success = condition.condition_type == "SuccessCriteriaMet";
-        Verdict { is_success, ..Verdict::failure(&condition.reason, &condition.message) }
+        JobVerdict { is_success, ..JobVerdict::failure(&condition.reason, &condition.message) }
     }
 }
 
@@ -161,24 +161,24 @@ impl<'a> JobSync<'a> {
     pub(super) fn judge(&mut self) {
         let verdict =
             ["SuccessCriteriaMet", "FailureTarget"].into_iter().find_map(|kind| self.status.holds(kind));
-        self.verdict = verdict.map(Verdict::of).or_else(|| {
+        self.verdict = verdict.map(JobVerdict::of).or_else(|| {
             let spec = self.spec();
             let failed = self.pods.iter().filter(|pod| pod.has_failed(spec));
             let message = failed.filter_map(|pod| policies::failure(spec, pod).fails_job).next();
-            message.map(|message| Verdict::failure("PodFailurePolicy", &message))
+            message.map(|message| JobVerdict::failure("PodFailurePolicy", &message))
         });
         if self.verdict.is_some() {
             return;
         }
         if self.failed > self.spec().backoff_limit.unwrap_or(6) || self.has_restarted_too_often() {
             let message = "Job has reached the specified backoff limit";
-            self.verdict = Some(Verdict::failure("BackoffLimitExceeded", message));
+            self.verdict = Some(JobVerdict::failure("BackoffLimitExceeded", message));
             return;
         }
         let Some(left) = self.time_to_deadline() else { return };
         if left.is_zero() {
             let message = "Job was active longer than specified deadline";
-            self.verdict = Some(Verdict::failure("DeadlineExceeded", message));
+            self.verdict = Some(JobVerdict::failure("DeadlineExceeded", message));
         } else {
             self.look_again_after(left);
         }
@@ -233,13 +233,13 @@ impl<'a> JobSync<'a> {
                 () if count > 0 && ended >= completions => Some(("FailedIndexes", "Job has failed indexes")),
                 () => None,
             };
-            let verdict = verdict.map(|(reason, message)| Verdict::failure(reason, message));
+            let verdict = verdict.map(|(reason, message)| JobVerdict::failure(reason, message));
             self.awaiting_replacement = self.find_awaiting_replacement(failed);
             self.verdict = self.verdict.take().or(verdict);
         }
         if self.verdict.is_none() {
             let met = policies::success(spec.success_policy.as_ref(), completions, &self.completed_indexes);
-            self.verdict = met.map(|message| Verdict::success("SuccessPolicy", &message));
+            self.verdict = met.map(|message| JobVerdict::success("SuccessPolicy", &message));
         }
     }
 

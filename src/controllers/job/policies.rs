@@ -6,7 +6,7 @@ use apis::views::job::{JobSpec, OnExitCodes, OnPodCondition, SuccessPolicy};
 use apis::views::pod::{ContainerStatus, PodStatus};
 
 /// What a policy says of a failed pod.
-pub struct Failure {
+pub struct PodFailure {
     /// Whether it counts against the limits.
     pub is_counted: bool,
     /// Whether its index has failed with it.
@@ -17,8 +17,8 @@ pub struct Failure {
 
 /// What the pod failure policy says of a failed pod (`matchPodFailurePolicy`). The first rule that matches
 /// decides; without one it counts.
-pub fn failure(spec: &JobSpec, pod: &JobPod) -> Failure {
-    let counted = Failure { is_counted: true, fails_index: false, fails_job: None };
+pub fn failure(spec: &JobSpec, pod: &JobPod) -> PodFailure {
+    let counted = PodFailure { is_counted: true, fails_index: false, fails_job: None };
     let Some(policy) = &spec.pod_failure_policy else { return counted };
     let status = &pod.view.status;
     for (at, rule) in policy.rules.iter().enumerate() {
@@ -33,11 +33,12 @@ pub fn failure(spec: &JobSpec, pod: &JobPod) -> Failure {
         let Some(what) = what else { continue };
         let action = rule.action.as_str();
         return match action {
-            "Ignore" => Failure { is_counted: false, ..counted },
-            "FailIndex" => Failure { fails_index: true, ..counted },
-            "FailJob" => {
-                Failure { fails_job: Some(format!("{what} matching {action} rule at index {at}")), ..counted }
-            }
+            "Ignore" => PodFailure { is_counted: false, ..counted },
+            "FailIndex" => PodFailure { fails_index: true, ..counted },
+            "FailJob" => PodFailure {
+                fails_job: Some(format!("{what} matching {action} rule at index {at}")),
+                ..counted
+            },
             _ => counted,
         };
     }

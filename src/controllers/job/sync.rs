@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 
-use super::judge::{JobSync, Verdict, note_deleted};
+use super::judge::{JobSync, JobVerdict, note_deleted};
 use super::pods::JobPod;
 use super::status::{ensure_condition, new_condition};
 use super::{manage, track};
@@ -59,7 +59,7 @@ async fn carry_on(sync: &mut JobSync<'_>, is_settled: bool) -> Result<(), Status
     };
     if is_done && sync.status.active == 0 {
         let message = "Reached expected number of succeeded pods";
-        sync.verdict = Some(Verdict::success("CompletionsReached", message));
+        sync.verdict = Some(JobVerdict::success("CompletionsReached", message));
     } else if may_act {
         tell_suspension(sync);
     }

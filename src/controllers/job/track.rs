@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use futures::future::join_all;
 
 use super::finalizers::remove_finalizer;
-use super::judge::{JobSync, Verdict};
+use super::judge::{JobSync, JobVerdict};
 use super::pods::JobPod;
 use super::policies;
 use super::status::{ensure_condition, new_condition, write};
@@ -118,7 +118,7 @@ fn counts_as_failed(sync: &JobSync<'_>, pod: &JobPod) -> bool {
 }
 
 /// What will be the Job's end is told before the finalizers go, so that it cannot be judged otherwise later.
-fn tell_interim(sync: &mut JobSync<'_>, verdict: &Verdict) {
+fn tell_interim(sync: &mut JobSync<'_>, verdict: &JobVerdict) {
     let kind = if verdict.is_success { "SuccessCriteriaMet" } else { "FailureTarget" };
     if sync.status.holds(kind).is_none() {
         let condition = new_condition(kind, "True", &verdict.reason, &verdict.message, sync.now);
@@ -161,7 +161,7 @@ fn count_released(status: &mut JobStatus, with_finalizer: &BTreeSet<String>) {
 
 /// Puts the Job's end into its status, unless something is still to be counted or to go
 /// (`enactJobFinished`).
-fn enact(sync: &mut JobSync<'_>, verdict: &Verdict) -> bool {
+fn enact(sync: &mut JobSync<'_>, verdict: &JobVerdict) -> bool {
     let status = &mut sync.status;
     let uncounted = status.uncounted_terminated_pods.as_ref();
     let is_counted = uncounted.is_none_or(|pods| pods.succeeded.is_empty() && pods.failed.is_empty());
@@ -177,7 +177,7 @@ fn enact(sync: &mut JobSync<'_>, verdict: &Verdict) -> bool {
     true
 }
 
-fn tell_end(sync: &JobSync<'_>, verdict: &Verdict) {
+fn tell_end(sync: &JobSync<'_>, verdict: &JobVerdict) {
     if !verdict.is_success {
         return sync.event("Warning", &verdict.reason, &verdict.message);
     }

@@ -1,6 +1,6 @@
 //! What a terminating namespace waits for, as conditions (`NamespaceConditionUpdater`).
 
-use super::deleter::Outcome;
+use super::deleter::NamespaceOutcome;
 use crate::conditions::{conditions_value, new_condition};
 use crate::controller::Reconcile;
 use crate::status::update_status;
@@ -29,7 +29,7 @@ const WELL: [(&str, &str, &str); 5] = [
 ];
 
 /// Writes the conditions that follow from `outcome`, if they say something new.
-pub async fn write(ctx: &Reconcile, object: &Object, outcome: &Outcome) -> Result<(), Status> {
+pub async fn write(ctx: &Reconcile, object: &Object, outcome: &NamespaceOutcome) -> Result<(), Status> {
     let current = object.view::<Namespace>().status.conditions.clone();
     let new = updated(&current, outcome, ctx.clock.now());
     if new == current {
@@ -44,7 +44,7 @@ pub async fn write(ctx: &Reconcile, object: &Object, outcome: &Outcome) -> Resul
     }
 }
 
-fn updated(current: &[Condition], outcome: &Outcome, now: Time) -> Vec<Condition> {
+fn updated(current: &[Condition], outcome: &NamespaceOutcome, now: Time) -> Vec<Condition> {
     let mut conditions = current.to_vec();
     for (condition_type, reason, message) in WELL {
         let mut new = complaint(condition_type, outcome, now)
@@ -60,7 +60,7 @@ fn updated(current: &[Condition], outcome: &Outcome, now: Time) -> Vec<Condition
     conditions
 }
 
-fn complaint(condition_type: &str, outcome: &Outcome, now: Time) -> Option<Condition> {
+fn complaint(condition_type: &str, outcome: &NamespaceOutcome, now: Time) -> Option<Condition> {
     let (reason, message) = match condition_type {
         "NamespaceDeletionContentFailure" if !outcome.failures.is_empty() => {
             let mut texts: Vec<String> = outcome.failures.iter().map(ToString::to_string).collect();
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn what_remains_is_said_in_upstreams_words() {
         let at = |seconds| DateTime::from_timestamp(seconds, 0).unwrap();
-        let mut outcome = Outcome::default();
+        let mut outcome = NamespaceOutcome::default();
         outcome.remaining.insert(GroupResource::new("", "pods"), 2);
         outcome.finalizers.insert("example.com/wait".into(), 1);
         let first = updated(&[], &outcome, at(1));
@@ -119,7 +119,7 @@ mod tests {
             message(&first, "NamespaceFinalizersRemaining"),
             "Some content in the namespace has finalizers remaining: example.com/wait in 1 resource instances"
         );
-        let last = updated(&first, &Outcome::default(), at(2));
+        let last = updated(&first, &NamespaceOutcome::default(), at(2));
         assert_eq!(last.len(), 5);
         assert!(last.iter().all(|condition| condition.status == "False"));
         let transition = |name: &str| condition(&last, name).unwrap().last_transition_time;

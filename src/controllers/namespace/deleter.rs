@@ -17,7 +17,7 @@ const FINALIZER_ESTIMATE_SECONDS: u64 = 15;
 
 /// What came of a round.
 #[derive(Default)]
-pub struct Outcome {
+pub struct NamespaceOutcome {
     /// What could not be deleted, and why.
     pub failures: Vec<Status>,
     /// How many objects of each resource are left.
@@ -30,8 +30,8 @@ pub struct Outcome {
 
 /// Deletes everything in the namespace: the pods, and when they are gone all else, so that a pod never
 /// outlives the policies and secrets that it was made with (KEP-5080).
-pub async fn delete_all_content(ctx: &Reconcile, scheme: &Scheme, namespace: &str) -> Outcome {
-    let mut outcome = Outcome::default();
+pub async fn delete_all_content(ctx: &Reconcile, scheme: &Scheme, namespace: &str) -> NamespaceOutcome {
+    let mut outcome = NamespaceOutcome::default();
     let kinds = deletable(scheme);
     let (pods, others): (Vec<_>, Vec<_>) = kinds.into_iter().partition(|kind| is_pod(kind));
     for kind in pods {
@@ -57,7 +57,7 @@ fn is_pod(kind: &Kind) -> bool {
     kind.group_version.group.is_empty() && &*kind.plural == "pods"
 }
 
-async fn delete_kind(ctx: &Reconcile, kind: &Kind, namespace: &str, outcome: &mut Outcome) {
+async fn delete_kind(ctx: &Reconcile, kind: &Kind, namespace: &str, outcome: &mut NamespaceOutcome) {
     if let Err(error) = try_delete_kind(ctx, kind, namespace, outcome).await {
         outcome.failures.push(error);
     }
@@ -67,7 +67,7 @@ async fn try_delete_kind(
     ctx: &Reconcile,
     kind: &Kind,
     namespace: &str,
-    outcome: &mut Outcome,
+    outcome: &mut NamespaceOutcome,
 ) -> Result<(), Status> {
     let everything = ListOptions::default();
     let background = DeleteOptions::propagation("Background");

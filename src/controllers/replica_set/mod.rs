@@ -120,7 +120,7 @@ impl Replication {
         let active: Vec<Arc<Object>> = pods.into_iter().filter(|pod| is_active(pod)).collect();
         let managed = if may_act { self.manage(ctx, &object, &set, &active).await } else { Ok(()) };
         let now = ctx.clock.now();
-        let failure = status::Failure::of(&managed, &active, &set);
+        let failure = status::ReplicaFailureCondition::of(&managed, &active, &set);
         let new = status::calculate(&set, &active, terminating, failure, now);
         status::write(ctx, self.kind, &object, &set, new).await?;
         managed?;

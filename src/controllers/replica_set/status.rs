@@ -19,18 +19,22 @@ use apis::views::replica_set::{ReplicaSet, ReplicaSetStatus};
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 /// Why the last round could not create or delete what it should.
-pub struct Failure {
+pub struct ReplicaFailureCondition {
     reason: &'static str,
     message: String,
 }
 
-impl Failure {
+impl ReplicaFailureCondition {
     /// Of the outcome of a round.
-    pub fn of(managed: &Result<(), Status>, active: &[Arc<Object>], set: &ReplicaSet) -> Option<Failure> {
+    pub fn of(
+        managed: &Result<(), Status>,
+        active: &[Arc<Object>],
+        set: &ReplicaSet,
+    ) -> Option<ReplicaFailureCondition> {
         let error = managed.as_ref().err()?;
         let has_too_few = (active.len() as i64) < set.replicas();
         let reason = if has_too_few { "FailedCreate" } else { "FailedDelete" };
-        Some(Failure { reason, message: error.to_string() })
+        Some(ReplicaFailureCondition { reason, message: error.to_string() })
     }
 }
 
@@ -39,7 +43,7 @@ pub fn calculate(
     set: &ReplicaSet,
     active: &[Arc<Object>],
     terminating: Option<usize>,
-    failure: Option<Failure>,
+    failure: Option<ReplicaFailureCondition>,
     now: Time,
 ) -> ReplicaSetStatus {
     let mut status = set.status.clone();
@@ -144,7 +148,7 @@ mod tests {
     fn a_failure_is_told_and_taken_back() {
         let now = DateTime::from_timestamp(100, 0).unwrap();
         let mut set = set(0);
-        let failed = Failure::of(&Err(Status::bad_request("quota")), &[], &set);
+        let failed = ReplicaFailureCondition::of(&Err(Status::bad_request("quota")), &[], &set);
         set.status = calculate(&set, &[], None, failed, now);
         let condition = condition(&set.status.conditions, REPLICA_FAILURE).unwrap();
         assert_eq!((condition.reason.as_str(), condition.message.as_str()), ("FailedCreate", "quota"));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::work::Work;
+use super::work::StatefulSetWork;
 use crate::controller::Reconcile;
 use apimachinery::object::Object;
 use apimachinery::status::Status;
@@ -13,13 +13,13 @@ use apis::tree::{items, object_mut, set, text};
 use client_go::lister::Lister;
 
 /// The name of the claim of a template for a pod (`getPersistentVolumeClaimName`).
-pub fn claim_name(work: &Work, template: &Value, ordinal: i64) -> String {
+pub fn claim_name(work: &StatefulSetWork, template: &Value, ordinal: i64) -> String {
     format!("{}-{}-{ordinal}", text(template, "metadata.name"), work.name())
 }
 
 /// The volumes of a pod: its claims, and those of its template that no claim takes the name of
 /// (`updateStorage`).
-pub fn claim_volumes(work: &Work, pod: &Value, ordinal: i64) -> Vec<Value> {
+pub fn claim_volumes(work: &StatefulSetWork, pod: &Value, ordinal: i64) -> Vec<Value> {
     let templates = &work.view.spec.volume_claim_templates;
     let of_claim = |template: &Value| {
         let claim = json!({"claimName": claim_name(work, template, ordinal)});
@@ -33,7 +33,12 @@ pub fn claim_volumes(work: &Work, pod: &Value, ordinal: i64) -> Vec<Value> {
 }
 
 /// The claim of a template for a pod, if it is there.
-pub fn find_claim(claims: &Lister, work: &Work, template: &Value, ordinal: i64) -> Option<Arc<Object>> {
+pub fn find_claim(
+    claims: &Lister,
+    work: &StatefulSetWork,
+    template: &Value,
+    ordinal: i64,
+) -> Option<Arc<Object>> {
     claims.get(work.namespace(), &claim_name(work, template, ordinal))
 }
 
@@ -42,7 +47,7 @@ pub fn find_claim(claims: &Lister, work: &Work, template: &Value, ordinal: i64) 
 pub async fn create_claims(
     ctx: &Reconcile,
     claims: &Lister,
-    work: &Work,
+    work: &StatefulSetWork,
     pod: &str,
     ordinal: i64,
 ) -> Result<(), Status> {
@@ -65,7 +70,7 @@ pub async fn create_claims(
     }
 }
 
-fn new_claim(work: &Work, template: &Value, name: &str) -> Value {
+fn new_claim(work: &StatefulSetWork, template: &Value, name: &str) -> Value {
     let mut claim = template.clone();
     set(&mut claim, "metadata.name", name);
     set(&mut claim, "metadata.namespace", work.namespace());
@@ -78,7 +83,7 @@ fn new_claim(work: &Work, template: &Value, name: &str) -> Value {
 
 async fn create_claim(
     ctx: &Reconcile,
-    work: &Work,
+    work: &StatefulSetWork,
     claim: Value,
     name: &str,
     pod: &str,

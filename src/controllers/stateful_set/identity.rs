@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::claims::{claim_name, claim_volumes};
-use super::work::Work;
+use super::work::StatefulSetWork;
 use crate::history::{REVISION_HASH, Revision};
 use crate::pod_control::pod_from_template;
 use apimachinery::object::Object;
@@ -41,7 +41,7 @@ pub fn pod_name(set: &str, ordinal: i64) -> String {
 }
 
 /// The pod with an ordinal, of a revision (`newStatefulSetPod`).
-pub fn new_pod(work: &Work, revision: &Revision, ordinal: i64) -> Result<Value, Status> {
+pub fn new_pod(work: &StatefulSetWork, revision: &Revision, ordinal: i64) -> Result<Value, Status> {
     let mut pod = pod_from_template(&revision.template(), &work.object, &STATEFUL_SETS)?;
     let name = pod_name(work.name(), ordinal);
     set(&mut pod, "metadata.name", name.as_str());
@@ -71,7 +71,7 @@ pub fn is_identified(pod: &Object) -> bool {
 }
 
 /// Whether its volumes are its claims (`storageMatches`).
-pub fn has_storage(work: &Work, pod: &Object) -> bool {
+pub fn has_storage(work: &StatefulSetWork, pod: &Object) -> bool {
     let templates = &work.view.spec.volume_claim_templates;
     if templates.is_empty() {
         return true;

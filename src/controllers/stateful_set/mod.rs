@@ -23,7 +23,7 @@ use std::sync::Arc;
 use replicas::Replicas;
 use revisions::Revisions;
 use round::{Next, Round};
-use work::Work;
+use work::StatefulSetWork;
 
 use super::controller::{Action, Controller, Key, Reconcile, Watches};
 use super::controller_ref::{CONTROLLER_INDEX, ControllerRefManager, controller_index};
@@ -68,12 +68,12 @@ impl StatefulSetController {
         }
     }
 
-    fn history<'a>(&'a self, ctx: &'a Reconcile, work: &'a Work) -> History<'a> {
+    fn history<'a>(&'a self, ctx: &'a Reconcile, work: &'a StatefulSetWork) -> History<'a> {
         History { ctx, revisions: &self.revisions, owner: &work.object, kind: &STATEFUL_SETS }
     }
 
     /// Adopts and releases. A pod whose name is none of the set's is nothing to it.
-    async fn claim_pods(&self, ctx: &Reconcile, work: &Work) -> Result<Vec<Arc<Object>>, Status> {
+    async fn claim_pods(&self, ctx: &Reconcile, work: &StatefulSetWork) -> Result<Vec<Arc<Object>>, Status> {
         let manager = ControllerRefManager {
             client: &ctx.client,
             owner: &work.object,
@@ -87,7 +87,7 @@ impl StatefulSetController {
         Ok(pods)
     }
 
-    async fn sync(&self, ctx: &Reconcile, work: &Work) -> Result<Action, Status> {
+    async fn sync(&self, ctx: &Reconcile, work: &StatefulSetWork) -> Result<Action, Status> {
         let history = self.history(ctx, work);
         let all = history.claim(&work.selector).await?;
         let pods = self.claim_pods(ctx, work).await?;
@@ -103,7 +103,7 @@ impl StatefulSetController {
     async fn update(
         &self,
         ctx: &Reconcile,
-        work: &Work,
+        work: &StatefulSetWork,
         revisions: &Revisions,
         pods: &[Arc<Object>],
     ) -> Result<(), Status> {
@@ -153,7 +153,7 @@ impl Controller for StatefulSetController {
         let view = object.view::<StatefulSet>();
         // Cannot be mended by trying again; validation refuses it.
         let Ok(selector) = view.spec.selector.selector() else { return Ok(Action::Done) };
-        let work = Work { object, view, selector, now: ctx.clock.now() };
+        let work = StatefulSetWork { object, view, selector, now: ctx.clock.now() };
         self.sync(ctx, &work).await
     }
 }

@@ -5,7 +5,7 @@ use super::StatefulSetController;
 use super::claims::{claim_volumes, create_claims};
 use super::identity::{has_storage, identify, is_identified, new_pod, ordinal, pod_name};
 use super::round::Round;
-use super::work::Work;
+use super::work::StatefulSetWork;
 use crate::controller::Reconcile;
 use crate::history::Revision;
 use apimachinery::object::Object;
@@ -49,7 +49,12 @@ impl StatefulSetController {
     }
 
     /// Mends a pod that is not what it should be.
-    pub(super) async fn mend_pod(&self, ctx: &Reconcile, work: &Work, pod: &Object) -> Result<(), Status> {
+    pub(super) async fn mend_pod(
+        &self,
+        ctx: &Reconcile,
+        work: &StatefulSetWork,
+        pod: &Object,
+    ) -> Result<(), Status> {
         let (name, ordinal) = (&pod.metadata.name, ordinal(pod));
         let mut tree = pod.to_value();
         if !is_identified(pod) {
@@ -74,7 +79,12 @@ impl StatefulSetController {
     }
 
     /// Begins to delete a pod.
-    pub(super) async fn delete_pod(&self, ctx: &Reconcile, work: &Work, pod: &Object) -> Result<(), Status> {
+    pub(super) async fn delete_pod(
+        &self,
+        ctx: &Reconcile,
+        work: &StatefulSetWork,
+        pod: &Object,
+    ) -> Result<(), Status> {
         let (name, uid) = (&pod.metadata.name, &pod.metadata.uid);
         self.expectations.expect_another_deletion(work.uid(), uid);
         let deleted = ctx.client.delete(&PODS, work.namespace(), name, &DeleteOptions::default()).await;
@@ -101,7 +111,7 @@ fn revision_of_new<'a>(round: &'a Round<'_>, ordinal: i64) -> &'a Revision {
 /// `recordPodEvent`
 fn told(
     ctx: &Reconcile,
-    work: &Work,
+    work: &StatefulSetWork,
     verb: &str,
     pod: &str,
     result: Result<(), Status>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::identity::ordinal;
-use super::work::Work;
+use super::work::StatefulSetWork;
 use crate::history::REVISION_HASH;
 use crate::pod_state::is_available;
 use apimachinery::object::Object;
@@ -27,7 +27,7 @@ pub struct Replicas {
 
 impl Replicas {
     /// Of a set.
-    pub fn of(work: &Work, pods: &[Arc<Object>]) -> Replicas {
+    pub fn of(work: &StatefulSetWork, pods: &[Arc<Object>]) -> Replicas {
         let (wanted, mut condemned): (Vec<_>, Vec<_>) =
             pods.iter().cloned().partition(|pod| work.view.wants(ordinal(pod)));
         condemned.sort_by_key(|pod| Reverse(ordinal(pod)));
@@ -42,7 +42,7 @@ impl Replicas {
     }
 
     /// The first ordinals that have no pod, at most `limit` of them.
-    pub fn missing(&self, work: &Work, limit: usize) -> Vec<i64> {
+    pub fn missing(&self, work: &StatefulSetWork, limit: usize) -> Vec<i64> {
         let all = work.view.start()..work.view.start() + work.view.replicas();
         all.filter(|ordinal| !self.present.contains_key(ordinal)).take(limit).collect()
     }

@@ -5,7 +5,7 @@
 use super::StatefulSetController;
 use super::claims::find_claim;
 use super::identity::ordinal;
-use super::work::Work;
+use super::work::StatefulSetWork;
 use crate::controller::Reconcile;
 use crate::controller_ref::controller_reference;
 use apimachinery::object::{Object, OwnerReference};
@@ -16,15 +16,15 @@ use apis::core::pod::PODS;
 use apis::kind::Kind;
 
 /// A pod, its set, and who should own the pod's claims.
-struct Owners<'a> {
-    work: &'a Work,
+struct ClaimOwners<'a> {
+    work: &'a StatefulSetWork,
     pod: &'a Object,
 }
 
 impl StatefulSetController {
     /// Whether the claims of a pod are owned as the policy has it; claims that are missing are no matter.
-    pub(super) fn claims_match_policy(&self, work: &Work, pod: &Object) -> bool {
-        let owners = Owners { work, pod };
+    pub(super) fn claims_match_policy(&self, work: &StatefulSetWork, pod: &Object) -> bool {
+        let owners = ClaimOwners { work, pod };
         let templates = &work.view.spec.volume_claim_templates;
         let mut claims =
             templates.iter().filter_map(|template| find_claim(&self.claims, work, template, ordinal(pod)));
@@ -35,10 +35,10 @@ impl StatefulSetController {
     pub(super) async fn apply_policy(
         &self,
         ctx: &Reconcile,
-        work: &Work,
+        work: &StatefulSetWork,
         pod: &Object,
     ) -> Result<(), Status> {
-        let owners = Owners { work, pod };
+        let owners = ClaimOwners { work, pod };
         for template in &work.view.spec.volume_claim_templates {
             let Some(claim) = find_claim(&self.claims, work, template, ordinal(pod)) else { continue };
             let name = &claim.metadata.name;
@@ -65,7 +65,7 @@ impl StatefulSetController {
     }
 
     /// Whether a claim of a pod that is to be created still goes with its predecessor: it must be gone first.
-    pub(super) fn has_stale_claim(&self, work: &Work, pod: &str, ordinal: i64) -> bool {
+    pub(super) fn has_stale_claim(&self, work: &StatefulSetWork, pod: &str, ordinal: i64) -> bool {
         let of_pod = |reference: &OwnerReference| is_of(reference, &PODS, pod);
         let is_stale = |claim: &Object| claim.metadata.owner_references.iter().any(of_pod);
         let templates = &work.view.spec.volume_claim_templates;
@@ -75,7 +75,7 @@ impl StatefulSetController {
     }
 }
 
-impl Owners<'_> {
+impl ClaimOwners<'_> {
     /// Claims that somebody else manages, or that were left by a set or pod of the same name, are let alone.
     fn are_right(&self, claim: &Object) -> bool {
         let references = &claim.metadata.owner_references;
@@ -167,10 +167,10 @@ mod tests {
         Object::from_value(&tree, vec![]).unwrap()
     }
 
-    fn work(when_deleted: &str, when_scaled: &str) -> Work {
+    fn work(when_deleted: &str, when_scaled: &str) -> StatefulSetWork {
         let policy = json!({"whenDeleted": when_deleted, "whenScaled": when_scaled});
         let spec = json!({"replicas": 1, "persistentVolumeClaimRetentionPolicy": policy});
-        Work {
+        StatefulSetWork {
             object: Arc::new(object("web", "set", json!([]))),
             view: Arc::new(StatefulSet::deserialize(json!({"spec": spec})).unwrap()),
             selector: Selector::everything(),
@@ -191,7 +191,7 @@ mod tests {
         ];
         for (when_deleted, when_scaled, pod, expected) in cases {
             let (work, pod) = (work(when_deleted, when_scaled), object(pod, "pod", json!([])));
-            let owners = Owners { work: &work, pod: &pod };
+            let owners = ClaimOwners { work: &work, pod: &pod };
             let claim = object("data", "claim", json!([]));
             let wanted = owners.wanted(&claim);
             let uids: Vec<&str> = wanted.iter().map(|reference| reference.uid.as_str()).collect();
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn claims_of_others_are_let_alone() {
         let (work, pod) = (work("Delete", "Delete"), object("web-0", "pod", json!([])));
-        let owners = Owners { work: &work, pod: &pod };
+        let owners = ClaimOwners { work: &work, pod: &pod };
         let reference = |kind: &str, name: &str, uid: &str| {
             let api_version = if kind == "Pod" { "v1" } else { "apps/v1" };
             json!({"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": true})

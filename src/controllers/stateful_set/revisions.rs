@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::replicas::revision_of;
-use super::work::Work;
+use super::work::StatefulSetWork;
 use crate::history::{History, NewRevision, Revision, template_patch};
 use apimachinery::object::Object;
 use apimachinery::status::Status;
@@ -31,7 +31,11 @@ pub struct Revisions {
 
 /// Among all, the oldest first; the one of the present template is made, or moved to the end, if it is not
 /// the newest.
-pub async fn find(work: &Work, history: &History<'_>, all: &[Revision]) -> Result<Revisions, Status> {
+pub async fn find(
+    work: &StatefulSetWork,
+    history: &History<'_>,
+    all: &[Revision],
+) -> Result<Revisions, Status> {
     let data = template_patch(&work.view.spec.template);
     let mut collision_count = work.view.status.collision_count.unwrap_or(0);
     let number = all.last().map_or(0, Revision::number) + 1;
@@ -46,7 +50,7 @@ pub async fn find(work: &Work, history: &History<'_>, all: &[Revision]) -> Resul
 
 /// Forgets the oldest that no pod is of, above the limit.
 pub async fn truncate(
-    work: &Work,
+    work: &StatefulSetWork,
     history: &History<'_>,
     all: &[Revision],
     revisions: &Revisions,
@@ -65,7 +69,7 @@ pub async fn truncate(
 }
 
 async fn create(
-    work: &Work,
+    work: &StatefulSetWork,
     history: &History<'_>,
     data: &Value,
     number: i64,

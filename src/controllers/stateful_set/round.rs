@@ -2,12 +2,12 @@
 
 use super::replicas::Replicas;
 use super::revisions::Revisions;
-use super::work::Work;
+use super::work::StatefulSetWork;
 
 /// Everything that a sync decides on.
 pub struct Round<'a> {
     /// The set.
-    pub work: &'a Work,
+    pub work: &'a StatefulSetWork,
     /// What pods are made of.
     pub revisions: &'a Revisions,
     /// Its pods by their place.

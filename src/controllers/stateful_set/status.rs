@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::replicas::{is_running_and_ready, revision_of};
 use super::revisions::Revisions;
-use super::work::Work;
+use super::work::StatefulSetWork;
 use crate::controller::Reconcile;
 use crate::pod_state::is_available;
 use crate::status::{put_count, update_status};
@@ -16,7 +16,7 @@ use apis::apps::stateful_set::STATEFUL_SETS;
 use apis::views::stateful_set::StatefulSetStatus;
 
 /// What all pods amount to, condemned ones too.
-pub fn calculate(work: &Work, revisions: &Revisions, pods: &[Arc<Object>]) -> StatefulSetStatus {
+pub fn calculate(work: &StatefulSetWork, revisions: &Revisions, pods: &[Arc<Object>]) -> StatefulSetStatus {
     let count =
         |holds: &dyn Fn(&Object) -> bool| -> i64 { pods.iter().filter(|pod| holds(pod)).count() as i64 };
     let min_ready_seconds = work.view.spec.min_ready_seconds;
@@ -37,7 +37,11 @@ pub fn calculate(work: &Work, revisions: &Revisions, pods: &[Arc<Object>]) -> St
 }
 
 /// Writes `new` if it says something else than what is there.
-pub async fn write(ctx: &Reconcile, work: &Work, mut new: StatefulSetStatus) -> Result<(), Status> {
+pub async fn write(
+    ctx: &Reconcile,
+    work: &StatefulSetWork,
+    mut new: StatefulSetStatus,
+) -> Result<(), Status> {
     complete_rolling_update(work, &mut new);
     let old = &work.view.status;
     // Who set the status of a later generation knows more.
@@ -55,7 +59,7 @@ pub async fn write(ctx: &Reconcile, work: &Work, mut new: StatefulSetStatus) -> 
 
 /// All pods are there, ready, and of the revision that the set goes to: it has arrived
 /// (`completeRollingUpdate`).
-fn complete_rolling_update(work: &Work, status: &mut StatefulSetStatus) {
+fn complete_rolling_update(work: &StatefulSetWork, status: &mut StatefulSetStatus) {
     let replicas = work.view.replicas();
     let counts = [status.updated_replicas, status.ready_replicas, status.replicas];
     if work.view.is_rolling_update() && counts.iter().all(|count| *count == replicas) {

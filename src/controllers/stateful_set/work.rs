@@ -10,7 +10,7 @@ use apis::apps::stateful_set::STATEFUL_SETS;
 use apis::views::stateful_set::StatefulSet;
 
 /// A set that is being synced.
-pub struct Work {
+pub struct StatefulSetWork {
     /// As the cache has it.
     pub object: Arc<Object>,
     /// What was read of it.
@@ -21,7 +21,7 @@ pub struct Work {
     pub now: Time,
 }
 
-impl Work {
+impl StatefulSetWork {
     /// The set's name.
     pub fn name(&self) -> &str {
         &self.object.metadata.name

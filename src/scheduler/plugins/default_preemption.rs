@@ -144,7 +144,7 @@ fn split_by_violation(
     pods: Vec<Arc<PodInfo>>,
     budgets: &[Arc<Object>],
 ) -> (Vec<Arc<PodInfo>>, Vec<Arc<PodInfo>>) {
-    let budgets: Vec<_> = budgets.iter().filter_map(|budget| Budget::of(budget)).collect();
+    let budgets: Vec<_> = budgets.iter().filter_map(|budget| PreemptionBudget::of(budget)).collect();
     let mut allowed: Vec<i64> = budgets.iter().map(|budget| budget.view.status.disruptions_allowed).collect();
     pods.into_iter().partition(|pod| {
         let mut violates = false;
@@ -158,18 +158,18 @@ fn split_by_violation(
 }
 
 /// A budget that protects somebody.
-struct Budget<'a> {
+struct PreemptionBudget<'a> {
     object: &'a Object,
     view: Arc<PodDisruptionBudget>,
     selector: Selector,
 }
 
-impl Budget<'_> {
+impl PreemptionBudget<'_> {
     /// None when it selects nothing, or everything by an empty selector, which counts as nothing here.
-    fn of(object: &Object) -> Option<Budget<'_>> {
+    fn of(object: &Object) -> Option<PreemptionBudget<'_>> {
         let view = object.view::<PodDisruptionBudget>();
         let selector = view.spec.selector.as_ref()?.selector().ok().filter(|it| !it.is_everything())?;
-        Some(Budget { object, view, selector })
+        Some(PreemptionBudget { object, view, selector })
     }
 
     /// A pod that the apiserver has let go already is counted there.

@@ -27,7 +27,7 @@ type Topology = HashMap<(String, String), i64>;
 
 /// How many pods there are in each domain that matter to the pod.
 #[derive(Default)]
-struct Counts {
+struct AffinityCounts {
     /// Pods that do not want it near.
     repelling: Topology,
     /// Pods that it wants near.
@@ -67,7 +67,7 @@ impl Plugin for InterPodAffinity {
     }
 
     fn filter(&self, state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
-        let Some(counts) = state.read::<Counts>(NAME) else { return Status::success() };
+        let Some(counts) = state.read::<AffinityCounts>(NAME) else { return Status::success() };
         let labels = |key: &str| node.label(key);
         let near = |topology: &Topology, term: &AffinityTerm| {
             let value = labels(&term.topology_key);
@@ -119,10 +119,10 @@ impl InterPodAffinity {
         term.matches(&pod.object.metadata, namespace)
     }
 
-    fn count(&self, pod: &PodInfo, snapshot: &Snapshot) -> Counts {
+    fn count(&self, pod: &PodInfo, snapshot: &Snapshot) -> AffinityCounts {
         let wants = &pod.pod_affinity;
         let looks_at_all = !wants.required.is_empty() || !wants.required_anti.is_empty();
-        let mut counts = Counts::default();
+        let mut counts = AffinityCounts::default();
         for node in snapshot.iter().filter(|node| looks_at_all || node.pods_with_affinity > 0) {
             for other in &node.pods {
                 let anti = other.pod_affinity.required_anti.iter();
@@ -138,7 +138,7 @@ impl InterPodAffinity {
     }
 
     /// Each term has its pods near the node. The first of pods that only want each other may go anywhere.
-    fn is_attracted(&self, counts: &Counts, pod: &PodInfo, node: &NodeInfo) -> bool {
+    fn is_attracted(&self, counts: &AffinityCounts, pod: &PodInfo, node: &NodeInfo) -> bool {
         let terms = &pod.pod_affinity.required;
         let value = |term: &AffinityTerm| node.label(&term.topology_key).map(ToOwned::to_owned);
         let Some(values) = terms.iter().map(value).collect::<Option<Vec<String>>>() else { return false };

@@ -47,12 +47,12 @@ pub struct VolumeBinding {
     clock: Clock,
     /// What was decided for pods that are on their way, by uid. Bound: one entry for each pod between Reserve
     /// and the end of its binding cycle.
-    decided: Mutex<BTreeMap<String, Vec<Decision>>>,
+    decided: Mutex<BTreeMap<String, Vec<BindingDecision>>>,
 }
 
 /// What is to be done for one claim.
 #[derive(Clone)]
-enum Decision {
+enum BindingDecision {
     /// It gets this volume.
     Bind { claim: Arc<Object>, volume: Arc<Object> },
     /// It gets one that is made for the node.
@@ -60,7 +60,7 @@ enum Decision {
 }
 
 /// The claims of a pod.
-struct Claims {
+struct PodClaims {
     /// With their volumes.
     bound: Vec<Value>,
     /// Those that wait for the pod.
@@ -97,8 +97,8 @@ impl VolumeBinding {
         }
     }
 
-    fn claims_of(&self, pod: &PodInfo) -> Result<Claims, Status> {
-        let mut claims = Claims { bound: vec![], waiting: vec![] };
+    fn claims_of(&self, pod: &PodInfo) -> Result<PodClaims, Status> {
+        let mut claims = PodClaims { bound: vec![], waiting: vec![] };
         for name in claim_names(pod) {
             let claim = self.claim(pod, &name)?;
             let tree = claim.to_value();
@@ -148,7 +148,12 @@ impl VolumeBinding {
     }
 
     /// What has to be done for the pod to run on the node (`FindPodVolumes`).
-    fn decide(&self, pod: &PodInfo, claims: &Claims, node: &ObjectMeta) -> Result<Vec<Decision>, Reasons> {
+    fn decide(
+        &self,
+        pod: &PodInfo,
+        claims: &PodClaims,
+        node: &ObjectMeta,
+    ) -> Result<Vec<BindingDecision>, Reasons> {
         let mut reasons = Reasons::default();
         for claim in &claims.bound {
             match self.volumes.get("", text(claim, "spec.volumeName")) {
@@ -165,7 +170,7 @@ impl VolumeBinding {
             match self.decide_on(claim, &free, node) {
                 None => reasons.add(Reasons::BIND_CONFLICT),
                 Some(decision) => {
-                    if let Decision::Bind { volume, .. } = &decision {
+                    if let BindingDecision::Bind { volume, .. } = &decision {
                         free.retain(|(other, _)| other.metadata.uid != volume.metadata.uid);
                     }
                     decisions.push(decision);
@@ -175,20 +180,20 @@ impl VolumeBinding {
         if reasons.0.is_empty() { Ok(decisions) } else { Err(reasons) }
     }
 
-    fn decide_on(&self, claim: &Arc<Object>, free: &[Volume], node: &ObjectMeta) -> Option<Decision> {
+    fn decide_on(&self, claim: &Arc<Object>, free: &[Volume], node: &ObjectMeta) -> Option<BindingDecision> {
         let tree = claim.to_value();
         let claim = claim.clone();
         let selected = annotation(&tree, SELECTED_NODE);
         // Somebody is making the volume already.
         if !selected.is_empty() {
-            return (selected == node.name).then_some(Decision::Provision { claim });
+            return (selected == node.name).then_some(BindingDecision::Provision { claim });
         }
         if let Some(volume) = find_matching(free, &tree, Some(node)) {
-            return Some(Decision::Bind { claim, volume });
+            return Some(BindingDecision::Bind { claim, volume });
         }
         let class = self.class(&tree)?;
         let can_provision = !matches!(text(&class, "provisioner"), "" | NO_PROVISIONER);
-        can_provision.then_some(Decision::Provision { claim })
+        can_provision.then_some(BindingDecision::Provision { claim })
     }
 
     /// Those that no other pod is about to take.
@@ -197,8 +202,8 @@ impl VolumeBinding {
         let others = decided.iter().filter(|(uid, _)| *uid != pod.uid()).flat_map(|(_, decisions)| decisions);
         let taken: Vec<&str> = others
             .filter_map(|decision| match decision {
-                Decision::Bind { volume, .. } => Some(volume.metadata.uid.as_str()),
-                Decision::Provision { .. } => None,
+                BindingDecision::Bind { volume, .. } => Some(volume.metadata.uid.as_str()),
+                BindingDecision::Provision { .. } => None,
             })
             .collect();
         let volumes = self.volumes.all().into_iter();
@@ -231,7 +236,7 @@ impl VolumeBinding {
         claim_names(pod).all(is_ready)
     }
 
-    fn decided(&self) -> MutexGuard<'_, BTreeMap<String, Vec<Decision>>> {
+    fn decided(&self) -> MutexGuard<'_, BTreeMap<String, Vec<BindingDecision>>> {
         self.decided.lock()
     }
 }
@@ -279,7 +284,7 @@ impl Plugin for VolumeBinding {
     }
 
     fn filter(&self, state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
-        let (Some(claims), Some(object)) = (state.read::<Claims>(NAME), node.object.as_ref()) else {
+        let (Some(claims), Some(object)) = (state.read::<PodClaims>(NAME), node.object.as_ref()) else {
             return Status::success();
         };
         match self.decide(pod, claims, &object.metadata) {
@@ -292,7 +297,7 @@ impl Plugin for VolumeBinding {
     }
 
     fn reserve(&self, state: &CycleState, pod: &PodInfo, node: &str) -> Status {
-        let (Some(claims), Some(object)) = (state.read::<Claims>(NAME), self.nodes.get("", node)) else {
+        let (Some(claims), Some(object)) = (state.read::<PodClaims>(NAME), self.nodes.get("", node)) else {
             return Status::success();
         };
         match self.decide(pod, claims, &object.metadata) {
@@ -319,14 +324,14 @@ impl Plugin for VolumeBinding {
 }
 
 /// The volume is told of its claim, or the claim of its node; controllers do the rest.
-async fn write(request: BindRequest<'_>, decision: &Decision) -> Result<(), status::Status> {
+async fn write(request: BindRequest<'_>, decision: &BindingDecision) -> Result<(), status::Status> {
     match decision {
-        Decision::Bind { claim, volume } => {
+        BindingDecision::Bind { claim, volume } => {
             let mut tree = volume.to_value();
             claim_volume(&mut tree, &claim.metadata);
             request.client.update(&PERSISTENT_VOLUMES, "", &volume.metadata.name, tree).await.map(drop)
         }
-        Decision::Provision { claim } => {
+        BindingDecision::Provision { claim } => {
             let (metadata, mut tree) = (&claim.metadata, claim.to_value());
             if annotation(&tree, SELECTED_NODE) == request.node {
                 return Ok(());

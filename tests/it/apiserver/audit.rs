@@ -7,7 +7,7 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 use kubarium::apiserver::audit::policy::Policy;
 use kubarium::apiserver::audit::{AuditConfig, BatchConfig, LogBackend, LogConfig, Mode, WebhookConfig};
-use kubarium::apiserver::webhook::{ClientConfig, Target};
+use kubarium::apiserver::webhook::{ClientConfig, WebhookTarget};
 use kubarium::cluster::Components;
 use kubarium::{Cluster, Config};
 use serde_json::{Value, json};
@@ -145,7 +145,7 @@ async fn a_full_log_is_renamed_and_old_ones_go() {
 #[tokio::test]
 async fn a_webhook_gets_lists_of_events() {
     let webhook = Webhook::start(|_| Reply::Raw(200, String::new())).await;
-    let mut client = ClientConfig::new(Target::Url(webhook.url("/audit")));
+    let mut client = ClientConfig::new(WebhookTarget::Url(webhook.url("/audit")));
     client.ca_bundle = webhook.authority.clone().into_bytes();
     let batch = BatchConfig {
         buffer_size: 100,

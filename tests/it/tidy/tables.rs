@@ -355,7 +355,7 @@ pub const IDIOMS: &[(&str, &str, usize)] = &[
     ),
 ];
 /// How many names stand for several types.
-pub const MAX_REPEATED_TYPE_NAMES: usize = 195;
+pub const MAX_REPEATED_TYPE_NAMES: usize = 164;
 
 /// Where field paths are written as texts.
 pub const FIELD_ROOMS: &[&str] = &["src/apis/", "src/apiserver/admission/", "src/controllers/"];

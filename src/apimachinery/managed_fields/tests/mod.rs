@@ -8,7 +8,7 @@ mod manager;
 
 use serde_json::Value;
 
-use super::{Converter, Entry, Managed, ManagerId, Operation, ResetFields, Type, Updater, print_path};
+use super::{Converter, Managed, ManagerEntry, ManagerId, Operation, ResetFields, Type, Updater, print_path};
 use crate::schema::Schema;
 
 /// Every version but `gone` has the same form.
@@ -58,7 +58,7 @@ impl<'s> State<'s> {
         if let Some(changed) = changed {
             let own = self.managed.set_of(&id).difference(&changed.removed);
             let own = own.union(&changed.modified).union(&changed.added);
-            self.managed.put(Entry::new(id, None, own));
+            self.managed.put(ManagerEntry::new(id, None, own));
         }
         self.object = new.clone();
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::order::{self, Elements, Places};
-use super::{DIRECTIVE, Object, PatchError, merge_map, no_merge_key, unknown_directive};
+use super::{DIRECTIVE, PatchError, PatchObject, merge_map, no_merge_key, unknown_directive};
 use crate::schema::Schema;
 use golang::go_print::go_print;
 
@@ -100,7 +100,7 @@ fn merge_objects(
             (Some(at), Value::Object(patch)) => {
                 let own = match original[at].take() {
                     Value::Object(own) => own,
-                    _ => Object::new(),
+                    _ => PatchObject::new(),
                 };
                 original[at] = Value::Object(merge_map(own, patch, items)?);
             }

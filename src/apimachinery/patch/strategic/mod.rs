@@ -24,28 +24,32 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_FROM_PRIMITIVE_LIST: &str = "$deleteFromPrimitiveList";
 const SET_ELEMENT_ORDER: &str = "$setElementOrder";
 
-type Object = Map<String, Value>;
+type PatchObject = Map<String, Value>;
 
 /// Lays the patch over the object, list by list as the schema says.
 pub(super) fn apply(schema: &Schema, original: Value, patch: Document) -> Result<Patched, PatchError> {
     let (patch, strict_errors) = decode_object(patch).map_err(PatchError::BadRequest)?;
     let original = match original {
         Value::Object(members) => members,
-        _ => Object::new(),
+        _ => PatchObject::new(),
     };
     let value = Value::Object(merge_map(original, patch, Some(schema))?);
     Ok(Patched { value, strict_errors })
 }
 
 /// Merges two objects. `schema` is None below a map of no known values.
-fn merge_map(mut original: Object, mut patch: Object, schema: Option<&Schema>) -> Result<Object, PatchError> {
+fn merge_map(
+    mut original: PatchObject,
+    mut patch: PatchObject,
+    schema: Option<&Schema>,
+) -> Result<PatchObject, PatchError> {
     match patch.get(DIRECTIVE).map(|directive| directive.as_str()) {
         None => {}
         Some(Some("replace")) => {
             patch.remove(DIRECTIVE);
             return Ok(patch);
         }
-        Some(Some("delete")) => return Ok(Object::new()),
+        Some(Some("delete")) => return Ok(PatchObject::new()),
         Some(_) => return Err(unknown_directive(&patch)),
     }
     retain_keys(&mut original, &mut patch)?;
@@ -57,7 +61,7 @@ fn merge_map(mut original: Object, mut patch: Object, schema: Option<&Schema>) -
 }
 
 fn merge_field(
-    original: &mut Object,
+    original: &mut PatchObject,
     key: String,
     patch: Value,
     schema: Option<&Schema>,
@@ -109,7 +113,7 @@ fn field_schema<'s>(schema: Option<&'s Schema>, key: &str) -> Result<Option<&'s 
 }
 
 /// Keeps only the named fields of the original; every field of the patch must be among them.
-fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), PatchError> {
+fn retain_keys(original: &mut PatchObject, patch: &mut PatchObject) -> Result<(), PatchError> {
     let Some(keys) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
     let malformed = || PatchError::BadRequest("invalid patch format of retainKeys".into());
     let keys = keys.as_array().ok_or_else(malformed)?;
@@ -166,15 +170,15 @@ fn without_directives(value: Value) -> Option<Value> {
     }
 }
 
-fn unknown_directive(patch: &Object) -> PatchError {
+fn unknown_directive(patch: &PatchObject) -> PatchError {
     let directive = patch.get(DIRECTIVE).map(go_print).unwrap_or_default();
     PatchError::Internal(format!("unknown patch type: {directive} in map: {}", print(patch)))
 }
 
-fn no_merge_key(element: &Object, merge_key: &str) -> PatchError {
+fn no_merge_key(element: &PatchObject, merge_key: &str) -> PatchError {
     PatchError::Internal(format!("map: {} does not contain declared merge key: {merge_key}", print(element)))
 }
 
-fn print(object: &Object) -> String {
+fn print(object: &PatchObject) -> String {
     go_print(&Value::Object(object.clone()))
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::{
-    DIRECTIVE, Object, PatchError, SET_ELEMENT_ORDER, field_of, field_schema, list, no_merge_key,
+    DIRECTIVE, PatchError, PatchObject, SET_ELEMENT_ORDER, field_of, field_schema, list, no_merge_key,
     without_directives,
 };
 use crate::schema::Schema;
@@ -76,8 +76,8 @@ impl Elements<'_> {
 
 /// Merges every list for which the patch sets an order, and takes it out of the patch.
 pub(super) fn apply(
-    original: &mut Object,
-    patch: &mut Object,
+    original: &mut PatchObject,
+    patch: &mut PatchObject,
     schema: Option<&Schema>,
 ) -> Result<(), PatchError> {
     let directives: Vec<String> =

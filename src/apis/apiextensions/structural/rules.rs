@@ -16,13 +16,13 @@ const PER_CALL: &str = "no further validation rules will be run due to call cost
 const MAX_MESSAGE_BYTES: usize = 5 * 1024;
 
 /// The budget is spent, or a rule cost too much: no more rules.
-struct Stopped;
+struct RuleStopped;
 
 impl Structural {
     /// Runs the rules of a value and of everything in it. `old` is the value that stood in the same place
     /// before, on an update and where that can be told.
     pub fn validate_rules(&self, value: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
-        let mut run = Run { budget: Budget::new(Budget::PER_REQUEST), errors, only_kept: false };
+        let mut run = RuleRun { budget: Budget::new(Budget::PER_REQUEST), errors, only_kept: false };
         // It has said so already.
         let _ = self.run_rules("", true, value, old, false, &mut run);
     }
@@ -31,7 +31,7 @@ impl Structural {
     pub fn kept_mistakes(&self, value: &Value, old: &Value) -> Vec<String> {
         let mut errors = FieldErrors::default();
         let budget = Budget::new(Budget::PER_REQUEST);
-        let mut run = Run { budget, errors: &mut errors, only_kept: true };
+        let mut run = RuleRun { budget, errors: &mut errors, only_kept: true };
         // Whoever validates has said so.
         let _ = self.run_rules("", true, value, Some(old), false, &mut run);
         errors.0.iter().map(ToString::to_string).collect()
@@ -49,15 +49,15 @@ impl Structural {
         value: &Value,
         old: Option<&Value>,
         kept: bool,
-        run: &mut Run,
-    ) -> Result<(), Stopped> {
+        run: &mut RuleRun,
+    ) -> Result<(), RuleStopped> {
         if !self.has_rules() {
             return Ok(());
         }
         // What cannot be told apart is as unchanged as what it is part of (`shouldRatchetError`).
         let kept = kept || old == Some(value);
         if let Some(source) = &self.source {
-            run.rules(self, source, path, &Seen { is_resource, value, old, kept })?;
+            run.rules(self, source, path, &SeenValues { is_resource, value, old, kept })?;
         }
         for all_of in self.quantifiers.all_of.iter().filter(|schema| schema.has_rules()) {
             all_of.run_rules(path, is_resource, value, old, kept, run)?;
@@ -87,7 +87,7 @@ impl Structural {
 }
 
 /// One walk through an object.
-struct Run<'a> {
+struct RuleRun<'a> {
     budget: Budget,
     errors: &'a mut FieldErrors,
     /// Looks for what is wrong with what did not change, and for nothing else.
@@ -95,7 +95,7 @@ struct Run<'a> {
 }
 
 /// A value, and what it was.
-struct Seen<'a> {
+struct SeenValues<'a> {
     is_resource: bool,
     value: &'a Value,
     old: Option<&'a Value>,
@@ -103,9 +103,15 @@ struct Seen<'a> {
     kept: bool,
 }
 
-impl Run<'_> {
-    fn rules(&mut self, schema: &Structural, source: &Value, path: &str, seen: &Seen) -> Result<(), Stopped> {
-        let Seen { is_resource, value, old, kept } = *seen;
+impl RuleRun<'_> {
+    fn rules(
+        &mut self,
+        schema: &Structural,
+        source: &Value,
+        path: &str,
+        seen: &SeenValues,
+    ) -> Result<(), RuleStopped> {
+        let SeenValues { is_resource, value, old, kept } = *seen;
         if !schema.rules.is_empty() && self.budget.is_spent() {
             return self.stop(schema, path, &format!("validation {OUT_OF_BUDGET}"));
         }
@@ -133,9 +139,9 @@ impl Run<'_> {
         schema: &Structural,
         rule: &CompiledRule,
         path: &str,
-        seen: &Seen,
+        seen: &SeenValues,
         activation: &Activation,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), RuleStopped> {
         let mut own = Budget::new(Budget::PER_CALL);
         let outcome = rule.program.evaluate(activation, &mut own);
         if self.budget.settle(&own).is_err() {
@@ -176,11 +182,11 @@ impl Run<'_> {
         self.errors.invalid(shown(path), &Value::from(schema.type_name.as_str()), detail);
     }
 
-    fn stop(&mut self, schema: &Structural, path: &str, detail: &str) -> Result<(), Stopped> {
+    fn stop(&mut self, schema: &Structural, path: &str, detail: &str) -> Result<(), RuleStopped> {
         if !self.only_kept {
             self.refuse(schema, path, detail);
         }
-        Err(Stopped)
+        Err(RuleStopped)
     }
 }
 

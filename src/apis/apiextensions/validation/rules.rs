@@ -22,7 +22,7 @@ const WORTH_NAMING: u64 = 1_000_000;
 /// Where a schema stands: how often it may occur, if that is bounded, and from where on its values cannot be
 /// told apart.
 #[derive(Clone)]
-struct Place {
+struct RulePlace {
     path: String,
     is_resource: bool,
     times: Option<u64>,
@@ -39,7 +39,7 @@ struct Checking<'a> {
 /// All rules of a version.
 pub(super) fn validate(schema: &Value, path: &str, errors: &mut FieldErrors) {
     let mut checking = Checking { errors, total: 0, most_expensive: Vec::new() };
-    let place = Place { path: path.into(), is_resource: true, times: Some(1), uncorrelatable: None };
+    let place = RulePlace { path: path.into(), is_resource: true, times: Some(1), uncorrelatable: None };
     checking.walk(schema, &place);
     if checking.total > SCHEMA_LIMIT {
         for (_, path) in std::mem::take(&mut checking.most_expensive) {
@@ -57,7 +57,7 @@ pub(super) fn validate(schema: &Value, path: &str, errors: &mut FieldErrors) {
 }
 
 impl Checking<'_> {
-    fn walk(&mut self, schema: &Value, place: &Place) {
+    fn walk(&mut self, schema: &Value, place: &RulePlace) {
         let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
         for (at, rule) in rules.iter().enumerate() {
             self.rule(schema, rule, place, &format!("{}.x-kubernetes-validations[{at}]", place.path));
@@ -78,7 +78,7 @@ impl Checking<'_> {
         }
     }
 
-    fn rule(&mut self, schema: &Value, rule: &Value, place: &Place, path: &str) {
+    fn rule(&mut self, schema: &Value, rule: &Value, place: &RulePlace, path: &str) {
         let text = |key: &str| rule[key].as_str().unwrap_or_default();
         let optional = rule["optionalOldSelf"].as_bool().unwrap_or(false);
         let Some(environment) = environment(schema, place.is_resource, optional) else {
@@ -153,7 +153,7 @@ impl Checking<'_> {
         environment: &Environment,
         schema: &Value,
         rule: &Value,
-        place: &Place,
+        place: &RulePlace,
         path: &str,
     ) {
         let Some(expression) = rule["messageExpression"].as_str() else { return };
@@ -239,11 +239,11 @@ fn member<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
     schema["properties"].get(name).or_else(|| schema.get("additionalProperties"))
 }
 
-impl Place {
-    fn below(&self, above: &Value, schema: &Value, path: String, atomic: bool) -> Place {
+impl RulePlace {
+    fn below(&self, above: &Value, schema: &Value, path: String, atomic: bool) -> RulePlace {
         let times = self.times.zip(declared_elements(above));
         let uncorrelatable = self.uncorrelatable.clone().or_else(|| atomic.then(|| self.path.clone()));
-        Place {
+        RulePlace {
             path: format!("{}{path}", self.path),
             is_resource: schema["x-kubernetes-embedded-resource"] == true,
             times: times.map(|(times, each)| times.saturating_mul(each)),

@@ -9,7 +9,7 @@ use golang::go_text;
 
 /// Where a schema stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
+enum SchemaLevel {
     Root,
     Item,
     Field,
@@ -17,7 +17,7 @@ enum Level {
 
 /// The whole schema of a version.
 pub(super) fn validate(schema: &Value, path: &str, errors: &mut FieldErrors) {
-    structure(schema, Level::Root, path, errors);
+    structure(schema, SchemaLevel::Root, path, errors);
     complete(schema, schema, path, errors);
 }
 
@@ -25,19 +25,19 @@ fn flag(schema: &Value, key: &str) -> bool {
     schema[key].as_bool().unwrap_or(false)
 }
 
-fn structure(schema: &Value, level: Level, path: &str, errors: &mut FieldErrors) {
+fn structure(schema: &Value, level: SchemaLevel, path: &str, errors: &mut FieldErrors) {
     if schema["type"] == "array" && !schema["items"].is_object() {
         errors.required(format!("{path}.items"), "must be specified");
     }
     if schema["items"].is_object() {
-        structure(&schema["items"], Level::Item, &format!("{path}.items"), errors);
+        structure(&schema["items"], SchemaLevel::Item, &format!("{path}.items"), errors);
     }
     for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
-        structure(inner, Level::Field, &format!("{path}.properties[{name}]"), errors);
+        structure(inner, SchemaLevel::Field, &format!("{path}.properties[{name}]"), errors);
     }
     if schema["additionalProperties"].is_object() {
         let path = format!("{path}.additionalProperties");
-        structure(&schema["additionalProperties"], Level::Field, &path, errors);
+        structure(&schema["additionalProperties"], SchemaLevel::Field, &path, errors);
     }
     if flag(schema, "x-kubernetes-int-or-string") {
         for extension in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
@@ -56,7 +56,7 @@ fn is_int_or_string(any_of: &Value) -> bool {
     *any_of == json!([{"type": "integer"}, {"type": "string"}])
 }
 
-fn types(schema: &Value, level: Level, path: &str, errors: &mut FieldErrors) {
+fn types(schema: &Value, level: SchemaLevel, path: &str, errors: &mut FieldErrors) {
     let of_type = schema["type"].as_str().unwrap_or_default();
     let (embedded, at) = (flag(schema, "x-kubernetes-embedded-resource"), format!("{path}.type"));
     if embedded && of_type != "object" {
@@ -72,12 +72,12 @@ fn types(schema: &Value, level: Level, path: &str, errors: &mut FieldErrors) {
         errors.required(
             at,
             match level {
-                Level::Root => "must not be empty at the root",
-                Level::Item => "must not be empty for specified array items",
-                Level::Field => "must not be empty for specified object fields",
+                SchemaLevel::Root => "must not be empty at the root",
+                SchemaLevel::Item => "must not be empty for specified array items",
+                SchemaLevel::Field => "must not be empty for specified object fields",
             },
         );
-    } else if level == Level::Root && !of_type.is_empty() && of_type != "object" {
+    } else if level == SchemaLevel::Root && !of_type.is_empty() && of_type != "object" {
         errors.invalid(at, &json!(of_type), "must be object at the root");
     }
     if embedded && !schema["additionalProperties"].is_null() {
@@ -87,10 +87,10 @@ fn types(schema: &Value, level: Level, path: &str, errors: &mut FieldErrors) {
 }
 
 /// Type and metadata of a resource are what they are everywhere.
-fn resource(schema: &Value, level: Level, path: &str, errors: &mut FieldErrors) {
+fn resource(schema: &Value, level: SchemaLevel, path: &str, errors: &mut FieldErrors) {
     let embedded = flag(schema, "x-kubernetes-embedded-resource");
     let properties = &schema["properties"];
-    if level == Level::Root || embedded {
+    if level == SchemaLevel::Root || embedded {
         for (name, wanted) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
             let Some(given) = properties.get(name) else { continue };
             if given["type"] != wanted {
@@ -100,7 +100,7 @@ fn resource(schema: &Value, level: Level, path: &str, errors: &mut FieldErrors) 
             }
         }
     }
-    if level == Level::Root
+    if level == SchemaLevel::Root
         && let Some(metadata) = properties.get("metadata").and_then(Value::as_object)
     {
         let known =

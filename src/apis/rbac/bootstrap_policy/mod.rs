@@ -15,7 +15,7 @@ use crate::kind::{StartingObject, StartingObjects};
 use crate::rbac::policy_rule::PolicyRule;
 use crate::views::rbac::Subject;
 
-pub use table::{POLICY, Policy, PolicyBinding, PolicyRole};
+pub use table::{BootstrapPolicy, POLICY, PolicyBinding, PolicyRole};
 
 use table::GROUP;
 
@@ -25,7 +25,7 @@ pub static STARTING: StartingObjects = StartingObjects { name: "rbac", manager: 
 /// All of them, each behind what it refers to. An aggregated role has the rules already that the controller
 /// would gather for it.
 pub fn objects() -> Vec<StartingObject> {
-    let Policy { roles, bindings } = &*POLICY;
+    let BootstrapPolicy { roles, bindings } = &*POLICY;
     roles.iter().map(role_object).chain(bindings.iter().map(binding_object)).collect()
 }
 

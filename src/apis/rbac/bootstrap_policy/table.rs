@@ -14,10 +14,10 @@ const WRITE: [&str; 5] = ["create", "delete", "deletecollection", "patch", "upda
 pub const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// A constant that is worked out when it is first needed: every cluster starts with the same.
-pub static POLICY: LazyLock<Policy> = LazyLock::new(Policy::read);
+pub static POLICY: LazyLock<BootstrapPolicy> = LazyLock::new(BootstrapPolicy::read);
 
 /// The whole table.
-pub struct Policy {
+pub struct BootstrapPolicy {
     /// Roles and ClusterRoles; one that gathers rules stands behind those that it gathers from.
     pub roles: Vec<PolicyRole>,
     /// RoleBindings and ClusterRoleBindings.
@@ -49,9 +49,9 @@ pub struct PolicyBinding {
     pub view: Arc<Binding>,
 }
 
-impl Policy {
-    fn read() -> Policy {
-        let mut policy = Policy { roles: Vec::with_capacity(100), bindings: Vec::with_capacity(80) };
+impl BootstrapPolicy {
+    fn read() -> BootstrapPolicy {
+        let mut policy = BootstrapPolicy { roles: Vec::with_capacity(100), bindings: Vec::with_capacity(80) };
         let mut rest = TABLE;
         while let Some((head, lines)) = next_entry(&mut rest) {
             policy.add(head, lines);
@@ -137,7 +137,7 @@ impl PolicyRole {
         self.rules_in(&POLICY)
     }
 
-    fn rules_in(&self, policy: &Policy) -> Vec<PolicyRule> {
+    fn rules_in(&self, policy: &BootstrapPolicy) -> Vec<PolicyRule> {
         match self.selected {
             Some(label) => policy.gathered(label),
             None => self.lines.lines().map(str::trim_start).filter(|line| is_read(line)).map(rule).collect(),

@@ -34,14 +34,14 @@ pub struct NodeRestriction {
 }
 
 /// One write of one kubelet.
-struct Write<'a> {
+struct RestrictedWrite<'a> {
     node: &'a str,
     attributes: &'a Attributes<'a>,
     object: &'a Value,
     old: &'a Value,
 }
 
-type Verdict = Result<(), Status>;
+type RestrictionVerdict = Result<(), Status>;
 
 impl NodeRestriction {
     /// Reads pods and nodes through the registry.
@@ -55,9 +55,9 @@ impl NodeRestriction {
         }
     }
 
-    async fn check(&self, attributes: &Attributes<'_>, object: &Value, old: &Value) -> Verdict {
+    async fn check(&self, attributes: &Attributes<'_>, object: &Value, old: &Value) -> RestrictionVerdict {
         let Some(node) = attributes.ctx.user.node_identity() else { return Ok(()) };
-        let write = Write { node, attributes, object, old };
+        let write = RestrictedWrite { node, attributes, object, old };
         if node.is_empty() {
             return write
                 .refuse(format!("could not determine node from user {:?}", attributes.ctx.user.name));
@@ -82,8 +82,8 @@ impl NodeRestriction {
         }
     }
 
-    async fn pod(&self, write: &Write<'_>) -> Verdict {
-        let Write { node, attributes, .. } = write;
+    async fn pod(&self, write: &RestrictedWrite<'_>) -> RestrictionVerdict {
+        let RestrictedWrite { node, attributes, .. } = write;
         match attributes.operation {
             Operation::Create => self.mirror_pod(write).await,
             Operation::Delete => {
@@ -103,7 +103,7 @@ impl NodeRestriction {
         }
     }
 
-    async fn mirror_pod(&self, write: &Write<'_>) -> Verdict {
+    async fn mirror_pod(&self, write: &RestrictedWrite<'_>) -> RestrictionVerdict {
         let node = write.node;
         let pod = write.object;
         if at(pod, "metadata.annotations").get(MIRROR_POD).is_none() {
@@ -144,8 +144,8 @@ impl NodeRestriction {
         write.refers_to_nothing()
     }
 
-    async fn eviction(&self, write: &Write<'_>) -> Verdict {
-        let Write { node, attributes, object, .. } = write;
+    async fn eviction(&self, write: &RestrictedWrite<'_>) -> RestrictionVerdict {
+        let RestrictedWrite { node, attributes, object, .. } = write;
         if attributes.operation != Operation::Create {
             return write.refuse(format!("unexpected operation {}", attributes.operation.name()));
         }
@@ -164,8 +164,8 @@ impl NodeRestriction {
         }
     }
 
-    async fn token(&self, write: &Write<'_>) -> Verdict {
-        let Write { node, attributes, object, .. } = write;
+    async fn token(&self, write: &RestrictedWrite<'_>) -> RestrictionVerdict {
+        let RestrictedWrite { node, attributes, object, .. } = write;
         let reference = at(object, "spec.boundObjectRef");
         let (name, uid) = (text(reference, "name"), text(reference, "uid"));
         if text(reference, "apiVersion") != "v1" || text(reference, "kind") != "Pod" || name.is_empty() {
@@ -190,7 +190,7 @@ impl NodeRestriction {
 
     /// For a token with an audience the pod must have a volume that wants it
     /// (`validateNodeServiceAccountAudience`).
-    async fn audience(&self, write: &Write<'_>, pod: &Value) -> Verdict {
+    async fn audience(&self, write: &RestrictedWrite<'_>, pod: &Value) -> RestrictionVerdict {
         let audiences = items(write.object, "spec.audiences");
         let audience = match audiences {
             [] => "",
@@ -273,8 +273,8 @@ impl Plugin for NodeRestriction {
     }
 }
 
-impl Write<'_> {
-    fn refuse(&self, why: impl AsRef<str>) -> Verdict {
+impl RestrictedWrite<'_> {
+    fn refuse(&self, why: impl AsRef<str>) -> RestrictionVerdict {
         Err(forbidden(self.attributes, Some(self.object), why.as_ref()))
     }
 
@@ -286,11 +286,11 @@ impl Write<'_> {
         }
     }
 
-    fn unexpected_operation(&self) -> Verdict {
+    fn unexpected_operation(&self) -> RestrictionVerdict {
         self.refuse(format!("unexpected operation {:?}", self.attributes.operation.name()))
     }
 
-    fn refers_to_nothing(&self) -> Verdict {
+    fn refers_to_nothing(&self) -> RestrictionVerdict {
         let node = self.node;
         let pod = self.object;
         let cannot =
@@ -318,7 +318,7 @@ impl Write<'_> {
         Ok(())
     }
 
-    fn pod_status(&self) -> Verdict {
+    fn pod_status(&self) -> RestrictionVerdict {
         let node = self.node;
         if self.attributes.operation != Operation::Update {
             return self.unexpected_operation();
@@ -338,7 +338,7 @@ impl Write<'_> {
         Ok(())
     }
 
-    fn node(&self) -> Verdict {
+    fn node(&self) -> RestrictionVerdict {
         let (node, name) = (self.node, self.name());
         if name != node {
             return self.refuse(format!("node {node:?} is not allowed to modify node {name:?}"));
@@ -376,7 +376,7 @@ impl Write<'_> {
         }
     }
 
-    fn claim_status(&self) -> Verdict {
+    fn claim_status(&self) -> RestrictionVerdict {
         if self.attributes.operation != Operation::Update {
             return self.unexpected_operation();
         }
@@ -403,7 +403,7 @@ impl Write<'_> {
         }
     }
 
-    fn lease(&self) -> Verdict {
+    fn lease(&self) -> RestrictionVerdict {
         if self.attributes.namespace != LEASE_NAMESPACE {
             let why = format!("can only access leases in the {LEASE_NAMESPACE:?} system namespace");
             return self.refuse(why);
@@ -415,7 +415,7 @@ impl Write<'_> {
         }
     }
 
-    fn csi_node(&self) -> Verdict {
+    fn csi_node(&self) -> RestrictionVerdict {
         if self.name() == self.node {
             Ok(())
         } else {
@@ -423,7 +423,7 @@ impl Write<'_> {
         }
     }
 
-    fn resource_slice(&self) -> Verdict {
+    fn resource_slice(&self) -> RestrictionVerdict {
         let (slice, doing) = match self.attributes.operation {
             Operation::Create => (self.object, "create"),
             Operation::Delete => (self.old, "delete"),
@@ -438,7 +438,7 @@ impl Write<'_> {
         }
     }
 
-    fn signing_request(&self) -> Verdict {
+    fn signing_request(&self) -> RestrictionVerdict {
         const SIGNERS: [&str; 2] =
             ["kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client-kubelet"];
         if self.attributes.operation != Operation::Create

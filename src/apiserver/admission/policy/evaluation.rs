@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::params::ParamKind;
-use crate::admission::cel::{MatchConditions, OUT_OF_BUDGET, Variables, Watched, run};
+use crate::admission::cel::{CelVariables, MatchConditions, OUT_OF_BUDGET, Watched, run};
 use crate::admission::webhook::Criteria;
 use apimachinery::object::Object;
 use apis::admissionregistration::expressions::{
@@ -19,7 +19,7 @@ use cel::{Activation, Budget, Type, Value};
 const MAX_MESSAGE_BYTES: usize = 5 * 1024;
 
 /// A policy.
-pub struct Policy {
+pub struct ValidatingPolicy {
     /// Its name.
     pub name: String,
     /// Which requests it is about.
@@ -30,11 +30,11 @@ pub struct Policy {
     pub fails_open: bool,
     conditions: MatchConditions,
     variables: Arc<[Compiled]>,
-    validations: Vec<Validation>,
+    validations: Vec<PolicyValidation>,
     annotations: Vec<(String, Compiled)>,
 }
 
-struct Validation {
+struct PolicyValidation {
     check: Compiled,
     message: String,
     message_expression: Option<Compiled>,
@@ -43,7 +43,7 @@ struct Validation {
 
 /// What one validation says.
 #[derive(Debug, PartialEq)]
-pub enum Decision {
+pub enum PolicyDecision {
     /// It goes on.
     Admit,
     /// It does not: the reason, and a message.
@@ -52,18 +52,18 @@ pub enum Decision {
 
 /// What a policy says of a request, with one parameter.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct PolicyOutcome {
     /// One for each validation.
-    pub decisions: Vec<Decision>,
+    pub decisions: Vec<PolicyDecision>,
     /// For the audit event.
     pub annotations: Vec<(String, String)>,
     /// Annotations that could not be made, where failures close.
     pub annotation_errors: Vec<String>,
 }
 
-impl Policy {
+impl ValidatingPolicy {
     /// Compiles a policy; what does not compile fails when it is asked for.
-    pub fn new(object: &Object) -> Policy {
+    pub fn new(object: &Object) -> ValidatingPolicy {
         let tree = object.to_value();
         let spec = at(&tree, "spec");
         let param_kind = ParamKind::of(spec);
@@ -74,7 +74,7 @@ impl Policy {
         let program = |expression: &str, wanted: &[Type]| {
             (expression.trim().to_owned(), compile(&declared, expression, wanted))
         };
-        let validation = |validation: &Json| Validation {
+        let validation = |validation: &Json| PolicyValidation {
             check: program(text(validation, "expression"), &[Type::Bool]),
             message: text(validation, "message").trim().into(),
             message_expression: Some(text(validation, "messageExpression"))
@@ -86,7 +86,7 @@ impl Policy {
             let value = text(annotation, "valueExpression");
             (text(annotation, "key").to_owned(), program(value, &[Type::String, Type::Null]))
         };
-        Policy {
+        ValidatingPolicy {
             name: object.metadata.name.clone(),
             criteria: Criteria::of_resources(at(spec, "matchConstraints")),
             conditions: MatchConditions::new(items(spec, "matchConditions"), fails_open, has_params),
@@ -99,42 +99,52 @@ impl Policy {
     }
 
     /// Evaluates everything.
-    pub fn evaluate(&self, activation: Activation, watched: Watched) -> Outcome {
+    pub fn evaluate(&self, activation: Activation, watched: Watched) -> PolicyOutcome {
         match self.conditions.evaluate(&activation, watched) {
             Ok(true) => {}
-            Ok(false) => return Outcome::default(),
-            Err(why) => return Outcome { decisions: vec![self.failed(why)], ..Outcome::default() },
+            Ok(false) => return PolicyOutcome::default(),
+            Err(why) => {
+                return PolicyOutcome { decisions: vec![self.failed(why)], ..PolicyOutcome::default() };
+            }
         }
-        let activation = Variables::add(&self.variables, activation);
+        let activation = CelVariables::add(&self.variables, activation);
         let mut budget = Budget::new(Budget::PER_REQUEST);
         let checks = self.validations.iter().map(|own| self.decide(own, &activation, &mut budget));
-        let mut outcome = Outcome { decisions: checks.collect(), ..Outcome::default() };
+        let mut outcome = PolicyOutcome { decisions: checks.collect(), ..PolicyOutcome::default() };
         if budget.is_spent() {
             // It says nothing else.
-            return Outcome { decisions: vec![self.failed(OUT_OF_BUDGET.into())], ..Outcome::default() };
+            return PolicyOutcome {
+                decisions: vec![self.failed(OUT_OF_BUDGET.into())],
+                ..PolicyOutcome::default()
+            };
         }
         self.annotate(&activation, &mut outcome);
         outcome
     }
 
-    fn failed(&self, why: String) -> Decision {
-        if self.fails_open { Decision::Admit } else { Decision::Deny(String::new(), why) }
+    fn failed(&self, why: String) -> PolicyDecision {
+        if self.fails_open { PolicyDecision::Admit } else { PolicyDecision::Deny(String::new(), why) }
     }
 
-    fn decide(&self, validation: &Validation, activation: &Activation, budget: &mut Budget) -> Decision {
+    fn decide(
+        &self,
+        validation: &PolicyValidation,
+        activation: &Activation,
+        budget: &mut Budget,
+    ) -> PolicyDecision {
         let (expression, program) = &validation.check;
         match run(program, expression, activation, budget) {
             Err(why) => self.failed(why),
-            Ok(Value::Bool(true)) => Decision::Admit,
+            Ok(Value::Bool(true)) => PolicyDecision::Admit,
             Ok(_) => {
                 let reason = if validation.reason.is_empty() { "Invalid" } else { &validation.reason };
-                Decision::Deny(reason.into(), self.message(validation, activation, budget))
+                PolicyDecision::Deny(reason.into(), self.message(validation, activation, budget))
             }
         }
     }
 
     /// What the expression makes, if that is a line of text; else the message; else the expression.
-    fn message(&self, validation: &Validation, activation: &Activation, budget: &mut Budget) -> String {
+    fn message(&self, validation: &PolicyValidation, activation: &Activation, budget: &mut Budget) -> String {
         if let Some((expression, program)) = &validation.message_expression
             && let Ok(Value::String(text)) = run(program, expression, activation, budget)
         {
@@ -149,7 +159,7 @@ impl Policy {
         }
     }
 
-    fn annotate(&self, activation: &Activation, outcome: &mut Outcome) {
+    fn annotate(&self, activation: &Activation, outcome: &mut PolicyOutcome) {
         let mut budget = Budget::new(Budget::PER_REQUEST);
         for (key, (expression, program)) in &self.annotations {
             match run(program, expression, activation, &mut budget) {

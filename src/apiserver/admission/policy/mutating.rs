@@ -7,10 +7,10 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::binding::Binding;
-use super::mutation::Policy;
+use super::mutation::MutatingPolicy;
 use super::params;
 use crate::admission::cel::{Inputs, Watched, namespace_object};
-use crate::admission::webhook::{Codec, Matched, Matcher, Shown, Source, is_exempt};
+use crate::admission::webhook::{Codec, Matched, Matcher, Shown, WebhookSource, is_exempt};
 use crate::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin, forbidden};
 use crate::registry::Registry;
 use apimachinery::managed_fields::Type;
@@ -28,8 +28,8 @@ const NAME: &str = "MutatingAdmissionPolicy";
 
 /// Changes objects as policies say, where bindings say so.
 pub struct MutatingAdmissionPolicy {
-    policies: Source<Policy>,
-    bindings: Source<Binding>,
+    policies: WebhookSource<MutatingPolicy>,
+    bindings: WebhookSource<Binding>,
     matcher: Matcher,
     codec: Codec,
     registry: Registry,
@@ -40,8 +40,8 @@ pub struct MutatingAdmissionPolicy {
 }
 
 /// A policy, a binding and one of its parameters, for one request.
-struct Invocation {
-    policy: Arc<Policy>,
+struct MutationInvocation {
+    policy: Arc<MutatingPolicy>,
     binding: Arc<Binding>,
     matched: Arc<Matched>,
     params: Option<Value>,
@@ -49,7 +49,7 @@ struct Invocation {
 }
 
 /// What went wrong, and with what.
-struct Failure {
+struct MutationFailure {
     policy: String,
     binding: Option<String>,
     message: String,
@@ -60,8 +60,8 @@ impl MutatingAdmissionPolicy {
     /// Policies are read when there are any.
     pub fn new(with: &Initializer) -> MutatingAdmissionPolicy {
         MutatingAdmissionPolicy {
-            policies: Source::new(with.registry, &MUTATING_ADMISSION_POLICIES, Policy::new),
-            bindings: Source::new(with.registry, &MUTATING_ADMISSION_POLICY_BINDINGS, Binding::new),
+            policies: WebhookSource::new(with.registry, &MUTATING_ADMISSION_POLICIES, MutatingPolicy::new),
+            bindings: WebhookSource::new(with.registry, &MUTATING_ADMISSION_POLICY_BINDINGS, Binding::new),
             matcher: Matcher::new(with.registry, with.scheme),
             codec: Codec::new(with.registry, with.scheme),
             registry: with.registry.clone(),
@@ -99,11 +99,11 @@ impl MutatingAdmissionPolicy {
     /// What is to be done, before anything is.
     async fn collect<'b>(
         &self,
-        policy: &Arc<Policy>,
+        policy: &Arc<MutatingPolicy>,
         bindings: impl Iterator<Item = &'b Arc<Binding>>,
         attributes: &Attributes<'_>,
         (object, old): (&Value, Option<&Value>),
-        (invocations, failures, shown): (&mut Vec<Invocation>, &mut Vec<Failure>, &mut Shown),
+        (invocations, failures, shown): (&mut Vec<MutationInvocation>, &mut Vec<MutationFailure>, &mut Shown),
     ) {
         let matched = self.matcher.matches(&policy.criteria, attributes, Some(object), old, false).await;
         let matched = match matched.map(|matched| matched.map(Arc::new)) {
@@ -111,7 +111,7 @@ impl MutatingAdmissionPolicy {
             Ok(None) => return,
             Err(error) => {
                 let why = format!("failed to configure policy: {}", error.message);
-                failures.extend(Failure::of(policy, None, why, ""));
+                failures.extend(MutationFailure::of(policy, None, why, ""));
                 return;
             }
         };
@@ -119,7 +119,12 @@ impl MutatingAdmissionPolicy {
             None => None,
             Some(Ok(kind)) => Some(kind),
             Some(Err(why)) => {
-                failures.extend(Failure::of(policy, None, format!("failed to configure policy: {why}"), ""));
+                failures.extend(MutationFailure::of(
+                    policy,
+                    None,
+                    format!("failed to configure policy: {why}"),
+                    "",
+                ));
                 return;
             }
         };
@@ -130,27 +135,27 @@ impl MutatingAdmissionPolicy {
                     Ok(None) => continue,
                     Err(error) => {
                         let why = format!("failed to configure binding: {}", error.message);
-                        failures.extend(Failure::of(policy, Some(binding), why, ""));
+                        failures.extend(MutationFailure::of(policy, Some(binding), why, ""));
                         continue;
                     }
                 }
             }
             if let Err(error) = shown.of(&self.registry, attributes, &matched.kind, Some(object), old).await {
                 let why = format!("failed to configure policy: {}", error.message);
-                failures.extend(Failure::of(policy, None, why, ""));
+                failures.extend(MutationFailure::of(policy, None, why, ""));
                 continue;
             }
             let param_ref = binding.param_ref.as_ref();
             match params::collect(&self.registry, kind.as_ref(), param_ref, attributes.namespace).await {
                 Err(why) => {
                     let why = format!("failed to configure binding: {why}");
-                    failures.extend(Failure::of(policy, Some(binding), why, ""));
+                    failures.extend(MutationFailure::of(policy, Some(binding), why, ""));
                 }
                 Ok(all) => invocations.extend(all.into_iter().map(|params| {
                     let of = params.as_ref().map(|params| params["metadata"]["name"].to_string());
                     let key = format!("{}/{}/{}", policy.name, binding.name, of.unwrap_or_default());
                     let (policy, binding, matched) = (policy.clone(), binding.clone(), matched.clone());
-                    Invocation { policy, binding, matched, params, key }
+                    MutationInvocation { policy, binding, matched, params, key }
                 })),
             }
         }
@@ -159,11 +164,11 @@ impl MutatingAdmissionPolicy {
     /// One after the other, each on what those before it have made.
     async fn invoke(
         &self,
-        invocations: &[Invocation],
+        invocations: &[MutationInvocation],
         attributes: &Attributes<'_>,
         (object, old): (&mut Value, Option<&Value>),
         mut shown: Shown,
-        failures: &mut Vec<Failure>,
+        failures: &mut Vec<MutationFailure>,
     ) -> Result<(), Status> {
         let namespace = self.matcher.namespace(attributes).await?;
         let second = attributes.reinvocation.filter(|reinvocation| reinvocation.is_second());
@@ -185,7 +190,7 @@ impl MutatingAdmissionPolicy {
             let faults = self.apply(invocation, attributes, (object, old), &mut shown, namespace.as_ref());
             let faults = faults.await?;
             failures.extend(faults.into_iter().filter_map(|why| {
-                Failure::of(&invocation.policy, Some(&invocation.binding), why, "Invalid")
+                MutationFailure::of(&invocation.policy, Some(&invocation.binding), why, "Invalid")
             }));
             if *object != before {
                 has_changed = true;
@@ -207,13 +212,13 @@ impl MutatingAdmissionPolicy {
     /// What goes wrong with some mutation does not keep the others from being made.
     async fn apply(
         &self,
-        invocation: &Invocation,
+        invocation: &MutationInvocation,
         attributes: &Attributes<'_>,
         (object, old): (&mut Value, Option<&Value>),
         shown: &mut Shown,
         namespace: Option<&Value>,
     ) -> Result<Vec<String>, Status> {
-        let Invocation { policy, matched, params, .. } = invocation;
+        let MutationInvocation { policy, matched, params, .. } = invocation;
         let kind = &matched.kind;
         let null = Value::Null;
         let params = policy.param_kind.as_ref().map(|_| params.as_ref().unwrap_or(&null));
@@ -257,15 +262,15 @@ impl MutatingAdmissionPolicy {
     }
 }
 
-impl Failure {
+impl MutationFailure {
     /// Nothing, where failures are overlooked.
     fn of(
-        policy: &Policy,
+        policy: &MutatingPolicy,
         binding: Option<&Arc<Binding>>,
         message: String,
         reason: &'static str,
-    ) -> Option<Failure> {
-        (!policy.fails_open).then(|| Failure {
+    ) -> Option<MutationFailure> {
+        (!policy.fails_open).then(|| MutationFailure {
             policy: policy.name.clone(),
             binding: binding.map(|binding| binding.name.clone()),
             message,
@@ -274,7 +279,7 @@ impl Failure {
     }
 
     fn text(&self) -> String {
-        let Failure { policy, binding, message, .. } = self;
+        let MutationFailure { policy, binding, message, .. } = self;
         match binding {
             Some(binding) => format!("policy '{policy}' with binding '{binding}' denied request: {message}"),
             None => format!("policy '{policy}' denied request: {message}"),
@@ -283,14 +288,14 @@ impl Failure {
 }
 
 /// The first failure is told, all of them are causes.
-fn refuse(failures: &[Failure], attributes: &Attributes, object: &Value) -> Result<(), Status> {
+fn refuse(failures: &[MutationFailure], attributes: &Attributes, object: &Value) -> Result<(), Status> {
     let Some(first) = failures.first() else { return Ok(()) };
     let mut status = forbidden(attributes, Some(object), "admission request denied by policy");
     status.message = first.text();
     if !first.reason.is_empty() {
         status.reason = first.reason.into();
     }
-    let cause = |failure: &Failure| {
+    let cause = |failure: &MutationFailure| {
         let message = failure.text();
         StatusCause { reason: String::new(), message, field: String::new() }
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::params::ParamKind;
-use crate::admission::cel::{MatchConditions, Variables, Watched, run};
+use crate::admission::cel::{CelVariables, MatchConditions, Watched, run};
 use crate::admission::webhook::Criteria;
 use apimachinery::managed_fields::{Type, merge, validate};
 use apimachinery::object::Object;
@@ -19,7 +19,7 @@ use apis::tree::{at, items, text};
 use cel::{Activation, Budget, Value};
 
 /// A policy.
-pub struct Policy {
+pub struct MutatingPolicy {
     /// Its name.
     pub name: String,
     /// Which requests it is about.
@@ -42,9 +42,9 @@ enum Mutation {
     JsonPatch(Compiled),
 }
 
-impl Policy {
+impl MutatingPolicy {
     /// Compiles a policy; what does not compile fails when it is asked for.
-    pub fn new(object: &Object) -> Policy {
+    pub fn new(object: &Object) -> MutatingPolicy {
         let tree = object.to_value();
         let spec = at(&tree, "spec");
         let param_kind = ParamKind::of(spec);
@@ -64,7 +64,7 @@ impl Policy {
             }
         };
         let fails_open = text(spec, "failurePolicy") == "Ignore";
-        Policy {
+        MutatingPolicy {
             name: object.metadata.name.clone(),
             criteria: Criteria::of_resources(at(spec, "matchConstraints")),
             conditions: MatchConditions::new(items(spec, "matchConditions"), fails_open, has_params),
@@ -101,7 +101,7 @@ impl Policy {
         kind: Option<Type>,
         budget: &mut Budget,
     ) -> Result<Json, String> {
-        let activation = Variables::add(&self.variables, activation);
+        let activation = CelVariables::add(&self.variables, activation);
         match &self.mutations[index] {
             Mutation::JsonPatch((expression, program)) => {
                 let operations = run(program, expression, &activation, budget)?;

@@ -9,10 +9,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::binding::Binding;
-use super::evaluation::{Decision, Outcome, Policy};
+use super::evaluation::{PolicyDecision, PolicyOutcome, ValidatingPolicy};
 use super::params;
 use crate::admission::cel::{Inputs, Watched, namespace_object};
-use crate::admission::webhook::{Matched, Matcher, Source, Versions, is_exempt};
+use crate::admission::webhook::{Matched, Matcher, Versions, WebhookSource, is_exempt};
 use crate::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin, forbidden};
 use crate::registry::Registry;
 use apimachinery::status::{Status, StatusCause};
@@ -28,8 +28,8 @@ const MAX_ANNOTATION_BYTES: usize = 10 * 1024;
 
 /// Evaluates policies where bindings say so.
 pub struct ValidatingAdmissionPolicy {
-    policies: Source<Policy>,
-    bindings: Source<Binding>,
+    policies: WebhookSource<ValidatingPolicy>,
+    bindings: WebhookSource<Binding>,
     matcher: Matcher,
     registry: Registry,
     scheme: Arc<Scheme>,
@@ -47,7 +47,7 @@ struct Denied {
 }
 
 /// One request.
-struct Request<'a> {
+struct ValidationRequest<'a> {
     attributes: &'a Attributes<'a>,
     object: Option<&'a Value>,
     old: Option<&'a Value>,
@@ -57,8 +57,12 @@ impl ValidatingAdmissionPolicy {
     /// Policies are read when there are any.
     pub fn new(with: &Initializer) -> ValidatingAdmissionPolicy {
         ValidatingAdmissionPolicy {
-            policies: Source::new(with.registry, &VALIDATING_ADMISSION_POLICIES, Policy::new),
-            bindings: Source::new(with.registry, &VALIDATING_ADMISSION_POLICY_BINDINGS, Binding::new),
+            policies: WebhookSource::new(
+                with.registry,
+                &VALIDATING_ADMISSION_POLICIES,
+                ValidatingPolicy::new,
+            ),
+            bindings: WebhookSource::new(with.registry, &VALIDATING_ADMISSION_POLICY_BINDINGS, Binding::new),
             matcher: Matcher::new(with.registry, with.scheme),
             registry: with.registry.clone(),
             scheme: with.scheme.clone(),
@@ -68,7 +72,7 @@ impl ValidatingAdmissionPolicy {
         }
     }
 
-    async fn judge(&self, request: &Request<'_>) -> Result<(), Status> {
+    async fn judge(&self, request: &ValidationRequest<'_>) -> Result<(), Status> {
         let bindings = self.bindings.current().await?;
         if bindings.is_empty() {
             return Ok(());
@@ -89,12 +93,12 @@ impl ValidatingAdmissionPolicy {
 
     async fn apply(
         &self,
-        policy: &Policy,
+        policy: &ValidatingPolicy,
         bindings: &[&Arc<Binding>],
-        request: &Request<'_>,
+        request: &ValidationRequest<'_>,
         denied: &mut Vec<Denied>,
     ) -> Result<(), Status> {
-        let Request { attributes, object, old } = *request;
+        let ValidationRequest { attributes, object, old } = *request;
         let matched = match self.matcher.matches(&policy.criteria, attributes, object, old, false).await {
             Ok(Some(matched)) => matched,
             Ok(None) => return Ok(()),
@@ -144,13 +148,13 @@ impl ValidatingAdmissionPolicy {
     /// One outcome for each parameter; none where the binding is not about the request.
     async fn evaluate(
         &self,
-        policy: &Policy,
+        policy: &ValidatingPolicy,
         binding: &Binding,
-        request: &Request<'_>,
+        request: &ValidationRequest<'_>,
         (matched, objects): (&Matched, &Result<Versions, String>),
         (param_kind, namespace): (Option<&Arc<Kind>>, &Option<Value>),
-    ) -> Result<Vec<(Outcome, Duration)>, String> {
-        let Request { attributes, object, old } = *request;
+    ) -> Result<Vec<(PolicyOutcome, Duration)>, String> {
+        let ValidationRequest { attributes, object, old } = *request;
         if let Some(criteria) = &binding.criteria {
             match self.matcher.matches(criteria, attributes, object, old, true).await {
                 Ok(Some(_)) => {}
@@ -182,9 +186,15 @@ impl ValidatingAdmissionPolicy {
     }
 
     /// Each validation that does not hold is counted with what follows from it.
-    fn count(&self, policy: &Policy, binding: &Binding, outcome: &Outcome, duration: Duration) {
+    fn count(
+        &self,
+        policy: &ValidatingPolicy,
+        binding: &Binding,
+        outcome: &PolicyOutcome,
+        duration: Duration,
+    ) {
         for decision in &outcome.decisions {
-            let Decision::Deny(reason, _) = decision else { continue };
+            let PolicyDecision::Deny(reason, _) = decision else { continue };
             let error = if reason.is_empty() { "invalid_error" } else { "no_error" };
             for action in &binding.actions {
                 let action = action.to_ascii_lowercase();
@@ -196,10 +206,10 @@ impl ValidatingAdmissionPolicy {
 
 /// What follows from an outcome: the binding's actions decide.
 fn take(
-    policy: &Policy,
+    policy: &ValidatingPolicy,
     binding: &Binding,
     attributes: &Attributes,
-    outcome: Outcome,
+    outcome: PolicyOutcome,
     denied: &mut Vec<Denied>,
     annotations: &mut BTreeMap<String, Vec<String>>,
 ) {
@@ -210,7 +220,7 @@ fn take(
         message: message.into(),
     };
     for (index, decision) in outcome.decisions.iter().enumerate() {
-        let Decision::Deny(reason, message) = decision else { continue };
+        let PolicyDecision::Deny(reason, message) = decision else { continue };
         for action in &binding.actions {
             match action.as_str() {
                 "Deny" => denied.push(deny(reason, message)),
@@ -257,7 +267,7 @@ struct AuditedFailure<'a> {
 
 impl Denied {
     /// Something is wrong with the policy or the binding itself.
-    fn configuration(policy: &Policy, binding: Option<&Binding>, why: &str) -> Option<Denied> {
+    fn configuration(policy: &ValidatingPolicy, binding: Option<&Binding>, why: &str) -> Option<Denied> {
         (!policy.fails_open).then(|| Denied {
             policy: policy.name.clone(),
             binding: binding.map(|binding| binding.name.clone()),
@@ -266,7 +276,7 @@ impl Denied {
         })
     }
 
-    fn status(&self, request: &Request) -> Status {
+    fn status(&self, request: &ValidationRequest) -> Status {
         let Denied { policy, message, .. } = self;
         let with = match &self.binding {
             Some(binding) => format!(" with binding '{binding}'"),
@@ -304,6 +314,6 @@ impl Plugin for ValidatingAdmissionPolicy {
         object: Option<&'a Value>,
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>> {
-        Box::pin(async move { self.judge(&Request { attributes, object, old }).await })
+        Box::pin(async move { self.judge(&ValidationRequest { attributes, object, old }).await })
     }
 }

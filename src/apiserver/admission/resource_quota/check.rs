@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use apimachinery::time::Time;
-use apis::quota::{Evaluator, Scope, increase, mask, scopes_of};
+use apis::quota::{Evaluator, QuotaScope, increase, mask, scopes_of};
 use apis::resources::{Amounts, add, amounts};
 use apis::tree::text;
 
@@ -25,7 +25,7 @@ pub(super) struct LimitedResource {
 }
 
 /// One create or update.
-pub struct Request<'a> {
+pub struct QuotaRequest<'a> {
     /// Measures its object.
     pub evaluator: &'a Evaluator,
     /// The object as it will be.
@@ -46,7 +46,7 @@ pub struct Charge {
     usage: Amounts,
 }
 
-impl Request<'_> {
+impl QuotaRequest<'_> {
     /// Looks at all quotas of the namespace, in order.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl Request<'_> {
     }
 
     /// What a quota has to give: on an update only what is more, if the object was in it before.
-    fn delta(&self, usage: &Amounts, hard: &Amounts, scopes: &[Scope]) -> Amounts {
+    fn delta(&self, usage: &Amounts, hard: &Amounts, scopes: &[QuotaScope]) -> Amounts {
         let delta = match self.old {
             Some(old) if self.evaluator.matches(hard, scopes, old) => {
                 increase(usage, &self.evaluator.usage(old, self.now))
@@ -123,7 +123,7 @@ impl Request<'_> {
         &self,
         usage: &Amounts,
         covered: &BTreeSet<String>,
-        covered_scopes: &[Scope],
+        covered_scopes: &[QuotaScope],
     ) -> Result<(), String> {
         let is_limited = |name: &str| {
             let parts = self.limited.iter().flat_map(|limited| &limited.match_contains);
@@ -135,7 +135,7 @@ impl Request<'_> {
         if !uncovered.is_empty() {
             return Err(format!("insufficient quota to consume: {}", uncovered.join(",")));
         }
-        let scopes = self.limited.iter().flat_map(|limited| &limited.match_scopes).map(Scope::of);
+        let scopes = self.limited.iter().flat_map(|limited| &limited.match_scopes).map(QuotaScope::of);
         let missing: Vec<String> = scopes
             .filter(|scope| self.evaluator.is_in(scope, self.new))
             .filter(|scope| !covered_scopes.iter().any(|covered| covered.name == scope.name))
@@ -197,7 +197,7 @@ mod tests {
                 Evaluator::of(&Scheme::builtin().resource("", "v1", text(&case, "resource")).unwrap());
             let limited: Vec<LimitedResource> =
                 serde_json::from_value(case["limited"].clone()).unwrap_or_default();
-            let request = Request {
+            let request = QuotaRequest {
                 evaluator: &evaluator,
                 new: &case["new"],
                 old: Some(&case["old"]).filter(|old| !old.is_null()),

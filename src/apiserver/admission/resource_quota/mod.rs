@@ -21,7 +21,7 @@ use apimachinery::status::Status;
 use apis::kind::Kind;
 use apis::quota::{Evaluator, to_value};
 use apis::tree::{object_mut, text};
-use check::{Charge, LimitedResource, Request};
+use check::{Charge, LimitedResource, QuotaRequest};
 use clock::Clock;
 
 /// Who writes `status.used`.
@@ -76,7 +76,8 @@ impl ResourceQuota {
             return Ok(());
         }
         let evaluator = Evaluator::of(attributes.kind);
-        let request = Request { evaluator: &evaluator, new, old, now: self.clock.now(), limited: &limited };
+        let request =
+            QuotaRequest { evaluator: &evaluator, new, old, now: self.clock.now(), limited: &limited };
         let quotas: Vec<Value> = quotas.iter().map(|quota| quota.to_value()).collect();
         let refuse = |why: String| forbidden(attributes, Some(new), &why);
         let charges = request.check(&quotas).map_err(refuse)?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::hook::Hook;
 use super::request::{admission_request, review};
-use super::response::{Answer, check_type, refusal};
+use super::response::{WebhookAnswer, check_type, refusal};
 use super::versions::Versions;
 use crate::admission::metrics::WebhookOutcome;
 use crate::admission::{AdmissionMetrics, Attributes};
@@ -14,7 +14,7 @@ use apis::kind::Kind;
 use entropy::Entropy;
 
 /// Why the request does not go on.
-pub enum Refusal {
+pub enum WebhookRefusal {
     /// The webhook could not be asked; `failurePolicy` decides.
     Failed {
         /// For the client.
@@ -34,24 +34,24 @@ pub async fn call(
     objects: &Versions,
     is_mutating: bool,
     entropy: &Entropy,
-) -> Result<Answer, Refusal> {
+) -> Result<WebhookAnswer, WebhookRefusal> {
     if attributes.ctx.dry_run && !hook.allows_dry_run {
         let text = format!("admission webhook {:?} does not support dry run", hook.name);
-        return Err(Refusal::Refused(Status::bad_request(text)));
+        return Err(WebhookRefusal::Refused(Status::bad_request(text)));
     }
-    let failed = |why: String| Refusal::failed(hook, &why);
+    let failed = |why: String| WebhookRefusal::failed(hook, &why);
     let client = hook.client.as_ref().map_err(|why| failed(why.clone()))?;
     let uid = entropy.uid();
     let request = admission_request(attributes, kind, Some(&objects.object).filter(|tree| !tree.is_null()));
     let body = review(hook.review_version, &uid, request, objects);
     let answer = client.call(&body, hook.timeout).await;
-    let answer = answer.map_err(|error| Refusal::Failed {
+    let answer = answer.map_err(|error| WebhookRefusal::Failed {
         why: format!("failed calling webhook {:?}: failed to call webhook: {error}", hook.name),
         code: error.code.unwrap_or(503),
     })?;
     check_type(&answer, hook.review_version)
         .map_err(|error| failed(format!("failed to call webhook: {error}")))?;
-    let answer = Answer::read(&answer, hook.review_version, &uid, is_mutating);
+    let answer = WebhookAnswer::read(&answer, hook.review_version, &uid, is_mutating);
     let answer = answer.map_err(|error| failed(format!("received invalid webhook response: {error}")))?;
     for (key, value) in &answer.annotations {
         let key = format!("{}/{key}", hook.name);
@@ -61,25 +61,29 @@ pub async fn call(
         }
     }
     answer.warnings.iter().for_each(|warning| attributes.ctx.warn(warning));
-    if answer.is_allowed { Ok(answer) } else { Err(Refusal::Refused(refusal(&hook.name, &answer.result))) }
+    if answer.is_allowed {
+        Ok(answer)
+    } else {
+        Err(WebhookRefusal::Refused(refusal(&hook.name, &answer.result)))
+    }
 }
 
-impl Refusal {
+impl WebhookRefusal {
     /// Nothing can be made of what it answered.
-    pub fn failed(hook: &Hook, why: &str) -> Refusal {
-        Refusal::Failed { why: format!("failed calling webhook {:?}: {why}", hook.name), code: 503 }
+    pub fn failed(hook: &Hook, why: &str) -> WebhookRefusal {
+        WebhookRefusal::Failed { why: format!("failed calling webhook {:?}: {why}", hook.name), code: 503 }
     }
 
     /// What the client hears, or nothing when a failure is to be overlooked; that is noted under `key`.
     pub fn judge(self, hook: &Hook, attributes: &Attributes, key: &str) -> Result<(), Status> {
         match self {
-            Refusal::Refused(status) => Err(status),
-            Refusal::Failed { why, .. } if hook.fails_open => {
+            WebhookRefusal::Refused(status) => Err(status),
+            WebhookRefusal::Failed { why, .. } if hook.fails_open => {
                 tracing::warn!(webhook = hook.name, why, "failed calling webhook, failing open");
                 attributes.ctx.annotate(key, &hook.name);
                 Ok(())
             }
-            Refusal::Failed { why, .. } => {
+            WebhookRefusal::Failed { why, .. } => {
                 tracing::warn!(webhook = hook.name, why, "failed calling webhook, failing closed");
                 Err(Status::internal(why))
             }
@@ -93,17 +97,17 @@ pub fn count(
     hook: &Hook,
     phase: &'static str,
     attributes: &Attributes,
-    outcome: Result<(), &Refusal>,
+    outcome: Result<(), &WebhookRefusal>,
     duration: Duration,
 ) {
     let (code, rejected) = match outcome {
         Ok(()) => (200, None),
-        Err(Refusal::Refused(status)) => (status.code, Some("no_error")),
-        Err(Refusal::Failed { code, .. }) if hook.fails_open => {
+        Err(WebhookRefusal::Refused(status)) => (status.code, Some("no_error")),
+        Err(WebhookRefusal::Failed { code, .. }) if hook.fails_open => {
             metrics.failed_open(&hook.name, phase);
             (*code, None)
         }
-        Err(Refusal::Failed { code, .. }) => (*code, Some("calling_webhook_error")),
+        Err(WebhookRefusal::Failed { code, .. }) => (*code, Some("calling_webhook_error")),
     };
     let (name, operation) = (&*hook.name, attributes.operation);
     metrics.webhook(&WebhookOutcome { name, phase, operation, code, rejected, duration });

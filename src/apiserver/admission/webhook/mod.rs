@@ -24,5 +24,5 @@ pub mod validating;
 
 pub use matcher::{Criteria, Matched, Matcher, is_exempt};
 pub use request::admission_request;
-pub use source::Source;
+pub use source::WebhookSource;
 pub use versions::{Codec, Shown, Versions};

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::call::{Refusal, call, count};
+use super::call::{WebhookRefusal, call, count};
 use super::hook::{Hook, hooks};
 use super::matcher::{Matcher, is_exempt};
-use super::response::Answer;
+use super::response::WebhookAnswer;
 use super::versions::{Codec, Read, Shown, Versions};
-use super::{Matched, Source};
+use super::{Matched, WebhookSource};
 use crate::admission::cel::{Inputs, Watched};
 use crate::admission::reinvocation::Reinvocation;
 use crate::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin};
@@ -25,7 +25,7 @@ use entropy::Entropy;
 
 /// Asks the webhooks of all MutatingWebhookConfigurations.
 pub struct MutatingAdmissionWebhook {
-    source: Source<Vec<Arc<Hook>>>,
+    source: WebhookSource<Vec<Arc<Hook>>>,
     matcher: Matcher,
     codec: Codec,
     registry: Registry,
@@ -41,7 +41,7 @@ impl MutatingAdmissionWebhook {
         let (resolver, clock) = (ServiceResolver::new(with.registry, with.entropy), with.clock.clone());
         let compile = move |object: &_| hooks(object, &resolver, &clock);
         MutatingAdmissionWebhook {
-            source: Source::new(with.registry, &MUTATING_WEBHOOK_CONFIGURATIONS, compile),
+            source: WebhookSource::new(with.registry, &MUTATING_WEBHOOK_CONFIGURATIONS, compile),
             matcher: Matcher::new(with.registry, with.scheme),
             codec: Codec::new(with.registry, with.scheme),
             registry: with.registry.clone(),
@@ -58,7 +58,7 @@ impl MutatingAdmissionWebhook {
         mut object: Option<&mut Value>,
         old: Option<&Value>,
     ) -> Result<(), Status> {
-        let mut round = Round::begin(attributes.reinvocation, object.as_deref());
+        let mut round = WebhookRound::begin(attributes.reinvocation, object.as_deref());
         let configurations = self.source.current().await?;
         for (index, hook) in configurations.iter().flat_map(|hooks| hooks.iter()).enumerate() {
             round.index = index;
@@ -70,7 +70,7 @@ impl MutatingAdmissionWebhook {
 
     async fn ask(
         &self,
-        round: &mut Round,
+        round: &mut WebhookRound,
         hook: &Hook,
         attributes: &Attributes<'_>,
         object: Option<&mut Value>,
@@ -109,7 +109,7 @@ impl MutatingAdmissionWebhook {
     /// Whether the object is another one now.
     async fn change(
         &self,
-        round: &Round,
+        round: &WebhookRound,
         hook: &Hook,
         attributes: &Attributes<'_>,
         objects: (Option<&mut Value>, &Matched),
@@ -137,23 +137,23 @@ impl MutatingAdmissionWebhook {
 
     async fn call(
         &self,
-        round: &Round,
+        round: &WebhookRound,
         hook: &Hook,
         attributes: &Attributes<'_>,
         (object, matched): (Option<&mut Value>, &Matched),
         versions: &mut Versions,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<bool, WebhookRefusal> {
         let answer = call(hook, attributes, &matched.kind, versions, true, &self.entropy).await?;
         if answer.patch.is_empty() {
             return Ok(false);
         }
         let operations = check_json_patch(&answer.patch).map_err(|why| {
-            Refusal::failed(hook, &format!("received undecodable patch in webhook response: {why}"))
+            WebhookRefusal::failed(hook, &format!("received undecodable patch in webhook response: {why}"))
         })?;
         if operations == 0 {
             return Ok(false);
         }
-        let object = object.ok_or_else(|| Refusal::Refused(nothing_to_change(hook)))?;
+        let object = object.ok_or_else(|| WebhookRefusal::Refused(nothing_to_change(hook)))?;
         let new = self.patch(hook, attributes, matched, versions, &answer).await?;
         let annotation = format!(
             "{{\"configuration\":{},\"webhook\":{},\"patch\":{},\"patchType\":\"JSONPatch\"}}",
@@ -174,14 +174,17 @@ impl MutatingAdmissionWebhook {
         attributes: &Attributes<'_>,
         matched: &Matched,
         objects: &Versions,
-        answer: &Answer,
-    ) -> Result<Read, Refusal> {
+        answer: &WebhookAnswer,
+    ) -> Result<Read, WebhookRefusal> {
         if answer.patch_type != "JSONPatch" {
-            return Err(Refusal::failed(hook, &format!("unsupported patch type {:?}", answer.patch_type)));
+            return Err(WebhookRefusal::failed(
+                hook,
+                &format!("unsupported patch type {:?}", answer.patch_type),
+            ));
         }
         let patched = apply(&Default::default(), PatchType::Json, objects.object.clone(), &answer.patch);
-        let patched = patched.map_err(|error| Refusal::Refused(Status::internal(error)))?.value;
-        self.codec.read(attributes, &matched.kind, patched).await.map_err(Refusal::Refused)
+        let patched = patched.map_err(|error| WebhookRefusal::Refused(Status::internal(error)))?.value;
+        self.codec.read(attributes, &matched.kind, patched).await.map_err(WebhookRefusal::Refused)
     }
 }
 
@@ -202,7 +205,7 @@ impl Plugin for MutatingAdmissionWebhook {
 }
 
 /// One pass over the webhooks (`webhookReinvokeContext`).
-struct Round {
+struct WebhookRound {
     is_second: bool,
     index: usize,
     /// Asked, and to be asked again when the object changes behind them.
@@ -216,9 +219,9 @@ struct Round {
 
 const NAME: &str = "MutatingAdmissionWebhook";
 
-impl Round {
-    fn begin(reinvocation: Option<&Reinvocation>, object: Option<&Value>) -> Round {
-        let mut round = Round {
+impl WebhookRound {
+    fn begin(reinvocation: Option<&Reinvocation>, object: Option<&Value>) -> WebhookRound {
+        let mut round = WebhookRound {
             is_second: false,
             index: 0,
             invoked: BTreeSet::new(),

@@ -12,7 +12,7 @@ use apis::tree::{at, flag, string_map, text, texts};
 
 /// A checked answer.
 #[derive(Debug)]
-pub struct Answer {
+pub struct WebhookAnswer {
     /// Whether it goes on.
     pub is_allowed: bool,
     /// What is wrong, if not; null when nothing was said.
@@ -62,12 +62,17 @@ fn check_patch(patch: &Value) -> Result<(), String> {
     }
 }
 
-impl Answer {
+impl WebhookAnswer {
     /// Reads an AdmissionReview whose type was checked.
     ///
     /// # Errors
     /// What upstream says behind `received invalid webhook response: `.
-    pub fn read(review: &Value, version: &str, uid: &str, is_mutating: bool) -> Result<Answer, String> {
+    pub fn read(
+        review: &Value,
+        version: &str,
+        uid: &str,
+        is_mutating: bool,
+    ) -> Result<WebhookAnswer, String> {
         let response = at(review, "response");
         if !response.is_object() {
             return Err("webhook response was absent".into());
@@ -79,7 +84,7 @@ impl Answer {
             Value::String(text) => STANDARD.decode(text).unwrap_or_default(),
             _ => vec![],
         };
-        Ok(Answer {
+        Ok(WebhookAnswer {
             is_allowed: flag(response, "allowed"),
             result: at(response, "status").clone(),
             patch_type: match (patch.is_empty(), text(response, "patchType")) {
@@ -144,7 +149,7 @@ mod tests {
         let read = |response: Value, is_mutating: bool| {
             let review =
                 json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
-            Answer::read(&review, "v1", "u", is_mutating).map(|answer| answer.is_allowed)
+            WebhookAnswer::read(&review, "v1", "u", is_mutating).map(|answer| answer.is_allowed)
         };
         for (response, is_mutating, wanted) in [
             (json!({"uid": "u", "allowed": true}), false, Ok(true)),
@@ -164,7 +169,7 @@ mod tests {
         ] {
             assert_eq!(read(response, is_mutating), wanted.map_err(str::to_owned));
         }
-        let other = Answer::read(
+        let other = WebhookAnswer::read(
             &json!({"apiVersion": "v1", "kind": "Pod", "response": {"uid": "u"}}),
             "v1",
             "u",

@@ -1,4 +1,4 @@
-//! `Source`: what is made of all objects of one configuration kind, made anew when one of them changes
+//! `WebhookSource`: what is made of all objects of one configuration kind, made anew when one of them changes
 //! (`admission/configuration`).
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use apis::kind::{Builtin, Kind};
 use sync::Mutex;
 
 /// Compiled configurations, by name. As long as there never was one, a request costs one load of a flag.
-pub struct Source<C> {
+pub struct WebhookSource<C> {
     registry: Registry,
     kind: &'static Builtin,
     compile: Box<dyn Fn(&Object) -> C + Send + Sync>,
@@ -26,14 +26,14 @@ pub struct Source<C> {
     compiled: Mutex<BTreeMap<u64, Arc<C>>>,
 }
 
-impl<C> Source<C> {
+impl<C> WebhookSource<C> {
     /// Of a kind; `compile` runs once for each revision of each object.
     pub fn new(
         registry: &Registry,
         kind: &'static Builtin,
         compile: impl Fn(&Object) -> C + Send + Sync + 'static,
-    ) -> Source<C> {
-        Source {
+    ) -> WebhookSource<C> {
+        WebhookSource {
             registry: registry.clone(),
             kind,
             compile: Box::new(compile),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, join_all};
 use serde_json::Value;
 
-use super::Source;
+use super::WebhookSource;
 use super::call::{call, count};
 use super::hook::{Hook, hooks};
 use super::matcher::{Matched, Matcher, is_exempt};
@@ -21,7 +21,7 @@ use entropy::Entropy;
 
 /// Asks the webhooks of all ValidatingWebhookConfigurations.
 pub struct ValidatingAdmissionWebhook {
-    source: Source<Vec<Arc<Hook>>>,
+    source: WebhookSource<Vec<Arc<Hook>>>,
     matcher: Matcher,
     registry: Registry,
     authorizer: Arc<dyn Authorizer>,
@@ -36,7 +36,7 @@ impl ValidatingAdmissionWebhook {
         let (resolver, clock) = (ServiceResolver::new(with.registry, with.entropy), with.clock.clone());
         let compile = move |object: &_| hooks(object, &resolver, &clock);
         ValidatingAdmissionWebhook {
-            source: Source::new(with.registry, &VALIDATING_WEBHOOK_CONFIGURATIONS, compile),
+            source: WebhookSource::new(with.registry, &VALIDATING_WEBHOOK_CONFIGURATIONS, compile),
             matcher: Matcher::new(with.registry, with.scheme),
             registry: with.registry.clone(),
             authorizer: with.authorizer.clone(),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::admission::Attributes;
 use crate::registry::Registry;
-use apimachinery::decode::{Target, decode_value};
+use apimachinery::decode::{DecodeTarget, decode_value};
 use apimachinery::field_error::FieldErrors;
 use apimachinery::gvk::{GroupVersion, GroupVersionKind};
 use apimachinery::managed_fields;
@@ -219,7 +219,7 @@ impl Codec {
             self.scheme.kind(&GroupVersion::new(group, version), kind).is_some()
         };
         let nothing_known = Arc::default();
-        let target = Target {
+        let target = DecodeTarget {
             group: &version.group,
             version: &version.version,
             kind: &name,

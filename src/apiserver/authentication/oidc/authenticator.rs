@@ -26,24 +26,24 @@ pub struct JwtAuthenticator {
     /// Of these a token must name one.
     pub audiences: Vec<String>,
     /// The user's name.
-    pub username: Mapping,
+    pub username: ClaimMapping,
     /// Its groups.
-    pub groups: Option<Mapping>,
+    pub groups: Option<ClaimMapping>,
     /// Its uid.
-    pub uid: Option<Mapping>,
+    pub uid: Option<ClaimMapping>,
     /// What else is said of it, by key.
     pub extra: Vec<(String, Expression)>,
     /// Claims that must have these values.
     pub required_claims: BTreeMap<String, String>,
     /// What must hold for the claims.
-    pub claim_rules: Vec<Rule>,
+    pub claim_rules: Vec<ClaimRule>,
     /// What must hold for the user.
-    pub user_rules: Vec<Rule>,
+    pub user_rules: Vec<ClaimRule>,
 }
 
 /// Where a part of the user comes from.
 #[derive(Debug)]
-pub enum Mapping {
+pub enum ClaimMapping {
     /// A claim, with something in front.
     Claim {
         /// Its name.
@@ -57,7 +57,7 @@ pub enum Mapping {
 
 /// A condition, and what is said when it does not hold.
 #[derive(Debug)]
-pub struct Rule {
+pub struct ClaimRule {
     /// The condition.
     pub expression: Expression,
     /// May be empty.
@@ -79,7 +79,7 @@ impl Oidc {
     pub fn new(settings: JwtAuthenticator, keys: KeySet, audiences: &[String], clock: &Clock) -> Oidc {
         let issuers = [settings.issuer.clone()];
         let resolver = match (&settings.groups, keys.provider()) {
-            (Some(Mapping::Claim { claim, .. }), Some(provider)) => {
+            (Some(ClaimMapping::Claim { claim, .. }), Some(provider)) => {
                 Some(ClaimResolver::new(claim, &settings.audiences, provider.clone()))
             }
             _ => None,
@@ -161,7 +161,7 @@ impl JwtAuthenticator {
 
     fn name(&self, claims: &Claims, seen: &CelValue) -> Result<String, String> {
         match &self.username {
-            Mapping::Claim { claim, prefix } => {
+            ClaimMapping::Claim { claim, prefix } => {
                 let name = text_claim(claims, claim)
                     .map_err(|error| format!("oidc: parse username claims {claim:?}: {error}"))?;
                 if claim == "email" {
@@ -169,28 +169,28 @@ impl JwtAuthenticator {
                 }
                 Ok(format!("{prefix}{name}"))
             }
-            Mapping::Expression(expression) => one_text(expression, seen, "username"),
+            ClaimMapping::Expression(expression) => one_text(expression, seen, "username"),
         }
     }
 
     fn groups(&self, claims: &Claims, seen: &CelValue) -> Result<Vec<String>, String> {
         match &self.groups {
             None => Ok(vec![]),
-            Some(Mapping::Expression(expression)) => {
+            Some(ClaimMapping::Expression(expression)) => {
                 let groups = expression.evaluate(seen).and_then(|value| texts(&value));
                 groups.map_err(|error| format!("oidc: error evaluating group claim expression: {error}"))
             }
-            Some(Mapping::Claim { claim, prefix }) => groups_of_claim(claims, claim, prefix),
+            Some(ClaimMapping::Claim { claim, prefix }) => groups_of_claim(claims, claim, prefix),
         }
     }
 
     fn uid(&self, claims: &Claims, seen: &CelValue) -> Result<String, String> {
         match &self.uid {
             None => Ok(String::new()),
-            Some(Mapping::Claim { claim, .. }) => text_claim(claims, claim)
+            Some(ClaimMapping::Claim { claim, .. }) => text_claim(claims, claim)
                 .map(str::to_owned)
                 .map_err(|error| format!("oidc: parse uid claim {claim:?}: {error}")),
-            Some(Mapping::Expression(expression)) => one_text(expression, seen, "uid"),
+            Some(ClaimMapping::Expression(expression)) => one_text(expression, seen, "uid"),
         }
     }
 
@@ -212,8 +212,8 @@ impl JwtAuthenticator {
 }
 
 /// Whether all rules hold.
-fn hold(rules: &[Rule], value: &CelValue) -> Result<(), String> {
-    for Rule { expression, message } in rules {
+fn hold(rules: &[ClaimRule], value: &CelValue) -> Result<(), String> {
+    for ClaimRule { expression, message } in rules {
         match expression.evaluate(value)? {
             CelValue::Bool(true) => {}
             CelValue::Bool(false) => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::authenticator::{JwtAuthenticator, Mapping, Rule};
+use super::authenticator::{ClaimMapping, ClaimRule, JwtAuthenticator};
 use super::expression::Expression;
 use super::types::{
     ClaimMappings, ClaimValidationRule, ExtraMapping, File, Issuer, Jwt, PrefixedClaimOrExpression,
@@ -66,11 +66,11 @@ impl Jwt {
             self.claim_validation_rules.into_iter().partition(|rule| !rule.expression.is_empty());
         let claim_rule = |rule: ClaimValidationRule| {
             let expression = Expression::claims_condition(&rule.expression)?;
-            Ok::<_, String>(Rule { expression, message: rule.message })
+            Ok::<_, String>(ClaimRule { expression, message: rule.message })
         };
         let user_rule = |rule: UserValidationRule| {
             let expression = Expression::user_condition(&rule.expression)?;
-            Ok::<_, String>(Rule { expression, message: rule.message })
+            Ok::<_, String>(ClaimRule { expression, message: rule.message })
         };
         let extra_value = |mapping: ExtraMapping| {
             Ok::<_, String>((mapping.key, Expression::of_claims(&mapping.value_expression)?))
@@ -95,11 +95,11 @@ impl Jwt {
 }
 
 impl PrefixedClaimOrExpression {
-    fn mapping(self) -> Result<Option<Mapping>, String> {
+    fn mapping(self) -> Result<Option<ClaimMapping>, String> {
         if !self.expression.is_empty() {
-            return Expression::of_claims(&self.expression).map(Mapping::Expression).map(Some);
+            return Expression::of_claims(&self.expression).map(ClaimMapping::Expression).map(Some);
         }
         let prefix = self.prefix.unwrap_or_default();
-        Ok((!self.claim.is_empty()).then_some(Mapping::Claim { claim: self.claim, prefix }))
+        Ok((!self.claim.is_empty()).then_some(ClaimMapping::Claim { claim: self.claim, prefix }))
     }
 }

@@ -10,7 +10,7 @@ use sync::{Mutex, MutexGuard};
 
 use super::super::jwt;
 use super::claims::check;
-use super::key_set::{KeySet, Provider};
+use super::key_set::{KeyProvider, KeySet};
 
 /// Issuers of claims whose keys are remembered; at the bound all are forgotten.
 const MAX_ISSUERS: usize = 32;
@@ -19,7 +19,7 @@ const MAX_ISSUERS: usize = 32;
 pub struct ClaimResolver {
     claim: String,
     audiences: Vec<String>,
-    provider: Provider,
+    provider: KeyProvider,
     /// By issuer of the claims' own tokens.
     issuers: Mutex<BTreeMap<String, Arc<KeySet>>>,
 }
@@ -34,7 +34,7 @@ struct Source {
 
 impl ClaimResolver {
     /// Asks in the same way as the token's own issuer is asked; the claim's token is for the same audiences.
-    pub fn new(claim: &str, audiences: &[String], provider: Provider) -> ClaimResolver {
+    pub fn new(claim: &str, audiences: &[String], provider: KeyProvider) -> ClaimResolver {
         let (claim, audiences) = (claim.to_owned(), audiences.to_vec());
         ClaimResolver { claim, audiences, provider, issuers: Mutex::default() }
     }

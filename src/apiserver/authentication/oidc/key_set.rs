@@ -17,7 +17,7 @@ use sync::RwLock;
 
 use super::super::ConfigError;
 use super::super::es512;
-use super::super::jwt::{Allowed, Key, VerifyingKey};
+use super::super::jwt::{Allowed, JwtKey, VerifyingKey};
 use crate::webhook::{Journey, Transport};
 use clock::Clock;
 
@@ -32,26 +32,26 @@ const MIN_INTERVAL: Duration = Duration::from_secs(1);
 pub struct KeySet {
     algorithms: Allowed,
     remote: Option<Remote>,
-    known: RwLock<Known>,
+    known: RwLock<KnownKeys>,
 }
 
 struct Remote {
     issuer: String,
     /// Where its discovery document is.
     discovery: String,
-    provider: Provider,
+    provider: KeyProvider,
 }
 
 /// How providers are asked.
 #[derive(Clone)]
-pub struct Provider {
+pub struct KeyProvider {
     transport: Transport,
     algorithms: Allowed,
     clock: Clock,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownKeys {
     keys: Arc<[VerifyingKey]>,
     /// When the provider was asked last.
     asked: Option<Duration>,
@@ -65,7 +65,7 @@ impl KeySet {
     pub fn of_file(path: &Path, algorithms: Allowed) -> Result<KeySet, ConfigError> {
         let text = std::fs::read(path).map_err(|error| ConfigError::file(path, error))?;
         let keys = read(&text, &algorithms).map_err(|error| ConfigError::file(path, error))?;
-        Ok(KeySet { algorithms, remote: None, known: RwLock::new(Known { keys, asked: None }) })
+        Ok(KeySet { algorithms, remote: None, known: RwLock::new(KnownKeys { keys, asked: None }) })
     }
 
     /// Keys of a provider that is asked when the first token comes, and when a token names a key that is not
@@ -79,13 +79,13 @@ impl KeySet {
     ) -> KeySet {
         let well_known = || format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
         let discovery = discovery_url.map_or_else(well_known, str::to_owned);
-        let provider = Provider { transport, algorithms: algorithms.clone(), clock: clock.clone() };
+        let provider = KeyProvider { transport, algorithms: algorithms.clone(), clock: clock.clone() };
         let remote = Remote { issuer: issuer.into(), discovery, provider };
         KeySet { algorithms, remote: Some(remote), known: RwLock::default() }
     }
 
     /// How the provider is asked; nothing where the keys are in a file.
-    pub(super) fn provider(&self) -> Option<&Provider> {
+    pub(super) fn provider(&self) -> Option<&KeyProvider> {
         self.remote.as_ref().map(|remote| &remote.provider)
     }
 
@@ -133,7 +133,7 @@ impl Remote {
     }
 }
 
-impl Provider {
+impl KeyProvider {
     /// The keys of another issuer, asked in the same way.
     pub(super) fn key_set(&self, issuer: &str) -> KeySet {
         let (transport, algorithms) = (self.transport.clone(), self.algorithms.clone());
@@ -186,7 +186,7 @@ fn verifying_key(tree: &Value, allowed: &Allowed) -> Option<VerifyingKey> {
     if text("crv") == "P-521" {
         let is_named = matches!(text("alg"), "" | es512::NAME);
         let key = es512::of_jwk(text("x"), text("y")).filter(|_| is_named && allowed.es512)?;
-        return Some(VerifyingKey { id, key: Key::P521(key) });
+        return Some(VerifyingKey { id, key: JwtKey::P521(key) });
     }
     let jwk = Jwk::deserialize(tree).ok()?;
     let family = match &jwk.algorithm {
@@ -200,5 +200,5 @@ fn verifying_key(tree: &Value, allowed: &Allowed) -> Option<VerifyingKey> {
     };
     let algorithms: Vec<Algorithm> = allowed.common.iter().filter(fits).copied().collect();
     let key = DecodingKey::from_jwk(&jwk).ok().filter(|_| !algorithms.is_empty())?;
-    Some(VerifyingKey { id, key: Key::Common(key, algorithms) })
+    Some(VerifyingKey { id, key: JwtKey::Common(key, algorithms) })
 }

@@ -22,7 +22,7 @@ use clap::Args;
 
 use super::ConfigError;
 use super::jwt::Allowed;
-use authenticator::Mapping;
+use authenticator::ClaimMapping;
 use component_base::flags::defaults;
 
 pub use authenticator::{JwtAuthenticator, Oidc};
@@ -109,11 +109,12 @@ impl OidcOptions {
 
     /// What these flags say in the words of a file.
     pub(super) fn authenticator(&self) -> JwtAuthenticator {
-        let groups = Mapping::Claim { claim: self.groups_claim.clone(), prefix: self.groups_prefix.clone() };
+        let groups =
+            ClaimMapping::Claim { claim: self.groups_claim.clone(), prefix: self.groups_prefix.clone() };
         JwtAuthenticator {
             issuer: self.issuer().to_owned(),
             audiences: vec![self.client_id.clone()],
-            username: Mapping::Claim { claim: self.username_claim.clone(), prefix: self.prefix() },
+            username: ClaimMapping::Claim { claim: self.username_claim.clone(), prefix: self.prefix() },
             groups: (!self.groups_claim.is_empty()).then_some(groups),
             uid: None,
             extra: vec![],

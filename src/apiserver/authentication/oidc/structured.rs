@@ -14,11 +14,11 @@ use crate::authentication::anonymous::Anonymous;
 use crate::authentication::jwt::Allowed;
 use crate::authentication::{ConfigError, Response, TokenAuthenticator};
 use crate::dynamic_file_content::DynamicFileContent;
-use crate::webhook::{ClientConfig, ServiceResolver, Target, Transport};
+use crate::webhook::{ClientConfig, ServiceResolver, Transport, WebhookTarget};
 use clock::Clock;
 
 /// What the authenticators are made with.
-pub struct Parts {
+pub struct OidcParts {
     /// For the connections to issuers.
     pub resolver: ServiceResolver,
     /// The audiences of this server.
@@ -42,7 +42,7 @@ impl Structured {
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub fn new(path: &Path, parts: Parts) -> Result<Structured, ConfigError> {
+    pub fn new(path: &Path, parts: OidcParts) -> Result<Structured, ConfigError> {
         let clock = parts.clock.clone();
         let file = DynamicFileContent::open(path, &clock, move |text| build(text, &parts));
         file.map(Structured).map_err(|error| ConfigError::file(path, error))
@@ -81,11 +81,11 @@ impl TokenAuthenticator for Arc<Structured> {
     }
 }
 
-fn build(text: &str, parts: &Parts) -> Result<Current, String> {
+fn build(text: &str, parts: &OidcParts) -> Result<Current, String> {
     let Configuration { providers, anonymous } = Configuration::parse(text, &parts.own_issuers)?;
     let issuer = |provider: Provider| {
         let Provider { discovery_url, certificate_authority, settings } = provider;
-        let mut client = ClientConfig::new(Target::Url(settings.issuer.clone()));
+        let mut client = ClientConfig::new(WebhookTarget::Url(settings.issuer.clone()));
         client.ca_bundle = certificate_authority.into_bytes();
         let transport = Transport::new(&client, &parts.resolver);
         let (discovery, clock) = (discovery_url.as_deref(), &parts.clock);

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::super::es512;
-use super::super::jwt::{Key, VerifyingKey};
+use super::super::jwt::{JwtKey, VerifyingKey};
 use apimachinery::der;
 
 /// `1.2.840.10045.2.1`, id-ecPublicKey, as DER.
@@ -79,15 +79,15 @@ impl SigningKey {
         let private = private.next().ok_or(UNUSABLE)?;
         let public = PublicKey::new(&private.public_info()).ok_or(UNUSABLE)?;
         let method = match (&public.verifying.key, &private) {
-            (Key::Common(_, algorithms), private) => {
+            (JwtKey::Common(_, algorithms), private) => {
                 let algorithm = *algorithms.first().ok_or(UNUSABLE)?;
                 Method::Common(algorithm, private.encoding_key())
             }
-            (Key::P521(_), Private::Ec { number, .. }) => {
+            (JwtKey::P521(_), Private::Ec { number, .. }) => {
                 let key = p521::ecdsa::SigningKey::from_slice(number);
                 Method::Es512(key.map_err(|_| UNUSABLE)?)
             }
-            (Key::P521(_), Private::Rsa { .. }) => return Err(UNUSABLE.into()),
+            (JwtKey::P521(_), Private::Rsa { .. }) => return Err(UNUSABLE.into()),
         };
         Ok(SigningKey { public, method })
     }
@@ -133,17 +133,17 @@ impl PublicKey {
         let algorithms = vec![Algorithm::RS256, Algorithm::RS384, Algorithm::RS512];
         let jwk = json!({"use": "sig", "kty": "RSA", "kid": id, "alg": "RS256", "n": n, "e": e});
         let key = DecodingKey::from_rsa_components(&n, &e).ok()?;
-        Some(PublicKey { verifying: VerifyingKey { id, key: Key::Common(key, algorithms) }, jwk })
+        Some(PublicKey { verifying: VerifyingKey { id, key: JwtKey::Common(key, algorithms) }, jwk })
     }
 
     fn ec(id: String, curve: &[u8], point: &[u8]) -> Option<PublicKey> {
-        let common = |algorithm| Key::Common(DecodingKey::from_ec_der(point), vec![algorithm]);
+        let common = |algorithm| JwtKey::Common(DecodingKey::from_ec_der(point), vec![algorithm]);
         let (key, algorithm, curve, length) = match curve {
             P256 => (common(Algorithm::ES256), "ES256", "P-256", 32),
             P384 => (common(Algorithm::ES384), "ES384", "P-384", 48),
             P521 => {
                 let key = p521::ecdsa::VerifyingKey::from_sec1_bytes(point).ok()?;
-                (Key::P521(key), es512::NAME, "P-521", 66)
+                (JwtKey::P521(key), es512::NAME, "P-521", 66)
             }
             _ => return None,
         };

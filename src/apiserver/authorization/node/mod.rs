@@ -31,7 +31,7 @@ pub struct NodeAuthorizer {
 }
 
 /// What the words of one kind's rules come to.
-enum Verdict {
+enum NodeVerdict {
     Allow,
     Refuse(String),
     /// If there is a way from that object to the node.
@@ -44,7 +44,7 @@ impl NodeAuthorizer {
         NodeAuthorizer { relations: Relations::new(registry, scheme), rules: OnceLock::new() }
     }
 
-    fn judge(&self, node: &str, info: &RequestInfo) -> Verdict {
+    fn judge(&self, node: &str, info: &RequestInfo) -> NodeVerdict {
         if !info.is_resource_request {
             return self.by_static_rules(info);
         }
@@ -66,9 +66,9 @@ impl NodeAuthorizer {
         }
     }
 
-    fn by_static_rules(&self, info: &RequestInfo) -> Verdict {
+    fn by_static_rules(&self, info: &RequestInfo) -> NodeVerdict {
         let rules = self.rules.get_or_init(node_rules);
-        if rules.iter().any(|rule| super::rbac::allows(rule, info)) { Verdict::Allow } else { refuse("") }
+        if rules.iter().any(|rule| super::rbac::allows(rule, info)) { NodeVerdict::Allow } else { refuse("") }
     }
 
     async fn if_related(&self, node: &str, vertex: Vertex, info: &RequestInfo) -> Decision {
@@ -92,12 +92,12 @@ impl Authorizer for NodeAuthorizer {
             Some(node) => node,
         };
         match self.judge(node, info) {
-            Verdict::Allow => Answer::Now(Decision::allowed_by(MODE)),
-            Verdict::Refuse(why) => Answer::Now(Decision::NoOpinion(why)),
-            Verdict::IfRelated(_) if info.name.is_empty() => {
+            NodeVerdict::Allow => Answer::Now(Decision::allowed_by(MODE)),
+            NodeVerdict::Refuse(why) => Answer::Now(Decision::NoOpinion(why)),
+            NodeVerdict::IfRelated(_) if info.name.is_empty() => {
                 Answer::Now(Decision::NoOpinion("No Object name found".into()))
             }
-            Verdict::IfRelated(vertex) => Answer::Later(Box::pin(self.if_related(node, vertex, info))),
+            NodeVerdict::IfRelated(vertex) => Answer::Later(Box::pin(self.if_related(node, vertex, info))),
         }
     }
 
@@ -110,26 +110,26 @@ impl Authorizer for NodeAuthorizer {
     }
 }
 
-fn refuse(why: impl Into<String>) -> Verdict {
-    Verdict::Refuse(why.into())
+fn refuse(why: impl Into<String>) -> NodeVerdict {
+    NodeVerdict::Refuse(why.into())
 }
 
-fn update_status(info: &RequestInfo) -> Verdict {
+fn update_status(info: &RequestInfo) -> NodeVerdict {
     match info.verb.as_str() {
-        "update" | "patch" => Verdict::IfRelated(Vertex::Claim),
+        "update" | "patch" => NodeVerdict::IfRelated(Vertex::Claim),
         _ => refuse("can only get/update/patch this type"),
     }
 }
 
-fn get(vertex: Vertex, info: &RequestInfo) -> Verdict {
+fn get(vertex: Vertex, info: &RequestInfo) -> NodeVerdict {
     match (info.verb.as_str(), info.subresource.as_str()) {
-        ("get", "") => Verdict::IfRelated(vertex),
+        ("get", "") => NodeVerdict::IfRelated(vertex),
         ("get", _) => refuse("cannot get subresource"),
         _ => refuse("can only get individual resources of this type"),
     }
 }
 
-fn read_namespaced(vertex: Vertex, info: &RequestInfo) -> Verdict {
+fn read_namespaced(vertex: Vertex, info: &RequestInfo) -> NodeVerdict {
     if !matches!(info.verb.as_str(), "get" | "list" | "watch") {
         return refuse("can only read resources of this type");
     }
@@ -139,13 +139,13 @@ fn read_namespaced(vertex: Vertex, info: &RequestInfo) -> Verdict {
     if info.namespace.is_empty() {
         return refuse("can only read namespaced object of this type");
     }
-    Verdict::IfRelated(vertex)
+    NodeVerdict::IfRelated(vertex)
 }
 
 /// Its account for a pod that pulls images in its name, and tokens for pods; NodeRestriction looks which.
-fn service_account(info: &RequestInfo) -> Verdict {
+fn service_account(info: &RequestInfo) -> NodeVerdict {
     if info.verb == "get" && info.subresource.is_empty() {
-        return Verdict::IfRelated(Vertex::ServiceAccount);
+        return NodeVerdict::IfRelated(Vertex::ServiceAccount);
     }
     if info.verb != "create" || info.name.is_empty() {
         return refuse("can only create tokens for individual service accounts");
@@ -153,10 +153,10 @@ fn service_account(info: &RequestInfo) -> Verdict {
     if info.subresource != "token" {
         return refuse("can only create token subresource of serviceaccount");
     }
-    Verdict::IfRelated(Vertex::ServiceAccount)
+    NodeVerdict::IfRelated(Vertex::ServiceAccount)
 }
 
-fn lease(node: &str, info: &RequestInfo) -> Verdict {
+fn lease(node: &str, info: &RequestInfo) -> NodeVerdict {
     if !matches!(info.verb.as_str(), "get" | "create" | "update" | "patch" | "delete") {
         return refuse("can only get, create, update, patch, or delete a node lease");
     }
@@ -167,10 +167,10 @@ fn lease(node: &str, info: &RequestInfo) -> Verdict {
     if info.verb != "create" && info.name != node {
         return refuse("can only access node lease with the same name as the requesting node");
     }
-    Verdict::Allow
+    NodeVerdict::Allow
 }
 
-fn csi_node(node: &str, info: &RequestInfo) -> Verdict {
+fn csi_node(node: &str, info: &RequestInfo) -> NodeVerdict {
     if !matches!(info.verb.as_str(), "get" | "create" | "update" | "patch" | "delete") {
         return refuse("can only get, create, update, patch, or delete a CSINode");
     }
@@ -180,17 +180,17 @@ fn csi_node(node: &str, info: &RequestInfo) -> Verdict {
     if info.verb != "create" && info.name != node {
         return refuse("can only access CSINode with the same name as the requesting node");
     }
-    Verdict::Allow
+    NodeVerdict::Allow
 }
 
-fn resource_slice(node: &str, info: &RequestInfo) -> Verdict {
+fn resource_slice(node: &str, info: &RequestInfo) -> NodeVerdict {
     if !info.subresource.is_empty() {
         return refuse("cannot authorize ResourceSlice subresources");
     }
     match info.verb.as_str() {
-        "create" => Verdict::Allow,
-        "get" | "update" | "patch" | "delete" => Verdict::IfRelated(Vertex::ResourceSlice),
-        "list" | "watch" | "deletecollection" if selects(info, "spec.nodeName", node) => Verdict::Allow,
+        "create" => NodeVerdict::Allow,
+        "get" | "update" | "patch" | "delete" => NodeVerdict::IfRelated(Vertex::ResourceSlice),
+        "list" | "watch" | "deletecollection" if selects(info, "spec.nodeName", node) => NodeVerdict::Allow,
         "list" | "watch" | "deletecollection" => {
             refuse("can only list/watch/deletecollection resourceslices with nodeName field selector")
         }
@@ -201,12 +201,12 @@ fn resource_slice(node: &str, info: &RequestInfo) -> Verdict {
     }
 }
 
-fn own_node(node: &str, info: &RequestInfo) -> Verdict {
+fn own_node(node: &str, info: &RequestInfo) -> NodeVerdict {
     match (info.subresource.as_str(), info.verb.as_str()) {
-        ("", "create" | "update" | "patch") | ("status", "update" | "patch") => Verdict::Allow,
+        ("", "create" | "update" | "patch") | ("status", "update" | "patch") => NodeVerdict::Allow,
         // By its name alone: a kubelet asks for its Node before there is one.
         ("", "get" | "list" | "watch") => match info.name.as_str() {
-            name if name == node => Verdict::Allow,
+            name if name == node => NodeVerdict::Allow,
             "" => refuse(format!("node '{node}' cannot read all nodes, only its own Node object")),
             name => refuse(format!("node '{node}' cannot read '{name}', only its own Node object")),
         },
@@ -214,13 +214,15 @@ fn own_node(node: &str, info: &RequestInfo) -> Verdict {
     }
 }
 
-fn own_pod(node: &str, info: &RequestInfo) -> Verdict {
+fn own_pod(node: &str, info: &RequestInfo) -> NodeVerdict {
     match (info.subresource.as_str(), info.verb.as_str()) {
-        ("", "get") => Verdict::IfRelated(Vertex::Pod),
-        ("", "list" | "watch") if selects(info, "spec.nodeName", node) => Verdict::Allow,
-        ("", "list" | "watch") if !info.name.is_empty() => Verdict::IfRelated(Vertex::Pod),
+        ("", "get") => NodeVerdict::IfRelated(Vertex::Pod),
+        ("", "list" | "watch") if selects(info, "spec.nodeName", node) => NodeVerdict::Allow,
+        ("", "list" | "watch") if !info.name.is_empty() => NodeVerdict::IfRelated(Vertex::Pod),
         ("", "list" | "watch") => refuse("can only list/watch pods with spec.nodeName field selector"),
-        ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create") => Verdict::Allow,
+        ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create") => {
+            NodeVerdict::Allow
+        }
         _ => refuse(""),
     }
 }

@@ -159,7 +159,7 @@ fn refers_to(pod_name: &str, pod: &Value, vertex: Vertex, name: &str) -> bool {
 }
 
 /// Where a pod names objects of a kind: in lists of the spec, volumes and containers.
-struct Places {
+struct RelationPlaces {
     spec: &'static [(&'static str, &'static str)],
     volume: &'static [&'static str],
     projected: &'static str,
@@ -167,7 +167,7 @@ struct Places {
     env: &'static str,
 }
 
-const SECRETS: Places = Places {
+const SECRETS: RelationPlaces = RelationPlaces {
     spec: &[("spec.imagePullSecrets", "name")],
     volume: &[
         "secret.secretName",
@@ -186,7 +186,7 @@ const SECRETS: Places = Places {
     env: "valueFrom.secretKeyRef.name",
 };
 
-const CONFIG_MAPS: Places = Places {
+const CONFIG_MAPS: RelationPlaces = RelationPlaces {
     spec: &[],
     volume: &["configMap.name"],
     projected: "configMap.name",
@@ -194,7 +194,7 @@ const CONFIG_MAPS: Places = Places {
     env: "valueFrom.configMapKeyRef.name",
 };
 
-fn mentions(pod: &Value, places: &Places, name: &str) -> bool {
+fn mentions(pod: &Value, places: &RelationPlaces, name: &str) -> bool {
     let names = |list: &[Value], path: &str| list.iter().any(|item| text(item, path) == name);
     let of_volume = |volume: &Value| {
         places.volume.iter().any(|path| text(volume, path) == name)

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use apimachinery::object::{Object, object_key};
 use apimachinery::user::UserInfo;
-use apis::rbac::bootstrap_policy::{Policy, PolicyRole};
+use apis::rbac::bootstrap_policy::{BootstrapPolicy, PolicyRole};
 use apis::views::rbac::{Binding, Role, RoleRef, Subject};
 
 /// One of the four kinds of RBAC.
@@ -27,24 +27,24 @@ pub enum Slot {
 /// All roles and bindings. Invariant: a binding is in `bindings` if and only if each of its subjects leads to
 /// it in `grants`.
 #[derive(Default)]
-pub struct Index {
+pub struct RbacIndex {
     /// By key.
-    roles: HashMap<String, Source>,
-    cluster_roles: HashMap<String, Source>,
+    roles: HashMap<String, RuleSource>,
+    cluster_roles: HashMap<String, RuleSource>,
     /// Both kinds, by key; a ClusterRoleBinding's has no slash.
-    bindings: HashMap<String, Arc<Bound>>,
+    bindings: HashMap<String, Arc<BoundRules>>,
     /// By namespace; empty for those of ClusterRoleBindings.
     grants: HashMap<String, BySubject>,
 }
 
 /// Where the rules of a role are read from when they are first asked for.
-enum Source {
+enum RuleSource {
     Stored(Arc<Object>),
     OfPolicy(&'static PolicyRole),
 }
 
 /// A binding.
-struct Bound {
+struct BoundRules {
     namespace: String,
     name: String,
     view: Arc<Binding>,
@@ -59,25 +59,25 @@ struct BySubject {
 
 /// What one binding gives to one subject.
 pub struct Grant {
-    binding: Arc<Bound>,
+    binding: Arc<BoundRules>,
     role_is_clustered: bool,
     role_key: String,
     subject: usize,
     reason: OnceLock<Arc<str>>,
 }
 
-impl Index {
+impl RbacIndex {
     /// What every cluster starts with.
-    pub fn of_policy(policy: &'static Policy) -> Index {
-        let mut index = Index::default();
+    pub fn of_policy(policy: &'static BootstrapPolicy) -> RbacIndex {
+        let mut index = RbacIndex::default();
         for role in &policy.roles {
             let key = object_key(role.namespace, &role.name);
             let roles = if role.namespace.is_empty() { &mut index.cluster_roles } else { &mut index.roles };
-            roles.insert(key, Source::OfPolicy(role));
+            roles.insert(key, RuleSource::OfPolicy(role));
         }
         for binding in &policy.bindings {
             let (namespace, name) = (binding.namespace.to_owned(), binding.name.to_string());
-            index.bind(Bound { namespace, name, view: binding.view.clone() });
+            index.bind(BoundRules { namespace, name, view: binding.view.clone() });
         }
         index
     }
@@ -87,11 +87,11 @@ impl Index {
         let key = object.key();
         self.remove(slot, &key);
         if let Some(roles) = self.roles_of(slot) {
-            roles.insert(key, Source::Stored(object));
+            roles.insert(key, RuleSource::Stored(object));
             return;
         }
         let (namespace, name) = (object.metadata.namespace.clone(), object.metadata.name.clone());
-        self.bind(Bound { namespace, name, view: object.view() });
+        self.bind(BoundRules { namespace, name, view: object.view() });
     }
 
     /// An object is gone.
@@ -154,14 +154,14 @@ impl Index {
 
     fn role_of(&self, grant: &Grant) -> Result<Arc<Role>, String> {
         let roles = if grant.role_is_clustered { &self.cluster_roles } else { &self.roles };
-        roles.get(&grant.role_key).map(Source::role).ok_or_else(|| {
+        roles.get(&grant.role_key).map(RuleSource::role).ok_or_else(|| {
             let kind = if grant.role_is_clustered { "clusterrole" } else { "role" };
             let name = &grant.binding.view.role_ref.name;
             format!("{kind}.rbac.authorization.k8s.io {name:?} not found")
         })
     }
 
-    fn bind(&mut self, bound: Bound) {
+    fn bind(&mut self, bound: BoundRules) {
         let bound = Arc::new(bound);
         let namespace = &bound.namespace;
         let RoleRef { kind, name, .. } = &bound.view.role_ref;
@@ -180,7 +180,7 @@ impl Index {
         self.bindings.insert(object_key(namespace, &bound.name), bound.clone());
     }
 
-    fn roles_of(&mut self, slot: Slot) -> Option<&mut HashMap<String, Source>> {
+    fn roles_of(&mut self, slot: Slot) -> Option<&mut HashMap<String, RuleSource>> {
         match slot {
             Slot::Roles => Some(&mut self.roles),
             Slot::ClusterRoles => Some(&mut self.cluster_roles),
@@ -200,11 +200,11 @@ impl Index {
     }
 }
 
-impl Source {
+impl RuleSource {
     fn role(&self) -> Arc<Role> {
         match self {
-            Source::Stored(object) => object.view(),
-            Source::OfPolicy(role) => role.view(),
+            RuleSource::Stored(object) => object.view(),
+            RuleSource::OfPolicy(role) => role.view(),
         }
     }
 }
@@ -236,7 +236,7 @@ impl Grant {
     }
 
     fn describe(&self) -> String {
-        let Bound { namespace, name, view: binding } = &*self.binding;
+        let BoundRules { namespace, name, view: binding } = &*self.binding;
         let described = match namespace.as_str() {
             "" => format!("ClusterRoleBinding {name:?}"),
             namespace => format!("RoleBinding \"{name}/{namespace}\""),
@@ -266,7 +266,7 @@ mod tests {
             "roleRef": {"kind": role.0, "name": role.1}, "subjects": subjects}))
     }
 
-    fn reasons(index: &Index, user: &UserInfo, namespace: &str) -> Vec<String> {
+    fn reasons(index: &RbacIndex, user: &UserInfo, namespace: &str) -> Vec<String> {
         let shown = |(grant, role): (&Grant, Result<Arc<Role>, String>)| match role {
             Ok(_) => grant.reason().to_string(),
             Err(missing) => missing,
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn grants_come_and_go_with_their_bindings_and_roles() {
-        let mut index = Index::default();
+        let mut index = RbacIndex::default();
         let robot = UserInfo::authenticated("system:serviceaccount:here:robot", &["team"]);
         let subjects =
             json!([{"kind": "ServiceAccount", "name": "robot"}, {"kind": "Group", "name": "team"}]);

@@ -23,7 +23,7 @@ use apis::rbac::bootstrap_policy::{POLICY, STARTING};
 use apis::rbac::policy_rule::{PolicyRule, ResourceRequest};
 use apis::scheme::Scheme;
 use clock::Clock;
-use index::{Index, Slot};
+use index::{RbacIndex, Slot};
 
 /// How long a watch that ended or failed is left alone.
 const RETRY: Duration = Duration::from_millis(200);
@@ -39,18 +39,18 @@ const KINDS: [(&str, Slot); 4] = [
 ];
 
 /// Constants that are worked out when they are first needed: every cluster starts with the same.
-static POLICY_INDEX: LazyLock<Index> = LazyLock::new(|| Index::of_policy(&POLICY));
+static POLICY_INDEX: LazyLock<RbacIndex> = LazyLock::new(|| RbacIndex::of_policy(&POLICY));
 
 /// Decides by roles and bindings. Dropped, its watches end.
 pub struct Rbac {
-    known: Arc<RwLock<Known>>,
+    known: Arc<RwLock<KnownRules>>,
     watches: Vec<JoinHandle<()>>,
 }
 
 /// What it decides by. A server stores the roles and bindings that it starts with when somebody first asks
 /// for one of their kinds; until it has heard of them all, they count as if they were stored.
-struct Known {
-    index: Index,
+struct KnownRules {
+    index: RbacIndex,
     /// Of which kinds it has heard of all that there is, by [`Slot`].
     heard: [bool; 4],
     /// Whether it once knew as many as every server starts with. That is for good (upstream's hook
@@ -58,8 +58,8 @@ struct Known {
     has_known_all: bool,
 }
 
-impl Known {
-    fn index(&self) -> &Index {
+impl KnownRules {
+    fn index(&self) -> &RbacIndex {
         if self.heard == [true; 4] { &self.index } else { &POLICY_INDEX }
     }
 
@@ -86,11 +86,11 @@ impl Rbac {
         let is_new = kinds.iter().all(|(kind, _)| registry.is_empty(kind).unwrap_or(false));
         let mut heard = [true; 4];
         kinds.iter().for_each(|(_, slot)| heard[*slot as usize] = !is_new);
-        let mut known = Known { heard, index: Index::default(), has_known_all: false };
+        let mut known = KnownRules { heard, index: RbacIndex::default(), has_known_all: false };
         known.note_all();
         let known = Arc::new(RwLock::new(known));
         let watch = |(kind, slot): (Arc<Kind>, Slot)| {
-            let view = View { known: known.clone(), slot };
+            let view = RbacView { known: known.clone(), slot };
             tokio::spawn(follow(registry.clone(), kind, clock.clone(), view))
         };
         Arc::new(Rbac { watches: kinds.into_iter().map(watch).collect(), known })
@@ -101,7 +101,7 @@ impl Rbac {
         self.known().has_known_all
     }
 
-    fn known(&self) -> RwLockReadGuard<'_, Known> {
+    fn known(&self) -> RwLockReadGuard<'_, KnownRules> {
         self.known.read()
     }
 
@@ -165,12 +165,12 @@ pub fn allows(rule: &PolicyRule, info: &RequestInfo) -> bool {
 }
 
 /// What one watch fills.
-struct View {
-    known: Arc<RwLock<Known>>,
+struct RbacView {
+    known: Arc<RwLock<KnownRules>>,
     slot: Slot,
 }
 
-async fn follow(registry: Registry, kind: Arc<Kind>, clock: Clock, view: View) {
+async fn follow(registry: Registry, kind: Arc<Kind>, clock: Clock, view: RbacView) {
     let options = ListOptions {
         send_initial_events: Some(true),
         resource_version_match: Some("NotOlderThan".into()),
@@ -187,7 +187,7 @@ async fn follow(registry: Registry, kind: Arc<Kind>, clock: Clock, view: View) {
     }
 }
 
-impl View {
+impl RbacView {
     /// Takes events until the watch ends. The first list replaces what was there once it is complete, so
     /// that a watch that starts anew takes nobody's permissions away meanwhile. `are_stored`: what the
     /// server starts with was stored before this watch began.

@@ -30,13 +30,13 @@ const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kube
 /// The body of a request: bytes to come, or a tree from a caller in this process.
 pub(crate) enum Input {
     /// From a socket.
-    Bytes(Source),
+    Bytes(BodySource),
     /// Already decoded.
     Decoded(Arc<Value>),
 }
 
 /// Bytes to come.
-pub(crate) struct Source {
+pub(crate) struct BodySource {
     /// Where from.
     pub body: Body,
     /// How much may be read of all bodies.
@@ -73,7 +73,7 @@ impl PatchBody {
 
 impl Input {
     /// What came with the request.
-    pub fn new(source: Source, decoded: Option<DecodedBody>) -> Input {
+    pub fn new(source: BodySource, decoded: Option<DecodedBody>) -> Input {
         match decoded {
             Some(DecodedBody(value)) => Input::Decoded(value),
             None => Input::Bytes(source),
@@ -133,9 +133,9 @@ impl Input {
     }
 }
 
-impl Source {
+impl BodySource {
     async fn read(self, length: Option<usize>) -> Result<Bytes, Status> {
-        let Source { mut body, bodies, announced } = self;
+        let BodySource { mut body, bodies, announced } = self;
         if length.is_none_or(|length| length <= MAX_BYTES)
             && let Some((bytes, counted)) = collect(&mut body, &bodies).await?
         {
@@ -242,11 +242,11 @@ mod tests {
     const PART: usize = 50 * 1024;
 
     /// A client that sends so many parts and then nothing, or one that ends there.
-    fn source(parts: usize, ends: bool, bodies: &BodyBudget) -> Source {
+    fn source(parts: usize, ends: bool, bodies: &BodyBudget) -> BodySource {
         let sent = stream::iter(vec![Ok::<_, Infallible>(Bytes::from(vec![b'x'; PART])); parts]);
         let body =
             if ends { Body::from_stream(sent) } else { Body::from_stream(sent.chain(stream::pending())) };
-        Source { body, bodies: bodies.clone(), announced: Announced::default() }
+        BodySource { body, bodies: bodies.clone(), announced: Announced::default() }
     }
 
     #[tokio::test]

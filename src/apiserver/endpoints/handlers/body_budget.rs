@@ -25,18 +25,18 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 #[derive(Clone)]
 pub struct BodyBudget {
     most: usize,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<BudgetState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct BudgetState {
     held: usize,
     /// The bodies that are being read, by when their clients were last heard of.
-    reading: BTreeMap<u64, Body>,
+    reading: BTreeMap<u64, BudgetedBody>,
     heard: u64,
 }
 
-struct Body {
+struct BudgetedBody {
     bytes: usize,
     _give_up: oneshot::Sender<()>,
 }
@@ -69,20 +69,20 @@ impl BodyBudget {
     pub(crate) fn count(&self, bytes: usize) -> Result<Counted, Status> {
         let (give_up, given_up) = oneshot::channel();
         let mut state = self.state();
-        let heard = state.hear(Body { bytes: 0, _give_up: give_up });
+        let heard = state.hear(BudgetedBody { bytes: 0, _give_up: give_up });
         drop(state);
         let mut body = Counted { budget: self.clone(), bytes: 0, heard, is_read: false, given_up };
         body.add(bytes)?;
         Ok(body)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BudgetState> {
         self.state.lock()
     }
 }
 
-impl State {
-    fn hear(&mut self, body: Body) -> u64 {
+impl BudgetState {
+    fn hear(&mut self, body: BudgetedBody) -> u64 {
         self.heard += 1;
         self.reading.insert(self.heard, body);
         self.heard

@@ -4,7 +4,7 @@
 use super::body::Input;
 use super::field_manager::FieldManagement;
 use super::initializers::await_initialized;
-use super::owners::{Found, without_duplicates};
+use super::owners::{FoundOwner, without_duplicates};
 use super::request_scope::Scope;
 use crate::admission::Operation;
 use crate::endpoints::response::answer::Answer;
@@ -21,12 +21,12 @@ pub(crate) async fn create(scope: &mut Scope, input: Input) -> Result<Answer, St
     form.apply_defaults(&mut object)?;
     scope.ctx.name_attempt(object["metadata"]["name"].as_str().unwrap_or_default().to_owned());
     form.complete(&mut object);
-    without_duplicates(&scope.ctx, &mut object, Found::InRequest);
+    without_duplicates(&scope.ctx, &mut object, FoundOwner::InRequest);
     FieldManagement::new(scope, &form).update(None, &mut object);
     let attributes = scope.attributes(Operation::Create, scope.ctx.attempted());
     scope.server.admission.admit(&attributes, Some(&mut object), None).await?;
     form.complete(&mut object);
-    without_duplicates(&scope.ctx, &mut object, Found::AfterAdmission);
+    without_duplicates(&scope.ctx, &mut object, FoundOwner::AfterAdmission);
     let validating = scope.server.admission.validating(&attributes);
     let registry = &scope.server.registry;
     let created = registry.create(&scope.ctx, &scope.kind, scope.namespace(), object, &validating).await?;

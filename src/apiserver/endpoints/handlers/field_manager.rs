@@ -55,7 +55,7 @@ impl<'s> FieldManagement<'s> {
         };
         let kind = if is_custom { Type::Custom(&schema) } else { Type::Known(&schema) };
         let reset = scope.kind.reset_fields(scope.subresource);
-        let converter = Versions { server: &scope.server, kind: &scope.kind, custom: OnceLock::new() };
+        let converter = ManagedVersions { server: &scope.server, kind: &scope.kind, custom: OnceLock::new() };
         let (api_version, gvk) = form.names();
         let name = manager_name(&scope.ctx.field_manager, &scope.headers, &scope.ctx.user);
         let manager = FieldManager {
@@ -70,14 +70,14 @@ impl<'s> FieldManagement<'s> {
 }
 
 /// The other versions of a kind that are served.
-struct Versions<'s> {
+struct ManagedVersions<'s> {
     server: &'s Endpoints,
     kind: &'s Kind,
     /// The schemas of a custom kind, by version; read when an owner of another version is met.
     custom: OnceLock<Vec<(String, Arc<Schema>)>>,
 }
 
-impl Versions<'_> {
+impl ManagedVersions<'_> {
     fn other(&self, api_version: &str) -> Option<Arc<Kind>> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let other = self.server.scheme.kind(&GroupVersion::new(group, version), &self.kind.kind)?;
@@ -95,7 +95,7 @@ impl Versions<'_> {
     }
 }
 
-impl Converter for Versions<'_> {
+impl Converter for ManagedVersions<'_> {
     fn convert(&self, object: &Value, api_version: &str) -> Option<Value> {
         Some(converted(self.kind, &*self.other(api_version)?, object))
     }

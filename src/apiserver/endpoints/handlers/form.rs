@@ -11,7 +11,7 @@ use crate::endpoints::Endpoints;
 use crate::endpoints::query::FieldValidation;
 use crate::endpoints::response::negotiation::unsupported_media_type;
 use crate::request::RequestContext;
-use apimachinery::decode::{self, DecodeError, Decoded, ForeignType, Format, Target};
+use apimachinery::decode::{self, DecodeError, DecodeTarget, Decoded, ForeignType, Format};
 use apimachinery::field_error::FieldErrors;
 use apimachinery::gvk::GroupVersion;
 use apimachinery::schema::{self, Schema};
@@ -214,7 +214,7 @@ impl Form {
     }
 
     /// Drops what the schema of a custom kind does not know; says so as decoding says it of built-in kinds.
-    fn prune(&self, target: &Target, object: &mut Value) -> Result<Vec<String>, DecodeError> {
+    fn prune(&self, target: &DecodeTarget, object: &mut Value) -> Result<Vec<String>, DecodeError> {
         let Some(custom) = &self.custom else { return Ok(vec![]) };
         let dropped = custom.prune(object).map_err(|errors| DecodeError::of(target, &errors.to_string()))?;
         Ok(dropped.into_iter().map(|path| format!("unknown field {path:?}")).collect())
@@ -256,12 +256,12 @@ impl Form {
         self.schema.clone().unwrap_or_default()
     }
 
-    fn with_target<T>(&self, run: impl FnOnce(&Target) -> T) -> T {
+    fn with_target<T>(&self, run: impl FnOnce(&DecodeTarget) -> T) -> T {
         let schema = self.schema();
         let is_registered = |group: &str, version: &str, kind: &str| {
             self.scheme.kind(&GroupVersion::new(group, version), kind).is_some()
         };
-        run(&Target {
+        run(&DecodeTarget {
             group: &self.group_version.group,
             version: &self.group_version.version,
             kind: &self.kind,

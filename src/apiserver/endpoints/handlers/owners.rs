@@ -7,7 +7,7 @@ use apimachinery::repeats::repeats;
 
 /// When duplicates were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum FoundOwner {
     /// In what the client sent.
     InRequest,
     /// After mutating admission, which may have added them.
@@ -15,7 +15,7 @@ pub(crate) enum Found {
 }
 
 /// Takes out what is there already, and warns the client.
-pub(crate) fn without_duplicates(ctx: &RequestContext, object: &mut Value, found: Found) {
+pub(crate) fn without_duplicates(ctx: &RequestContext, object: &mut Value, found: FoundOwner) {
     let references = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut);
     let Some(references) = references else { return };
     let duplicates = take_duplicates(references);
@@ -23,8 +23,8 @@ pub(crate) fn without_duplicates(ctx: &RequestContext, object: &mut Value, found
         return;
     }
     let when = match found {
-        Found::InRequest => "",
-        Found::AfterAdmission => " after mutating admission happens",
+        FoundOwner::InRequest => "",
+        FoundOwner::AfterAdmission => " after mutating admission happens",
     };
     let uid = |reference: &Value| reference["uid"].as_str().unwrap_or_default().to_owned();
     let uids: Vec<String> = duplicates.iter().map(uid).collect();

@@ -8,7 +8,7 @@ use super::body::Input;
 use super::field_manager::FieldManagement;
 use super::form::Form;
 use super::initializers::delete_failed;
-use super::owners::{Found, without_duplicates};
+use super::owners::{FoundOwner, without_duplicates};
 use super::request_scope::{Scope, ensure_name};
 use crate::admission::Operation;
 use crate::endpoints::response::answer::Answer;
@@ -26,7 +26,7 @@ pub(crate) async fn update(scope: &mut Scope, input: Input) -> Result<Answer, St
     ensure_namespace(&mut object, scope.namespace())?;
     ensure_name(&object, scope.name())?;
     form.apply_defaults(&mut object)?;
-    without_duplicates(&scope.ctx, &mut object, Found::InRequest);
+    without_duplicates(&scope.ctx, &mut object, FoundOwner::InRequest);
     write(scope, &form, &Replace(object), false).await
 }
 
@@ -93,7 +93,7 @@ impl Change for Admitted<'_> {
             let attributes = self.scope.attributes(operation, self.scope.name());
             self.scope.server.admission.admit(&attributes, Some(&mut object), current).await?;
             self.form.complete(&mut object);
-            without_duplicates(&self.scope.ctx, &mut object, Found::AfterAdmission);
+            without_duplicates(&self.scope.ctx, &mut object, FoundOwner::AfterAdmission);
             Ok(object)
         }
         .boxed()

@@ -20,9 +20,9 @@ pub const MAX_UNSENT_BYTES: usize = 128 * 1024 * 1024;
 
 /// The watches of one server that are being sent. Cloning shares it.
 #[derive(Clone)]
-pub(crate) struct UnreadWatches(Arc<Shared>);
+pub(crate) struct UnreadWatches(Arc<UnreadShared>);
 
-struct Shared {
+struct UnreadShared {
     most: usize,
     unsent: AtomicUsize,
     /// Counts what clients take: who has not moved for longest has the lowest number.
@@ -36,18 +36,18 @@ pub(crate) struct HangUp(Arc<Notify>);
 
 /// One watch, while it is sent.
 pub(crate) struct Sending {
-    shared: Arc<Shared>,
+    shared: Arc<UnreadShared>,
     account: Arc<Account>,
     id: u64,
 }
 
 /// What of one watch is on its way.
 struct Account {
-    state: Mutex<State>,
+    state: Mutex<UnreadState>,
     hang_up: HangUp,
 }
 
-struct State {
+struct UnreadState {
     unsent: usize,
     moved: u64,
     is_given_up: bool,
@@ -57,7 +57,7 @@ struct State {
 pub(crate) struct Piece {
     bytes: Bytes,
     size: usize,
-    shared: Arc<Shared>,
+    shared: Arc<UnreadShared>,
     account: Arc<Account>,
 }
 
@@ -70,14 +70,14 @@ impl Default for UnreadWatches {
 impl UnreadWatches {
     pub fn at_most(most: usize) -> Self {
         let (unsent, moves, watches) = Default::default();
-        UnreadWatches(Arc::new(Shared { most, unsent, moves, watches }))
+        UnreadWatches(Arc::new(UnreadShared { most, unsent, moves, watches }))
     }
 
     /// A watch begins to be sent over a connection.
     pub fn begin(&self, hang_up: &HangUp) -> Sending {
         let shared = self.0.clone();
         let id = shared.moves.fetch_add(1, Ordering::Relaxed);
-        let state = State { unsent: 0, moved: id, is_given_up: false };
+        let state = UnreadState { unsent: 0, moved: id, is_given_up: false };
         let account = Arc::new(Account { state: Mutex::new(state), hang_up: hang_up.clone() });
         shared.watches().insert(id, account.clone());
         Sending { shared, account, id }
@@ -110,7 +110,7 @@ impl Drop for Sending {
     }
 }
 
-impl Shared {
+impl UnreadShared {
     fn watches(&self) -> MutexGuard<'_, HashMap<u64, Arc<Account>>> {
         self.watches.lock()
     }
@@ -126,12 +126,12 @@ impl Shared {
 }
 
 impl Account {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, UnreadState> {
         self.state.lock()
     }
 
     /// A piece goes out. Only to a client that had taken all is that a move: who reads nothing is given more.
-    fn is_given(&self, shared: &Shared, size: usize) {
+    fn is_given(&self, shared: &UnreadShared, size: usize) {
         let mut state = self.state();
         if state.is_given_up {
             return;
@@ -144,7 +144,7 @@ impl Account {
     }
 
     /// The client took something; false when it is given up.
-    fn took(&self, shared: &Shared, change: impl FnOnce(&mut State)) -> bool {
+    fn took(&self, shared: &UnreadShared, change: impl FnOnce(&mut UnreadState)) -> bool {
         let mut state = self.state();
         if !state.is_given_up {
             state.moved = shared.moves.fetch_add(1, Ordering::Relaxed);

@@ -33,9 +33,9 @@ const MAX_KNOWN_MODES: usize = 10_000;
 pub struct Impersonation {
     authorizer: Arc<dyn Authorizer>,
     clock: Clock,
-    modes: &'static [Mode],
+    modes: &'static [ImpersonationMode],
     /// By which way a user went last: it is tried first, and it is its refusal that is heard.
-    known: Mutex<HashMap<Arc<str>, Mode>>,
+    known: Mutex<HashMap<Arc<str>, ImpersonationMode>>,
     metrics: ImpersonationMetrics,
 }
 
@@ -49,7 +49,7 @@ pub struct Acted {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+enum ImpersonationMode {
     AssociatedNode,
     ArbitraryNode,
     ServiceAccount,
@@ -58,13 +58,18 @@ enum Mode {
 }
 
 /// In the order in which they are tried.
-const ALL: &[Mode] =
-    &[Mode::AssociatedNode, Mode::ArbitraryNode, Mode::ServiceAccount, Mode::UserInfo, Mode::Legacy];
+const ALL: &[ImpersonationMode] = &[
+    ImpersonationMode::AssociatedNode,
+    ImpersonationMode::ArbitraryNode,
+    ImpersonationMode::ServiceAccount,
+    ImpersonationMode::UserInfo,
+    ImpersonationMode::Legacy,
+];
 
 impl Impersonation {
     /// All ways, or without `is_constrained` (a feature gate) the old one.
     pub fn new(authorizer: Arc<dyn Authorizer>, clock: &Clock, is_constrained: bool) -> Impersonation {
-        let modes = if is_constrained { ALL } else { &[Mode::Legacy] };
+        let modes = if is_constrained { ALL } else { &[ImpersonationMode::Legacy] };
         let known = Mutex::default();
         let metrics = ImpersonationMetrics::default();
         Impersonation { authorizer, clock: clock.clone(), modes, known, metrics }
@@ -102,7 +107,7 @@ impl Impersonation {
     /// Nothing when the way is not for such users.
     async fn try_mode(
         &self,
-        mode: Mode,
+        mode: ImpersonationMode,
         wanted: &UserInfo,
         user: &UserInfo,
         info: &RequestInfo,
@@ -110,18 +115,18 @@ impl Impersonation {
         if !mode.leads_to(wanted, user) {
             return Ok(None);
         }
-        let shown = (mode == Mode::AssociatedNode).then(|| without_its_node(user));
+        let shown = (mode == ImpersonationMode::AssociatedNode).then(|| without_its_node(user));
         let ask = Ask { all: self, mode, user: shown.as_ref().unwrap_or(user) };
-        if mode != Mode::Legacy {
+        if mode != ImpersonationMode::Legacy {
             let verb = format!("impersonate-on:{}:{}", mode.name(), info.verb);
             ask.check(RequestInfo { verb, ..info.clone() }).await?;
         }
         let acted = ask.identity(wanted).await?;
-        let constraint = (mode != Mode::Legacy).then(|| mode.verb());
+        let constraint = (mode != ImpersonationMode::Legacy).then(|| mode.verb());
         Ok(Some(Acted { user: Arc::new(acted), constraint }))
     }
 
-    fn remember(&self, user: &UserInfo, mode: Mode) {
+    fn remember(&self, user: &UserInfo, mode: ImpersonationMode) {
         let mut known = self.lock();
         if known.len() >= MAX_KNOWN_MODES {
             known.clear();
@@ -129,7 +134,7 @@ impl Impersonation {
         known.insert(user.name.clone(), mode);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Mode>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, ImpersonationMode>> {
         self.known.lock()
     }
 }
@@ -140,18 +145,18 @@ impl Render for Impersonation {
     }
 }
 
-impl Mode {
+impl ImpersonationMode {
     fn name(self) -> &'static str {
         self.verb().strip_prefix("impersonate:").unwrap_or("legacy")
     }
 
     fn verb(self) -> &'static str {
         match self {
-            Mode::AssociatedNode => "impersonate:associated-node",
-            Mode::ArbitraryNode => "impersonate:arbitrary-node",
-            Mode::ServiceAccount => "impersonate:serviceaccount",
-            Mode::UserInfo => "impersonate:user-info",
-            Mode::Legacy => "impersonate",
+            ImpersonationMode::AssociatedNode => "impersonate:associated-node",
+            ImpersonationMode::ArbitraryNode => "impersonate:arbitrary-node",
+            ImpersonationMode::ServiceAccount => "impersonate:serviceaccount",
+            ImpersonationMode::UserInfo => "impersonate:user-info",
+            ImpersonationMode::Legacy => "impersonate",
         }
     }
 
@@ -160,16 +165,16 @@ impl Mode {
         let is_name_alone = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
         let node = node_name(&wanted.name);
         match self {
-            Mode::AssociatedNode => {
+            ImpersonationMode::AssociatedNode => {
                 let own = user.extra.get(NODE_NAME).filter(|_| split_username(&user.name).is_some());
                 let own = own.and_then(|values| <&[String; 1]>::try_from(&values[..]).ok());
                 is_name_alone && node.is_some() && own.map(|[name]| name.as_str()) == node
             }
-            Mode::ArbitraryNode => is_name_alone && node.is_some(),
-            Mode::ServiceAccount => is_name_alone && split_username(&wanted.name).is_some(),
+            ImpersonationMode::ArbitraryNode => is_name_alone && node.is_some(),
+            ImpersonationMode::ServiceAccount => is_name_alone && split_username(&wanted.name).is_some(),
             // What Kubernetes itself has a form for has a way of its own.
-            Mode::UserInfo => node.is_none() && split_username(&wanted.name).is_none(),
-            Mode::Legacy => true,
+            ImpersonationMode::UserInfo => node.is_none() && split_username(&wanted.name).is_none(),
+            ImpersonationMode::Legacy => true,
         }
     }
 }
@@ -177,7 +182,7 @@ impl Mode {
 /// What must be allowed in one way.
 struct Ask<'a> {
     all: &'a Impersonation,
-    mode: Mode,
+    mode: ImpersonationMode,
     user: &'a UserInfo,
 }
 
@@ -197,9 +202,9 @@ impl Ask<'_> {
 
     async fn name(&self, wanted: &UserInfo, acted: &mut UserInfo) -> Result<(), Status> {
         let mut asked = self.attribute(self.group(), "users", &wanted.name);
-        if let Some(node) = node_name(&wanted.name).filter(|_| self.mode != Mode::Legacy) {
+        if let Some(node) = node_name(&wanted.name).filter(|_| self.mode != ImpersonationMode::Legacy) {
             // A service account on any of its nodes is as good as on another.
-            let name = if self.mode == Mode::AssociatedNode { "*" } else { node };
+            let name = if self.mode == ImpersonationMode::AssociatedNode { "*" } else { node };
             (asked.resource, asked.name) = ("nodes".into(), name.into());
             acted.groups = vec!["system:nodes".into()];
         }
@@ -216,7 +221,7 @@ impl Ask<'_> {
     async fn groups(&self, wanted: &UserInfo) -> Result<(), Status> {
         let asked = |group: &str| self.attribute(self.group(), "groups", group);
         let has = |name: &str| wanted.groups.iter().any(|group| &**group == name);
-        if self.mode != Mode::Legacy {
+        if self.mode != ImpersonationMode::Legacy {
             if has("") {
                 return Err(self.refused(&asked(""), "impersonating the empty string group is not allowed"));
             }
@@ -239,7 +244,7 @@ impl Ask<'_> {
             subresource: key.into(),
             ..self.attribute(AUTHENTICATION, "userextras", value)
         };
-        if self.mode != Mode::Legacy && !wanted.extra.is_empty() {
+        if self.mode != ImpersonationMode::Legacy && !wanted.extra.is_empty() {
             if let Some(why) = wrong_extra(wanted) {
                 return Err(self.refused(&asked("", ""), &why));
             }
@@ -258,7 +263,7 @@ impl Ask<'_> {
 
     /// Names and groups have moved to the group of users.
     fn group(&self) -> &'static str {
-        if self.mode == Mode::Legacy { "" } else { AUTHENTICATION }
+        if self.mode == ImpersonationMode::Legacy { "" } else { AUTHENTICATION }
     }
 
     fn attribute(&self, group: &str, resource: &str, name: &str) -> RequestInfo {

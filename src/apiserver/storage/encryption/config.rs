@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::cipher::{Cipher, Method};
-use super::rules::{Key, Provider, Rule};
+use super::rules::{EncryptionKey, EncryptionRule, Provider};
 use apimachinery::field_error::FieldErrors;
 use apimachinery::yaml;
 use apis::tree::{at, items, text};
@@ -36,7 +36,7 @@ pub enum Mistake {
 ///
 /// # Errors
 /// What is wrong with it, in upstream's words; never a secret.
-pub(super) fn parse(yaml: &str) -> Result<Arc<[Rule]>, Mistake> {
+pub(super) fn parse(yaml: &str) -> Result<Arc<[EncryptionRule]>, Mistake> {
     let tree: Value = yaml::from_str(yaml).map_err(|error| Mistake::Undecodable(error.to_string()))?;
     let (api_version, kind) = (text(&tree, "apiVersion"), text(&tree, "kind"));
     let known = ["apiserver.config.k8s.io/v1", "v1"];
@@ -53,7 +53,7 @@ pub(super) fn parse(yaml: &str) -> Result<Arc<[Rule]>, Mistake> {
     if !errors.is_empty() {
         return Err(Mistake::Invalid(errors.to_string()));
     }
-    let rules: Vec<Rule> = items(&tree, "resources").iter().map(rule).collect();
+    let rules: Vec<EncryptionRule> = items(&tree, "resources").iter().map(rule).collect();
     Ok(Arc::from(rules))
 }
 
@@ -70,9 +70,9 @@ fn unknown_providers(tree: &Value) -> Vec<String> {
     unknown
 }
 
-fn rule(tree: &Value) -> Rule {
+fn rule(tree: &Value) -> EncryptionRule {
     let resources = items(tree, "resources").iter().filter_map(Value::as_str).map(String::from).collect();
-    Rule { resources, providers: items(tree, "providers").iter().map(provider).collect() }
+    EncryptionRule { resources, providers: items(tree, "providers").iter().map(provider).collect() }
 }
 
 /// The provider was checked to be one that is known.
@@ -83,7 +83,7 @@ fn provider(tree: &Value) -> Provider {
     let key = |tree: &Value| {
         let secret = STANDARD.decode(text(tree, "secret")).ok()?;
         let prefix = format!("{}{}:", method.prefix(), text(tree, "name"));
-        Some(Key { prefix, cipher: Cipher::new(method, secret) })
+        Some(EncryptionKey { prefix, cipher: Cipher::new(method, secret) })
     };
     Provider::Keys(items(&tree[name], "keys").iter().filter_map(key).collect())
 }

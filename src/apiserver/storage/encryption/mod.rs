@@ -18,7 +18,7 @@ use bytes::Bytes;
 
 use apis::kind::Kind;
 use clock::Clock;
-use rules::{Provider, Rule, rule};
+use rules::{EncryptionRule, Provider, rule};
 
 pub use config::Mistake;
 pub use rules::TransformError;
@@ -26,7 +26,7 @@ pub use rules::TransformError;
 /// Which resources are encrypted, and how. The default encrypts nothing. Cloning shares it.
 #[derive(Clone, Default)]
 pub struct Encryption {
-    rules: Arc<[Rule]>,
+    rules: Arc<[EncryptionRule]>,
     /// Instead of them what the file says now, when it is looked at again.
     followed: Option<Arc<reload::Followed>>,
 }
@@ -101,7 +101,7 @@ impl Encryption {
         }
     }
 
-    fn rules(&self) -> Arc<[Rule]> {
+    fn rules(&self) -> Arc<[EncryptionRule]> {
         match &self.followed {
             Some(followed) => followed.rules(),
             None => self.rules.clone(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::config::parse;
-use super::rules::Rule;
+use super::rules::EncryptionRule;
 use clock::Clock;
 use sync::RwLock;
 
@@ -16,18 +16,18 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// What a file says, as it is now.
 pub(super) struct Followed {
     path: PathBuf,
-    current: RwLock<(String, Arc<[Rule]>)>,
+    current: RwLock<(String, Arc<[EncryptionRule]>)>,
 }
 
 impl Followed {
     /// A file that had this text, which says these rules.
-    pub(super) fn new(path: &Path, text: &str, rules: &Arc<[Rule]>) -> Followed {
+    pub(super) fn new(path: &Path, text: &str, rules: &Arc<[EncryptionRule]>) -> Followed {
         let current = RwLock::new((text.to_owned(), rules.clone()));
         Followed { path: path.to_owned(), current }
     }
 
     /// What it says now.
-    pub(super) fn rules(&self) -> Arc<[Rule]> {
+    pub(super) fn rules(&self) -> Arc<[EncryptionRule]> {
         self.current.read().1.clone()
     }
 

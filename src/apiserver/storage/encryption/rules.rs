@@ -10,7 +10,7 @@ use apis::kind::Kind;
 const ENCRYPTED: &[u8] = b"k8s:enc:";
 
 /// One entry of `resources`; the first that names a resource counts.
-pub(super) struct Rule {
+pub(super) struct EncryptionRule {
     /// As `secrets`, `deployments.apps`, `*.apps`, `*.` (the core group), `*.*`.
     pub(super) resources: Vec<String>,
     pub(super) providers: Vec<Provider>,
@@ -21,10 +21,10 @@ pub(super) enum Provider {
     /// Leaves bytes as they are.
     Identity,
     /// The first key writes, all of them read.
-    Keys(Vec<Key>),
+    Keys(Vec<EncryptionKey>),
 }
 
-pub(super) struct Key {
+pub(super) struct EncryptionKey {
     /// As `k8s:enc:aescbc:v1:key1:`.
     pub(super) prefix: String,
     pub(super) cipher: Cipher,
@@ -36,7 +36,7 @@ pub(super) struct Key {
 pub struct TransformError(pub(super) String);
 
 /// The first rule that names a kind.
-pub(super) fn rule<'a>(rules: &'a [Rule], kind: &Kind) -> Option<&'a Rule> {
+pub(super) fn rule<'a>(rules: &'a [EncryptionRule], kind: &Kind) -> Option<&'a EncryptionRule> {
     if rules.is_empty() {
         return None;
     }
@@ -44,7 +44,7 @@ pub(super) fn rule<'a>(rules: &'a [Rule], kind: &Kind) -> Option<&'a Rule> {
     rules.iter().find(|rule| rule.names(&resource.group, &resource.resource))
 }
 
-impl Rule {
+impl EncryptionRule {
     fn names(&self, group: &str, resource: &str) -> bool {
         self.resources.iter().any(|pattern| {
             let (name, own_group) = pattern.split_once('.').unwrap_or((pattern, ""));
@@ -89,7 +89,7 @@ impl Provider {
     }
 }
 
-impl Key {
+impl EncryptionKey {
     /// The bytes under this key.
     pub(super) fn write(&self, key: &str, plain: &[u8]) -> Result<Bytes, TransformError> {
         let sealed = self.cipher.seal(key.as_bytes(), plain);

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-type State = BTreeMap<String, u64>;
+type HammerState = BTreeMap<String, u64>;
 
 /// Takes the events up to one of `last`, and adds them up.
-async fn add_up(mut watch: Receiver, mut state: State, last: u64) -> State {
+async fn add_up(mut watch: Receiver, mut state: HammerState, last: u64) -> HammerState {
     let mut position = 0;
     while let Some(event) = watch.recv().await {
         if let WatchEvent::Bookmark(bookmark) = event {
@@ -29,7 +29,7 @@ async fn add_up(mut watch: Receiver, mut state: State, last: u64) -> State {
     panic!("the watch ended at {position}, before {last}");
 }
 
-async fn write_at_random(subject: Arc<Subject>, writer: u64, rounds: usize) {
+async fn write_at_random(subject: Arc<StoreSubject>, writer: u64, rounds: usize) {
     let entropy = Entropy::seeded(writer);
     for _ in 0..rounds {
         let key = format!("n{writer}/{}", entropy.below(8));
@@ -44,7 +44,7 @@ async fn write_at_random(subject: Arc<Subject>, writer: u64, rounds: usize) {
 }
 
 async fn run(cached: bool) {
-    let subject = Arc::new(Subject::new(cached));
+    let subject = Arc::new(StoreSubject::new(cached));
     let writers: Vec<_> =
         (0..4).map(|writer| tokio::spawn(write_at_random(subject.clone(), writer, 150))).collect();
     let predicates = [Predicate::default(), labelled("app=in"), on_node("in"), labelled("app!=in")];
@@ -73,7 +73,7 @@ async fn run(cached: bool) {
     for (predicate, added_up) in subject.stepping(futures::future::join_all(sums)).await {
         let options = ListOptions { predicate, ..ListOptions::default() };
         let list = subject.list("", &options).await.unwrap();
-        let stored: State =
+        let stored: HammerState =
             list.items.iter().map(|object| (object.key(), object.metadata.resource_version)).collect();
         assert_eq!(added_up, stored);
     }

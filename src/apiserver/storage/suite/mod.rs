@@ -30,7 +30,7 @@ use entropy::Entropy;
 use etcd::{Kv, Options};
 
 /// A store of pods, read directly or through a cacher.
-struct Subject {
+struct StoreSubject {
     clock: Clock,
     store: Store,
     kind: Arc<Kind>,
@@ -39,23 +39,23 @@ struct Subject {
 
 type Receiver = mpsc::Receiver<WatchEvent>;
 
-impl Subject {
-    fn new(cached: bool) -> Subject {
+impl StoreSubject {
+    fn new(cached: bool) -> StoreSubject {
         let kind = Kind::builtin("", "v1", "Pod", "pods", "io.k8s.api.core.v1");
-        Subject::of(kind.selectable_by(&["spec.nodeName"]), cached)
+        StoreSubject::of(kind.selectable_by(&["spec.nodeName"]), cached)
     }
 
-    fn of(kind: Kind, cached: bool) -> Subject {
+    fn of(kind: Kind, cached: bool) -> StoreSubject {
         let clock = Clock::stepped(DateTime::UNIX_EPOCH);
         let kv = Kv::open(Options::default(), clock.clone()).unwrap();
         let kind = Arc::new(kind);
         let store = Store::new(kv, clock.clone());
         let cacher = cached.then(|| Cacher::new(store.clone(), kind.clone(), Entropy::seeded(1)));
-        Subject { clock, store, kind, cacher }
+        StoreSubject { clock, store, kind, cacher }
     }
 
-    fn both() -> [Subject; 2] {
-        [Subject::new(false), Subject::new(true)]
+    fn both() -> [StoreSubject; 2] {
+        [StoreSubject::new(false), StoreSubject::new(true)]
     }
 
     async fn get(&self, key: &str, at: At) -> Result<Option<Arc<Object>>, Status> {

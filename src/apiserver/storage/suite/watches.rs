@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_watch_tells_what_happened_after_its_revision() {
-    for subject in Subject::both() {
+    for subject in StoreSubject::both() {
         let r1 = subject.put("n/a", "", "1").await;
         let r2 = subject.put("n/a", "", "2").await;
         let mut watch = subject.watch("", &from(r1)).await.unwrap();
@@ -19,7 +19,7 @@ async fn a_watch_tells_what_happened_after_its_revision() {
 
 #[tokio::test]
 async fn a_deleted_object_comes_in_its_last_state() {
-    for subject in Subject::both() {
+    for subject in StoreSubject::both() {
         let r1 = subject.put("n/a", "node", "last").await;
         let mut watch = subject.watch("", &from(r1)).await.unwrap();
         let r2 = subject.delete("n/a").await;
@@ -33,7 +33,7 @@ async fn a_deleted_object_comes_in_its_last_state() {
 
 #[tokio::test]
 async fn a_selector_sees_objects_come_and_go() {
-    for subject in Subject::both() {
+    for subject in StoreSubject::both() {
         for predicate in [labelled("app=in"), on_node("in")] {
             let key = "n/a";
             let start = subject.put(key, "out", "out").await;
@@ -52,7 +52,7 @@ async fn a_selector_sees_objects_come_and_go() {
 
 #[tokio::test]
 async fn an_object_that_leaves_the_selector_is_shown_as_it_was() {
-    for subject in Subject::both() {
+    for subject in StoreSubject::both() {
         let start = subject.put("n/a", "", "in").await;
         let options = ListOptions { predicate: labelled("app=in"), ..from(start) };
         let mut watch = subject.watch("", &options).await.unwrap();
@@ -66,7 +66,7 @@ async fn an_object_that_leaves_the_selector_is_shown_as_it_was() {
 
 #[tokio::test]
 async fn a_watch_without_a_revision_begins_with_the_state() {
-    for subject in Subject::both() {
+    for subject in StoreSubject::both() {
         let r1 = subject.put("n/a", "", "1").await;
         let r2 = subject.put("n/b", "", "2").await;
         for options in [ListOptions::default(), from(0)] {
@@ -94,7 +94,7 @@ async fn initial_events_end_with_a_bookmark() {
         allow_watch_bookmarks: true,
         ..ListOptions::default()
     };
-    for subject in Subject::both() {
+    for subject in StoreSubject::both() {
         let r1 = subject.put("n/a", "", "1").await;
         let r2 = subject.put("n/b", "", "1").await;
         for revision in [None, Some(r1), Some(r2)] {
@@ -113,7 +113,7 @@ async fn initial_events_end_with_a_bookmark() {
 
 #[tokio::test]
 async fn a_watch_of_a_forgotten_revision_is_an_error_event() {
-    for subject in Subject::both() {
+    for subject in StoreSubject::both() {
         let old = subject.put("n/a", "", "1").await;
         for _ in 0..5 {
             subject.put("n/a", "", "1").await;
@@ -130,7 +130,7 @@ async fn a_watch_of_a_forgotten_revision_is_an_error_event() {
 
 #[tokio::test]
 async fn a_watch_from_before_the_cache_reads_the_log() {
-    let mut subject = Subject::new(false);
+    let mut subject = StoreSubject::new(false);
     let r1 = subject.put("n/a", "", "1").await;
     let r2 = subject.put("n/b", "", "1").await;
     subject.cacher = Some(Cacher::new(subject.store.clone(), subject.kind.clone(), Entropy::seeded(1)));
@@ -141,7 +141,7 @@ async fn a_watch_from_before_the_cache_reads_the_log() {
 
 #[tokio::test]
 async fn bookmarks_come_each_minute_and_before_the_end() {
-    for subject in Subject::both() {
+    for subject in StoreSubject::both() {
         let start = subject.put("n/a", "", "1").await;
         let options = ListOptions {
             allow_watch_bookmarks: true,
@@ -168,7 +168,7 @@ async fn bookmarks_come_each_minute_and_before_the_end() {
 
 #[tokio::test]
 async fn a_slow_watcher_is_cut_and_disturbs_nobody() {
-    let subject = Subject::new(true);
+    let subject = StoreSubject::new(true);
     let start = subject.put("n/a", "", "1").await;
     let mut slow = subject.watch("", &from(start)).await.unwrap();
     let mut slower = subject.watch("", &from(start)).await.unwrap();
@@ -192,7 +192,7 @@ async fn a_slow_watcher_is_cut_and_disturbs_nobody() {
 
 #[tokio::test]
 async fn readers_that_have_gone_are_forgotten() {
-    let subject = Subject::new(true);
+    let subject = StoreSubject::new(true);
     let start = subject.put("n/a", "", "1").await;
     subject.list("", &ListOptions::default()).await.unwrap();
     for _ in 0..1000 {
@@ -203,7 +203,7 @@ async fn readers_that_have_gone_are_forgotten() {
 
 #[tokio::test]
 async fn many_watchers_that_nobody_reads_hold_up_nothing() {
-    let subject = Subject::new(true);
+    let subject = StoreSubject::new(true);
     let start = subject.put("n/a", "node", "1").await;
     subject.list("", &ListOptions::default()).await.unwrap();
     let mut idle = Vec::new();

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::references::{FIELDS, field_ref, resource_field_ref};
-use super::scope::Scope;
+use super::scope::PodScope;
 use super::{probes, resource_claims, security};
 use crate::tree;
-use crate::validation::resources::{Place, requirements};
+use crate::validation::resources::{ResourcePlace, requirements};
 use crate::validation::texts::{
     config_map_key, descending_path, environment_variable_name, file_path, no_backsteps, port_name,
     port_number,
@@ -19,7 +19,7 @@ use apimachinery::names::{dns1123_label, dns1123_subdomain};
 
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 /// `validateContainers`
-pub fn containers(spec: &Field, scope: &Scope, errors: &mut FieldErrors) {
+pub fn containers(spec: &Field, scope: &PodScope, errors: &mut FieldErrors) {
     let containers = spec.each("containers");
     if containers.is_empty() {
         return spec.child("containers").required("", errors);
@@ -37,7 +37,7 @@ pub fn containers(spec: &Field, scope: &Scope, errors: &mut FieldErrors) {
 }
 
 /// `validateInitContainers`
-pub fn init_containers(spec: &Field, scope: &Scope, errors: &mut FieldErrors) {
+pub fn init_containers(spec: &Field, scope: &PodScope, errors: &mut FieldErrors) {
     let regular = spec.each("containers");
     let mut names: BTreeSet<&str> = regular.iter().map(|container| container.child("name").text()).collect();
     for container in spec.each("initContainers") {
@@ -88,7 +88,7 @@ fn restart_policy(container: &Field, errors: &mut FieldErrors) {
 }
 
 /// `validateEphemeralContainers`
-pub fn ephemeral_containers(spec: &Field, scope: &Scope, errors: &mut FieldErrors) {
+pub fn ephemeral_containers(spec: &Field, scope: &PodScope, errors: &mut FieldErrors) {
     const NEVER: [&str; 7] = [
         "ports",
         "resources",
@@ -126,7 +126,7 @@ pub fn ephemeral_containers(spec: &Field, scope: &Scope, errors: &mut FieldError
 }
 
 /// `validateContainerCommon`
-fn common(container: &Field, scope: &Scope, errors: &mut FieldErrors) {
+fn common(container: &Field, scope: &PodScope, errors: &mut FieldErrors) {
     container.child("name").must_follow(dns1123_label, errors);
     container.child("image").require(errors);
     container.child("terminationMessagePolicy").one_of(&["File", "FallbackToLogsOnError"], errors);
@@ -136,7 +136,7 @@ fn common(container: &Field, scope: &Scope, errors: &mut FieldErrors) {
     volume_mounts(container, scope, errors);
     volume_devices(container, scope, errors);
     container.child("imagePullPolicy").one_of(&["Always", "IfNotPresent", "Never"], errors);
-    requirements(&container.child("resources"), Place::Container, errors);
+    requirements(&container.child("resources"), ResourcePlace::Container, errors);
     resource_claims::used(&container.child("resources.claims"), &scope.claims, errors);
     resize_policy(container, scope, errors);
     security::security_context(&container.child("securityContext"), scope, errors);
@@ -244,7 +244,7 @@ fn environment_from(container: &Field, errors: &mut FieldErrors) {
     }
 }
 
-fn volume_mounts(container: &Field, scope: &Scope, errors: &mut FieldErrors) {
+fn volume_mounts(container: &Field, scope: &PodScope, errors: &mut FieldErrors) {
     let mounts = container.child("volumeMounts");
     let devices = container.each("volumeDevices");
     let mut paths = BTreeSet::new();
@@ -270,7 +270,7 @@ fn volume_mounts(container: &Field, scope: &Scope, errors: &mut FieldErrors) {
 }
 
 /// Upstream names the list and not the item in some of these.
-fn sub_paths(mount: &Field, mounts: &Field, scope: &Scope, errors: &mut FieldErrors) {
+fn sub_paths(mount: &Field, mounts: &Field, scope: &PodScope, errors: &mut FieldErrors) {
     let (plain, expression) = (mount.child("subPath"), mount.child("subPathExpr"));
     let volume = scope.volumes.get(mount.child("name").text());
     for path in [&plain, &expression].into_iter().filter(|path| !path.is_zero()) {
@@ -297,7 +297,7 @@ fn propagation(mount: &Field, mounts: &Field, container: &Field, errors: &mut Fi
     }
 }
 
-fn volume_devices(container: &Field, scope: &Scope, errors: &mut FieldErrors) {
+fn volume_devices(container: &Field, scope: &PodScope, errors: &mut FieldErrors) {
     let mounts = container.each("volumeMounts");
     let mut names = BTreeSet::new();
     let mut paths = BTreeSet::new();
@@ -337,7 +337,7 @@ fn volume_devices(container: &Field, scope: &Scope, errors: &mut FieldErrors) {
     }
 }
 
-fn resize_policy(container: &Field, scope: &Scope, errors: &mut FieldErrors) {
+fn resize_policy(container: &Field, scope: &PodScope, errors: &mut FieldErrors) {
     let list = container.child("resizePolicy");
     let mut seen = BTreeSet::new();
     for policy in list.items() {

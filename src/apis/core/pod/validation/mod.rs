@@ -19,12 +19,12 @@ pub use affinity::{node_selector, tolerations};
 pub use update::{validate_status_update, validate_update};
 pub use volumes::{LONG_INITIATOR, is_long_initiator};
 
-use scope::Scope;
+use scope::PodScope;
 
 use crate::tree;
 use crate::validation::Field;
 use crate::validation::labels::{annotations, labels};
-use crate::validation::resources::{Place, requirements};
+use crate::validation::resources::{ResourcePlace, requirements};
 use crate::validation::texts::{in_range, ip};
 use apimachinery::field_error::FieldErrors;
 use apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
@@ -117,7 +117,7 @@ fn spec(spec: &Field, pod: Option<&str>, errors: &mut FieldErrors) {
     if !spec.child("terminationGracePeriodSeconds").is_set() {
         spec.child("terminationGracePeriodSeconds").required("", errors);
     }
-    let scope = Scope {
+    let scope = PodScope {
         volumes: volumes::volumes(spec, pod, errors),
         claims: resource_claims::claims(spec, errors),
         grace_period_seconds: spec.child("terminationGracePeriodSeconds").number(),
@@ -150,7 +150,7 @@ fn pod_resources(resources: &Field, errors: &mut FieldErrors) {
     if !resources.child("claims").is_zero() {
         resources.child("claims").forbidden("claims cannot be set for Resources at pod-level", errors);
     }
-    requirements(resources, Place::Pod, errors);
+    requirements(resources, ResourcePlace::Pod, errors);
 }
 
 fn host_network(spec: &Field, is_pod: bool, errors: &mut FieldErrors) {
@@ -266,6 +266,6 @@ pub fn requirements_of_overhead(overhead: &Field, errors: &mut FieldErrors) {
     if overhead.is_set() {
         let limits = serde_json::json!({ "limits": overhead.value });
         let overhead = Field { path: overhead.path.clone(), value: &limits };
-        requirements(&overhead, Place::Container, errors);
+        requirements(&overhead, ResourcePlace::Container, errors);
     }
 }

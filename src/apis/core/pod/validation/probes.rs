@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::scope::Scope;
+use super::scope::PodScope;
 use crate::validation::Field;
 use crate::validation::texts::{http_header_name, port_number_or_name};
 use apimachinery::field_error::FieldErrors;
@@ -11,7 +11,7 @@ const PROBE_HANDLERS: &[&str] = &["exec", "httpGet", "tcpSocket", "grpc"];
 const HOOK_HANDLERS: &[&str] = &["exec", "httpGet", "tcpSocket", "sleep"];
 
 /// The hooks and probes of a container that may have them.
-pub fn lifecycle_and_probes(container: &Field, scope: &Scope, errors: &mut FieldErrors) {
+pub fn lifecycle_and_probes(container: &Field, scope: &PodScope, errors: &mut FieldErrors) {
     for hook in ["lifecycle.postStart", "lifecycle.preStop"].map(|hook| container.child(hook)) {
         if hook.is_set() {
             handler(&hook, HOOK_HANDLERS, scope, errors);
@@ -25,7 +25,7 @@ pub fn lifecycle_and_probes(container: &Field, scope: &Scope, errors: &mut Field
     }
 }
 
-fn probe(probe: &Field, is_readiness: bool, scope: &Scope, errors: &mut FieldErrors) {
+fn probe(probe: &Field, is_readiness: bool, scope: &PodScope, errors: &mut FieldErrors) {
     handler(probe, PROBE_HANDLERS, scope, errors);
     probe.all_nonnegative(
         &["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"],
@@ -44,7 +44,7 @@ fn probe(probe: &Field, is_readiness: bool, scope: &Scope, errors: &mut FieldErr
     }
 }
 
-fn handler(handler: &Field, kinds: &[&str], scope: &Scope, errors: &mut FieldErrors) {
+fn handler(handler: &Field, kinds: &[&str], scope: &PodScope, errors: &mut FieldErrors) {
     let present: Vec<&&str> = kinds.iter().filter(|kind| handler.child(kind).is_set()).collect();
     let Some((first, others)) = present.split_first() else {
         return handler.required("must specify a handler type", errors);
@@ -77,7 +77,7 @@ fn http_get(action: &Field, errors: &mut FieldErrors) {
     }
 }
 
-fn sleep(action: &Field, scope: &Scope, errors: &mut FieldErrors) {
+fn sleep(action: &Field, scope: &PodScope, errors: &mut FieldErrors) {
     let (seconds, grace) = (action.child("seconds"), scope.grace_period_seconds);
     if seconds.number() < 0 || seconds.number() > grace {
         let words = format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");

@@ -18,7 +18,7 @@ const KEY_TYPES: &[&str] = &["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "EC
 /// What is wrong with a projected volume.
 pub fn projected(source: &Field, errors: &mut FieldErrors) {
     file_mode(&source.child("defaultMode"), errors);
-    let mut files = Files { volume: source, seen: BTreeSet::new() };
+    let mut files = ProjectedFiles { volume: source, seen: BTreeSet::new() };
     for projection in source.each("sources") {
         files.projection(&projection, errors);
         let given = projection.value.as_object().into_iter().flat_map(|kinds| kinds.values());
@@ -29,12 +29,12 @@ pub fn projected(source: &Field, errors: &mut FieldErrors) {
 }
 
 /// The files that the sources make so far.
-struct Files<'a, 'b> {
+struct ProjectedFiles<'a, 'b> {
     volume: &'b Field<'a>,
     seen: BTreeSet<&'a str>,
 }
 
-impl<'a> Files<'a, '_> {
+impl<'a> ProjectedFiles<'a, '_> {
     fn projection(&mut self, projection: &Field<'a>, errors: &mut FieldErrors) {
         for kind in ["secret", "configMap"].map(|kind| projection.child(kind)) {
             if kind.is_set() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 /// What the parts of a spec must know of the whole.
-pub(super) struct Scope<'a> {
+pub(super) struct PodScope<'a> {
     /// The volumes that are right, by name.
     pub volumes: BTreeMap<&'a str, &'a Value>,
     /// The names of the claims for devices.

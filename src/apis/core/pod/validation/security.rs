@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::scope::Scope;
+use super::scope::PodScope;
 use crate::validation::Field;
 use crate::validation::texts::{descending_path, identity};
 use apimachinery::field_error::FieldErrors;
@@ -77,7 +77,7 @@ fn profiles(context: &Field, errors: &mut FieldErrors) {
 }
 
 /// `ValidateSecurityContext`
-pub fn security_context(context: &Field, scope: &Scope, errors: &mut FieldErrors) {
+pub fn security_context(context: &Field, scope: &PodScope, errors: &mut FieldErrors) {
     for field in ["runAsUser", "runAsGroup"].map(|name| context.child(name)) {
         if field.is_set() {
             identity(&field, errors);

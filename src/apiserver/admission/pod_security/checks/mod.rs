@@ -14,7 +14,7 @@ pub use fields::Violation;
 
 type Find = fn(Pod) -> Option<Violation>;
 
-struct Check {
+struct SecurityCheck {
     /// The first release that has it.
     since: u32,
     /// The release from which on a check of the restricted level looks at the same and more.
@@ -22,16 +22,16 @@ struct Check {
     find: Find,
 }
 
-const fn since(since: u32, find: Find) -> Check {
-    Check { since, overridden_since: None, find }
+const fn since(since: u32, find: Find) -> SecurityCheck {
+    SecurityCheck { since, overridden_since: None, find }
 }
 
-const fn overridden(overridden_since: u32, find: Find) -> Check {
-    Check { since: 0, overridden_since: Some(overridden_since), find }
+const fn overridden(overridden_since: u32, find: Find) -> SecurityCheck {
+    SecurityCheck { since: 0, overridden_since: Some(overridden_since), find }
 }
 
 /// In the order in which their findings are told.
-const BASELINE: &[Check] = &[
+const BASELINE: &[SecurityCheck] = &[
     since(0, baseline::app_armor_profile),
     overridden(22, baseline::capabilities),
     since(0, baseline::host_namespaces),
@@ -46,7 +46,7 @@ const BASELINE: &[Check] = &[
     since(0, baseline::windows_host_process),
 ];
 
-const RESTRICTED: &[Check] = &[
+const RESTRICTED: &[SecurityCheck] = &[
     since(8, restricted::allow_privilege_escalation),
     since(22, restricted::capabilities),
     since(0, restricted::volumes),
@@ -60,7 +60,7 @@ pub fn evaluate(policy: LevelVersion, tree: &Value) -> Vec<Violation> {
     let pod = Pod { tree, version: policy.version };
     let has = |minor: u32| Version::Minor(minor) <= policy.version;
     let is_restricted = policy.level == Level::Restricted;
-    let stays = |check: &&Check| !(is_restricted && check.overridden_since.is_some_and(has));
+    let stays = |check: &&SecurityCheck| !(is_restricted && check.overridden_since.is_some_and(has));
     let baseline = BASELINE.iter().filter(|_| policy.level >= Level::Baseline).filter(stays);
     let restricted = RESTRICTED.iter().filter(|_| is_restricted);
     let checks = baseline.chain(restricted).filter(|check| has(check.since));
