@@ -15,12 +15,16 @@ mod bootstrap_roles;
 mod cluster_info;
 mod components;
 mod data_plane;
+mod fault_handles;
 mod handles;
 mod inside;
+mod interceptors;
 mod kubelet_lookup;
 mod listening;
 mod node_addresses;
+mod look;
 mod ready;
+mod seeing;
 mod service_cidr;
 mod signers;
 mod stages;
@@ -48,6 +52,7 @@ use apiserver::storage::store::Store;
 use client_go::client::Client;
 use clock::Clock;
 use etcd::{self, Kv};
+use faults::Faults;
 use flow::Flow;
 use kubelet::container_runtime::own_listeners::OwnListeners;
 use network::Network;
@@ -59,6 +64,7 @@ pub use config::{Access, Components, Config, Listen};
 use components::{Parts, Running};
 use data_plane::DataPlane;
 use inside::{ADMIN, Inside, MASTERS};
+use interceptors::Interceptors;
 use kubelet_lookup::Kubelets;
 use manifests::Manifest;
 
@@ -164,6 +170,7 @@ impl Cluster {
         apiserver.authentication = authentication(&config, &authority, &apiserver)?;
         apiserver.kubelets = kubelets.clone();
         apiserver.flow = flow.clone();
+        let interceptors = Interceptors::join(&mut apiserver);
         apiserver.follow(options)?;
         apiserver.health = apiserver.health.with("etcd", takes_writes(kv.clone()), false);
         apiserver.exposed = exposed.map(|listen| listen.address);
@@ -185,7 +192,8 @@ impl Cluster {
         let (clock, mut background) = (clock.clone(), JoinSet::new());
         background.spawn(etcd::compactor(&kv, etcd::COMPACTION_INTERVAL));
         encryption.follow(&clock).map(|following| background.spawn(following));
-        let inside = Arc::new(Inside { running, service, scheme, clock, flow, kv, data_plane });
+        let inside = Inside { running, service, scheme, clock, flow, kv, data_plane, interceptors };
+        let inside = Arc::new(inside);
         let _mounted = beside.mount(handles::service(&inside));
         let listeners = config.listeners.clone();
         let server = None;
@@ -276,6 +284,11 @@ impl Cluster {
         &self.inside.flow
     }
 
+    /// What goes wrong on purpose.
+    pub fn faults(&self) -> &Faults {
+        &self.inside.interceptors.faults
+    }
+
     /// Where it listens, if it does.
     pub fn address(&self) -> Option<SocketAddr> {
         self.server.as_ref().map(Server::address)
@@ -317,6 +330,7 @@ impl Cluster {
         let Cluster { inside, server, _mounted, .. } = self;
         drop(_mounted);
         inside.data_plane.stop();
+        inside.interceptors.faults.clear();
         inside.running.stop_all();
         if let Some(server) = server {
             server.stop().await;

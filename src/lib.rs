@@ -59,6 +59,9 @@ pub use cluster::manifests::Manifest;
 pub use cluster::{COMPONENTS, Cluster, Config, StartError, UnknownComponent};
 #[doc(inline)]
 pub use entropy::Entropy;
+pub use faults::{Fault, Faults};
+pub use witness::why::Explanation;
+pub use witness::{SeenRequest, SeenRequests};
 
 /// What the flags of the components say, each a struct of fields that [`Config`] holds whole.
 ///

@@ -61,6 +61,14 @@ impl UserInfo {
         tree
     }
 
+    /// Whether it is one of the components that make a cluster: control plane, kubelets, controllers.
+    pub fn is_component(&self) -> bool {
+        let name = &*self.name;
+        matches!(name, "system:kube-controller-manager" | "system:kube-scheduler" | "system:apiserver")
+            || name.starts_with("system:node:")
+            || name.starts_with("system:serviceaccount:kube-system:")
+    }
+
     /// Whether it is in `group`.
     pub fn is_member_of(&self, group: &str) -> bool {
         self.groups.iter().any(|member| &**member == group)

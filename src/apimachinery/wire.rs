@@ -139,6 +139,14 @@ pub fn text_response(code: http::StatusCode, text: impl Into<String>) -> ApiResp
 #[derive(Clone, Copy, Debug)]
 pub struct WatchStream;
 
+/// On a response: nothing of it is to reach the client, whose connection (in HTTP/2 its stream) ends instead.
+#[derive(Clone, Copy, Debug)]
+pub struct Severed;
+
+/// On a response: the fault on purpose that made it what it is. For those who tell the story of a request.
+#[derive(Clone, Debug)]
+pub struct Faulted(pub Arc<str>);
+
 impl UnreadBody {
     /// What is left of a request.
     pub fn new(body: Body) -> UnreadBody {

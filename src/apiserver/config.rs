@@ -12,6 +12,7 @@ use super::beside::Beside;
 use super::endpoints::routes::healthz::HealthChecks;
 use super::endpoints::routes::version::VersionInfo;
 use super::filters::browsers::BrowserConfig;
+use super::filters::interceptor::Interceptor;
 use super::flow_control::config::FlowControlOptions;
 use super::kubelet_client::KubeletLookup;
 use super::options::ServerRunOptions;
@@ -61,6 +62,10 @@ pub struct ApiserverConfig {
     pub proxy_identity: ProxyIdentity,
     /// Who else answers, below a path that is not the API's.
     pub beside: Beside,
+    /// Who sees the requests of known users, whether they are allowed or not.
+    pub witness: Option<Arc<dyn Interceptor>>,
+    /// Who may do something else with requests that are allowed than to serve them.
+    pub interceptor: Option<Arc<dyn Interceptor>>,
     /// Where strangers will reach it, if they will: then it is none that lets them do everything.
     pub exposed: Option<SocketAddr>,
 }
@@ -110,6 +115,8 @@ impl ApiserverConfig {
             browsers: BrowserConfig::default(),
             proxy_identity: ProxyIdentity::default(),
             beside: Beside::default(),
+            witness: None,
+            interceptor: None,
             exposed: None,
         }
     }

@@ -28,6 +28,7 @@ use super::filters::cors::allow_origins;
 use super::filters::flow_record::{record_authenticated, record_authorized, record_request};
 use super::filters::hsts::demand_tls;
 use super::filters::impersonation::{Impersonation, impersonate};
+use super::filters::interceptor::{Interceptor, InterceptorLayer};
 use super::filters::metrics::measure;
 use super::filters::panic_recovery::recover_from_panic;
 use super::filters::passed::Passed;
@@ -103,6 +104,8 @@ struct Filters {
     authorization: Authorization,
     metrics: Arc<Metrics>,
     browsers: BrowserConfig,
+    witness: Option<Arc<dyn Interceptor>>,
+    interceptor: Option<Arc<dyn Interceptor>>,
 }
 
 impl Filters {
@@ -126,12 +129,32 @@ impl Filters {
         others.push(authenticators.clone());
         let metrics = Arc::new(Metrics::new(clock.clone(), others));
         let browsers = config.browsers.clone();
-        Filters { authenticators, audit, impersonation, authorization, metrics, browsers }
+        let witness = config.witness.clone();
+        let interceptor = config.interceptor.clone();
+        Filters {
+            authenticators,
+            audit,
+            impersonation,
+            authorization,
+            metrics,
+            browsers,
+            witness,
+            interceptor,
+        }
     }
 
     /// In the order in which a request meets them.
     fn around(self, endpoints: Arc<Endpoints>) -> ApiService {
-        let Filters { authenticators, audit, impersonation, authorization, metrics, browsers } = self;
+        let Filters {
+            authenticators,
+            audit,
+            impersonation,
+            authorization,
+            metrics,
+            browsers,
+            witness,
+            interceptor,
+        } = self;
         let flow = endpoints.flow.clone();
         let clock = endpoints.clock.clone();
         let chain = ServiceBuilder::new()
@@ -162,11 +185,15 @@ impl Filters {
             // Behind authentication, which says who asks to be somebody else; what follows sees only the
             // other.
             .layer(with(impersonation, impersonate))
+            // Behind impersonation, for it tells who acts; outside of all else that refuses.
+            .layer(InterceptorLayer(witness))
             // Before authorization, which costs something; behind authentication, because some are exempt.
             .layer(with(endpoints.flow_control.clone(), prioritize))
             // Last: everything below may rely on the request being allowed.
             .layer(with(authorization, authorize))
             .layer(with(flow, record_authorized))
+            // What goes wrong on purpose goes wrong with requests that would have been served.
+            .layer(InterceptorLayer(interceptor))
             .service(endpoint(move |Passed { request, ctx, .. }: Passed| {
                 installer::serve(endpoints.clone(), request, ctx)
             }));

@@ -2,7 +2,9 @@
 //! ([`RequestInfo`]), and what is found out about it on its way ([`RequestContext`]).
 
 mod context;
+mod disturbance;
 mod info;
 
 pub use context::{Announced, LONG_BYTES, RequestContext};
+pub use disturbance::{IsSilent, RequestDisturbance, WatchStage};
 pub use info::{BESIDE, RequestInfo, is_true, query_pairs, query_value};

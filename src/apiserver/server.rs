@@ -17,7 +17,6 @@ mod host_header;
 mod request_body;
 mod response_body;
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -43,7 +42,7 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use crate::endpoints::response::unread_watches::{HangUp, UnreadWatches};
-use apimachinery::wire::{ApiService, PeerCertificates, PlainHttp, RemoteAddress};
+use apimachinery::wire::{ApiService, PeerCertificates, PlainHttp, RemoteAddress, Severed};
 use bad_requests::Explained;
 use client_certificates::AnyClientCertificate;
 use pki::Identity;
@@ -271,7 +270,10 @@ impl Connection {
                 let answer = service.oneshot(request).await;
                 let mut response = answer.unwrap_or_else(|never| match never {});
                 rest.finish(&mut response, version).await;
-                Ok::<_, Infallible>(sent(response, turn, &watches, &hang_up))
+                if response.extensions().get::<Severed>().is_some() {
+                    return Err(io::Error::from(io::ErrorKind::ConnectionReset));
+                }
+                Ok(sent(response, turn, &watches, &hang_up))
             }
         });
         builder.http1().timer(HeadTimer::default()).header_read_timeout(HEADER_TIMEOUT);
@@ -343,6 +345,8 @@ impl Drop for HeadSleep {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use super::*;
     use apimachinery::wire::WatchStream;
     use axum::body::Body;

@@ -13,10 +13,15 @@ pub mod trace;
 
 pub mod assets;
 pub mod stand_in;
+pub mod fault;
+pub mod rbac;
+pub mod requests;
+pub mod why;
 
 pub mod completion;
 pub mod version;
 
+mod asked;
 mod choice;
 mod connection;
 mod data_dir;
@@ -73,6 +78,16 @@ pub enum Command {
     Trace(trace::Trace),
     /// Print a folder with kube-apiserver, etcd and kubectl, for KUBEBUILDER_ASSETS.
     Assets(assets::Assets),
+    /// Make requests, watches and components go wrong on purpose.
+    #[command(subcommand)]
+    Fault(fault::FaultCommand),
+    /// Say why an object is as it is, or why it is not there.
+    Why(why::Why),
+    /// Show what users have asked for, and what was answered.
+    Requests(requests::RequestsCommand),
+    /// Find the roles that users need, and what roles allow for nothing.
+    #[command(subcommand)]
+    Rbac(rbac::RbacCommand),
     /// Print a shell completion script.
     Completion(completion::Completion),
     /// Print the version.
@@ -96,6 +111,10 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Get(get) => get.run(),
         Command::Trace(trace) => trace.run(),
         Command::Assets(assets) => assets.run(),
+        Command::Fault(fault) => fault.run(),
+        Command::Why(why) => why.run(),
+        Command::Requests(requests) => requests.run(),
+        Command::Rbac(rbac) => rbac.run(),
         Command::Completion(completion) => completion.run(Arguments::command()),
         Command::Version => version::print(),
     };

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use super::fault_handles;
 use super::inside::Inside;
+use super::seeing;
 use apimachinery::time::rfc3339_micro;
 use apimachinery::wire::ApiService;
 use handles::{ClusterHandle, Handles, answer};
@@ -12,6 +14,8 @@ use serde_json::json;
 pub(super) fn service(inside: &Arc<Inside>) -> ApiService {
     let handles = Handles::default();
     let handles = time(handles, inside);
+    let handles = fault_handles::add(handles, inside);
+    let handles = seeing::add(handles, inside);
     handles.service()
 }
 

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use super::components::Running;
 use super::data_plane::DataPlane;
+use super::interceptors::Interceptors;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiService;
 use apis::scheme::Scheme;
 use client_go::client::Client;
 use clock::Clock;
 use etcd::Kv;
+use faults::ComponentSwitch;
 use flow::Flow;
 
 /// Who may do everything.
@@ -27,6 +29,7 @@ pub(crate) struct Inside {
     pub(super) flow: Flow,
     pub(super) kv: Kv,
     pub(super) data_plane: Arc<DataPlane>,
+    pub(super) interceptors: Interceptors,
 }
 
 impl Inside {
@@ -34,5 +37,20 @@ impl Inside {
     pub(super) fn client(&self) -> Client {
         let admin = Arc::new(UserInfo::authenticated(ADMIN, &[MASTERS]));
         Client::new(self.service.clone(), admin, self.clock.clone(), self.flow.clone())
+    }
+}
+
+impl ComponentSwitch for Inside {
+    fn stop(&self, name: &str) -> Result<(), String> {
+        self.running.stop(name).map_err(|error| error.to_string())
+    }
+
+    fn start(&self, name: &str) {
+        // It was stopped by that name.
+        let _ = self.running.start(name);
+    }
+
+    fn revision(&self) -> u64 {
+        self.kv.revision()
     }
 }

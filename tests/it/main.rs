@@ -29,6 +29,7 @@ mod logs;
 
 mod cluster;
 mod crash;
+mod faults;
 mod fuzz;
 mod garbage;
 mod hammer;
@@ -37,6 +38,7 @@ mod parallel;
 mod test_macro;
 
 mod security;
+mod seeing;
 
 mod javascript;
 mod kubectl;

@@ -85,6 +85,11 @@ impl Chain {
 }
 
 impl<'a> Next<'a> {
+    /// The rest of a chain that begins with `handler`.
+    pub(super) fn to(handler: &'a dyn Handler) -> Next<'a> {
+        Next(handler)
+    }
+
     /// Goes on, and comes back with the answer.
     pub fn run(self, request: Passing) -> BoxFuture<'a, ApiResponse> {
         self.0.handle(request)

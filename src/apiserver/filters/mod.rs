@@ -31,6 +31,8 @@ pub mod priority_and_fairness;
 
 pub mod authorization;
 
+pub mod interceptor;
+
 pub mod flow_record;
 
 mod until_sent;

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use http::HeaderMap;
 use sync::Mutex;
 
+use super::disturbance::RequestDisturbance;
 use super::info::RequestInfo;
 use crate::audit_context::{AuditContext, Level};
 use apimachinery::options::{DeleteOptions, Held};
@@ -54,6 +55,8 @@ pub struct RequestContext {
     pub audit: Option<Arc<AuditContext>>,
     /// What a watch gives back when it has sent its state.
     pub held: Option<Held>,
+    /// What goes wrong with it on purpose. Boxed, since nearly no request has one.
+    pub disturbance: Option<Box<RequestDisturbance>>,
     /// Where it is said that the request is a long one.
     pub announced: Announced,
     /// Where the story of a write is told.

@@ -47,6 +47,12 @@ impl WebhookClient {
         WebhookClient { max_response_bytes, ..self }
     }
 
+    /// What [`WebhookClient::call`] says of a webhook that did not answer within `timeout`.
+    pub fn timed_out(&self, timeout: Duration) -> CallError {
+        let url = format!("{}?timeout={}", self.config.target.url(), duration::format(timeout));
+        CallError::timed_out(&Method::POST, &url)
+    }
+
     /// POSTs `body` and reads the answer, within `timeout` of the cluster's clock.
     ///
     /// # Errors

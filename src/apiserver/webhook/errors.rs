@@ -33,6 +33,11 @@ impl CallError {
         CallError { message, code: None, timed_out: false, is_unreadable: false }
     }
 
+    /// The server did not answer in time.
+    pub(super) fn timed_out(method: &Method, url: &str) -> CallError {
+        CallError { timed_out: true, ..CallError::failed(method, url, "context deadline exceeded") }
+    }
+
     /// The server answered something that cannot be read.
     pub(super) fn invalid_answer(message: String) -> CallError {
         CallError { message, code: None, timed_out: false, is_unreadable: true }

@@ -272,6 +272,7 @@ pub const FLOW_USERS: &[&str] = &[
     "src/lib.rs",
     "src/cluster",
     "src/cli/trace",
+    "src/witness/why/record.rs",
     "src/apiserver/filters/flow_record.rs",
     "src/apiserver/request/context.rs",
     "src/apiserver/storage/recorder.rs",

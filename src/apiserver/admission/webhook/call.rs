@@ -44,7 +44,9 @@ pub async fn call(
     let uid = entropy.uid();
     let request = admission_request(attributes, kind, Some(&objects.object).filter(|tree| !tree.is_null()));
     let body = review(hook.review_version, &uid, request, objects);
-    let answer = client.call(&body, hook.timeout).await;
+    let is_silent = attributes.ctx.disturbance.as_ref().is_some_and(|told| told.silences(&hook.name));
+    let answer =
+        if is_silent { Err(client.timed_out(hook.timeout)) } else { client.call(&body, hook.timeout).await };
     let answer = answer.map_err(|error| WebhookRefusal::Failed {
         why: format!("failed calling webhook {:?}: failed to call webhook: {error}", hook.name),
         code: error.code.unwrap_or(503),

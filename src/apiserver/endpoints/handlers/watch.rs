@@ -28,6 +28,10 @@ pub(crate) async fn watch(scope: &mut Scope) -> Result<Answer, Status> {
     }
     options.held = scope.ctx.held.take();
     let events = scope.server.registry.watch(&scope.kind, scope.namespace(), &options).await?;
+    let events = match scope.ctx.disturbance.as_ref().and_then(|disturbance| disturbance.watch.as_ref()) {
+        Some(stage) => stage(events),
+        None => events,
+    };
     if websocket::is_wanted(&scope.headers)
         && let Some(upgrade) = scope.upgrade.take()
     {

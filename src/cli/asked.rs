@@ -1,0 +1,35 @@
+//! A question to a running cluster's handles, by its name.
+
+use http::Method;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::connection::Context;
+use super::{Failure, block_on, choice};
+
+/// Which cluster a subcommand talks to.
+#[derive(clap::Args)]
+pub struct WhichCluster {
+    /// The cluster's name; else the only one that runs, or that of kubectl's current context.
+    #[arg(long = "cluster", env = "KUBARIUM_NAME", value_name = "NAME")]
+    pub cluster: Option<String>,
+}
+
+impl WhichCluster {
+    /// What the handle at a path below `/kubarium/v1` answers; no body is null.
+    pub fn ask<T: DeserializeOwned>(&self, method: Method, path: &str, body: &Value) -> Result<T, Failure> {
+        let record = choice::running(self.cluster.as_deref())?;
+        let context = Context::load(&record.kubeconfig, &record.name)?;
+        let bytes = if body.is_null() { vec![] } else { body.to_string().into_bytes() };
+        let path = format!("{}{path}", handles::ROOT);
+        let answer = block_on(context.ask(method, &path, bytes))?;
+        serde_json::from_slice(&answer)
+            .map_err(|error| Failure::new("the cluster's answer is not understood", error))
+    }
+}
+
+/// A text as a part of a path or query.
+pub fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}

@@ -1,0 +1,314 @@
+//! `kubarium fault add`, `list`, `rm`
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use faults::{Fault as Rule, FaultAnswer, FaultCut, Span, StaleReads, WatchEnd, WatchFault};
+use http::Method;
+use serde_json::Value;
+
+use super::asked::{WhichCluster, encoded};
+use super::{Failure, say};
+use apimachinery::yaml;
+
+/// Make requests, watches and components go wrong on purpose.
+#[derive(Subcommand)]
+pub enum FaultCommand {
+    /// Add a fault; the first that hits a request decides.
+    Add(Box<AddFault>),
+    /// List the faults and what they have hit.
+    #[command(alias = "ls")]
+    List {
+        #[command(flatten)]
+        which: WhichCluster,
+        /// How: a table, or JSON.
+        #[arg(short, long, default_value = "table", value_parser = ["table", "json"])]
+        output: String,
+    },
+    /// Remove faults; what they stopped starts again.
+    #[command(alias = "remove")]
+    Rm {
+        #[command(flatten)]
+        which: WhichCluster,
+        /// Their names.
+        #[arg(required_unless_present = "all", value_name = "FAULT")]
+        names: Vec<String>,
+        /// All of them.
+        #[arg(long, conflicts_with = "names")]
+        all: bool,
+    },
+}
+
+/// What to add. Patterns may have `*`; each may be given several times.
+#[derive(Args)]
+pub struct AddFault {
+    #[command(flatten)]
+    which: WhichCluster,
+    /// A file that holds one fault or several as YAML, as `kubarium fault list -o json` shows them.
+    #[arg(short, long, value_name = "FILE", exclusive = true)]
+    filename: Option<PathBuf>,
+    /// What it is called.
+    #[arg(value_name = "FAULT", default_value = "")]
+    name: String,
+    /// Requests of this user; else of all but the cluster's own components.
+    #[arg(long)]
+    user: Vec<String>,
+    /// Of this program: kubectl/*.
+    #[arg(long)]
+    user_agent: Vec<String>,
+    /// With this verb: get, list, watch, create, ..., read, write.
+    #[arg(long)]
+    verb: Vec<String>,
+    /// For this resource: pods, pods/status, deployments.apps.
+    #[arg(long)]
+    resource: Vec<String>,
+    /// In this namespace.
+    #[arg(short, long)]
+    namespace: Vec<String>,
+    /// For objects of this name.
+    #[arg(long)]
+    object: Vec<String>,
+    /// Hits each with this probability: 0.3.
+    #[arg(long)]
+    probability: Option<f64>,
+    /// Hits this one alone, counted from 1.
+    #[arg(long)]
+    nth: Option<u64>,
+    /// Hits at most so many.
+    #[arg(long)]
+    count: Option<u64>,
+    /// Begins so long from now: 30s.
+    #[arg(long)]
+    after: Option<Span>,
+    /// Lasts for so long: 1m.
+    #[arg(long = "for", value_name = "DURATION")]
+    lasting: Option<Span>,
+    #[command(flatten)]
+    effect: EffectFlags,
+}
+
+/// What goes wrong.
+#[derive(Args)]
+#[group(id = "effect", required = false, multiple = true)]
+struct EffectFlags {
+    /// Requests wait for so long: 2s.
+    #[arg(long, value_name = "DURATION")]
+    latency: Option<Span>,
+    /// Requests are answered with this code: 409, 429, 500, 503.
+    #[arg(long, value_name = "CODE")]
+    answer: Option<u16>,
+    /// With --answer: when to come again, in seconds.
+    #[arg(long, value_name = "SECONDS", requires = "answer")]
+    retry_after: Option<u32>,
+    /// With --answer: requests are carried out first.
+    #[arg(long, requires = "answer")]
+    executed: bool,
+    /// Requests are carried out, and the connection ends before the answer.
+    #[arg(long)]
+    cut: bool,
+    /// The connection ends behind so many bytes of the answer.
+    #[arg(long, value_name = "BYTES")]
+    cut_after: Option<u64>,
+    /// Watches end.
+    #[arg(long)]
+    close_watch: bool,
+    /// Watches end with 410.
+    #[arg(long)]
+    expire_watch: bool,
+    /// With --close-watch or --expire-watch: behind so many events.
+    #[arg(long, value_name = "EVENTS")]
+    after_events: Option<u64>,
+    /// Watches say things twice.
+    #[arg(long)]
+    duplicate_events: bool,
+    /// Watches are late by so much.
+    #[arg(long, value_name = "DURATION")]
+    delay_events: Option<Span>,
+    /// Gets and lists that take any state get the present one for ever.
+    #[arg(long)]
+    stale: bool,
+    /// Gets and lists that take any state get one of so many revisions ago.
+    #[arg(long, value_name = "REVISIONS")]
+    stale_by: Option<u64>,
+    /// This admission webhook does not answer in time.
+    #[arg(long, value_name = "WEBHOOK")]
+    silent_webhook: Vec<String>,
+    /// Leases cannot be renewed.
+    #[arg(long)]
+    lost_leases: bool,
+    /// Nothing of theirs arrives.
+    #[arg(long)]
+    partition: bool,
+    /// This component stands still: kube-scheduler, kubelet/node-1.
+    #[arg(long, value_name = "COMPONENT")]
+    stop: Option<String>,
+}
+
+impl FaultCommand {
+    /// Asks for it.
+    pub fn run(self) -> Result<(), Failure> {
+        match self {
+            FaultCommand::Add(add) => add.run(),
+            FaultCommand::List { which, output } => list(&which, &output),
+            FaultCommand::Rm { which, names, all: false } => names.iter().try_for_each(|name| {
+                let path = format!("/faults/{}", encoded(name));
+                let removed: Value = which.ask(Method::DELETE, &path, &Value::Null)?;
+                say(format!("removed {}, which has hit {}", text(&removed["name"]), removed["hits"]));
+                Ok(())
+            }),
+            FaultCommand::Rm { which, .. } => {
+                which.ask::<Value>(Method::DELETE, "/faults", &Value::Null)?;
+                say("removed all faults");
+                Ok(())
+            }
+        }
+    }
+}
+
+impl AddFault {
+    fn run(self) -> Result<(), Failure> {
+        let faults = match &self.filename {
+            Some(file) => read(file)?,
+            None => vec![serde_json::to_value(self.rule()).map_err(|error| Failure(error.to_string()))?],
+        };
+        for fault in faults {
+            let added: Value = self.which.ask(Method::POST, "/faults", &fault)?;
+            say(format!("added {}", text(&added["name"])));
+        }
+        Ok(())
+    }
+
+    fn rule(&self) -> Rule {
+        let mut rule = Rule {
+            name: self.name.clone(),
+            users: self.user.clone(),
+            user_agents: self.user_agent.clone(),
+            verbs: self.verb.clone(),
+            resources: self.resource.clone(),
+            namespaces: self.namespace.clone(),
+            names: self.object.clone(),
+            probability: self.probability,
+            nth: self.nth,
+            count: self.count,
+            after: self.after,
+            lasting: self.lasting,
+            ..Rule::default()
+        };
+        self.effect.write(&mut rule);
+        rule
+    }
+}
+
+impl EffectFlags {
+    fn write(&self, rule: &mut Rule) {
+        rule.latency = self.latency;
+        let EffectFlags { retry_after, executed, .. } = *self;
+        rule.answer =
+            self.answer.map(|code| FaultAnswer { code, retry_after, executed, ..FaultAnswer::default() });
+        if self.cut || self.cut_after.is_some() {
+            rule.cut = Some(FaultCut { after_bytes: self.cut_after });
+        }
+        rule.watch = self.watch();
+        if self.stale || self.stale_by.is_some() {
+            rule.stale = Some(StaleReads { revisions: self.stale_by });
+        }
+        rule.silent_webhooks = self.silent_webhook.clone();
+        rule.partition = self.partition;
+        rule.stop = self.stop.clone();
+        if self.lost_leases {
+            let leases = Rule::lost_leases("");
+            (rule.answer, rule.resources, rule.verbs) = (leases.answer, leases.resources, leases.verbs);
+        }
+    }
+
+    fn watch(&self) -> Option<WatchFault> {
+        let watch = WatchFault {
+            end: match (self.close_watch, self.expire_watch) {
+                (_, true) => Some(WatchEnd::Expire),
+                (true, false) => Some(WatchEnd::Close),
+                (false, false) => None,
+            },
+            after_events: self.after_events.unwrap_or(0),
+            duplicate: self.duplicate_events,
+            delay: self.delay_events,
+        };
+        Some(watch).filter(|watch| *watch != WatchFault::default())
+    }
+}
+
+/// The faults of a file: documents of YAML, each one fault or an object with `faults`.
+fn read(file: &std::path::Path) -> Result<Vec<Value>, Failure> {
+    let shown = file.display();
+    let text =
+        std::fs::read_to_string(file).map_err(|error| Failure::new(format!("cannot read {shown}"), error))?;
+    let tree: Value =
+        yaml::from_str(&text).map_err(|error| Failure::new(format!("{shown} is not YAML"), error))?;
+    Ok(match tree {
+        Value::Array(faults) => faults,
+        mut tree => match tree["faults"].take() {
+            Value::Array(faults) => faults,
+            _ => vec![tree],
+        },
+    })
+}
+
+fn list(which: &WhichCluster, output: &str) -> Result<(), Failure> {
+    let listed: Value = which.ask(Method::GET, "/faults", &Value::Null)?;
+    if output == "json" {
+        say(serde_json::to_string_pretty(&listed).unwrap_or_default());
+        return Ok(());
+    }
+    let faults = listed["faults"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if faults.is_empty() {
+        say("There are no faults; add one with: kubarium fault add --verb update --answer 409");
+        return Ok(());
+    }
+    say(format!("{:<20} {:>7} {:>5}  {}", "NAME", "MATCHED", "HIT", "FAULT"));
+    for fault in faults {
+        let mut rest = fault.clone();
+        let fields = rest.as_object_mut();
+        fields.map(|fields| ["name", "matched", "hits"].map(|field| fields.remove(field)));
+        say(format!("{:<20} {:>7} {:>5}  {rest}", text(&fault["name"]), fault["matched"], fault["hits"]));
+    }
+    Ok(())
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// So that a fault is the same whichever way it is said.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct FaultLine {
+        #[command(flatten)]
+        add: AddFault,
+    }
+
+    fn rule(line: &str) -> Rule {
+        FaultLine::parse_from(format!("add {line}").split(' ')).add.rule()
+    }
+
+    #[test]
+    fn flags_say_what_rust_says() {
+        let seconds = std::time::Duration::from_secs;
+        let cases = [
+            ("x --user a --verb write --answer 409", Rule::answer(409).named("x").user("a").verb("write")),
+            ("--answer 429 --retry-after 3 --for 1m", Rule::too_many_requests(3).lasting(seconds(60))),
+            ("--answer 500 --executed", Rule::lost_answer(500)),
+            ("--expire-watch --after-events 2", Rule::expire_watch(2)),
+            ("--delay-events 5s", Rule::delay_events(seconds(5))),
+            ("--cut-after 10 --count 1", Rule::cut_after(10).count(1)),
+            ("--stop kubelet/node-1", Rule::stop("kubelet/node-1")),
+            ("--lost-leases --user a", Rule::lost_leases("a")),
+            ("--latency 2s --probability 0.5", Rule::latency(seconds(2)).probability(0.5)),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(rule(line), expected, "{line}");
+        }
+    }
+}

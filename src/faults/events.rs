@@ -1,0 +1,136 @@
+//! Watches that go wrong: what becomes of their events between the apiserver and whoever reads them.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+use super::fault::{WatchEnd, WatchFault};
+use apimachinery::status::Status;
+use apimachinery::watch::WatchEvent;
+use apiserver::request::WatchStage;
+use clock::Clock;
+
+/// How many events wait for their reader. At the bound the watch waits, and the apiserver ends one that is
+/// too slow.
+const WAITING: usize = 100;
+
+/// What a fault makes of a watch.
+pub fn stage(fault: &WatchFault, clock: &Clock) -> WatchStage {
+    let pump = WatchPump { fault: fault.clone(), clock: clock.clone() };
+    Arc::new(move |events| {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        tokio::spawn(pump.clone().run(events, sender));
+        receiver
+    })
+}
+
+#[derive(Clone)]
+struct WatchPump {
+    fault: WatchFault,
+    clock: Clock,
+}
+
+impl WatchPump {
+    /// Until either side has gone, or the fault ends it.
+    async fn run(self, mut events: Receiver<WatchEvent>, reader: Sender<WatchEvent>) {
+        let mut told = 0;
+        loop {
+            if let Some(end) = self.fault.end.filter(|_| told >= self.fault.after_events) {
+                return self.end(end, &reader).await;
+            }
+            let event = tokio::select! {
+                event = events.recv() => event,
+                () = reader.closed() => return,
+            };
+            let Some(event) = event else { return };
+            if !matches!(event, WatchEvent::Bookmark(_)) {
+                told += 1;
+            }
+            if let Some(delay) = self.fault.delay {
+                tokio::select! {
+                    () = self.clock.sleep(delay.0) => {}
+                    () = reader.closed() => return,
+                }
+            }
+            let again = again(&event).filter(|_| self.fault.duplicate);
+            for event in [Some(event), again].into_iter().flatten() {
+                if reader.send(event).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn end(&self, end: WatchEnd, reader: &Sender<WatchEvent>) {
+        if end == WatchEnd::Expire {
+            let status = Status::expired("The resourceVersion for the provided watch is too old.");
+            let _ = reader.send(WatchEvent::error(status)).await;
+        }
+    }
+}
+
+/// The event once more, as a real watch may tell it: the object has not changed.
+fn again(event: &WatchEvent) -> Option<WatchEvent> {
+    match event {
+        WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+            Some(WatchEvent::Modified(object.clone()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use apimachinery::watch::Bookmark;
+    use chrono::DateTime;
+    use std::time::Duration;
+
+    fn bookmark(resource_version: u64) -> WatchEvent {
+        WatchEvent::Bookmark(Bookmark { resource_version, initial_events_end: false })
+    }
+
+    fn error() -> WatchEvent {
+        WatchEvent::error(Status::internal("x"))
+    }
+
+    async fn told(fault: WatchFault, sent: Vec<WatchEvent>) -> Vec<&'static str> {
+        let (sender, events) = mpsc::channel(10);
+        let mut events = stage(&fault, &Clock::stepped(DateTime::UNIX_EPOCH))(events);
+        for event in sent {
+            sender.send(event).await.unwrap();
+        }
+        drop(sender);
+        let mut told = vec![];
+        while let Some(event) = events.recv().await {
+            told.push(event.type_name());
+        }
+        told
+    }
+
+    #[tokio::test]
+    async fn a_watch_ends_behind_so_many_events() {
+        let end = |end, after_events| WatchFault { end: Some(end), after_events, ..WatchFault::default() };
+        let sent = || vec![error(), bookmark(1), error(), error()];
+        assert_eq!(told(end(WatchEnd::Close, 0), sent()).await, [""; 0]);
+        assert_eq!(told(end(WatchEnd::Close, 2), sent()).await, ["ERROR", "BOOKMARK", "ERROR"]);
+        assert_eq!(told(end(WatchEnd::Expire, 0), sent()).await, ["ERROR"]);
+    }
+
+    #[tokio::test]
+    async fn a_late_event_comes_when_its_time_has_come() {
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        let fault = WatchFault { delay: Some(Duration::from_secs(5).into()), ..WatchFault::default() };
+        let (sender, events) = mpsc::channel(10);
+        let mut events = stage(&fault, &clock)(events);
+        sender.send(bookmark(1)).await.unwrap();
+        while clock.next_wake().is_none() {
+            tokio::task::yield_now().await;
+        }
+        assert!(events.try_recv().is_err());
+        clock.advance(Duration::from_secs(5));
+        assert!(events.recv().await.is_some());
+        drop(events);
+        sender.closed().await;
+    }
+}

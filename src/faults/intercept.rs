@@ -1,0 +1,144 @@
+//! What faults do to requests.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures::future::BoxFuture;
+
+use super::body;
+use super::events;
+use super::fault::{FaultAnswer, FaultCut};
+use super::pattern;
+use super::rules::{AskedFor, Faults, StandingFault};
+use super::status;
+use apimachinery::status::Status;
+use apimachinery::wire::{ApiResponse, Faulted, status_response};
+use apiserver::filters::interceptor::Interceptor;
+use apiserver::filters::passed::Passed;
+use apiserver::filters::{Next, Passing};
+use apiserver::request::{BESIDE, RequestDisturbance, query_value};
+
+/// What the audit log says of a request that was hit.
+const ANNOTATION: &str = "faults.kubarium.dev/fault";
+
+impl Interceptor for Faults {
+    fn wants(&self, request: &Passed) -> bool {
+        let info = &request.ctx.info;
+        if self.0.number.load(Ordering::Acquire) == 0 || info.path.starts_with(BESIDE) {
+            return is_sent_watch(request);
+        }
+        is_sent_watch(request) || self.concerns(request)
+    }
+
+    fn intercept<'a>(&'a self, request: Passing, next: Next<'a>) -> BoxFuture<'a, ApiResponse> {
+        Box::pin(self.meddle(request, next))
+    }
+}
+
+/// A watch that goes out over a connection, and could be ended there. Clients in this process read events.
+fn is_sent_watch(request: &Passed) -> bool {
+    request.ctx.info.verb == "watch" && request.ctx.info.is_resource_request && !request.ctx.wants_objects
+}
+
+impl Faults {
+    async fn meddle(&self, request: Passing, next: Next<'_>) -> ApiResponse {
+        let asked = AskedFor::of(&request);
+        let rule = self.hit(&asked);
+        let gate = is_sent_watch(&request).then(|| self.opened(asked));
+        let response = match rule {
+            Some(rule) => self.strike(&rule, request, next).await,
+            None => next.run(request).await,
+        };
+        match gate {
+            Some(gate) if response.status().is_success() => body::gated(response, gate),
+            _ => response,
+        }
+    }
+
+    async fn strike(&self, rule: &StandingFault, mut request: Passing, next: Next<'_>) -> ApiResponse {
+        let fault = &rule.fault;
+        tracing::debug!(
+            fault = fault.name,
+            user = &*request.ctx.user.name,
+            path = request.ctx.info.path,
+            "hit"
+        );
+        request.ctx.annotate(ANNOTATION, &fault.name);
+        if let Some(latency) = fault.latency {
+            self.0.clock.sleep(latency.0).await;
+        }
+        let mut response = if fault.partition {
+            lost(request.ctx.wants_objects, "connect: connection refused")
+        } else if let Some(cut) = &fault.cut {
+            cut_off(cut, request, next).await
+        } else if let Some(answer) = &fault.answer {
+            self.answer(answer, request, next).await
+        } else {
+            request.ctx.disturbance = self.disturbance(rule, &request);
+            next.run(request).await
+        };
+        response.extensions_mut().insert(Faulted(fault.name.as_str().into()));
+        response
+    }
+
+    async fn answer(&self, answer: &FaultAnswer, request: Passing, next: Next<'_>) -> ApiResponse {
+        let status = status::of(answer, &request.ctx.info);
+        let (headers, wants_objects) = (request.headers().clone(), request.ctx.wants_objects);
+        if !answer.executed {
+            return request.ctx.refuse(&headers, status);
+        }
+        drop(next.run(request).await);
+        apimachinery::wire::negotiated_status_response(&headers, status, wants_objects)
+    }
+
+    /// What goes wrong inside of the apiserver.
+    fn disturbance(&self, rule: &StandingFault, request: &Passed) -> Option<Box<RequestDisturbance>> {
+        let mut disturbance = RequestDisturbance::default();
+        if let Some(watch) = &rule.fault.watch {
+            disturbance.watch = Some(events::stage(watch, &self.0.clock));
+        }
+        disturbance.read_at = self.past(rule, request);
+        if !rule.fault.silent_webhooks.is_empty() {
+            let patterns = rule.fault.silent_webhooks.clone();
+            disturbance.silent_webhooks = Some(Arc::new(move |name| pattern::any(&patterns, name)));
+        }
+        Some(Box::new(disturbance))
+    }
+
+    /// The revision that a get or list is answered from: of one that takes any state, and nothing older than
+    /// it asks for.
+    fn past(&self, rule: &StandingFault, request: &Passed) -> Option<u64> {
+        let stale = rule.fault.stale.as_ref()?;
+        let query = request.uri().query().unwrap_or_default();
+        let asked: u64 = query_value(query, "resourceVersion")?.parse().ok()?;
+        if query_value(query, "resourceVersionMatch").is_some_and(|word| word == "Exact") {
+            return None;
+        }
+        let past = match stale.revisions {
+            Some(revisions) => self.revision().saturating_sub(revisions),
+            None => rule.revision,
+        };
+        Some(past.max(asked).max(1))
+    }
+}
+
+async fn cut_off(cut: &FaultCut, request: Passing, next: Next<'_>) -> ApiResponse {
+    let wants_objects = request.ctx.wants_objects;
+    let is_watch = request.ctx.info.verb == "watch";
+    let response = next.run(request).await;
+    match cut.after_bytes {
+        // A watch that is read as events has begun, and ends.
+        _ if wants_objects && !is_watch => lost(wants_objects, "unexpected EOF"),
+        None => lost(wants_objects, "EOF"),
+        Some(_) if wants_objects => response,
+        Some(bytes) => body::cut_short(response, bytes),
+    }
+}
+
+/// Nothing arrives; who reads no bytes hears what a client would say of that.
+fn lost(wants_objects: bool, why: &str) -> ApiResponse {
+    if wants_objects {
+        return status_response(Status::failure(503, "ServiceUnavailable", why), true);
+    }
+    body::severed()
+}

@@ -1,0 +1,31 @@
+//! Faults on purpose: what a real cluster does to its clients once in a while, done when a test wants it.
+//!
+//! Comes in: a [`Fault`], by Rust, HTTP, the command line or an object. Goes out: requests that are refused,
+//! late, cut or answered from the past, watches that end, components that stand still. [`Faults`] is an
+//! interceptor of the apiserver's chain behind authorization, where user and request are known. Upstream has
+//! nothing like it; its nearest is what chaos-mesh and toxiproxy do from outside, which cannot tell a watch
+//! from a write. Must not know: who serves requests, or what components are.
+//!
+//! The first fault that hits a request decides what becomes of it, in the order in which they were added; one
+//! that matches but does not hit (its probability, its `nth`, its time) leaves it to the next. Requests to
+//! the test kit itself, below `/kubarium/`, are never hit. Bound: [`MAX_FAULTS`] at once.
+
+#![warn(missing_docs)]
+
+mod fault;
+mod pattern;
+mod span;
+
+mod check;
+
+mod body;
+mod events;
+mod status;
+
+mod intercept;
+mod rules;
+
+pub use check::Contradiction;
+pub use fault::{Fault, FaultAnswer, FaultCut, StaleReads, WatchEnd, WatchFault};
+pub use rules::{ComponentSwitch, FaultRefusal, FaultStatus, Faults, MAX_FAULTS};
+pub use span::Span;

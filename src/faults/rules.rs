@@ -1,0 +1,381 @@
+//! `Faults`: which faults there are, what each has hit so far, and which of them hits a request.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use http::header::USER_AGENT;
+use serde::Serialize;
+use tokio::task::AbortHandle;
+
+use super::body::BodyGate;
+use super::check::Contradiction;
+use super::fault::Fault;
+use super::pattern;
+use apimachinery::user::UserInfo;
+use apiserver::filters::passed::Passed;
+use apiserver::request::RequestInfo;
+use clock::Clock;
+use entropy::Entropy;
+use sync::{Mutex, RwLock};
+
+/// Faults at once; a further one is refused.
+pub const MAX_FAULTS: usize = 256;
+/// In how many parts of one chance is divided.
+const PARTS: usize = 1_000_000;
+
+/// Who can stop and start components by their names.
+pub trait ComponentSwitch: Send + Sync {
+    /// Stops one.
+    ///
+    /// # Errors
+    /// A name that no component has, in words.
+    fn stop(&self, name: &str) -> Result<(), String>;
+    /// Starts one again.
+    fn start(&self, name: &str);
+    /// The newest revision of the store.
+    fn revision(&self) -> u64;
+}
+
+/// Why a fault was not added, or is not there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FaultRefusal {
+    /// It can never do what it says.
+    #[error(transparent)]
+    Contradiction(#[from] Contradiction),
+    /// Of another of the same name.
+    #[error("there is a fault {0:?} already; remove it, or choose another name")]
+    Exists(String),
+    /// None has that name.
+    #[error("there is no fault {0:?}")]
+    Unknown(String),
+    /// Too many.
+    #[error("there are {MAX_FAULTS} faults already, which is all there may be; remove some")]
+    TooMany,
+    /// The component to stop.
+    #[error("{0}")]
+    Component(String),
+}
+
+/// A fault, and what it has done.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FaultStatus {
+    /// What was added, with its name.
+    #[serde(flatten)]
+    pub fault: Fault,
+    /// How many requests it was about, in its time.
+    pub matched: u64,
+    /// How many of them it has hit.
+    pub hits: u64,
+}
+
+/// The faults of one cluster. Cloning shares them.
+#[derive(Clone)]
+pub struct Faults(pub(super) Arc<FaultBoard>);
+
+pub(super) struct FaultBoard {
+    pub(super) clock: Clock,
+    /// The cluster's numbers: only asked for a seed, and only when there is a fault.
+    entropy: Entropy,
+    /// How many rules there are: all that is read when there is none.
+    pub(super) number: AtomicUsize,
+    pub(super) rules: RwLock<Vec<Arc<StandingFault>>>,
+    given_names: AtomicU64,
+    components: Mutex<Option<Weak<dyn ComponentSwitch>>>,
+    /// Watches over connections. Those that have ended are dropped when the list would grow.
+    open: Mutex<Vec<OpenWatch>>,
+}
+
+pub(super) struct StandingFault {
+    pub(super) fault: Fault,
+    added: Duration,
+    /// The revision of the store when it was added.
+    pub(super) revision: u64,
+    chance: Entropy,
+    matched: AtomicU64,
+    hits: AtomicU64,
+    stopping: Mutex<Option<AbortHandle>>,
+}
+
+struct OpenWatch {
+    gate: Weak<BodyGate>,
+    asked: AskedFor,
+}
+
+/// What a rule looks at.
+pub(super) struct AskedFor {
+    pub(super) user: Arc<UserInfo>,
+    pub(super) info: Arc<RequestInfo>,
+    pub(super) agent: String,
+}
+
+impl Faults {
+    /// None yet. A cluster without any draws no number from `entropy`.
+    pub fn new(clock: Clock, entropy: Entropy) -> Faults {
+        let components: Mutex<Option<Weak<dyn ComponentSwitch>>> = Mutex::new(None);
+        Faults(Arc::new(FaultBoard {
+            clock,
+            entropy,
+            number: AtomicUsize::new(0),
+            rules: RwLock::default(),
+            given_names: AtomicU64::new(0),
+            components,
+            open: Mutex::default(),
+        }))
+    }
+
+    /// Tells it whom to stop and start, once they are there.
+    pub fn know(&self, components: &Arc<dyn ComponentSwitch>) {
+        *self.0.components.lock() = Some(Arc::downgrade(components));
+    }
+
+    /// Adds one behind those that are there; its name is returned.
+    ///
+    /// # Errors
+    /// It cannot be meant, or its name is taken, or there are too many.
+    pub fn add(&self, mut fault: Fault) -> Result<String, FaultRefusal> {
+        fault.check()?;
+        let mut rules = self.0.rules.write();
+        if rules.len() >= MAX_FAULTS {
+            return Err(FaultRefusal::TooMany);
+        }
+        let is_taken = |name: &str| rules.iter().any(|rule| rule.fault.name == name);
+        while fault.name.is_empty() {
+            let number = self.0.given_names.fetch_add(1, Ordering::Relaxed) + 1;
+            let name = format!("fault-{number}");
+            if !is_taken(&name) {
+                fault.name = name;
+            }
+        }
+        if is_taken(&fault.name) {
+            return Err(FaultRefusal::Exists(fault.name));
+        }
+        let rule = Arc::new(self.rule(fault));
+        self.begin(&rule)?;
+        let name = rule.fault.name.clone();
+        rules.push(rule);
+        self.0.number.store(rules.len(), Ordering::Release);
+        Ok(name)
+    }
+
+    fn rule(&self, fault: Fault) -> StandingFault {
+        let seed = self.0.entropy.below(usize::MAX) as u64;
+        StandingFault {
+            fault,
+            added: self.0.clock.elapsed(),
+            revision: self.revision(),
+            chance: Entropy::seeded(seed),
+            matched: AtomicU64::new(0),
+            hits: AtomicU64::new(0),
+            stopping: Mutex::default(),
+        }
+    }
+
+    /// What it does when it is added, beside waiting for requests.
+    fn begin(&self, rule: &Arc<StandingFault>) -> Result<(), FaultRefusal> {
+        self.end_open(rule);
+        let Some(component) = &rule.fault.stop else { return Ok(()) };
+        let components = self.components();
+        let components =
+            components.ok_or_else(|| FaultRefusal::Component("there are no components".into()))?;
+        if rule.fault.after.is_none() {
+            components.stop(component).map_err(FaultRefusal::Component)?;
+        }
+        if rule.fault.after.is_some() || rule.fault.lasting.is_some() {
+            let task = tokio::spawn(self.clone().stop_for_a_while(rule.clone()));
+            *rule.stopping.lock() = Some(task.abort_handle());
+        }
+        Ok(())
+    }
+
+    async fn stop_for_a_while(self, rule: Arc<StandingFault>) {
+        let Some(component) = &rule.fault.stop else { return };
+        if let Some(after) = rule.fault.after {
+            self.0.clock.sleep_until(rule.added + after.0).await;
+            if let Some(Err(error)) = self.components().map(|components| components.stop(component)) {
+                return tracing::warn!(component, error, "a fault cannot stop it");
+            }
+        }
+        let Some(lasting) = rule.fault.lasting else { return };
+        let begins = rule.added + rule.fault.after.map_or(Duration::ZERO, |after| after.0);
+        self.0.clock.sleep_until(begins + lasting.0).await;
+        if let Some(components) = self.components() {
+            components.start(component);
+        }
+    }
+
+    /// Removes one; what it stopped starts again.
+    ///
+    /// # Errors
+    /// None has that name.
+    pub fn remove(&self, name: &str) -> Result<FaultStatus, FaultRefusal> {
+        let mut rules = self.0.rules.write();
+        let at = rules.iter().position(|rule| rule.fault.name == name);
+        let rule = rules.remove(at.ok_or_else(|| FaultRefusal::Unknown(name.into()))?);
+        self.0.number.store(rules.len(), Ordering::Release);
+        drop(rules);
+        self.finish(&rule);
+        Ok(rule.status())
+    }
+
+    /// Removes all.
+    pub fn clear(&self) {
+        let rules = std::mem::take(&mut *self.0.rules.write());
+        self.0.number.store(0, Ordering::Release);
+        for rule in rules {
+            self.finish(&rule);
+        }
+    }
+
+    fn finish(&self, rule: &StandingFault) {
+        if let Some(task) = rule.stopping.lock().take() {
+            task.abort();
+        }
+        if let (Some(component), Some(components)) = (&rule.fault.stop, self.components()) {
+            components.start(component);
+        }
+    }
+
+    /// Those that are there, in their order.
+    pub fn list(&self) -> Vec<FaultStatus> {
+        self.0.rules.read().iter().map(|rule| rule.status()).collect()
+    }
+
+    /// One of them.
+    pub fn get(&self, name: &str) -> Option<FaultStatus> {
+        self.0.rules.read().iter().find(|rule| rule.fault.name == name).map(|rule| rule.status())
+    }
+
+    /// The first that hits a request.
+    pub(super) fn hit(&self, asked: &AskedFor) -> Option<Arc<StandingFault>> {
+        let now = self.0.clock.elapsed();
+        self.0.rules.read().iter().find(|rule| rule.is_about(asked, now) && rule.strikes()).cloned()
+    }
+
+    /// Whether one of them may hit it.
+    pub(super) fn concerns(&self, request: &Passed) -> bool {
+        let now = self.0.clock.elapsed();
+        self.0
+            .rules
+            .read()
+            .iter()
+            .any(|rule| rule.is_about_parts(&request.ctx.user, &request.ctx.info, now, || agent(request)))
+    }
+
+    /// A watch that is sent over a connection.
+    pub(super) fn opened(&self, asked: AskedFor) -> Arc<BodyGate> {
+        let gate = Arc::new(BodyGate::default());
+        let mut open = self.0.open.lock();
+        if open.len() == open.capacity() {
+            open.retain(|watch| watch.gate.strong_count() > 0);
+        }
+        open.push(OpenWatch { gate: Arc::downgrade(&gate), asked });
+        gate
+    }
+
+    /// Ends the watches that are open and that the fault would have ended, had it been there.
+    fn end_open(&self, rule: &StandingFault) {
+        let Fault { watch, partition, probability, nth, count, after, .. } = &rule.fault;
+        let is_for_all = probability.is_none() && nth.is_none() && count.is_none() && after.is_none();
+        let ends = watch.as_ref().is_some_and(|watch| watch.end.is_some() && watch.after_events == 0);
+        if !is_for_all || !(ends || *partition) {
+            return;
+        }
+        for watch in self.0.open.lock().iter().filter(|watch| rule.is_about(&watch.asked, rule.added)) {
+            match watch.gate.upgrade() {
+                Some(gate) if *partition => gate.break_off(),
+                Some(gate) => gate.close(),
+                None => {}
+            }
+        }
+    }
+
+    /// The newest revision.
+    pub(super) fn revision(&self) -> u64 {
+        self.components().map_or(0, |components| components.revision())
+    }
+
+    fn components(&self) -> Option<Arc<dyn ComponentSwitch>> {
+        self.0.components.lock().as_ref()?.upgrade()
+    }
+}
+
+impl StandingFault {
+    fn is_about(&self, asked: &AskedFor, now: Duration) -> bool {
+        self.is_about_parts(&asked.user, &asked.info, now, || &asked.agent)
+    }
+
+    fn is_about_parts<'a>(
+        &self,
+        user: &UserInfo,
+        info: &RequestInfo,
+        now: Duration,
+        agent: impl FnOnce() -> &'a str,
+    ) -> bool {
+        let fault = &self.fault;
+        fault.stop.is_none()
+            && pattern::verb(&fault.verbs, &info.verb)
+            && pattern::resource(&fault.resources, info)
+            && self.is_about_user(user)
+            && pattern::any(&fault.namespaces, &info.namespace)
+            && pattern::any(&fault.names, &info.name)
+            && self.has_effect_on(info)
+            && (fault.user_agents.is_empty() || pattern::any(&fault.user_agents, agent()))
+            && self.is_in_time(now)
+    }
+
+    /// What watches alone know hits nothing else.
+    fn has_effect_on(&self, info: &RequestInfo) -> bool {
+        let Fault { watch, stale, silent_webhooks, .. } = &self.fault;
+        (watch.is_none() || info.verb == "watch")
+            && (stale.is_none() || matches!(info.verb.as_str(), "get" | "list"))
+            && (silent_webhooks.is_empty() || !matches!(info.verb.as_str(), "get" | "list" | "watch"))
+    }
+
+    fn is_about_user(&self, user: &UserInfo) -> bool {
+        match self.fault.users.as_slice() {
+            [] => !user.is_component(),
+            users => users.iter().any(|pattern| pattern::matches(pattern, &user.name)),
+        }
+    }
+
+    fn is_in_time(&self, now: Duration) -> bool {
+        let begins = self.added + self.fault.after.map_or(Duration::ZERO, |after| after.0);
+        now >= begins && self.fault.lasting.is_none_or(|lasting| now < begins + lasting.0)
+    }
+
+    /// Throws the dice about a request that it is about.
+    fn strikes(&self) -> bool {
+        let number = self.matched.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.fault.nth.is_some_and(|nth| nth != number) {
+            return false;
+        }
+        let likely = |probability: f64| self.chance.below(PARTS) < (probability * PARTS as f64) as usize;
+        if self.fault.probability.is_some_and(|probability| !likely(probability)) {
+            return false;
+        }
+        let count = self.fault.count.unwrap_or(u64::MAX);
+        self.hits
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |hits| (hits < count).then(|| hits + 1))
+            .is_ok()
+    }
+
+    fn status(&self) -> FaultStatus {
+        let matched = self.matched.load(Ordering::Relaxed);
+        let hits = self.hits.load(Ordering::Relaxed);
+        FaultStatus { fault: self.fault.clone(), matched, hits }
+    }
+}
+
+impl AskedFor {
+    pub(super) fn of(request: &Passed) -> AskedFor {
+        let agent = agent(request).to_owned();
+        AskedFor { user: request.ctx.user.clone(), info: request.ctx.info.clone(), agent }
+    }
+}
+
+/// What program asks.
+fn agent(request: &Passed) -> &str {
+    request.headers().get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}

@@ -1,0 +1,111 @@
+//! What the causal record says of an object: who wrote it last, who deleted it, and why it never came to be.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::told::{Explanation, Witnesses, text};
+use apis::kind::Kind;
+use flow::{Operation, Step, StepId, Subject, Trace, TraceStep};
+
+/// How many refusals are told of, the last ones.
+const MAX_REFUSALS: usize = 3;
+
+impl Witnesses<'_> {
+    /// Who wrote it last, and what led to that.
+    pub(super) fn record(&self, kind: &Kind, object: &Value, told: &mut Explanation) {
+        let metadata = &object["metadata"];
+        let trace = self.trace(kind, text(&metadata["namespace"]), text(&metadata["name"]));
+        if let Some(last) = trace.steps.iter().rfind(|step| stored(step, &trace).is_some()) {
+            told.because.push(written("it was last written", last, &trace));
+        }
+        told.because.extend(refusals(&trace));
+    }
+
+    /// Why there is no such object.
+    pub(super) fn why_gone(&self, kind: &Kind, namespace: &str, name: &str) -> Explanation {
+        let place = if namespace.is_empty() { String::new() } else { format!(" in namespace {namespace}") };
+        let mut told = Explanation::new(format!("there is no {} {name}{place}", kind.singular));
+        let trace = self.trace(kind, namespace, name);
+        let deleted = |step: &&TraceStep| stored(step, &trace) == Some(Operation::Delete);
+        if let Some(last) = trace.steps.iter().rfind(deleted) {
+            told.because.push(written("it was deleted", last, &trace));
+        }
+        told.because.extend(refusals(&trace));
+        if told.because.is_empty() {
+            told.add("nobody has asked for one as far as the record goes back");
+        }
+        told
+    }
+
+    fn trace(&self, kind: &Kind, namespace: &str, name: &str) -> Trace {
+        let resource = kind.group_resource().to_string();
+        self.client.flow().trace_of(&Subject { resource: &resource, namespace, name, uid: "" })
+    }
+}
+
+/// What a step did to the object that the trace is about.
+fn stored(step: &TraceStep, trace: &Trace) -> Option<Operation> {
+    let Step::Stored { resource, namespace, name, operation, .. } = &step.step else { return None };
+    let key = if namespace.is_empty() { name.to_string() } else { format!("{namespace}/{name}") };
+    (trace.subject == format!("{resource} {key}")).then_some(*operation)
+}
+
+/// Back from a write: who asked for it, and which write of something else had made them.
+fn written(what: &str, last: &TraceStep, trace: &Trace) -> Explanation {
+    let steps: HashMap<StepId, &TraceStep> = trace.steps.iter().map(|step| (step.id, step)).collect();
+    let mut lines = vec![];
+    let mut user = None;
+    let mut at = last.cause;
+    while let Some(step) = at.and_then(|id| steps.get(&id)) {
+        match &step.step {
+            Step::Authenticated { user: name, .. } if user.is_none() && !name.is_empty() => {
+                user = Some(name.to_string());
+            }
+            Step::Impersonated { acting, .. } if user.is_none() => user = Some(acting.to_string()),
+            Step::ReconcileStarted { controller, key } => lines.push(format!("{controller} looked at {key}")),
+            Step::SchedulingAttempt { pod } => lines.push(format!("the scheduler looked at {pod}")),
+            Step::PodWorkerSync { node, state, .. } => {
+                lines.push(format!("the kubelet of {node} found it {state}"))
+            }
+            Step::Stored { resource, name, operation, .. } => {
+                lines.push(format!("{resource} {name} was {}", past(*operation)));
+            }
+            Step::RequestReceived { user: name, .. } if lines.len() > 1 && !name.is_empty() => {
+                lines.push(format!("{name} asked for that"));
+            }
+            _ => {}
+        }
+        at = step.cause;
+    }
+    let by = user.map(|user| format!(" by {user}")).unwrap_or_default();
+    let mut told = Explanation::new(format!("{what}{by} (#{})", last.id.0));
+    // Each line led to the one before.
+    let chain = lines.into_iter().rev().fold(None, |inner: Option<Explanation>, line| {
+        Some(Explanation { is: line, because: inner.into_iter().collect() })
+    });
+    told.because.extend(chain);
+    told
+}
+
+fn past(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Create => "created",
+        Operation::Update => "changed",
+        Operation::Delete => "deleted",
+    }
+}
+
+/// What was tried with it in vain: quota, admission, validation, RBAC.
+fn refusals(trace: &Trace) -> Vec<Explanation> {
+    let refused = trace.steps.iter().filter_map(|step| match &step.step {
+        // Who writes an old state tries again.
+        Step::Refused { code, why, .. } if *code != 409 && *code != 404 => {
+            Some(Explanation::new(format!("a write was refused with {code} (#{}): {why}", step.id.0)))
+        }
+        _ => None,
+    });
+    let mut refused: Vec<Explanation> = refused.collect();
+    refused.drain(..refused.len().saturating_sub(MAX_REFUSALS));
+    refused
+}

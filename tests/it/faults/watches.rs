@@ -1,0 +1,118 @@
+//! Watches that go wrong, over memory and over connections, and webhooks that are silent.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use http_body_util::BodyExt;
+use kubarium::apimachinery::options::ListOptions;
+use kubarium::apimachinery::watch::WatchEvent;
+use kubarium::apis::admissionregistration::webhook_configuration::VALIDATING_WEBHOOK_CONFIGURATIONS;
+use kubarium::kinds::CONFIG_MAPS;
+use kubarium::{Client, Cluster, Fault};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::Receiver;
+use tower::ServiceExt;
+
+use super::{bare, map, operator};
+
+async fn watch(client: &Client) -> Receiver<WatchEvent> {
+    client.watch(&CONFIG_MAPS, "default", &ListOptions::default()).await.unwrap()
+}
+
+/// The events that come before the watch ends, or before the last of them has come.
+async fn told(events: &mut Receiver<WatchEvent>, most: usize) -> Vec<&'static str> {
+    let mut told = vec![];
+    while told.len() < most
+        && let Some(event) = events.recv().await
+    {
+        told.push(event.type_name());
+    }
+    told
+}
+
+#[tokio::test]
+async fn a_watch_ends_expires_and_says_things_twice() {
+    let cluster = bare().await;
+    let (client, operator) = (cluster.client(), operator(&cluster));
+    for name in ["a", "b"] {
+        client.create(&CONFIG_MAPS, "default", map(name)).await.unwrap();
+    }
+    let cases = [
+        (Fault::close_watch(1), 9, vec!["ADDED"]),
+        (Fault::expire_watch(0), 9, vec!["ERROR"]),
+        (Fault::duplicate_events(), 4, vec!["ADDED", "MODIFIED", "ADDED", "MODIFIED"]),
+    ];
+    for (fault, most, expected) in cases {
+        cluster.faults().add(fault.user("operator")).unwrap();
+        assert_eq!(told(&mut watch(&operator).await, most).await, expected);
+        assert_eq!(told(&mut watch(&client).await, 2).await, ["ADDED", "ADDED"], "of others nothing");
+        cluster.faults().clear();
+    }
+    let mut late = {
+        cluster.faults().add(Fault::delay_events(Duration::from_secs(3600))).unwrap();
+        watch(&operator).await
+    };
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert!(late.try_recv().is_err());
+    cluster.stop().await;
+}
+
+/// A watch as bytes.
+async fn bytes(cluster: &Cluster) -> Body {
+    let request = http::Request::get("/api/v1/namespaces/default/configmaps?watch=true");
+    let response = cluster.service().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(response.status(), 200);
+    response.into_body()
+}
+
+#[tokio::test]
+async fn watches_that_are_open_end_when_the_rule_comes() {
+    let cluster = bare().await;
+    cluster.client().create(&CONFIG_MAPS, "default", map("a")).await.unwrap();
+    for (fault, is_error) in [(Fault::close_watch(0), false), (Fault::partition("kubernetes-admin"), true)] {
+        let mut body = bytes(&cluster).await;
+        let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert!(first.starts_with(b"{\"type\":\"ADDED\""), "{first:?}");
+        cluster.faults().add(fault).unwrap();
+        let end = body.frame().await;
+        assert_eq!(end.is_some_and(|frame| frame.is_err()), is_error);
+        cluster.faults().clear();
+    }
+    cluster.faults().add(Fault::expire_watch(0)).unwrap();
+    let text = bytes(&cluster).await.collect().await.unwrap().to_bytes();
+    let event: Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)));
+    assert_eq!(event["object"]["reason"], "Expired");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_silent_webhook_is_judged_by_its_failure_policy() {
+    let cluster = bare().await;
+    let (client, operator) = (cluster.client(), operator(&cluster));
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]});
+    let hook = |name: &str, policy: &str| {
+        json!({
+            "name": name, "failurePolicy": policy, "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "rules": [rule], "clientConfig": {"url": "https://127.0.0.1:1/x"}, "timeoutSeconds": 30,
+            "matchConditions": [{"name": "own", "expression": "object.metadata.name.startsWith('x')"}],
+        })
+    };
+    for (name, policy) in [("open.example.com", "Ignore"), ("closed.example.com", "Fail")] {
+        let hooks = json!({"metadata": {"name": name}, "webhooks": [hook(name, policy)]});
+        client.create(&VALIDATING_WEBHOOK_CONFIGURATIONS, "", hooks).await.unwrap();
+    }
+    cluster.faults().add(Fault::silent_webhook("*.example.com").user("operator")).unwrap();
+    let error = loop {
+        // Who is to be asked is heard of a moment after it is written.
+        let name = format!("x{}", kubarium::Entropy::from_system().suffix(8));
+        match operator.create(&CONFIG_MAPS, "default", map(&name)).await {
+            Err(error) => break error,
+            Ok(_) => tokio::task::yield_now().await,
+        }
+    };
+    let words = "failed calling webhook \"closed.example.com\": failed to call webhook: Post \
+                 \"https://127.0.0.1:1/x?timeout=30s\": context deadline exceeded";
+    assert!(error.message.contains(words), "{}", error.message);
+    cluster.stop().await;
+}

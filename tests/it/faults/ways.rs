@@ -1,0 +1,73 @@
+//! The same faults by HTTP and by the command line.
+
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use super::{bare, map, operator};
+use crate::handles::ask;
+use crate::support::{Kubectl, Up, kubectls, texts};
+use kubarium::kinds::CONFIG_MAPS;
+
+#[tokio::test]
+async fn faults_over_http_are_added_listed_and_removed_and_bad_ones_refused() {
+    let cluster = bare().await;
+    let path = "/kubarium/v1/faults";
+    let rule = json!({"users": ["operator"], "verbs": ["write"], "answer": {"code": 503}});
+    let (code, added) = ask(&cluster, "", "POST", path, rule.clone()).await;
+    assert_eq!((code, &added["name"]), (200, &json!("fault-1")));
+    let error = operator(&cluster).create(&CONFIG_MAPS, "default", map("a")).await.unwrap_err();
+    assert_eq!(&*error.reason, "ServiceUnavailable");
+    let (_, listed) = ask(&cluster, "", "GET", path, Value::Null).await;
+    assert_eq!((&listed["faults"][0]["hits"], &listed["faults"][0]["verbs"]), (&json!(1), &json!(["write"])));
+    let mut named = rule.clone();
+    named["name"] = json!("fault-1");
+    let refused = [
+        (named, 409, "there is a fault \"fault-1\" already"),
+        (json!({"answer": {"code": 200}}), 400, "400 to 599"),
+        (json!({"answr": {"code": 500}}), 400, "unknown field `answr`"),
+        (json!({}), 400, "nothing would happen"),
+        (json!({"stop": "kube-proxy"}), 400, "no component is named \"kube-proxy\""),
+    ];
+    for (rule, code, words) in refused {
+        let (answered, status) = ask(&cluster, "", "POST", path, rule).await;
+        assert_eq!(answered, code, "{status}");
+        assert!(status["message"].as_str().unwrap().contains(words), "{status}");
+    }
+    assert_eq!(ask(&cluster, "", "DELETE", "/kubarium/v1/faults/fault-1", Value::Null).await.0, 200);
+    assert_eq!(ask(&cluster, "", "GET", "/kubarium/v1/faults/fault-1", Value::Null).await.0, 404);
+    for number in 0..256 {
+        let rule = json!({"name": format!("f{number}"), "answer": {"code": 500}, "users": ["nobody"]});
+        assert_eq!(ask(&cluster, "", "POST", path, rule).await.0, 200);
+    }
+    let (code, status) = ask(&cluster, "", "POST", path, rule).await;
+    assert!(code == 409 && status["message"].as_str().unwrap().contains("256 faults already"), "{status}");
+    cluster.stop().await;
+}
+
+#[test]
+fn the_command_line_says_the_same() {
+    let up = Up::start_with(&["--nodes", "1"]);
+    let fault =
+        |line: &str| -> Output { up.kubarium(&format!("fault {line}").split(' ').collect::<Vec<_>>()) };
+    let kubectl = Kubectl::new(&kubectls().pop().unwrap(), &up);
+    let (out, err) = texts(&fault("add slow --resource configmaps --verb create --answer 409"));
+    assert_eq!((out.trim(), err.as_str()), ("added slow", ""));
+    let (_, err) = texts(&kubectl.run("create configmap a"));
+    assert!(err.contains("already exists"), "{err}");
+    let (out, _) = texts(&fault("list"));
+    assert!(out.contains("slow") && out.contains(r#""answer":{"code":409}"#), "{out}");
+    let (_, err) = texts(&fault("add --answer 200"));
+    assert!(err.contains("400 to 599"), "{err}");
+    let (out, _) = texts(&fault("rm slow"));
+    assert!(out.contains("removed slow, which has hit 1"), "{out}");
+    // Bytes that end too early, and connections that end before anything has come.
+    for (flags, words) in [("--cut-after 5", "unexpected EOF"), ("--cut", "EOF"), ("--partition", "EOF")] {
+        texts(&fault(&format!("add x --resource nodes {flags}")));
+        let (out, err) = texts(&kubectl.run("get --raw /api/v1/nodes"));
+        assert!(err.contains(words) || err.contains("INTERNAL_ERROR"), "{flags}: {out}{err}");
+        texts(&fault("rm --all"));
+    }
+    let (out, _) = texts(&fault("list"));
+    assert!(out.contains("There are no faults"), "{out}");
+}
