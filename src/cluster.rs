@@ -6,6 +6,7 @@
 //! port. Whatever is started here belongs to the `Cluster` and ends with it.
 
 pub mod config;
+pub mod explore;
 pub mod manifests;
 
 mod api_endpoints;
@@ -21,8 +22,8 @@ mod inside;
 mod interceptors;
 mod kubelet_lookup;
 mod listening;
-mod node_addresses;
 mod look;
+mod node_addresses;
 mod ready;
 mod seeing;
 mod service_cidr;
@@ -192,8 +193,7 @@ impl Cluster {
         let (clock, mut background) = (clock.clone(), JoinSet::new());
         background.spawn(etcd::compactor(&kv, etcd::COMPACTION_INTERVAL));
         encryption.follow(&clock).map(|following| background.spawn(following));
-        let inside = Inside { running, service, scheme, clock, flow, kv, data_plane, interceptors };
-        let inside = Arc::new(inside);
+        let inside = Arc::new(Inside { running, service, scheme, clock, flow, kv, data_plane, interceptors });
         let _mounted = beside.mount(handles::service(&inside));
         let listeners = config.listeners.clone();
         let server = None;

@@ -55,11 +55,12 @@ pub use client_go::Client;
 #[doc(inline)]
 pub use clock::Clock;
 pub use cluster::config::{Access, Components, Listen};
+pub use cluster::explore::{Explorer, FailingSchedule};
 pub use cluster::manifests::Manifest;
 pub use cluster::{COMPONENTS, Cluster, Config, StartError, UnknownComponent};
 #[doc(inline)]
 pub use entropy::Entropy;
-pub use faults::{Fault, Faults};
+pub use faults::{Fault, Faults, Schedule};
 pub use witness::why::Explanation;
 pub use witness::{SeenRequest, SeenRequests};
 
@@ -136,7 +137,7 @@ pub use kubarium_macros::test;
 pub mod testing;
 
 #[doc(hidden)]
-pub use {clock, entropy};
+pub use {clock, entropy, faults, witness};
 
 #[doc(hidden)]
 pub use {apimachinery, apis, cel, golang, openapi};

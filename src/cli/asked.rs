@@ -12,7 +12,7 @@ use super::{Failure, block_on, choice};
 #[derive(clap::Args)]
 pub struct WhichCluster {
     /// The cluster's name; else the only one that runs, or that of kubectl's current context.
-    #[arg(long = "cluster", env = "KUBARIUM_NAME", value_name = "NAME")]
+    #[arg(long = "name", env = "KUBARIUM_NAME", value_name = "NAME")]
     pub cluster: Option<String>,
 }
 

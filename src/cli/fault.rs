@@ -49,7 +49,7 @@ pub struct AddFault {
     filename: Option<PathBuf>,
     /// What it is called.
     #[arg(value_name = "FAULT", default_value = "")]
-    name: String,
+    called: String,
     /// Requests of this user; else of all but the cluster's own components.
     #[arg(long)]
     user: Vec<String>,
@@ -180,7 +180,7 @@ impl AddFault {
 
     fn rule(&self) -> Rule {
         let mut rule = Rule {
-            name: self.name.clone(),
+            name: self.called.clone(),
             users: self.user.clone(),
             user_agents: self.user_agent.clone(),
             verbs: self.verb.clone(),

@@ -13,6 +13,7 @@ pub mod trace;
 
 pub mod assets;
 pub mod stand_in;
+pub mod explore;
 pub mod fault;
 pub mod rbac;
 pub mod requests;
@@ -81,6 +82,8 @@ pub enum Command {
     /// Make requests, watches and components go wrong on purpose.
     #[command(subcommand)]
     Fault(fault::FaultCommand),
+    /// Run a test under many seeds, each with other faults.
+    Explore(explore::ExploreCommand),
     /// Say why an object is as it is, or why it is not there.
     Why(why::Why),
     /// Show what users have asked for, and what was answered.
@@ -112,6 +115,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Trace(trace) => trace.run(),
         Command::Assets(assets) => assets.run(),
         Command::Fault(fault) => fault.run(),
+        Command::Explore(explore) => explore.run(),
         Command::Why(why) => why.run(),
         Command::Requests(requests) => requests.run(),
         Command::Rbac(rbac) => rbac.run(),

@@ -14,9 +14,12 @@ use clock::Clock;
 /// too slow.
 const WAITING: usize = 100;
 
-/// What a fault makes of a watch.
-pub fn stage(fault: &WatchFault, clock: &Clock) -> WatchStage {
-    let pump = WatchPump { fault: fault.clone(), clock: clock.clone() };
+/// Called when a watch is told that it is too old.
+pub type OnExpiry = Arc<dyn Fn() + Send + Sync>;
+
+/// What a fault makes of a watch. `on_expiry` hears when it is told that it is too old.
+pub fn stage(fault: &WatchFault, clock: &Clock, on_expiry: OnExpiry) -> WatchStage {
+    let pump = WatchPump { fault: fault.clone(), clock: clock.clone(), on_expiry };
     Arc::new(move |events| {
         let (sender, receiver) = mpsc::channel(WAITING);
         tokio::spawn(pump.clone().run(events, sender));
@@ -28,6 +31,7 @@ pub fn stage(fault: &WatchFault, clock: &Clock) -> WatchStage {
 struct WatchPump {
     fault: WatchFault,
     clock: Clock,
+    on_expiry: OnExpiry,
 }
 
 impl WatchPump {
@@ -63,6 +67,7 @@ impl WatchPump {
 
     async fn end(&self, end: WatchEnd, reader: &Sender<WatchEvent>) {
         if end == WatchEnd::Expire {
+            (self.on_expiry)();
             let status = Status::expired("The resourceVersion for the provided watch is too old.");
             let _ = reader.send(WatchEvent::error(status)).await;
         }
@@ -96,7 +101,7 @@ mod tests {
 
     async fn told(fault: WatchFault, sent: Vec<WatchEvent>) -> Vec<&'static str> {
         let (sender, events) = mpsc::channel(10);
-        let mut events = stage(&fault, &Clock::stepped(DateTime::UNIX_EPOCH))(events);
+        let mut events = stage(&fault, &Clock::stepped(DateTime::UNIX_EPOCH), Arc::new(|| ()))(events);
         for event in sent {
             sender.send(event).await.unwrap();
         }
@@ -122,7 +127,7 @@ mod tests {
         let clock = Clock::stepped(DateTime::UNIX_EPOCH);
         let fault = WatchFault { delay: Some(Duration::from_secs(5).into()), ..WatchFault::default() };
         let (sender, events) = mpsc::channel(10);
-        let mut events = stage(&fault, &clock)(events);
+        let mut events = stage(&fault, &clock, Arc::new(|| ()))(events);
         sender.send(bookmark(1)).await.unwrap();
         while clock.next_wake().is_none() {
             tokio::task::yield_now().await;

@@ -1,5 +1,6 @@
 //! `Fault`: one rule, as Rust, YAML and JSON say it.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -297,5 +298,12 @@ impl Fault {
     pub fn lasting(mut self, lasting: Duration) -> Fault {
         self.lasting = Some(lasting.into());
         self
+    }
+}
+
+/// As JSON, in which it can be added.
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
     }
 }

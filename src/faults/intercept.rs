@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 
 use super::body;
 use super::events;
-use super::fault::{FaultAnswer, FaultCut};
+use super::fault::{FaultAnswer, FaultCut, WatchFault};
 use super::pattern;
 use super::rules::{AskedFor, Faults, StandingFault};
 use super::status;
@@ -44,9 +44,10 @@ impl Faults {
     async fn meddle(&self, request: Passing, next: Next<'_>) -> ApiResponse {
         let asked = AskedFor::of(&request);
         let rule = self.hit(&asked);
+        let is_too_old = rule.as_ref().is_some_and(|rule| rule.is_too_old(&asked));
         let gate = is_sent_watch(&request).then(|| self.opened(asked));
         let response = match rule {
-            Some(rule) => self.strike(&rule, request, next).await,
+            Some(rule) => self.strike(&rule, is_too_old, request, next).await,
             None => next.run(request).await,
         };
         match gate {
@@ -55,7 +56,13 @@ impl Faults {
         }
     }
 
-    async fn strike(&self, rule: &StandingFault, mut request: Passing, next: Next<'_>) -> ApiResponse {
+    async fn strike(
+        &self,
+        rule: &StandingFault,
+        is_too_old: bool,
+        mut request: Passing,
+        next: Next<'_>,
+    ) -> ApiResponse {
         let fault = &rule.fault;
         tracing::debug!(
             fault = fault.name,
@@ -74,7 +81,7 @@ impl Faults {
         } else if let Some(answer) = &fault.answer {
             self.answer(answer, request, next).await
         } else {
-            request.ctx.disturbance = self.disturbance(rule, &request);
+            request.ctx.disturbance = self.disturbance(rule, is_too_old, &request);
             next.run(request).await
         };
         response.extensions_mut().insert(Faulted(fault.name.as_str().into()));
@@ -92,10 +99,21 @@ impl Faults {
     }
 
     /// What goes wrong inside of the apiserver.
-    fn disturbance(&self, rule: &StandingFault, request: &Passed) -> Option<Box<RequestDisturbance>> {
+    fn disturbance(
+        &self,
+        rule: &StandingFault,
+        is_too_old: bool,
+        request: &Passed,
+    ) -> Option<Box<RequestDisturbance>> {
         let mut disturbance = RequestDisturbance::default();
         if let Some(watch) = &rule.fault.watch {
-            disturbance.watch = Some(events::stage(watch, &self.0.clock));
+            let after_events = if is_too_old { 0 } else { watch.after_events };
+            let watch = WatchFault { after_events, ..watch.clone() };
+            let (faults, floor) = (self.clone(), rule.floor.clone());
+            let expire = move || {
+                floor.fetch_max(faults.revision(), Ordering::Relaxed);
+            };
+            disturbance.watch = Some(events::stage(&watch, &self.0.clock, Arc::new(expire)));
         }
         disturbance.read_at = self.past(rule, request);
         if !rule.fault.silent_webhooks.is_empty() {

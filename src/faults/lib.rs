@@ -25,7 +25,10 @@ mod status;
 mod intercept;
 mod rules;
 
+mod schedule;
+
 pub use check::Contradiction;
 pub use fault::{Fault, FaultAnswer, FaultCut, StaleReads, WatchEnd, WatchFault};
 pub use rules::{ComponentSwitch, FaultRefusal, FaultStatus, Faults, MAX_FAULTS};
+pub use schedule::{Schedule, Shrinking};
 pub use span::Span;

@@ -14,7 +14,7 @@ use super::fault::Fault;
 use super::pattern;
 use apimachinery::user::UserInfo;
 use apiserver::filters::passed::Passed;
-use apiserver::request::RequestInfo;
+use apiserver::request::{RequestInfo, query_value};
 use clock::Clock;
 use entropy::Entropy;
 use sync::{Mutex, RwLock};
@@ -96,6 +96,8 @@ pub(super) struct StandingFault {
     matched: AtomicU64,
     hits: AtomicU64,
     stopping: Mutex<Option<AbortHandle>>,
+    /// Watches from before this revision are too old: one has been told so. 0 before.
+    pub(super) floor: Arc<AtomicU64>,
 }
 
 struct OpenWatch {
@@ -108,6 +110,8 @@ pub(super) struct AskedFor {
     pub(super) user: Arc<UserInfo>,
     pub(super) info: Arc<RequestInfo>,
     pub(super) agent: String,
+    /// The revision that it starts from.
+    pub(super) from: Option<u64>,
 }
 
 impl Faults {
@@ -169,6 +173,7 @@ impl Faults {
             matched: AtomicU64::new(0),
             hits: AtomicU64::new(0),
             stopping: Mutex::default(),
+            floor: Arc::default(),
         }
     }
 
@@ -250,7 +255,12 @@ impl Faults {
     /// The first that hits a request.
     pub(super) fn hit(&self, asked: &AskedFor) -> Option<Arc<StandingFault>> {
         let now = self.0.clock.elapsed();
-        self.0.rules.read().iter().find(|rule| rule.is_about(asked, now) && rule.strikes()).cloned()
+        self.0
+            .rules
+            .read()
+            .iter()
+            .find(|rule| rule.is_about(asked, now) && (rule.is_too_old(asked) || rule.strikes()))
+            .cloned()
     }
 
     /// Whether one of them may hit it.
@@ -345,6 +355,12 @@ impl StandingFault {
         now >= begins && self.fault.lasting.is_none_or(|lasting| now < begins + lasting.0)
     }
 
+    /// Whether a watch begins where another was told that this is too old: it stays so until somebody lists.
+    pub(super) fn is_too_old(&self, asked: &AskedFor) -> bool {
+        let floor = self.floor.load(Ordering::Relaxed);
+        asked.from.is_some_and(|revision| revision > 0 && revision < floor)
+    }
+
     /// Throws the dice about a request that it is about.
     fn strikes(&self) -> bool {
         let number = self.matched.fetch_add(1, Ordering::Relaxed) + 1;
@@ -371,7 +387,9 @@ impl StandingFault {
 impl AskedFor {
     pub(super) fn of(request: &Passed) -> AskedFor {
         let agent = agent(request).to_owned();
-        AskedFor { user: request.ctx.user.clone(), info: request.ctx.info.clone(), agent }
+        let from = query_value(request.uri().query().unwrap_or_default(), "resourceVersion");
+        let from = from.and_then(|revision| revision.parse().ok());
+        AskedFor { user: request.ctx.user.clone(), info: request.ctx.info.clone(), agent, from }
     }
 }
 

@@ -80,6 +80,16 @@ pub fn document(name: &str, access: &Access) -> String {
     serde_yaml::to_string(&Value::Mapping(config)).unwrap_or_default()
 }
 
+/// The same for somebody as whom its user acts.
+pub fn document_acting_as(name: &str, access: &Access, user: &str, groups: &[&str]) -> String {
+    let mut config = empty();
+    merge(&mut config, name, access);
+    let acting = &mut config["users"][0]["user"];
+    acting["as"] = user.into();
+    acting["as-groups"] = groups.iter().copied().map(Value::from).collect();
+    serde_yaml::to_string(&Value::Mapping(config)).unwrap_or_default()
+}
+
 fn remove_file(path: &Path) -> Result<(), Failure> {
     fs::remove_file(path).or_else(|error| match error.kind() {
         ErrorKind::NotFound => Ok(()),

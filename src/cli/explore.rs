@@ -1,0 +1,174 @@
+//! `kubarium explore -- command`: runs a test under many seeds, each with a cluster of its own that does to its
+//! operator what real clusters do, and finds the smallest schedule of faults that makes it fail.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use clap::Args;
+use faults::{Schedule, Shrinking, Span};
+use tokio::process::Command;
+
+use super::kubeconfig;
+use super::{Failure, say};
+use crate::cluster::{Cluster, Config, Listen};
+use apimachinery::yaml;
+use clock::Clock;
+use entropy::Entropy;
+
+/// Who acts by the kubeconfig that is made for the operator.
+const OPERATOR: &str = "operator";
+
+/// Run a test under many seeds, each with other faults, and find the smallest schedule that makes it fail
+///
+/// Each run has a new cluster, which the command finds by KUBECONFIG. The operator under test is to use
+/// KUBARIUM_OPERATOR_KUBECONFIG: it acts as the user "operator", whom the faults are for. Without faults the test
+/// has to succeed; it fails when its exit code is not 0.
+#[derive(Args)]
+pub struct ExploreCommand {
+    /// How many seeds.
+    #[arg(long, default_value_t = 20, value_name = "NUMBER")]
+    seeds: u64,
+    /// The first of them, or with --seeds 1 the one to play again.
+    #[arg(long, default_value_t = 0, value_name = "SEED")]
+    first: u64,
+    /// Plays this schedule alone, as a run that failed has printed it.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "first", "user"])]
+    schedule: Option<PathBuf>,
+    /// Whom the faults are for; * is everybody, the test too.
+    #[arg(long, default_value = OPERATOR, value_name = "USER")]
+    user: Vec<String>,
+    /// Simulated nodes; with none there is an apiserver alone.
+    #[arg(long, default_value_t = 1)]
+    nodes: u32,
+    /// How long a run may take.
+    #[arg(long, default_value = "5m", value_name = "DURATION")]
+    timeout: Span,
+    /// The command, and what it is given.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// What one run came to.
+struct ExploredRun {
+    /// Why it failed; none when it did not.
+    why: Option<String>,
+    /// How many requests a fault was for.
+    asked: usize,
+}
+
+impl ExploreCommand {
+    /// Runs all of it.
+    pub fn run(self) -> Result<(), Failure> {
+        rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+        if let Some(file) = &self.schedule {
+            let text = std::fs::read_to_string(file)
+                .map_err(|error| Failure::new(format!("cannot read {}", file.display()), error))?;
+            let schedule: Schedule = yaml::from_str(&text)
+                .map_err(|error| Failure::new(format!("{} is no schedule", file.display()), error))?;
+            return match self.play(&schedule)?.why {
+                Some(why) => Err(Failure(why)),
+                None => Ok(()),
+            };
+        }
+        let mut asked = 0;
+        for seed in self.first..self.first.saturating_add(self.seeds) {
+            let schedule = Schedule::draw(seed, &self.user);
+            let run = self.play(&schedule)?;
+            asked += run.asked;
+            if let Some(why) = run.why {
+                return Err(self.failed(schedule, why)?);
+            }
+        }
+        say(format!("{} runs, and none has failed", self.seeds));
+        if asked == 0 {
+            say(format!(
+                "but no fault was for anybody: {} has asked for nothing; have the operator use \
+                 KUBARIUM_OPERATOR_KUBECONFIG, or give --user '*'",
+                self.user.join(", ")
+            ));
+        }
+        Ok(())
+    }
+
+    /// The smallest that fails as well, and how to play it again.
+    fn failed(&self, schedule: Schedule, mut why: String) -> Result<Failure, Failure> {
+        say(format!("seed {} fails: {why}; looking for the smallest schedule that does", schedule.seed));
+        let mut shrinking = Shrinking::new(schedule);
+        while let Some(candidate) = shrinking.candidate() {
+            let run = self.play(&candidate)?;
+            shrinking.tell(run.why.is_some());
+            why = run.why.unwrap_or(why);
+        }
+        let smallest = shrinking.smallest();
+        let tree = serde_json::to_value(&smallest).map_err(|error| Failure(error.to_string()))?;
+        say("the smallest schedule that fails (play it again with --schedule FILE):");
+        say(yaml::to_string(&tree).trim_end());
+        Ok(Failure(format!("{why}, with seed {} and {} faults", smallest.seed, smallest.faults.len())))
+    }
+
+    fn play(&self, schedule: &Schedule) -> Result<ExploredRun, Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::new("cannot start", error))?;
+        let name = format!("explore-{}-{}", std::process::id(), schedule.seed);
+        let folder = std::env::temp_dir().join(format!("kubarium-{name}"));
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| Failure::new(format!("cannot make {}", folder.display()), error))?;
+        let played = runtime.block_on(self.play_in(&folder, &name, schedule));
+        let removed = std::fs::remove_dir_all(&folder);
+        removed.map_err(|error| Failure::new(format!("cannot remove {}", folder.display()), error))?;
+        played
+    }
+
+    async fn play_in(&self, folder: &Path, name: &str, schedule: &Schedule) -> Result<ExploredRun, Failure> {
+        let mut config = Config::new().nodes(self.nodes).entropy(Entropy::seeded(schedule.seed));
+        config.listen = Some(Listen { address: ([127, 0, 0, 1], 0).into(), tls: true });
+        if self.nodes == 0 {
+            config = config.components(crate::cluster::Components::NONE);
+        }
+        let cluster = Cluster::start(config).await.map_err(|error| Failure(error.to_string()))?;
+        let access = cluster.access().ok_or(Failure("the cluster does not listen".into()))?;
+        let paths = [folder.join("kubeconfig"), folder.join("operator-kubeconfig")];
+        let documents = [
+            kubeconfig::document(name, &access),
+            kubeconfig::document_acting_as(name, &access, OPERATOR, &["system:masters"]),
+        ];
+        for (path, document) in paths.iter().zip(documents) {
+            let failed = |error| Failure::new(format!("cannot write {}", path.display()), error);
+            std::fs::write(path, document).map_err(failed)?;
+        }
+        for fault in &schedule.faults {
+            cluster.faults().add(fault.clone()).map_err(|error| Failure(error.to_string()))?;
+        }
+        let why = self.why_failed(&paths, schedule.seed).await?;
+        let asked = self.user.iter().map(|user| cluster.requests_of(user.trim_matches('*')).len()).sum();
+        cluster.stop().await;
+        Ok(ExploredRun { why, asked })
+    }
+
+    /// Runs the command; why it failed, if it did.
+    async fn why_failed(&self, paths: &[PathBuf; 2], seed: u64) -> Result<Option<String>, Failure> {
+        let (program, arguments) = self.command.split_first().ok_or(Failure("there is no command".into()))?;
+        let mut command = Command::new(program);
+        command.args(arguments).env("KUBECONFIG", &paths[0]).env("KUBARIUM_SEED", seed.to_string());
+        command.env("KUBARIUM_OPERATOR_KUBECONFIG", &paths[1]).kill_on_drop(true);
+        let shown = program.to_string_lossy();
+        let mut child =
+            command.spawn().map_err(|error| Failure::new(format!("cannot run {shown}"), error))?;
+        let ended = Clock::real().timeout(self.timeout.0, child.wait()).await;
+        let late = |_| Ok(None);
+        let status: Option<ExitStatus> = ended
+            .map_or_else(late, |status| status.map(Some))
+            .map_err(|error| Failure::new(format!("cannot wait for {shown}"), error))?;
+        Ok(match status {
+            None => Some(format!("{shown} was not done after {}", seconds(self.timeout.0))),
+            Some(status) if status.success() => None,
+            Some(status) => Some(format!("{shown} ended with {status}")),
+        })
+    }
+}
+
+fn seconds(duration: Duration) -> String {
+    golang::duration::format(duration)
+}
