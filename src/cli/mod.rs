@@ -12,11 +12,11 @@ pub mod get;
 pub mod trace;
 
 pub mod assets;
-pub mod stand_in;
 pub mod explore;
 pub mod fault;
 pub mod rbac;
 pub mod requests;
+pub mod stand_in;
 pub mod why;
 
 pub mod completion;
