@@ -33,6 +33,7 @@ mod log;
 mod manifests;
 mod mistakes;
 mod outcome;
+mod parent;
 mod pod_trouble;
 mod progress;
 mod state;
@@ -108,6 +109,7 @@ pub fn arguments() -> Arguments {
 /// Runs a subcommand.
 pub fn run(arguments: Arguments) -> ExitCode {
     log::start(arguments.verbose);
+    parent::end_with_parent();
     let outcome = match arguments.command {
         Command::Up(up) => up.run(),
         Command::Down(down) => down.run(),

@@ -67,7 +67,9 @@ class Cluster {
     this.kubeconfig = join(folder, "kubeconfig");
     const log = openSync(join(folder, "log"), "w");
     const words = ["up", "--name", "test", "--kubeconfig", this.kubeconfig, ...flags];
-    this.#child = spawn(program(), words, { env: this.environment(), stdio: ["ignore", log, log] });
+    // Should this process be killed, the cluster does not stay.
+    const env = { ...this.environment(), KUBARIUM_END_WITH_PARENT: "1" };
+    this.#child = spawn(program(), words, { env, stdio: ["ignore", log, log] });
     closeSync(log);
     this.#ended = new Promise((resolve) => {
       this.#child.once("exit", (code, signal) => resolve(`ended with ${code ?? signal}`));

@@ -2,17 +2,13 @@
 
 use std::time::Duration;
 
-use rustix::process::{Pid, getppid};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::outcome::Failure;
-use clock::Clock;
+use crate::cli::parent::Parent;
 
 /// Set, it goes on when who started it is gone: for a shell script that leaves it running.
 const OUTLIVE: &str = "KUBARIUM_OUTLIVE_PARENT";
-/// How often it is looked who the parent is. A signal at the parent's death would be of the thread that made
-/// this process, and threads of test suites end early.
-const LOOK: Duration = Duration::from_millis(200);
 /// How long requests under way and the store may take at the end: a suite that waits for the end wants it
 /// within a second.
 pub const PATIENCE: Duration = Duration::from_millis(700);
@@ -21,7 +17,7 @@ pub const PATIENCE: Duration = Duration::from_millis(700);
 pub struct Ending {
     interrupt: Signal,
     terminate: Signal,
-    parent: Option<Pid>,
+    parent: Parent,
 }
 
 impl Ending {
@@ -32,8 +28,7 @@ impl Ending {
         Ok(Ending {
             interrupt: on(SignalKind::interrupt())?,
             terminate: on(SignalKind::terminate())?,
-            // The child of init, or of nobody as in a container, is a service of its own.
-            parent: getppid().filter(|parent| is_bound && !parent.is_init()),
+            parent: if is_bound { Parent::now() } else { Parent::nobody() },
         })
     }
 
@@ -42,14 +37,7 @@ impl Ending {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
-            () = orphaned(self.parent) => {}
+            () = self.parent.gone() => {}
         }
-    }
-}
-
-async fn orphaned(parent: Option<Pid>) {
-    let clock = Clock::real();
-    while parent.is_none() || parent == getppid() {
-        clock.sleep(LOOK).await;
     }
 }

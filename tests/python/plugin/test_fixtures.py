@@ -2,6 +2,9 @@
 
 import asyncio
 import os
+import socket
+import subprocess
+import sys
 import time
 
 import pytest
@@ -51,6 +54,19 @@ def test_a_cluster_ends_with_its_block_and_leaves_no_file():
         process = cluster._process
         assert cluster.request("GET", "/version")["major"] == "1"
     assert process.returncode == 0 and not os.path.exists(folder)
+
+
+def test_a_cluster_ends_when_its_test_is_killed():
+    lines = "import kubarium, os; c = kubarium.Cluster('--apiserver-only'); print(c.server, flush=True); os.kill(os.getpid(), 9)"
+    killed = subprocess.run([sys.executable, "-c", lines], stdout=subprocess.PIPE, text=True)
+    assert killed.returncode == -9
+    host, port = killed.stdout.strip().removeprefix("https://").split(":")
+
+    def is_gone():
+        with socket.socket() as asking:
+            return asking.connect_ex((host, int(port))) != 0
+
+    eventually("the cluster to end", is_gone)
 
 
 def test_a_flag_that_is_wrong_is_told():

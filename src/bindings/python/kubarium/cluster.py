@@ -185,9 +185,11 @@ class Cluster(Access):
     def _start(self, flags):
         kubeconfig = os.path.join(self._folder, "kubeconfig")
         command = [program(), "up", "--name", "test", "--kubeconfig", kubeconfig, *flags]
+        # Should this process be killed, the cluster does not stay.
+        environment = {**self.environment(), "KUBARIUM_END_WITH_PARENT": "1"}
         with open(os.path.join(self._folder, "log"), "wb") as log:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment(), start_new_session=True
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
             )
         self._wait_until_ready()
 
