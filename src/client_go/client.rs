@@ -268,6 +268,14 @@ impl Client {
         }
     }
 
+    /// A request as it stands, in nobody's name: who asks is what its headers say, as over a socket.
+    pub async fn as_it_is(&self, request: http::Request<Vec<u8>>) -> ApiResponse {
+        match self.shared.service.clone().oneshot(request.map(Into::into)).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+
     async fn send_patch(
         &self,
         kind: &Kind,

@@ -193,6 +193,12 @@ impl Config {
         Config { stages: Some(folder.into()), ..self }
     }
 
+    /// Says what listens at ports of pods, and where pods may lead outside.
+    #[must_use]
+    pub fn listeners(self, listeners: OwnListeners) -> Config {
+        Config { listeners, ..self }
+    }
+
     /// Says whose time it is; with [`Clock::stepped`] it passes when the test says so.
     #[must_use]
     pub fn clock(self, clock: Clock) -> Config {

@@ -82,7 +82,7 @@ impl KubeletLookup for Kubelets {
             request;
         let kubelet = self.of_node(&node);
         Box::pin(async move {
-            let command = Command { container, words, standard_input, is_fed, shell };
+            let command = Command { container, words, standard_input, is_fed, shell, ..Command::default() };
             let played = kubelet?.exec(&namespace, &pod, &command).await;
             played.map(executed).map_err(|why| Status::failure(500, "InternalError", why))
         })

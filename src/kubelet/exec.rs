@@ -1,6 +1,8 @@
 //! Commands that somebody runs in a container (`ExecSync`): they are played among the files and the
 //! variables that the container has, and what they write stays there.
 
+use std::sync::Arc;
+
 pub use super::container_runtime::services::Command;
 
 use super::container_runtime::services::{ContainerConfig, ExecResponse};
@@ -24,7 +26,33 @@ impl Kubelet {
     /// # Errors
     /// Why it could not be started, in the words of kubelet and runtime.
     pub async fn exec(&self, namespace: &str, pod: &str, command: &Command) -> Result<Executed, String> {
-        let now = self.shared.context.clock.now();
+        let clock = &self.shared.context.clock;
+        let (begun, now) = (clock.elapsed(), clock.now());
+        let mut command = command.clone();
+        loop {
+            let executed = self.exec_at(namespace, pod, &command, now).await?;
+            if let Some((after, question)) = &executed.question {
+                clock.sleep_until(begun + *after).await;
+                let answered = self.answer(namespace, pod, question).await;
+                Arc::make_mut(&mut command.answers).push(answered);
+                continue;
+            }
+            let ran = Some(&executed).filter(|executed| !(command.is_fed && executed.is_waiting));
+            if let Some((took, _)) = ran.and_then(|executed| executed.end) {
+                clock.sleep_until(begun.saturating_add(took)).await;
+            }
+            return Ok(executed);
+        }
+    }
+
+    /// Runs it as if it were `now`, as far as the answers that it has lead.
+    async fn exec_at(
+        &self,
+        namespace: &str,
+        pod: &str,
+        command: &Command,
+        now: Time,
+    ) -> Result<Executed, String> {
         let not_found = || format!("container not found ({:?})", command.container);
         let mut loan = self.pods.borrow(namespace, pod).await.ok_or_else(not_found)?;
         let (players, uid) = (self.shared.players.clone(), loan.uid.clone());
@@ -35,13 +63,9 @@ impl Kubelet {
             loan = self.provide(loan, sources).await;
         }
         let (kubelet, own) = (self.clone(), command.clone());
-        let run = move || loan.exec(&kubelet.shared.node, kubelet.shared.context.clock.now(), &own);
+        let run = move || loan.exec(&kubelet.shared.node, now, &own);
         let executed = players.run(Cause::Request, run).await.ok_or_else(not_found)?;
         self.pods.wake(&uid);
-        let ran = executed.as_ref().filter(|executed| !(command.is_fed && executed.is_waiting));
-        if let Some((took, _)) = ran.and_then(|executed| executed.end) {
-            self.shared.context.clock.sleep(took).await;
-        }
         executed.ok_or_else(|| {
             let program = command.words.first().map_or("", String::as_str);
             format!(

@@ -12,6 +12,7 @@ use super::admission;
 use super::container_runtime::pod_addresses::PodAddresses;
 use super::container_runtime::simulated::SimulatedRuntime;
 use super::dependencies::{Dependencies, NodeRuntime};
+use super::kuberuntime::context::Happening;
 use super::node_config::NodeConfig;
 use super::node_status;
 use super::players::Players;
@@ -224,7 +225,10 @@ impl Kubelet {
         let pod = loan.object.shared_key();
         tracing::debug!(node = self.node_name(), %pod, state = before.name(), "SyncPod");
         for happening in &happenings {
-            self.shared.tell(&loan, happening, cause);
+            match happening {
+                Happening::Asks(container) => self.begin_asking(&loan, container),
+                happening => self.shared.tell(&loan, happening, cause),
+            }
         }
         let mut state = self.pods.state();
         let PodManagerState { workers, timers, statuses, fetches, .. } = &mut *state;

@@ -13,7 +13,9 @@
 pub mod server;
 
 pub mod exec;
+mod hearing;
 mod port_forward;
+mod talking;
 
 pub mod kubelet;
 

@@ -188,7 +188,9 @@ impl PodWorker {
             if let Task::Run(running) = &mut container.task
                 && differs
             {
-                running.ends = node.runtime.container_status(&id).and_then(|status| status.ends);
+                let status = node.runtime.container_status(&id);
+                running.asks_at = status.as_ref().and_then(|status| status.asks_at);
+                running.ends = status.and_then(|status| status.ends);
             }
         }
         self.keep(written);

@@ -9,6 +9,7 @@ use crate::interpreter::player::{Flow, Player};
 use crate::interpreter::variables::Variables;
 use crate::program::contained;
 use crate::programs::{names, read_command, read_script};
+use crate::questions::Question;
 use crate::shell::{Script, Unplayable};
 use crate::surroundings::Surroundings;
 
@@ -25,6 +26,8 @@ pub struct Executed {
     pub written: Vec<Change>,
     /// It reads what is not there, or the line that was typed goes on in the next one.
     pub is_waiting: bool,
+    /// What it asks the network, after how long: with the answer it is to be run again.
+    pub question: Option<(Duration, Question)>,
     /// What a shell remembers until the next line is typed; nothing when it has ended.
     pub shell: Option<Shell>,
 }
@@ -146,7 +149,8 @@ fn executed(mut player: Player<'_>, before: Vec<Change>, flow: Flow) -> Executed
     shell.insert("PWD".into(), player.folder);
     let shell = Some(shell).filter(|_| !matches!(flow, Flow::Exit(_) | Flow::Stopped));
     let written = player.written.into_iter().filter(|(path, file)| before.get(path) != Some(file)).collect();
-    Executed { end, out, errors, written, is_waiting: player.is_waiting, shell }
+    let question = player.question.map(|question| (player.elapsed, question));
+    Executed { end, out, errors, written, is_waiting: player.is_waiting, question, shell }
 }
 
 impl Executed {

@@ -15,6 +15,10 @@ pub mod bounds;
 pub mod file_system;
 pub mod surroundings;
 
+pub mod questions;
+
+mod dns;
+
 pub mod images;
 pub mod invocation;
 
@@ -35,6 +39,7 @@ pub mod signals;
 pub mod access_log;
 pub mod logs;
 pub mod servers;
+pub mod text_servers;
 pub mod web;
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What a container's process does, as far as its command tells: how long it runs, how it ends, what it
 //! says and writes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::bounds::Fault;
@@ -9,6 +10,7 @@ pub use crate::interpreter::player::Line;
 use crate::interpreter::player::{Flow, Player};
 use crate::invocation::Invocation;
 use crate::program::{Program, program};
+use crate::questions::Question;
 use crate::surroundings::Surroundings;
 
 /// So many runs before the last one are played to know what they left.
@@ -34,6 +36,8 @@ pub struct Played {
     pub fault: Option<Fault>,
     /// The last line has no end.
     pub is_unfinished: bool,
+    /// What it asks the network then (`until`): it goes on with the answer.
+    pub question: Option<Question>,
 }
 
 /// What a process wrote until a time: of each time at which that changed.
@@ -62,6 +66,8 @@ fn left_unseen(program: &Program, around: &Surroundings) -> Vec<Change> {
     let mut left = Vec::new();
     for _ in 0..around.unseen_runs.clamp(0, MAX_EARLIER_RUNS) {
         let mut player = Player::new(around, None, left);
+        // What was answered was answered to the last run.
+        player.answers = Arc::default();
         program.run(&mut player);
         left = player.written.into_iter().filter(|(path, _)| is_kept(around, path)).collect();
     }
@@ -80,8 +86,8 @@ fn played(mut player: Player<'_>, flow: Flow) -> Played {
         (Flow::Exit(code), _) => Some((player.elapsed, code)),
         _ => Some((player.elapsed, player.status)),
     };
-    let Player { elapsed: until, lines, written, .. } = player;
-    Played { end, until, lines, written: written.into_iter().collect(), fault, is_unfinished }
+    let Player { elapsed: until, lines, written, question, .. } = player;
+    Played { end, until, lines, written: written.into_iter().collect(), fault, is_unfinished, question }
 }
 
 /// The last word of a process that ended with `code`: the file of its `terminationMessagePath`, or the

@@ -9,6 +9,8 @@ use std::time::Duration;
 use percent_encoding::percent_decode_str;
 
 use crate::invocation::Invocation;
+use crate::programs::names;
+use crate::text_servers::TextProtocol;
 use crate::{agnhost, file_system, images, program};
 
 /// A web server whose image welcomes whoever asks.
@@ -47,6 +49,18 @@ const SPEAKERS: &[(&str, i64, Speaker)] = &[
     ("docker.io/traefik/whoami", 80, Speaker::WhoAmI),
     ("gcr.io/google-samples/hello-app", 8080, Speaker::HelloApp),
     ("us-docker.pkg.dev/google-samples/containers/gke/hello-app", 8080, Speaker::HelloApp),
+    ("docker.io/ealen/echo-server", 80, Speaker::EalenEcho),
+    ("docker.io/library/caddy", 80, Speaker::Caddy),
+    ("k8s.gcr.io/echoserver", 8080, Speaker::EchoServer),
+    ("registry.k8s.io/echoserver", 8080, Speaker::EchoServer),
+    ("gcr.io/google_containers/echoserver", 8080, Speaker::EchoServer),
+];
+/// Servers of text protocols: their repositories, and where they listen.
+const TEXT_SERVERS: &[(&str, i64, TextProtocol)] = &[
+    ("docker.io/library/redis", 6379, TextProtocol::Redis),
+    ("docker.io/valkey/valkey", 6379, TextProtocol::Redis),
+    ("registry.k8s.io/e2e-test-images/redis", 6379, TextProtocol::Redis),
+    ("docker.io/library/memcached", 11211, TextProtocol::Memcached),
 ];
 /// Folders and files that agnhost's image has, beside what is mounted: `test-webserver` serves them.
 const AGNHOST_FILES: &[&str] = &[
@@ -77,6 +91,7 @@ pub struct Server {
     http: Option<(i64, Site)>,
     grpc: Option<(i64, Health)>,
     udp: Option<(i64, UdpServer)>,
+    text: Option<(i64, TextProtocol)>,
     /// Where connections are taken and nobody knows what is said.
     others: Vec<i64>,
 }
@@ -99,6 +114,12 @@ pub(crate) enum Speaker {
     WhoAmI,
     /// A greeting.
     HelloApp,
+    /// What it was asked, as JSON.
+    EalenEcho,
+    /// What it was asked, as lines.
+    EchoServer,
+    /// That it works.
+    Caddy,
 }
 
 /// Pages by their paths.
@@ -156,11 +177,25 @@ pub fn server(invocation: &Invocation<'_>, mounts: &[&str]) -> Option<Server> {
     if let Some((_, port, speaker)) = speaker {
         return speaking(*speaker, *port, invocation);
     }
+    let text = TEXT_SERVERS.iter().find(|(name, ..)| *name == repository);
+    if let Some((_, port, protocol)) = text {
+        return text_server(*protocol, *port, invocation);
+    }
     let web = WEB_SERVERS.iter().find(|web| web.repositories.contains(&&*repository))?;
     let is_ours = |mount: &&str| web.folders.iter().any(|folder| mount.starts_with(folder));
     let is_plain = invocation.command.is_empty() && invocation.args.is_empty();
     let is_known = is_plain && !mounts.iter().any(is_ours);
     is_known.then(|| Server::http(80, Site::Welcome(web, images::tag(invocation.image).to_owned())))
+}
+
+/// Elsewhere than usual, or with a program of its own, it may be anything.
+fn text_server(protocol: TextProtocol, port: i64, invocation: &Invocation<'_>) -> Option<Server> {
+    let is_own =
+        |word: &String| matches!(names::base_name(word), "redis-server" | "valkey-server" | "memcached");
+    let has_own = invocation.command.first().is_none_or(is_own);
+    let moves = |word: &String| matches!(word.as_str(), "-p" | "--port" | "-s") || word.starts_with("--tls");
+    let is_usual = has_own && !invocation.words().any(moves);
+    is_usual.then(|| Server { text: Some((port, protocol)), ..Server::default() })
 }
 
 /// With what its arguments change; nothing where it has a command of its own.
@@ -208,6 +243,9 @@ fn of_agnhost(mode: &str, words: &[String], mounts: &[&str]) -> Option<Server> {
         "serve-hostname" if words.iter().any(|word| matches!(word.as_str(), "--udp" | "--udp=true")) => {
             Server { udp: Some((port("port", 9376)?, UdpServer::HostName)), ..Server::default() }
         }
+        "serve-hostname" if words.iter().any(|word| matches!(word.as_str(), "--tcp" | "--tcp=true")) => {
+            Server { text: Some((port("port", 9376)?, TextProtocol::HostName)), ..Server::default() }
+        }
         "serve-hostname" => Server::http(port("port", 9376)?, Site::HostName),
         "nettest" => Server::http(port("port", 8080)?, Site::Anything),
         "guestbook" => Server::http(port("http-port", 80)?, Site::Anything),
@@ -234,7 +272,7 @@ impl Server {
     /// Whether it takes connections at `port`.
     pub fn listens(&self, port: i64) -> bool {
         let http = self.http.as_ref().is_some_and(|(own, _)| *own == port);
-        http || self.health(port).is_some() || self.others.contains(&port)
+        http || self.health(port).is_some() || self.text(port).is_some() || self.others.contains(&port)
     }
 
     /// What comes back of a datagram at a UDP port, in which there may be nothing; nothing where it does not
@@ -251,6 +289,11 @@ impl Server {
             _ => None,
         };
         Some(answer.map(|text| text.as_bytes().to_vec()))
+    }
+
+    /// The text protocol that it speaks at a port.
+    pub fn text(&self, port: i64) -> Option<TextProtocol> {
+        self.text.filter(|(own, _)| *own == port).map(|(_, protocol)| protocol)
     }
 
     /// What it serves at a port.
@@ -310,7 +353,7 @@ fn net_exec(path: &str) -> Option<Vec<(Duration, Page)>> {
         "/echo" => Page::Status(code().unwrap_or(200)),
         "/redirect" => Page::Moved(code().unwrap_or(302), parameter(query, "location").unwrap_or_default()),
         "/dial" if parameter(query, "request").is_none() => Page::Status(400),
-        "/dial" | "/exit" | "/shutdown" | "/shell" | "/upload" => return None,
+        "/dial" | "/exit" | "/shutdown" | "/upload" => return None,
         _ => Page::Status(200),
     };
     Some(vec![(Duration::ZERO, page)])

@@ -8,6 +8,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::file_system::{File, Mount, Tree, View};
+use crate::questions::Answered;
 
 /// So many views of the volumes are remembered of a run; of more the older ones are forgotten.
 const MAX_VIEWS: usize = 16;
@@ -45,6 +46,8 @@ pub struct Surroundings {
     pub falls_back_to_logs: bool,
     /// What others wrote into the container (`exec`), and `None` where they removed something.
     pub foreign: BTreeMap<String, Option<File>>,
+    /// What the network has answered its process so far.
+    pub answers: Arc<Vec<Answered>>,
 }
 
 impl Surroundings {
@@ -55,6 +58,7 @@ impl Surroundings {
         Surroundings {
             views: views.into_iter().collect(),
             started_at: clock::after(self.started_at, after),
+            answers: Arc::default(),
             ..self.clone()
         }
     }

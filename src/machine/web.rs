@@ -4,7 +4,9 @@
 
 use std::time::Duration;
 
+use crate::exec;
 use crate::servers::{Page, Server, Site, Speaker, WebServer, parameter};
+use crate::surroundings::Surroundings;
 
 /// A request, as a server sees it.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +75,18 @@ impl Site {
             Site::Welcome(web, tag) => welcome(web, tag, code, asked),
             Site::HostName => WebAnswer::text(code, asked.host_name),
             Site::Speaker(Speaker::HttpEcho, text) => WebAnswer::text(code, format!("{text}\n")),
+            Site::Speaker(Speaker::EalenEcho, _) => {
+                WebAnswer::typed(code, "application/json", ealen_echo(asked))
+            }
+            Site::Speaker(Speaker::EchoServer, tag) => {
+                WebAnswer::typed(code, "text/plain", echo_server(tag, asked))
+            }
+            Site::Speaker(Speaker::Caddy, _) => {
+                let page = html("Caddy works!", "If you see this page, a simulated Caddy answers.");
+                let mut answered = WebAnswer::typed(code, "text/html; charset=utf-8", page);
+                answered.headers.push(("server", "Caddy".to_owned()));
+                answered
+            }
             Site::Speaker(Speaker::WhoAmI, _) => WebAnswer::text(code, who_am_i(asked)),
             Site::Speaker(Speaker::HelloApp, tag) => {
                 let version = if tag.starts_with('2') { "2.0.0" } else { "1.0.0" };
@@ -130,9 +144,76 @@ fn net_exec(code: u16, asked: &WebRequest<'_>) -> WebAnswer {
             value.unwrap_or_default().to_owned()
         }
         "/healthz" => String::new(),
+        "/shell" => {
+            shell(&Some(named("shellCommand")).filter(|it| !it.is_empty()).unwrap_or_else(|| named("cmd")))
+        }
         _ => format!("NOW: {}", asked.now),
     };
     WebAnswer::text(code, body)
+}
+
+/// What a shell beside the server says; it finds nothing but itself.
+fn shell(command: &str) -> String {
+    let words = ["/bin/sh", "-c", command].map(str::to_owned);
+    let ran = exec::exec(&words, &Surroundings::default(), vec![], Some(String::new()));
+    let Some(ran) = ran else { return format!("{{\"error\":{:?}}}", "exec: not found") };
+    let code = ran.end.map_or(137, |(_, code)| code);
+    let error = if code == 0 { String::new() } else { format!(",\"error\":\"exit status {code}\"") };
+    format!("{{\"output\":{:?}{error}}}", ran.out + &ran.errors)
+}
+
+/// `ealen/echo-server`, but for its environment.
+fn ealen_echo(asked: &WebRequest<'_>) -> String {
+    let (path, query) = asked.target.split_once('?').unwrap_or((asked.target, ""));
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let members = |pairs: Vec<(&str, &str)>| {
+        pairs.into_iter().map(|(name, value)| format!("{name:?}:{value:?}")).collect::<Vec<_>>().join(",")
+    };
+    format!(
+        "{{\"host\":{{\"hostname\":{:?},\"ip\":{:?},\"ips\":[]}},\"http\":{{\"method\":{:?},\
+         \"baseUrl\":\"\",\"originalUrl\":{:?},\"protocol\":\"http\"}},\
+         \"request\":{{\"params\":{{\"0\":{path:?}}},\"query\":{{{}}},\
+         \"cookies\":{{}},\"body\":{{}},\"headers\":{{{}}}}},\"environment\":{{}}}}",
+        header(asked, "host"),
+        asked.from,
+        asked.method,
+        asked.target,
+        members(pairs.collect()),
+        members(asked.headers.clone()),
+    )
+}
+
+/// The echoserver of Kubernetes' own examples; 1.4 wrote it in another form than those after it.
+fn echo_server(tag: &str, asked: &WebRequest<'_>) -> String {
+    let WebRequest { method, target, host_name, .. } = asked;
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let from = asked.from.rsplit_once(':').map_or(asked.from, |(from, _)| from);
+    let uri = format!("http://{}{target}", header(asked, "host"));
+    let headers = |indent: &str| {
+        asked.headers.iter().map(|(name, value)| format!("{indent}{name}={value}\n")).collect::<String>()
+    };
+    if tag == "1.4" {
+        let query = if query.is_empty() { "nil" } else { query };
+        return format!(
+            "CLIENT VALUES:\nclient_address={from}\ncommand={method}\nreal path={path}\nquery={query}\n\
+             request_version=1.1\nrequest_uri={uri}\n\nSERVER VALUES:\n\
+             server_version=nginx: 1.10.0 - lua: 10001\n\n\
+             HEADERS RECEIVED:\n{}BODY:\n-no body in request-",
+            headers("")
+        );
+    }
+    format!(
+        "\n\nHostname: {host_name}\n\nPod Information:\n\t-no pod information available-\n\n\
+         Server values:\n\tserver_version=nginx: 1.13.3 - lua: 10008\n\n\
+         Request Information:\n\tclient_address={from}\n\tmethod={method}\n\treal path={path}\n\tquery={query}\n\trequest_version=1.1\n\t\
+         request_scheme=http\n\trequest_uri={uri}\n\n\
+         Request Headers:\n{}\nRequest Body:\n\t-no body in request-\n\n",
+        headers("\t")
+    )
+}
+
+fn header<'a>(asked: &WebRequest<'a>, name: &str) -> &'a str {
+    asked.headers.iter().find(|(own, _)| *own == name).map_or("", |(_, value)| value)
 }
 
 fn who_am_i(asked: &WebRequest<'_>) -> String {
@@ -200,6 +281,26 @@ mod tests {
             ("e2e/agnhost:2", &["netexec"], 8080, "/", 200, "NOW: 2026-01-01T00:00:00Z"),
             ("e2e/agnhost:2", &["liveness"], 8080, "/healthz", 500, "error: 20"),
             ("e2e/agnhost:2", &["guestbook"], 80, "/x", 501, "What is answered to /x is not simulated.\n"),
+            ("e2e/agnhost:2", &["netexec"], 8080, "/shell?cmd=echo%20hi", 200, "{\"output\":\"hi\\n\"}"),
+            (
+                "e2e/agnhost:2",
+                &["netexec"],
+                8080,
+                "/shell?shellCommand=exit%203",
+                200,
+                "{\"output\":\"\",\"error\":\"exit status 3\"}",
+            ),
+            (
+                "k8s.gcr.io/echoserver:1.4",
+                &[],
+                8080,
+                "/a?b=c",
+                200,
+                "CLIENT VALUES:\nclient_address=10.0.0.9\ncommand=GET\nreal path=/a\nquery=b=c\n\
+                 request_version=1.1\nrequest_uri=http://web/a?b=c\n\nSERVER VALUES:\n\
+                 server_version=nginx: 1.10.0 - lua: 10001\n\n\
+                 HEADERS RECEIVED:\nuser-agent=curl/8\nhost=web\nBODY:\n-no body in request-",
+            ),
             (
                 "gcr.io/google-samples/hello-app:2.0",
                 &[],

@@ -39,6 +39,7 @@ mod test_macro;
 
 mod security;
 mod seeing;
+mod talking;
 
 mod javascript;
 mod kubectl;

@@ -8,11 +8,12 @@ use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use machine::access_log;
 use machine::logs::LogLine;
 use machine::servers::Server;
+use machine::text_servers::TextProtocol;
 use machine::web::{WebAnswer, WebRequest};
-use tokio::io::DuplexStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use super::listeners::served;
-use super::request_log::RequestLog;
+use super::request_log::AskedRun;
 use super::services::{ContainerId, PodSandboxConfig, PortListener, RunningContainer, RuntimeError};
 use apimachinery::time::{self, Time};
 use clock::Clock;
@@ -24,7 +25,7 @@ struct Listening {
     host_name: String,
     address: String,
     started_at: Time,
-    log: Arc<RequestLog>,
+    run: Arc<AskedRun>,
 }
 
 /// A datagram, as a server sees it.
@@ -43,7 +44,7 @@ pub(super) fn listener(
     address: &str,
     running: &[RunningContainer<'_>],
     port: u16,
-    log: &dyn Fn(&ContainerId) -> Arc<RequestLog>,
+    run: &dyn Fn(&ContainerId) -> Arc<AskedRun>,
 ) -> Result<PortListener, RuntimeError> {
     let port = i64::from(port);
     let mut unknown = None;
@@ -51,8 +52,8 @@ pub(super) fn listener(
         match served(container) {
             Some(server) if server.listens(port) => {
                 let (host_name, address) = (host_name(config).to_owned(), address.to_owned());
-                let (started_at, log) = (*started_at, log(id));
-                let listening = Arc::new(Listening { server, port, host_name, address, started_at, log });
+                let (started_at, run) = (*started_at, run(id));
+                let listening = Arc::new(Listening { server, port, host_name, address, started_at, run });
                 let serve = move |io, from, clock| listening.clone().serve(io, from, clock).boxed();
                 let container = container.name.clone();
                 return Ok(PortListener { container, started_at, serve: Arc::new(serve) });
@@ -95,8 +96,31 @@ pub(super) fn datagram(
 
 impl Listening {
     async fn serve(self: Arc<Listening>, io: DuplexStream, from: String, clock: Clock) {
+        if let Some(protocol) = self.server.text(self.port) {
+            // Whoever hangs up in the middle has heard enough.
+            return self.talk(protocol, io).await.unwrap_or_default();
+        }
         let handler = |request: Request<Bytes>| std::future::ready(self.answer(&request, &from, clock.now()));
         network::http_server::serve(io, handler).await;
+    }
+
+    async fn talk(&self, protocol: TextProtocol, mut io: DuplexStream) -> std::io::Result<()> {
+        if let Some(greeting) = protocol.greeting(&self.host_name) {
+            return io.write_all(&greeting).await;
+        }
+        let mut received = Vec::new();
+        while io.read_buf(&mut received).await? > 0 {
+            loop {
+                let heard = protocol.hear(&mut self.run.store.lock(), &received);
+                let Some(heard) = heard else { break };
+                received.drain(..heard.taken);
+                io.write_all(&heard.says).await?;
+                if heard.ends {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
     }
 
     fn answer(&self, request: &Request<Bytes>, from: &str, now: Time) -> Response<Bytes> {
@@ -116,7 +140,7 @@ impl Listening {
         };
         let answered = self.server.answer(self.port, &asked);
         if let Some(text) = access_log::line(&self.server, self.port, &asked, &answered, now) {
-            self.log.push(LogLine { at: now, text });
+            self.run.log.push(LogLine { at: now, text });
         }
         response(answered)
     }

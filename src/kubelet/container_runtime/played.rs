@@ -9,22 +9,34 @@ use apis::views::pod::Container;
 use clock::after;
 use machine::bounds::Fault;
 use machine::file_system::Left;
+use machine::questions::Question;
 use machine::surroundings::Surroundings;
 use machine::{exec, process, program};
 
-/// When a process ends by itself that its command is followed of, `delay` later than its command says.
-pub(crate) fn end(
+/// What is known ahead of a process: when it ends by itself and how, or when it asks the network what.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outlook {
+    pub(crate) ends: Option<Box<(Time, Exit)>>,
+    pub(crate) asks: Option<Box<(Time, Question)>>,
+}
+
+/// What is ahead of a process that its command is followed of, `delay` later than its command says.
+pub(crate) fn outlook(
     container: &Container,
     around: Option<&Surroundings>,
     started_at: Time,
     delay: Duration,
-) -> Option<(Time, Exit)> {
+) -> Outlook {
     let nothing = Surroundings::default();
-    let played = process::play(&invocation::of(container), around.unwrap_or(&nothing), None)?;
-    let (runtime, code) = played.end?;
+    let played =
+        process::play(&invocation::of(container), around.unwrap_or(&nothing), None).unwrap_or_default();
+    let asked_at = after(started_at, played.until);
+    // Of a process of which nothing is known answers are not kept.
+    let asks = played.question.filter(|_| around.is_some()).map(|question| Box::new((asked_at, question)));
+    let Some((runtime, code)) = played.end else { return Outlook { ends: None, asks } };
     let told = |fault: Fault| Exit { code, reason: fault.reason().into(), message: fault.to_string() };
     let exit = played.fault.map_or_else(|| Exit { code, ..Exit::default() }, told);
-    Some((after(started_at, delay.saturating_add(runtime)), exit))
+    Outlook { ends: Some(Box::new((after(started_at, delay.saturating_add(runtime)), exit))), asks: None }
 }
 
 /// What it has written into volumes by `now`.
@@ -73,12 +85,13 @@ pub(crate) fn exec(
     let ran = (now - around.started_at).to_std().unwrap_or_default();
     let played = process::play(&invocation::of(container), around, Some(ran));
     let before = played.map(|played| played.written).unwrap_or_default();
-    let around_now = around.from(ran);
+    let around_now = Surroundings { answers: command.answers.clone(), ..around.from(ran) };
     let executed = match (&command.shell, command.words.as_slice()) {
         (Some(shell), [program, line]) => Some(exec::type_lines((program, line), shell, &around_now, before)),
         _ => exec::exec(&command.words, &around_now, before, command.standard_input.clone()),
     };
-    let is_over = |executed: &&exec::Executed| !(command.is_fed && executed.is_waiting);
+    let is_over =
+        |executed: &&exec::Executed| !(command.is_fed && executed.is_waiting) && executed.question.is_none();
     let Some(ran) = executed.as_ref().filter(is_over) else {
         return ExecResponse { executed, left: vec![] };
     };

@@ -9,7 +9,7 @@ use futures::FutureExt;
 use super::declared::{self, DeclaredListener};
 use super::listening::{self, AskedDatagram};
 use super::own_listeners::OwnListeners;
-use super::request_log::RequestLog;
+use super::request_log::AskedRun;
 use super::services::{
     ContainerId, Datagram, PodSandboxConfig, PortListener, RunningContainer, RuntimeError, Serve,
 };
@@ -24,12 +24,12 @@ pub(super) struct SandboxPorts {
     /// By pod uid and port. Bound: the ports that a pod declares, of pods of the node that were asked.
     declared: Mutex<HashMap<(Arc<str>, u16), Arc<DeclaredListener>>>,
     /// Bound: one for each container of the node that was asked.
-    requests: Mutex<HashMap<ContainerId, Arc<RequestLog>>>,
+    asked: Mutex<HashMap<ContainerId, Arc<AskedRun>>>,
 }
 
 impl SandboxPorts {
     pub(super) fn new(own: OwnListeners) -> SandboxPorts {
-        SandboxPorts { own, declared: Mutex::default(), requests: Mutex::default() }
+        SandboxPorts { own, declared: Mutex::default(), asked: Mutex::default() }
     }
 
     /// Who takes connections at `port`.
@@ -48,7 +48,7 @@ impl SandboxPorts {
         if let (Some((container, started_at)), Some(serve)) = (of_pod, self.given(config, port)?) {
             return Ok(PortListener { container, started_at, serve });
         }
-        listening::listener(config, address, running, port, &|id| self.requests(id))
+        listening::listener(config, address, running, port, &|id| self.run(id))
     }
 
     /// What the user gave, or the pod declares.
@@ -114,8 +114,8 @@ impl SandboxPorts {
 
     /// Adds what was said of requests.
     pub(super) fn add_requests(&self, id: &ContainerId, said: &mut Vec<LogLine>, until: Time) {
-        let log = self.requests.lock().get(id).cloned();
-        log.iter().for_each(|log| log.add_to(said, until));
+        let run = self.asked.lock().get(id).cloned();
+        run.iter().for_each(|run| run.log.add_to(said, until));
     }
 
     pub(super) fn forget_pod(&self, uid: &str) {
@@ -123,11 +123,11 @@ impl SandboxPorts {
     }
 
     pub(super) fn forget_container(&self, id: &ContainerId) {
-        self.requests.lock().remove(id);
+        self.asked.lock().remove(id);
     }
 
-    fn requests(&self, id: &ContainerId) -> Arc<RequestLog> {
-        self.requests.lock().entry(id.clone()).or_default().clone()
+    fn run(&self, id: &ContainerId) -> Arc<AskedRun> {
+        self.asked.lock().entry(id.clone()).or_default().clone()
     }
 }
 

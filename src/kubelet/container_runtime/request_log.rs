@@ -2,11 +2,19 @@
 
 use apimachinery::time::Time;
 use machine::logs::LogLine;
+use machine::text_servers::TextStore;
 use std::collections::VecDeque;
 use sync::Mutex;
 
 /// So many lines are kept of one run of a container; of more the older ones are gone, as after log rotation.
 const MAX_LINES: usize = 5000;
+
+/// What is kept of a run of a container that somebody has asked: its requests, and what its server was told.
+#[derive(Debug, Default)]
+pub(super) struct AskedRun {
+    pub(super) log: RequestLog,
+    pub(super) store: Mutex<TextStore>,
+}
 
 /// The requests of one run of a container.
 #[derive(Debug, Default)]

@@ -35,6 +35,7 @@ use clock::Clock;
 use machine::exec::{Executed, Shell};
 use machine::file_system::{Left, Mount, Tree};
 use machine::logs::LogLine;
+use machine::questions::{Answered, Question};
 use machine::surroundings::Surroundings;
 
 /// The id of a container as it stands in its status: `containerd://...`.
@@ -120,6 +121,8 @@ pub struct ContainerStatus {
     pub ready_at: Option<Time>,
     /// When its process ends by itself and how, as far as is known by now.
     pub ends: Option<(Time, Exit)>,
+    /// When it asks the network something; it goes on with the answer ([`RuntimeService::hear`]).
+    pub asks_at: Option<Time>,
 }
 
 /// What a container left behind that has ended.
@@ -157,6 +160,8 @@ pub struct Command {
     pub is_fed: bool,
     /// `words` are a shell, and a line that is typed into it.
     pub shell: Option<Shell>,
+    /// What the network has answered it so far.
+    pub answers: Arc<Vec<Answered>>,
 }
 
 /// What became of a command that somebody ran.
@@ -289,6 +294,12 @@ pub trait RuntimeService: Send + Sync {
         found: Option<Surroundings>,
         started_at: Time,
     ) -> ContainerStatus;
+
+    /// What a process asks the network next.
+    fn question(&self, id: &ContainerId) -> Option<Question>;
+
+    /// What the network answers a process: it goes on, and its [`ContainerStatus`] is another one.
+    fn hear(&self, config: &ContainerConfig<'_>, id: &ContainerId, answered: Answered);
 
     /// `ContainerStatus` of one whose process runs; nothing of one that is not known.
     fn container_status(&self, id: &ContainerId) -> Option<ContainerStatus>;

@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::answers;
 use super::declared;
 use super::image_store::ImageStore;
 use super::invocation;
 use super::own_listeners::OwnListeners;
+use super::played::{self, Outlook};
 use super::pod_addresses::PodAddresses;
 use super::ports::SandboxPorts;
 use super::selector::StageSubject;
@@ -18,7 +20,6 @@ use super::services::{
     ProbedContainer, RunningContainer, RuntimeError, RuntimeService,
 };
 use super::stages::{Next, StageSet, Step};
-use super::{answers, played};
 use apimachinery::time::Time;
 use apis::views::pod::{Container, Pod};
 use apis::views::probe::Probe;
@@ -26,6 +27,7 @@ use clock::after;
 use entropy::Entropy;
 use machine::file_system::{Left, Mount, Tree};
 use machine::logs::{self, LogLine};
+use machine::questions::{Answered, Question};
 use machine::surroundings::Surroundings;
 use machine::{program, signals};
 use sync::{Mutex, MutexGuard};
@@ -53,8 +55,8 @@ struct SimulatedContainer {
     /// What its process finds, when that is known.
     around: Option<Arc<Surroundings>>,
     ready_at: Option<Time>,
-    ends: Option<Box<(Time, Exit)>>,
-    /// Whether `ends` is as its command says.
+    outlook: Outlook,
+    /// Whether that is as its command says.
     follows_command: bool,
 }
 
@@ -135,13 +137,14 @@ impl SimulatedRuntime {
         };
         let (delay, next) = self.stage(Step::Run, config);
         let follows_command = next == Next::FollowCommand;
-        let ends = match next {
-            Next::Exit(exit) => Some((after(started_at, delay), exit)),
-            Next::FollowCommand => played::end(config.container, around.as_deref(), started_at, delay),
-            _ => None,
+        let outlook = match next {
+            Next::Exit(exit) => {
+                Outlook { ends: Some(Box::new((after(started_at, delay), exit))), asks: None }
+            }
+            Next::FollowCommand => played::outlook(config.container, around.as_deref(), started_at, delay),
+            _ => Outlook::default(),
         };
-        let ends = ends.map(Box::new);
-        let container = SimulatedContainer { started_at, around, ready_at, ends, follows_command };
+        let container = SimulatedContainer { started_at, around, ready_at, outlook, follows_command };
         let status = container.status();
         self.containers().insert(id.clone(), container);
         status
@@ -167,7 +170,9 @@ impl SimulatedRuntime {
 
 impl SimulatedContainer {
     fn status(&self) -> ContainerStatus {
-        ContainerStatus { ready_at: self.ready_at, ends: self.ends.as_deref().cloned() }
+        let Outlook { ends, asks } = &self.outlook;
+        let asks_at = asks.as_ref().map(|asks| asks.0);
+        ContainerStatus { ready_at: self.ready_at, ends: ends.as_deref().cloned(), asks_at }
     }
 
     fn ran(&self, now: Time) -> Duration {
@@ -265,6 +270,19 @@ impl RuntimeService for SimulatedRuntime {
         self.containers().get(id).map(SimulatedContainer::status)
     }
 
+    fn question(&self, id: &ContainerId) -> Option<Question> {
+        self.containers().get(id)?.outlook.asks.as_ref().map(|asks| asks.1.clone())
+    }
+
+    fn hear(&self, config: &ContainerConfig<'_>, id: &ContainerId, answered: Answered) {
+        let Some(mut container) = self.container(id) else { return };
+        let Some(around) = &mut container.around else { return };
+        Arc::make_mut(&mut Arc::make_mut(around).answers).push(answered);
+        let (around, started_at) = (container.around.as_deref(), container.started_at);
+        container.outlook = played::outlook(config.container, around, started_at, Duration::ZERO);
+        self.containers().insert(id.clone(), container);
+    }
+
     fn list_containers(&self) -> Vec<ContainerId> {
         self.containers().keys().cloned().collect()
     }
@@ -284,8 +302,7 @@ impl RuntimeService for SimulatedRuntime {
         }
         if container.follows_command {
             let (around, started_at) = (container.around.as_deref(), container.started_at);
-            let ends = played::end(config.container, around, started_at, Duration::ZERO);
-            container.ends = ends.map(Box::new);
+            container.outlook = played::outlook(config.container, around, started_at, Duration::ZERO);
         }
         let follows_command = container.follows_command;
         self.containers().insert(id.clone(), container);

@@ -98,6 +98,8 @@ pub(crate) enum Task {
 pub(crate) struct Running {
     pub(crate) ready_at: Option<Time>,
     pub(crate) ends: Option<(Time, Exit)>,
+    /// When it asks the network something; nothing while it waits for the answer.
+    pub(crate) asks_at: Option<Time>,
     pub(crate) probers: Option<Box<Probers>>,
 }
 

@@ -32,6 +32,8 @@ pub enum Happening {
     },
     /// The sandbox and its address are gone.
     SandboxStopped,
+    /// The process of the container of this name asks the network something.
+    Asks(String),
 }
 
 /// What is told as an Event.

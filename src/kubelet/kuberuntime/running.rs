@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::container::{Container, Running, Task, grace_period};
-use super::context::SyncContext;
+use super::context::{Happening, SyncContext};
 use crate::container_runtime::services::{ContainerId, ContainerStatus, Exit, ProbedContainer};
 use crate::lifecycle;
 use crate::prober::{self, Probers};
@@ -37,7 +37,7 @@ impl Container {
             ends = Some((begun, Exit::killed()));
         }
         (self.started, self.ready) = (!is_starting, false);
-        Box::new(Running { ready_at, ends, probers })
+        Box::new(Running { ready_at, ends, asks_at: status.asks_at, probers })
     }
 
     /// It has become ready, or its probes are due.
@@ -50,6 +50,10 @@ impl Container {
     ) {
         if running.ready_at.is_some_and(|at| at <= due) {
             (self.ready, running.ready_at) = (true, None);
+        }
+        if running.asks_at.is_some_and(|at| at <= due) {
+            running.asks_at = None;
+            context.happenings.push(Happening::Asks(spec.name.clone()));
         }
         let asked = running.probers.as_mut().filter(|probers| probers.due().is_some_and(|at| at <= due));
         let outcomes = asked.map(|probers| probers.ask(due)).unwrap_or_default();
@@ -106,6 +110,6 @@ impl Running {
     pub(crate) fn due(&self) -> Option<Time> {
         let ends = self.ends.as_ref().map(|(at, _)| *at);
         let probers = self.probers.as_ref().and_then(|probers| probers.due());
-        [self.ready_at, ends, probers].into_iter().flatten().min()
+        [self.ready_at, ends, self.asks_at, probers].into_iter().flatten().min()
     }
 }

@@ -48,6 +48,7 @@ pub fn surroundings(
         message_path: detail.termination_message_path.clone(),
         falls_back_to_logs: detail.termination_message_policy == "FallbackToLogsOnError",
         foreign: BTreeMap::new(),
+        answers: Arc::default(),
     })
 }
 

@@ -184,7 +184,8 @@ impl Player<'_> {
                 flow => return flow,
             }
             rounds += 1;
-            if is_endless && rounds > 1 {
+            // What is asked is answered in another way each time.
+            if is_endless && rounds > 1 && self.asked == 0 {
                 return Flow::OutOfTime;
             }
         }

@@ -1,6 +1,7 @@
 //! Who plays a script: where its output goes, what it has used up, and a clock of its own.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -9,6 +10,7 @@ use super::disk::Disk;
 use super::variables::Variables;
 use crate::bounds::{BYTES_PER_STEP, Fault, MAX_MEMORY_BYTES, MAX_STEPS, MAX_VARIABLES};
 use crate::file_system::{Change, File};
+use crate::questions::{Answered, MAX_HEARD_BYTES, MAX_QUESTIONS, NetworkReply, Question};
 use crate::surroundings::Surroundings;
 
 /// A line that was said, and how long after the start.
@@ -81,6 +83,13 @@ pub(crate) struct Player<'a> {
     pub(crate) last_pattern: Option<(String, regex::Regex)>,
     /// Exits at the first failure (`set -e`).
     pub(crate) stops_at_failure: bool,
+    /// What the network answers, question by question.
+    pub(crate) answers: Arc<Vec<Answered>>,
+    /// How many of them were asked for, and what they hold.
+    pub(crate) asked: usize,
+    pub(crate) heard_bytes: usize,
+    /// The first question that has no answer yet.
+    pub(crate) question: Option<Question>,
 }
 
 impl<'a> Player<'a> {
@@ -113,6 +122,10 @@ impl<'a> Player<'a> {
             log_bytes: 0,
             last_pattern: None,
             stops_at_failure: false,
+            answers: around.answers.clone(),
+            asked: 0,
+            heard_bytes: 0,
+            question: None,
         };
         for (path, file) in files {
             player.put_file(path, file);
@@ -198,6 +211,27 @@ impl<'a> Player<'a> {
         let flow = play(self);
         self.out = out;
         (self.gathered.pop().unwrap_or_default(), flow)
+    }
+
+    /// What the network answers. Where nobody has asked it yet, the play ends with the question; a process
+    /// that has asked too much waits for ever.
+    ///
+    /// # Errors
+    /// How the play goes on where there is no answer.
+    pub(crate) fn ask(&mut self, question: Question) -> Result<NetworkReply, Flow> {
+        if self.asked == MAX_QUESTIONS || self.heard_bytes > MAX_HEARD_BYTES {
+            return Err(self.sleep(Duration::MAX));
+        }
+        let Some(answered) = self.answers.get(self.asked).cloned() else {
+            self.question = Some(question);
+            return Err(Flow::OutOfTime);
+        };
+        self.asked += 1;
+        self.heard_bytes += answered.bytes();
+        match self.pause(answered.took) {
+            Flow::Go => Ok(answered.reply),
+            flow => Err(flow),
+        }
     }
 
     /// A step of a program that does something again and again, and the pause after it.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::conditions::holds;
 use super::names::{base_name, is_command_flag};
-use super::{awk, file_programs, text_programs};
+use super::{awk, file_programs, net, text_programs};
 use crate::bounds::{BYTES_PER_STEP, Fault, MAX_MEMORY_BYTES};
 use crate::file_system;
 use crate::interpreter::player::{Flow, Player};
@@ -21,7 +21,10 @@ const PROGRAMS: &[&str] = &[
 /// Whether `program` is one that is played; its folder does not matter.
 pub(crate) fn is_known(program: &str) -> bool {
     let name = base_name(program);
-    PROGRAMS.contains(&name) || file_programs::is_known(name) || text_programs::is_known(name)
+    PROGRAMS.contains(&name)
+        || file_programs::is_known(name)
+        || text_programs::is_known(name)
+        || net::is_known(name)
 }
 
 /// Whether a program is known, and does with these arguments what is known of it.
@@ -79,6 +82,7 @@ pub(crate) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) 
         ("read", names) => read(player, names),
         ("tail", words) if text_programs::is_plain_tail(words) => text_programs::tail(player, words),
         (name, words) if PROGRAMS.contains(&name) => simple(player, name, words),
+        (name, words) if net::is_known(name) => return net::run(player, name, words),
         (name, words) if file_programs::is_known(name) => return file_programs::run(player, name, words),
         (name, words) => text_programs::run(player, name, words),
     }

@@ -11,6 +11,7 @@ mod commands;
 mod conditions;
 mod file_programs;
 mod input;
+mod net;
 pub(crate) mod pi;
 mod text_programs;
 

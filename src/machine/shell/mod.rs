@@ -118,7 +118,7 @@ mod tests {
             "exec nginx -g 'daemon off;'",
             "nohup exec $PROGRAM",
             "sleep 1 &",
-            "test -e /x && wget /x",
+            "test -e /x && rsync /x",
             "cat <<EOF\nit's\nEOF",
             "f() { echo a; }",
             "$PROGRAM a",

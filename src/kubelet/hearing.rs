@@ -1,0 +1,95 @@
+//! Processes that wait for what the network answers: it is asked beside the sync loop, and each process goes
+//! on with its answer.
+
+use std::sync::Arc;
+
+use super::container_runtime::services::{ContainerConfig, ContainerId};
+use super::dependencies::NodeRuntime;
+use super::kubelet::Kubelet;
+use super::kuberuntime::container::{Container, Task};
+use super::players::Cause;
+use super::pod_workers::PodWorker;
+use machine::questions::{Answered, NetworkReply, Question};
+
+/// Who asks, and what.
+struct ProcessAsker {
+    uid: Arc<str>,
+    namespace: String,
+    pod: String,
+    container: String,
+    id: ContainerId,
+    address: String,
+    question: Question,
+}
+
+impl Kubelet {
+    /// Asks what a container's process asks.
+    pub(crate) fn begin_asking(&self, worker: &PodWorker, container: &str) {
+        let Some(asker) = worker.asker(&self.shared.node, container) else { return };
+        let kubelet = self.clone();
+        // With the kubelet it ends, too: the next one asks again.
+        self.shared.context.tasks.spawn("a question to the network", async move {
+            let answered = kubelet.shared.ask_network(&asker.address, &asker.question).await;
+            kubelet.hear(asker, answered).await;
+        });
+    }
+
+    async fn hear(&self, asker: ProcessAsker, answered: Answered) {
+        let Some(mut loan) = self.pods.borrow(&asker.namespace, &asker.pod).await else { return };
+        let (kubelet, uid) = (self.clone(), asker.uid.clone());
+        let hear = move || loan.hear(&kubelet.shared.node, &asker, answered);
+        self.shared.players.run(Cause::Sync, hear).await;
+        self.pods.wake(&uid);
+    }
+
+    /// What the network answers somebody in a pod.
+    pub(crate) async fn answer(&self, namespace: &str, pod: &str, question: &Question) -> Answered {
+        let address = self.pods.look(namespace, pod, |worker| worker.address().to_owned()).await;
+        match address {
+            Some(address) => self.shared.ask_network(&address, question).await,
+            None => Answered { reply: NetworkReply::Unreachable, took: std::time::Duration::ZERO },
+        }
+    }
+}
+
+impl PodWorker {
+    fn asker(&self, node: &NodeRuntime, container: &str) -> Option<ProcessAsker> {
+        let id = self.container(container)?.1.running_id()?.clone();
+        let question = node.runtime.question(&id)?;
+        let metadata = &self.object.metadata;
+        Some(ProcessAsker {
+            uid: metadata.uid.as_str().into(),
+            namespace: metadata.namespace.clone(),
+            pod: metadata.name.clone(),
+            container: container.to_owned(),
+            id,
+            address: self.address().to_owned(),
+            question,
+        })
+    }
+
+    /// One that has ended or was started again meanwhile hears nothing.
+    fn hear(&mut self, node: &NodeRuntime, asker: &ProcessAsker, answered: Answered) {
+        let (pod, object) = (self.pod.clone(), self.object.clone());
+        let Some(spec) = pod.spec.all_containers().find(|spec| spec.name == asker.container) else { return };
+        let Some(container) = self.container_mut(&asker.container) else { return };
+        if container.running_id() != Some(&asker.id) {
+            return;
+        }
+        let attempt = container.restart_count;
+        let config = ContainerConfig { pod: &pod, metadata: &object.metadata, container: spec, attempt };
+        node.runtime.hear(&config, &asker.id, answered);
+        let status = node.runtime.container_status(&asker.id);
+        if let (Task::Run(running), Some(status)) = (&mut container.task, status) {
+            (running.ends, running.asks_at) = (status.ends, status.asks_at);
+        }
+    }
+
+    fn container_mut(&mut self, name: &str) -> Option<&mut Container> {
+        let spec = &self.pod.spec;
+        let init = spec.init_containers.iter().zip(&mut self.init_containers);
+        let ephemeral = spec.ephemeral_containers.iter().zip(&mut self.ephemeral_containers);
+        let mut all = init.chain(spec.containers.iter().zip(&mut self.containers)).chain(ephemeral);
+        all.find(|(spec, _)| spec.name == name).map(|(_, container)| container)
+    }
+}

@@ -1,0 +1,169 @@
+//! What processes of pods ask the network: the machine that plays them says what, and goes on with what is
+//! answered here.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Request, Response};
+use http_body_util::{BodyExt, Limited};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::dependencies::Dependencies;
+use apis::core::service::SERVICES;
+use apis::views::service::Service;
+use machine::questions::{
+    Answered, HttpQuestion, MAX_ANSWER_BYTES, NetworkAsk, NetworkReply, Question, WebReply,
+};
+use network::Obstacle;
+use network::Refusal;
+
+impl Dependencies {
+    /// Asks in the name of a pod with this address, and says what came back after how long.
+    pub(crate) async fn ask_network(&self, from: &str, question: &Question) -> Answered {
+        let begun = self.context.clock.elapsed();
+        let reply = match from.parse() {
+            Ok(from) => self.reply(from, question).await,
+            // A pod without an address reaches nobody.
+            Err(_) => NetworkReply::Unreachable,
+        };
+        Answered { reply, took: self.context.clock.elapsed().saturating_sub(begun) }
+    }
+
+    async fn reply(&self, from: IpAddr, question: &Question) -> NetworkReply {
+        let clock = &self.context.clock;
+        let asked = self.begin(from, &question.what);
+        match clock.timeout(question.within, asked).await {
+            Ok(reply) => reply,
+            // Whoever looks whether somebody is there waits for the connection alone.
+            Err(_) => NetworkReply::TimedOut(self.would_connect(from, &question.what).await),
+        }
+    }
+
+    /// Whether it was a connection that somebody took, and said nothing on.
+    async fn would_connect(&self, from: IpAddr, what: &NetworkAsk) -> bool {
+        let to = match what {
+            NetworkAsk::Http(http) => http.to,
+            NetworkAsk::Tcp { to, .. } => Some(*to),
+            NetworkAsk::Udp { .. } | NetworkAsk::Ping(_) => None,
+        };
+        let Some(to) = to else { return false };
+        let connecting = self.network.connect(from, local(to, from));
+        self.context
+            .clock
+            .timeout(Duration::from_millis(1), connecting)
+            .await
+            .is_ok_and(|connected| connected.is_ok())
+    }
+
+    async fn begin(&self, from: IpAddr, what: &NetworkAsk) -> NetworkReply {
+        match what {
+            NetworkAsk::Http(http) => match self.web(from, http).await {
+                Ok(reply) | Err(reply) => reply,
+            },
+            NetworkAsk::Tcp { to, send, reads } => {
+                self.say(from, *to, send, *reads).await.unwrap_or_else(|reply| reply)
+            }
+            NetworkAsk::Udp { to, send } => {
+                let datagram = Bytes::from(send.clone());
+                match self.network.ask(from, local(*to, from), datagram).await {
+                    Ok(Some(answer)) => NetworkReply::Bytes(Arc::new(answer.to_vec())),
+                    // Whoever hears nothing waits as long as he likes.
+                    Ok(None) => std::future::pending().await,
+                    Err(refusal) => refused(refusal),
+                }
+            }
+            NetworkAsk::Ping(to) => {
+                match self.network.ping(from, local(SocketAddr::new(*to, 0), from).ip()).await {
+                    Ok(_) => NetworkReply::Echo,
+                    Err(_) => std::future::pending().await,
+                }
+            }
+        }
+    }
+
+    /// What a connection says until its end.
+    async fn say(
+        &self,
+        from: IpAddr,
+        to: SocketAddr,
+        send: &[u8],
+        reads: bool,
+    ) -> Result<NetworkReply, NetworkReply> {
+        let mut stream = self.network.connect(from, local(to, from)).await.map_err(refused)?;
+        if !reads {
+            return Ok(NetworkReply::Bytes(Arc::default()));
+        }
+        let said = stream.write_all(send).await.and(stream.shutdown().await);
+        let mut heard = Vec::new();
+        let limit = MAX_ANSWER_BYTES as u64;
+        let read = (&mut stream).take(limit).read_to_end(&mut heard).await;
+        // Whoever hangs up early has said what he had to say.
+        let _ = said.and(read.map(drop));
+        Ok(NetworkReply::Bytes(Arc::new(heard)))
+    }
+
+    async fn web(&self, from: IpAddr, asked: &HttpQuestion) -> Result<NetworkReply, NetworkReply> {
+        let to = asked.to.ok_or(NetworkReply::Unreachable)?;
+        if let Some(trust) = asked.tls.as_ref().filter(|_| to.port() == 443)
+            && self.is_apiserver(to.ip()).await
+        {
+            // The cluster's own authority is all that a pod is given to trust.
+            let is_trusted = trust.everybody || trust.authorities.contains("BEGIN CERTIFICATE");
+            return if is_trusted { self.ask_apiserver(asked).await } else { Err(NetworkReply::Untrusted) };
+        }
+        let stream = self.network.connect(from, local(to, from)).await.map_err(refused)?;
+        if asked.tls.is_some() {
+            return Err(NetworkReply::NoTls);
+        }
+        let request = request(asked).ok_or(NetworkReply::Empty)?;
+        let response = network::http_client::ask(stream, request).await.map_err(|_| NetworkReply::Empty)?;
+        let (head, body) = response.into_parts();
+        let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await.map(|body| body.to_bytes());
+        Ok(web_reply(Response::from_parts(head, body.unwrap_or_default())))
+    }
+
+    /// Whether an address is that of the Service `kubernetes`: it stands before this cluster's own apiserver.
+    async fn is_apiserver(&self, address: IpAddr) -> bool {
+        let service = self.context.client.get(&SERVICES, "default", "kubernetes").await;
+        service.is_ok_and(|service| service.view::<Service>().spec.cluster_ip == address.to_string())
+    }
+
+    /// Whoever asks says by his headers who he is, as over a socket.
+    async fn ask_apiserver(&self, asked: &HttpQuestion) -> Result<NetworkReply, NetworkReply> {
+        let request = request(asked).ok_or(NetworkReply::Empty)?.map(|body| body.to_vec());
+        let (head, body) = self.context.client.as_it_is(request).await.into_parts();
+        let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await.map(|body| body.to_bytes());
+        Ok(web_reply(Response::from_parts(head, body.unwrap_or_default())))
+    }
+}
+
+/// Loopback is the pod's own.
+fn local(to: SocketAddr, from: IpAddr) -> SocketAddr {
+    if to.ip().is_loopback() || to.ip().is_unspecified() { SocketAddr::new(from, to.port()) } else { to }
+}
+
+fn refused(refusal: Refusal) -> NetworkReply {
+    match refusal.obstacle {
+        Obstacle::Refused => NetworkReply::Refused,
+        Obstacle::TimedOut => NetworkReply::TimedOut(false),
+        Obstacle::Unreachable => NetworkReply::Unreachable,
+    }
+}
+
+/// Nothing for what HTTP cannot say.
+fn request(asked: &HttpQuestion) -> Option<Request<Bytes>> {
+    let mut request = Request::builder().method(asked.method.as_str()).uri(asked.target.as_str());
+    for (name, value) in &asked.headers {
+        request = request.header(HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?);
+    }
+    request.body(Bytes::from(asked.body.clone())).ok()
+}
+
+fn web_reply(response: Response<Bytes>) -> NetworkReply {
+    let (head, body) = response.into_parts();
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let headers = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
+    NetworkReply::Web(Arc::new(WebReply { code: head.status.as_u16(), headers, body: body.to_vec() }))
+}

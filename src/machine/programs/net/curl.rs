@@ -1,0 +1,361 @@
+//! `curl`, as version 8 speaks.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use super::curl_options::CurlOptions;
+use super::resolver::resolve;
+use super::url::{BadUrl, WebUrl};
+use crate::interpreter::player::{Flow, Player};
+use crate::questions::{self, HttpQuestion, NetworkAsk, NetworkReply, Question, TlsTrust, WebReply};
+
+/// So many redirects are followed unless another number is given.
+const MAX_REDIRECTS: usize = 50;
+/// How long curl waits for a connection unless it is told otherwise.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(300);
+/// The longest pause between retries.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(600);
+
+/// What became of one page: curl's exit code and why, or the answer.
+struct Fetched {
+    url: WebUrl,
+    remote: Option<SocketAddr>,
+    redirects: usize,
+    /// The heads of redirects, which `-i` shows, too.
+    heads: String,
+    result: Result<WebReplyRef, (i32, String)>,
+}
+
+type WebReplyRef = std::sync::Arc<WebReply>;
+
+pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
+    let options = match CurlOptions::parse(words) {
+        Ok(options) if options.urls.is_empty() => {
+            player.complain("curl: (2) no URL specified\n");
+            player.status = 2;
+            return Ok(());
+        }
+        Ok(options) => options,
+        Err(why) => {
+            player.complain(&why);
+            player.status = 2;
+            return Ok(());
+        }
+    };
+    for url in &options.urls {
+        let begun = player.elapsed;
+        let fetched = with_retries(player, &options, url)?;
+        if let Some(fetched) = fetched {
+            tell(player, &options, &fetched, begun);
+        }
+    }
+    Ok(())
+}
+
+/// Nothing when the text is no address: that is told already.
+fn with_retries(player: &mut Player<'_>, options: &CurlOptions, text: &str) -> Result<Option<Fetched>, Flow> {
+    let url = match WebUrl::parse(text) {
+        Ok(url) => url,
+        Err(BadUrl::Malformed) => {
+            fail(player, options, 3, "URL rejected: Malformed input to a URL function");
+            return Ok(None);
+        }
+        Err(BadUrl::Protocol(name)) => {
+            fail(player, options, 1, &format!("Protocol \"{name}\" not supported"));
+            return Ok(None);
+        }
+    };
+    let (mut left, mut pause) = (options.retries, Duration::from_secs(1));
+    loop {
+        let fetched = follow(player, options, url.clone())?;
+        if left == 0 || !is_worth_a_retry(options, &fetched) {
+            return Ok(Some(fetched));
+        }
+        let delay = options.retry_delay.unwrap_or(pause);
+        if !options.is_silent {
+            let (seconds, many) = (delay.as_secs(), if left == 1 { "retry" } else { "retries" });
+            player.complain(&format!(
+                "Warning: Problem: transient error. Will retry in {seconds} seconds. {left} {many} left.\n"
+            ));
+        }
+        go(player.sleep(delay))?;
+        left -= 1;
+        pause = (pause * 2).min(MAX_RETRY_DELAY);
+    }
+}
+
+fn is_worth_a_retry(options: &CurlOptions, fetched: &Fetched) -> bool {
+    match &fetched.result {
+        Ok(web) => matches!(web.code, 408 | 429 | 500 | 502 | 503 | 504),
+        Err((7, _)) => options.retries_refused,
+        Err((code, _)) => *code == 28 || *code == 6,
+    }
+}
+
+/// One page, and where it leads.
+fn follow(player: &mut Player<'_>, options: &CurlOptions, mut url: WebUrl) -> Result<Fetched, Flow> {
+    let begun = player.elapsed;
+    let mut redirects = 0;
+    let mut heads = String::new();
+    let mut method = method(options);
+    loop {
+        let (remote, result) = fetch(player, options, &url, &method, begun)?;
+        let location = match &result {
+            Ok(web) if options.follows && (300..400).contains(&web.code) => {
+                web.header("location").map(str::to_owned)
+            }
+            _ => None,
+        };
+        let next = location.and_then(|location| url.join(&location).ok());
+        let Some(next) = next else { return Ok(Fetched { url, remote, redirects, heads, result }) };
+        if redirects == options.max_redirects.unwrap_or(MAX_REDIRECTS) {
+            let why = format!("Maximum ({redirects}) redirects followed");
+            return Ok(Fetched { url, remote, redirects, heads, result: Err((47, why)) });
+        }
+        if let Ok(web) = &result {
+            heads.push_str(&head(web));
+            // What was posted is fetched where the answer says.
+            if web.code == 303 || (matches!(web.code, 301 | 302) && method == "POST") {
+                method = "GET".into();
+            }
+        }
+        url = next;
+        redirects += 1;
+    }
+}
+
+fn method(options: &CurlOptions) -> String {
+    match &options.method {
+        Some(method) => method.clone(),
+        None if options.is_head => "HEAD".into(),
+        None if !options.data.is_empty() && !options.puts_data_in_url => "POST".into(),
+        None => "GET".into(),
+    }
+}
+
+type CurlOutcome = (Option<SocketAddr>, Result<WebReplyRef, (i32, String)>);
+
+fn fetch(
+    player: &mut Player<'_>,
+    options: &CurlOptions,
+    url: &WebUrl,
+    method: &str,
+    begun: Duration,
+) -> Result<CurlOutcome, Flow> {
+    let given = options.resolve.iter().find_map(|given| given_address(given, url));
+    let address = match given {
+        Some(address) => Some(address),
+        None => resolve(player, &url.host)?,
+    };
+    let Some(address) = address else {
+        return Ok((None, Err((6, format!("Could not resolve host: {}", url.host)))));
+    };
+    let to = SocketAddr::new(address, url.port);
+    let trust = match (url.is_secure, trust(player, options, url)) {
+        (false, _) => None,
+        (true, Ok(trust)) => Some(trust),
+        (true, Err(failed)) => return Ok((Some(to), Err(failed))),
+    };
+    let spent = player.elapsed.saturating_sub(begun);
+    let left = options.max_time.map(|all| all.saturating_sub(spent));
+    let within = left.into_iter().chain([options.connect_timeout.unwrap_or(CONNECT_TIMEOUT)]).min();
+    // Without a limit on the whole only the connection is waited for.
+    let within = if options.max_time.is_some() { left } else { within };
+    let question = HttpQuestion {
+        to: Some(to),
+        method: method.to_owned(),
+        target: target(options, url),
+        headers: headers(options, url, method),
+        body: if method == "GET" || method == "HEAD" { vec![] } else { body(player, options).into_bytes() },
+        tls: trust,
+    };
+    let connect_within = options.connect_timeout.filter(|_| options.max_time.is_none());
+    let within = connect_within.or(within).unwrap_or(CONNECT_TIMEOUT);
+    let reply = player.ask(Question { what: NetworkAsk::Http(Box::new(question)), within })?;
+    let waited = player.elapsed.saturating_sub(begun).as_millis();
+    Ok((Some(to), outcome(reply, url, waited)))
+}
+
+/// `--resolve HOST:PORT:ADDRESS`
+fn given_address(given: &str, url: &WebUrl) -> Option<IpAddr> {
+    let rest = given.strip_prefix(url.host.as_str())?.strip_prefix(':')?;
+    rest.strip_prefix(&url.port.to_string())?.strip_prefix(':')?.parse().ok()
+}
+
+fn outcome(reply: NetworkReply, url: &WebUrl, waited: u128) -> Result<WebReplyRef, (i32, String)> {
+    let WebUrl { host, port, .. } = url;
+    Err(match reply {
+        NetworkReply::Web(web) => return Ok(web),
+        NetworkReply::TimedOut(false) => (28, format!("Connection timed out after {waited} milliseconds")),
+        NetworkReply::TimedOut(true) => {
+            (28, format!("Operation timed out after {waited} milliseconds with 0 bytes received"))
+        }
+        NetworkReply::Empty => (52, "Empty reply from server".to_owned()),
+        NetworkReply::NoTls => {
+            (35, "TLS connect error: error:0A00010B:SSL routines::wrong version number".to_owned())
+        }
+        NetworkReply::Untrusted => (60, UNTRUSTED.to_owned()),
+        NetworkReply::Bytes(_) | NetworkReply::Echo => (1, "Received HTTP/0.9 when not allowed".to_owned()),
+        NetworkReply::Refused | NetworkReply::Unreachable => (
+            7,
+            format!("Failed to connect to {host} port {port} after {waited} ms: Could not connect to server"),
+        ),
+    })
+}
+
+const UNTRUSTED: &str = "SSL certificate problem: unable to get local issuer certificate\n\
+    More details here: https://curl.se/docs/sslcerts.html\n\n\
+    curl failed to verify the legitimacy of the server and therefore could not\n\
+    establish a secure connection to it. To learn more about this situation and\n\
+    how to fix it, please visit the webpage mentioned above.";
+
+fn trust(player: &Player<'_>, options: &CurlOptions, url: &WebUrl) -> Result<TlsTrust, (i32, String)> {
+    let authorities = match &options.authorities {
+        Some(path) => player.file(path).map(|file| file.text()).ok_or_else(|| {
+            (77, format!("error setting certificate verify locations:  CAfile: {path} CApath: none"))
+        })?,
+        None => String::new(),
+    };
+    Ok(TlsTrust { server_name: url.host.clone(), everybody: options.is_insecure, authorities })
+}
+
+fn target(options: &CurlOptions, url: &WebUrl) -> String {
+    if !options.puts_data_in_url || options.data.is_empty() {
+        return url.target.clone();
+    }
+    let joint = if url.target.contains('?') { '&' } else { '?' };
+    format!("{}{joint}{}", url.target, options.data.join("&"))
+}
+
+/// Pieces of data with what stands in files.
+fn body(player: &mut Player<'_>, options: &CurlOptions) -> String {
+    let piece = |text: &String| match text.strip_prefix('@') {
+        Some("-") => player.input(),
+        Some(path) => player.file(path).map(|file| file.text().replace('\n', "")).unwrap_or_default(),
+        None => text.clone(),
+    };
+    options.data.iter().map(piece).collect::<Vec<_>>().join("&")
+}
+
+fn headers(options: &CurlOptions, url: &WebUrl, method: &str) -> Vec<(String, String)> {
+    use base64::Engine;
+    let agent = options.agent.clone().unwrap_or_else(|| "curl/8.14.1".into());
+    let mut headers = vec![
+        ("Host".to_owned(), url.authority()),
+        ("User-Agent".to_owned(), agent),
+        ("Accept".to_owned(), "*/*".to_owned()),
+    ];
+    if let Some(user) = options.user.as_ref().or(url.user.as_ref()) {
+        let user = base64::engine::general_purpose::STANDARD.encode(user);
+        headers.push(("Authorization".to_owned(), format!("Basic {user}")));
+    }
+    if !options.data.is_empty() && method != "GET" && method != "HEAD" {
+        headers.push(("Content-Type".to_owned(), "application/x-www-form-urlencoded".to_owned()));
+    }
+    for (name, value) in &options.headers {
+        headers.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
+        if !value.is_empty() {
+            headers.push((name.clone(), value.clone()));
+        }
+    }
+    headers
+}
+
+/// Says what came back, where it is to be said.
+fn tell(player: &mut Player<'_>, options: &CurlOptions, fetched: &Fetched, begun: Duration) {
+    let is_error = |web: &WebReply| web.code >= 400 && (options.fails || options.fails_with_body);
+    let mut size = 0;
+    match &fetched.result {
+        Ok(web) => {
+            let shows_body = !options.is_head && !(options.fails && is_error(web));
+            size = if shows_body { web.body.len() } else { 0 };
+            let mut said = String::new();
+            if options.includes_headers || options.is_head {
+                said = fetched.heads.clone() + &head(web);
+            }
+            if shows_body {
+                said.push_str(&String::from_utf8_lossy(&web.body));
+            }
+            meter(player, options, size);
+            put(player, options, &fetched.url, said);
+            if is_error(web) {
+                fail(player, options, 22, &format!("The requested URL returned error: {}", web.code));
+            }
+        }
+        Err((code, why)) => fail(player, options, *code, why),
+    }
+    if let Some(format) = &options.write_out {
+        let said = written_out(format, fetched, size, player.elapsed.saturating_sub(begun), player.status);
+        player.say(&said);
+    }
+}
+
+/// curl shows how far it is unless it is told not to.
+fn meter(player: &mut Player<'_>, options: &CurlOptions, size: usize) {
+    if options.is_silent || options.is_head {
+        return;
+    }
+    player.complain(METER_HEAD);
+    player.complain(&format!(
+        "\r100 {size:5}  100 {size:5}    0     0 {size:6}      0 --:--:-- --:--:-- --:--:-- {size:5}\n"
+    ));
+}
+
+const METER_HEAD: &str = "  % Total    % Received % Xferd  Average Speed   Time    Time     Time  Current\n\
+     \x20                                Dload  Upload   Total   Spent    Left  Speed\n";
+
+fn put(player: &mut Player<'_>, options: &CurlOptions, url: &WebUrl, said: String) {
+    let own = url.target.split('?').next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
+    let path = options.output.as_deref().or(Some(own).filter(|_| options.names_output));
+    match path {
+        None | Some("-") => player.say(&said),
+        Some("/dev/null") => {}
+        Some(path) => {
+            if let Err(why) = player.write_file(path, said.into_bytes()) {
+                let text = format!("client returned ERROR on write, {path}: {why}");
+                fail(player, options, 23, &text);
+            }
+        }
+    }
+}
+
+fn head(web: &WebReply) -> String {
+    let phrase = questions::phrase(web.code);
+    let headers = web.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+    format!("HTTP/1.1 {} {phrase}\r\n{}\r\n", web.code, headers.collect::<String>())
+}
+
+fn written_out(format: &str, fetched: &Fetched, size: usize, took: Duration, status: i32) -> String {
+    let web = fetched.result.as_ref().ok();
+    let code = web.map_or(0, |web| web.code);
+    let remote = |part: fn(SocketAddr) -> String| fetched.remote.map(part).unwrap_or_default();
+    let mut said = format.replace("\\n", "\n").replace("\\t", "\t").replace("\\r", "\r");
+    for (name, value) in [
+        ("http_code", format!("{code:03}")),
+        ("response_code", format!("{code:03}")),
+        ("size_download", size.to_string()),
+        ("time_total", format!("{:.6}", took.as_secs_f64())),
+        ("url_effective", fetched.url.to_string()),
+        ("num_redirects", fetched.redirects.to_string()),
+        ("remote_ip", remote(|to| to.ip().to_string())),
+        ("remote_port", remote(|to| to.port().to_string())),
+        ("content_type", web.and_then(|web| web.header("content-type")).unwrap_or_default().to_owned()),
+        ("exitcode", status.to_string()),
+        ("errormsg", fetched.result.as_ref().err().map(|(_, why)| why.clone()).unwrap_or_default()),
+    ] {
+        said = said.replace(&format!("%{{{name}}}"), &value);
+    }
+    said
+}
+
+fn fail(player: &mut Player<'_>, options: &CurlOptions, code: i32, why: &str) {
+    if !options.is_silent || options.shows_errors {
+        player.complain(&format!("curl: ({code}) {why}\n"));
+    }
+    player.status = code;
+}
+
+/// What is not to go on ends whoever asked.
+fn go(flow: Flow) -> Result<(), Flow> {
+    if flow == Flow::Go { Ok(()) } else { Err(flow) }
+}

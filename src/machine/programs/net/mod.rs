@@ -1,0 +1,35 @@
+//! Programs that talk: they ask the network, and say what it answers in the words of the real ones.
+
+mod resolver;
+
+mod url;
+
+mod curl;
+mod curl_options;
+mod lookups;
+mod netcat;
+mod ping;
+mod wget;
+
+#[cfg(test)]
+mod tests;
+
+use crate::interpreter::player::{Flow, Player};
+
+const PROGRAMS: &[&str] = &["curl", "wget", "nc", "netcat", "nslookup", "dig", "host", "getent", "ping"];
+
+pub(crate) fn is_known(name: &str) -> bool {
+    PROGRAMS.contains(&name)
+}
+
+/// Runs one of them.
+pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
+    let ran = match name {
+        "curl" => curl::run(player, words),
+        "wget" => wget::run(player, words),
+        "nc" | "netcat" => netcat::run(player, words),
+        "ping" => ping::run(player, words),
+        name => lookups::run(player, name, words),
+    };
+    ran.err().unwrap_or(Flow::Go)
+}

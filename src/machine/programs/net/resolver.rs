@@ -1,0 +1,128 @@
+//! The resolver of a container (`resolv.conf`, `/etc/hosts`), as the C library is one.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use crate::dns::{self, DnsAnswer};
+use crate::interpreter::player::{Flow, Player};
+use crate::questions::{NetworkAsk, NetworkReply, Question};
+
+/// How long a server is waited for, and how often it is asked (`timeout`, `attempts`).
+const TIMEOUT: Duration = Duration::from_secs(5);
+const ATTEMPTS: usize = 2;
+/// So many domains are searched, as many as a pod may name; what is behind is left out.
+const MAX_SEARCHED: usize = 32;
+
+/// What `/etc/resolv.conf` says.
+pub(super) struct Resolver {
+    pub(super) server: Option<IpAddr>,
+    search: Vec<String>,
+    ndots: usize,
+}
+
+/// What became of a name.
+pub(super) enum Resolved {
+    /// An answer, and the name that it is for.
+    Answer(String, DnsAnswer),
+    /// No server answers.
+    Silence,
+}
+
+impl Resolver {
+    pub(super) fn of(player: &Player<'_>) -> Resolver {
+        let text = player.file("/etc/resolv.conf").map(|file| file.text()).unwrap_or_default();
+        let mut resolver = Resolver { server: None, search: vec![], ndots: 1 };
+        for line in text.lines() {
+            let mut words = line.split_whitespace();
+            match words.next() {
+                Some("nameserver") => {
+                    resolver.server = resolver.server.or(words.next().and_then(|it| it.parse().ok()))
+                }
+                Some("search") => resolver.search = words.take(MAX_SEARCHED).map(str::to_owned).collect(),
+                Some("options") => {
+                    let ndots = words.find_map(|word| word.strip_prefix("ndots:")?.parse().ok());
+                    resolver.ndots = ndots.unwrap_or(resolver.ndots);
+                }
+                _ => {}
+            }
+        }
+        resolver
+    }
+
+    /// The names that a name may stand for, in the order in which they are tried.
+    fn candidates(&self, name: &str) -> Vec<String> {
+        if let Some(absolute) = name.strip_suffix('.') {
+            return vec![absolute.to_owned()];
+        }
+        let mut names: Vec<String> = self.search.iter().map(|domain| format!("{name}.{domain}")).collect();
+        let at = if name.matches('.').count() >= self.ndots { 0 } else { names.len() };
+        names.insert(at, name.to_owned());
+        names
+    }
+
+    /// Asks for a name alone.
+    pub(super) fn ask(
+        &self,
+        player: &mut Player<'_>,
+        name: &str,
+        kind: u16,
+    ) -> Result<Option<DnsAnswer>, Flow> {
+        let (Some(server), Some(send)) = (self.server, dns::query(1, name, kind)) else { return Ok(None) };
+        let what = NetworkAsk::Udp { to: SocketAddr::new(server, 53), send };
+        for _ in 0..ATTEMPTS {
+            match player.ask(Question { what: what.clone(), within: TIMEOUT })? {
+                NetworkReply::Bytes(bytes) => return Ok(dns::read(&bytes)),
+                NetworkReply::TimedOut(_) => {}
+                _ => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks for the first of the names that a name may stand for which has such records; the last answer
+    /// where none has.
+    pub(super) fn search(&self, player: &mut Player<'_>, name: &str, kind: u16) -> Result<Resolved, Flow> {
+        let mut last = None;
+        for candidate in self.candidates(name) {
+            match self.ask(player, &candidate, kind)? {
+                Some(answer) if !answer.records.is_empty() => return Ok(Resolved::Answer(candidate, answer)),
+                Some(answer) => last = Some(answer),
+                None => return Ok(Resolved::Silence),
+            }
+        }
+        Ok(last.map_or(Resolved::Silence, |answer| Resolved::Answer(name.to_owned(), answer)))
+    }
+}
+
+/// An address of a host: itself, from `/etc/hosts`, or by DNS; nothing where it has none.
+pub(super) fn resolve(player: &mut Player<'_>, host: &str) -> Result<Option<IpAddr>, Flow> {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(address) = bare.parse() {
+        return Ok(Some(address));
+    }
+    if host == "localhost" {
+        return Ok(Some(IpAddr::from([127, 0, 0, 1])));
+    }
+    let hosts = player.file("/etc/hosts").map(|file| file.text()).unwrap_or_default();
+    if let Some(address) = hosts.lines().find_map(|line| of_hosts(line, host)) {
+        return Ok(Some(address));
+    }
+    let resolver = Resolver::of(player);
+    for kind in ["A", "AAAA"] {
+        let kind = dns::type_of(kind).unwrap_or_default();
+        if let Resolved::Answer(_, answer) = resolver.search(player, host, kind)?
+            && let Some(address) = answer.addresses().first()
+        {
+            return Ok(Some(*address));
+        }
+    }
+    Ok(None)
+}
+
+/// The address of a line of `/etc/hosts` that has this name.
+fn of_hosts(line: &str, host: &str) -> Option<IpAddr> {
+    let line = line.split('#').next()?;
+    let mut words = line.split_whitespace();
+    let address = words.next()?.parse().ok()?;
+    words.any(|name| name == host).then_some(address)
+}

@@ -1,0 +1,251 @@
+//! Programs that talk, with a network that a test plays.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::dns;
+use crate::exec::{Executed, exec};
+use crate::file_system::{File, View};
+use crate::invocation::Invocation;
+use crate::process;
+use crate::questions::{Answered, MAX_QUESTIONS, NetworkAsk, NetworkReply, Question, WebReply};
+use crate::surroundings::Surroundings;
+
+const RESOLVER: &str =
+    "nameserver 10.96.0.10\nsearch ns.svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n";
+
+fn around() -> Surroundings {
+    let file = |text: &str| File::new(text.as_bytes(), 0o644);
+    let tree = BTreeMap::from([
+        ("/etc/resolv.conf".to_owned(), file(RESOLVER)),
+        ("/etc/hosts".to_owned(), file("127.0.0.1 localhost\n10.244.1.2 me\n")),
+        ("/ca.crt".to_owned(), file("-----BEGIN CERTIFICATE-----\n")),
+    ]);
+    Surroundings {
+        views: vec![View { after: Duration::ZERO, tree: Arc::new(tree) }],
+        ..Surroundings::default()
+    }
+}
+
+/// `web` is the only name that is known, in the namespace `ns`; at 10.96.0.1 pages are served at port 80.
+fn network(question: &Question) -> NetworkReply {
+    let at_web = |to: &std::net::SocketAddr| to.ip() == IpAddr::from([10, 96, 0, 1]);
+    match &question.what {
+        NetworkAsk::Udp { to, send } if to.port() == 53 => NetworkReply::Bytes(Arc::new(named(send))),
+        NetworkAsk::Udp { send, .. } => NetworkReply::Bytes(Arc::new(send.clone())),
+        NetworkAsk::Ping(to) if *to == IpAddr::from([10, 96, 0, 1]) => NetworkReply::Echo,
+        NetworkAsk::Ping(_) => NetworkReply::TimedOut(false),
+        NetworkAsk::Tcp { to, .. } if to.port() == 81 => NetworkReply::Refused,
+        NetworkAsk::Tcp { reads: false, .. } => NetworkReply::Bytes(Arc::default()),
+        NetworkAsk::Tcp { send, .. } => NetworkReply::Bytes(Arc::new([b"heard ", &send[..]].concat())),
+        NetworkAsk::Http(http) => match http.to.unwrap() {
+            to if to.port() == 82 => NetworkReply::TimedOut(false),
+            to if to.port() == 443 && !http.tls.as_ref().is_some_and(|tls| tls.everybody) => {
+                NetworkReply::Untrusted
+            }
+            to if !at_web(&to) || to.port() == 81 => NetworkReply::Refused,
+            _ => page(&http.method, &http.target, &http.body),
+        },
+    }
+}
+
+fn page(method: &str, target: &str, body: &[u8]) -> NetworkReply {
+    let (code, location) = match target {
+        "/none" => (404, None),
+        "/moved" => (302, Some("/there")),
+        "/round" => (302, Some("/round")),
+        "/busy" => (503, None),
+        _ => (200, None),
+    };
+    let mut headers = vec![("content-type".to_owned(), "text/plain".to_owned())];
+    headers.extend(location.map(|location| ("location".to_owned(), location.to_owned())));
+    let body = format!("{method} {target} {}\n", String::from_utf8_lossy(body)).into_bytes();
+    NetworkReply::Web(Arc::new(WebReply { code, headers, body }))
+}
+
+/// `web.ns.svc.cluster.local` is 10.96.0.1, and no other name is any.
+fn named(query: &[u8]) -> Vec<u8> {
+    let mut message = query.to_vec();
+    let known = dns::query(1, "web.ns.svc.cluster.local", 1).unwrap();
+    message[2] = 0x81;
+    if message[12..] == known[12..] {
+        message[7] = 1;
+        message.extend(b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x05\x00\x04\x0a\x60\x00\x01");
+    } else {
+        message[3] = 3;
+    }
+    message
+}
+
+fn run_in(around: &Surroundings, script: &str) -> Executed {
+    let words = ["sh", "-c", script].map(str::to_owned);
+    let mut around = around.clone();
+    loop {
+        let executed = exec(&words, &around, vec![], Some(String::new())).unwrap();
+        let Some((_, question)) = &executed.question else { return executed };
+        let reply = network(question);
+        let took = if matches!(reply, NetworkReply::TimedOut(_)) {
+            question.within
+        } else {
+            Duration::from_millis(2)
+        };
+        Arc::make_mut(&mut around.answers).push(Answered { reply, took });
+    }
+}
+
+fn run(script: &str) -> (i32, String, String) {
+    let executed = run_in(&around(), script);
+    (executed.end.unwrap().1, executed.out, executed.errors)
+}
+
+#[test]
+fn curl_says_what_the_real_one_says() {
+    let out = |script: &str| run(script).1;
+    assert_eq!(out("curl -s web"), "GET / \n");
+    assert_eq!(
+        out("curl -s -o /dev/null -w '%{http_code} %{remote_ip}\\n' http://web/none"),
+        "404 10.96.0.1\n"
+    );
+    assert_eq!(out("curl -sX PUT -d a=b -d c http://web/x"), "PUT /x a=b&c\n");
+    assert_eq!(out("curl -sG -d a=b http://web/x"), "GET /x?a=b \n");
+    assert_eq!(out("curl -sL http://web/moved"), "GET /there \n");
+    assert_eq!(out("curl -sI web"), "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n");
+    assert_eq!(out("curl -so /tmp/x web; cat /tmp/x"), "GET / \n");
+    assert_eq!(out("curl -sk https://web/"), "GET / \n");
+    assert_eq!(out("curl -s --resolve other:80:10.96.0.1 http://other/"), "GET / \n");
+    for (script, code, errors) in [
+        ("curl -sS http://nobody/", 6, "curl: (6) Could not resolve host: nobody\n"),
+        (
+            "curl -sS web:81",
+            7,
+            "curl: (7) Failed to connect to web port 81 after 4 ms: Could not connect to server\n",
+        ),
+        ("curl -sS -m 3 10.96.0.1:82", 28, "curl: (28) Connection timed out after 3000 milliseconds\n"),
+        (
+            "curl -sS --connect-timeout 1 10.96.0.1:82",
+            28,
+            "curl: (28) Connection timed out after 1000 milliseconds\n",
+        ),
+        ("curl -sSf http://web/none", 22, "curl: (22) The requested URL returned error: 404\n"),
+        ("curl -sSL --max-redirs 2 web/round", 47, "curl: (47) Maximum (2) redirects followed\n"),
+        ("curl -sS ftp://web", 1, "curl: (1) Protocol \"ftp\" not supported\n"),
+    ] {
+        assert_eq!(run(script), (code, String::new(), errors.to_owned()), "{script}");
+    }
+    let untrusted = run("curl -sS https://web/");
+    assert!(
+        untrusted.0 == 60 && untrusted.2.starts_with("curl: (60) SSL certificate problem"),
+        "{untrusted:?}"
+    );
+    let unknown = run("curl --what web");
+    assert!(unknown.0 == 2 && unknown.2.starts_with("curl: option --what: is unknown\n"), "{unknown:?}");
+    assert!(run("curl web").2.contains("% Total    % Received"));
+}
+
+#[test]
+fn curl_tries_again_and_waits_longer_each_time() {
+    let executed = run_in(&around(), "curl -s --retry 2 -w '%{http_code}' -o /dev/null web/busy");
+    let (took, code) = executed.end.unwrap();
+    assert_eq!((code, executed.out.as_str()), (0, "503"));
+    assert_eq!(took.as_secs(), 3);
+    let once = run_in(&around(), "curl -s --retry 2 web:81").end.unwrap();
+    assert_eq!((once.0.as_secs(), once.1), (0, 7));
+    assert_eq!(run_in(&around(), "curl -s --retry 2 --retry-connrefused web:81").end.unwrap().0.as_secs(), 3);
+}
+
+#[test]
+fn wget_says_what_busybox_says() {
+    assert_eq!(run("wget -qO- web"), (0, "GET / \n".into(), String::new()));
+    let (code, _, errors) = run("wget web -O /tmp/x && cat /tmp/x");
+    assert!(
+        code == 0 && errors.starts_with("Connecting to web (10.96.0.1:80)\nsaving to '/tmp/x'\n"),
+        "{errors}"
+    );
+    assert_eq!(run("wget -q --post-data a=b -O - web/p").1, "POST /p a=b\n");
+    assert_eq!(run("wget --spider -q web").0, 0);
+    for (script, errors) in [
+        ("wget -qO- 10.96.0.1:81", "wget: can't connect to remote host (10.96.0.1): Connection refused\n"),
+        ("wget -qO- nobody", "wget: bad address 'nobody'\n"),
+        ("wget -qO- web/none", "wget: server returned error: HTTP/1.1 404 Not Found\n"),
+        ("wget -qO- -T 2 web:82", "wget: download timed out\n"),
+        ("wget -qO- web/round", "wget: too many redirections\n"),
+    ] {
+        assert_eq!(run(script), (1, String::new(), errors.to_owned()), "{script}");
+    }
+}
+
+#[test]
+fn netcat_and_ping_reach_whoever_is_there() {
+    assert_eq!(run("nc -zv web 80"), (0, String::new(), "web (10.96.0.1:80) open\n".into()));
+    assert_eq!(
+        run("nc -z web 81"),
+        (1, String::new(), "nc: web (10.96.0.1:81): Connection refused\n".into())
+    );
+    assert_eq!(run("echo hi | nc web 6379").1, "heard hi\n");
+    assert_eq!(run("echo hi | nc -u -w 1 web 7").1, "hi\n");
+    assert_eq!(run("nc -z nobody 80").2, "nc: bad address 'nobody'\n");
+    let (code, out, _) = run("ping -c 2 web");
+    assert!(code == 0 && out.contains("2 packets transmitted, 2 packets received, 0% packet loss"), "{out}");
+    let (code, out, _) = run("ping -c 1 -W 1 10.0.0.9");
+    assert!(
+        code == 1 && out.ends_with("1 packets transmitted, 0 packets received, 100% packet loss\n"),
+        "{out}"
+    );
+    assert_eq!(run("ping nobody").2, "ping: bad address 'nobody'\n");
+}
+
+#[test]
+fn names_are_looked_up_through_the_search_list() {
+    let full = "web.ns.svc.cluster.local";
+    let found =
+        format!("Server:\t\t10.96.0.10\nAddress:\t10.96.0.10:53\n\nName:\t{full}\nAddress: 10.96.0.1\n\n");
+    assert_eq!(run("nslookup web"), (0, found.clone(), String::new()));
+    assert_eq!(run(&format!("nslookup {full}.")).1, found);
+    let (code, out, _) = run("nslookup nobody");
+    assert!(code == 1 && out.ends_with("** server can't find nobody: NXDOMAIN\n\n"), "{out}");
+    assert_eq!(run("dig +short +search web").1, "10.96.0.1\n");
+    assert_eq!(run("dig +noall +answer +search web A").1, format!("{full}.\t\t5\tIN\tA\t10.96.0.1\n"));
+    assert!(run("dig nobody").1.contains("status: NXDOMAIN"));
+    assert_eq!(run("host web").1, format!("{full} has address 10.96.0.1\n"));
+    assert_eq!(run("host nobody"), (1, String::new(), "Host nobody not found: 3(NXDOMAIN)\n".into()));
+    assert_eq!(run("getent hosts web me").1, "10.96.0.1       web\n10.244.1.2      me\n");
+    assert_eq!(run("getent hosts nobody").0, 2);
+    let nobody = Surroundings::default();
+    let silent = run_in(&nobody, "nslookup web");
+    assert_eq!(silent.out, ";; connection timed out; no servers could be reached\n\n");
+}
+
+#[test]
+fn a_process_goes_on_with_each_answer_and_asks_when_its_time_comes() {
+    let words =
+        ["sh", "-c", "until nc -z 10.0.0.1 81; do sleep 5; done; wget -qO- 10.96.0.1"].map(str::to_owned);
+    let invocation = Invocation::new("busybox", &words, &[]);
+    let mut around = around();
+    let asked_at = |around: &Surroundings| {
+        let played = process::play(&invocation, around, None).unwrap();
+        (played.question.is_some(), played.until.as_secs(), played.end.is_some())
+    };
+    assert_eq!(asked_at(&around), (true, 0, false));
+    let took = Duration::ZERO;
+    Arc::make_mut(&mut around.answers).push(Answered { reply: NetworkReply::Refused, took });
+    assert_eq!(asked_at(&around), (true, 5, false));
+    Arc::make_mut(&mut around.answers).push(Answered { reply: NetworkReply::Bytes(Arc::default()), took });
+    Arc::make_mut(&mut around.answers).push(Answered { reply: page("GET", "/", b""), took });
+    let played = process::play(&invocation, &around, None).unwrap();
+    assert_eq!(played.end, Some((Duration::from_secs(5), 0)));
+    assert_eq!(played.lines.last().unwrap().text, "GET / ");
+}
+
+#[test]
+fn questions_are_answered_up_to_a_bound() {
+    let mut around = around();
+    let answered = Answered { reply: NetworkReply::Refused, took: Duration::ZERO };
+    around.answers = Arc::new(vec![answered; MAX_QUESTIONS + 1]);
+    let words = ["sh", "-c", "while true; do nc -z 10.0.0.1 81; sleep 1; done"].map(str::to_owned);
+    let played = process::play(&Invocation::new("busybox", &words, &[]), &around, None).unwrap();
+    // It waits for ever, and asks no more.
+    assert!(played.end.is_none() && played.question.is_none() && played.fault.is_none());
+    assert_eq!(played.lines.len(), MAX_QUESTIONS);
+}
