@@ -17,6 +17,7 @@ mod cluster_info;
 mod components;
 mod data_plane;
 mod fault_handles;
+mod fault_objects;
 mod handles;
 mod inside;
 mod interceptors;
@@ -214,8 +215,16 @@ impl Cluster {
             cluster.open(listen, &config, &authority, serving).await?;
         }
         ready::wait(&cluster.client(), &config).await?;
-        cluster.inside.running.ready();
+        cluster.ready(&config);
         Ok(cluster)
+    }
+
+    /// What nobody waits for begins.
+    fn ready(&mut self, config: &Config) {
+        self.inside.running.ready();
+        if config.fault_objects {
+            self._background.spawn(fault_objects::follow(self.inside.clone()));
+        }
     }
 
     /// Takes connections, and publishes what clients have to know of that.

@@ -5,6 +5,7 @@
 //! memory are those of its process, as the kernel counts them. Each scenario has a process of its own.
 
 mod durable;
+mod faults;
 mod pods;
 mod requests;
 mod server;
@@ -45,4 +46,5 @@ const SCENARIOS: &[Scenario] = &[
     ("latency", requests::latency),
     ("watch", requests::watch),
     ("durable", durable::measure),
+    ("faults", faults::measure),
 ];

@@ -1,5 +1,5 @@
-//! `kubarium explore -- command`: runs a test under many seeds, each with a cluster of its own that does to its
-//! operator what real clusters do, and finds the smallest schedule of faults that makes it fail.
+//! `kubarium explore -- command`: runs a test under many seeds, each with a cluster of its own that does to
+//! its operator what real clusters do, and finds the smallest schedule of faults that makes it fail.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,8 +23,8 @@ const OPERATOR: &str = "operator";
 /// Run a test under many seeds, each with other faults, and find the smallest schedule that makes it fail
 ///
 /// Each run has a new cluster, which the command finds by KUBECONFIG. The operator under test is to use
-/// KUBARIUM_OPERATOR_KUBECONFIG: it acts as the user "operator", whom the faults are for. Without faults the test
-/// has to succeed; it fails when its exit code is not 0.
+/// KUBARIUM_OPERATOR_KUBECONFIG: it acts as the user "operator", whom the faults are for. Without faults
+/// the test has to succeed; it fails when its exit code is not 0.
 #[derive(Args)]
 pub struct ExploreCommand {
     /// How many seeds.

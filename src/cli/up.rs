@@ -43,6 +43,9 @@ pub struct Up {
     /// the next start says so and refuses.
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
+    /// Serve the kind faults.kubarium.dev/v1alpha1 Fault: each object makes something go wrong.
+    #[arg(long)]
+    pub fault_objects: bool,
     /// Answer before the disk has it: faster, and a power cut loses the newest writes.
     #[arg(long)]
     pub unsafe_no_fsync: bool,
@@ -227,6 +230,7 @@ impl Up {
             controller_manager: self.controller_manager.clone(),
             data_dir: self.data_dir.clone(),
             unsafe_no_fsync: self.unsafe_no_fsync,
+            fault_objects: self.fault_objects,
             recover: self.recover,
             default_storage_class: !self.components.apiserver_only,
             listen: Some(Listen { address: self.listen, tls: !self.insecure_http }),

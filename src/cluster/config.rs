@@ -63,6 +63,8 @@ pub struct Config {
     pub entropy: Entropy,
     /// Whether the flow record is kept.
     pub flow: bool,
+    /// Whether faults may be objects, `faults.kubarium.dev/v1alpha1 Fault`.
+    pub fault_objects: bool,
     /// What kube-apiserver's flags say.
     pub apiserver: ServerRunOptions,
     /// What kube-controller-manager's flags say.
@@ -217,6 +219,12 @@ impl Config {
         Config { flow, ..self }
     }
 
+    /// Says whether faults may be objects, `faults.kubarium.dev/v1alpha1 Fault`.
+    #[must_use]
+    pub fn fault_objects(self, fault_objects: bool) -> Config {
+        Config { fault_objects, ..self }
+    }
+
     /// Takes kube-apiserver's flags.
     #[must_use]
     pub fn apiserver(self, apiserver: ServerRunOptions) -> Config {
@@ -256,6 +264,7 @@ impl Default for Config {
             clock: Clock::real(),
             entropy: Entropy::from_system(),
             flow: true,
+            fault_objects: false,
             apiserver: ServerRunOptions::default(),
             controller_manager: ControllerManagerOptions::default(),
             components: Components::ALL,

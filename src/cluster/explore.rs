@@ -1,9 +1,11 @@
-//! `Explorer`: runs a test under many seeds, each with other faults, and finds the smallest schedule of them that
-//! makes it fail. Upstream has nothing like it; FoundationDB and Antithesis test their own in this way.
+//! `Explorer`: runs a test under many seeds, each with other faults, and finds the smallest schedule of
+//! them that makes it fail. Upstream has nothing like it; FoundationDB and Antithesis test their own in
+//! this way.
 //!
-//! Each run has a cluster of its own on one thread, with a stepped clock and seeded numbers: the same seed runs the
-//! same way again. Time passes whenever all have had their turns. A run fails when the test says so or panics, when
-//! it is not done in its time, or when users go on writing behind its end: two controllers that fight never rest.
+//! Each run has a cluster of its own on one thread, with a stepped clock and seeded numbers: the same seed
+//! runs the same way again. Time passes whenever all have had their turns. A run fails when the test says
+//! so or panics, when it is not done in its time, or when users go on writing behind its end: two
+//! controllers that fight never rest.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -79,16 +81,16 @@ impl Explorer {
         self
     }
 
-    /// What each run's cluster is made of, an apiserver alone if nobody says otherwise. Clock and numbers are the
-    /// explorer's.
+    /// What each run's cluster is made of, an apiserver alone if nobody says otherwise. Clock and numbers
+    /// are the explorer's.
     #[must_use]
     pub fn config(mut self, config: impl Fn() -> Config + 'static) -> Explorer {
         self.config = Box::new(config);
         self
     }
 
-    /// Runs the test under each seed; tells how many runs were clean. Blocks its thread, which must not be one of
-    /// a runtime.
+    /// Runs the test under each seed; tells how many runs were clean. Blocks its thread, which must not be
+    /// one of a runtime.
     ///
     /// # Errors
     /// The first seed that fails, with the smallest schedule that does.

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 /// Adds, lists, shows and removes them.
 pub(super) fn add(handles: Handles, inside: &Arc<Inside>) -> Handles {
     let faults = inside.interceptors.faults.clone();
+    // What stops components is first needed here, where all of them are there.
     faults.know(&(inside.clone() as Arc<dyn ComponentSwitch>));
     let on = |act: fn(&Faults, HandleCall) -> Result<Response, Status>| {
         let faults = faults.clone();
@@ -63,7 +64,7 @@ fn refused(refusal: FaultRefusal) -> Status {
 }
 
 /// The form of a fault.
-fn fault() -> Value {
+pub(super) fn fault() -> Value {
     let texts = json!({"type": "array", "items": {"type": "string"}});
     let number = json!({"type": "integer"});
     let text = json!({"type": "string"});

@@ -24,3 +24,10 @@ impl Interceptors {
         Interceptors { faults, requests }
     }
 }
+
+/// With the cluster end the tasks that stop components for a while.
+impl Drop for Interceptors {
+    fn drop(&mut self) {
+        self.faults.clear();
+    }
+}

@@ -1,5 +1,5 @@
-//! `Schedule`: what goes wrong in one run of a test, drawn from a seed, and how a smaller one is found that fails
-//! as well.
+//! `Schedule`: what goes wrong in one run of a test, drawn from a seed, and how a smaller one is found that
+//! fails as well.
 
 use std::fmt;
 use std::time::Duration;
@@ -47,7 +47,7 @@ impl Schedule {
         Schedule { seed, faults: (1..=number).map(draw).collect() }
     }
 
-    /// The same without one fault.
+    /// Without one of its faults.
     fn without(&self, at: usize) -> Schedule {
         let mut smaller = self.clone();
         smaller.faults.remove(at);

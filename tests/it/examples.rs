@@ -1,5 +1,7 @@
 //! The examples do what they say: each is run as it stands, and its assertions are the test.
 
+#[path = "../../examples/chaos_by_faults.rs"]
+mod chaos_by_faults;
 #[path = "../../examples/chaos_by_stages.rs"]
 mod chaos_by_stages;
 #[path = "../../examples/cluster_in_a_test.rs"]
@@ -27,4 +29,9 @@ fn time_that_the_test_owns() {
 #[test]
 fn chaos_by_stages() {
     chaos_by_stages::main().unwrap();
+}
+
+#[test]
+fn chaos_by_faults() {
+    chaos_by_faults::main().unwrap();
 }

@@ -29,6 +29,7 @@ mod logs;
 
 mod cluster;
 mod crash;
+mod explore;
 mod faults;
 mod fuzz;
 mod garbage;

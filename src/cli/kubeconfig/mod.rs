@@ -80,7 +80,7 @@ pub fn document(name: &str, access: &Access) -> String {
     serde_yaml::to_string(&Value::Mapping(config)).unwrap_or_default()
 }
 
-/// The same for somebody as whom its user acts.
+/// A whole kubeconfig with the one context, whose user acts as somebody else.
 pub fn document_acting_as(name: &str, access: &Access, user: &str, groups: &[&str]) -> String {
     let mut config = empty();
     merge(&mut config, name, access);

@@ -1,6 +1,7 @@
 //! The same faults by HTTP and by the command line.
 
 use std::process::Output;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -8,6 +9,7 @@ use super::{bare, map, operator};
 use crate::handles::ask;
 use crate::support::{Kubectl, Up, kubectls, texts};
 use kubarium::kinds::CONFIG_MAPS;
+use kubarium::{Cluster, Components, Config};
 
 #[tokio::test]
 async fn faults_over_http_are_added_listed_and_removed_and_bad_ones_refused() {
@@ -70,4 +72,42 @@ fn the_command_line_says_the_same() {
     }
     let (out, _) = texts(&fault("list"));
     assert!(out.contains("There are no faults"), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_may_be_an_object_where_that_was_asked_for() {
+    let faults = "/apis/faults.kubarium.dev/v1alpha1/faults";
+    let bare = bare().await;
+    assert_eq!(ask(&bare, "", "GET", faults, Value::Null).await.0, 404, "only there");
+    bare.stop().await;
+    let config = Config::new().nodes(0).components(Components::NONE).fault_objects(true);
+    let cluster = Cluster::start(config).await.unwrap();
+    let fault = |name: &str, spec: Value| {
+        let metadata = json!({"name": name});
+        json!({"apiVersion": "faults.kubarium.dev/v1alpha1", "kind": "Fault", "metadata": metadata, "spec": spec})
+    };
+    let rule = json!({"users": ["operator"], "answer": {"code": 503}});
+    while ask(&cluster, "", "POST", faults, fault("broken", rule.clone())).await.0 == 404 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let code = async || operator(&cluster).get(&CONFIG_MAPS, "default", "a").await.unwrap_err().code;
+    while code().await != 503 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    ask(&cluster, "", "POST", faults, fault("bad", json!({"answer": {"code": 200}}))).await;
+    loop {
+        let (_, bad) = ask(&cluster, "", "GET", &format!("{faults}/bad"), Value::Null).await;
+        if bad["status"]["active"] == false {
+            assert!(bad["status"]["message"].as_str().unwrap().contains("400 to 599"), "{bad}");
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let (code_of, status) = ask(&cluster, "", "POST", faults, fault("worse", json!({"answer": "no"}))).await;
+    assert_eq!(code_of, 422, "{status}");
+    ask(&cluster, "", "DELETE", &format!("{faults}/broken"), Value::Null).await;
+    while code().await != 404 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    cluster.stop().await;
 }
