@@ -179,7 +179,7 @@ impl Cluster {
         let token_issuer = apiserver.authentication.issuer.clone();
         let beside = apiserver.beside.clone();
         let service = build_handler_chain(apiserver)?;
-        let data_plane = DataPlane::new(kubelets.clone(), &service, clock, entropy, &flow);
+        let data_plane = DataPlane::new(&config, kubelets.clone(), &service, &flow);
         let parts = Parts {
             network: data_plane.network(),
             service: service.clone(),

@@ -73,6 +73,7 @@ impl Running {
             }
             node.capacity.insert("pods".into(), config.pods_per_node.to_string());
             node.stages = stages.clone();
+            node.cluster_dns = config.apiserver.services.service_cluster_ip_range.cluster_dns().to_string();
             node.listeners = config.listeners.clone();
             Ok((node.name.clone(), node))
         };

@@ -1,7 +1,8 @@
 //! What connects pods: who is at which address, and where Services lead. It is begun at the first connection,
 //! so that a cluster without traffic pays nothing.
 
-use std::net::IpAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,17 +10,21 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
+use super::config::Config;
 use super::kubelet_lookup::Kubelets;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiService;
 use client_go::ComponentContext;
 use client_go::client::Client;
 use clock::Clock;
+use coredns::NameServer;
 use entropy::Entropy;
 use flow::Flow;
 use kube_proxy::{Proxier, Whereabouts};
 use network::network::NetworkParts;
+use network::resolver::DNS_PORT;
 use network::{Accept, Firewall, Hosts, Network, Obstacle, Passage, Route, Routing};
+use network_policies::{Judgement, Policies};
 
 /// As flow and logs call it.
 const KUBE_PROXY: &str = "kube-proxy";
@@ -36,6 +41,8 @@ struct Lines {
     client: Client,
     clock: Clock,
     entropy: Entropy,
+    /// Where the name server is.
+    cluster_dns: IpAddr,
     begun: OnceCell<Begun>,
 }
 
@@ -43,24 +50,28 @@ struct Lines {
 struct Begun {
     context: ComponentContext,
     proxier: Proxier,
+    names: NameServer,
+    policies: Policies,
 }
 
 impl DataPlane {
     /// One that nobody has used yet.
     pub(super) fn new(
+        config: &Config,
         kubelets: Arc<Kubelets>,
         service: &ApiService,
-        clock: &Clock,
-        entropy: &Entropy,
         flow: &Flow,
     ) -> Arc<DataPlane> {
+        let Config { clock, entropy, .. } = config;
+        let cluster_dns = config.apiserver.services.service_cluster_ip_range.cluster_dns();
         // On a real node several programs look after this, each in its own name: the proxy, the network
         // plugin, the name server. Here they share what they know.
         let user = Arc::new(UserInfo::authenticated("system:kube-proxy", &["system:masters"]));
         let client = Client::new(service.clone(), user, clock.clone(), flow.clone());
         let (clock, entropy) = (clock.clone(), entropy.clone());
         let begun = OnceCell::new();
-        let lines = Lines { kubelets, client, clock: clock.clone(), entropy: entropy.clone(), begun };
+        let lines =
+            Lines { kubelets, client, clock: clock.clone(), entropy: entropy.clone(), cluster_dns, begun };
         let lines = Arc::new(lines);
         let (hosts, routes, firewall) = (lines.clone(), lines.clone(), lines.clone());
         let network = Network::new(NetworkParts { hosts, routes, firewall, clock, entropy });
@@ -95,9 +106,10 @@ impl Lines {
         let (client, clock, entropy) = (self.client.clone(), self.clock.clone(), self.entropy.clone());
         let context = ComponentContext::new(KUBE_PROXY, (KUBE_PROXY, ""), client, clock, entropy);
         let proxier = Proxier::new(&context, self.kubelets.clone());
+        let (names, policies) = (NameServer::new(&context), Policies::new(&context));
         context.informers.start(&context.tasks);
         context.informers.wait_for_cache_sync().await;
-        Begun { context, proxier }
+        Begun { context, proxier, names, policies }
     }
 
     /// Whether an address is a pod's: it leads to nobody else, whatever the Services are.
@@ -118,9 +130,35 @@ impl Routing for Lines {
     }
 }
 
+impl Lines {
+    /// Who is at an address that no pod has: the name server is a pod of kubeadm's, as policies see it.
+    fn well_known(&self, address: IpAddr) -> Option<(String, BTreeMap<String, String>)> {
+        let labels = || [("k8s-app".to_owned(), "kube-dns".to_owned())].into();
+        (address == self.cluster_dns).then(|| ("kube-system".to_owned(), labels()))
+    }
+
+    /// A node always reaches its own pods: its kubelet probes them.
+    fn is_from_own_node(&self, passage: Passage) -> bool {
+        let node = self.kubelets.at(passage.to.ip()).and_then(|kubelet| kubelet.address());
+        node == Some(passage.from.ip())
+    }
+}
+
 impl Firewall for Lines {
-    fn lets_through(&self, _: Passage) -> BoxFuture<'_, bool> {
-        std::future::ready(true).boxed()
+    fn lets_through(&self, passage: Passage) -> BoxFuture<'_, bool> {
+        async move {
+            if self.is_from_own_node(passage) {
+                return true;
+            }
+            let policies = &self.begun().await.policies;
+            let judgement = policies.judge(passage, |address| self.well_known(address)).await;
+            if let Judgement::KeptOut(by) = &judgement {
+                let Passage { from, to, .. } = passage;
+                tracing::info!(%from, %to, ?by, "kept out by network policy");
+            }
+            !matches!(judgement, Judgement::KeptOut(_))
+        }
+        .boxed()
     }
 }
 
@@ -128,6 +166,10 @@ impl Hosts for Lines {
     fn accept(&self, passage: Passage) -> BoxFuture<'_, Result<Accept, Obstacle>> {
         async move {
             let to = passage.to;
+            if to == SocketAddr::new(self.cluster_dns, DNS_PORT) {
+                let names = self.begun().await.names.clone();
+                return Ok(Arc::new(move |io, _| names.clone().serve(io).boxed()) as Accept);
+            }
             let kubelet = self.kubelets.at(to.ip()).ok_or(Obstacle::Unreachable)?;
             let accept = kubelet.accept(to).await;
             if accept.is_err() && kubelet.address() == Some(to.ip()) {
@@ -143,6 +185,9 @@ impl Hosts for Lines {
 
     fn reply(&self, passage: Passage, datagram: Bytes) -> BoxFuture<'_, Result<Option<Bytes>, Obstacle>> {
         async move {
+            if passage.to == SocketAddr::new(self.cluster_dns, DNS_PORT) {
+                return Ok(self.begun().await.names.answer_datagram(&datagram));
+            }
             let kubelet = self.kubelets.at(passage.to.ip()).ok_or(Obstacle::Unreachable)?;
             let answer = kubelet.ask_at(passage.to, passage.from, &datagram).await?;
             Ok(answer.map(Bytes::from))

@@ -47,6 +47,7 @@ impl PodWorker {
             start_bytes_left: Cell::new(MAX_POD_START_BYTES),
             pod_ip: status.pod_ip.clone(),
             host_ip: &node.host_ip,
+            cluster_dns: &node.cluster_dns,
             allocatable: &node.allocatable,
         };
         let mut restore = |specs: &[Spec], containers: &mut [Container], statuses: &[ContainerStatus]| {

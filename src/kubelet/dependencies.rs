@@ -16,6 +16,8 @@ pub struct NodeRuntime {
     pub runtime: Arc<dyn RuntimeService>,
     /// The node's own address.
     pub host_ip: String,
+    /// The name server of its pods (`--cluster-dns`).
+    pub cluster_dns: String,
     /// What it has for pods.
     pub allocatable: BTreeMap<String, String>,
     /// What its pods share of its files.

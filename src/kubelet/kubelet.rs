@@ -64,6 +64,7 @@ impl Kubelet {
         let node = NodeRuntime {
             runtime: Arc::new(runtime.with_listeners(config.listeners.clone())),
             host_ip: config.address.clone(),
+            cluster_dns: config.cluster_dns.clone(),
             allocatable: config.allocatable(),
             host_files: HostFiles::default(),
         };

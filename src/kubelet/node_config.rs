@@ -15,6 +15,8 @@ pub struct NodeConfig {
     pub address: String,
     /// Where its pods' addresses come from.
     pub pod_cidr: String,
+    /// The name server of its pods (`--cluster-dns`).
+    pub cluster_dns: String,
     /// Labels beside those that every node has.
     pub labels: BTreeMap<String, String>,
     /// Quantities of `cpu`, `memory`, `ephemeral-storage` and `pods`, and of whatever else it has.
@@ -34,6 +36,7 @@ impl NodeConfig {
             name: format!("node-{number}"),
             address: format!("172.18.{}.{}", (number + 1) >> 8 & 0xff, (number + 1) & 0xff),
             pod_cidr: format!("10.{}.{}.0/24", 244 + (number >> 8) % 12, number & 0xff),
+            cluster_dns: "10.96.0.10".into(),
             labels: BTreeMap::new(),
             capacity: capacity.into_iter().map(|(name, amount)| (name.into(), amount.into())).collect(),
             stages: StageSet::builtin(),

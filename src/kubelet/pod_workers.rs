@@ -186,7 +186,7 @@ impl PodWorker {
         let (pod, object) = (self.pod.clone(), self.object.clone());
         let (detail, sources) = self.mounted();
         let nothing = Sources::new();
-        let NodeRuntime { runtime, host_ip, allocatable, .. } = node;
+        let NodeRuntime { runtime, host_ip, cluster_dns, allocatable, .. } = node;
         let mut context = SyncContext {
             now,
             pod: &pod,
@@ -199,6 +199,7 @@ impl PodWorker {
             start_bytes_left: Cell::new(MAX_POD_START_BYTES.saturating_sub(self.start_bytes())),
             pod_ip: String::new(),
             host_ip,
+            cluster_dns,
             allocatable,
         };
         if let Some(Rejection { reason, message }) = self.rejection.as_deref() {

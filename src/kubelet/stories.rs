@@ -34,6 +34,7 @@ fn node() -> NodeRuntime {
     NodeRuntime {
         runtime: Arc::new(runtime),
         host_ip: "10.0.0.1".into(),
+        cluster_dns: "10.96.0.10".into(),
         allocatable: BTreeMap::new(),
         host_files: HostFiles::default(),
     }

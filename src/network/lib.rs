@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 pub mod address_range;
+pub mod dns;
 pub mod passage;
 pub mod pipe;
 pub mod weather;
@@ -15,6 +16,7 @@ pub mod weather;
 mod relay;
 
 pub mod network;
+pub mod resolver;
 
 pub mod http_client;
 pub mod http_server;

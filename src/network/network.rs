@@ -135,6 +135,11 @@ impl Network {
         Ok(self.0.parts.clock.elapsed().saturating_sub(begun))
     }
 
+    /// The cluster's time.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.0.parts.clock
+    }
+
     /// Ends all connections; from now on nobody can be reached.
     pub fn close(&self) {
         drop(self.0.open.lock().take());

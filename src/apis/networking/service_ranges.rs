@@ -69,6 +69,11 @@ impl ServiceRanges {
         self.primary.address(1)
     }
 
+    /// The address of the cluster's name server: the tenth of the first range, as kubeadm has it.
+    pub fn cluster_dns(&self) -> IpAddr {
+        self.primary.address(10)
+    }
+
     /// As a ServiceCIDR has them.
     pub fn texts(&self) -> Vec<String> {
         self.all().map(|range| range.to_string()).collect()

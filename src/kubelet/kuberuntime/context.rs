@@ -75,6 +75,8 @@ pub struct SyncContext<'a> {
     pub pod_ip: String,
     /// Its node's.
     pub host_ip: &'a str,
+    /// The name server.
+    pub cluster_dns: &'a str,
     /// What its node has for pods.
     pub allocatable: &'a BTreeMap<String, String>,
 }
@@ -120,8 +122,9 @@ impl<'a> SyncContext<'a> {
 
     /// What its containers find, when they look.
     pub fn facts(&self) -> Option<Facts<'_>> {
-        let SyncContext { pod, metadata, sources, host_ip, allocatable, pod_ip, .. } = self;
-        Some(Facts { pod, metadata, detail: self.detail?, sources, pod_ip, host_ip, allocatable })
+        let SyncContext { pod, metadata, sources, host_ip, cluster_dns, allocatable, pod_ip, .. } = self;
+        let detail = self.detail?;
+        Some(Facts { pod, metadata, detail, sources, pod_ip, host_ip, cluster_dns, allocatable })
     }
 
     /// What a run of a container finds that starts at `started_at`; nothing when nobody knows what it

@@ -21,6 +21,8 @@ pub struct Facts<'a> {
     pub pod_ip: &'a str,
     /// Its node's.
     pub host_ip: &'a str,
+    /// Who is asked for names.
+    pub cluster_dns: &'a str,
     /// What its node has for pods.
     pub allocatable: &'a BTreeMap<String, String>,
 }

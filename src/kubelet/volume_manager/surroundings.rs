@@ -105,6 +105,7 @@ mod tests {
                 sources: &self.sources,
                 pod_ip: "10.244.1.2",
                 host_ip: "172.18.0.2",
+                cluster_dns: "10.96.0.10",
                 allocatable: &allocatable,
             };
             look(&facts, &pod.spec.containers[0])

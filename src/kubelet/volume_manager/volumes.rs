@@ -236,14 +236,24 @@ fn hosts(facts: &Facts<'_>) -> String {
     text
 }
 
+/// Who a node itself asks for names, as a node of kind does; nobody answers there.
+const NODE_DNS: &str = "172.18.0.1";
+
 /// `/etc/resolv.conf` (`pkg/kubelet/network/dns`).
 fn resolv_conf(facts: &Facts<'_>) -> String {
     let mut servers = vec![];
     let mut searches = vec![];
     let mut options = vec![];
-    if facts.detail.spec.dns_policy != "None" {
+    // Pods of the node's network have the node's names, unless they say that they want the cluster's.
+    let policy = match facts.detail.spec.dns_policy.as_str() {
+        "ClusterFirst" | "" if facts.pod.spec.host_network => "Default",
+        policy => policy,
+    };
+    if policy == "Default" {
+        servers.push(NODE_DNS.to_owned());
+    } else if policy != "None" {
         let namespace = &facts.metadata.namespace;
-        servers.push("10.96.0.10".to_owned());
+        servers.push(facts.cluster_dns.to_owned());
         searches.push(format!("{namespace}.svc.cluster.local"));
         searches.extend(["svc.cluster.local".to_owned(), "cluster.local".to_owned()]);
         options.push("ndots:5".to_owned());

@@ -1,5 +1,7 @@
 //! The network between simulated pods: who reaches whom, through which Service.
 
+mod names;
+mod policies;
 mod services;
 
 use std::net::{IpAddr, SocketAddr};

@@ -1,0 +1,178 @@
+//! `Policies`: keeps those of the cluster, and says who may ask whom.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use network::{Passage, Protocol};
+use sync::RwLock;
+use tokio::sync::OnceCell;
+
+use crate::judge::{Direction, PassageCase, PassageSide, PodIdentity};
+use crate::policy::ReadPolicy;
+use apimachinery::object::Object;
+use apis::core::namespace::NAMESPACES;
+use apis::core::pod::PODS;
+use apis::networking::network_policy::NETWORK_POLICIES;
+use apis::views::pod::Pod;
+use client_go::component::ComponentContext;
+use client_go::lister::Lister;
+use client_go::shared_informer::{Deleted, ResourceEventHandler};
+
+/// The index of pods by address.
+const BY_ADDRESS: &str = "podIP";
+
+/// By namespace, then by name.
+type Book = HashMap<String, BTreeMap<String, Arc<ReadPolicy>>>;
+
+/// All policies of a cluster. Cloning shares them.
+#[derive(Clone)]
+pub struct Policies {
+    context: ComponentContext,
+    book: Arc<RwLock<Book>>,
+    /// Who is whose, watched from the first policy on.
+    who: Arc<OnceCell<Who>>,
+}
+
+/// Pods and namespaces.
+struct Who {
+    pods: Lister,
+    namespaces: Lister,
+}
+
+/// What policies say of a passage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// No policy isolates either side.
+    Free,
+    /// Policies allow it, each as `NAMESPACE/NAME`.
+    Allowed(Vec<String>),
+    /// Policies keep it out, each as `NAMESPACE/NAME`.
+    KeptOut(Vec<String>),
+}
+
+impl Policies {
+    /// With the informers of a component, which are begun elsewhere.
+    pub fn new(context: &ComponentContext) -> Policies {
+        let book = Arc::<RwLock<Book>>::default();
+        context.informers.informer(&NETWORK_POLICIES).add_handler(PolicyHandler(book.clone()));
+        Policies { context: context.clone(), book, who: Arc::default() }
+    }
+
+    /// What policies say of a passage. `well_known` is who is at an address that is no pod's: its namespace
+    /// and labels.
+    pub async fn judge(
+        &self,
+        passage: Passage,
+        well_known: impl Fn(IpAddr) -> Option<(String, BTreeMap<String, String>)>,
+    ) -> Judgement {
+        if self.book.read().is_empty() {
+            return Judgement::Free;
+        }
+        let who = self.who.get_or_init(|| self.look_around()).await;
+        let side = |address: IpAddr| {
+            let known = || {
+                let (namespace, labels) = well_known(address)?;
+                Some(PodIdentity {
+                    namespace_labels: who.labels(&namespace),
+                    namespace,
+                    labels,
+                    ports: vec![],
+                })
+            };
+            PassageSide { address, pod: who.identity(address).or_else(known) }
+        };
+        let (from, to) = (side(passage.from.ip()), side(passage.to.ip()));
+        judged(&self.book.read(), &PassageCase { passage, from: &from, to: &to })
+    }
+
+    async fn look_around(&self) -> Who {
+        let pods = self.context.informers.informer(&PODS);
+        pods.add_index(BY_ADDRESS, addresses);
+        let namespaces = self.context.informers.informer(&NAMESPACES);
+        self.context.informers.start(&self.context.tasks);
+        pods.wait_for_sync().await;
+        namespaces.wait_for_sync().await;
+        Who { pods: pods.lister(), namespaces: namespaces.lister() }
+    }
+}
+
+/// What one side's policies allow the other's may still keep out.
+fn judged(book: &Book, case: &PassageCase<'_>) -> Judgement {
+    let mut allowed = vec![];
+    for (direction, side) in [(Direction::Egress, case.from), (Direction::Ingress, case.to)] {
+        let Some(namespace) = side.pod.as_ref().map(|pod| &pod.namespace) else { continue };
+        let own = book.get(namespace).into_iter().flat_map(BTreeMap::values).map(|policy| &**policy);
+        let key = |name: &str| format!("{namespace}/{name}");
+        match case.judged(direction, own) {
+            Ok(by) => allowed.extend(by.map(key)),
+            Err(by) => return Judgement::KeptOut(by.into_iter().map(key).collect()),
+        }
+    }
+    if allowed.is_empty() { Judgement::Free } else { Judgement::Allowed(allowed) }
+}
+
+impl Who {
+    /// Pods of their node's network are nobody of their own.
+    fn identity(&self, address: IpAddr) -> Option<PodIdentity> {
+        let pods = self.pods.by_index(BY_ADDRESS, &address.to_string());
+        // An address that was given on is the one's who runs.
+        let object = pods.iter().find(|pod| !pod.is_deleting()).or(pods.first())?;
+        let pod = object.view::<Pod>();
+        let ports = pod.spec.containers.iter().flat_map(|container| &container.ports);
+        let named = ports.filter(|port| !port.name.is_empty()).map(|port| {
+            let protocol = if port.protocol == "UDP" { Protocol::Udp } else { Protocol::Tcp };
+            (port.name.clone(), port.container_port, protocol)
+        });
+        let namespace = object.metadata.namespace.clone();
+        Some(PodIdentity {
+            namespace_labels: self.labels(&namespace),
+            namespace,
+            labels: object.metadata.labels.clone(),
+            ports: named.collect(),
+        })
+    }
+
+    fn labels(&self, namespace: &str) -> BTreeMap<String, String> {
+        self.namespaces.get("", namespace).map(|own| own.metadata.labels.clone()).unwrap_or_default()
+    }
+}
+
+fn addresses(pod: &Object) -> Vec<String> {
+    let pod = pod.view::<Pod>();
+    if pod.spec.host_network || matches!(pod.status.phase.as_str(), "Succeeded" | "Failed") {
+        return vec![];
+    }
+    pod.status.pod_ips.iter().map(|own| own.ip.clone()).collect()
+}
+
+struct PolicyHandler(Arc<RwLock<Book>>);
+
+impl PolicyHandler {
+    fn put(&self, object: &Object) {
+        let own = Arc::new(ReadPolicy::of(object));
+        let mut book = self.0.write();
+        book.entry(object.metadata.namespace.clone()).or_default().insert(own.name.clone(), own);
+    }
+}
+
+impl ResourceEventHandler for PolicyHandler {
+    fn on_add(&self, new: &Arc<Object>, _is_initial_list: bool) {
+        self.put(new);
+    }
+
+    fn on_update(&self, _: &Arc<Object>, new: &Arc<Object>) {
+        self.put(new);
+    }
+
+    fn on_delete(&self, last: &Deleted) {
+        let metadata = &last.last().metadata;
+        let mut book = self.0.write();
+        if let Some(own) = book.get_mut(&metadata.namespace) {
+            own.remove(&metadata.name);
+            if own.is_empty() {
+                book.remove(&metadata.namespace);
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Who may ask whom under which policy.
+
+use std::net::SocketAddr;
+
+use network::{Passage, Protocol};
+use serde_json::{Value, json};
+
+use crate::judge::{Direction, PassageCase, PassageSide, PodIdentity};
+use crate::policy::ReadPolicy;
+use apimachinery::object::Object;
+
+fn side(address: &str, pod: Option<(&str, &str)>) -> PassageSide {
+    let labels = |key: &str, value: &str| [(key.to_owned(), value.to_owned())].into();
+    let pod = pod.map(|(namespace, app)| PodIdentity {
+        namespace: namespace.into(),
+        labels: labels("app", app),
+        namespace_labels: labels("team", namespace),
+        ports: vec![("http".into(), 8080, Protocol::Tcp)],
+    });
+    PassageSide { address: address.parse().unwrap(), pod }
+}
+
+fn policy(mut spec: Value) -> ReadPolicy {
+    if spec["podSelector"].is_null() {
+        spec["podSelector"] = json!({});
+    }
+    let metadata = json!({"name": "own", "namespace": "one", "uid": "own"});
+    ReadPolicy::of(&Object::from_value(&json!({"metadata": metadata, "spec": spec}), vec![]).unwrap())
+}
+
+/// What a policy in the namespace `one` says of somebody who asks a pod `web` there at a port.
+fn ingress(rules: Value, from: &PassageSide, port: u16) -> Option<bool> {
+    let web = side("10.244.1.2", Some(("one", "web")));
+    let own = policy(json!({"policyTypes": ["Ingress"], "ingress": rules}));
+    asked(Direction::Ingress, &own, from, &web, port)
+}
+
+fn asked(
+    direction: Direction,
+    policy: &ReadPolicy,
+    from: &PassageSide,
+    to: &PassageSide,
+    port: u16,
+) -> Option<bool> {
+    let (asker, asked) = (SocketAddr::new(from.address, 40_000), SocketAddr::new(to.address, port));
+    let passage = Passage { from: asker, to: asked, protocol: Protocol::Tcp };
+    match (PassageCase { passage, from, to }).judged(direction, std::iter::once(policy)) {
+        Ok(by) => by.map(|_| true),
+        Err(_) => Some(false),
+    }
+}
+
+#[test]
+fn peers_are_pods_namespaces_and_addresses() {
+    let friend = side("10.244.1.3", Some(("one", "client")));
+    let stranger = side("10.244.1.4", Some(("two", "client")));
+    let outside = side("192.0.2.9", None);
+    let from = |peer: Value| json!([{"from": [peer]}]);
+    let block = json!({"ipBlock": {"cidr": "192.0.2.0/24", "except": ["192.0.2.8/29"]}});
+    let clients = json!({"matchLabels": {"app": "client"}});
+    let of_two = json!({"matchLabels": {"team": "two"}});
+    let both = json!({"namespaceSelector": of_two, "podSelector": {"matchLabels": {"app": "other"}}});
+    for (rules, wanted) in [
+        (json!([]), [false, false, false]),
+        (json!([{}]), [true, true, true]),
+        (from(json!({"podSelector": clients})), [true, false, false]),
+        (from(json!({"namespaceSelector": {}})), [true, true, false]),
+        (from(json!({"namespaceSelector": of_two})), [false, true, false]),
+        (from(both), [false, false, false]),
+        (from(block), [false, false, false]),
+        (from(json!({"ipBlock": {"cidr": "192.0.2.0/24"}})), [false, false, true]),
+        (from(json!({"ipBlock": {"cidr": "10.244.1.3/32"}})), [true, false, false]),
+    ] {
+        let said = [&friend, &stranger, &outside].map(|from| ingress(rules.clone(), from, 80).unwrap());
+        assert_eq!(said, wanted, "{rules}");
+    }
+}
+
+#[test]
+fn ports_are_numbers_ranges_and_names_of_who_is_asked() {
+    let friend = side("10.244.1.3", Some(("one", "client")));
+    let at = |port: Value| json!([{"ports": [port]}]);
+    for (rules, port, wanted) in [
+        (at(json!({"port": 80})), 80, true),
+        (at(json!({"port": 80})), 81, false),
+        (at(json!({"port": 80, "endPort": 90})), 90, true),
+        (at(json!({"port": 80, "endPort": 90})), 91, false),
+        (at(json!({"port": "http"})), 8080, true),
+        (at(json!({"port": "http"})), 80, false),
+        (at(json!({"protocol": "UDP"})), 80, false),
+        (at(json!({"protocol": "TCP"})), 80, true),
+        (at(json!({"protocol": "SCTP"})), 80, false),
+    ] {
+        assert_eq!(ingress(rules.clone(), &friend, port), Some(wanted), "{rules} {port}");
+    }
+}
+
+#[test]
+fn a_policy_says_nothing_of_pods_and_directions_that_it_does_not_name() {
+    let (web, client) =
+        (side("10.244.1.2", Some(("one", "web"))), side("10.244.1.3", Some(("one", "client"))));
+    let of_web = json!({"matchLabels": {"app": "web"}});
+    let deny = policy(json!({"podSelector": of_web, "policyTypes": ["Ingress"]}));
+    assert_eq!(asked(Direction::Ingress, &deny, &client, &web, 80), Some(false));
+    assert_eq!(asked(Direction::Ingress, &deny, &web, &client, 80), None);
+    assert_eq!(asked(Direction::Egress, &deny, &web, &client, 80), None);
+    let egress = policy(json!({"policyTypes": ["Egress"], "egress": [
+        {"to": [{"podSelector": of_web}], "ports": [{"port": "http"}]}]}));
+    assert_eq!(asked(Direction::Egress, &egress, &client, &web, 8080), Some(true));
+    assert_eq!(asked(Direction::Egress, &egress, &client, &web, 80), Some(false));
+    assert_eq!(asked(Direction::Egress, &egress, &web, &client, 8080), Some(false));
+    assert_eq!(asked(Direction::Ingress, &egress, &client, &web, 80), None);
+}

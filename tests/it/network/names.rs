@@ -1,0 +1,48 @@
+//! Names of Services and pods, as a program in a pod finds them.
+
+use futures::FutureExt;
+use kubarium::apis::core::service::SERVICES;
+use kubarium::network::resolver::{NameError, ResolvConf};
+use serde_json::json;
+
+use super::Net;
+
+const OF_A_POD: &str = "search default.svc.cluster.local svc.cluster.local cluster.local\n\
+                        nameserver 10.96.0.10\noptions ndots:5\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_finds_services_and_pods_by_their_names() {
+    let net = Net::start().await;
+    let pod = net.pod("web-0", json!({"image": "nginx"})).await;
+    let service = json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"},
+        "ports": [{"port": 80}]}});
+    let service = net.create(&SERVICES, service).await;
+    let headless = json!({"metadata": {"name": "all"}, "spec": {"clusterIP": "None",
+        "selector": {"app": "web"}, "ports": [{"port": 80}]}});
+    net.create(&SERVICES, headless).await;
+    let address = service["spec"]["clusterIP"].as_str().unwrap().parse().unwrap();
+    let (network, conf) = (net.cluster.network(), ResolvConf::parse(OF_A_POD));
+    let dashed = pod.to_string().replace('.', "-");
+    let names = [
+        ("web".to_owned(), address),
+        ("web.default".to_owned(), address),
+        ("web.default.svc.cluster.local.".to_owned(), address),
+        ("all".to_owned(), pod),
+        (format!("{dashed}.all"), pod),
+        (format!("{dashed}.default.pod.cluster.local"), pod),
+    ];
+    for (name, wanted) in names {
+        let (network, conf, name) = (&network, &conf, &name);
+        // The server hears of Services a moment later than who made them.
+        net.until(|| {
+            let found = network.resolve(pod, conf, name);
+            found.map(|found| (found == Ok(vec![wanted])).then_some(())).boxed()
+        })
+        .await;
+    }
+    assert_eq!(network.resolve(pod, &conf, "none").await, Err(NameError::NoName));
+    assert_eq!(network.resolve(pod, &conf, "example.com").await, Err(NameError::NoName));
+    let found = network.resolve(pod, &conf, "kubernetes.default.svc").await;
+    assert_eq!(found, Ok(vec!["10.96.0.1".parse().unwrap()]));
+    net.cluster.stop().await;
+}
