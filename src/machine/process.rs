@@ -76,6 +76,8 @@ fn left_unseen(program: &Program, around: &Surroundings) -> Vec<Change> {
 
 fn played(mut player: Player<'_>, flow: Flow) -> Played {
     let is_unfinished = player.flush();
+    // What was said in the background was said meanwhile.
+    player.lines.sort_by_key(|line| line.after);
     let fault = player.fault.take();
     if let Some(fault) = &fault {
         player.lines.push(Line { after: player.elapsed, text: format!("sh: {fault}") });

@@ -1,5 +1,7 @@
 //! Plays lists, pipes, branches and loops: what a shell would do with them.
 
+use std::time::Duration;
+
 use super::pattern;
 use super::player::{Flow, Player};
 use crate::bounds::{Fault, MAX_DEPTH};
@@ -19,7 +21,7 @@ impl Player<'_> {
     }
 
     fn nodes(&mut self, list: &List) -> Flow {
-        for node in list {
+        for (at, node) in list.iter().enumerate() {
             let wanted = match node.when {
                 When::Always => true,
                 When::IfSucceeded => self.status == 0,
@@ -28,11 +30,32 @@ impl Player<'_> {
             if !wanted {
                 continue;
             }
-            match self.node(node) {
-                Flow::Go => {}
-                flow => return flow,
+            // What something else depends on may fail.
+            let decides = list.get(at + 1).is_some_and(|next| next.when != When::Always);
+            let stops = self.stops_at_failure;
+            self.stops_at_failure &= !decides && !node.is_negated;
+            let flow = if node.is_background { self.beside(node) } else { self.node(node) };
+            // It may have been asked for meanwhile.
+            self.stops_at_failure |= stops;
+            if flow != Flow::Go {
+                return flow;
             }
         }
+        Flow::Go
+    }
+
+    /// In the background: the time that it takes is not waited for.
+    fn beside(&mut self, node: &Node) -> Flow {
+        let begun = self.elapsed;
+        let (variables, folder) = (self.variables.clone(), self.folder.clone());
+        let flow = self.node(node);
+        let ended = if flow == Flow::OutOfTime { Duration::MAX } else { self.elapsed };
+        self.background = self.background.max(ended);
+        (self.variables, self.folder) = (variables, folder);
+        if flow == Flow::Stopped || self.question.is_some() || self.steps_left == 0 {
+            return flow;
+        }
+        (self.elapsed, self.status) = (begun, 0);
         Flow::Go
     }
 
@@ -51,9 +74,14 @@ impl Player<'_> {
     fn pipeline(&mut self, commands: &[Command]) -> Flow {
         let (variables, input) = (self.variables.clone(), self.standard_input.take());
         let mut flow = Flow::Go;
+        let mut failed = 0;
+        let stops = self.stops_at_failure;
         self.standard_input = input.clone();
         for (at, command) in commands.iter().enumerate() {
             let is_last = at + 1 == commands.len();
+            // Only the last one decides, unless all do.
+            self.stops_at_failure = stops && is_last;
+            self.status = 0;
             let (said, next) = if is_last {
                 (None, self.command(command))
             } else {
@@ -63,12 +91,18 @@ impl Player<'_> {
             if said.is_some() {
                 self.standard_input = said;
             }
+            failed = if self.status == 0 { failed } else { self.status };
             if matches!(next, Flow::OutOfTime | Flow::Stopped) {
                 flow = next;
                 break;
             }
         }
         (self.variables, self.standard_input) = (variables, input);
+        self.stops_at_failure = stops;
+        if self.pipes_fail && flow == Flow::Go && failed != 0 {
+            self.status = failed;
+            return if stops { Flow::Exit(failed) } else { flow };
+        }
         flow
     }
 
@@ -125,6 +159,11 @@ impl Player<'_> {
             }
             Action::For(variable, values, body) => self.for_each(variable, values, body),
             Action::Case(subject, arms) => self.case(subject, arms),
+            Action::Function(name, body) => {
+                self.status = 0;
+                self.functions.insert(name.clone(), body.clone());
+                Flow::Go
+            }
         }
     }
 
@@ -140,8 +179,30 @@ impl Player<'_> {
             None => Flow::Go,
             Some((program, arguments)) => {
                 self.status = 0;
-                programs::run(self, program, arguments)
+                match self.functions.get(program).cloned() {
+                    Some(function) => self.call(&function, arguments),
+                    None => programs::run(self, program, arguments),
+                }
             }
+        }
+    }
+
+    /// A function with its arguments. What calls itself again and again is nested too deeply.
+    fn call(&mut self, function: &Command, arguments: &[String]) -> Flow {
+        if self.depth == MAX_DEPTH {
+            return self.stop(Fault::Depth);
+        }
+        self.depth += 1;
+        let before = std::mem::replace(&mut self.arguments, arguments.to_vec());
+        let flow = self.command(function);
+        self.arguments = before;
+        self.depth -= 1;
+        match flow {
+            Flow::Return(code) => {
+                self.status = code;
+                Flow::Go
+            }
+            flow => flow,
         }
     }
 

@@ -48,6 +48,12 @@ impl Player<'_> {
     /// A word as the words that it becomes: what is filled in without quotes is split.
     pub(crate) fn fields(&mut self, word: &Word) -> Vec<String> {
         let (mut fields, mut is_open) = (Vec::<String>::new(), false);
+        if let [Part::Variable(name, None, true)] = word.as_slice()
+            && name == "@"
+        {
+            self.handle(self.arguments.iter().map(|argument| argument.len() + BYTES_OF_PART).sum());
+            return self.arguments.clone();
+        }
         for part in word {
             let is_quoted = match part {
                 Part::Text(_, _) => true,
@@ -114,7 +120,14 @@ impl Player<'_> {
         match name {
             "?" => self.status.to_string(),
             "$" => "1".into(),
-            "#" => "0".into(),
+            "#" => self.arguments.len().to_string(),
+            "@" | "*" => self.arguments.join(" "),
+            "0" => "sh".into(),
+            "!" => "2".into(),
+            digit if digit.len() == 1 && digit.chars().all(|c| c.is_ascii_digit()) => {
+                let at: usize = digit.parse().unwrap_or_default();
+                self.arguments.get(at.saturating_sub(1)).cloned().unwrap_or_default()
+            }
             "PWD" => self.folder.clone(),
             name => self.variables.get(name).cloned().unwrap_or_default(),
         }
@@ -123,7 +136,7 @@ impl Player<'_> {
     fn number(&self, name: &str) -> i64 {
         match name {
             "?" => self.status.into(),
-            "#" => 0,
+            "#" => i64::try_from(self.arguments.len()).unwrap_or_default(),
             name => self.variables.get(name).and_then(|value| value.parse().ok()).unwrap_or(0),
         }
     }

@@ -11,6 +11,7 @@ use super::variables::Variables;
 use crate::bounds::{BYTES_PER_STEP, Fault, MAX_MEMORY_BYTES, MAX_STEPS, MAX_VARIABLES};
 use crate::file_system::{Change, File};
 use crate::questions::{Answered, MAX_HEARD_BYTES, MAX_QUESTIONS, NetworkReply, Question};
+use crate::shell::Command;
 use crate::surroundings::Surroundings;
 
 /// A line that was said, and how long after the start.
@@ -27,6 +28,8 @@ pub struct Line {
 pub(crate) enum Flow {
     Go,
     Exit(i32),
+    /// Out of the function.
+    Return(i32),
     /// Out of the innermost loop, or on with it.
     Break,
     Continue,
@@ -63,6 +66,14 @@ pub(crate) struct Player<'a> {
     pub(crate) elapsed: Duration,
     pub(crate) status: i32,
     pub(crate) variables: Variables,
+    /// What the script has defined so far.
+    pub(crate) functions: BTreeMap<String, Arc<Command>>,
+    /// `$1` and on.
+    pub(crate) arguments: Vec<String>,
+    /// When the last of what goes on in the background ends.
+    pub(crate) background: Duration,
+    /// A pipe fails with any of its commands (`set -o pipefail`).
+    pub(crate) pipes_fail: bool,
     pub(crate) folder: String,
     pub(crate) standard_input: Option<String>,
     /// Something was to be read that is not there.
@@ -107,6 +118,10 @@ impl<'a> Player<'a> {
             elapsed: Duration::ZERO,
             status: 0,
             variables: Variables::new(around.variables.clone()),
+            functions: BTreeMap::new(),
+            arguments: vec![],
+            background: Duration::ZERO,
+            pipes_fail: false,
             folder: around.folder.clone(),
             standard_input: None,
             is_waiting: false,

@@ -20,6 +20,10 @@ impl Player<'_> {
                 self.standard_input = Some(format!("{}\n", self.text(word)));
                 return true;
             }
+            Target::Here(word) => {
+                self.standard_input = Some(self.text(word));
+                return true;
+            }
             Target::Read(word) => return self.read_from(word),
             Target::Write(word) | Target::Append(word) => {
                 let path = self.text(word);

@@ -151,3 +151,63 @@ fn the_last_word_is_a_file_or_the_log() {
     assert_eq!(message("echo DONE; exit 1", false), "");
     assert_eq!(message("echo DONE", true), "");
 }
+
+/// What a script says, and when and how it ends.
+fn told(script: &str) -> (Vec<String>, Option<(u64, i32)>) {
+    let played = play(&container("busybox", &["sh", "-c", script]), &Surroundings::default(), None).unwrap();
+    let lines = played.lines.into_iter().map(|line| line.text).collect();
+    (lines, played.end.map(|(time, code)| (time.as_secs(), code)))
+}
+
+#[test]
+fn functions_are_called_with_their_arguments() {
+    let lines = |script: &str| told(script).0;
+    assert_eq!(
+        lines("greet() { echo \"hi $1 of $#\"; }; greet a b; greet 'c d'"),
+        ["hi a of 2", "hi c d of 1"]
+    );
+    assert_eq!(lines("f() { return 3; }; f; echo $?; echo $(g)\ng() { echo late; }"), ["3", ""]);
+    assert_eq!(lines("g() { for x; do echo \"<$x>\"; done; }; g 'a b' c"), ["<a b>", "<c>"]);
+    assert_eq!(lines("g() { shift; echo \"$@\"; }; f() { g \"$@\"; echo $1; }; f 1 2 3"), ["2 3", "1"]);
+    assert_eq!(told("f() { exit 4; }; f; echo no"), (vec![], Some((0, 4))));
+    // The shell bomb, and what calls itself for ever.
+    for bomb in [":(){ :|:; }; :", "f() { f; }; f", "f() { f & f; }; f"] {
+        let (lines, end) = told(bomb);
+        let is_killed = end.is_some_and(|(_, code)| code != 0) && lines[0].starts_with("sh: ");
+        assert!(is_killed, "{bomb}: {lines:?} {end:?}");
+    }
+}
+
+#[test]
+fn the_background_takes_its_time_meanwhile() {
+    assert_eq!(
+        told("(sleep 3; echo slow) & sleep 1; echo quick; wait; echo all"),
+        (vec!["quick".into(), "slow".into(), "all".into()], Some((3, 0)),)
+    );
+    assert_eq!(told("sleep 9 & echo on; exit 2"), (vec!["on".into()], Some((0, 2))));
+    assert_eq!(told("while true; do sleep 1; done & sleep 2; exit 5").1, Some((2, 5)));
+    assert_eq!(told("while true; do sleep 1; done & wait").1, None);
+}
+
+#[test]
+fn here_documents_are_read() {
+    let script =
+        "A=b\ncat <<EOF\nit's \"$A\" $(echo c) \\$A\nEOF\ncat <<'END' <<-X\nno\nEND\n\tlast $A\n\tX\necho on";
+    assert_eq!(told(script).0, ["it's \"b\" c $A", "last b", "on"]);
+}
+
+#[test]
+fn failures_end_a_script_where_nothing_depends_on_them() {
+    for (script, code) in [
+        ("set -e; false || true; exit 3", 3),
+        ("set -e; false && true; exit 3", 3),
+        ("set -e; true && false; exit 3", 1),
+        ("set -e; ! true; exit 3", 3),
+        ("set -e; false | true; exit 3", 3),
+        ("set -eo pipefail; false | true; exit 3", 1),
+        ("set -o pipefail; false | true; exit $?", 1),
+        ("set -e; if false; then true; fi; exit 3", 3),
+    ] {
+        assert_eq!(told(script).1, Some((0, code)), "{script}");
+    }
+}

@@ -15,7 +15,7 @@ const PROGRAMS: &[&str] = &[
     "true", ":", "false", "exit", "break", "continue", "echo", "printf", "sleep", "env", "printenv",
     "export", "unset", "set", "date", "hostname", "whoami", "id", "pwd", "cd", "test", "[", "[[", "expr",
     "seq", "sh", "bash", "ash", "exec", "trap", "umask", "sync", "read", "perl", "uname", "sysctl", "ip",
-    "nohup", "uptime",
+    "nohup", "uptime", "return", "shift", "local", "wait", "readonly",
 ];
 
 /// Whether `program` is one that is played; its folder does not matter.
@@ -63,6 +63,16 @@ pub(crate) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) 
     match (name, plain.as_slice()) {
         ("exit", []) => return Flow::Exit(player.status),
         ("exit", [code, ..]) => return Flow::Exit(code.trim().parse().unwrap_or(2) & 0xff),
+        ("return", words) => {
+            let code = words.first().and_then(|code| code.parse().ok());
+            return Flow::Return(code.unwrap_or(player.status));
+        }
+        ("wait", _) => return player.sleep(player.background.saturating_sub(player.elapsed)),
+        ("shift", words) => {
+            let count = words.first().and_then(|count| count.parse().ok()).unwrap_or(1);
+            player.arguments.drain(..count.min(player.arguments.len()));
+        }
+        ("local" | "readonly", words) => declare(player, words),
         ("break", _) => return Flow::Break,
         ("continue", _) => return Flow::Continue,
         ("sleep", ["infinity" | "inf"]) => return player.sleep(Duration::MAX),
@@ -87,6 +97,14 @@ pub(crate) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) 
         (name, words) => text_programs::run(player, name, words),
     }
     Flow::Go
+}
+
+/// `NAME=value`, or a name that is to have none yet.
+fn declare(player: &mut Player<'_>, words: &[&str]) {
+    for word in words.iter().filter(|word| !word.starts_with('-')) {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        player.set(name, value.into());
+    }
 }
 
 /// `exec PROGRAM`, `nohup PROGRAM`, and `nohup exec PROGRAM`.
@@ -138,6 +156,7 @@ fn simple(player: &mut Player<'_>, name: &str, words: &[&str]) {
             if flags.starts_with('-') && flags.contains('e') {
                 player.stops_at_failure = true;
             }
+            player.pipes_fail |= flags.starts_with('-') && words.contains(&"pipefail");
             return;
         }
         ("date", words) => match misread_date(words) {

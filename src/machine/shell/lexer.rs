@@ -4,8 +4,8 @@ use super::syntax::{Part, Script, Unplayable, Word};
 use crate::bounds::{Fault, MAX_DEPTH};
 
 /// The longest first among those that begin alike.
-const OPERATORS: [&str; 15] =
-    ["&&", "||", ";;", ">>", ">&", "&>", "<<<", "<<", ">", "<", "|", "&", ";", "\n", "("];
+const OPERATORS: [&str; 16] =
+    ["&&", "||", ";;", ">>", ">&", "&>", "<<<", "<<-", "<<", ">", "<", "|", "&", ";", "\n", "("];
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Token {
@@ -34,6 +34,7 @@ impl Nesting<'_> {
 /// Splits a script that stands so deep; what was read before the error is in `tokens`.
 pub(crate) fn tokens(text: &str, nesting: Nesting<'_>, tokens: &mut Vec<Token>) -> Result<(), Unplayable> {
     let mut rest = text;
+    let mut waiting = Vec::new();
     while let Some(first) = rest.chars().next() {
         if let Some(joined) = rest.strip_prefix("\\\n") {
             rest = joined;
@@ -42,6 +43,18 @@ pub(crate) fn tokens(text: &str, nesting: Nesting<'_>, tokens: &mut Vec<Token>) 
         } else if let Some((operator, after)) = operator(rest) {
             tokens.push(Token::Operator(operator));
             rest = after;
+            if matches!(operator, "<<" | "<<-") {
+                let (here, after) = HereText::begin(rest, operator, tokens.len())?;
+                tokens.push(Token::Word(Word::new(), 0));
+                waiting.push(here);
+                rest = after;
+            } else if operator == "\n" {
+                for here in waiting.drain(..) {
+                    let (word, depth, after) = here.read(rest, nesting)?;
+                    tokens[here.at] = Token::Word(word, depth);
+                    rest = after;
+                }
+            }
         } else if first.is_whitespace() {
             rest = &rest[first.len_utf8()..];
         } else if let Some(digit) = descriptor(rest) {
@@ -53,7 +66,78 @@ pub(crate) fn tokens(text: &str, nesting: Nesting<'_>, tokens: &mut Vec<Token>) 
             rest = &rest[length..];
         }
     }
-    Ok(())
+    // What nothing ends is not played.
+    if waiting.is_empty() { Ok(()) } else { Err(Unplayable::Unknown) }
+}
+
+/// A text that follows the line which reads it (here-document).
+struct HereText {
+    /// Its place among the tokens.
+    at: usize,
+    end: String,
+    is_plain: bool,
+    /// Tabs at the beginning of lines are left out.
+    is_indented: bool,
+}
+
+impl HereText {
+    /// What ends it stands here; also what comes after that.
+    fn begin<'a>(text: &'a str, operator: &str, at: usize) -> Result<(HereText, &'a str), Unplayable> {
+        let text = text.trim_start_matches([' ', '\t']);
+        let length = text.find(|c: char| c.is_whitespace() || ";&|<>()".contains(c)).unwrap_or(text.len());
+        let (word, rest) = text.split_at(length);
+        let end: String = word.chars().filter(|c| !"'\"\\".contains(*c)).collect();
+        if end.is_empty() || end.contains(['$', '`']) {
+            return Err(Unplayable::Unknown);
+        }
+        let is_plain = end != word;
+        Ok((HereText { at, end, is_plain, is_indented: operator == "<<-" }, rest))
+    }
+
+    /// Reads it; with what comes behind its end.
+    fn read<'a>(&self, text: &'a str, nesting: Nesting<'_>) -> Result<(Word, usize, &'a str), Unplayable> {
+        let mut body = String::new();
+        let mut rest = text;
+        loop {
+            let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
+            let shown = if self.is_indented { line.trim_start_matches('\t') } else { line };
+            if shown == self.end {
+                rest = after;
+                break;
+            }
+            if rest.is_empty() {
+                return Err(Unplayable::Unknown);
+            }
+            body.push_str(shown);
+            body.push('\n');
+            rest = after;
+        }
+        if self.is_plain {
+            return Ok((vec![Part::Text(body, true)], 0, rest));
+        }
+        let Builder { parts, depth, .. } = filled(&body, nesting)?;
+        Ok((parts, depth, rest))
+    }
+}
+
+/// A text in which only variables and commands are filled in.
+fn filled(text: &str, nesting: Nesting<'_>) -> Result<Builder, Unplayable> {
+    let mut builder = Builder { is_quoted: true, ..Builder::default() };
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        match c {
+            '\\' if text[at + 1..].starts_with(['$', '`', '\\', '\n']) => {
+                at += builder.escape(&text[at..], true)?;
+            }
+            '$' | '`' => at += builder.expand(&text[at..], true, nesting)?,
+            c => {
+                builder.push(c, true);
+                at += c.len_utf8();
+            }
+        }
+    }
+    builder.finish_text();
+    Ok(builder)
 }
 
 fn operator(text: &str) -> Option<(&'static str, &str)> {

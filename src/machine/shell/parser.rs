@@ -1,5 +1,8 @@
 //! Commands of a script.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use super::lexer::Token;
 use super::syntax::{self, Action, Command, List, Node, Part, Redirect, Target, Unplayable, When, Word};
 use crate::bounds::{Fault, MAX_DEPTH};
@@ -15,8 +18,12 @@ const ENDS: [&str; 14] =
 type Read<T> = Result<T, Unplayable>;
 
 /// Reads all of them; also how deeply they are nested.
-pub(crate) fn parse(tokens: &[Token], knows: fn(&str, &[Word]) -> bool) -> Read<(List, usize)> {
-    let mut parser = Parser { tokens, knows, depth: 0, deepest: 0 };
+pub(crate) fn parse(
+    tokens: &[Token],
+    knows: fn(&str, &[Word]) -> bool,
+    functions: &BTreeSet<String>,
+) -> Read<(List, usize)> {
+    let mut parser = Parser { tokens, knows, functions, depth: 0, deepest: 0 };
     let list = parser.list(&[])?;
     if parser.tokens.is_empty() { Ok((list, parser.deepest)) } else { Err(parser.unexpected(None)) }
 }
@@ -25,6 +32,8 @@ struct Parser<'a> {
     tokens: &'a [Token],
     /// Whether a program with these arguments is one that is played.
     knows: fn(&str, &[Word]) -> bool,
+    /// What the script itself defines, before or behind.
+    functions: &'a BTreeSet<String>,
     depth: usize,
     deepest: usize,
 }
@@ -53,8 +62,10 @@ impl Parser<'_> {
                 Some(Token::Operator("||")) => When::IfFailed,
                 Some(Token::Operator(";" | "\n")) | None => When::Always,
                 Some(_) if self.is_at(ends) => return Ok(nodes),
-                // A shell would do it in the background.
-                Some(Token::Operator("&")) => return Err(Unplayable::Unknown),
+                Some(Token::Operator("&")) => {
+                    send_back(&mut nodes)?;
+                    When::Always
+                }
                 Some(_) => return Err(self.unexpected(None)),
             };
             self.tokens = self.tokens.get(1..).unwrap_or_default();
@@ -68,17 +79,36 @@ impl Parser<'_> {
             self.skip_lines();
             commands.push(self.command()?);
         }
-        Ok(Node { when, is_negated, commands })
+        Ok(Node { when, is_negated, is_background: false, commands })
     }
 
     fn command(&mut self) -> Read<Command> {
         let mut redirects = Vec::new();
-        let action = match self.compound()? {
+        let action = match self.function()? {
             Some(action) => action,
-            None => self.simple(&mut redirects)?,
+            None => match self.compound()? {
+                Some(action) => action,
+                None => self.simple(&mut redirects)?,
+            },
         };
         while self.redirect(&mut redirects)? {}
         Ok(Command { action, redirects })
+    }
+
+    /// `name() { ...; }`
+    fn function(&mut self) -> Read<Option<Action>> {
+        let [Token::Word(name, _), Token::Operator("("), Token::Operator(")"), rest @ ..] = self.tokens
+        else {
+            return Ok(None);
+        };
+        let name = bare(name).ok_or(Unplayable::Unknown)?.to_owned();
+        self.tokens = rest;
+        self.skip_lines();
+        self.depth += 1;
+        self.note_depth(0)?;
+        let body = self.command()?;
+        self.depth -= 1;
+        Ok(Some(Action::Function(name, Arc::new(body))))
     }
 
     /// What is more than a simple command.
@@ -129,7 +159,8 @@ impl Parser<'_> {
             None if assignments.is_empty() && redirects.is_empty() => return Err(self.unexpected(None)),
             None => true,
             Some((program, arguments)) => {
-                syntax::plain(program).is_some_and(|program| (self.knows)(program, arguments))
+                let knows = |program| self.functions.contains(program) || (self.knows)(program, arguments);
+                syntax::plain(program).is_some_and(knows)
             }
         };
         if is_known { Ok(Action::Simple(assignments, words)) } else { Err(Unplayable::Unknown) }
@@ -143,7 +174,7 @@ impl Parser<'_> {
         };
         let [Token::Operator(operator), after @ ..] = rest else { return Ok(false) };
         let operator = *operator;
-        if !matches!(operator, ">" | ">>" | ">&" | "&>" | "<" | "<<<" | "<<") {
+        if !matches!(operator, ">" | ">>" | ">&" | "&>" | "<" | "<<<" | "<<" | "<<-") {
             return Ok(false);
         }
         self.tokens = after;
@@ -153,6 +184,7 @@ impl Parser<'_> {
             ">>" => Target::Append(word),
             "<" => Target::Read(word),
             "<<<" => Target::Text(word),
+            "<<" | "<<-" => Target::Here(word),
             ">&" => Target::Descriptor(descriptor_of(&word).ok_or(Unplayable::Unknown)?),
             _ => return Err(Unplayable::Unknown),
         };
@@ -194,11 +226,13 @@ impl Parser<'_> {
         self.expect_word("for")?;
         let variable = self.expect_any_word()?;
         let variable = bare(&variable).ok_or(Unplayable::Unknown)?.to_owned();
-        if self.take_word("in").is_none() {
-            // Of a function's arguments, for example.
-            return Err(Unplayable::Unknown);
-        }
         let mut values = Vec::new();
+        if self.take_word("in").is_none() {
+            // Without them it is about the arguments.
+            self.skip_separators();
+            let all = vec![Part::Variable("@".into(), None, true)];
+            return Ok(Action::For(variable, vec![all], self.body()?));
+        }
         while let Some(word) = self.next_word()? {
             values.push(word);
         }
@@ -301,6 +335,17 @@ impl Parser<'_> {
         };
         let wanted = wanted.map(|wanted| format!(" (expecting {wanted:?})")).unwrap_or_default();
         Unplayable::Faulty(Fault::Syntax(format!("unexpected {found}{wanted}")))
+    }
+}
+
+/// What stands last goes on in the background; of several that depend on each other nobody says which.
+fn send_back(nodes: &mut List) -> Read<()> {
+    match nodes.last_mut() {
+        Some(node) if node.when == When::Always => {
+            node.is_background = true;
+            Ok(())
+        }
+        _ => Err(Unplayable::Unknown),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a script is made of, once it is read.
 
+use std::sync::Arc;
+
 use crate::bounds::Fault;
 
 /// A script that is understood.
@@ -38,6 +40,8 @@ pub(crate) struct Node {
     pub(crate) when: When,
     /// `! command`
     pub(crate) is_negated: bool,
+    /// `command &`
+    pub(crate) is_background: bool,
     /// One, unless there are pipes.
     pub(crate) commands: Vec<Command>,
 }
@@ -74,6 +78,8 @@ pub(crate) enum Action {
     },
     For(String, Vec<Word>, List),
     Case(Word, Vec<(Vec<Word>, List)>),
+    /// A function: its name, and what it does.
+    Function(String, Arc<Command>),
 }
 
 /// `2>/dev/null`
@@ -90,6 +96,8 @@ pub(crate) enum Target {
     Read(Word),
     /// `<<< word`
     Text(Word),
+    /// `<< END`: the lines up to that.
+    Here(Word),
     /// `2>&1`
     Descriptor(u8),
 }
@@ -119,9 +127,13 @@ impl Script {
 }
 
 fn any_command(list: &List, wanted: &dyn Fn(&str, &[Word]) -> bool) -> bool {
+    list.iter().any(|node| node.commands.iter().any(|command| command_has(command, wanted)))
+}
+
+fn command_has(command: &Command, wanted: &dyn Fn(&str, &[Word]) -> bool) -> bool {
     let in_word =
         |word: &Word| word.iter().any(|part| matches!(part, Part::Output(s, _) if s.any_command(wanted)));
-    let holds = |command: &Command| match &command.action {
+    match &command.action {
         Action::Simple(assignments, words) => {
             let name = words.first().and_then(|word| plain(word)).unwrap_or_default();
             wanted(name, words)
@@ -135,8 +147,8 @@ fn any_command(list: &List, wanted: &dyn Fn(&str, &[Word]) -> bool) -> bool {
         Action::While { condition, body, .. } => any_command(condition, wanted) || any_command(body, wanted),
         Action::For(_, words, body) => words.iter().any(in_word) || any_command(body, wanted),
         Action::Case(_, arms) => arms.iter().any(|(_, body)| any_command(body, wanted)),
-    };
-    list.iter().any(|node| node.commands.iter().any(holds))
+        Action::Function(_, body) => command_has(body, wanted),
+    }
 }
 
 /// `true` and `:`
@@ -152,7 +164,7 @@ pub(crate) fn always_holds(condition: &List) -> bool {
 }
 
 pub(crate) fn has_way_out(body: &List) -> bool {
-    any_command(body, &|name, _| matches!(name, "exit" | "break" | "set" | "exec"))
+    any_command(body, &|name, _| matches!(name, "exit" | "break" | "set" | "exec" | "return"))
 }
 
 /// The text of a word that is nothing but text.
