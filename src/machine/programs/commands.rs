@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::conditions::holds;
 use super::names::{base_name, is_command_flag};
-use super::{awk, file_programs, net, text_programs};
+use super::tools::AllPrograms;
+use super::{awk, file_programs, net, text_programs, tools};
 use crate::bounds::{BYTES_PER_STEP, Fault, MAX_MEMORY_BYTES};
 use crate::file_system;
 use crate::interpreter::player::{Flow, Player};
@@ -25,6 +26,7 @@ pub(crate) fn is_known(program: &str) -> bool {
         || file_programs::is_known(name)
         || text_programs::is_known(name)
         || net::is_known(name)
+        || tools::is_known(name)
 }
 
 /// Whether a program is known, and does with these arguments what is known of it.
@@ -92,6 +94,9 @@ pub(crate) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) 
         ("read", names) => read(player, names),
         ("tail", words) if text_programs::is_plain_tail(words) => text_programs::tail(player, words),
         (name, words) if PROGRAMS.contains(&name) => simple(player, name, words),
+        (name, words) if tools::is_known(name) => {
+            return tools::run(player, name, words, &AllPrograms { is_known, run });
+        }
         (name, words) if net::is_known(name) => return net::run(player, name, words),
         (name, words) if file_programs::is_known(name) => return file_programs::run(player, name, words),
         (name, words) => text_programs::run(player, name, words),

@@ -14,5 +14,6 @@ mod input;
 mod net;
 pub(crate) mod pi;
 mod text_programs;
+mod tools;
 
 pub(crate) use commands::{read_command, read_script, run};

@@ -267,7 +267,8 @@ fn tell(player: &mut Player<'_>, options: &CurlOptions, fetched: &Fetched, begun
     let mut size = 0;
     match &fetched.result {
         Ok(web) => {
-            let shows_body = !options.is_head && !(options.fails && is_error(web));
+            let is_hidden = options.is_head || (options.fails && is_error(web));
+            let shows_body = !is_hidden;
             size = if shows_body { web.body.len() } else { 0 };
             let mut said = String::new();
             if options.includes_headers || options.is_head {
