@@ -18,11 +18,14 @@ use apis::views::pod::Pod;
 use machine::logs::LogLine;
 use sync::Mutex;
 
+/// A pod's uid, and a port.
+type DeclaredAt = (Arc<str>, u16);
+
 /// What is known of who was asked. Nothing of pods that nobody asks.
 pub(super) struct SandboxPorts {
     own: OwnListeners,
     /// By pod uid and port. Bound: the ports that a pod declares, of pods of the node that were asked.
-    declared: Mutex<HashMap<(Arc<str>, u16), Arc<DeclaredListener>>>,
+    declared: Mutex<HashMap<DeclaredAt, Arc<DeclaredListener>>>,
     /// Bound: one for each container of the node that was asked.
     asked: Mutex<HashMap<ContainerId, Arc<AskedRun>>>,
 }

@@ -47,7 +47,10 @@ pub(crate) fn said<'a>(
 mod tests {
     use super::*;
 
-    fn run(annotation: &str, words: &[&str]) -> Option<(String, String, Option<(Duration, i32)>)> {
+    /// What it says, and when it ends how.
+    type Told = (String, String, Option<(Duration, i32)>);
+
+    fn run(annotation: &str, words: &[&str]) -> Option<Told> {
         let annotations = BTreeMap::from([("kubarium.dev/exec.psql".to_owned(), annotation.to_owned())]);
         let words: Vec<String> = words.iter().map(ToString::to_string).collect();
         executed(&annotations, &words).map(|it| (it.out, it.errors, it.end))
