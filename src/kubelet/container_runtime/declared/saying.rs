@@ -48,9 +48,9 @@ mod tests {
     use super::*;
 
     /// What it says, and when it ends how.
-    type Told = (String, String, Option<(Duration, i32)>);
+    type SaidAndEnded = (String, String, Option<(Duration, i32)>);
 
-    fn run(annotation: &str, words: &[&str]) -> Option<Told> {
+    fn run(annotation: &str, words: &[&str]) -> Option<SaidAndEnded> {
         let annotations = BTreeMap::from([("kubarium.dev/exec.psql".to_owned(), annotation.to_owned())]);
         let words: Vec<String> = words.iter().map(ToString::to_string).collect();
         executed(&annotations, &words).map(|it| (it.out, it.errors, it.end))
