@@ -15,6 +15,8 @@ mod bootstrap;
 mod bootstrap_roles;
 mod cluster_info;
 mod components;
+mod condition;
+mod data_dir;
 mod data_plane;
 mod fault_handles;
 mod fault_objects;
@@ -28,16 +30,20 @@ mod node_addresses;
 mod ready;
 mod seeing;
 mod service_cidr;
+mod settle;
 mod signers;
 mod stages;
+mod start_error;
+mod time;
+mod time_handles;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiService, InProcessUser};
 use apis::scheme::Scheme;
@@ -45,11 +51,11 @@ use apiserver::authentication::{self, Authentication};
 use apiserver::authorization::config::Mode;
 use apiserver::beside::Mounted;
 use apiserver::config::{ApiserverConfig, ConfigError};
-use apiserver::endpoints::routes::healthz::Check;
 use apiserver::handler_chain::build_handler_chain;
 use apiserver::registry::Registry;
 use apiserver::server::{self, Server, Tls};
 use apiserver::storage::Storage;
+use apiserver::storage::encryption::Encryption;
 use apiserver::storage::store::Store;
 use client_go::client::Client;
 use clock::Clock;
@@ -61,56 +67,23 @@ use network::Network;
 use pki::{self, Authority, Identity};
 
 pub use components::{COMPONENTS, UnknownComponent};
+pub use condition::{BadCondition, WaitFor};
 pub use config::{Access, Components, Config, Listen};
 
+pub use settle::{Settle, Unsettled};
+pub use start_error::StartError;
+pub use time::TimeError;
+
 use components::{Parts, Running};
+use data_dir::{authority, pki_folder, store_options, takes_writes};
 use data_plane::DataPlane;
-use inside::{ADMIN, Inside, MASTERS};
+use inside::{ADMIN, Inside, MASTERS, OwnTime};
 use interceptors::Interceptors;
 use kubelet_lookup::Kubelets;
 use manifests::Manifest;
 
-/// Why a cluster did not start. The text says what to do.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// The data dir.
-    #[error(transparent)]
-    Store(#[from] etcd::Error),
-    /// The certificates.
-    #[error(transparent)]
-    Pki(#[from] pki::Error),
-    /// The port.
-    #[error("cannot listen on {0}: {1}; choose another with --listen (port 0 takes a free one)")]
-    Listen(SocketAddr, std::io::Error),
-    /// Without TLS everybody who reaches the port is an administrator.
-    #[error(
-        "--listen {0} with --insecure-http lets everybody in as an administrator; leave out --insecure-http, \
-         or use 127.0.0.1"
-    )]
-    Exposed(SocketAddr),
-    /// The Service `kubernetes` would have an address of a family that the server has none of.
-    #[error(
-        "service IP family {0:?} must match public address family {1:?}; choose another --listen, or put a range \
-         of its family first in --service-cluster-ip-range"
-    )]
-    ServiceFamily(String, String),
-    /// The flags of the apiserver.
-    #[error(transparent)]
-    Apiserver(#[from] ConfigError),
-    /// The flags of authentication.
-    #[error(transparent)]
-    Authentication(#[from] authentication::ConfigError),
-    /// The objects that every cluster starts with.
-    #[error("cannot set up the cluster: {0}")]
-    Bootstrap(#[from] manifests::Error),
-    /// The objects that every cluster starts with, as the server itself refused them.
-    #[error("cannot set up the cluster: {0}")]
-    Refused(#[from] Status),
-    /// The stages.
-    #[error("{0}")]
-    Stages(String),
-}
+/// Who waits by the clock where no component does.
+const APISERVER: &str = "kube-apiserver";
 
 /// One whole cluster. Dropping it ends everything that it started.
 ///
@@ -160,15 +133,16 @@ impl Cluster {
         let kv = Kv::open(store_options(&config), clock.clone())?;
         let authority = Arc::new(authority(&config)?);
         let scheme = Arc::new(Scheme::of(&runtime_config.served()));
-        let store = Store::new(kv.clone(), clock.clone())
+        let store = Store::new(kv.clone(), clock.named(APISERVER))
             .recording(flow.clone())
             .encrypting(encryption.clone())
             .keeping_events(options.event_ttl);
         let storage = Storage::over(store, entropy.clone());
-        let registry = Registry::new(storage, scheme.clone(), clock.clone(), entropy.clone());
+        let registry = Registry::new(storage, scheme.clone(), clock.named(APISERVER), entropy.clone());
         let own = registry.clone();
         let kubelets = Arc::new(Kubelets::default());
-        let mut apiserver = ApiserverConfig::new(scheme.clone(), registry, clock.clone(), entropy.clone());
+        let mut apiserver =
+            ApiserverConfig::new(scheme.clone(), registry, clock.named(APISERVER), entropy.clone());
         apiserver.authentication = authentication(&config, &authority, &apiserver)?;
         apiserver.kubelets = kubelets.clone();
         apiserver.flow = flow.clone();
@@ -177,7 +151,7 @@ impl Cluster {
         apiserver.health = apiserver.health.with("etcd", takes_writes(kv.clone()), false);
         apiserver.exposed = exposed.map(|listen| listen.address);
         let token_issuer = apiserver.authentication.issuer.clone();
-        let beside = apiserver.beside.clone();
+        let (beside, traffic) = (apiserver.beside.clone(), apiserver.traffic.clone());
         let service = build_handler_chain(apiserver)?;
         let data_plane = DataPlane::new(&config, kubelets.clone(), &service, &flow);
         let parts = Parts {
@@ -191,10 +165,12 @@ impl Cluster {
             flow: flow.clone(),
         };
         let running = Running::new(&config, parts, kubelets).map_err(StartError::Stages)?;
-        let (clock, mut background) = (clock.clone(), JoinSet::new());
-        background.spawn(etcd::compactor(&kv, etcd::COMPACTION_INTERVAL));
-        encryption.follow(&clock).map(|following| background.spawn(following));
-        let inside = Arc::new(Inside { running, service, scheme, clock, flow, kv, data_plane, interceptors });
+        let clock = clock.clone();
+        let background = background(&kv, &encryption, &clock);
+        let own_time = OwnTime::default();
+        let inside =
+            Inside { running, service, scheme, clock, flow, kv, data_plane, interceptors, traffic, own_time };
+        let inside = Arc::new(inside);
         let _mounted = beside.mount(handles::service(&inside));
         let listeners = config.listeners.clone();
         let server = None;
@@ -283,6 +259,20 @@ impl Cluster {
         self.inside.data_plane.network()
     }
 
+    /// The kinds that it serves just now.
+    pub fn scheme(&self) -> &Scheme {
+        &self.inside.scheme
+    }
+
+    /// Writes all that is stored into a new data dir, which another cluster can be started with
+    /// ([`Config::data_dir`]).
+    ///
+    /// # Errors
+    /// What the disk says, or that there is a store already.
+    pub fn keep(&self, data_dir: &Path) -> Result<(), etcd::Error> {
+        self.inside.kv.image()?.restore(&data_dir.join("etcd"), &self.inside.clock)
+    }
+
     /// The time of this cluster.
     pub fn clock(&self) -> &Clock {
         &self.inside.clock
@@ -306,6 +296,47 @@ impl Cluster {
     /// How to reach it from outside as an administrator, if it listens.
     pub fn access(&self) -> Option<Access> {
         self.access.clone()
+    }
+
+    /// Waits until nothing moves: no request in the chain, no undelivered event, no queue with work that is
+    /// due, no busy worker, nothing of a pod that is due. What waits for time does not move.
+    ///
+    /// # Errors
+    /// What keeps moving.
+    pub async fn settled(&self) -> Result<(), Unsettled> {
+        self.settle(Settle::new()).await
+    }
+
+    /// Waits until nothing moves, with a bound of one's own, and with clients in other processes.
+    ///
+    /// # Errors
+    /// What keeps moving.
+    pub async fn settle(&self, settle: Settle) -> Result<(), Unsettled> {
+        self.inside.settle(&settle).await
+    }
+
+    /// Lets so much time pass on a stepped clock, from wake to wake, with a settle between: nothing sees time
+    /// jump. Says how often somebody woke.
+    ///
+    /// # Errors
+    /// On the machine's clock; and what keeps moving.
+    pub async fn pass(&self, duration: Duration) -> Result<usize, TimeError> {
+        self.inside.pass(duration).await
+    }
+
+    /// Waits until a condition is true, for at most so much of the cluster's time; on a stepped clock that
+    /// passes meanwhile.
+    ///
+    /// # Errors
+    /// When it does not come true, and who would wake next; what keeps moving.
+    pub async fn until(&self, condition: &WaitFor, within: Duration) -> Result<(), TimeError> {
+        self.inside.until(condition, within).await
+    }
+
+    /// Runs a future to its end, and on a stepped clock lets time pass to the next wake whenever neither it
+    /// nor anything else moves. For what waits for the cluster, and for nobody outside of this process.
+    pub async fn while_time_passes<T>(&self, future: impl Future<Output = T>) -> T {
+        time::while_time_passes(&self.inside.clock, future).await
     }
 
     /// Applies a manifest as `kubectl apply` does, unknown fields refused; tells what was done, an object a
@@ -366,7 +397,8 @@ impl Cluster {
         } else {
             (None, self.service())
         };
-        self.server = Some(Server::start(listener, tls.as_ref(), service).map_err(failed)?);
+        self.server =
+            Some(Server::start_on(&self.inside.clock, listener, tls.as_ref(), service).map_err(failed)?);
         self.access = Some(self.access_to(bound, tls.is_some(), authority, serving.as_ref())?);
         Ok(())
     }
@@ -411,18 +443,12 @@ impl Cluster {
     }
 }
 
-/// The check that upstream names `etcd`. A store that only reads serves what it has: it is alive, not ready.
-fn takes_writes(kv: Kv) -> Check {
-    Arc::new(move || kv.writable().map_err(|error| error.to_string()))
-}
-
-fn store_options(config: &Config) -> etcd::Options {
-    etcd::Options {
-        data_dir: config.data_dir.as_ref().map(|dir| dir.join("etcd")),
-        unsafe_no_fsync: config.unsafe_no_fsync,
-        recover: config.recover,
-        ..etcd::Options::default()
-    }
+/// What goes on beside the requests.
+fn background(kv: &Kv, encryption: &Encryption, clock: &Clock) -> JoinSet<()> {
+    let mut background = JoinSet::new();
+    background.spawn(clock.tracked(etcd::compactor(kv, etcd::COMPACTION_INTERVAL)));
+    encryption.follow(clock).map(|following| background.spawn(clock.tracked(following)));
+    background
 }
 
 /// Where it can be reached from outside of this machine, if it can: never without TLS.
@@ -449,14 +475,6 @@ fn check_families(config: &Config) -> Result<(), StartError> {
     Err(StartError::ServiceFamily(range.to_string(), address.to_string()))
 }
 
-fn authority(config: &Config) -> Result<Authority, pki::Error> {
-    let now = config.clock.now();
-    match &config.data_dir {
-        Some(dir) => Authority::load_or_generate(&pki_folder(dir), now),
-        None => Authority::generate(now),
-    }
-}
-
 fn authentication(
     config: &Config,
     authority: &Authority,
@@ -481,8 +499,4 @@ fn authentication(
         flags.anonymous = Some(false);
     }
     Ok(Authentication::new(&flags, &parts)?)
-}
-
-fn pki_folder(data_dir: &Path) -> PathBuf {
-    data_dir.join("pki")
 }

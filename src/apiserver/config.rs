@@ -17,6 +17,7 @@ use super::flow_control::config::FlowControlOptions;
 use super::kubelet_client::KubeletLookup;
 use super::options::ServerRunOptions;
 use super::registry::Registry;
+use super::traffic::Traffic;
 use apimachinery::feature_gates::FeatureGates;
 use apimachinery::schema::Schemas;
 use apis::scheme::Scheme;
@@ -66,6 +67,8 @@ pub struct ApiserverConfig {
     pub witness: Option<Arc<dyn Interceptor>>,
     /// Who may do something else with requests that are allowed than to serve them.
     pub interceptor: Option<Arc<dyn Interceptor>>,
+    /// Who asks for what just now.
+    pub traffic: Traffic,
     /// Where strangers will reach it, if they will: then it is none that lets them do everything.
     pub exposed: Option<SocketAddr>,
 }
@@ -117,6 +120,7 @@ impl ApiserverConfig {
             beside: Beside::default(),
             witness: None,
             interceptor: None,
+            traffic: Traffic::default(),
             exposed: None,
         }
     }

@@ -35,10 +35,12 @@ use super::filters::passed::Passed;
 use super::filters::priority_and_fairness::prioritize;
 use super::filters::request_info::resolve_request_info;
 use super::filters::timeout::limit_time;
+use super::filters::traffic::count_traffic;
 use super::filters::web_pages::keep_pages_out;
 use super::flow_control::FlowControl;
 use super::metrics::{Metrics, Render};
 use super::request::RequestInfo;
+use super::traffic::Traffic;
 use super::webhook::ServiceResolver;
 use apimachinery::feature_gates::{CONSTRAINED_IMPERSONATION, FeatureGates, INITIALIZERS};
 use apimachinery::user::UserInfo;
@@ -106,6 +108,7 @@ struct Filters {
     browsers: BrowserConfig,
     witness: Option<Arc<dyn Interceptor>>,
     interceptor: Option<Arc<dyn Interceptor>>,
+    traffic: Traffic,
 }
 
 impl Filters {
@@ -131,6 +134,7 @@ impl Filters {
         let browsers = config.browsers.clone();
         let witness = config.witness.clone();
         let interceptor = config.interceptor.clone();
+        let traffic = config.traffic.clone();
         Filters {
             authenticators,
             audit,
@@ -140,6 +144,7 @@ impl Filters {
             browsers,
             witness,
             interceptor,
+            traffic,
         }
     }
 
@@ -154,6 +159,7 @@ impl Filters {
             browsers,
             witness,
             interceptor,
+            traffic,
         } = self;
         let flow = endpoints.flow.clone();
         let clock = endpoints.clock.clone();
@@ -187,6 +193,8 @@ impl Filters {
             .layer(with(impersonation, impersonate))
             // Behind impersonation, for it tells who acts; outside of all else that refuses.
             .layer(InterceptorLayer(witness))
+            // Behind impersonation, which says in whose name it is done; in front of what waits.
+            .layer(with(traffic, count_traffic))
             // Before authorization, which costs something; behind authentication, because some are exempt.
             .layer(with(endpoints.flow_control.clone(), prioritize))
             // Last: everything below may rely on the request being allowed.

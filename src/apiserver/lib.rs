@@ -19,6 +19,7 @@ pub mod dynamic_file_content;
 pub mod kubelet_client;
 pub mod metrics;
 pub mod request;
+pub mod traffic;
 
 pub mod authorizer;
 pub mod beside;

@@ -13,6 +13,8 @@ mod client_certificates;
 pub mod secure_serving;
 
 mod bad_requests;
+mod cipher_suites;
+mod executor;
 mod host_header;
 mod request_body;
 mod response_body;
@@ -27,12 +29,12 @@ use std::time::{Duration, Instant};
 use http::header::UPGRADE;
 use hyper::body::Incoming;
 use hyper::rt::{Sleep, Timer};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
+use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
-use rustls::crypto::ring::{cipher_suite, default_provider};
-use rustls::{ServerConfig, SupportedCipherSuite};
+use rustls::crypto::ring::default_provider;
 use sync::{Mutex, MutexGuard};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -44,7 +46,10 @@ use tower::ServiceExt;
 use crate::endpoints::response::unread_watches::{HangUp, UnreadWatches};
 use apimachinery::wire::{ApiService, PeerCertificates, PlainHttp, RemoteAddress, Severed};
 use bad_requests::Explained;
+use cipher_suites::cipher_suites;
 use client_certificates::AnyClientCertificate;
+use clock::Clock;
+use executor::Executor;
 use pki::Identity;
 use response_body::sent;
 
@@ -104,10 +109,23 @@ impl Server {
     /// # Errors
     /// A listener without an address, or certificates that rustls does not take.
     pub fn start(listener: TcpListener, tls: Option<&Tls>, service: ApiService) -> io::Result<Server> {
+        Server::start_on(&Clock::real(), listener, tls, service)
+    }
+
+    /// Serves for a cluster whose clock knows whether anything goes on.
+    ///
+    /// # Errors
+    /// See [`Server::start`].
+    pub fn start_on(
+        clock: &Clock,
+        listener: TcpListener,
+        tls: Option<&Tls>,
+        service: ApiService,
+    ) -> io::Result<Server> {
         let address = listener.local_addr()?;
         let acceptor = tls.map(acceptor).transpose().map_err(io::Error::other)?;
         let (stop, stopped) = oneshot::channel();
-        let accepting = tokio::spawn(accept(listener, acceptor, service, stopped));
+        let accepting = tokio::spawn(accept(clock.clone(), listener, acceptor, service, stopped));
         Ok(Server { address, stop: Some(stop), accepting })
     }
 
@@ -144,23 +162,8 @@ fn acceptor(tls: &Tls) -> Result<TlsAcceptor, Box<dyn std::error::Error + Send +
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// In the order in which Go's server, and so upstream's, prefers them, whatever the client's: the shorter
-/// key, which costs less, first.
-fn cipher_suites() -> Vec<SupportedCipherSuite> {
-    vec![
-        cipher_suite::TLS13_AES_128_GCM_SHA256,
-        cipher_suite::TLS13_AES_256_GCM_SHA384,
-        cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
-        cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
-        cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
-        cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
-        cipher_suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
-        cipher_suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
-        cipher_suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
-    ]
-}
-
 async fn accept(
+    clock: Clock,
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     service: ApiService,
@@ -182,8 +185,9 @@ async fn accept(
                 let watcher = graceful.watcher();
                 let plain = tls.is_none().then_some(plain).flatten();
                 let (tls, service, watches) = (tls.clone(), service.clone(), watches.clone());
-                let connection = Connection { from, plain, tls, service, watches, place: Arc::new(place) };
-                connections.spawn(connection.serve(stream, watcher));
+                let (place, clock) = (Arc::new(place), clock.clone());
+                let connection = Connection { clock, from, plain, tls, service, watches, place };
+                connections.spawn(connection.clock.clone().tracked(connection.serve(stream, watcher)));
             }
             // Out of file descriptors, usually: wait for some to be given back.
             Err(error) => {
@@ -200,6 +204,8 @@ async fn accept(
 }
 
 struct Connection {
+    /// Knows whether anything goes on here.
+    clock: Clock,
     from: SocketAddr,
     /// Where there is no TLS.
     plain: Option<PlainHttp>,
@@ -214,13 +220,13 @@ impl Connection {
     async fn serve(self, stream: TcpStream, watcher: hyper_util::server::graceful::Watcher) {
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else {
-            return self.talk(stream, None, Builder::new(TokioExecutor::new()), watcher).await;
+            return self.talk(stream, None, Builder::new(Executor(self.clock.clone())), watcher).await;
         };
         match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
             Ok(Ok(mut stream)) => {
                 stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER_BYTES));
                 // TLS has agreed on the version: to wait for bytes that tell it would be to wait for ever.
-                let builder = Builder::new(TokioExecutor::new());
+                let builder = Builder::new(Executor(self.clock.clone()));
                 let builder = match stream.get_ref().1.alpn_protocol() {
                     Some(b"h2") => builder.http2_only(),
                     _ => builder.http1_only(),
@@ -239,7 +245,7 @@ impl Connection {
         &self,
         stream: S,
         peer: Option<PeerCertificates>,
-        mut builder: Builder<TokioExecutor>,
+        mut builder: Builder<Executor>,
         watcher: hyper_util::server::graceful::Watcher,
     ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -400,11 +406,11 @@ mod tests {
             let place = places.clone().acquire_owned().await.unwrap();
             let (service, watches, watcher) = (endless_watch(), watches.clone(), graceful.watcher());
             let from = SocketAddr::from(([127, 0, 0, 1], 1));
-            let connection =
-                Connection { from, plain: None, tls: None, service, watches, place: Arc::new(place) };
+            let (clock, place) = (Clock::real(), Arc::new(place));
+            let connection = Connection { clock, from, plain: None, tls: None, service, watches, place };
             far.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
             tokio::spawn(async move {
-                let builder = Builder::new(TokioExecutor::new());
+                let builder = Builder::new(Executor(Clock::real()));
                 connection.talk(near, None, builder, watcher).await;
             });
             clients.push(far);

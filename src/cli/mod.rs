@@ -1,4 +1,4 @@
-//! The command line: `kubarium up`, `down`, `get`, `trace`, `completion`, `version`.
+//! The command line: `kubarium up`, `run`, `down`, `get`, `trace`, `settle`, `time`, `completion`, `version`.
 //!
 //! Each subcommand is one file. Every flag is also read from the environment as `KUBARIUM_*`. What goes wrong
 //! is said in one line that tells what to do, and the exit code is not 0.
@@ -9,6 +9,9 @@ pub mod flags;
 
 pub mod down;
 pub mod get;
+pub mod run;
+pub mod settle;
+pub mod time;
 pub mod trace;
 
 pub mod assets;
@@ -27,8 +30,10 @@ mod choice;
 mod connection;
 mod data_dir;
 mod detach;
+mod handle;
 mod help;
 mod kubeconfig;
+mod left_behind;
 mod log;
 mod manifests;
 mod mistakes;
@@ -36,6 +41,7 @@ mod outcome;
 mod parent;
 mod pod_trouble;
 mod progress;
+mod readiness;
 mod state;
 mod style;
 mod terminal;
@@ -71,6 +77,8 @@ pub struct Arguments {
 pub enum Command {
     /// Start a cluster and keep it until Ctrl-C.
     Up(Box<up::Up>),
+    /// Start a cluster, run a command with it, and end it.
+    Run(Box<run::RunCommand>),
     /// Stop clusters.
     Down(down::Down),
     /// Show clusters or a kubeconfig.
@@ -92,6 +100,11 @@ pub enum Command {
     /// Find the roles that users need, and what roles allow for nothing.
     #[command(subcommand)]
     Rbac(rbac::RbacCommand),
+    /// Wait until nothing moves in a cluster; else say what does.
+    Settle(settle::SettleCommand),
+    /// Show a cluster's time, or let it pass.
+    #[command(subcommand)]
+    Time(time::TimeCommand),
     /// Print a shell completion script.
     Completion(completion::Completion),
     /// Print the version.
@@ -112,6 +125,10 @@ pub fn run(arguments: Arguments) -> ExitCode {
     parent::end_with_parent();
     let outcome = match arguments.command {
         Command::Up(up) => up.run(),
+        Command::Run(run) => match run.run() {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Command::Down(down) => down.run(),
         Command::Get(get) => get.run(),
         Command::Trace(trace) => trace.run(),
@@ -121,6 +138,8 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Why(why) => why.run(),
         Command::Requests(requests) => requests.run(),
         Command::Rbac(rbac) => rbac.run(),
+        Command::Settle(settle) => settle.run(),
+        Command::Time(time) => time.run(),
         Command::Completion(completion) => completion.run(Arguments::command()),
         Command::Version => version::print(),
     };

@@ -113,6 +113,13 @@ impl Claim {
         Ok(Claim { record, leftover, _lock: lock })
     }
 
+    /// Gives up a name that nobody will take again: nothing of it is left.
+    pub fn forget(self) {
+        let lock = self.record.with_extension("lock");
+        drop(self);
+        let _ = fs::remove_file(lock);
+    }
+
     /// Says how the cluster is.
     pub fn publish(&self, record: &Record) -> Result<(), Failure> {
         let text = serde_json::to_vec_pretty(record)

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::flags::clock::ClockChoice;
 use super::flags::components::ComponentFlags;
 use super::flags::values;
+use super::readiness::Readiness;
 use super::style::Style;
 use super::{Failure, data_dir, detach, kubeconfig, manifests, progress, say, state};
 use crate::cluster::manifests::Manifest;
@@ -77,6 +79,17 @@ pub struct Up {
     /// Draw UIDs and names from this seed, the same each time.
     #[arg(long, value_parser = values::seed)]
     pub seed: Option<u64>,
+    /// By which time it lives: real, stepped, or xN, which is N times as fast.
+    ///
+    /// A stepped clock stands until `kubarium time` lets it pass.
+    #[arg(long, default_value = "real", value_name = "CLOCK")]
+    pub clock: ClockChoice,
+    /// Where to write a line when all is ready, and everything applied: a file.
+    #[arg(long, value_name = "FILE")]
+    pub ready_file: Option<PathBuf>,
+    /// Where to write that line, too: a file descriptor that is open, as that of a pipe.
+    #[arg(long, value_name = "N", value_parser = values::descriptor)]
+    pub ready_fd: Option<i32>,
     /// What runs.
     #[command(flatten)]
     pub components: ComponentFlags,
@@ -120,9 +133,10 @@ impl Up {
         manifests: &[Manifest],
     ) -> Result<(), Failure> {
         let clock = Clock::real();
-        let config = self.config(&clock)?;
+        let config = self.config()?;
         self.data_dir.as_deref().map_or(Ok(()), data_dir::check)?;
         let mut stop = Stop::listen()?;
+        let readiness = Readiness::new(self.ready_file.as_deref(), self.ready_fd);
         say(format!("kubarium {} starts cluster {:?}", env!("CARGO_PKG_VERSION"), self.name));
         let cluster = Cluster::start(config).await.map_err(|error| Failure(error.to_string()))?;
         if let Some(recovery) = cluster.recovery() {
@@ -134,7 +148,7 @@ impl Up {
         let written = kubeconfig::write(&self.name, self.kubeconfig.as_deref(), &access)?;
         progress::done("kubeconfig", &format!("{} (context {:?})", written.path.display(), self.name));
         let record = state::Record { log, ..self.record(&clock, &access.server, &written.path) };
-        let at_work = self.attend(&clock, &cluster, claim, record, manifests);
+        let at_work = self.attend(&clock, &cluster, claim, (record, readiness), manifests);
         let outcome = tokio::select! {
             failed = at_work => failed,
             () = stop.wait() => {
@@ -165,7 +179,7 @@ impl Up {
     }
 
     /// What the cluster says of itself before anything is applied.
-    fn record(&self, clock: &Clock, server: &str, kubeconfig: &Path) -> state::Record {
+    pub(super) fn record(&self, clock: &Clock, server: &str, kubeconfig: &Path) -> state::Record {
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         state::Record {
             name: self.name.clone(),
@@ -193,7 +207,7 @@ impl Up {
         clock: &Clock,
         cluster: &Cluster,
         claim: &state::Claim,
-        mut record: state::Record,
+        (mut record, readiness): (state::Record, Readiness),
         manifests: &[Manifest],
     ) -> Result<(), Failure> {
         let style = Style::of_stdout();
@@ -212,13 +226,14 @@ impl Up {
         }
         record.ready = true;
         claim.publish(&record)?;
+        readiness.tell(&record.server)?;
         if !manifests.is_empty() {
             progress::show_pods(&cluster.client(), clock, style).await;
         }
         std::future::pending().await
     }
 
-    fn config(&self, clock: &Clock) -> Result<Config, Failure> {
+    pub(super) fn config(&self) -> Result<Config, Failure> {
         let selection = self.controller_manager.selection().map_err(Failure)?;
         for name in self.apiserver.features.gates.without_effect() {
             say(format!("The feature gate {name} is known, and changes nothing here."));
@@ -236,7 +251,7 @@ impl Up {
             listen: Some(Listen { address: self.listen, tls: !self.insecure_http }),
             stages: self.stages.clone(),
             listeners: OwnListeners::new(self.forward_pods),
-            clock: clock.clone(),
+            clock: self.clock.clock(),
             entropy: self.seed.map_or_else(Entropy::from_system, Entropy::seeded),
             ..Config::default()
         })
@@ -244,7 +259,7 @@ impl Up {
 }
 
 /// Takes out what a killed cluster of the same name left. It stops nobody: the new one writes its own.
-fn clean(leftover: &state::Record) {
+pub(super) fn clean(leftover: &state::Record) {
     let state::Record { name, kubeconfig, own_kubeconfig, .. } = leftover;
     if let Err(Failure(why)) = kubeconfig::clean(kubeconfig, name, *own_kubeconfig) {
         tracing::warn!(why, "what an earlier cluster left could not be cleaned up");

@@ -39,6 +39,7 @@ impl ComponentContext {
         clock: Clock,
         entropy: Entropy,
     ) -> ComponentContext {
+        let clock = clock.named(component);
         let tasks = Tasks::new(clock.clone(), entropy.clone());
         let broadcaster = EventBroadcaster::new(client.clone(), clock.clone(), entropy.clone());
         let recorder = broadcaster.recorder(source, host);

@@ -111,7 +111,7 @@ impl Tasks {
         let mut running = self.running();
         let set = running.as_mut()?;
         while set.try_join_next().is_some() {}
-        Some(set.spawn(future))
+        Some(set.spawn(self.shared.clock.tracked(future)))
     }
 
     fn running(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {

@@ -1,4 +1,5 @@
-//! Time for one cluster: real, or stepped by hand in a test. Nothing else reads or waits for time.
+//! Time for one cluster: real, or stepped by hand in a test. Nothing else reads or waits for time. And
+//! whether anything goes on: time may be stepped when nothing does.
 //!
 //! Upstream's `k8s.io/utils/clock`. Kubernetes' components take a clock so that a test can own time; here
 //! every component of a cluster shares one, so that a stepped cluster is deterministic as a whole. Tokio's
@@ -6,14 +7,26 @@
 
 #![warn(missing_docs)]
 
-use std::collections::BTreeMap;
+mod stepped;
+mod tracked;
+mod work;
+
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use sync::{Mutex, MutexGuard};
-use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+pub use stepped::Wake;
+pub use tracked::{Tracked, yield_now};
+pub use work::{Activity, Busy};
+
+use stepped::Stepped;
+
+/// Who waits for no longer on the machine's clock is at work: the next step of a container that starts, a
+/// retry after a conflict. Longer waits are time that passes.
+pub const SOON: Duration = Duration::from_millis(100);
 
 /// The waited-for future did not finish within its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -24,26 +37,15 @@ pub struct Elapsed;
 #[derive(Clone, Debug)]
 pub struct Clock {
     source: TimeSource,
+    work: Arc<Activity>,
+    /// Who waits by this handle of it.
+    name: Option<Arc<str>>,
 }
 
 #[derive(Clone, Debug)]
 enum TimeSource {
-    Real(Instant),
+    Real { start: Instant, faster: u32 },
     Stepped(Arc<Stepped>),
-}
-
-#[derive(Debug)]
-struct Stepped {
-    start: DateTime<Utc>,
-    state: Mutex<SteppedState>,
-}
-
-#[derive(Debug, Default)]
-struct SteppedState {
-    elapsed: Duration,
-    next_id: u64,
-    /// Keyed by due time, then by order of arrival, so that equal deadlines wake in the order they were set.
-    sleepers: BTreeMap<(Duration, u64), oneshot::Sender<()>>,
 }
 
 /// Later by `delay`; the end of time when that is later still.
@@ -55,22 +57,36 @@ pub fn after(time: DateTime<Utc>, delay: Duration) -> DateTime<Utc> {
 impl Clock {
     /// The machine's clock.
     pub fn real() -> Clock {
-        Clock { source: TimeSource::Real(Instant::now()) }
+        Clock::faster(1)
+    }
+
+    /// The machine's clock from now on, so many times as fast; 0 is 1.
+    pub fn faster(times: u32) -> Clock {
+        Clock::of(TimeSource::Real { start: Instant::now(), faster: times.max(1) })
     }
 
     /// A clock that stands at `start` until [`Clock::advance`] moves it.
     pub fn stepped(start: DateTime<Utc>) -> Clock {
-        let state = Mutex::default();
-        Clock { source: TimeSource::Stepped(Arc::new(Stepped { start, state })) }
+        Clock::of(TimeSource::Stepped(Arc::new(Stepped::new(start))))
+    }
+
+    fn of(source: TimeSource) -> Clock {
+        Clock { source, work: Arc::default(), name: None }
+    }
+
+    /// This clock for somebody: who waits by it is called so in [`Clock::next_waker`].
+    #[must_use]
+    pub fn named(&self, name: impl Into<Arc<str>>) -> Clock {
+        Clock { name: Some(name.into()), ..self.clone() }
     }
 
     /// A clock that goes on by itself from where this one stands: of a stepped one, with nobody who sleeps by
-    /// it yet. Both count their time from the same beginning.
+    /// it yet. Both count their time from the same beginning, and what goes on under one is not the other's.
     pub fn fork(&self) -> Clock {
-        let TimeSource::Stepped(stepped) = &self.source else { return self.clone() };
-        let elapsed = stepped.lock().elapsed;
-        let state = Mutex::new(SteppedState { elapsed, ..SteppedState::default() });
-        Clock { source: TimeSource::Stepped(Arc::new(Stepped { start: stepped.start, state })) }
+        Clock::of(match &self.source {
+            TimeSource::Stepped(stepped) => TimeSource::Stepped(Arc::new(stepped.fork())),
+            real @ TimeSource::Real { .. } => real.clone(),
+        })
     }
 
     /// Whether a test steps it.
@@ -81,32 +97,46 @@ impl Clock {
     /// Wall time, as it appears in timestamps.
     pub fn now(&self) -> DateTime<Utc> {
         match &self.source {
-            TimeSource::Real(_) => DateTime::<Utc>::from(std::time::SystemTime::now()),
-            TimeSource::Stepped(stepped) => stepped.start + to_delta(stepped.lock().elapsed),
+            TimeSource::Real { faster: 1, .. } => DateTime::<Utc>::from(std::time::SystemTime::now()),
+            TimeSource::Real { start, faster } => {
+                let ahead = start.elapsed() * (faster - 1);
+                after(DateTime::<Utc>::from(std::time::SystemTime::now()), ahead)
+            }
+            TimeSource::Stepped(stepped) => stepped.now(),
         }
     }
 
     /// Time since this clock was made; never goes back. For measuring and for deadlines.
     pub fn elapsed(&self) -> Duration {
         match &self.source {
-            TimeSource::Real(start) => start.elapsed(),
-            TimeSource::Stepped(stepped) => stepped.lock().elapsed,
+            TimeSource::Real { start, faster } => start.elapsed() * *faster,
+            TimeSource::Stepped(stepped) => stepped.elapsed(),
         }
     }
 
     /// Waits for `duration`.
     pub async fn sleep(&self, duration: Duration) {
+        let _at_work = self.busy_if_soon(duration);
+        self.wait(duration).await;
+    }
+
+    /// On the machine's clock what is due soon comes before anybody could do something else: it is under way.
+    fn busy_if_soon(&self, duration: Duration) -> Option<Busy> {
+        (!self.is_stepped() && duration <= SOON).then(|| self.busy())
+    }
+
+    async fn wait(&self, duration: Duration) {
         match &self.source {
-            TimeSource::Real(_) => tokio::time::sleep(duration).await,
-            TimeSource::Stepped(stepped) => stepped.sleep_until(|now| now + duration).await,
+            TimeSource::Real { faster, .. } => tokio::time::sleep(duration / *faster).await,
+            TimeSource::Stepped(stepped) => stepped.sleep_until(&self.name, |now| now + duration).await,
         }
     }
 
     /// Waits until [`Clock::elapsed`] has reached `deadline`.
     pub async fn sleep_until(&self, deadline: Duration) {
         match &self.source {
-            TimeSource::Real(_) => self.sleep(deadline.saturating_sub(self.elapsed())).await,
-            TimeSource::Stepped(stepped) => stepped.sleep_until(|_| deadline).await,
+            TimeSource::Real { .. } => self.sleep(deadline.saturating_sub(self.elapsed())).await,
+            TimeSource::Stepped(stepped) => stepped.sleep_until(&self.name, |_| deadline).await,
         }
     }
 
@@ -121,8 +151,65 @@ impl Clock {
         tokio::select! {
             biased;
             output = future => Ok(output),
-            () = self.sleep(duration) => Err(Elapsed),
+            () = self.wait(duration) => Err(Elapsed),
         }
+    }
+
+    /// Runs `future` for at most `duration` of this clock, and of real time where it is another: for what
+    /// somebody outside waits for, who must not wait for ever because nobody steps the clock.
+    pub async fn timeout_for_client<F: Future>(
+        &self,
+        duration: Duration,
+        future: F,
+    ) -> Result<F::Output, Elapsed> {
+        if !self.is_stepped() {
+            return self.timeout(duration, future).await;
+        }
+        tokio::select! {
+            biased;
+            output = self.timeout(duration, future) => output,
+            () = tokio::time::sleep(duration) => Err(Elapsed),
+        }
+    }
+
+    /// Runs `future`, which waits for somebody outside, for at most `duration` of real time: a clock that
+    /// somebody steps says nothing of how long others take. Until then something goes on.
+    pub async fn timeout_outside<F: Future>(
+        &self,
+        duration: Duration,
+        future: F,
+    ) -> Result<F::Output, Elapsed> {
+        let _busy = self.busy();
+        match &self.source {
+            TimeSource::Real { .. } => self.timeout(duration, future).await,
+            TimeSource::Stepped(_) => tokio::time::timeout(duration, future).await.map_err(|_| Elapsed),
+        }
+    }
+
+    /// Whether anything goes on.
+    pub fn work(&self) -> &Activity {
+        &self.work
+    }
+
+    /// Something goes on for as long as this is held: what no task is awake for, as work on another thread.
+    pub fn busy(&self) -> Busy {
+        self.work.begin()
+    }
+
+    /// Something goes on whenever this future is awake: from being woken to being found waiting.
+    pub fn tracked<F: Future>(&self, future: F) -> Tracked<F> {
+        Tracked::new(future, &self.work)
+    }
+
+    /// Runs a task; something goes on whenever it is awake.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        tokio::spawn(self.tracked(future))
     }
 
     /// Moves a stepped clock forward and wakes, in order of their deadlines, all whose time has come.
@@ -133,58 +220,22 @@ impl Clock {
         let TimeSource::Stepped(stepped) = &self.source else {
             panic!("only a stepped clock can be advanced");
         };
-        let mut state = stepped.lock();
-        state.elapsed += duration;
-        let now = state.elapsed;
-        while let Some(entry) = state.sleepers.first_entry().filter(|entry| entry.key().0 <= now) {
-            // A sleeper that was dropped meanwhile is not owed anything.
-            let _ = entry.remove().send(());
-        }
+        stepped.advance(duration);
     }
 
     /// How long until the next sleeper of a stepped clock is due: what a test advances by to let one thing
     /// happen.
     pub fn next_wake(&self) -> Option<Duration> {
-        let TimeSource::Stepped(stepped) = &self.source else { return None };
-        let mut state = stepped.lock();
-        state.sleepers.retain(|_, sleeper| !sleeper.is_closed());
-        let due = state.sleepers.keys().next()?.0;
-        Some(due.saturating_sub(state.elapsed))
-    }
-}
-
-impl Stepped {
-    fn lock(&self) -> MutexGuard<'_, SteppedState> {
-        self.state.lock()
+        self.next_waker().map(|wake| wake.after)
     }
 
-    /// The deadline is read off the same time that it is set against: a step in between cannot be slept
-    /// through.
-    async fn sleep_until(&self, deadline: impl FnOnce(Duration) -> Duration) {
-        let woken = self.set_sleeper(deadline);
-        match woken {
-            Some(woken) => drop(woken.await),
-            None => tokio::task::yield_now().await,
+    /// When the next sleepers of a stepped clock are due, and who they are.
+    pub fn next_waker(&self) -> Option<Wake> {
+        match &self.source {
+            TimeSource::Real { .. } => None,
+            TimeSource::Stepped(stepped) => stepped.next_wake(),
         }
     }
-
-    /// None when the deadline has been reached.
-    fn set_sleeper(&self, deadline: impl FnOnce(Duration) -> Duration) -> Option<oneshot::Receiver<()>> {
-        let mut state = self.lock();
-        let deadline = deadline(state.elapsed);
-        if deadline <= state.elapsed {
-            return None;
-        }
-        let (wake, woken) = oneshot::channel();
-        let key = (deadline, state.next_id);
-        state.next_id += 1;
-        state.sleepers.insert(key, wake);
-        Some(woken)
-    }
-}
-
-fn to_delta(duration: Duration) -> TimeDelta {
-    TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }
 
 #[cfg(test)]

@@ -3,12 +3,15 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Mutex;
+
 use super::components::Running;
 use super::data_plane::DataPlane;
 use super::interceptors::Interceptors;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiService;
 use apis::scheme::Scheme;
+use apiserver::traffic::Traffic;
 use client_go::client::Client;
 use clock::Clock;
 use etcd::Kv;
@@ -30,6 +33,23 @@ pub(crate) struct Inside {
     pub(super) kv: Kv,
     pub(super) data_plane: Arc<DataPlane>,
     pub(super) interceptors: Interceptors,
+    /// Who asks for what.
+    pub(super) traffic: Traffic,
+    pub(super) own_time: OwnTime,
+}
+
+/// What is waited by for the cluster as a whole.
+pub(super) struct OwnTime {
+    /// For what is waited for in real time, whatever the cluster's is.
+    pub(super) real: Clock,
+    /// One steps the clock at a time.
+    pub(super) stepping: Mutex<()>,
+}
+
+impl Default for OwnTime {
+    fn default() -> OwnTime {
+        OwnTime { real: Clock::real(), stepping: Mutex::default() }
+    }
 }
 
 impl Inside {

@@ -113,10 +113,10 @@ impl Kv {
         }));
         let weak = kv.downgrade();
         let expire = move |lease, now| weak.clone().expire_lease(lease, now);
-        let expiry = tokio::spawn(tasks::expire_leases(shared.clone(), clock.clone(), expire));
+        let expiry = clock.spawn(tasks::expire_leases(shared.clone(), clock.named("etcd: leases"), expire));
         let weak = kv.downgrade();
         let heal = move || weak.clone().heal();
-        let healing = tokio::spawn(tasks::heal(shared, clock, heal));
+        let healing = clock.spawn(tasks::heal(shared, clock.named("etcd: healing"), heal));
         let _ = kv.0.tasks.set([expiry.abort_handle(), healing.abort_handle()]);
         Ok(kv)
     }
@@ -235,10 +235,10 @@ impl Kv {
         self.submit(|reply| Request::Compact { before, reply }).await?;
         // In steps, so that writes come in between.
         while self.submit(|reply| Request::Sweep { reply }).await? {
-            tokio::task::yield_now().await;
+            clock::yield_now().await;
         }
         while self.submit(|reply| Request::Shrink { reply }).await? {
-            tokio::task::yield_now().await;
+            clock::yield_now().await;
         }
         Ok(())
     }
@@ -323,6 +323,8 @@ impl Kv {
         &self,
         request: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Request,
     ) -> Result<T, Error> {
+        // The writer may be a thread of its own.
+        let _busy = self.0.clock.busy();
         let (reply, answer) = oneshot::channel();
         let queue = self.0.queue.as_ref().expect("only dropping takes it");
         queue.send(request(reply)).await.map_err(|_| Error::Closed)?;

@@ -20,6 +20,7 @@ mod render;
 mod step;
 mod trace;
 mod uid;
+mod writings;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
@@ -32,22 +33,15 @@ use sync::{Mutex, MutexGuard};
 use recorded::Recorded;
 
 pub use recorded::StepId;
-pub use step::{Operation, Step};
+pub use step::{Operation, Step, is_renewal};
 pub use trace::{Life, Subject, Trace, TraceStep};
 pub use uid::Uid;
+pub use writings::Writings;
 
 /// How many steps are remembered.
 pub const CAPACITY: usize = 65_536;
-/// The resource whose updates say nothing but that somebody is still there.
-const LEASES: &str = "leases.coordination.k8s.io";
 /// How many names are interned; further ones are shared by nobody.
 const NAMES: usize = 4_096;
-
-/// Whether a write of this resource (as `pods`, `deployments.apps`) only says that somebody is still there:
-/// an update of a lease. Kubelets and leaders write one every few seconds.
-pub fn is_renewal(resource: &str, operation: Operation) -> bool {
-    operation == Operation::Update && resource == LEASES
-}
 
 /// A cluster's causal record. Cloning shares it; switched off it costs one branch a step.
 #[derive(Clone)]
@@ -123,6 +117,29 @@ impl Flow {
     /// of whatever the component does about the object at that revision.
     pub fn informed(&self, component: &Arc<str>, revision: u64) -> Option<StepId> {
         self.record.as_ref()?.ring().informed.get(&(revision, component.clone())).copied()
+    }
+
+    /// Everything that is remembered, as lines of JSON.
+    pub fn all(&self) -> String {
+        let Some(record) = &self.record else { return String::new() };
+        let (first, steps) = record.ring().snapshot();
+        let lines = trace::all(first, steps).into_iter().map(|step| serde_json::to_string(&step));
+        lines.flatten().map(|line| line + "\n").collect()
+    }
+
+    /// The step that comes next.
+    pub fn newest(&self) -> StepId {
+        let Some(record) = &self.record else { return StepId::NONE };
+        let ring = record.ring();
+        StepId(ring.forgotten + ring.steps.len() as u64 + 1)
+    }
+
+    /// Which objects were written from a step on, and by whom; the most often written first. Renewals of
+    /// leases do not count.
+    pub fn writings(&self, since: StepId) -> Vec<Writings> {
+        let Some(record) = &self.record else { return vec![] };
+        let (first, steps) = record.ring().snapshot();
+        writings::of(first, &steps, since)
     }
 
     /// What came of every remembered write to one object, the newest of its name; `resource` as in errors:
@@ -241,6 +258,29 @@ mod tests {
         assert_eq!(flow.stored(2), Some(StepId(3)));
         let ring = flow.record.as_ref().unwrap().ring();
         assert_eq!((ring.steps.len(), ring.stored.len(), ring.informed.len()), (CAPACITY, CAPACITY, 0));
+    }
+
+    #[test]
+    fn who_writes_in_turn_with_whom_is_told() {
+        let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
+        flow.record(None, stored(1));
+        let since = flow.newest();
+        for round in 0..3 {
+            for (number, user) in ["jane", "joe"].into_iter().enumerate() {
+                let user = user.into();
+                let received = Step::RequestReceived { user, verb: "update".into(), path: "/".into() };
+                let request = flow.record(None, received);
+                let known = Step::Authorized { by: "RBAC".into(), reason: "".into() };
+                let cause = flow.record(request.cause(), known);
+                flow.record(cause.cause(), stored(2 + round * 2 + number as u64));
+            }
+        }
+        let writings = flow.writings(since);
+        assert_eq!(writings.len(), 1);
+        let said =
+            "pods default/a is written 3 times by jane and 3 times by joe, in turn: each answers the other";
+        assert_eq!(writings[0].to_string(), said);
+        assert_eq!(flow.writings(flow.newest()), []);
     }
 
     #[test]

@@ -23,6 +23,15 @@ pub enum Operation {
     Delete,
 }
 
+/// The resource whose updates say nothing but that somebody is still there.
+const LEASES: &str = "leases.coordination.k8s.io";
+
+/// Whether a write of this resource (as `pods`, `deployments.apps`) only says that somebody is still there:
+/// an update of a lease. Kubelets and leaders write one every few seconds.
+pub fn is_renewal(resource: &str, operation: Operation) -> bool {
+    operation == Operation::Update && resource == LEASES
+}
+
 /// One thing that happened. `component` is the name of the process that it would happen in in a real cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all_fields = "camelCase")]

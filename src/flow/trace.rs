@@ -103,6 +103,13 @@ pub(super) fn of(first: u64, steps: Vec<Recorded>, subject: &Subject<'_>) -> Tra
     }
 }
 
+/// Every step, whatever it is about.
+pub(super) fn all(first: u64, steps: Vec<Recorded>) -> Vec<TraceStep> {
+    let record = Causes::of(first, steps);
+    let all = (first..first + record.steps.len() as u64).collect();
+    record.collect(&all)
+}
+
 impl Subject<'_> {
     /// The object's uid and what was done to it, of a write to an object of the name.
     fn written(&self, step: &Step) -> Option<(Option<Uid>, Operation)> {

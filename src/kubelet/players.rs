@@ -16,7 +16,7 @@ use clock::Clock;
 /// The places of a cluster. Cloning shares them.
 #[derive(Clone, Debug)]
 pub struct Players {
-    is_stepped: bool,
+    clock: Clock,
     /// For the pods themselves. Bound: half of the machine's processors, so that the other half serves
     /// requests; one at least.
     syncs: Arc<Semaphore>,
@@ -36,12 +36,12 @@ impl Players {
     pub fn new(clock: &Clock) -> Players {
         let count = std::thread::available_parallelism().map_or(1, NonZero::get).div_ceil(2);
         let places = || Arc::new(Semaphore::new(count));
-        Players { is_stepped: clock.is_stepped(), syncs: places(), requests: places() }
+        Players { clock: clock.clone(), syncs: places(), requests: places() }
     }
 
     /// Whether nothing is played elsewhere.
     pub(crate) fn are_at_hand(&self) -> bool {
-        self.is_stepped
+        self.clock.is_stepped()
     }
 
     /// Does `work` as soon as there is a place. It goes on when nobody waits for it any more.
@@ -50,7 +50,7 @@ impl Players {
         cause: Cause,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> T {
-        if self.is_stepped {
+        if self.clock.is_stepped() {
             return work();
         }
         let places = match cause {
@@ -58,8 +58,9 @@ impl Players {
             Cause::Request => &self.requests,
         };
         let place = places.clone().acquire_owned().await.expect("it is never closed");
+        let busy = self.clock.busy();
         let playing = tokio::task::spawn_blocking(move || {
-            let _place = place;
+            let _kept = (place, busy);
             work()
         });
         match playing.await {

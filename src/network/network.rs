@@ -241,7 +241,7 @@ impl Network {
         if open.len() >= MAX_CONNECTIONS {
             return Err(Obstacle::TimedOut);
         }
-        open.spawn(serving);
+        open.spawn(self.0.parts.clock.tracked(serving));
         Ok(())
     }
 

@@ -155,7 +155,7 @@ impl Aggregator {
         let mut tasks = self.tasks.lock();
         // Those that have ended make place.
         while tasks.try_join_next().is_some() {}
-        tasks.spawn(task);
+        tasks.spawn(self.remotes.clock.tracked(task));
     }
 }
 

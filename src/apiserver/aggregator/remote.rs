@@ -223,7 +223,7 @@ impl Remote {
             Ok(http::Response::from_parts(parts, body))
         };
         let late = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)";
-        clock.timeout(DISCOVERY_TIMEOUT, ask).await.map_err(|_| format!("Get {shown:?}: {late}"))?
+        clock.timeout_outside(DISCOVERY_TIMEOUT, ask).await.map_err(|_| format!("Get {shown:?}: {late}"))?
     }
 
     /// Asks whether it is there.

@@ -90,7 +90,13 @@ impl Backend {
             Mode::BlockingStrict => Way::Blocking(sink, true),
             Mode::Batch(config) => {
                 let (events, receiver) = channel(config.buffer_size.max(1));
-                tokio::spawn(deliver(sink, config, clock.clone(), receiver, metrics.clone()));
+                clock.spawn(deliver(
+                    sink,
+                    config,
+                    clock.named("apiserver: audit"),
+                    receiver,
+                    metrics.clone(),
+                ));
                 Way::Batch(Batch { events, dropped: Arc::default() })
             }
         };

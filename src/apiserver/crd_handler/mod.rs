@@ -43,8 +43,9 @@ impl CrdHandler {
         let converter: Arc<dyn Converter> = WebhookConverter::new(resolver, clock, entropy);
         registry.set_converter(Arc::downgrade(&converter));
         let (sender, synced) = watch::channel(false);
-        let sync = sync::Sync::new(registry.clone(), scheme.clone(), clock.clone(), sender);
-        CrdHandler { synced, task: tokio::spawn(sync.run()).abort_handle(), _converter: converter }
+        let sync =
+            sync::Sync::new(registry.clone(), scheme.clone(), clock.named("apiserver: custom kinds"), sender);
+        CrdHandler { synced, task: clock.spawn(sync.run()).abort_handle(), _converter: converter }
     }
 
     /// Waits until the definitions that there were at the start are served: after a restart, what is not

@@ -233,13 +233,13 @@ impl Sync {
         }
         let instances = self.known.get(&metadata.name).and_then(|known| known.served.storage.clone());
         let (registry, clock, name) = (self.registry.clone(), self.clock.clone(), metadata.name.clone());
-        self.ending.spawn(async move {
+        self.ending.spawn(self.clock.tracked(async move {
             while let Err(status) = finalize(&registry, &clock, &name, instances.clone()).await {
                 tracing::warn!("{name} could not be finalized yet: {}", status.message);
                 clock.sleep(RETRY_AFTER).await;
             }
             name
-        });
+        }));
     }
 }
 

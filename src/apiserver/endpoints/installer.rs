@@ -43,7 +43,8 @@ pub async fn serve(server: Arc<Endpoints>, mut request: ApiRequest, mut ctx: Req
         let long_work = server.long_work.clone();
         let serve = |announced| {
             ctx.announced = announced;
-            serve_method(server, request, ctx)
+            // Awake on whatever thread it is.
+            server.clock.clone().tracked(serve_method(server, request, ctx))
         };
         long_work.run(serve).await
     } else {

@@ -169,7 +169,7 @@ async fn name_in_body(clock: &Clock, format: Option<Format>, response: &mut ApiR
 }
 
 async fn read_name(clock: &Clock, format: Format, body: Body) -> Option<String> {
-    let read = clock.timeout(BODY_PATIENCE, Limited::new(body, MAX_BODY_BYTES).collect()).await;
+    let read = clock.timeout_for_client(BODY_PATIENCE, Limited::new(body, MAX_BODY_BYTES).collect()).await;
     name_in(&read.ok()?.ok()?.to_bytes(), format)
 }
 

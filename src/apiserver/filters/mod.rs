@@ -34,6 +34,7 @@ pub mod authorization;
 pub mod interceptor;
 
 pub mod flow_record;
+pub mod traffic;
 
 mod until_sent;
 

@@ -39,7 +39,7 @@ pub async fn limit_time(
         }
     };
     let wants_objects = request.ctx.wants_objects;
-    let response = clock.timeout(limit, next.run(request)).await;
+    let response = clock.timeout_for_client(limit, next.run(request)).await;
     response.unwrap_or_else(|_| {
         let text = "request did not complete within requested timeout - context deadline exceeded";
         let mut response = status_response(Status::timeout(text), wants_objects);

@@ -101,7 +101,7 @@ impl Follower {
             self.reload(kinds).await;
         }
         let follower = self.clone();
-        tokio::spawn(async move { follower.follow().await })
+        self.clock.spawn(async move { follower.follow().await })
     }
 
     /// Adjusts limits to the demand of the last period, once in each.

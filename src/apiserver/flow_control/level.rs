@@ -157,10 +157,10 @@ impl PriorityLevel {
         let Some(seats) = lingering else { return };
         let level = self.clone();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return level.release(&seats) };
-        runtime.spawn(async move {
+        runtime.spawn(self.clock.tracked(async move {
             level.clock.sleep(seats.time).await;
             level.release(&seats);
-        });
+        }));
     }
 
     fn release(&self, seats: &Lingering) {

@@ -92,7 +92,7 @@ impl Registry {
         }
         let (kind, registry) = (kind.clone(), self.clone());
         let (sender, receiver) = mpsc::channel(CHANNEL);
-        tokio::spawn(async move {
+        self.0.clock.spawn(async move {
             while let Some(event) = events.recv().await {
                 let event = registry.present_event(&kind, event).await.unwrap_or_else(WatchEvent::error);
                 let is_last = matches!(event, WatchEvent::Error(_));

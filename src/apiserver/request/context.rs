@@ -87,7 +87,7 @@ impl Announced {
     pub async fn bytes(&self, bytes: usize) {
         let listener = self.0.as_ref().filter(|_| bytes > LONG_BYTES);
         if listener.is_some_and(|listener| !listener.swap(true, Ordering::Relaxed)) {
-            tokio::task::yield_now().await;
+            clock::yield_now().await;
         }
     }
 

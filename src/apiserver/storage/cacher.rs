@@ -102,10 +102,11 @@ impl Cacher {
         });
         let clock = store.clock().clone();
         let lister_watcher = EtcdListerWatcher { store, kind };
+        let tracking = clock.clone();
         let reflector = Reflector::new(lister_watcher, shared.clone(), clock, entropy);
         let reflector = reflector.knowing(Some(known).filter(|known| *known > 0));
-        let reflector = tokio::spawn(reflector.run()).abort_handle();
-        let timer = tokio::spawn(run_timer(shared.clone())).abort_handle();
+        let reflector = tracking.spawn(reflector.run()).abort_handle();
+        let timer = tracking.spawn(run_timer(shared.clone())).abort_handle();
         Cacher { shared, reflector, timer }
     }
 
@@ -262,7 +263,7 @@ impl CacherShared {
         self.store.recorder().delivered(&self.kind, &event.object, done.sent + done.behind.len());
         let Some(me) = self.me.upgrade() else { return };
         for watcher in done.behind {
-            tokio::spawn(catch_up(me.clone(), watcher, None));
+            self.store.clock().spawn(catch_up(me.clone(), watcher, None));
         }
     }
 
@@ -317,9 +318,9 @@ impl CacherShared {
 
     fn start(self: &Arc<Self>, watcher: Watcher, initial: Option<Initial>) {
         if initial.is_some() {
-            tokio::spawn(catch_up(self.clone(), watcher, initial));
+            self.store.clock().spawn(catch_up(self.clone(), watcher, initial));
         } else if let Resumed::Behind(watcher, _) = self.resume(watcher) {
-            tokio::spawn(catch_up(self.clone(), watcher, None));
+            self.store.clock().spawn(catch_up(self.clone(), watcher, None));
         }
     }
 

@@ -79,9 +79,10 @@ pub fn watch(
         Err(error) => return Err(interpret(error)),
     };
     let ends_at = request.timeout.map(|timeout| store.clock().elapsed() + timeout);
+    let clock = store.clock();
     let (store, kind) = (store.clone(), kind.clone());
     let pump = Pump { store, kind, request, prefix, log, position, sender, ends_at };
-    tokio::spawn(pump.run(initial));
+    clock.spawn(pump.run(initial));
     Ok(receiver)
 }
 

@@ -65,7 +65,7 @@ impl WebhookClient {
         let until = self.clock.elapsed() + timeout;
         let answer = loop {
             let left = until.saturating_sub(self.clock.elapsed());
-            let asked = self.clock.timeout(left, self.ask(&mut journey)).await;
+            let asked = self.clock.timeout_outside(left, self.ask(&mut journey)).await;
             if let Some(answer) = asked.unwrap_or_else(|_| Err(journey.timed_out()))? {
                 break answer;
             }
@@ -90,7 +90,7 @@ impl WebhookClient {
         loop {
             match self.call(body, timeout).await {
                 Err(error) if attempt < ATTEMPTS && error.may_pass() => {
-                    self.clock.sleep(pause).await;
+                    let _ = self.clock.timeout_outside(pause, std::future::pending::<()>()).await;
                     (pause, attempt) = (pause.mul_f64(PAUSE_FACTOR), attempt + 1);
                 }
                 done => return done,

@@ -3,6 +3,7 @@
 mod background;
 mod choice;
 mod contexts;
+mod run;
 mod terminal;
 
 use std::fs;

@@ -1,5 +1,8 @@
 //! The handles over HTTP: they go through the same chain as every request.
 
+mod settle;
+mod time;
+
 use axum::body::Body;
 use http_body_util::BodyExt;
 use kubarium::flow::Subject;
@@ -8,7 +11,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 /// An apiserver, and nobody else.
-fn bare() -> Config {
+pub fn bare() -> Config {
     Config::new().nodes(0).components(Components::NONE)
 }
 

@@ -99,6 +99,13 @@ impl Up {
         command(self.folder.path()).args(arguments).output().unwrap()
     }
 
+    /// A kubectl that talks to this cluster.
+    pub fn kubectl(&self, arguments: &[&str]) -> Output {
+        let mut kubectl = Command::new(&kubectls()[0]);
+        kubectl.env("KUBECONFIG", self.folder.path().join("kubeconfig")).env("HOME", self.folder.path());
+        kubectl.args(arguments).output().unwrap()
+    }
+
     /// Writes a file and says where.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.folder.path().join(name);

@@ -138,6 +138,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::flow_control",
             "apiserver::metrics",
             "apiserver::request",
+            "apiserver::traffic",
             "clock",
             // Draws the id of an audited request.
             "entropy",
@@ -214,6 +215,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::flow_control",
             "apiserver::kubelet_client",
             "apiserver::registry",
+            "apiserver::traffic",
             "clock",
             "entropy",
         ],
@@ -236,6 +238,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::flow_control",
             "apiserver::metrics",
             "apiserver::request",
+            "apiserver::traffic",
             "apiserver::webhook",
         ],
     ),
@@ -260,9 +263,11 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "component_base",
         ],
     ),
-    ("apiserver::request", &["apimachinery", "apiserver::audit_context"]),
+    // Who asks for what just now, in real time.
+    ("apiserver::traffic", &["clock"]),
+    ("apiserver::request", &["apimachinery", "apiserver::audit_context", "clock"]),
     // Sends the bodies of lists and watches as they are made.
-    ("apiserver::server", &["apimachinery", "apiserver::endpoints::response", "pki"]),
+    ("apiserver::server", &["apimachinery", "apiserver::endpoints::response", "clock", "pki"]),
     ("apiserver", &[]),
 ];
 

@@ -162,7 +162,7 @@ impl KeyProvider {
             let body = body.map_err(|error| error.to_string())?.to_bytes().to_vec();
             if status.is_success() { Ok(body) } else { Err(format!("{url} answered {status}")) }
         };
-        self.clock.timeout(TIMEOUT, exchange).await.map_err(|error| format!("{url}: {error}"))?
+        self.clock.timeout_outside(TIMEOUT, exchange).await.map_err(|error| format!("{url}: {error}"))?
     }
 }
 

@@ -91,7 +91,7 @@ impl Rbac {
         let known = Arc::new(RwLock::new(known));
         let watch = |(kind, slot): (Arc<Kind>, Slot)| {
             let view = RbacView { known: known.clone(), slot };
-            tokio::spawn(follow(registry.clone(), kind, clock.clone(), view))
+            clock.spawn(follow(registry.clone(), kind, clock.named("apiserver: RBAC"), view))
         };
         Arc::new(Rbac { watches: kinds.into_iter().map(watch).collect(), known })
     }

@@ -1,0 +1,81 @@
+//! `Activity`: whether anything goes on in what shares a clock. Counted, not guessed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::Notify;
+
+/// How much goes on: tasks that are awake, and what holds a [`Busy`].
+#[derive(Debug, Default)]
+pub struct Activity {
+    count: AtomicUsize,
+    /// How many wait for its end: mostly nobody, and then nobody is told.
+    waiting: AtomicUsize,
+    ended: Notify,
+}
+
+/// Something goes on until this is dropped.
+#[must_use = "what goes on ends when this is dropped"]
+#[derive(Debug)]
+pub struct Busy(Arc<Activity>);
+
+impl Activity {
+    /// How much goes on just now.
+    pub fn count(&self) -> usize {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    /// Waits until nothing goes on. When this returns, nothing did a moment ago: what only tasks do that are
+    /// tracked stays so until time passes, or somebody outside asks for something.
+    pub async fn idle(&self) {
+        if self.count() == 0 {
+            return;
+        }
+        let _waiting = WaitsForIdle::new(&self.waiting);
+        loop {
+            // Asked for before looking, so that an end in between is not missed.
+            let ended = self.ended.notified();
+            if self.count() == 0 {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    pub(crate) fn begin(self: &Arc<Self>) -> Busy {
+        self.add();
+        Busy(self.clone())
+    }
+
+    pub(crate) fn add(&self) {
+        self.count.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn remove(&self) {
+        if self.count.fetch_sub(1, Ordering::SeqCst) == 1 && self.waiting.load(Ordering::SeqCst) > 0 {
+            self.ended.notify_waiters();
+        }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.remove();
+    }
+}
+
+/// Somebody waits until this is dropped.
+struct WaitsForIdle<'a>(&'a AtomicUsize);
+
+impl WaitsForIdle<'_> {
+    fn new(count: &AtomicUsize) -> WaitsForIdle<'_> {
+        count.fetch_add(1, Ordering::SeqCst);
+        WaitsForIdle(count)
+    }
+}
+
+impl Drop for WaitsForIdle<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}

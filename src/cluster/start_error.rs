@@ -1,0 +1,50 @@
+//! `StartError`: why a cluster did not start.
+
+use std::net::SocketAddr;
+
+use super::manifests;
+use apimachinery::status::Status;
+use apiserver::authentication;
+use apiserver::config::ConfigError;
+
+/// Why a cluster did not start. The text says what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The data dir.
+    #[error(transparent)]
+    Store(#[from] etcd::Error),
+    /// The certificates.
+    #[error(transparent)]
+    Pki(#[from] pki::Error),
+    /// The port.
+    #[error("cannot listen on {0}: {1}; choose another with --listen (port 0 takes a free one)")]
+    Listen(SocketAddr, std::io::Error),
+    /// Without TLS everybody who reaches the port is an administrator.
+    #[error(
+        "--listen {0} with --insecure-http lets everybody in as an administrator; leave out --insecure-http, \
+         or use 127.0.0.1"
+    )]
+    Exposed(SocketAddr),
+    /// The Service `kubernetes` would have an address of a family that the server has none of.
+    #[error(
+        "service IP family {0:?} must match public address family {1:?}; choose another --listen, or put a range \
+         of its family first in --service-cluster-ip-range"
+    )]
+    ServiceFamily(String, String),
+    /// The flags of the apiserver.
+    #[error(transparent)]
+    Apiserver(#[from] ConfigError),
+    /// The flags of authentication.
+    #[error(transparent)]
+    Authentication(#[from] authentication::ConfigError),
+    /// The objects that every cluster starts with.
+    #[error("cannot set up the cluster: {0}")]
+    Bootstrap(#[from] manifests::Error),
+    /// The objects that every cluster starts with, as the server itself refused them.
+    #[error("cannot set up the cluster: {0}")]
+    Refused(#[from] Status),
+    /// The stages.
+    #[error("{0}")]
+    Stages(String),
+}

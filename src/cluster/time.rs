@@ -1,0 +1,152 @@
+//! Time that passes from wake to wake: nothing sees it jump.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::condition::{BadCondition, WaitFor};
+use super::inside::Inside;
+use super::settle::{Settle, Unsettled};
+use apimachinery::options::ListOptions;
+use apimachinery::status::Status;
+use clock::{Clock, Wake};
+
+/// Why time did not pass, or did not bring what was waited for.
+#[derive(Debug, thiserror::Error)]
+pub enum TimeError {
+    /// Nobody steps the machine's clock.
+    #[error(
+        "the clock of this cluster is the machine's, which nobody can step; start the cluster with \
+         --clock stepped (Config.clock in Rust)"
+    )]
+    RealClock,
+    /// Something keeps moving at one point in time.
+    #[error("time does not pass: {0}")]
+    Unsettled(#[from] Unsettled),
+    /// The condition makes no sense.
+    #[error(transparent)]
+    Condition(#[from] BadCondition),
+    /// The cluster was asked, and answered otherwise.
+    #[error("{}", .0.message)]
+    Refused(#[from] Status),
+    /// The time that was given is over.
+    #[error("{condition} did not come true within {within:?} of the cluster's time{}", next_waker(.next))]
+    TooLate {
+        /// What was waited for.
+        condition: WaitFor,
+        /// How long.
+        within: Duration,
+        /// Who would be next.
+        next: Option<Wake>,
+    },
+}
+
+/// Who is next, as the end of a sentence.
+fn next_waker(wake: &Option<Wake>) -> String {
+    match wake {
+        None => String::new(),
+        Some(Wake { after, who }) => format!("; next, {} after {after:?}", names(who)),
+    }
+}
+
+/// Who wakes, for people.
+pub(super) fn names(who: &[Arc<str>]) -> String {
+    let names: Vec<&str> = who.iter().map(|name| &**name).collect();
+    if names.is_empty() { "somebody wakes".into() } else { format!("{} wakes", names.join(", ")) }
+}
+
+impl Inside {
+    /// Lets so much time pass, from wake to wake, with a settle between. Says how often somebody woke.
+    pub(crate) async fn pass(&self, duration: Duration) -> Result<usize, TimeError> {
+        let clock = self.stepped()?;
+        let _alone = self.own_time.stepping.lock().await;
+        let end = clock.elapsed() + duration;
+        let mut wakes = 0;
+        while self.step(end).await? {
+            wakes += 1;
+        }
+        Ok(wakes)
+    }
+
+    /// Waits until a condition is true, for at most so much of the cluster's time; on a stepped clock that
+    /// passes meanwhile.
+    pub(crate) async fn until(&self, condition: &WaitFor, within: Duration) -> Result<(), TimeError> {
+        let condition = condition.clone().resolve(&self.scheme)?;
+        let late =
+            || TimeError::TooLate { condition: condition.clone(), within, next: self.clock.next_waker() };
+        if !self.clock.is_stepped() {
+            let seen = self.clock.timeout(within, self.see(&condition)).await;
+            return seen.unwrap_or_else(|_| Err(late()));
+        }
+        let _alone = self.own_time.stepping.lock().await;
+        let end = self.clock.elapsed() + within;
+        self.settle(&Settle::new()).await?;
+        while !condition.holds(&self.client()).await? {
+            if !self.step(end).await? {
+                return if condition.holds(&self.client()).await? { Ok(()) } else { Err(late()) };
+            }
+        }
+        Ok(())
+    }
+
+    /// On to the next wake, or to the end when there is none before it; says whether there was one.
+    async fn step(&self, end: Duration) -> Result<bool, TimeError> {
+        self.settle(&Settle::new()).await?;
+        let left = end.saturating_sub(self.clock.elapsed());
+        let next = self.clock.next_wake().filter(|after| *after <= left);
+        self.clock.advance(next.unwrap_or(left));
+        if next.is_none() {
+            self.settle(&Settle::new()).await?;
+        }
+        Ok(next.is_some())
+    }
+
+    /// Looks whenever the object changes.
+    async fn see(&self, condition: &WaitFor) -> Result<(), TimeError> {
+        let client = self.client();
+        let options = ListOptions::default();
+        loop {
+            let mut events = client.watch(condition.kind(), condition.namespace(), &options).await?;
+            while !condition.holds(&client).await? {
+                // A watch that ends early is asked for again.
+                let Some(_) = events.recv().await else { break };
+            }
+            if condition.holds(&client).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn stepped(&self) -> Result<&Clock, TimeError> {
+        Some(&self.clock).filter(|clock| clock.is_stepped()).ok_or(TimeError::RealClock)
+    }
+}
+
+/// A duration as Go writes it, or whole days, as `30d`.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
+    match days {
+        Some(days) => Ok(Duration::from_secs(u64::from(days) * 24 * 60 * 60)),
+        None => golang::duration::parse_flag(text).map_err(|why| format!("{why}; say it as 90s, 1h or 30d")),
+    }
+}
+
+/// Runs a future to its end. On a stepped clock time goes on to the next wake whenever nothing moves, neither
+/// the future nor anything else under this clock.
+pub(super) async fn while_time_passes<T>(clock: &Clock, future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(clock.tracked(future));
+    if !clock.is_stepped() {
+        return future.await;
+    }
+    loop {
+        tokio::select! {
+            biased;
+            output = &mut future => return output,
+            () = clock.work().idle() => {}
+        }
+        match clock.next_wake() {
+            Some(pause) => clock.advance(pause),
+            // Whoever is outside may still bring it to its end.
+            None => return future.await,
+        }
+    }
+}

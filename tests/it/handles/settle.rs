@@ -1,0 +1,138 @@
+//! To wait until nothing moves, by all three faces; and what is said when something keeps moving.
+
+use std::time::Duration;
+
+use kubarium::apimachinery::options::PatchType;
+use kubarium::cluster::Settle;
+use kubarium::kinds::{CONFIG_MAPS, DEPLOYMENTS};
+use kubarium::{Client, Cluster, Config};
+use serde_json::{Value, json};
+
+use super::{ask, bare};
+use crate::support::Up;
+
+pub fn web(replicas: u32) -> Value {
+    let labels = json!({"app": "web"});
+    let container = json!({"name": "c", "image": "nginx"});
+    let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [container]}});
+    let spec = json!({"replicas": replicas, "selector": {"matchLabels": labels}, "template": template});
+    json!({"metadata": {"name": "web"}, "spec": spec})
+}
+
+async fn available(cluster: &Cluster) -> u64 {
+    let deployment = cluster.client().get(&DEPLOYMENTS, "default", "web").await.unwrap();
+    deployment.to_value()["status"]["availableReplicas"].as_u64().unwrap_or(0)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_a_cluster_has_settled_everything_has_happened() {
+    let cluster = Cluster::start(Config::new().nodes(2)).await.unwrap();
+    cluster.client().create(&DEPLOYMENTS, "default", web(20)).await.unwrap();
+    cluster.settled().await.unwrap();
+    assert_eq!(available(&cluster).await, 20);
+    let patch = json!({"spec": {"replicas": 3}});
+    let client = cluster.client();
+    let scaled = client.patch(&DEPLOYMENTS, "default", "web", PatchType::Merge, &patch);
+    scaled.await.unwrap();
+    cluster.settled().await.unwrap();
+    assert_eq!(available(&cluster).await, 3);
+    cluster.stop().await;
+}
+
+async fn write(client: &Client, text: &str) {
+    let patch = json!({"data": {"owner": text}});
+    let written = client.patch(&CONFIG_MAPS, "default", "fought", PatchType::Merge, &patch);
+    written.await.unwrap();
+}
+
+#[tokio::test]
+async fn who_fights_whom_is_said_when_it_does_not_settle() {
+    let cluster = Cluster::start(bare()).await.unwrap();
+    let client = cluster.client();
+    client.create(&CONFIG_MAPS, "default", json!({"metadata": {"name": "fought"}})).await.unwrap();
+    let fight = async {
+        loop {
+            for user in ["jane", "joe"] {
+                let acting = kubarium::apimachinery::user::UserInfo::authenticated(user, &["system:masters"]);
+                write(&client.acting_as(acting), user).await;
+                // What is answered at once leaves nobody else a turn.
+                tokio::task::yield_now().await;
+            }
+        }
+    };
+    let settle = Settle::new().quiet(Duration::from_secs(60)).within(Duration::from_millis(300));
+    let unsettled = tokio::select! {
+        () = fight => unreachable!(),
+        settled = cluster.settle(settle) => settled.unwrap_err(),
+    };
+    let fought = unsettled.written.first().unwrap();
+    assert_eq!(fought.subject, "configmaps default/fought");
+    assert_eq!(fought.writers.len(), 2);
+    let said = unsettled.to_string();
+    assert!(said.contains("did not settle within 300ms; configmaps default/fought is written "), "{said}");
+    assert!(
+        said.contains("by jane") && said.contains("by joe, in turn") || said.contains("by jane, in turn")
+    );
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn who_is_ignored_may_ask_on() {
+    let cluster = Cluster::start(bare()).await.unwrap();
+    let poll = async {
+        loop {
+            ask(&cluster, "poller", "GET", "/version", Value::Null).await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let quiet = || Settle::new().quiet(Duration::from_millis(50));
+    tokio::select! {
+        () = poll => unreachable!(),
+        () = async {
+            let noticed = cluster.settle(quiet().within(Duration::from_millis(200))).await.unwrap_err();
+            assert!(noticed.to_string().contains("poller"), "{noticed}");
+            cluster.settle(quiet().ignore("poller")).await.unwrap();
+        } => {}
+    }
+    cluster.stop().await;
+}
+
+#[test]
+fn the_command_waits_until_pods_run_and_says_what_is_wrong() {
+    let up = Up::start();
+    let manifest = up.file("web.json", &{
+        let mut web = web(5);
+        (web["apiVersion"], web["kind"]) = ("apps/v1".into(), "Deployment".into());
+        web.to_string()
+    });
+    assert!(up.kubectl(&["apply", "-f", &manifest]).status.success());
+    let settled = up.kubarium(&["settle", "--quiet", "100ms"]);
+    assert!(settled.status.success(), "{}", String::from_utf8_lossy(&settled.stderr));
+    let shown = up.kubectl(&["get", "deploy", "web", "-o", "jsonpath={.status.availableReplicas}"]);
+    assert_eq!(String::from_utf8_lossy(&shown.stdout), "5");
+    let wrong = up.kubarium(&["settle", "--quiet", "long"]);
+    let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(!wrong.status.success() && said.contains("invalid duration"), "{said}");
+    let passed = up.kubarium(&["time", "pass", "1h"]);
+    let said = String::from_utf8_lossy(&passed.stderr).into_owned();
+    assert!(!passed.status.success() && said.contains("--clock stepped"), "{said}");
+}
+
+#[tokio::test]
+async fn over_http_it_is_waited_for_too() {
+    let cluster = Cluster::start(Config::new()).await.unwrap();
+    let (code, _) = ask(&cluster, "", "POST", "/apis/apps/v1/namespaces/default/deployments", web(4)).await;
+    assert_eq!(code, 201);
+    let (code, said) = ask(&cluster, "", "POST", "/kubarium/v1/settle", Value::Null).await;
+    assert_eq!((code, &said["stepped"]), (200, &false.into()), "{said}");
+    assert_eq!(available(&cluster).await, 4);
+    for (body, why) in [(json!({"quiet": "x"}), "quiet: "), (json!({"nothing": 1}), "unknown field")] {
+        let (code, status) = ask(&cluster, "", "POST", "/kubarium/v1/settle", body).await;
+        assert_eq!(code, 400);
+        assert!(status["message"].as_str().unwrap().contains(why), "{status}");
+    }
+    let late = json!({"quiet": "1h", "within": "1ms"});
+    let (code, status) = ask(&cluster, "", "POST", "/kubarium/v1/settle", late).await;
+    assert_eq!((code, status["reason"].as_str().unwrap()), (504, "Timeout"));
+    cluster.stop().await;
+}

@@ -1,0 +1,150 @@
+//! Time that passes from wake to wake, by all three faces.
+
+use std::time::Duration;
+
+use kubarium::apimachinery::options::ListOptions;
+use kubarium::apis::batch::cron_job::CRON_JOBS;
+use kubarium::apis::batch::job::JOBS;
+use kubarium::cluster::{TimeError, WaitFor};
+use kubarium::kinds::{DEPLOYMENTS, NODES, PODS};
+use kubarium::{Clock, Cluster, Config, Entropy};
+use serde_json::{Value, json};
+
+use super::ask;
+use super::settle::web;
+use crate::support::Up;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+async fn stepped() -> Cluster {
+    let clock = Clock::stepped("2030-01-01T00:00:30Z".parse().unwrap());
+    Cluster::start(Config::new().clock(clock).entropy(Entropy::seeded(7))).await.unwrap()
+}
+
+fn hourly() -> Value {
+    let container = json!({"name": "c", "image": "busybox", "command": ["sh", "-c", "sleep 20; echo done"]});
+    let pod = json!({"spec": {"restartPolicy": "Never", "containers": [container]}});
+    let job = json!({"spec": {"template": pod}});
+    let spec = json!({"schedule": "0 * * * *", "successfulJobsHistoryLimit": 5, "jobTemplate": job});
+    json!({"metadata": {"name": "report"}, "spec": spec})
+}
+
+#[tokio::test]
+async fn hours_pass_and_no_node_is_lost() {
+    let cluster = stepped().await;
+    let client = cluster.client();
+    client.create(&CRON_JOBS, "default", hourly()).await.unwrap();
+    let begun = cluster.clock().now();
+    let wakes = cluster.pass(HOUR * 3).await.unwrap();
+    assert!(wakes > 3, "{wakes}");
+    assert_eq!((cluster.clock().now() - begun).num_seconds(), 3 * 3600);
+    let jobs = client.list(&JOBS, "default", &ListOptions::default()).await.unwrap();
+    assert_eq!(jobs.items.len(), 3);
+    assert!(jobs.items.iter().all(|job| job.to_value()["status"]["succeeded"] == 1));
+    let node = client.get(&NODES, "", "node-1").await.unwrap().to_value();
+    let conditions = node["status"]["conditions"].as_array().unwrap();
+    let ready = conditions.iter().find(|condition| condition["type"] == "Ready").unwrap();
+    assert_eq!(ready["status"], "True", "a step of the clock as a whole would have lost it: {ready}");
+    let next = cluster.clock().next_waker().unwrap();
+    assert!(!next.who.is_empty(), "{next:?}");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_condition_is_waited_for_and_time_passes_meanwhile() {
+    let cluster = stepped().await;
+    let client = cluster.client();
+    client.create(&DEPLOYMENTS, "default", web(2)).await.unwrap();
+    let available = WaitFor::parse("deploy/web", "", "Available").unwrap();
+    cluster.until(&available, HOUR).await.unwrap();
+    let container = json!({"name": "c", "image": "busybox", "command": ["sleep", "600"]});
+    let spec = json!({"restartPolicy": "Never", "containers": [container]});
+    client.create(&PODS, "default", json!({"metadata": {"name": "slow"}, "spec": spec})).await.unwrap();
+    let done = WaitFor::parse("pod/slow", "default", "jsonpath={.status.phase}=Succeeded").unwrap();
+    let begun = cluster.clock().now();
+    let late = cluster.until(&done, Duration::from_secs(60)).await.unwrap_err();
+    assert!(matches!(late, TimeError::TooLate { .. }));
+    let said = late.to_string();
+    assert!(said.contains(".status.phase=Succeeded of pod/slow did not come true within 60s"), "{said}");
+    assert!(said.contains("; next, "), "{said}");
+    cluster.until(&done, HOUR).await.unwrap();
+    let took = (cluster.clock().now() - begun).num_seconds();
+    assert!((600..700).contains(&took), "{took}");
+    let gone = WaitFor::parse("pod/slow", "default", "delete").unwrap();
+    client.delete(&PODS, "default", "slow", &Default::default()).await.unwrap();
+    cluster.until(&gone, HOUR).await.unwrap();
+    let unknown = WaitFor::parse("thing/slow", "", "delete").unwrap();
+    assert!(matches!(cluster.until(&unknown, HOUR).await, Err(TimeError::Condition(_))));
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn on_the_machines_clock_it_does_not_pass_but_conditions_come() {
+    let cluster = Cluster::start(Config::new()).await.unwrap();
+    assert!(matches!(cluster.pass(HOUR).await, Err(TimeError::RealClock)));
+    let available = WaitFor::parse("deploy/web", "", "Available").unwrap();
+    let created = async {
+        cluster.client().create(&DEPLOYMENTS, "default", web(2)).await.unwrap();
+    };
+    let (until, ()) = tokio::join!(cluster.until(&available, HOUR), created);
+    until.unwrap();
+    let (code, status) = ask(&cluster, "", "POST", "/kubarium/v1/time/pass", json!({"duration": "1h"})).await;
+    assert_eq!(code, 400);
+    assert!(status["message"].as_str().unwrap().contains("--clock stepped"), "{status}");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_future_runs_while_time_passes() {
+    let cluster = stepped().await;
+    let begun = cluster.clock().elapsed();
+    let clock = cluster.clock().clone();
+    cluster.while_time_passes(async move { clock.sleep(HOUR).await }).await;
+    assert_eq!(cluster.clock().elapsed() - begun, HOUR);
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn over_http_time_passes_too() {
+    let cluster = stepped().await;
+    let (_, before) = ask(&cluster, "", "GET", "/kubarium/v1/time", Value::Null).await;
+    assert_eq!((&before["now"], &before["stepped"]), (&"2030-01-01T00:00:30.000000Z".into(), &true.into()));
+    assert!(!before["next"]["who"].as_array().unwrap().is_empty(), "{before}");
+    let (code, after) = ask(&cluster, "", "POST", "/kubarium/v1/time/pass", json!({"duration": "1h"})).await;
+    assert_eq!((code, &after["now"]), (200, &"2030-01-01T01:00:30.000000Z".into()), "{after}");
+    ask(&cluster, "", "POST", "/apis/apps/v1/namespaces/default/deployments", web(1)).await;
+    let until = json!({"object": "deploy/web", "for": "Available"});
+    let (code, said) = ask(&cluster, "", "POST", "/kubarium/v1/time/until", until).await;
+    assert_eq!(code, 200, "{said}");
+    for body in [json!({"object": "web", "for": "Available"}), json!({"object": "x/web", "for": "delete"})] {
+        let (code, status) = ask(&cluster, "", "POST", "/kubarium/v1/time/until", body).await;
+        assert_eq!((code, &status["reason"]), (400, &"BadRequest".into()), "{status}");
+    }
+    cluster.stop().await;
+}
+
+#[test]
+fn the_commands_let_time_pass() {
+    let up = Up::start_with(&["--clock", "stepped", "--nodes", "1"]);
+    let said = |arguments: &[&str]| {
+        let output = up.kubarium(arguments);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let before = said(&["time", "now"]);
+    let cron_job = {
+        let mut object = hourly();
+        (object["apiVersion"], object["kind"]) = ("batch/v1".into(), "CronJob".into());
+        up.file("report.json", &object.to_string())
+    };
+    assert!(up.kubectl(&["apply", "-f", &cron_job]).status.success());
+    let passed = said(&["time", "pass", "3h"]);
+    assert!(passed.contains("3h") && passed != before, "{passed}");
+    let jobs = up.kubectl(&["get", "jobs", "-o", "name"]);
+    assert_eq!(String::from_utf8_lossy(&jobs.stdout).lines().count(), 3);
+    said(&["time", "until", "node/node-1", "Ready"]);
+    let late = up.kubarium(&["time", "until", "cronjob/report", "delete", "--within", "2m"]);
+    let why = String::from_utf8_lossy(&late.stderr).into_owned();
+    assert!(!late.status.success() && why.contains("did not come true within 120s"), "{why}");
+}
