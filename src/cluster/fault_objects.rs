@@ -28,7 +28,7 @@ type Known = BTreeMap<String, Value>;
 
 /// Has the kind served, and follows its objects for as long as it is polled.
 pub(super) async fn follow(inside: Arc<Inside>) {
-    let client = inside.client();
+    let client = inside.kit();
     while let Err(status) = client.create(&CUSTOM_RESOURCE_DEFINITIONS, "", definition()).await {
         if status.is_already_exists() {
             break;

@@ -20,6 +20,8 @@ use flow::Flow;
 
 /// Who may do everything.
 pub(super) const ADMIN: &str = "kubernetes-admin";
+/// The test kit; what begins so is known to `faults` and `witness`.
+const KIT: &str = "kubarium:handles";
 /// The group that says so.
 pub(super) const MASTERS: &str = "system:masters";
 
@@ -57,6 +59,11 @@ impl Inside {
     pub(super) fn client(&self) -> Client {
         let admin = Arc::new(UserInfo::authenticated(ADMIN, &[MASTERS]));
         Client::new(self.service.clone(), admin, self.clock.clone(), self.flow.clone())
+    }
+
+    /// In the name of the test kit itself, whom no fault hits that does not name it, and who is not seen.
+    pub(super) fn kit(&self) -> Client {
+        self.client().acting_as(UserInfo::authenticated(KIT, &[MASTERS]))
     }
 }
 

@@ -22,7 +22,7 @@ const BOOTSTRAPPING: &str = "kubernetes.io/bootstrapping";
 
 impl Inside {
     pub(super) async fn why(&self, kind: &str, namespace: &str, name: &str) -> Result<Explanation, Status> {
-        let client = self.client();
+        let client = self.kit();
         Witnesses { client: &client, scheme: &self.scheme }.why(kind, namespace, name).await
     }
 
@@ -57,7 +57,7 @@ impl Inside {
         [namespace, name]: [&str; 2],
         is_so: &mut impl FnMut(Option<&Value>) -> bool,
     ) -> Result<bool, Status> {
-        let client = self.client();
+        let client = self.kit();
         let mut options = ListOptions::default();
         options.predicate.fields = FieldSelector::equal("metadata.name", name);
         let list = client.list(kind, namespace, &options).await?;
@@ -88,7 +88,7 @@ impl Inside {
     }
 
     async fn trees(&self, kind: &Kind) -> Result<Vec<Value>, Status> {
-        let list = self.client().list(kind, "", &ListOptions::default()).await?;
+        let list = self.kit().list(kind, "", &ListOptions::default()).await?;
         let typed = |mut tree: Value| {
             tree["kind"] = json!(*kind.kind);
             tree

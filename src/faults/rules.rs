@@ -21,6 +21,8 @@ use sync::{Mutex, RwLock};
 
 /// Faults at once; a further one is refused.
 pub const MAX_FAULTS: usize = 256;
+/// What the test kit's own users are called.
+const OWN_USERS: &str = "kubarium:";
 /// In how many parts of one chance is divided.
 const PARTS: usize = 1_000_000;
 
@@ -345,7 +347,7 @@ impl StandingFault {
 
     fn is_about_user(&self, user: &UserInfo) -> bool {
         match self.fault.users.as_slice() {
-            [] => !user.is_component(),
+            [] => !user.is_component() && !user.name.starts_with(OWN_USERS),
             users => users.iter().any(|pattern| pattern::matches(pattern, &user.name)),
         }
     }

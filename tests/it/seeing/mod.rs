@@ -161,6 +161,9 @@ async fn why_tells_of_quota_and_who_wrote() {
     let patience = Duration::from_millis(50);
     let never = cluster.wait_for(&DEPLOYMENTS, ["default", "web"], patience, |_| false).await.unwrap_err();
     assert!(never.code == 504 && never.message.contains("exceeded quota: none"), "{}", never.message);
+    cluster.faults().add(kubarium::Fault::answer(503)).unwrap();
+    cluster.why("deploy", "default", "web").await.expect("no fault hits who asks why");
+    assert!(cluster.requests_of("kubarium:handles").is_empty(), "nor is it seen");
     cluster.stop().await;
 }
 
