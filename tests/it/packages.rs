@@ -61,6 +61,21 @@ impl Runner {
 }
 
 #[test]
+fn the_actions_command_has_a_cluster_and_its_failure_leaves_a_folder() {
+    let runner = Runner::new();
+    assert!(runner.step("install", "", "").status.success());
+    assert!(runner.told("GITHUB_PATH").trim_end().ends_with("kubarium-program/bin"));
+    let output = runner.step("run", "kubectl get nodes -o name | sort", "--nodes 2 --name 'of-it'");
+    let (out, err) = texts(&output);
+    assert!(output.status.success() && out.ends_with("node/node-1\nnode/node-2\n"), "{out}{err}");
+    let left = runner.home.path().join("kubarium-left");
+    assert!(!left.exists(), "nothing failed");
+    let failed = runner.step("run", "kubectl get pods; exit 7", "");
+    assert_eq!(failed.status.code(), Some(7), "{:?}", texts(&failed));
+    assert!(fs::read_dir(left).unwrap().count() > 0, "nothing is left of it");
+}
+
+#[test]
 fn without_a_command_the_action_starts_a_cluster_for_the_steps_that_follow() {
     let runner = Runner::new();
     let output = runner.step("run", "", "");

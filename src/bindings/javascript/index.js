@@ -1,7 +1,7 @@
 /** A cluster as a process that belongs to this one. */
 
 import { spawn } from "node:child_process";
-import { accessSync, constants, openSync, closeSync, readFileSync } from "node:fs";
+import { accessSync, closeSync, constants, existsSync, openSync, readFileSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -66,7 +66,7 @@ class Cluster {
     this.#folder = folder;
     this.kubeconfig = join(folder, "kubeconfig");
     const log = openSync(join(folder, "log"), "w");
-    const words = ["up", "--name", "test", "--kubeconfig", this.kubeconfig, ...flags];
+    const words = ["up", "--name", "test", "--kubeconfig", this.kubeconfig, "--ready-file", join(folder, "ready"), ...flags];
     // Should this process be killed, the cluster does not stay.
     const env = { ...this.environment(), KUBARIUM_END_WITH_PARENT: "1" };
     this.#child = spawn(program(), words, { env, stdio: ["ignore", log, log] });
@@ -85,21 +85,13 @@ class Cluster {
     const deadline = Date.now() + PATIENCE;
     let ended;
     this.#ended.then((how) => (ended = how));
-    while (!(await this.#isReady())) {
+    while (!existsSync(join(this.#folder, "ready"))) {
       if (ended) throw new KubariumError(`kubarium up ${ended}:\n${this.log()}`);
       if (Date.now() > deadline) throw new KubariumError(`kubarium up is not ready:\n${this.log()}`);
       await pause(2);
     }
     this.#access = accessOf(await this.kubeconfigText());
     this.server = this.#access.server;
-  }
-
-  async #isReady() {
-    try {
-      return JSON.parse(await readFile(join(this.#folder, "state", "test.json"), "utf8")).ready === true;
-    } catch {
-      return false;
-    }
   }
 
   /** What it has printed. */

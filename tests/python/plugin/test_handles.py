@@ -19,3 +19,22 @@ def test_a_fault_is_gone_with_its_test(kubarium_cluster, kubarium_faults):
     kubarium_cluster.request("POST", MAPS, config_map("refused"))
     kubarium_faults.clear()
     assert kubarium_faults.list() == []
+def test_time_stands_until_it_is_let_pass(kubarium_time):
+    cluster = kubarium_time.cluster
+    before = kubarium_time.now()
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    cluster.request("POST", "/apis/apps/v1/namespaces/default/deployments", {"metadata": {"name": "web"}, "spec": spec})
+    kubarium_time.until("deploy/web", "Available")
+    there = kubarium_time.now()
+    kubarium_time.pass_("1h")
+    assert before <= there and (kubarium_time.now() - there).total_seconds() == 3600
+    ready = cluster.request("GET", "/api/v1/nodes")["items"][0]["status"]["conditions"][-1]
+    assert (ready["type"], ready["status"]) == ("Ready", "True"), "nobody has seen time jump"
+
+
+def test_settled_is_when_nothing_moves(kubarium_cluster):
+    pod = {"metadata": {"name": "settles"}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}}
+    kubarium_cluster.request("POST", "/api/v1/namespaces/default/pods", pod)
+    kubarium_cluster.settle()
+    assert kubarium_cluster.request("GET", "/api/v1/namespaces/default/pods/settles")["status"]["phase"] == "Running"

@@ -5,13 +5,13 @@ import datetime
 import json
 import os
 import re
+import select
 import shutil
 import ssl
 import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
 import urllib.error
 import urllib.request
 
@@ -184,24 +184,29 @@ class Cluster(Access):
 
     def _start(self, flags):
         kubeconfig = os.path.join(self._folder, "kubeconfig")
-        command = [program(), "up", "--name", "test", "--kubeconfig", kubeconfig, *flags]
+        ready, tell = os.pipe()
+        command = [program(), "up", "--name", "test", "--kubeconfig", kubeconfig, "--ready-fd", str(tell), *flags]
         # Should this process be killed, the cluster does not stay.
         environment = {**self.environment(), "KUBARIUM_END_WITH_PARENT": "1"}
-        with open(os.path.join(self._folder, "log"), "wb") as log:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
-            )
-        self._wait_until_ready()
+        try:
+            with open(os.path.join(self._folder, "log"), "wb") as log:
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
+                    pass_fds=[tell], start_new_session=True,
+                )
+        finally:
+            os.close(tell)
+        with open(ready, "rb", buffering=0) as ready:
+            self._wait_until_ready(ready)
 
-    def _wait_until_ready(self):
-        record = os.path.join(self._folder, "state", "test.json")
-        end = time.monotonic() + PATIENCE
-        while not _is_ready(record):
-            if self._process.poll() is not None:
-                raise KubariumError(f"kubarium up ended with {self._process.returncode}:\n{self.log()}")
-            if time.monotonic() > end:
-                raise KubariumError(f"kubarium up is not ready after {PATIENCE:.0f} s:\n{self.log()}")
-            time.sleep(0.002)
+    def _wait_until_ready(self, ready):
+        """A line says that everything answers; the end without one, that it never will."""
+        readable, _, _ = select.select([ready], [], [], PATIENCE)
+        if not readable:
+            raise KubariumError(f"kubarium up is not ready after {PATIENCE:.0f} s:\n{self.log()}")
+        if not ready.read(1):
+            code = self._process.wait(PATIENCE)
+            raise KubariumError(f"kubarium up ended with {code}:\n{self.log()}")
 
     def environment(self):
         """The variables with which `kubarium` and `kubectl` mean this cluster and no other."""
@@ -255,14 +260,6 @@ def _run(command, environment, input):
     if done.returncode != 0:
         raise KubariumError(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()}")
     return done.stdout
-
-
-def _is_ready(record):
-    try:
-        with open(record, encoding="utf-8") as file:
-            return json.load(file).get("ready", False)
-    except (FileNotFoundError, ValueError):
-        return False
 
 
 def _decoded(response):
