@@ -77,6 +77,10 @@ pub mod options {
     pub use apiserver::options::ServerRunOptions;
     #[doc(inline)]
     pub use controllers::options::ControllerManagerOptions;
+    #[doc(inline)]
+    pub use kubelet::options::KubeletOptions;
+    #[doc(inline)]
+    pub use scheduler::options::SchedulerOptions;
 }
 
 /// The kinds that are asked for most; the others are in the folders of their groups, [`apis`].

@@ -171,6 +171,7 @@ mod tests {
             "Options:",
             "What runs:",
             "Controllers:",
+            "Scheduler and kubelets:",
             "APIs:",
             "Admission:",
             "Authentication:",

@@ -22,6 +22,8 @@ use controllers::options::ControllerManagerOptions;
 use entropy::Entropy;
 use kubelet::container_runtime::declared::forward::PodForwarding;
 use kubelet::container_runtime::own_listeners::OwnListeners;
+use kubelet::options::KubeletOptions;
+use scheduler::options::SchedulerOptions;
 
 /// Start a cluster and keep it until Ctrl-C.
 #[derive(Args)]
@@ -96,6 +98,12 @@ pub struct Up {
     /// Of kube-controller-manager.
     #[command(flatten)]
     pub controller_manager: ControllerManagerOptions,
+    /// Of kube-scheduler.
+    #[command(flatten)]
+    pub scheduler: SchedulerOptions,
+    /// Of the kubelets.
+    #[command(flatten)]
+    pub kubelet: KubeletOptions,
     /// Of kube-apiserver.
     #[command(flatten)]
     pub apiserver: ServerRunOptions,
@@ -243,6 +251,8 @@ impl Up {
             components: self.components.components(&selection),
             apiserver: self.apiserver.clone(),
             controller_manager: self.controller_manager.clone(),
+            scheduler: self.scheduler.clone(),
+            kubelet: self.kubelet.clone(),
             data_dir: self.data_dir.clone(),
             unsafe_no_fsync: self.unsafe_no_fsync,
             fault_objects: self.fault_objects,

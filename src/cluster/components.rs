@@ -23,6 +23,7 @@ use kubelet::kubelet::Kubelet;
 use kubelet::node_config::NodeConfig;
 use network::Network;
 use pki::Authority;
+use scheduler::options::SchedulerOptions;
 use scheduler::scheduler::Scheduler;
 use sync::{Mutex, MutexGuard};
 
@@ -54,6 +55,7 @@ pub(super) struct Parts {
 pub(super) struct Running {
     parts: Parts,
     controller_manager: ControllerManagerOptions,
+    scheduler: SchedulerOptions,
     nodes: BTreeMap<String, NodeConfig>,
     kubelets: Arc<Kubelets>,
     /// What each running component runs. Bound: one entry for each component.
@@ -71,16 +73,18 @@ impl Running {
             if let Some(cidr) = config.controller_manager.pod_cidr(number)? {
                 node.pod_cidr = cidr;
             }
-            node.capacity.insert("pods".into(), config.pods_per_node.to_string());
+            node.capacity.insert("pods".into(), config.kubelet.max_pods.to_string());
             node.stages = stages.clone();
             node.cluster_dns = config.apiserver.services.service_cluster_ip_range.cluster_dns().to_string();
+            node.options = config.kubelet.clone();
             node.listeners = config.listeners.clone();
             Ok((node.name.clone(), node))
         };
         let nodes = (1..=config.nodes).map(node).collect::<Result<_, String>>()?;
         let (contexts, is_ready) = (Mutex::default(), AtomicBool::new(false));
         let controller_manager = config.controller_manager.clone();
-        Ok(Running { parts, controller_manager, nodes, kubelets, contexts, is_ready })
+        let scheduler = config.scheduler.clone();
+        Ok(Running { parts, controller_manager, scheduler, nodes, kubelets, contexts, is_ready })
     }
 
     /// The cluster is ready: what nobody waits for starts now.
@@ -171,7 +175,7 @@ impl Running {
     fn start_scheduler(&self) -> ComponentContext {
         let user = UserInfo::authenticated("system:kube-scheduler", &[]);
         let context = self.context(SCHEDULER, ("default-scheduler", ""), user);
-        Scheduler::new(context.clone()).start();
+        Scheduler::with_options(context.clone(), &self.scheduler).start();
         context
     }
 

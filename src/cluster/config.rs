@@ -8,7 +8,9 @@ use clock::Clock;
 use controllers::options::ControllerManagerOptions;
 use entropy::Entropy;
 use kubelet::container_runtime::own_listeners::OwnListeners;
+use kubelet::options::KubeletOptions;
 use pki::Identity;
+use scheduler::options::SchedulerOptions;
 
 /// What a cluster is made from. The default is a cluster for a test: one node, in memory, no port, no file;
 /// each method changes one thing of it.
@@ -41,8 +43,6 @@ use pki::Identity;
 pub struct Config {
     /// Simulated nodes, `node-1` and on.
     pub nodes: u32,
-    /// Pods that a node takes (`status.capacity.pods`).
-    pub pods_per_node: u32,
     /// Where everything is kept; without, it ends with the cluster.
     pub data_dir: Option<PathBuf>,
     /// etcd's `--unsafe-no-fsync`: what is acknowledged survives the process, but no power cut. Only for a
@@ -69,6 +69,10 @@ pub struct Config {
     pub apiserver: ServerRunOptions,
     /// What kube-controller-manager's flags say.
     pub controller_manager: ControllerManagerOptions,
+    /// What kube-scheduler's flags say.
+    pub scheduler: SchedulerOptions,
+    /// What the kubelets' flags say, all alike.
+    pub kubelet: KubeletOptions,
     /// The components that run from the start; see [`super::COMPONENTS`].
     pub components: Components,
     /// Whether there is a class of volumes that claims get which name none: `standard`, of simulated disks.
@@ -161,8 +165,9 @@ impl Config {
 
     /// Says how many pods a node takes.
     #[must_use]
-    pub fn pods_per_node(self, pods_per_node: u32) -> Config {
-        Config { pods_per_node, ..self }
+    pub fn pods_per_node(mut self, pods_per_node: u32) -> Config {
+        self.kubelet.max_pods = pods_per_node;
+        self
     }
 
     /// Says in which folder everything is kept over restarts.
@@ -237,6 +242,18 @@ impl Config {
         Config { controller_manager, ..self }
     }
 
+    /// Takes kube-scheduler's flags.
+    #[must_use]
+    pub fn scheduler(self, scheduler: SchedulerOptions) -> Config {
+        Config { scheduler, ..self }
+    }
+
+    /// Takes the flags of all kubelets.
+    #[must_use]
+    pub fn kubelet(self, kubelet: KubeletOptions) -> Config {
+        Config { kubelet, ..self }
+    }
+
     /// Says which components run from the start.
     #[must_use]
     pub fn components(self, components: Components) -> Config {
@@ -254,7 +271,6 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             nodes: 1,
-            pods_per_node: 110,
             data_dir: None,
             unsafe_no_fsync: false,
             recover: false,
@@ -267,6 +283,8 @@ impl Default for Config {
             fault_objects: false,
             apiserver: ServerRunOptions::default(),
             controller_manager: ControllerManagerOptions::default(),
+            scheduler: SchedulerOptions::default(),
+            kubelet: KubeletOptions::default(),
             components: Components::ALL,
             default_storage_class: false,
         }
@@ -304,7 +322,7 @@ mod tests {
             .flow(false)
             .components(Components::NONE.scheduler(true))
             .default_storage_class(true);
-        assert_eq!((config.nodes, config.pods_per_node), (3, 7));
+        assert_eq!((config.nodes, config.kubelet.max_pods), (3, 7));
         assert_eq!(config.data_dir.as_deref(), Some(Path::new("data")));
         assert_eq!(config.stages.as_deref(), Some(Path::new("stages")));
         assert!(config.unsafe_no_fsync && config.recover && !config.flow && config.default_storage_class);

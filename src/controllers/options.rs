@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::cidr_set::{CidrSet, NODE_MASKS, cluster_cidr};
 use super::selection::{self, Selection};
-use apimachinery::duration::parse_flag;
+use apimachinery::duration::parse_period;
 use apis::networking::ip_range::IpRange;
 use component_base::flags::{choices, defaults};
 
@@ -32,28 +32,28 @@ pub struct ControllerManagerOptions {
         requires = "cluster_cidr")]
     pub node_cidr_mask_size: u32,
     /// How often it is looked whether nodes still say that they are there.
-    #[arg(long, default_value = "5s", value_parser = period)]
+    #[arg(long, default_value = "5s", value_parser = parse_period)]
     pub node_monitor_period: Duration,
     /// How long a node may be silent before it counts as not ready.
-    #[arg(long, default_value = "50s", value_parser = period)]
+    #[arg(long, default_value = "50s", value_parser = parse_period)]
     pub node_monitor_grace_period: Duration,
     /// How long a node that has never said anything may be silent.
-    #[arg(long, default_value = "1m", value_parser = period)]
+    #[arg(long, default_value = "1m", value_parser = parse_period)]
     pub node_startup_grace_period: Duration,
     /// How often what is used of quotas is counted again.
-    #[arg(long, default_value = "5m", value_parser = period)]
+    #[arg(long, default_value = "5m", value_parser = parse_period)]
     pub resource_quota_sync_period: Duration,
     /// How often autoscalers look at what they scale.
-    #[arg(long, default_value = "15s", value_parser = period)]
+    #[arg(long, default_value = "15s", value_parser = parse_period)]
     pub horizontal_pod_autoscaler_sync_period: Duration,
     /// How often a namespace that goes away is looked at again at least.
-    #[arg(long, default_value = "5m", value_parser = period)]
+    #[arg(long, default_value = "5m", value_parser = parse_period)]
     pub namespace_sync_period: Duration,
     /// So many pods that have ended are kept before the oldest are deleted; 0 keeps them all.
     #[arg(long, default_value_t = 12_500, value_name = "N")]
     pub terminated_pod_gc_threshold: usize,
     /// How long certificates are valid that requests do not ask less for.
-    #[arg(long, default_value = "8760h", value_parser = period)]
+    #[arg(long, default_value = "8760h", value_parser = parse_period)]
     pub cluster_signing_duration: Duration,
     /// How many Deployments are worked on at once.
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = workers)]
@@ -166,15 +166,6 @@ fn workers(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("must be a whole number from 1 to {MAX_WORKERS}"))
 }
 
-/// A time that is more than nothing: a controller that never waits would keep everybody else from working.
-fn period(text: &str) -> Result<Duration, String> {
-    let period = parse_flag(text)?;
-    if period.is_zero() {
-        return Err("must be longer than 0s, as 30s, 5m or 1h30m".into());
-    }
-    Ok(period)
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -213,7 +204,7 @@ mod tests {
         for text in ["0", "1001", "-1", "many"] {
             assert_eq!(workers(text), Err("must be a whole number from 1 to 1000".into()), "{text}");
         }
-        assert_eq!(period("1m30s"), Ok(Duration::from_secs(90)));
-        assert!(period("0s").is_err_and(|why| why.starts_with("must be longer than 0s")));
+        assert_eq!(parse_period("1m30s"), Ok(Duration::from_secs(90)));
+        assert!(parse_period("0s").is_err_and(|why| why.starts_with("must be longer than 0s")));
     }
 }

@@ -31,6 +31,19 @@ pub fn parse_flag(text: &str) -> Result<Duration, String> {
     parse(text).ok_or_else(|| format!("time: invalid duration {text:?}"))
 }
 
+/// Reads a duration that is the value of a flag and must be more than nothing: who never waits would keep
+/// everybody else from working.
+///
+/// # Errors
+/// Go's words, or what it may be.
+pub fn parse_period(text: &str) -> Result<Duration, String> {
+    let period = parse_flag(text)?;
+    if period.is_zero() {
+        return Err("must be longer than 0s, as 30s, 5m or 1h30m".into());
+    }
+    Ok(period)
+}
+
 /// Go's `time.Duration.String`: `10s`, `1m30s`, `500ms`, `1.5s`, `0s`.
 pub fn format(duration: Duration) -> String {
     let nanoseconds = duration.as_nanos();

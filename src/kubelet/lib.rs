@@ -26,6 +26,7 @@ mod events;
 pub mod node_config;
 mod node_lease;
 mod node_status;
+pub mod options;
 
 mod admission;
 pub mod pod_workers;

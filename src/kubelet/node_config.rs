@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::container_runtime::own_listeners::OwnListeners;
 use super::container_runtime::stages::StageSet;
+use super::options::KubeletOptions;
 use apimachinery::quantity::Quantity;
 
 /// A node, before its kubelet starts.
@@ -23,6 +24,8 @@ pub struct NodeConfig {
     pub capacity: BTreeMap<String, String>,
     /// What happens to its pods.
     pub stages: StageSet,
+    /// What its kubelet is told.
+    pub options: KubeletOptions,
     /// What listens at ports of its pods because the user says so.
     pub listeners: OwnListeners,
 }
@@ -40,6 +43,7 @@ impl NodeConfig {
             labels: BTreeMap::new(),
             capacity: capacity.into_iter().map(|(name, amount)| (name.into(), amount.into())).collect(),
             stages: StageSet::builtin(),
+            options: KubeletOptions::default(),
             listeners: OwnListeners::default(),
         }
     }

@@ -20,13 +20,10 @@ use apis::core::node::NODES;
 use apis::views::node::Node;
 use client_go::reference::ObjectReference;
 
-/// How often it is looked whether the status changed (`--node-status-update-frequency`), and the Lease is
-/// renewed.
-const UPDATE_PERIOD: Duration = Duration::from_secs(10);
+/// How often the Lease is renewed at least: a quarter of the time for which it is good.
+const LEASE_PERIOD: Duration = Duration::from_secs(10);
 /// How often the status is written although it did not (`nodeStatusReportFrequency`).
 const REPORT_PERIOD: Duration = Duration::from_secs(300);
-/// Images in a node's status (`--node-status-max-images`).
-const MAX_IMAGES: usize = 50;
 /// The first and the longest pause between two attempts to register.
 const REGISTER_RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(7));
 
@@ -65,14 +62,22 @@ pub(crate) async fn run(kubelet: Arc<Dependencies>) {
         tell(&kubelet, event, &format!("Node {} status is now: {event}", kubelet.node_name()));
     }
     let mut lease = NodeLease::new(kubelet.node_name(), &uid);
-    let (mut reported_at, mut reported_images) = (context.clock.now(), 0);
+    let frequency = kubelet.config.options.node_status_update_frequency;
+    let mut looked_at = context.clock.now();
+    let mut reported_at = looked_at;
+    let mut reported_images = 0;
     loop {
         if let Err(status) = lease.renew(&context.client, context.clock.now()).await {
             let (node, status) = (kubelet.node_name(), &status.message);
             tracing::debug!(node, %status, "failed to ensure lease exists");
         }
-        context.clock.sleep(context.entropy.jitter(UPDATE_PERIOD, 0.04)).await;
-        let (now, images) = (context.clock.now(), kubelet.node.runtime.list_images(0, context.clock.now()).1);
+        context.clock.sleep(context.entropy.jitter(LEASE_PERIOD.min(frequency), 0.04)).await;
+        let now = context.clock.now();
+        if (now - looked_at).to_std().is_ok_and(|age| age < frequency) {
+            continue;
+        }
+        looked_at = now;
+        let images = kubelet.node.runtime.list_images(0, now).1;
         let is_stale = (now - reported_at).to_std().is_ok_and(|age| age >= REPORT_PERIOD);
         if !is_stale && images == reported_images {
             continue;
@@ -128,7 +133,7 @@ async fn try_register(kubelet: &Dependencies) -> Result<String, Status> {
 /// Writes the whole status; the times at which conditions changed stay.
 async fn report(kubelet: &Dependencies, now: Time) -> Result<(), Status> {
     let (context, config) = (&kubelet.context, &kubelet.config);
-    let images = kubelet.node.runtime.list_images(MAX_IMAGES, now).0;
+    let images = kubelet.node.runtime.list_images(config.options.max_images(), now).0;
     let mut status = status(config, &images, now);
     let written = context.client.get(&NODES, "", &config.name).await?.view::<Node>();
     for condition in status["conditions"].as_array_mut().into_iter().flatten() {

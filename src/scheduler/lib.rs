@@ -9,6 +9,8 @@
 
 pub mod scheduler;
 
+pub mod options;
+
 pub mod schedule_one;
 
 pub mod queue;

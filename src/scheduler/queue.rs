@@ -23,7 +23,8 @@ use clock::Clock;
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 /// The longest back-off.
 const MAX_BACKOFF: Duration = Duration::from_secs(10);
-/// After so long an unschedulable pod is tried again whatever happened.
+/// After so long an unschedulable pod is tried again whatever happened, unless
+/// `--pod-max-in-unschedulable-pods-duration` says another time.
 const MAX_UNSCHEDULABLE: Duration = Duration::from_secs(300);
 /// What happens while a pod is tried is remembered up to here; past it the pod is simply tried again.
 const MAX_NOTED: usize = 1000;
@@ -32,6 +33,7 @@ const MAX_NOTED: usize = 1000;
 pub struct SchedulingQueue {
     framework: Arc<Framework>,
     clock: Clock,
+    max_unschedulable: Duration,
     inner: Mutex<QueueInner>,
     /// Something can be popped.
     changed: Notify,
@@ -68,7 +70,14 @@ enum QueuePlace {
 impl SchedulingQueue {
     /// An empty queue.
     pub fn new(framework: Arc<Framework>, clock: Clock) -> SchedulingQueue {
-        SchedulingQueue { framework, clock, inner: Mutex::default(), changed: Notify::new() }
+        let max_unschedulable = MAX_UNSCHEDULABLE;
+        let inner = Mutex::default();
+        SchedulingQueue { framework, clock, max_unschedulable, inner, changed: Notify::new() }
+    }
+
+    /// A queue in which unschedulable pods are tried again after so long, whatever happened.
+    pub fn trying_again_after(self, max_unschedulable: Duration) -> SchedulingQueue {
+        SchedulingQueue { max_unschedulable, ..self }
     }
 
     /// A pod that is not placed has come, or has changed in what scheduling looks at.
@@ -126,7 +135,7 @@ impl SchedulingQueue {
             };
             tokio::select! {
                 () = self.changed.notified() => {}
-                () = self.clock.sleep(wait.unwrap_or(MAX_UNSCHEDULABLE)) => {}
+                () = self.clock.sleep(wait.unwrap_or(self.max_unschedulable)) => {}
             }
         }
     }
@@ -191,7 +200,7 @@ impl SchedulingQueue {
         let (mut inner, now) = (self.lock(), self.clock.now());
         let is_stale = |info: &QueuedPodInfo| {
             let age = (now - info.timestamp).to_std();
-            info.gated_by.is_none() && age.is_ok_and(|age| age > MAX_UNSCHEDULABLE)
+            info.gated_by.is_none() && age.is_ok_and(|age| age > self.max_unschedulable)
         };
         for info in inner.unschedulable(is_stale) {
             inner.take(info.pod.uid());
@@ -327,6 +336,20 @@ mod tests {
         let clock = Clock::stepped(Time::UNIX_EPOCH);
         let plugins = default_plugins(&|_| Lister::new(Arc::new(Indexer::new())), &clock);
         (SchedulingQueue::new(Arc::new(Framework::new(plugins)), clock.clone()), clock)
+    }
+
+    #[test]
+    fn the_option_says_after_how_long_a_pod_is_tried_again() {
+        let (queue, clock) = queue();
+        let queue = queue.trying_again_after(Duration::from_secs(30));
+        queue.add(pod("impatient", json!({})));
+        reject(&queue, pop(&queue).unwrap(), "NodeAffinity");
+        clock.advance(Duration::from_secs(29));
+        queue.flush_leftover();
+        assert!(pop(&queue).is_none());
+        clock.advance(Duration::from_secs(2));
+        queue.flush_leftover();
+        assert!(pop(&queue).is_some());
     }
 
     fn pop(queue: &SchedulingQueue) -> Option<QueuedPodInfo> {

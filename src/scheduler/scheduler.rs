@@ -9,6 +9,7 @@ use super::cache::Cache;
 use super::event_handlers::{NodeHandler, PodHandler, VOLUME_RESOURCES, VolumeHandler};
 use super::framework::pod_info::PodInfo;
 use super::framework::runtime::Framework;
+use super::options::SchedulerOptions;
 use super::parts::{SCHEDULER_NAME, SchedulerParts};
 use super::plugins::default_plugins;
 use super::queue::SchedulingQueue;
@@ -35,6 +36,11 @@ impl Scheduler {
     /// started. The context is its own: its client asks as `system:kube-scheduler`, its recorder is
     /// `default-scheduler`.
     pub fn new(context: ComponentContext) -> Scheduler {
+        Scheduler::with_options(context, &SchedulerOptions::default())
+    }
+
+    /// A scheduler that is told something.
+    pub fn with_options(context: ComponentContext, options: &SchedulerOptions) -> Scheduler {
         // Pods that have ended take no room: to this watch they are gone.
         let running = FieldSelector::parse("status.phase!=Succeeded,status.phase!=Failed");
         let running = running.expect("the text is a field selector");
@@ -43,7 +49,8 @@ impl Scheduler {
         let lister = |kind: &Arc<Kind>| context.informers.informer(kind).lister();
         let framework = Arc::new(Framework::new(default_plugins(&lister, &context.clock)));
         let parts = Arc::new(SchedulerParts {
-            queue: SchedulingQueue::new(framework.clone(), context.clock.clone()),
+            queue: SchedulingQueue::new(framework.clone(), context.clock.clone())
+                .trying_again_after(options.pod_max_in_unschedulable_pods_duration),
             cache: Cache::default(),
             pods: pods.lister(),
             writes: Arc::new(Semaphore::new(MAX_WRITES)),

@@ -204,7 +204,26 @@ impl QueueSet {
         }
     }
 
+    /// What is counted of all queues at once is what they hold. Looked at after each change, in debug builds.
+    fn check(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let sum = |of: fn(&Queue) -> usize| self.queues.iter().map(of).sum::<usize>();
+        debug_assert_eq!(self.waiting, sum(|queue| queue.waiting.len()), "who waits is in a queue");
+        debug_assert_eq!(
+            self.seats_waiting,
+            sum(|queue| queue.max_seats_sum),
+            "seats are waited for in queues"
+        );
+        let executing = sum(|queue| queue.executing.len()) + self.queueless.len();
+        debug_assert_eq!(self.executing, executing, "who is worked on was in a queue, or never in any");
+        let active = sum(|queue| usize::from(queue.is_active()));
+        debug_assert_eq!(self.active_queues, active, "a queue is active as long as it holds somebody");
+    }
+
     fn note(&mut self, now: Duration) {
+        self.check();
         let seats = self.seats_in_use + self.seats_waiting;
         self.demand.set(now, seats);
         self.utilization.set(now, [self.waiting, self.executing, self.seats_in_use, seats]);

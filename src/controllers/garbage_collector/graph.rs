@@ -303,6 +303,13 @@ impl GraphState {
                 todo.attempt_to_delete.push(uid.to_owned());
             }
         }
+        debug_assert!(new.owners.iter().all(|owner| self.knows(owner, uid)), "owners know who names them");
+    }
+
+    /// Whether the node of an owner knows of a dependent; nothing depends on itself.
+    fn knows(&self, owner: &OwnerReference, dependent: &str) -> bool {
+        let node = self.nodes.get(&owner.uid);
+        owner.uid == dependent || node.is_some_and(|node| node.dependents.contains(dependent))
     }
 
     /// Whether the owner waits for its dependents; none where it is not known.
@@ -310,6 +317,10 @@ impl GraphState {
         let node = self.nodes.get_mut(owner)?;
         node.dependents.remove(dependent);
         let waits = node.is_deleting_dependents;
+        debug_assert!(
+            !node.is_virtual || node.owners.is_empty(),
+            "nobody has told whom a virtual node names"
+        );
         if node.is_virtual && node.dependents.is_empty() {
             self.nodes.remove(owner);
         }

@@ -1,0 +1,23 @@
+//! The options of kube-scheduler (`app/options.Options`): a flag is a field here, with its doc comment as
+//! help, and its use.
+
+use std::time::Duration;
+
+use apimachinery::duration::parse_period;
+use clap::Args;
+use component_base::flags::defaults;
+
+/// What kube-scheduler is told.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Scheduler and kubelets")]
+pub struct SchedulerOptions {
+    /// After how long a pod that fits nowhere is tried again, whatever happened meanwhile.
+    #[arg(long, default_value = "5m", value_parser = parse_period)]
+    pub pod_max_in_unschedulable_pods_duration: Duration,
+}
+
+impl Default for SchedulerOptions {
+    fn default() -> SchedulerOptions {
+        defaults()
+    }
+}
