@@ -10,7 +10,7 @@ use crate::go::Packages;
 
 /// Why a table could not be made.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub(crate) enum Problem {
     /// The checkout is a part of one: the table is left alone.
     #[error("the checkout has no {0}")]
     Missing(String),
@@ -25,17 +25,17 @@ pub enum Problem {
 }
 
 impl Problem {
-    pub fn io(path: &Path, error: &dyn std::error::Error) -> Problem {
+    pub(crate) fn io(path: &Path, error: &dyn std::error::Error) -> Problem {
         Problem::Bad { path: path.display().to_string(), what: error.to_string() }
     }
 
-    pub fn bad(path: impl Into<String>, what: impl Into<String>) -> Problem {
+    pub(crate) fn bad(path: impl Into<String>, what: impl Into<String>) -> Problem {
         Problem::Bad { path: path.into(), what: what.into() }
     }
 }
 
 /// A checkout, whole or in part, and the tree whose tables are made.
-pub struct Checkout {
+pub(crate) struct Checkout {
     folder: PathBuf,
     tree: PathBuf,
     /// Go's types, of those packages whose types are published.
@@ -47,7 +47,7 @@ impl Checkout {
     ///
     /// # Errors
     /// A folder that is none.
-    pub fn open(folder: &Path, tree: &Path) -> Result<Checkout, Problem> {
+    pub(crate) fn open(folder: &Path, tree: &Path) -> Result<Checkout, Problem> {
         if !folder.is_dir() {
             return Err(Problem::bad(folder.display().to_string(), "is no folder"));
         }
@@ -59,7 +59,7 @@ impl Checkout {
     ///
     /// # Errors
     /// [`Problem::Missing`] when the checkout does not have it.
-    pub fn text(&self, path: &str) -> Result<String, Problem> {
+    pub(crate) fn text(&self, path: &str) -> Result<String, Problem> {
         read_if_there(&self.folder.join(path))?.ok_or_else(|| Problem::Missing(path.into()))
     }
 
@@ -67,7 +67,7 @@ impl Checkout {
     ///
     /// # Errors
     /// As [`Checkout::text`], and what is no JSON.
-    pub fn json(&self, path: &str) -> Result<Value, Problem> {
+    pub(crate) fn json(&self, path: &str) -> Result<Value, Problem> {
         serde_json::from_str(&self.text(path)?).map_err(|error| Problem::bad(path, error.to_string()))
     }
 
@@ -75,7 +75,7 @@ impl Checkout {
     ///
     /// # Errors
     /// [`Problem::Missing`] when the checkout does not have it.
-    pub fn names(&self, path: &str) -> Result<Vec<String>, Problem> {
+    pub(crate) fn names(&self, path: &str) -> Result<Vec<String>, Problem> {
         let entries = fs::read_dir(self.folder.join(path)).map_err(|_| Problem::Missing(path.into()))?;
         let names: BTreeSet<String> = entries
             .filter_map(Result::ok)
@@ -88,7 +88,7 @@ impl Checkout {
     ///
     /// # Errors
     /// One that is not there.
-    pub fn own(&self, path: &str) -> Result<String, Problem> {
+    pub(crate) fn own(&self, path: &str) -> Result<String, Problem> {
         let path = self.tree.join(path);
         read_if_there(&path)?.ok_or_else(|| Problem::bad(path.display().to_string(), "is not there"))
     }
@@ -96,7 +96,7 @@ impl Checkout {
 
 /// # Errors
 /// A file that is there and cannot be read.
-pub fn read_if_there(path: &Path) -> Result<Option<String>, Problem> {
+pub(crate) fn read_if_there(path: &Path) -> Result<Option<String>, Problem> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -106,6 +106,6 @@ pub fn read_if_there(path: &Path) -> Result<Option<String>, Problem> {
 
 /// # Errors
 /// A file that cannot be written.
-pub fn write(path: &Path, text: &str) -> Result<(), Problem> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Problem> {
     fs::write(path, text).map_err(|error| Problem::io(path, &error))
 }

@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use crate::checkout::{Checkout, Problem};
 
 /// Where they stand in our tree.
-pub const PATH: &str = "manifests/schemas/definitions.json";
+pub(crate) const PATH: &str = "manifests/schemas/definitions.json";
 
 /// The document with all definitions in it.
-pub const SWAGGER: &str = "api/openapi-spec/swagger.json";
+pub(crate) const SWAGGER: &str = "api/openapi-spec/swagger.json";
 
 /// What has a table of its own, where it is easier to read and to compare.
 const IN_TABLES: [&str; 7] = [
@@ -28,11 +28,11 @@ const IN_TABLES: [&str; 7] = [
 const KINDS: &str = "x-kubernetes-group-version-kind";
 
 /// Definitions by name.
-pub type Definitions = BTreeMap<String, Value>;
+pub(crate) type Definitions = BTreeMap<String, Value>;
 
 /// # Errors
 /// No published document.
-pub fn make(checkout: &Checkout, _before: &str) -> Result<String, Problem> {
+pub(crate) fn make(checkout: &Checkout, _before: &str) -> Result<String, Problem> {
     let mut all = published(checkout)?;
     all.values_mut().for_each(tidy);
     all.values_mut().for_each(forget_groups);
@@ -43,7 +43,7 @@ pub fn make(checkout: &Checkout, _before: &str) -> Result<String, Problem> {
 ///
 /// # Errors
 /// No published document, or one without definitions.
-pub fn published(checkout: &Checkout) -> Result<Definitions, Problem> {
+pub(crate) fn published(checkout: &Checkout) -> Result<Definitions, Problem> {
     let document = checkout.json(SWAGGER)?;
     let all = document["definitions"].as_object();
     let all = all.ok_or_else(|| Problem::bad(SWAGGER, "has no definitions"))?;
@@ -54,7 +54,7 @@ pub fn published(checkout: &Checkout) -> Result<Definitions, Problem> {
 ///
 /// # Errors
 /// A file that is not there or no JSON.
-pub fn own(checkout: &Checkout) -> Result<Definitions, Problem> {
+pub(crate) fn own(checkout: &Checkout) -> Result<Definitions, Problem> {
     match published(checkout) {
         Err(Problem::Missing(_)) => {
             let text = checkout.own(PATH)?;
@@ -89,7 +89,7 @@ fn forget_groups(definition: &mut Value) {
 }
 
 /// One line a field, so that a review sees which changed.
-pub fn render(definitions: &Definitions) -> String {
+pub(crate) fn render(definitions: &Definitions) -> String {
     let blocks: Vec<String> = definitions
         .iter()
         .map(|(name, definition)| format!("\n{:?}: {{{}\n}}", name, block(definition)))

@@ -13,7 +13,7 @@ const ALL: &str = "create,delete,deletecollection,get,list,patch,update,watch";
 
 /// # Errors
 /// No published documents, or one that is no JSON.
-pub fn make(checkout: &Checkout, before: &str) -> Result<String, Problem> {
+pub(crate) fn make(checkout: &Checkout, before: &str) -> Result<String, Problem> {
     let names = checkout.names(FOLDER)?;
     let lists: Vec<&String> = names.iter().filter(|name| is_list_of_resources(name)).collect();
     if lists.is_empty() {

@@ -8,10 +8,10 @@ use serde::Deserialize;
 use crate::checkout::{Checkout, Problem};
 
 /// The list.
-pub const LIST: &str = "test/compatibility_lifecycle/reference/versioned_feature_list.yaml";
+pub(crate) const LIST: &str = "test/compatibility_lifecycle/reference/versioned_feature_list.yaml";
 
 /// The gates of the Go client, which every component takes as well.
-pub const OF_CLIENTS: &str = "staging/src/k8s.io/client-go/features/known_features.go";
+pub(crate) const OF_CLIENTS: &str = "staging/src/k8s.io/client-go/features/known_features.go";
 
 /// Constants whose gates have another name than they.
 const OTHERWISE_NAMED: [(&str, &str); 2] = [
@@ -39,7 +39,7 @@ struct Spec {
 
 /// # Errors
 /// No list, or one that cannot be read.
-pub fn make(checkout: &Checkout, before: &str) -> Result<String, Problem> {
+pub(crate) fn make(checkout: &Checkout, before: &str) -> Result<String, Problem> {
     let gates: Vec<Gate> =
         serde_yaml::from_str(&checkout.text(LIST)?).map_err(|error| Problem::bad(LIST, error.to_string()))?;
     let mut lines = beside_the_list(before);

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 /// A type as a field or a declaration names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Expr {
+pub(crate) enum Expr {
     /// One that Go itself has.
     Basic(String),
     /// One that a package declares, by the path of its import.
@@ -25,7 +25,7 @@ pub enum Expr {
 
 /// What kind of value a type has in the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A text, number or truth.
     Scalar,
     /// A list or map, which may be nil.
@@ -38,7 +38,7 @@ pub enum Kind {
 
 /// A field of a struct.
 #[derive(Clone, Debug)]
-pub struct GoField {
+pub(crate) struct GoField {
     /// Its name in JSON; empty where its own fields stand in its place.
     pub json: String,
     /// It is left out when it is empty: a struct never is.
@@ -55,7 +55,7 @@ pub struct GoField {
 
 /// A declared type.
 #[derive(Clone, Debug)]
-pub enum Declared {
+pub(crate) enum Declared {
     /// A struct.
     Struct(Vec<GoField>),
     /// `type T U`
@@ -66,7 +66,7 @@ pub enum Declared {
 
 /// A package: what it declares.
 #[derive(Debug, Default)]
-pub struct Package {
+pub(crate) struct Package {
     types: BTreeMap<String, (Declared, Vec<String>)>,
     constants: Vec<Constant>,
 }
@@ -86,19 +86,19 @@ enum Text {
 }
 
 /// The packages of a checkout, each read when it is first asked for.
-pub struct Packages {
+pub(crate) struct Packages {
     folder: PathBuf,
     read: RefCell<BTreeMap<String, Option<Rc<Package>>>>,
 }
 
 impl Packages {
     /// Those below `staging/src` of a checkout.
-    pub fn new(checkout: &Path) -> Packages {
+    pub(crate) fn new(checkout: &Path) -> Packages {
         Packages { folder: checkout.join("staging/src"), read: RefCell::default() }
     }
 
     /// A package by the path of its import; None where the checkout does not have it.
-    pub fn get(&self, path: &str) -> Option<Rc<Package>> {
+    pub(crate) fn get(&self, path: &str) -> Option<Rc<Package>> {
         if let Some(known) = self.read.borrow().get(path) {
             return known.clone();
         }
@@ -108,19 +108,19 @@ impl Packages {
     }
 
     /// The package and the type of a published definition, such as `io.k8s.api.core.v1.Pod`.
-    pub fn definition(&self, name: &str) -> Option<(Rc<Package>, String)> {
+    pub(crate) fn definition(&self, name: &str) -> Option<(Rc<Package>, String)> {
         let (path, name) = path_of(name)?;
         self.get(&path).map(|package| (package, name))
     }
 
     /// The fields of a published definition that is a struct.
-    pub fn fields_of(&self, definition: &str) -> Option<Vec<GoField>> {
+    pub(crate) fn fields_of(&self, definition: &str) -> Option<Vec<GoField>> {
         let (path, name) = path_of(definition)?;
         self.fields(&Expr::Named { package: path, name })
     }
 
     /// The fields of a struct, whatever names stand between.
-    pub fn fields(&self, of: &Expr) -> Option<Vec<GoField>> {
+    pub(crate) fn fields(&self, of: &Expr) -> Option<Vec<GoField>> {
         match self.declared(of)? {
             Declared::Struct(fields) => Some(fields),
             Declared::Name(next) | Declared::Alias(next) => self.fields(&next),
@@ -128,19 +128,19 @@ impl Packages {
     }
 
     /// What a name stands for.
-    pub fn declared(&self, of: &Expr) -> Option<Declared> {
+    pub(crate) fn declared(&self, of: &Expr) -> Option<Declared> {
         let Expr::Named { package, name } = of else { return None };
         self.get(package)?.types.get(name).map(|(declared, _)| declared.clone())
     }
 
     /// The markers above a type.
-    pub fn markers(&self, of: &Expr) -> Vec<String> {
+    pub(crate) fn markers(&self, of: &Expr) -> Vec<String> {
         let Expr::Named { package, name } = of else { return Vec::new() };
         self.get(package).and_then(|package| Some(package.types.get(name)?.1.clone())).unwrap_or_default()
     }
 
     /// The texts of all constants of a type, sorted; they stand in its package.
-    pub fn constants(&self, of: &Expr) -> Vec<String> {
+    pub(crate) fn constants(&self, of: &Expr) -> Vec<String> {
         let Expr::Named { package, .. } = of else { return Vec::new() };
         let package = self.get(package);
         let all = package.iter().flat_map(|package| &package.constants);
@@ -152,7 +152,7 @@ impl Packages {
     }
 
     /// The text of a constant by its name, in the package of a definition.
-    pub fn constant(&self, definition: &str, name: &str) -> Option<String> {
+    pub(crate) fn constant(&self, definition: &str, name: &str) -> Option<String> {
         self.text(&Text::Of(path_of(definition)?.0, name.to_owned()))
     }
 
@@ -168,7 +168,7 @@ impl Packages {
     }
 
     /// A type without the aliases that lead to it.
-    pub fn resolved(&self, of: &Expr) -> Expr {
+    pub(crate) fn resolved(&self, of: &Expr) -> Expr {
         match self.declared(of) {
             Some(Declared::Alias(next)) => self.resolved(&next),
             _ => of.clone(),
@@ -176,7 +176,7 @@ impl Packages {
     }
 
     /// What kind of value a type has; None where the checkout does not say.
-    pub fn kind(&self, of: &Expr) -> Option<Kind> {
+    pub(crate) fn kind(&self, of: &Expr) -> Option<Kind> {
         match of {
             Expr::Basic(name) if name == "interface{}" || name == "any" => Some(Kind::Pointer),
             Expr::Basic(_) => Some(Kind::Scalar),

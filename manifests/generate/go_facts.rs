@@ -28,7 +28,7 @@ type Fact = (&'static str, Value);
 ///
 /// # Errors
 /// No definitions.
-pub fn defaults(checkout: &Checkout, before: &str) -> Result<String, Problem> {
+pub(crate) fn defaults(checkout: &Checkout, before: &str) -> Result<String, Problem> {
     table(checkout, before, &|subject| {
         let marker = subject.field.markers.iter().find_map(|marker| marker.strip_prefix("default="))?;
         let value = match marker.strip_prefix("ref(").and_then(|rest| rest.strip_suffix(')')) {
@@ -43,7 +43,7 @@ pub fn defaults(checkout: &Checkout, before: &str) -> Result<String, Problem> {
 ///
 /// # Errors
 /// No definitions.
-pub fn enums(checkout: &Checkout, before: &str) -> Result<String, Problem> {
+pub(crate) fn enums(checkout: &Checkout, before: &str) -> Result<String, Problem> {
     table(checkout, before, &|subject| {
         let (fact, of) = match without_pointers(&subject.field.of) {
             Expr::Slice(items) => ("enum of items", *items),
@@ -60,7 +60,7 @@ pub fn enums(checkout: &Checkout, before: &str) -> Result<String, Problem> {
 ///
 /// # Errors
 /// No definitions.
-pub fn types(checkout: &Checkout, before: &str) -> Result<String, Problem> {
+pub(crate) fn types(checkout: &Checkout, before: &str) -> Result<String, Problem> {
     table(checkout, before, &|subject| {
         let name = go_name(checkout, &subject.field.of);
         (name != obvious(subject.schema)).then(|| ("x-kubarium-go-type", name.into()))
@@ -71,7 +71,7 @@ pub fn types(checkout: &Checkout, before: &str) -> Result<String, Problem> {
 ///
 /// # Errors
 /// No definitions.
-pub fn presence(checkout: &Checkout, before: &str) -> Result<String, Problem> {
+pub(crate) fn presence(checkout: &Checkout, before: &str) -> Result<String, Problem> {
     table(checkout, before, &|subject| {
         let written = written(checkout, subject)?;
         (written != expected(subject)).then(|| ("x-kubarium-presence", written.into()))
@@ -200,7 +200,7 @@ fn expected(subject: &Subject<'_>) -> &'static str {
 }
 
 /// Whether a type is a list with a name of its own that protobuf makes a message.
-pub fn is_named_list(checkout: &Checkout, of: &Expr) -> bool {
+pub(crate) fn is_named_list(checkout: &Checkout, of: &Expr) -> bool {
     let is_message = checkout.packages.markers(of).iter().any(|marker| marker == "protobuf.nullable=true");
     is_message && matches!(checkout.packages.declared(of), Some(Declared::Name(Expr::Slice(_))))
 }

@@ -25,19 +25,19 @@ const COLUMNS: [&str; 5] = [
 
 /// # Errors
 /// No published document.
-pub fn list_types(checkout: &Checkout, before: &str) -> Result<String, Problem> {
+pub(crate) fn list_types(checkout: &Checkout, before: &str) -> Result<String, Problem> {
     Ok(facts(&read(checkout)?, before, &OF_APPLY))
 }
 
 /// # Errors
 /// No published document.
-pub fn patch(checkout: &Checkout, before: &str) -> Result<String, Problem> {
+pub(crate) fn patch(checkout: &Checkout, before: &str) -> Result<String, Problem> {
     Ok(facts(&read(checkout)?, before, &OF_PATCHES))
 }
 
 /// # Errors
 /// No published document.
-pub fn published(checkout: &Checkout, before: &str) -> Result<String, Problem> {
+pub(crate) fn published(checkout: &Checkout, before: &str) -> Result<String, Problem> {
     let mut table = Table::with_head_of(before);
     each(&read(checkout)?, &mut |definition, field, schema| {
         let cells = COLUMNS.map(|column| cell(&schema[column]));

@@ -17,7 +17,7 @@ const LEGACY: &str = "manifests/schemas/legacy.json";
 
 /// # Errors
 /// No definitions, or no Go's types.
-pub fn make(checkout: &Checkout, before: &str) -> Result<String, Problem> {
+pub(crate) fn make(checkout: &Checkout, before: &str) -> Result<String, Problem> {
     let all = definitions::own(checkout)?;
     let by_rule = checkout.own(BY_RULE)?;
     let mut names: Vec<String> = all.keys().cloned().chain(legacy(checkout)?).collect();

@@ -7,26 +7,26 @@ use std::fmt;
 const MOST_LINES_SHOWN: usize = 40;
 
 /// A table of tabs below a head of comments.
-pub struct Table {
+pub(crate) struct Table {
     head: String,
     rows: BTreeSet<Vec<String>>,
 }
 
 impl Table {
     /// A table with the head of the one before, and no rows.
-    pub fn with_head_of(before: &str) -> Table {
+    pub(crate) fn with_head_of(before: &str) -> Table {
         let head: String =
             before.lines().take_while(|line| line.starts_with('#')).flat_map(|line| [line, "\n"]).collect();
         Table { head, rows: BTreeSet::new() }
     }
 
     /// Adds a row.
-    pub fn add(&mut self, cells: &[&str]) {
+    pub(crate) fn add(&mut self, cells: &[&str]) {
         self.rows.insert(cells.iter().map(|cell| (*cell).to_owned()).collect());
     }
 
     /// Takes over the rows of the table before whose first cell is one that `is_kept` says yes to.
-    pub fn keep(&mut self, before: &str, is_kept: impl Fn(&str) -> bool) {
+    pub(crate) fn keep(&mut self, before: &str, is_kept: impl Fn(&str) -> bool) {
         for line in before.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
             let cells: Vec<&str> = line.split('\t').collect();
             if is_kept(cells[0]) {
@@ -44,14 +44,14 @@ impl fmt::Display for Table {
 }
 
 /// Which lines came and went.
-pub struct Difference {
+pub(crate) struct Difference {
     added: Vec<String>,
     removed: Vec<String>,
 }
 
 impl Difference {
     /// Compares lines; their order does not matter.
-    pub fn between(before: &str, after: &str) -> Difference {
+    pub(crate) fn between(before: &str, after: &str) -> Difference {
         let old: BTreeSet<&str> = before.lines().collect();
         let new: BTreeSet<&str> = after.lines().collect();
         let only = |one: &BTreeSet<&str>, other: &BTreeSet<&str>| {
@@ -61,7 +61,7 @@ impl Difference {
     }
 
     /// Whether nothing differs.
-    pub fn is_none(&self) -> bool {
+    pub(crate) fn is_none(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty()
     }
 }

@@ -7,7 +7,7 @@ use crate::{definitions, discovery, feature_gates, go_facts, merges, protobuf};
 type Make = fn(&Checkout, &str) -> Result<String, Problem>;
 
 /// A table of our tree.
-pub struct Made {
+pub(crate) struct Made {
     /// Where it stands.
     pub path: &'static str,
     /// How it is made.
@@ -15,7 +15,7 @@ pub struct Made {
 }
 
 /// Every table that is made.
-pub fn all() -> Vec<Made> {
+pub(crate) fn all() -> Vec<Made> {
     let made = |path, make: Make| Made { path, make };
     vec![
         made(definitions::PATH, definitions::make),

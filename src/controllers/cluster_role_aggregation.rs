@@ -21,13 +21,13 @@ const AGGREGATED_INDEX: &str = "aggregated";
 const YES: &str = "true";
 
 /// Gathers rules.
-pub struct ClusterRoleAggregationController {
+pub(crate) struct ClusterRoleAggregationController {
     roles: Lister,
 }
 
 impl ClusterRoleAggregationController {
     /// With its informer.
-    pub fn new(ctx: &ComponentContext) -> ClusterRoleAggregationController {
+    pub(crate) fn new(ctx: &ComponentContext) -> ClusterRoleAggregationController {
         let roles = ctx.informers.informer(&CLUSTER_ROLES);
         roles.add_index(AGGREGATED_INDEX, |role| if may_aggregate(role) { vec![YES.into()] } else { vec![] });
         ClusterRoleAggregationController { roles: roles.lister() }

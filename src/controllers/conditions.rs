@@ -6,7 +6,7 @@ use apimachinery::time::{Time, rfc3339};
 use apis::views::meta::{Condition, condition};
 
 /// A condition as of now, without `lastUpdateTime`, which only Deployments have.
-pub fn new_condition(
+pub(crate) fn new_condition(
     condition_type: &str,
     status: &str,
     reason: &str,
@@ -25,7 +25,7 @@ pub fn new_condition(
 
 /// Adds or replaces the condition of its type, last in the list. One with the same status and reason stays as
 /// it is; the time of transition stays while the status does.
-pub fn set_condition(conditions: &mut Vec<Condition>, mut new: Condition) {
+pub(crate) fn set_condition(conditions: &mut Vec<Condition>, mut new: Condition) {
     if let Some(current) = condition(conditions, &new.condition_type) {
         if current.status == new.status && current.reason == new.reason {
             return;
@@ -39,13 +39,13 @@ pub fn set_condition(conditions: &mut Vec<Condition>, mut new: Condition) {
 }
 
 /// Removes the condition of a type.
-pub fn remove_condition(conditions: &mut Vec<Condition>, condition_type: &str) {
+pub(crate) fn remove_condition(conditions: &mut Vec<Condition>, condition_type: &str) {
     conditions.retain(|condition| condition.condition_type != condition_type);
 }
 
 /// As they are written: times in whole seconds, the reason and message there also when they are empty if
 /// `with_empty` (kinds that use `metav1.Condition`).
-pub fn conditions_value(conditions: &[Condition], with_empty: bool) -> Value {
+pub(crate) fn conditions_value(conditions: &[Condition], with_empty: bool) -> Value {
     conditions.iter().map(|condition| condition_value(condition, with_empty)).collect()
 }
 

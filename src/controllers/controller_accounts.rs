@@ -58,13 +58,13 @@ const NAMES: &[&str] = &[
 ];
 
 /// Makes them once.
-pub struct ControllerAccounts {
+pub(crate) struct ControllerAccounts {
     accounts: Lister,
 }
 
 impl ControllerAccounts {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> ControllerAccounts {
+    pub(crate) fn new(ctx: &ComponentContext) -> ControllerAccounts {
         ControllerAccounts { accounts: ctx.informers.informer(&SERVICE_ACCOUNTS).lister() }
     }
 }

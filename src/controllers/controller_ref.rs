@@ -14,10 +14,10 @@ use client_go::lister::Lister;
 
 /// The index that finds the objects that a controller may claim (upstream's `PodControllerIndex`): those of a
 /// uid, and the orphans of a namespace. Without it each sync would read the whole namespace.
-pub const CONTROLLER_INDEX: &str = "controllerUID";
+pub(crate) const CONTROLLER_INDEX: &str = "controllerUID";
 
 /// The values of [`CONTROLLER_INDEX`] for an object.
-pub fn controller_index(object: &Object) -> Vec<String> {
+pub(crate) fn controller_index(object: &Object) -> Vec<String> {
     match object.controller() {
         Some(owner) => vec![owner.uid.clone()],
         None => vec![orphans_of(&object.metadata.namespace)],
@@ -25,7 +25,7 @@ pub fn controller_index(object: &Object) -> Vec<String> {
 }
 
 /// `metav1.NewControllerRef`.
-pub fn controller_reference(owner: &Object, kind: &Kind) -> OwnerReference {
+pub(crate) fn controller_reference(owner: &Object, kind: &Kind) -> OwnerReference {
     OwnerReference {
         api_version: kind.api_version(),
         kind: kind.kind.to_string(),
@@ -37,13 +37,13 @@ pub fn controller_reference(owner: &Object, kind: &Kind) -> OwnerReference {
 }
 
 /// Whether `object` is controlled by `owner`.
-pub fn is_controlled_by(object: &Object, owner: &Object) -> bool {
+pub(crate) fn is_controlled_by(object: &Object, owner: &Object) -> bool {
     object.controller().is_some_and(|reference| reference.uid == owner.metadata.uid)
 }
 
 /// Claims objects of one kind for one owner: adopts the orphans that its selector matches, releases those of
 /// its own that it no longer matches.
-pub struct ControllerRefManager<'a> {
+pub(crate) struct ControllerRefManager<'a> {
     /// Writes the references.
     pub client: &'a Client,
     /// Who claims.
@@ -59,7 +59,7 @@ pub struct ControllerRefManager<'a> {
 impl ControllerRefManager<'_> {
     /// All that is, or becomes, the owner's among what `lister` has under [`CONTROLLER_INDEX`]. Orphans for
     /// which `adoptable` is false are left alone.
-    pub async fn claim(
+    pub(crate) async fn claim(
         &self,
         lister: &Lister,
         adoptable: impl Fn(&Object) -> bool,
@@ -68,7 +68,7 @@ impl ControllerRefManager<'_> {
     }
 
     /// Claims as `claim` does; who is adopted gets a finalizer, who is released loses it.
-    pub async fn claim_with_finalizer(
+    pub(crate) async fn claim_with_finalizer(
         &self,
         lister: &Lister,
         adoptable: impl Fn(&Object) -> bool,

@@ -12,7 +12,7 @@ use client_go::lister::Lister;
 
 /// What maps pods to their owners. The change that an owner's round waited for counts at once, others are
 /// gathered for a moment: many pods become ready one after the other.
-pub fn of_pods(
+pub(crate) fn of_pods(
     expectations: &Expectations,
     owner: &'static Builtin,
     adopters: impl Fn(&Object) -> Vec<Key> + Send + Sync + 'static,
@@ -28,7 +28,7 @@ pub fn of_pods(
 }
 
 /// What maps the owners to themselves; one that is gone expects nothing any more.
-pub fn of_owner(
+pub(crate) fn of_owner(
     expectations: &Expectations,
 ) -> impl Fn(&Change<'_>, &Enqueue) + Send + Sync + 'static + use<> {
     let expectations = expectations.clone();
@@ -41,7 +41,11 @@ pub fn of_owner(
 }
 
 /// The keys of the owners of a namespace whose selector matches an orphan: they may adopt it.
-pub fn adopters<View>(owners: &Lister, orphan: &Object, selector: fn(&View) -> &LabelSelector) -> Vec<Key>
+pub(crate) fn adopters<View>(
+    owners: &Lister,
+    orphan: &Object,
+    selector: fn(&View) -> &LabelSelector,
+) -> Vec<Key>
 where
     View: DeserializeOwned + Send + Sync + 'static,
 {

@@ -34,7 +34,7 @@ const DISRUPTION_ALLOWED: &str = "DisruptionAllowed";
 static SCALED: [&Builtin; 4] = [&REPLICA_SETS, &DEPLOYMENTS, &STATEFUL_SETS, &REPLICATION_CONTROLLERS];
 
 /// The controller of PodDisruptionBudgets.
-pub struct DisruptionController {
+pub(crate) struct DisruptionController {
     budgets: Lister,
     pods: Lister,
     scaled: Vec<(&'static Builtin, Lister)>,
@@ -42,7 +42,7 @@ pub struct DisruptionController {
 
 impl DisruptionController {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> DisruptionController {
+    pub(crate) fn new(ctx: &ComponentContext) -> DisruptionController {
         let budgets = ctx.informers.informer(&POD_DISRUPTION_BUDGETS).lister();
         let scaled = SCALED.iter().map(|kind| (*kind, ctx.informers.informer(kind).lister())).collect();
         DisruptionController { budgets, pods: ctx.informers.informer(&PODS).lister(), scaled }

@@ -42,7 +42,7 @@ const INDEX: &str = "mirrored";
 const MAX_ENDPOINTS_PER_SUBSET: usize = 1000;
 
 /// The controller of mirrored EndpointSlices.
-pub struct EndpointSliceMirroringController {
+pub(crate) struct EndpointSliceMirroringController {
     services: Lister,
     endpoints: Lister,
     slices: Lister,
@@ -52,7 +52,7 @@ pub struct EndpointSliceMirroringController {
 
 impl EndpointSliceMirroringController {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> EndpointSliceMirroringController {
+    pub(crate) fn new(ctx: &ComponentContext) -> EndpointSliceMirroringController {
         let slices = ctx.informers.informer(&ENDPOINT_SLICES);
         slices.add_index(INDEX, |slice| mirrored_key(slice).into_iter().collect());
         let [services, endpoints] = [&SERVICES, &ENDPOINTS].map(|kind| ctx.informers.informer(kind).lister());

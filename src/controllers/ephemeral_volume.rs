@@ -17,14 +17,14 @@ use client_go::ComponentContext;
 use client_go::lister::Lister;
 
 /// Makes the claims.
-pub struct EphemeralVolumeController {
+pub(crate) struct EphemeralVolumeController {
     pods: Lister,
     claims: Lister,
 }
 
 impl EphemeralVolumeController {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> EphemeralVolumeController {
+    pub(crate) fn new(ctx: &ComponentContext) -> EphemeralVolumeController {
         let [pods, claims] =
             [&PODS, &PERSISTENT_VOLUME_CLAIMS].map(|kind| ctx.informers.informer(kind).lister());
         EphemeralVolumeController { pods, claims }

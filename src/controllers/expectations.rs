@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// Bound: an entry goes when it is fulfilled or its object is deleted, so there are at most as many as
 /// objects.
 #[derive(Clone)]
-pub struct Expectations {
+pub(crate) struct Expectations {
     clock: Clock,
     entries: Arc<Mutex<HashMap<String, Expected>>>,
 }
@@ -34,22 +34,22 @@ struct Expected {
 
 impl Expectations {
     /// Expecting nothing.
-    pub fn new(clock: &Clock) -> Expectations {
+    pub(crate) fn new(clock: &Clock) -> Expectations {
         Expectations { clock: clock.clone(), entries: Arc::default() }
     }
 
     /// So many creations are about to be asked for.
-    pub fn expect_creations(&self, uid: &str, count: usize) {
+    pub(crate) fn expect_creations(&self, uid: &str, count: usize) {
         self.expect(uid, count, []);
     }
 
     /// The deletions of these keys are about to be asked for.
-    pub fn expect_deletions(&self, uid: &str, keys: impl IntoIterator<Item = String>) {
+    pub(crate) fn expect_deletions(&self, uid: &str, keys: impl IntoIterator<Item = String>) {
         self.expect(uid, 0, keys);
     }
 
     /// Both are about to be asked for (`SetExpectations`).
-    pub fn expect(&self, uid: &str, creations: usize, deletions: impl IntoIterator<Item = String>) {
+    pub(crate) fn expect(&self, uid: &str, creations: usize, deletions: impl IntoIterator<Item = String>) {
         let deletions: BTreeSet<String> = deletions.into_iter().collect();
         if creations == 0 && deletions.is_empty() {
             return self.forget(uid);
@@ -59,17 +59,17 @@ impl Expectations {
     }
 
     /// One more creation is about to be asked for (`RaiseExpectations`).
-    pub fn expect_another_creation(&self, uid: &str) {
+    pub(crate) fn expect_another_creation(&self, uid: &str) {
         self.raise(uid, |expected| expected.creations += 1);
     }
 
     /// The deletion of one more key is about to be asked for (`RaiseExpectations`).
-    pub fn expect_another_deletion(&self, uid: &str, key: &str) {
+    pub(crate) fn expect_another_deletion(&self, uid: &str, key: &str) {
         self.raise(uid, |expected| expected.deletions.extend([key.to_owned()]));
     }
 
     /// A creation was seen, or failed. True when nothing more is expected because of it.
-    pub fn creation_observed(&self, uid: &str) -> bool {
+    pub(crate) fn creation_observed(&self, uid: &str) -> bool {
         self.observe(uid, |expected| {
             let counted = expected.creations > 0;
             expected.creations = expected.creations.saturating_sub(1);
@@ -78,18 +78,18 @@ impl Expectations {
     }
 
     /// A deletion was seen, or failed. True when nothing more is expected because of it.
-    pub fn deletion_observed(&self, uid: &str, key: &str) -> bool {
+    pub(crate) fn deletion_observed(&self, uid: &str, key: &str) -> bool {
         self.observe(uid, |expected| expected.deletions.remove(key))
     }
 
     /// Whether a round may begin.
-    pub fn satisfied(&self, uid: &str) -> bool {
+    pub(crate) fn satisfied(&self, uid: &str) -> bool {
         let now = self.clock.elapsed();
         self.lock().get(uid).is_none_or(|expected| now.saturating_sub(expected.since) > TIMEOUT)
     }
 
     /// The controlling object is gone.
-    pub fn forget(&self, uid: &str) {
+    pub(crate) fn forget(&self, uid: &str) {
         self.lock().remove(uid);
     }
 

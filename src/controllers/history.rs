@@ -20,13 +20,13 @@ use client_go::lister::Lister;
 
 /// The label of pods that says which revision they are of: its hash for a DaemonSet, its name for a
 /// StatefulSet (`ControllerRevisionHashLabelKey`).
-pub const REVISION_HASH: &str = "controller-revision-hash";
+pub(crate) const REVISION_HASH: &str = "controller-revision-hash";
 /// Longer names of owners are cut, so that a hash has room behind them.
 const LONGEST_PREFIX: usize = 223;
 
 /// One past state of an owner.
 #[derive(Clone)]
-pub struct Revision {
+pub(crate) struct Revision {
     /// As it is stored.
     pub object: Arc<Object>,
     view: Arc<ControllerRevision>,
@@ -34,28 +34,28 @@ pub struct Revision {
 
 impl Revision {
     /// Of a ControllerRevision.
-    pub fn of(object: Arc<Object>) -> Revision {
+    pub(crate) fn of(object: Arc<Object>) -> Revision {
         let view = object.view::<ControllerRevision>();
         Revision { object, view }
     }
 
     /// Its name.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.object.metadata.name
     }
 
     /// Its place in the history: the newest has the highest.
-    pub fn number(&self) -> i64 {
+    pub(crate) fn number(&self) -> i64 {
         self.view.revision
     }
 
     /// The patch that brings its state back.
-    pub fn data(&self) -> &Value {
+    pub(crate) fn data(&self) -> &Value {
         &self.view.data
     }
 
     /// The template that it keeps.
-    pub fn template(&self) -> Value {
+    pub(crate) fn template(&self) -> Value {
         let mut template = self.data()["spec"]["template"].clone();
         if let Some(members) = template.as_object_mut() {
             members.remove("$patch");
@@ -64,7 +64,7 @@ impl Revision {
     }
 
     /// A label; empty when it is not there.
-    pub fn label(&self, key: &str) -> &str {
+    pub(crate) fn label(&self, key: &str) -> &str {
         self.object.metadata.labels.get(key).map_or("", String::as_str)
     }
 
@@ -76,7 +76,7 @@ impl Revision {
 }
 
 /// What revisions an owner has: reads through a lister, writes through the API.
-pub struct History<'a> {
+pub(crate) struct History<'a> {
     /// Of the sync.
     pub ctx: &'a Reconcile,
     /// Of ControllerRevisions, with [`super::controller_ref::CONTROLLER_INDEX`].
@@ -89,7 +89,7 @@ pub struct History<'a> {
 
 impl History<'_> {
     /// All that are, or become, the owner's, from the oldest to the newest.
-    pub async fn claim(&self, selector: &Selector) -> Result<Vec<Revision>, Status> {
+    pub(crate) async fn claim(&self, selector: &Selector) -> Result<Vec<Revision>, Status> {
         let manager = ControllerRefManager {
             client: &self.ctx.client,
             owner: self.owner,
@@ -104,7 +104,7 @@ impl History<'_> {
     }
 
     /// Keeps `data` under a hash that no other state has.
-    pub async fn create(&self, revision: NewRevision<'_>) -> Result<Revision, Status> {
+    pub(crate) async fn create(&self, revision: NewRevision<'_>) -> Result<Revision, Status> {
         let NewRevision { hash, .. } = revision;
         let name = revision_name(&self.owner.metadata.name, hash);
         let mut labels = revision.labels.clone();
@@ -120,7 +120,7 @@ impl History<'_> {
     }
 
     /// The revision that has the name already, if it keeps the same.
-    pub async fn existing(&self, hash: &str, data: &Value) -> Result<Option<Revision>, Status> {
+    pub(crate) async fn existing(&self, hash: &str, data: &Value) -> Result<Option<Revision>, Status> {
         let metadata = &self.owner.metadata;
         let name = revision_name(&metadata.name, hash);
         let found = self.ctx.client.get(&CONTROLLER_REVISIONS, &metadata.namespace, &name).await?;
@@ -128,7 +128,7 @@ impl History<'_> {
     }
 
     /// Gives a revision another number: its state is the newest again.
-    pub async fn renumber(&self, revision: &Revision, number: i64) -> Result<Revision, Status> {
+    pub(crate) async fn renumber(&self, revision: &Revision, number: i64) -> Result<Revision, Status> {
         if revision.number() == number {
             return Ok(revision.clone());
         }
@@ -136,12 +136,17 @@ impl History<'_> {
     }
 
     /// Labels a revision.
-    pub async fn label(&self, revision: &Revision, key: &str, value: &str) -> Result<Revision, Status> {
+    pub(crate) async fn label(
+        &self,
+        revision: &Revision,
+        key: &str,
+        value: &str,
+    ) -> Result<Revision, Status> {
         self.update(revision, |tree| tree["metadata"]["labels"][key] = value.into()).await
     }
 
     /// Forgets a state.
-    pub async fn delete(&self, revision: &Revision) -> Result<(), Status> {
+    pub(crate) async fn delete(&self, revision: &Revision) -> Result<(), Status> {
         let (namespace, options) = (&self.owner.metadata.namespace, DeleteOptions::default());
         self.ctx.client.delete(&CONTROLLER_REVISIONS, namespace, revision.name(), &options).await
     }
@@ -156,7 +161,7 @@ impl History<'_> {
 }
 
 /// A state to be kept.
-pub struct NewRevision<'a> {
+pub(crate) struct NewRevision<'a> {
     /// The labels of the template.
     pub labels: &'a BTreeMap<String, String>,
     /// The label that the hash is told in.
@@ -173,7 +178,7 @@ pub struct NewRevision<'a> {
 
 /// A strategic merge patch that puts `template` in the place of an owner's: what revisions keep, and what
 /// `kubectl rollout undo` sends.
-pub fn template_patch(template: &Value) -> Value {
+pub(crate) fn template_patch(template: &Value) -> Value {
     let mut template = template.clone();
     if let Some(members) = template.as_object_mut() {
         members.insert("$patch".into(), "replace".into());

@@ -15,10 +15,10 @@ use apis::core::pod::PODS;
 use apis::kind::Kind;
 
 /// Upstream's `SlowStartInitialBatchSize`.
-pub const SLOW_START_INITIAL_BATCH_SIZE: usize = 1;
+pub(crate) const SLOW_START_INITIAL_BATCH_SIZE: usize = 1;
 
 /// Creates one pod from a template, controlled by `owner`, and says so in an event about `owner`.
-pub async fn create_pod(
+pub(crate) async fn create_pod(
     ctx: &Reconcile,
     template: &Value,
     owner: &Object,
@@ -29,7 +29,7 @@ pub async fn create_pod(
 
 /// A pod of the owner, with a prefix of its name other than the owner's name
 /// (`CreatePodsWithGenerateName`).
-pub async fn create_named_pod(
+pub(crate) async fn create_named_pod(
     ctx: &Reconcile,
     template: &Value,
     generate_name: Option<&str>,
@@ -57,7 +57,12 @@ pub async fn create_named_pod(
 
 /// Deletes one pod and says so in an event about `owner`. A pod that is gone already is no event, but an
 /// error.
-pub async fn delete_pod(ctx: &Reconcile, name: &str, owner: &Object, kind: &Kind) -> Result<(), Status> {
+pub(crate) async fn delete_pod(
+    ctx: &Reconcile,
+    name: &str,
+    owner: &Object,
+    kind: &Kind,
+) -> Result<(), Status> {
     let deleted = ctx.client.delete(&PODS, &owner.metadata.namespace, name, &DeleteOptions::default()).await;
     match &deleted {
         Ok(_) => ctx.event(kind, owner, "Normal", "SuccessfulDelete", format!("Deleted pod: {name}")),
@@ -68,7 +73,7 @@ pub async fn delete_pod(ctx: &Reconcile, name: &str, owner: &Object, kind: &Kind
 }
 
 /// What a pod of `owner` is created as (`GetPodFromTemplate`).
-pub fn pod_from_template(template: &Value, owner: &Object, kind: &Kind) -> Result<Value, Status> {
+pub(crate) fn pod_from_template(template: &Value, owner: &Object, kind: &Kind) -> Result<Value, Status> {
     let part = |name: &str| template["metadata"].get(name).filter(|value| !value.is_null()).cloned();
     let labels = part("labels").filter(|labels| labels.as_object().is_some_and(|labels| !labels.is_empty()));
     let labels = labels.ok_or_else(|| Status::internal("unable to create pods, no labels"))?;
@@ -85,7 +90,7 @@ pub fn pod_from_template(template: &Value, owner: &Object, kind: &Kind) -> Resul
 /// Calls `create` for 0 to `count`, in batches of 1, 2, 4, ... each at once, and stops after the first
 /// batch with a failure: what fails once, for want of quota say, would fail for all. Gives the number that
 /// succeeded and the first failure.
-pub async fn slow_start_batch<F, Created>(count: usize, create: F) -> (usize, Result<(), Status>)
+pub(crate) async fn slow_start_batch<F, Created>(count: usize, create: F) -> (usize, Result<(), Status>)
 where
     F: Fn(usize) -> Created,
     Created: Future<Output = Result<(), Status>>,
@@ -104,7 +109,7 @@ where
 
 /// Whether a create failed because the namespace is on its way out
 /// (`HasStatusCause(NamespaceTerminatingCause)`): nothing to report, and nothing to retry.
-pub fn is_namespace_terminating(error: &Status) -> bool {
+pub(crate) fn is_namespace_terminating(error: &Status) -> bool {
     let causes = error.details.iter().flat_map(|details| &details.causes);
     causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
 }

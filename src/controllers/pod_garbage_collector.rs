@@ -26,7 +26,7 @@ const QUARANTINE: Duration = Duration::from_secs(40);
 const EVERYTHING: &str = "pods";
 
 /// The collector of pods that nobody else ends.
-pub struct PodGarbageCollector {
+pub(crate) struct PodGarbageCollector {
     pods: Lister,
     nodes: Lister,
     terminated_threshold: usize,
@@ -37,7 +37,7 @@ pub struct PodGarbageCollector {
 
 impl PodGarbageCollector {
     /// With its informers; so many ended pods are kept.
-    pub fn new(ctx: &ComponentContext, terminated_threshold: usize) -> PodGarbageCollector {
+    pub(crate) fn new(ctx: &ComponentContext, terminated_threshold: usize) -> PodGarbageCollector {
         let [pods, nodes] = [&PODS, &NODES].map(|kind| ctx.informers.informer(kind).lister());
         PodGarbageCollector { pods, nodes, terminated_threshold, missing: Mutex::default() }
     }
@@ -112,7 +112,7 @@ impl Controller for PodGarbageCollector {
 
 /// Puts the condition `DisruptionTarget` on a pod that is about to be deleted for no fault of its own;
 /// `phase` ends it.
-pub async fn mark_disrupted(
+pub(crate) async fn mark_disrupted(
     ctx: &Reconcile,
     pod: &Object,
     why: Value,

@@ -11,17 +11,17 @@ use apis::views::meta::condition;
 use apis::views::pod::{Pod, is_terminal};
 
 /// `controller.IsPodActive`
-pub fn is_active(pod: &Object) -> bool {
+pub(crate) fn is_active(pod: &Object) -> bool {
     !pod.is_deleting() && !is_terminal(pod)
 }
 
 /// `controller.IsPodTerminating`
-pub fn is_terminating(pod: &Object) -> bool {
+pub(crate) fn is_terminating(pod: &Object) -> bool {
     pod.is_deleting() && !is_terminal(pod)
 }
 
 /// `podutil.IsPodAvailable`: ready for so long.
-pub fn is_available(pod: &Object, min_ready_seconds: i64, now: Time) -> bool {
+pub(crate) fn is_available(pod: &Object, min_ready_seconds: i64, now: Time) -> bool {
     if min_ready_seconds <= 0 {
         return pod.view::<Pod>().is_ready();
     }
@@ -29,7 +29,11 @@ pub fn is_available(pod: &Object, min_ready_seconds: i64, now: Time) -> bool {
 }
 
 /// How long until the first of the ready pods becomes available.
-pub fn next_availability_check(pods: &[Arc<Object>], min_ready_seconds: i64, now: Time) -> Option<Duration> {
+pub(crate) fn next_availability_check(
+    pods: &[Arc<Object>],
+    min_ready_seconds: i64,
+    now: Time,
+) -> Option<Duration> {
     if min_ready_seconds <= 0 {
         return None;
     }

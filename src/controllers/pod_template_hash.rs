@@ -8,7 +8,7 @@ use entropy::safe_encode;
 ///
 /// Upstream hashes a dump of its Go structs, so the values differ from a real cluster's; nothing compares
 /// them.
-pub fn pod_template_hash(template: &Value, collision_count: Option<i64>) -> String {
+pub(crate) fn pod_template_hash(template: &Value, collision_count: Option<i64>) -> String {
     let text = template.to_string();
     let count = collision_count.map(|count| (count as u64).to_le_bytes());
     let bytes = text.bytes().chain(count.into_iter().flatten());

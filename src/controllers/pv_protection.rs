@@ -15,13 +15,13 @@ use client_go::lister::Lister;
 const FINALIZER: &str = "kubernetes.io/pv-protection";
 
 /// Holds volumes by a finalizer.
-pub struct PvProtectionController {
+pub(crate) struct PvProtectionController {
     volumes: Lister,
 }
 
 impl PvProtectionController {
     /// With its informer.
-    pub fn new(ctx: &ComponentContext) -> PvProtectionController {
+    pub(crate) fn new(ctx: &ComponentContext) -> PvProtectionController {
         PvProtectionController { volumes: ctx.informers.informer(&PERSISTENT_VOLUMES).lister() }
     }
 }
@@ -45,7 +45,7 @@ impl Controller for PvProtectionController {
 }
 
 /// Adds a finalizer to an object that must stay, and takes it from one that may go.
-pub async fn keep_finalizer(
+pub(crate) async fn keep_finalizer(
     ctx: &Reconcile,
     kind: &Arc<Kind>,
     object: &Object,

@@ -17,14 +17,14 @@ use client_go::lister::Lister;
 const FINALIZER: &str = "kubernetes.io/pvc-protection";
 
 /// Holds claims by a finalizer.
-pub struct PvcProtectionController {
+pub(crate) struct PvcProtectionController {
     claims: Lister,
     pods: Lister,
 }
 
 impl PvcProtectionController {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> PvcProtectionController {
+    pub(crate) fn new(ctx: &ComponentContext) -> PvcProtectionController {
         let claims = ctx.informers.informer(&PERSISTENT_VOLUME_CLAIMS).lister();
         PvcProtectionController { claims, pods: ctx.informers.informer(&PODS).lister() }
     }
@@ -68,7 +68,7 @@ impl Controller for PvcProtectionController {
 }
 
 /// The claims that a pod names, and those that were made for it.
-pub fn claims_of(pod: &Value) -> impl Iterator<Item = String> + '_ {
+pub(crate) fn claims_of(pod: &Value) -> impl Iterator<Item = String> + '_ {
     let name = text(pod, "metadata.name");
     items(pod, "spec.volumes").iter().filter_map(move |volume| {
         if is_set(volume, "ephemeral") {

@@ -31,7 +31,7 @@ const IN_FLIGHT: Duration = Duration::from_millis(50);
 const UNKNOWN_KIND: Duration = Duration::from_secs(5);
 
 /// Starts it.
-pub fn spawn(ctx: &ComponentContext, scheme: Arc<Scheme>, options: &ControllerManagerOptions) {
+pub(crate) fn spawn(ctx: &ComponentContext, scheme: Arc<Scheme>, options: &ControllerManagerOptions) {
     let monitors = Arc::new(Monitors {
         quotas: ctx.informers.informer(&RESOURCE_QUOTAS).lister(),
         watched: Mutex::default(),

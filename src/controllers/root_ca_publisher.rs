@@ -16,7 +16,7 @@ endpoints such as the internal service IP or kubernetes.default.svc. No other us
 distributions of Kubernetes clusters.";
 
 /// Tells pods which authority signs the apiserver's certificate.
-pub struct RootCaPublisher {
+pub(crate) struct RootCaPublisher {
     root_ca: String,
     namespaces: Lister,
     config_maps: Lister,
@@ -25,7 +25,7 @@ pub struct RootCaPublisher {
 impl RootCaPublisher {
     /// With its informers; `root_ca` is the authority's certificate in PEM, empty when nothing is served over
     /// TLS.
-    pub fn new(ctx: &ComponentContext, root_ca: &str) -> RootCaPublisher {
+    pub(crate) fn new(ctx: &ComponentContext, root_ca: &str) -> RootCaPublisher {
         let namespaces = ctx.informers.informer(&NAMESPACES).lister();
         let config_maps = ctx.informers.informer(&CONFIG_MAPS).lister();
         RootCaPublisher { root_ca: root_ca.into(), namespaces, config_maps }

@@ -15,14 +15,14 @@ use client_go::lister::Lister;
 const DEFAULT: &str = "default";
 
 /// Makes sure that pods which name no account have one.
-pub struct ServiceAccountsController {
+pub(crate) struct ServiceAccountsController {
     namespaces: Lister,
     accounts: Lister,
 }
 
 impl ServiceAccountsController {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> ServiceAccountsController {
+    pub(crate) fn new(ctx: &ComponentContext) -> ServiceAccountsController {
         let namespaces = ctx.informers.informer(&NAMESPACES).lister();
         ServiceAccountsController { namespaces, accounts: ctx.informers.informer(&SERVICE_ACCOUNTS).lister() }
     }
@@ -51,13 +51,13 @@ impl Controller for ServiceAccountsController {
 }
 
 /// Whether a namespace is there to stay.
-pub fn is_active(namespaces: &Lister, name: &str) -> bool {
+pub(crate) fn is_active(namespaces: &Lister, name: &str) -> bool {
     let namespace = namespaces.get("", name);
     namespace.is_some_and(|it| !it.is_deleting() && it.view::<Namespace>().status.phase != "Terminating")
 }
 
 /// Somebody else created it, or the namespace went: both are fine.
-pub fn ignore_lost_race(created: Result<(), Status>) -> Result<Action, Status> {
+pub(crate) fn ignore_lost_race(created: Result<(), Status>) -> Result<Action, Status> {
     match created {
         Err(error)
             if error.is_already_exists() || error.is_not_found() || is_namespace_terminating(&error) =>

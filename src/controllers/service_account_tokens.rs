@@ -33,7 +33,7 @@ pub trait TokenGenerator: Send + Sync {
 }
 
 /// Fills such Secrets.
-pub struct TokensController {
+pub(crate) struct TokensController {
     secrets: Lister,
     accounts: Lister,
     generator: Arc<dyn TokenGenerator>,
@@ -42,7 +42,7 @@ pub struct TokensController {
 
 impl TokensController {
     /// With its informers; `root_ca` is put beside each token, unless it is empty.
-    pub fn new(ctx: &ComponentContext, generator: Arc<dyn TokenGenerator>, root_ca: &str) -> Self {
+    pub(crate) fn new(ctx: &ComponentContext, generator: Arc<dyn TokenGenerator>, root_ca: &str) -> Self {
         TokensController {
             secrets: ctx.informers.informer(&SECRETS).lister(),
             accounts: ctx.informers.informer(&SERVICE_ACCOUNTS).lister(),

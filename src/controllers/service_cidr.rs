@@ -27,13 +27,13 @@ const DELETION_GRACE_PERIOD: Duration = Duration::from_secs(10);
 const IN_USE: Duration = Duration::from_secs(1);
 
 /// Looks after ranges of Services' addresses.
-pub struct ServiceCidrController {
+pub(crate) struct ServiceCidrController {
     ranges: Lister,
 }
 
 impl ServiceCidrController {
     /// With its informer.
-    pub fn new(ctx: &ComponentContext) -> ServiceCidrController {
+    pub(crate) fn new(ctx: &ComponentContext) -> ServiceCidrController {
         ServiceCidrController { ranges: ctx.informers.informer(&SERVICE_CIDRS).lister() }
     }
 

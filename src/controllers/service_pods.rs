@@ -15,13 +15,13 @@ use client_go::lister::Lister;
 use sync::Mutex;
 
 /// When the change came about that led to this state of the endpoints, for measuring how long that took.
-pub const LAST_CHANGE_TRIGGER_TIME: &str = "endpoints.kubernetes.io/last-change-trigger-time";
+pub(crate) const LAST_CHANGE_TRIGGER_TIME: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 /// On the endpoints of services without a cluster IP.
-pub const HEADLESS: &str = "service.kubernetes.io/headless";
+pub(crate) const HEADLESS: &str = "service.kubernetes.io/headless";
 
 /// A port of a pod behind a port of a service.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PodPort {
+pub(crate) struct PodPort {
     /// The service port's.
     pub name: String,
     /// The pod's.
@@ -33,17 +33,17 @@ pub struct PodPort {
 }
 
 /// Whether the endpoints of a service are ours to keep: without a selector they are somebody else's.
-pub fn has_managed_endpoints(service: &Service) -> bool {
+pub(crate) fn has_managed_endpoints(service: &Service) -> bool {
     !service.spec.selector.is_empty() && service.spec.service_type != "ExternalName"
 }
 
 /// Whether a service has no address of its own.
-pub fn is_headless(service: &Service) -> bool {
+pub(crate) fn is_headless(service: &Service) -> bool {
     matches!(service.spec.cluster_ip.as_str(), "" | "None")
 }
 
 /// Sets or removes [`HEADLESS`].
-pub fn put_headless_label(service: &Service, labels: &mut BTreeMap<String, String>) {
+pub(crate) fn put_headless_label(service: &Service, labels: &mut BTreeMap<String, String>) {
     if is_headless(service) {
         labels.insert(HEADLESS.into(), String::new());
     } else {
@@ -52,14 +52,14 @@ pub fn put_headless_label(service: &Service, labels: &mut BTreeMap<String, Strin
 }
 
 /// Whether a pod can have an endpoint at all (`ShouldPodBeInEndpoints`).
-pub fn is_endpoint(object: &Object, includes_terminating: bool) -> bool {
+pub(crate) fn is_endpoint(object: &Object, includes_terminating: bool) -> bool {
     let pod = object.view::<Pod>();
     let has_address = !pod.status.pod_ip.is_empty() || !pod.status.pod_ips.is_empty();
     has_address && !pod.is_terminal() && (includes_terminating || !object.is_deleting())
 }
 
 /// Where a service's port leads on a pod; none where a named port does not exist there (`FindPort`).
-pub fn pod_port(port: &ServicePort, pod: &Pod) -> Option<PodPort> {
+pub(crate) fn pod_port(port: &ServicePort, pod: &Pod) -> Option<PodPort> {
     let protocol = if port.protocol.is_empty() { "TCP" } else { &port.protocol };
     let number = match &port.target_port {
         None => port.port,
@@ -72,14 +72,14 @@ pub fn pod_port(port: &ServicePort, pod: &Pod) -> Option<PodPort> {
 }
 
 /// The name that the headless service `service` gives a pod that asks for one.
-pub fn hostname(service: &Object, object: &Object, pod: &Pod) -> Option<String> {
+pub(crate) fn hostname(service: &Object, object: &Object, pod: &Pod) -> Option<String> {
     let is_subdomain = pod.spec.subdomain == service.metadata.name;
     let is_near = object.metadata.namespace == service.metadata.namespace;
     (!pod.spec.hostname.is_empty() && is_subdomain && is_near).then(|| pod.spec.hostname.clone())
 }
 
 /// Puts the services whose endpoints a change of a pod may touch into the queue.
-pub fn enqueue_services(services: &Lister, change: &Change<'_>, enqueue: &Enqueue) {
+pub(crate) fn enqueue_services(services: &Lister, change: &Change<'_>, enqueue: &Enqueue) {
     if change.old().is_some_and(|old| !has_endpoint_changes(old, change.object())) {
         return;
     }
@@ -118,7 +118,7 @@ fn named_port(pod: &Pod, name: &str, protocol: &str) -> Option<i64> {
 /// When the latest changes of services and pods came about (`TriggerTimeTracker`).
 /// Bound: one entry a service, forgotten with it.
 #[derive(Default)]
-pub struct TriggerTimes(Mutex<HashMap<String, SeenPods>>);
+pub(crate) struct TriggerTimes(Mutex<HashMap<String, SeenPods>>);
 
 #[derive(Default)]
 struct SeenPods {
@@ -128,7 +128,7 @@ struct SeenPods {
 
 impl TriggerTimes {
     /// The earliest of the times that were not there when last asked about `key`; none when nothing is newer.
-    pub fn changed(&self, key: &str, service: &Object, pods: &[Arc<Object>]) -> Option<Time> {
+    pub(crate) fn changed(&self, key: &str, service: &Object, pods: &[Arc<Object>]) -> Option<Time> {
         let now = SeenPods {
             service: service.metadata.creation_timestamp,
             pods: pods
@@ -149,7 +149,7 @@ impl TriggerTimes {
     }
 
     /// The service is gone.
-    pub fn forget(&self, key: &str) {
+    pub(crate) fn forget(&self, key: &str) {
         self.0.lock().remove(key);
     }
 }

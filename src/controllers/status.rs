@@ -11,7 +11,7 @@ use client_go::client::Client;
 
 /// Updates the status of `object`. When somebody else was first, once more on the object as it is now: an
 /// observer overwrites what was observed before.
-pub async fn update_status(
+pub(crate) async fn update_status(
     client: &Client,
     kind: &Kind,
     object: &Object,
@@ -30,7 +30,7 @@ pub async fn update_status(
 }
 
 /// A number that is left out when it is 0 (`omitempty`).
-pub fn put_count(status: &mut Map<String, Value>, name: &str, count: i64) {
+pub(crate) fn put_count(status: &mut Map<String, Value>, name: &str, count: i64) {
     if count == 0 {
         status.remove(name);
     } else {

@@ -24,7 +24,7 @@ use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 
 /// The taint manager.
-pub struct TaintEvictionController {
+pub(crate) struct TaintEvictionController {
     nodes: Lister,
     pods: Lister,
     /// Pods whose eviction waits for its time, and since when. Bound: forgotten when they are evicted, spared
@@ -42,7 +42,7 @@ enum TaintVerdict {
 
 impl TaintEvictionController {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> TaintEvictionController {
+    pub(crate) fn new(ctx: &ComponentContext) -> TaintEvictionController {
         let pods = ctx.informers.informer(&PODS);
         pods.add_index(NODE_INDEX, node_index);
         let nodes = ctx.informers.informer(&NODES).lister();

@@ -15,13 +15,13 @@ use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 
 /// The controller of `ttlSecondsAfterFinished`.
-pub struct TtlAfterFinishedController {
+pub(crate) struct TtlAfterFinishedController {
     jobs: Lister,
 }
 
 impl TtlAfterFinishedController {
     /// With its informer.
-    pub fn new(ctx: &ComponentContext) -> TtlAfterFinishedController {
+    pub(crate) fn new(ctx: &ComponentContext) -> TtlAfterFinishedController {
         TtlAfterFinishedController { jobs: ctx.informers.informer(&JOBS).lister() }
     }
 }

@@ -15,14 +15,17 @@ use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 
 /// Checks each generation of each policy once.
-pub struct ValidatingAdmissionPolicyStatusController {
+pub(crate) struct ValidatingAdmissionPolicyStatusController {
     policies: Lister,
     scheme: Arc<Scheme>,
 }
 
 impl ValidatingAdmissionPolicyStatusController {
     /// With its informer.
-    pub fn new(ctx: &ComponentContext, scheme: Arc<Scheme>) -> ValidatingAdmissionPolicyStatusController {
+    pub(crate) fn new(
+        ctx: &ComponentContext,
+        scheme: Arc<Scheme>,
+    ) -> ValidatingAdmissionPolicyStatusController {
         let policies = ctx.informers.informer(&VALIDATING_ADMISSION_POLICIES).lister();
         ValidatingAdmissionPolicyStatusController { policies, scheme }
     }

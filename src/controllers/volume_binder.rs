@@ -30,7 +30,7 @@ use client_go::lister::Lister;
 const VOLUME: &str = "volume:";
 
 /// Binds claims to volumes, and says what became of volumes whose claim is gone.
-pub struct VolumeBinder {
+pub(crate) struct VolumeBinder {
     claims: Lister,
     volumes: Lister,
     classes: Lister,
@@ -39,7 +39,7 @@ pub struct VolumeBinder {
 
 impl VolumeBinder {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> VolumeBinder {
+    pub(crate) fn new(ctx: &ComponentContext) -> VolumeBinder {
         VolumeBinder {
             claims: ctx.informers.informer(&PERSISTENT_VOLUME_CLAIMS).lister(),
             volumes: ctx.informers.informer(&PERSISTENT_VOLUMES).lister(),

@@ -25,7 +25,7 @@ pub const PROVISIONER: &str = "kubarium.dev/simulated-disk";
 const VOLUME: &str = "volume:";
 
 /// Makes and removes volumes.
-pub struct VolumeProvisioner {
+pub(crate) struct VolumeProvisioner {
     claims: Lister,
     volumes: Lister,
     classes: Lister,
@@ -34,7 +34,7 @@ pub struct VolumeProvisioner {
 
 impl VolumeProvisioner {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> VolumeProvisioner {
+    pub(crate) fn new(ctx: &ComponentContext) -> VolumeProvisioner {
         VolumeProvisioner {
             claims: ctx.informers.informer(&PERSISTENT_VOLUME_CLAIMS).lister(),
             volumes: ctx.informers.informer(&PERSISTENT_VOLUMES).lister(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// So many are remembered. When there are more, all whose time is over are forgotten; when that is not
 /// enough, all are.
-pub const MAX_REMEMBERED: usize = 65_536;
+pub(crate) const MAX_REMEMBERED: usize = 65_536;
 
 /// Whose traffic: the Service, its port, and who asks.
 type Asker = (Arc<str>, u16, IpAddr);

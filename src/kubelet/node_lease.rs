@@ -12,12 +12,12 @@ use apis::coordination::lease::LEASES;
 use client_go::client::Client;
 
 /// Where the Leases of nodes are.
-pub const NAMESPACE: &str = "kube-node-lease";
+pub(crate) const NAMESPACE: &str = "kube-node-lease";
 /// After so long without a renewal a node counts as gone.
 const DURATION_SECONDS: u32 = 40;
 
 /// A node's Lease, as it was written last.
-pub struct NodeLease {
+pub(crate) struct NodeLease {
     name: String,
     owner_uid: String,
     written: Option<Arc<Object>>,
@@ -25,12 +25,12 @@ pub struct NodeLease {
 
 impl NodeLease {
     /// Of a node; the Node owns it.
-    pub fn new(name: &str, owner_uid: &str) -> NodeLease {
+    pub(crate) fn new(name: &str, owner_uid: &str) -> NodeLease {
         NodeLease { name: name.into(), owner_uid: owner_uid.into(), written: None }
     }
 
     /// Writes that the kubelet lives at `now`: over what was written last, or what is there, or a new one.
-    pub async fn renew(&mut self, client: &Client, now: Time) -> Result<(), Status> {
+    pub(crate) async fn renew(&mut self, client: &Client, now: Time) -> Result<(), Status> {
         if let Some(written) = self.written.take() {
             match self.update(client, &written, now).await {
                 Ok(written) => {

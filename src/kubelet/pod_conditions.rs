@@ -15,7 +15,7 @@ struct Unmet {
 }
 
 /// The five conditions, in the order in which the kubelet writes them.
-pub fn generate(worker: &PodWorker, phase: &str, generation: i64, now: Time) -> Vec<Condition> {
+pub(crate) fn generate(worker: &PodWorker, phase: &str, generation: i64, now: Time) -> Vec<Condition> {
     let sandbox = match worker.sandbox {
         Sandbox::Ready { .. } => Ok(()),
         _ => Err(Unmet { reason: "", message: String::new() }),
@@ -50,7 +50,7 @@ pub fn generate(worker: &PodWorker, phase: &str, generation: i64, now: Time) -> 
 }
 
 /// The conditions as they stand in a status.
-pub fn to_value(conditions: &[Condition]) -> Value {
+pub(crate) fn to_value(conditions: &[Condition]) -> Value {
     let written = conditions.iter().map(|condition| {
         let mut value = json!({
             "type": condition.condition_type,
@@ -73,7 +73,7 @@ pub fn to_value(conditions: &[Condition]) -> Value {
 
 /// Adds what a strategic merge patch needs beside the conditions themselves: a null for each text that is to
 /// vanish, and the order in which they stand. `old` are the conditions that the pod has.
-pub fn complete_patch(status: &mut Value, old: &[Condition]) {
+pub(crate) fn complete_patch(status: &mut Value, old: &[Condition]) {
     let Some(conditions) = status["conditions"].as_array_mut() else { return };
     for condition in conditions.iter_mut() {
         let Some(old) = condition["type"].as_str().and_then(|name| meta::condition(old, name)) else {

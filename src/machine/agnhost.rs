@@ -26,7 +26,7 @@ const NEW_FILE: &str = "mount-tester new file\n";
 const EXT4: &str = "61267";
 
 /// The command line of a container of such an image: the program that is played, with its arguments.
-pub fn command_line(image: &str, command: &[String], arguments: &[String]) -> Option<Vec<String>> {
+pub(crate) fn command_line(image: &str, command: &[String], arguments: &[String]) -> Option<Vec<String>> {
     let name = images::base_name(image);
     let mut line: Vec<String> = match (name, command) {
         ("agnhost", []) => vec!["/agnhost".into()],
@@ -43,7 +43,7 @@ pub fn command_line(image: &str, command: &[String], arguments: &[String]) -> Op
 }
 
 /// The subcommand of a container of that image that serves something.
-pub fn serves<'a>(invocation: &Invocation<'a>) -> Option<&'a str> {
+pub(crate) fn serves<'a>(invocation: &Invocation<'a>) -> Option<&'a str> {
     if images::base_name(invocation.image) != "agnhost" {
         return None;
     }

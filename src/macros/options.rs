@@ -10,7 +10,7 @@ const KNOWN: &str = "must be nodes = N, seed = N, stepped, apiserver_only or con
 
 /// The cluster that a test is given.
 #[derive(Default)]
-pub struct TestOptions {
+pub(crate) struct TestOptions {
     config: Option<Expr>,
     nodes: Option<Expr>,
     seed: Option<Expr>,
@@ -53,7 +53,7 @@ impl Parse for TestOptions {
 
 impl TestOptions {
     /// An expression of type `kubarium::Config`.
-    pub fn config(&self) -> TokenStream {
+    pub(crate) fn config(&self) -> TokenStream {
         let base = match &self.config {
             Some(config) => quote! { #config },
             None => quote! { ::kubarium::Config::new() },

@@ -16,19 +16,19 @@ use apis::views::pod::{Pod, node_name, scheduler_name};
 use client_go::shared_informer::{Deleted, ResourceEventHandler};
 
 /// Hears of nodes.
-pub struct NodeHandler {
+pub(crate) struct NodeHandler {
     /// Whom it tells.
     pub parts: Arc<SchedulerParts>,
 }
 
 /// Hears of pods that have not ended.
-pub struct PodHandler {
+pub(crate) struct PodHandler {
     /// Whom it tells.
     pub parts: Arc<SchedulerParts>,
 }
 
 /// Hears of claims, volumes and their classes.
-pub struct VolumeHandler {
+pub(crate) struct VolumeHandler {
     /// Whom it tells.
     pub parts: Arc<SchedulerParts>,
     /// Of which kind they are.
@@ -36,7 +36,7 @@ pub struct VolumeHandler {
 }
 
 /// What is there beside pods and nodes that a pod may wait for.
-pub const VOLUME_RESOURCES: [(&Builtin, EventResource); 3] = [
+pub(crate) const VOLUME_RESOURCES: [(&Builtin, EventResource); 3] = [
     (&PERSISTENT_VOLUME_CLAIMS, EventResource::PersistentVolumeClaim),
     (&PERSISTENT_VOLUMES, EventResource::PersistentVolume),
     (&STORAGE_CLASSES, EventResource::StorageClass),

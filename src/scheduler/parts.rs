@@ -14,7 +14,7 @@ use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 
 /// The name of the only profile: what pods have as `spec.schedulerName` that leave the choice to the server.
-pub const SCHEDULER_NAME: &str = "default-scheduler";
+pub(crate) const SCHEDULER_NAME: &str = "default-scheduler";
 
 /// What one scheduler consists of (the fields of upstream's `Scheduler`).
 pub struct SchedulerParts {

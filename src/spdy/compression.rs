@@ -15,14 +15,14 @@ pub type Headers = BTreeMap<String, String>;
 /// How far back a compressed stream may point.
 const WINDOW: usize = 32 << 10;
 /// The largest header block that is read, decompressed. Bound of what a few compressed bytes may become.
-pub const MAX_BLOCK_BYTES: usize = 64 << 10;
+pub(crate) const MAX_BLOCK_BYTES: usize = 64 << 10;
 /// Before the stream: two bytes of zlib, of which one bit says that a dictionary's number follows.
 const ZLIB_HEADER: usize = 2;
 const HAS_DICTIONARY: u8 = 0x20;
 const DICTIONARY_NUMBER: usize = 4;
 
 /// Reads the blocks of one direction. What was read before is needed for what comes.
-pub struct Decompressor {
+pub(crate) struct Decompressor {
     inflate: Box<DecompressorOxide>,
     /// A ring, into which the compressed stream points back; the dictionary stands at its beginning.
     window: Vec<u8>,
@@ -32,14 +32,14 @@ pub struct Decompressor {
 
 impl Decompressor {
     /// Of a new connection.
-    pub fn new() -> Decompressor {
+    pub(crate) fn new() -> Decompressor {
         let mut window = vec![0; WINDOW];
         window[..DICTIONARY.len()].copy_from_slice(&DICTIONARY);
         Decompressor { inflate: Box::default(), window, at: DICTIONARY.len(), has_begun: false }
     }
 
     /// The headers of a block.
-    pub fn read(&mut self, block: &[u8]) -> Result<Headers, ConnectionError> {
+    pub(crate) fn read(&mut self, block: &[u8]) -> Result<Headers, ConnectionError> {
         parse(&self.decompress(self.skip_header(block)?)?)
             .ok_or(ConnectionError::Protocol("malformed headers"))
     }
@@ -77,16 +77,16 @@ impl Decompressor {
 }
 
 /// Writes the blocks of one direction. It needs no dictionary: whoever reads is told so.
-pub struct Compressor(Compress);
+pub(crate) struct Compressor(Compress);
 
 impl Compressor {
     /// Of a new connection.
-    pub fn new() -> Compressor {
+    pub(crate) fn new() -> Compressor {
         Compressor(Compress::new(Compression::fast(), true))
     }
 
     /// A block of these headers.
-    pub fn write(&mut self, headers: &Headers) -> Vec<u8> {
+    pub(crate) fn write(&mut self, headers: &Headers) -> Vec<u8> {
         let block = print(headers);
         // What cannot be made smaller grows by five bytes for each 64 KiB, and the flush takes a few.
         let mut out = Vec::with_capacity(block.len() + 64);

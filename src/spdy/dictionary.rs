@@ -20,7 +20,7 @@ const PARTS: &str = "10010120120220520630030230330430530630740240540640740840941
     text/javascript,publicprivatemax-age=gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0.";
 
 /// The dictionary of every SPDY/3 connection.
-pub static DICTIONARY: LazyLock<Vec<u8>> = LazyLock::new(|| {
+pub(crate) static DICTIONARY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut dictionary = Vec::with_capacity(1423);
     for word in COUNTED.split_whitespace() {
         let word = word.replace('_', " ");

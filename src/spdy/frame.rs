@@ -9,27 +9,27 @@ use crate::error::ConnectionError;
 const VERSION: u16 = 3;
 const CONTROL: u16 = 0x8000;
 /// The flag of the last frame of a side of a stream.
-pub const FIN: u8 = 1;
+pub(crate) const FIN: u8 = 1;
 /// The largest control frame that is read.
-pub const MAX_CONTROL_BYTES: usize = 64 << 10;
+pub(crate) const MAX_CONTROL_BYTES: usize = 64 << 10;
 /// Stream ids have 31 bits.
-pub const ID_BITS: u32 = 0x7fff_ffff;
+pub(crate) const ID_BITS: u32 = 0x7fff_ffff;
 
-pub const SYN_STREAM: u16 = 1;
-pub const SYN_REPLY: u16 = 2;
-pub const RST_STREAM: u16 = 3;
-pub const PING: u16 = 6;
-pub const GOAWAY: u16 = 7;
-pub const HEADERS: u16 = 8;
+pub(crate) const SYN_STREAM: u16 = 1;
+pub(crate) const SYN_REPLY: u16 = 2;
+pub(crate) const RST_STREAM: u16 = 3;
+pub(crate) const PING: u16 = 6;
+pub(crate) const GOAWAY: u16 = 7;
+pub(crate) const HEADERS: u16 = 8;
 
 /// Why a stream was reset.
-pub const PROTOCOL_ERROR: u32 = 1;
-pub const REFUSED_STREAM: u32 = 3;
-pub const CANCEL: u32 = 5;
+pub(crate) const PROTOCOL_ERROR: u32 = 1;
+pub(crate) const REFUSED_STREAM: u32 = 3;
+pub(crate) const CANCEL: u32 = 5;
 
 /// The beginning of a frame.
 #[derive(Debug, PartialEq)]
-pub enum Head {
+pub(crate) enum Head {
     /// Its payload follows, so many bytes.
     Control { kind: u16, flags: u8, length: usize },
     /// Bytes of a stream follow.
@@ -37,7 +37,7 @@ pub enum Head {
 }
 
 /// Reads one; none where the connection has ended between two frames.
-pub async fn read_head(io: &mut (impl AsyncRead + Unpin)) -> Result<Option<Head>, ConnectionError> {
+pub(crate) async fn read_head(io: &mut (impl AsyncRead + Unpin)) -> Result<Option<Head>, ConnectionError> {
     let mut bytes = [0; 8];
     if io.read(&mut bytes[..1]).await? == 0 {
         return Ok(None);
@@ -59,7 +59,7 @@ pub async fn read_head(io: &mut (impl AsyncRead + Unpin)) -> Result<Option<Head>
 }
 
 /// A control frame.
-pub fn control(kind: u16, flags: u8, payload: &[u8]) -> Bytes {
+pub(crate) fn control(kind: u16, flags: u8, payload: &[u8]) -> Bytes {
     let mut frame = BytesMut::with_capacity(8 + payload.len());
     frame.put_u16(CONTROL | VERSION);
     frame.put_u16(kind);
@@ -69,7 +69,7 @@ pub fn control(kind: u16, flags: u8, payload: &[u8]) -> Bytes {
 }
 
 /// The eight bytes before data.
-pub fn data_head(stream: u32, flags: u8, length: usize) -> [u8; 8] {
+pub(crate) fn data_head(stream: u32, flags: u8, length: usize) -> [u8; 8] {
     let mut head = [0; 8];
     head[..4].copy_from_slice(&stream.to_be_bytes());
     head[4..].copy_from_slice(&(u32::from(flags) << 24 | length as u32).to_be_bytes());
@@ -77,12 +77,12 @@ pub fn data_head(stream: u32, flags: u8, length: usize) -> [u8; 8] {
 }
 
 /// The first number of a payload, without the bit that is reserved.
-pub fn id(payload: &[u8]) -> Result<u32, ConnectionError> {
+pub(crate) fn id(payload: &[u8]) -> Result<u32, ConnectionError> {
     let bytes = payload.first_chunk::<4>().ok_or(ConnectionError::Protocol("a frame is cut short"))?;
     Ok(u32::from_be_bytes(*bytes) & ID_BITS)
 }
 
 /// The end of a stream, with the reason.
-pub fn reset(stream: u32, status: u32) -> Bytes {
+pub(crate) fn reset(stream: u32, status: u32) -> Bytes {
     control(RST_STREAM, 0, &[stream.to_be_bytes(), status.to_be_bytes()].concat())
 }

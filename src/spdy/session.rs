@@ -15,13 +15,13 @@ use crate::error::ConnectionError;
 use crate::frame::{self, FIN, Head};
 
 /// So many streams may be open at once; a further one is refused.
-pub const MAX_STREAMS: usize = 1024;
+pub(crate) const MAX_STREAMS: usize = 1024;
 /// So many pieces wait for a stream's reader; then the connection is not read any more.
 const READ_AHEAD: usize = 4;
 /// So many frames wait to be written; then whoever writes waits.
 const WRITE_AHEAD: usize = 16;
 /// A data frame is read in pieces of so many bytes, whatever length it announces.
-pub const PIECE_BYTES: usize = 32 << 10;
+pub(crate) const PIECE_BYTES: usize = 32 << 10;
 /// So many streams wait to be taken.
 const BACKLOG: usize = 16;
 

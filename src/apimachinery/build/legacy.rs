@@ -8,7 +8,7 @@ use std::fs;
 use serde_json::{Map, Value, json};
 
 /// Adds the definitions of the old versions.
-pub fn add(definitions: &mut BTreeMap<String, Value>) {
+pub(crate) fn add(definitions: &mut BTreeMap<String, Value>) {
     let text =
         fs::read_to_string("../../manifests/schemas/legacy.json").expect("the file is part of the package");
     let versions: Vec<Value> = serde_json::from_str(&text).expect("legacy.json is JSON");

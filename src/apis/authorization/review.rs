@@ -20,15 +20,15 @@ pub static SUBJECT_ACCESS_REVIEWS: Builtin =
     LazyLock::new(|| review("SubjectAccessReview", "subjectaccessreviews").cluster_scoped().into());
 
 /// `localsubjectaccessreviews`: may that user in this namespace?
-pub static LOCAL_SUBJECT_ACCESS_REVIEWS: Builtin =
+pub(super) static LOCAL_SUBJECT_ACCESS_REVIEWS: Builtin =
     LazyLock::new(|| review("LocalSubjectAccessReview", "localsubjectaccessreviews").into());
 
 /// `selfsubjectaccessreviews`: may I?
-pub static SELF_SUBJECT_ACCESS_REVIEWS: Builtin =
+pub(super) static SELF_SUBJECT_ACCESS_REVIEWS: Builtin =
     LazyLock::new(|| review("SelfSubjectAccessReview", "selfsubjectaccessreviews").cluster_scoped().into());
 
 /// `selfsubjectrulesreviews`: what may I?
-pub static SELF_SUBJECT_RULES_REVIEWS: Builtin =
+pub(super) static SELF_SUBJECT_RULES_REVIEWS: Builtin =
     LazyLock::new(|| review("SelfSubjectRulesReview", "selfsubjectrulesreviews").cluster_scoped().into());
 
 /// What is wrong with the question itself: exactly one of a resource and a path, selectors that can be read,

@@ -18,7 +18,7 @@ const SOURCES: [(&str, &str); 5] = [
 ];
 
 /// What is wrong with its v2 form. What `old` does not do well either is not looked at again.
-pub fn validate(autoscaler: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
+pub(super) fn validate(autoscaler: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let spec = Field::of(autoscaler, "spec");
     let before = |name: &str| old.map(|old| at(&old["spec"], name));
     let (least, most) = (spec.child("minReplicas"), spec.child("maxReplicas"));

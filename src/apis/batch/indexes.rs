@@ -1,7 +1,7 @@
 //! Indexes of an Indexed Job as text: `1,3-5` (`validateIndexesFormat`).
 
 /// How many indexes there are; what is wrong, in upstream's words.
-pub fn count(text: &str, completions: i64) -> Result<i64, String> {
+pub(super) fn count(text: &str, completions: i64) -> Result<i64, String> {
     let mut total = 0;
     let mut last = None;
     for part in text.split(',').filter(|_| !text.is_empty()) {
@@ -16,7 +16,7 @@ pub fn count(text: &str, completions: i64) -> Result<i64, String> {
 }
 
 /// The first index that is in both; what is no interval is said elsewhere.
-pub fn overlap(one: &str, other: &str, completions: i64) -> Option<i64> {
+pub(super) fn overlap(one: &str, other: &str, completions: i64) -> Option<i64> {
     let intervals = |text: &str| -> Vec<(i64, i64)> {
         text.split(',').filter_map(|part| interval(part, completions).ok()).collect()
     };

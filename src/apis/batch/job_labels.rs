@@ -1,7 +1,7 @@
 //! The labels by which a Job knows its pods.
 
 /// The labels that a Job's pods get, and what of the Job their values are.
-pub const LABELS: [(&str, &str); 4] = [
+pub(super) const LABELS: [(&str, &str); 4] = [
     ("job-name", "metadata.name"),
     ("batch.kubernetes.io/job-name", "metadata.name"),
     ("controller-uid", "metadata.uid"),
@@ -9,4 +9,4 @@ pub const LABELS: [(&str, &str); 4] = [
 ];
 
 /// The label that a generated selector asks for.
-pub const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
+pub(super) const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";

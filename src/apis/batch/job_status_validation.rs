@@ -13,7 +13,7 @@ use apimachinery::field_error::{ErrorType, FieldErrors};
 use apimachinery::time::parse;
 
 /// What is wrong with a change of status.
-pub fn validate_status_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+pub(super) fn validate_status_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
     let status = Field::of(new, "status");
     status.all_nonnegative(&["active", "succeeded", "failed", "ready", "terminating"], errors);
     uncounted(&status.child("uncountedTerminatedPods"), errors);

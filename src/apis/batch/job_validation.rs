@@ -19,7 +19,7 @@ const MAX_INDEXED: i64 = 100_000;
 const MAX_WITH_MANY_COMPLETIONS: i64 = 10_000;
 
 /// What is wrong with a Job, new or changed.
-pub fn validate(job: &Value, errors: &mut FieldErrors) {
+pub(super) fn validate(job: &Value, errors: &mut FieldErrors) {
     let spec = Field::of(job, "spec");
     validate_spec(&spec, errors);
     let selector = spec.child("selector");
@@ -34,7 +34,7 @@ pub fn validate(job: &Value, errors: &mut FieldErrors) {
 }
 
 /// What else is wrong with a new Job.
-pub fn validate_create(job: &Value, errors: &mut FieldErrors) {
+pub(super) fn validate_create(job: &Value, errors: &mut FieldErrors) {
     generated_labels(job, errors);
     let (name, completions) = (text(job, "metadata.name"), Field::of(job, "spec.completions"));
     if text(job, "spec.completionMode") == "Indexed" && completions.number() > 0 {
@@ -72,7 +72,7 @@ fn generated_labels(job: &Value, errors: &mut FieldErrors) {
 }
 
 /// `validateJobSpec`: of Jobs and of CronJobs' templates.
-pub fn validate_spec(spec: &Field, errors: &mut FieldErrors) {
+pub(super) fn validate_spec(spec: &Field, errors: &mut FieldErrors) {
     let counts = [
         "parallelism",
         "completions",
@@ -291,7 +291,7 @@ fn succeeded_indexes(given: &Field, completions: i64, errors: &mut FieldErrors) 
 }
 
 /// What of a Job may change.
-pub fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+pub(super) fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
     let (spec, was) = (Field::of(new, "spec"), Field::of(old, "spec"));
     let (completions, parallelism) = (spec.child("completions"), spec.child("parallelism"));
     let is_elastic = spec.child("completionMode").text() == "Indexed";

@@ -5,12 +5,12 @@ use serde_json::Value;
 use crate::tree::{count, text};
 
 /// `service.NeedsHealthCheck`
-pub fn needs_health_check(service: &Value) -> bool {
+pub(super) fn needs_health_check(service: &Value) -> bool {
     text(service, "spec.type") == "LoadBalancer" && text(service, "spec.externalTrafficPolicy") == "Local"
 }
 
 /// `service.ExternallyAccessible`
-pub fn is_external(service: &Value) -> bool {
+pub(super) fn is_external(service: &Value) -> bool {
     match text(service, "spec.type") {
         "LoadBalancer" | "NodePort" => true,
         "ClusterIP" => count(service, "spec.externalIPs") > 0,

@@ -13,7 +13,7 @@ use apimachinery::names::{dns1123_label, dns1123_subdomain, qualified_name};
 use apimachinery::repeats::repeats;
 
 /// What is wrong with a Service, new or changed.
-pub fn validate(service: &Value, errors: &mut FieldErrors) {
+pub(super) fn validate(service: &Value, errors: &mut FieldErrors) {
     topology_annotations(service, errors);
     let spec = Field::of(service, "spec");
     let kind = spec.child("type");
@@ -262,7 +262,7 @@ fn traffic(service: &Value, spec: &Field, errors: &mut FieldErrors) {
 }
 
 /// What of a Service may not change, short of becoming or having been an ExternalName.
-pub fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+pub(super) fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
     let is_external_name = |service: &Value| text(service, "spec.type") == "ExternalName";
     let is_headless = |service: &Value| texts_of(service, "spec.clusterIPs") == ["None"];
     if !is_external_name(new) && !is_external_name(old) {
@@ -305,7 +305,7 @@ fn kept(new: &Value, old: &Value, field: &str, first: &str, second: &str, errors
 }
 
 /// What is wrong with a change of status.
-pub fn validate_status_update(new: &Value, _: &Value, errors: &mut FieldErrors) {
+pub(super) fn validate_status_update(new: &Value, _: &Value, errors: &mut FieldErrors) {
     let ingress = Field::of(new, "status.loadBalancer.ingress");
     if text(new, "spec.type") != "LoadBalancer" && !ingress.is_zero() {
         return ingress.forbidden("may only be used when `spec.type` is 'LoadBalancer'", errors);

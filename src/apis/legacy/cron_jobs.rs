@@ -10,13 +10,13 @@ use crate::kind::{Builtin, Kind, StoredAs};
 use crate::tree::remove;
 
 /// `cronjobs.v1beta1.batch`
-pub static BATCH_V1BETA1: Builtin = LazyLock::new(|| {
+pub(super) static BATCH_V1BETA1: Builtin = LazyLock::new(|| {
     let why = "batch/v1beta1 CronJob is deprecated in v1.21+, unavailable in v1.25+; use batch/v1 CronJob";
     cron_job("v1beta1", "io.k8s.api.batch.v1beta1", |tree| tree).deprecated(why).into()
 });
 
 /// `cronjobs.v2alpha1.batch`
-pub static BATCH_V2ALPHA1: Builtin = LazyLock::new(|| {
+pub(super) static BATCH_V2ALPHA1: Builtin = LazyLock::new(|| {
     let kind = cron_job("v2alpha1", "io.k8s.api.batch.v2alpha1", without_later_fields);
     // It was gone before there were any.
     kind.resets(&[]).status_resets(&[]).into()

@@ -10,7 +10,7 @@ use crate::tree::*;
 use serde_json::{Value, json};
 
 /// `deployments.v1beta1.apps`
-pub static APPS_V1BETA1: Builtin = LazyLock::new(|| {
+pub(super) static APPS_V1BETA1: Builtin = LazyLock::new(|| {
     let why = "apps/v1beta1 Deployment is deprecated in v1.8+, unavailable in v1.16+; use apps/v1 Deployment";
     let kind = deployment("apps", "v1beta1", "io.k8s.api.apps.v1beta1").deprecated(why).with(ROLLING_BACK);
     kind.defaulted(|deployment| {
@@ -21,14 +21,14 @@ pub static APPS_V1BETA1: Builtin = LazyLock::new(|| {
 });
 
 /// `deployments.v1beta2.apps`
-pub static APPS_V1BETA2: Builtin = LazyLock::new(|| {
+pub(super) static APPS_V1BETA2: Builtin = LazyLock::new(|| {
     let why = "apps/v1beta2 Deployment is deprecated in v1.9+, unavailable in v1.16+; use apps/v1 Deployment";
     let kind = deployment("apps", "v1beta2", "io.k8s.api.apps.v1beta2").deprecated(why);
     kind.defaulted(|deployment| defaults(deployment, json!("25%"), 10, 600)).into()
 });
 
 /// `deployments.v1beta1.extensions`
-pub static EXTENSIONS_V1BETA1: Builtin = LazyLock::new(|| {
+pub(super) static EXTENSIONS_V1BETA1: Builtin = LazyLock::new(|| {
     let why =
         "extensions/v1beta1 Deployment is deprecated in v1.8+, unavailable in v1.16+; use apps/v1 Deployment";
     let kind = deployment("extensions", "v1beta1", "io.k8s.api.extensions.v1beta1")

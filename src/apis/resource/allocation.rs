@@ -28,7 +28,7 @@ const MOST_DATA_BYTES: usize = 10 * 1024;
 const MOST_ADDRESSES: usize = 16;
 
 /// What is wrong with a change of status.
-pub fn validate_status_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+pub(super) fn validate_status_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
     let names = request_names(&Field::of(new, "spec.devices"));
     let status = Field::of(new, "status");
     let (reserved, allocation) = (status.child("reservedFor"), status.child("allocation"));
@@ -78,7 +78,7 @@ fn validate_allocation(allocation: &Field, names: &Names, errors: &mut FieldErro
 }
 
 /// `validateDeviceBindingParameters`: also of a device in a slice.
-pub fn binding_conditions(device: &Field, errors: &mut FieldErrors) {
+pub(super) fn binding_conditions(device: &Field, errors: &mut FieldErrors) {
     let [wanted, failed] = ["bindingConditions", "bindingFailureConditions"].map(|name| device.child(name));
     for list in [&wanted, &failed] {
         for condition in at_most(list, MOST_BINDING_CONDITIONS, errors) {

@@ -9,7 +9,7 @@ use apimachinery::field_error::FieldErrors;
 const MOST_VALUES: usize = 10;
 
 /// What is wrong with a policy for requests of a capacity of `most`.
-pub fn request_policy(most: &Field, policy: &Field, errors: &mut FieldErrors) {
+pub(super) fn request_policy(most: &Field, policy: &Field, errors: &mut FieldErrors) {
     let [default, values, range] = ["default", "validValues", "validRange"].map(|name| policy.child(name));
     match (!values.is_zero(), range.is_set()) {
         (true, true) => {

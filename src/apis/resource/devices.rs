@@ -29,7 +29,7 @@ const REFERENCE: &str =
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
 
 /// The defaults of a claim's spec at `path`.
-pub fn default_claim(tree: &mut Value, path: &str) {
+pub(super) fn default_claim(tree: &mut Value, path: &str) {
     for request in items_mut(tree, &format!("{path}.devices.requests")) {
         if let Some(exactly) = get_mut(request, "exactly") {
             default_request(exactly);
@@ -49,7 +49,7 @@ fn default_request(request: &mut Value) {
 }
 
 /// `validateDeviceClaim`
-pub fn claim(devices: &Field, errors: &mut FieldErrors) {
+pub(super) fn claim(devices: &Field, errors: &mut FieldErrors) {
     let names = request_names(devices);
     set(&devices.child("requests"), MOST, "name", validate_request, errors);
     for constraint in at_most(&devices.child("constraints"), MOST, errors) {
@@ -62,10 +62,10 @@ pub fn claim(devices: &Field, errors: &mut FieldErrors) {
 }
 
 /// The requests of a claim, and of each its subrequests.
-pub type Names = BTreeMap<String, Vec<String>>;
+pub(super) type Names = BTreeMap<String, Vec<String>>;
 
 /// The names that may be referred to.
-pub fn request_names(devices: &Field) -> Names {
+pub(super) fn request_names(devices: &Field) -> Names {
     let name = |field: &Field| field.child("name").text().to_owned();
     let of = |request: &Field| request.each("firstAvailable").iter().map(name).collect();
     devices.each("requests").iter().map(|request| (name(request), of(request))).collect()
@@ -120,7 +120,7 @@ fn validate_exact(request: &Field, errors: &mut FieldErrors) {
 }
 
 /// `validateDeviceToleration`, of each.
-pub fn tolerations(list: &Field, errors: &mut FieldErrors) {
+pub(super) fn tolerations(list: &Field, errors: &mut FieldErrors) {
     for toleration in list.items() {
         let [key, operator, value, effect] =
             ["key", "operator", "value", "effect"].map(|name| toleration.child(name));
@@ -138,7 +138,7 @@ pub fn tolerations(list: &Field, errors: &mut FieldErrors) {
 }
 
 /// `validateDeviceTaint`
-pub fn taint(taint: &Field, errors: &mut FieldErrors) {
+pub(super) fn taint(taint: &Field, errors: &mut FieldErrors) {
     shown_each(&taint.child("key"), qualified_name, errors);
     taint.child("value").follows(label_value, errors);
     taint.child("effect").one_of(EFFECTS, errors);
@@ -204,7 +204,7 @@ fn validate_expression(expression: &Field, errors: &mut FieldErrors) {
 }
 
 /// `validateSelectorSlice`; expressions that are stored were judged before.
-pub fn selectors(selectors: &Field, is_stored: bool, errors: &mut FieldErrors) {
+pub(super) fn selectors(selectors: &Field, is_stored: bool, errors: &mut FieldErrors) {
     for selector in at_most(selectors, MOST, errors) {
         let cel = selector.child("cel");
         let expression = cel.child("expression");
@@ -221,7 +221,7 @@ pub fn selectors(selectors: &Field, is_stored: bool, errors: &mut FieldErrors) {
 }
 
 /// `validateDeviceClassSpec`
-pub fn class(spec: &Field, old: Option<&Field>, errors: &mut FieldErrors) {
+pub(super) fn class(spec: &Field, old: Option<&Field>, errors: &mut FieldErrors) {
     let is_stored = |list: &str| old.is_some_and(|old| equal(old.child(list).value, spec.child(list).value));
     selectors(&spec.child("selectors"), is_stored("selectors"), errors);
     for one in at_most(&spec.child("config"), MOST, errors) {
@@ -230,7 +230,7 @@ pub fn class(spec: &Field, old: Option<&Field>, errors: &mut FieldErrors) {
 }
 
 /// `validateDeviceConfiguration`: what a driver is told.
-pub fn configuration(one: &Field, is_stored: bool, errors: &mut FieldErrors) {
+pub(super) fn configuration(one: &Field, is_stored: bool, errors: &mut FieldErrors) {
     let opaque = one.child("opaque");
     if !opaque.is_set() {
         opaque.required("", errors);
@@ -241,7 +241,7 @@ pub fn configuration(one: &Field, is_stored: bool, errors: &mut FieldErrors) {
 }
 
 /// `validateRawExtension`
-pub fn raw_object(field: &Field, is_stored: bool, most_bytes: usize, errors: &mut FieldErrors) {
+pub(super) fn raw_object(field: &Field, is_stored: bool, most_bytes: usize, errors: &mut FieldErrors) {
     match field.value {
         Value::Null => field.required("", errors),
         value if !is_stored && value.to_string().len() > most_bytes => {
@@ -253,7 +253,7 @@ pub fn raw_object(field: &Field, is_stored: bool, most_bytes: usize, errors: &mu
 }
 
 /// The requests that a part of a claim is about: each once.
-pub fn references(list: &Field, names: &Names, errors: &mut FieldErrors) {
+pub(super) fn references(list: &Field, names: &Names, errors: &mut FieldErrors) {
     let given = at_most(list, MOST, errors);
     given.iter().for_each(|name| reference(name, names, errors));
     let is_again = repeats(given.iter().map(|one| one.text()));
@@ -265,7 +265,7 @@ pub fn references(list: &Field, names: &Names, errors: &mut FieldErrors) {
 }
 
 /// `validateRequestNameRef`
-pub fn reference(name: &Field, names: &Names, errors: &mut FieldErrors) {
+pub(super) fn reference(name: &Field, names: &Names, errors: &mut FieldErrors) {
     let parts: Vec<&str> = name.text().split('/').collect();
     if parts.len() <= 2 {
         for part in parts {
@@ -293,14 +293,14 @@ fn validate_constraint(constraint: &Field, names: &Names, errors: &mut FieldErro
 }
 
 /// What names a device: its driver, its pool, its own name.
-pub fn device_id(device: &Field, errors: &mut FieldErrors) {
+pub(super) fn device_id(device: &Field, errors: &mut FieldErrors) {
     csi_driver_name(&device.child("driver"), errors);
     pool_name(&device.child("pool"), errors);
     shown_each(&device.child("device"), dns1123_label, errors);
 }
 
 /// A list of at most `most` items, each of which follows `rule`, and which differ in `key`.
-pub fn set(
+pub(super) fn set(
     list: &Field,
     most: usize,
     key: &str,

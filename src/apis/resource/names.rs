@@ -15,7 +15,7 @@ alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', reg
 '[A-Za-z_][A-Za-z0-9_]*')";
 
 /// Subdomains, joined by slashes.
-pub fn pool_name(name: &Field, errors: &mut FieldErrors) {
+pub(super) fn pool_name(name: &Field, errors: &mut FieldErrors) {
     if !name.require(errors) {
         return;
     }
@@ -30,7 +30,7 @@ pub fn pool_name(name: &Field, errors: &mut FieldErrors) {
 }
 
 /// An identifier, which may have a domain; the key of a map at `path`.
-pub fn qualified_name(name: &str, path: &str, errors: &mut FieldErrors) {
+pub(super) fn qualified_name(name: &str, path: &str, errors: &mut FieldErrors) {
     match name.split_once('/') {
         None => identifier(name, path, errors),
         Some((_, own)) if own.contains('/') => {
@@ -50,7 +50,7 @@ pub fn qualified_name(name: &str, path: &str, errors: &mut FieldErrors) {
 }
 
 /// What is wrong with a qualified name, which must have a domain.
-pub fn fully_qualified_name(name: &Field, errors: &mut FieldErrors) {
+pub(super) fn fully_qualified_name(name: &Field, errors: &mut FieldErrors) {
     qualified_name(name.text(), &name.path, errors);
     if !name.text().contains('/') {
         let words = "a fully qualified name must be a domain and a name separated by a slash";
@@ -69,7 +69,7 @@ fn identifier(text: &str, path: &str, errors: &mut FieldErrors) {
 }
 
 /// `validateUID`
-pub fn uid(uid: &Field, errors: &mut FieldErrors) {
+pub(super) fn uid(uid: &Field, errors: &mut FieldErrors) {
     const NORMAL: &str = "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase \
 hexadecimal characters";
     let text = uid.text();

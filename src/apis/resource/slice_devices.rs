@@ -25,7 +25,7 @@ const MOST_TAINTS: usize = 16;
 const LISTS: [&str; 4] = ["bools", "ints", "strings", "versions"];
 
 /// The devices of a slice, and the counters that they share.
-pub fn devices(spec: &Field, errors: &mut FieldErrors) {
+pub(super) fn devices(spec: &Field, errors: &mut FieldErrors) {
     let devices = spec.child("devices");
     let has_lists = |device: &Field| {
         let attributes = device.child("attributes").members();
@@ -177,7 +177,7 @@ fn device_place(device: &Field, each_says: bool, errors: &mut FieldErrors) {
 }
 
 /// In which ways it is said where devices are.
-pub fn ways(
+pub(super) fn ways(
     node: &Field,
     selector: &Field,
     all: &Field,

@@ -15,7 +15,7 @@ const MOST_NODE_ID_BYTES: usize = 256;
 const LEAST_UPDATE_PERIOD_SECONDS: i64 = 10;
 
 /// `validateCSIDriverSpec`; what must be there is there by default.
-pub fn driver(driver: &Value, errors: &mut FieldErrors) {
+pub(super) fn driver(driver: &Value, errors: &mut FieldErrors) {
     let spec = Field::of(driver, "spec");
     spec.child("fsGroupPolicy").one_of_if_set(&["File", "None", "ReadWriteOnceWithFSType"], errors);
     let requests = spec.each("tokenRequests");
@@ -44,7 +44,7 @@ pub fn driver(driver: &Value, errors: &mut FieldErrors) {
 }
 
 /// `ValidateCSIDriverUpdate`; one path is upstream's own.
-pub fn driver_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+pub(super) fn driver_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
     let attach = Field::of(new, "spec.attachRequired").shown_as("spec.attachedRequired");
     attach.immutable(&Field::of(old, "spec.attachRequired"), errors);
     let modes = Field::of(new, "spec.volumeLifecycleModes");
@@ -52,7 +52,7 @@ pub fn driver_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
 }
 
 /// `validateCSINodeSpec`
-pub fn node(node: &Value, errors: &mut FieldErrors) {
+pub(super) fn node(node: &Value, errors: &mut FieldErrors) {
     let drivers = Field::of(node, "spec").each("drivers");
     let is_again = repeats(drivers.iter().map(|one| one.child("name").text()));
     for (at, driver) in drivers.iter().enumerate() {
@@ -80,7 +80,7 @@ pub fn node(node: &Value, errors: &mut FieldErrors) {
 }
 
 /// Of a driver that is known, only the count of volumes may change.
-pub fn node_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
+pub(super) fn node_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
     let without_count = |driver: &Value| {
         let mut driver = driver.clone();
         remove(&mut driver, "allocatable");
@@ -97,7 +97,7 @@ pub fn node_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
 }
 
 /// `ValidateCSIStorageCapacity`
-pub fn capacity(capacity: &Value, errors: &mut FieldErrors) {
+pub(super) fn capacity(capacity: &Value, errors: &mut FieldErrors) {
     label_selector(&Field::of(capacity, "nodeTopology"), errors);
     Field::of(capacity, "storageClassName").must_follow(dns1123_subdomain, errors);
     let size = Field::of(capacity, "capacity");

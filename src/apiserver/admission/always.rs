@@ -7,7 +7,7 @@ use super::{Attributes, Plugin, forbidden};
 use apimachinery::status::Status;
 
 /// Admits everything; it is there so that its name may be said.
-pub struct AlwaysAdmit;
+pub(super) struct AlwaysAdmit;
 
 impl Plugin for AlwaysAdmit {
     fn handles(&self, _: &Attributes) -> bool {
@@ -16,7 +16,7 @@ impl Plugin for AlwaysAdmit {
 }
 
 /// Refuses everything; for tests of those who write.
-pub struct AlwaysDeny;
+pub(super) struct AlwaysDeny;
 
 impl Plugin for AlwaysDeny {
     fn handles(&self, _: &Attributes) -> bool {

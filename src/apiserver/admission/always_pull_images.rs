@@ -13,7 +13,7 @@ use apis::tree::{is_set, items, items_mut, text};
 const LISTS: [&str; 3] = ["spec.initContainers", "spec.containers", "spec.ephemeralContainers"];
 
 /// Sets `imagePullPolicy: Always`.
-pub struct AlwaysPullImages;
+pub(super) struct AlwaysPullImages;
 
 impl Plugin for AlwaysPullImages {
     fn handles(&self, attributes: &Attributes) -> bool {

@@ -25,11 +25,11 @@ use clock::Clock;
 const MATCH_CONDITIONS_BUDGET: u64 = 2_500_000;
 
 /// What is said when the budget of all expressions is spent.
-pub const OUT_OF_BUDGET: &str =
+pub(super) const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
 /// What expressions are evaluated over.
-pub struct Inputs<'a> {
+pub(super) struct Inputs<'a> {
     /// Who asks for what.
     pub attributes: &'a Attributes<'a>,
     /// The version in which the object is seen.
@@ -42,7 +42,7 @@ pub struct Inputs<'a> {
 
 impl Inputs<'_> {
     /// The variables that everybody has; `params` where the policy has some.
-    pub fn activation(&self, params: Option<&Json>) -> Activation {
+    pub(super) fn activation(&self, params: Option<&Json>) -> Activation {
         let object = Some(&self.objects.object).filter(|tree| !tree.is_null());
         let request = admission_request(self.attributes, self.kind, object);
         let asking: Arc<dyn Authorize> = Arc::new(PolicyAsking {
@@ -81,7 +81,7 @@ fn whole(mut request: Map<String, Json>) -> Map<String, Json> {
 }
 
 /// What expressions see of the namespace.
-pub fn namespace_object(namespace: Option<&Json>) -> Value {
+pub(super) fn namespace_object(namespace: Option<&Json>) -> Value {
     let Some(namespace) = namespace else { return Value::Null };
     let mut shown = json!({});
     let seen = [
@@ -112,7 +112,7 @@ pub fn namespace_object(namespace: Option<&Json>) -> Value {
 
 /// Where it is counted how conditions are evaluated.
 #[derive(Clone, Copy)]
-pub struct Watched<'a> {
+pub(super) struct Watched<'a> {
     /// The counters.
     pub metrics: &'a AdmissionMetrics,
     /// What says how long it takes.
@@ -122,14 +122,14 @@ pub struct Watched<'a> {
 }
 
 /// `matchConditions`, compiled (`webhook/matchconditions`).
-pub struct MatchConditions {
+pub(super) struct MatchConditions {
     conditions: Vec<Compiled>,
     fails_open: bool,
 }
 
 impl MatchConditions {
     /// Of a webhook or a policy; `fails_open` is its failure policy.
-    pub fn new(conditions: &[Json], fails_open: bool, has_params: bool) -> MatchConditions {
+    pub(super) fn new(conditions: &[Json], fails_open: bool, has_params: bool) -> MatchConditions {
         if conditions.is_empty() {
             return MatchConditions { conditions: vec![], fails_open };
         }
@@ -146,7 +146,7 @@ impl MatchConditions {
     ///
     /// # Errors
     /// 403 with what went wrong, where failures close.
-    pub fn are_met(&self, inputs: &Inputs, watched: Watched) -> Result<bool, Status> {
+    pub(super) fn are_met(&self, inputs: &Inputs, watched: Watched) -> Result<bool, Status> {
         if self.conditions.is_empty() {
             return Ok(true);
         }
@@ -161,7 +161,7 @@ impl MatchConditions {
     }
 
     /// Whether all conditions hold over an activation; the error is what went wrong.
-    pub fn evaluate(&self, activation: &Activation, watched: Watched) -> Result<bool, String> {
+    pub(super) fn evaluate(&self, activation: &Activation, watched: Watched) -> Result<bool, String> {
         if self.conditions.is_empty() {
             return Ok(true);
         }
@@ -187,7 +187,7 @@ impl MatchConditions {
 ///
 /// # Errors
 /// In upstream's words.
-pub fn run(
+pub(super) fn run(
     program: &Result<Program, String>,
     expression: &str,
     activation: &Activation,
@@ -205,7 +205,7 @@ pub fn run(
 }
 
 /// `variables`: each is worked out when it is first asked for, and once (`CompositedCompiler`).
-pub struct CelVariables {
+pub(super) struct CelVariables {
     programs: Arc<[Compiled]>,
     activation: Activation,
     known: Mutex<Vec<Option<Result<Value, EvaluationError>>>>,
@@ -214,7 +214,7 @@ pub struct CelVariables {
 
 impl CelVariables {
     /// Adds the variable `variables` to an activation.
-    pub fn add(programs: &Arc<[Compiled]>, activation: Activation) -> Activation {
+    pub(super) fn add(programs: &Arc<[Compiled]>, activation: Activation) -> Activation {
         if programs.is_empty() {
             return activation;
         }

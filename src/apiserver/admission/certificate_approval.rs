@@ -14,11 +14,11 @@ use apimachinery::status::Status;
 const GROUP: &str = "certificates.k8s.io";
 
 /// Asks whether the user may `approve` for the signer.
-pub struct CertificateApproval(Arc<dyn Authorizer>);
+pub(super) struct CertificateApproval(Arc<dyn Authorizer>);
 
 impl CertificateApproval {
     /// Asks `authorizer`.
-    pub fn new(authorizer: Arc<dyn Authorizer>) -> CertificateApproval {
+    pub(super) fn new(authorizer: Arc<dyn Authorizer>) -> CertificateApproval {
         CertificateApproval(authorizer)
     }
 }

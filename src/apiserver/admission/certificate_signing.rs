@@ -12,11 +12,11 @@ use super::{Attributes, Authorizer, Operation, Plugin, forbidden};
 use apimachinery::status::Status;
 
 /// Asks whether the user may `sign` for the signer, when the certificate or a condition changes.
-pub struct CertificateSigning(Arc<dyn Authorizer>);
+pub(super) struct CertificateSigning(Arc<dyn Authorizer>);
 
 impl CertificateSigning {
     /// Asks `authorizer`.
-    pub fn new(authorizer: Arc<dyn Authorizer>) -> CertificateSigning {
+    pub(super) fn new(authorizer: Arc<dyn Authorizer>) -> CertificateSigning {
         CertificateSigning(authorizer)
     }
 }

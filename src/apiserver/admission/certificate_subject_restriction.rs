@@ -14,7 +14,7 @@ const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 const MASTERS: &str = "system:masters";
 
 /// Refuses what no authorizer could take back.
-pub struct CertificateSubjectRestriction;
+pub(super) struct CertificateSubjectRestriction;
 
 impl Plugin for CertificateSubjectRestriction {
     fn handles(&self, attributes: &Attributes) -> bool {

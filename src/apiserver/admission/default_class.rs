@@ -10,7 +10,7 @@ use apimachinery::status::Status;
 use apis::tree::{annotation, at, is_set, set};
 
 /// Classes of one kind, and how an object names one.
-pub struct DefaultClass {
+pub(super) struct DefaultClass {
     classes: Lister,
     /// What the default bears: any of these annotations, with `true`.
     marks: &'static [&'static str],
@@ -22,7 +22,7 @@ pub struct DefaultClass {
 
 impl DefaultClass {
     /// Of the classes `(group, resource)`, which are in `v1`.
-    pub fn new(
+    pub(super) fn new(
         with: &Initializer,
         (group, resource): (&'static str, &'static str),
         marks: &'static [&'static str],
@@ -35,7 +35,7 @@ impl DefaultClass {
     ///
     /// # Errors
     /// The store's.
-    pub async fn fill_in(&self, object: &mut Value) -> Result<(), Status> {
+    pub(super) async fn fill_in(&self, object: &mut Value) -> Result<(), Status> {
         let has_class =
             is_set(object, self.field) || at(object, "metadata.annotations").get(self.annotation).is_some();
         if has_class {

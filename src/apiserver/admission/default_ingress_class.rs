@@ -11,11 +11,11 @@ use apimachinery::status::Status;
 const MARKS: &[&str] = &["ingressclass.kubernetes.io/is-default-class"];
 
 /// Fills in `ingressClassName`.
-pub struct DefaultIngressClass(DefaultClass);
+pub(super) struct DefaultIngressClass(DefaultClass);
 
 impl DefaultIngressClass {
     /// Reads ingress classes.
-    pub fn new(with: &Initializer) -> DefaultIngressClass {
+    pub(super) fn new(with: &Initializer) -> DefaultIngressClass {
         let names = ("spec.ingressClassName", "kubernetes.io/ingress.class");
         DefaultIngressClass(DefaultClass::new(with, ("networking.k8s.io", "ingressclasses"), MARKS, names))
     }

@@ -12,11 +12,11 @@ const MARKS: &[&str] =
     &["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
 
 /// Fills in `storageClassName`.
-pub struct DefaultStorageClass(DefaultClass);
+pub(super) struct DefaultStorageClass(DefaultClass);
 
 impl DefaultStorageClass {
     /// Reads storage classes.
-    pub fn new(with: &Initializer) -> DefaultStorageClass {
+    pub(super) fn new(with: &Initializer) -> DefaultStorageClass {
         let names = ("spec.storageClassName", "volume.beta.kubernetes.io/storage-class");
         DefaultStorageClass(DefaultClass::new(with, ("storage.k8s.io", "storageclasses"), MARKS, names))
     }

@@ -10,14 +10,14 @@ use apimachinery::status::Status;
 const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
 /// Adds the two tolerations to pods that have none for these taints.
-pub struct DefaultTolerationSeconds {
+pub(super) struct DefaultTolerationSeconds {
     /// In the order of [`TAINTS`].
     seconds: [i64; 2],
 }
 
 impl DefaultTolerationSeconds {
     /// With `--default-not-ready-toleration-seconds` and its sibling.
-    pub fn new(config: &AdmissionOptions) -> DefaultTolerationSeconds {
+    pub(super) fn new(config: &AdmissionOptions) -> DefaultTolerationSeconds {
         let not_ready = config.default_not_ready_toleration_seconds;
         DefaultTolerationSeconds { seconds: [not_ready, config.default_unreachable_toleration_seconds] }
     }

@@ -9,7 +9,7 @@ use apimachinery::status::Status;
 use apis::tree::texts;
 
 /// Refuses addresses that were not there before: whoever sets them takes their traffic.
-pub struct DenyServiceExternalIps;
+pub(super) struct DenyServiceExternalIps;
 
 impl Plugin for DenyServiceExternalIps {
     fn handles(&self, attributes: &Attributes) -> bool {

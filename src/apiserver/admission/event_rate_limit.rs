@@ -17,7 +17,7 @@ use clock::Clock;
 const CACHE_SIZE: usize = 4096;
 
 /// Counts Events by server, namespace, user, or source and object.
-pub struct EventRateLimit {
+pub(super) struct EventRateLimit {
     clock: Clock,
     limits: Vec<(Limit, Mutex<Buckets>)>,
 }
@@ -47,7 +47,7 @@ impl EventRateLimit {
     ///
     /// # Errors
     /// Limits of no known type, or without numbers.
-    pub fn new(with: &Initializer) -> Result<EventRateLimit, String> {
+    pub(super) fn new(with: &Initializer) -> Result<EventRateLimit, String> {
         let limits = with.configuration("EventRateLimit")["limits"].clone();
         let limits: Option<Vec<Limit>> = serde_json::from_value(limits).map_err(|error| error.to_string())?;
         let limits = limits.unwrap_or_default();

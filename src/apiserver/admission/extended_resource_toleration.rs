@@ -12,7 +12,7 @@ use apis::tree::{items, members, object_mut};
 use apis::validation::resources::is_extended;
 
 /// Adds a toleration for each extended resource.
-pub struct ExtendedResourceToleration;
+pub(super) struct ExtendedResourceToleration;
 
 impl Plugin for ExtendedResourceToleration {
     fn handles(&self, attributes: &Attributes) -> bool {

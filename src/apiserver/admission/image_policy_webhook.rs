@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_REMEMBERED: usize = 1024;
 
 /// Asks about the images of pods.
-pub struct ImagePolicyWebhook {
+pub(super) struct ImagePolicyWebhook {
     client: WebhookClient,
     settings: Settings,
     remembered: Answers<String, Value>,
@@ -53,7 +53,7 @@ impl ImagePolicyWebhook {
     ///
     /// # Errors
     /// None, numbers that are too small or too large, a kubeconfig that cannot be used.
-    pub fn new(with: &Initializer) -> Result<ImagePolicyWebhook, String> {
+    pub(super) fn new(with: &Initializer) -> Result<ImagePolicyWebhook, String> {
         let configuration = with.configuration("ImagePolicyWebhook");
         if configuration.is_null() {
             return Err("no config specified".into());

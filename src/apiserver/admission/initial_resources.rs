@@ -24,7 +24,7 @@ const WEEK: TimeDelta = TimeDelta::days(7);
 const MONTH: TimeDelta = TimeDelta::days(30);
 
 /// Estimates CPU and memory from the pods that are there.
-pub struct InitialResources {
+pub(super) struct InitialResources {
     pods: Lister,
     clock: Clock,
     /// `--ir-percentile`
@@ -52,7 +52,7 @@ struct Search<'a> {
 
 impl InitialResources {
     /// With its configuration: `percentile` (90) and `namespaceOnly`, which were flags.
-    pub fn new(with: &Initializer) -> InitialResources {
+    pub(super) fn new(with: &Initializer) -> InitialResources {
         let configuration = with.configuration("InitialResources");
         let percentile = configuration["percentile"].as_u64().unwrap_or(90).clamp(1, 100);
         InitialResources {

@@ -21,14 +21,14 @@ const PATH: &str = "metadata.initializers";
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// Puts the configured names into new objects, and checks who changes those that wait.
-pub struct Initializers {
+pub(super) struct Initializers {
     configurations: Lister,
     authorizer: Arc<dyn Authorizer>,
 }
 
 impl Initializers {
     /// Reads InitializerConfigurations.
-    pub fn new(with: &Initializer) -> Initializers {
+    pub(super) fn new(with: &Initializer) -> Initializers {
         let group = "admissionregistration.k8s.io";
         let configurations = Lister::new(with, group, "v1alpha1", "initializerconfigurations");
         Initializers { configurations, authorizer: with.authorizer.clone() }

@@ -12,7 +12,7 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 const REQUIRED: &str = "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution";
 
 /// Refuses required anti-affinity by any other topology.
-pub struct LimitPodHardAntiAffinityTopology;
+pub(super) struct LimitPodHardAntiAffinityTopology;
 
 impl Plugin for LimitPodHardAntiAffinityTopology {
     fn handles(&self, attributes: &Attributes) -> bool {

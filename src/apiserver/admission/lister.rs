@@ -10,19 +10,19 @@ use apimachinery::status::Status;
 use apis::kind::Kind;
 
 /// Objects of one kind, from the watch cache; what was answered to a writer is in it.
-pub struct Lister {
+pub(super) struct Lister {
     registry: Registry,
     kind: Option<Arc<Kind>>,
 }
 
 impl Lister {
     /// Of a kind; one that is not served has no objects.
-    pub fn new(with: &Initializer, group: &str, version: &str, plural: &str) -> Lister {
+    pub(super) fn new(with: &Initializer, group: &str, version: &str, plural: &str) -> Lister {
         Lister { registry: with.registry.clone(), kind: with.scheme.resource(group, version, plural) }
     }
 
     /// The kind.
-    pub fn kind(&self) -> Option<&Arc<Kind>> {
+    pub(super) fn kind(&self) -> Option<&Arc<Kind>> {
         self.kind.as_ref()
     }
 
@@ -30,7 +30,7 @@ impl Lister {
     ///
     /// # Errors
     /// The store's.
-    pub async fn get(&self, namespace: &str, name: &str) -> Result<Option<Arc<Object>>, Status> {
+    pub(super) async fn get(&self, namespace: &str, name: &str) -> Result<Option<Arc<Object>>, Status> {
         let Some(kind) = &self.kind else { return Ok(None) };
         match self.registry.get(kind, namespace, name, Some("0")).await {
             Ok(object) => Ok(Some(object)),
@@ -46,7 +46,7 @@ impl Lister {
     ///
     /// # Errors
     /// The store's.
-    pub async fn list(&self, namespace: &str) -> Result<Arc<[Arc<Object>]>, Status> {
+    pub(super) async fn list(&self, namespace: &str) -> Result<Arc<[Arc<Object>]>, Status> {
         let Some(kind) = &self.kind else { return Ok(Arc::from([])) };
         // Of most kinds that plugins read, most clusters have none.
         if self.registry.is_empty(kind)? {

@@ -11,14 +11,14 @@ use crate::request::RequestContext;
 use apimachinery::status::Status;
 
 /// Creates namespaces.
-pub struct NamespaceAutoProvision {
+pub(super) struct NamespaceAutoProvision {
     registry: Registry,
     namespaces: Lister,
 }
 
 impl NamespaceAutoProvision {
     /// Reads and creates namespaces.
-    pub fn new(with: &Initializer) -> NamespaceAutoProvision {
+    pub(super) fn new(with: &Initializer) -> NamespaceAutoProvision {
         let namespaces = Lister::new(with, "", "v1", "namespaces");
         NamespaceAutoProvision { registry: with.registry.clone(), namespaces }
     }

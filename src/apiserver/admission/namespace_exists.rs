@@ -10,13 +10,13 @@ use apimachinery::gvk::GroupResource;
 use apimachinery::status::Status;
 
 /// Looks up the namespace of everything, deletes too, which NamespaceLifecycle does not.
-pub struct NamespaceExists {
+pub(super) struct NamespaceExists {
     namespaces: Lister,
 }
 
 impl NamespaceExists {
     /// Reads namespaces.
-    pub fn new(with: &Initializer) -> NamespaceExists {
+    pub(super) fn new(with: &Initializer) -> NamespaceExists {
         NamespaceExists { namespaces: Lister::new(with, "", "v1", "namespaces") }
     }
 }

@@ -25,7 +25,7 @@ const LIVE_LOOKUP: Duration = Duration::from_secs(30);
 const MAX_LIVE_LOOKUPS: usize = 100;
 
 /// Looks up the namespace of whatever is created or updated.
-pub struct NamespaceLifecycle {
+pub(super) struct NamespaceLifecycle {
     registry: Registry,
     namespaces: Option<Arc<Kind>>,
     clock: Clock,
@@ -34,7 +34,7 @@ pub struct NamespaceLifecycle {
 
 impl NamespaceLifecycle {
     /// Reads namespaces through the registry.
-    pub fn new(registry: &Registry, scheme: &Scheme, clock: &Clock) -> NamespaceLifecycle {
+    pub(super) fn new(registry: &Registry, scheme: &Scheme, clock: &Clock) -> NamespaceLifecycle {
         let namespaces = scheme.resource("", "v1", "namespaces");
         let live_lookups = Mutex::default();
         NamespaceLifecycle { registry: registry.clone(), namespaces, clock: clock.clone(), live_lookups }

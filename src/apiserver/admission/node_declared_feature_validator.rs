@@ -15,13 +15,13 @@ const POD_LEVEL_RESOURCES: &str = "InPlacePodLevelResourcesVerticalScaling";
 const INIT_CONTAINERS: &str = "InPlacePodVerticalScalingInitContainers";
 
 /// Looks at changes of pods that have a node.
-pub struct NodeDeclaredFeatureValidator {
+pub(super) struct NodeDeclaredFeatureValidator {
     nodes: Lister,
 }
 
 impl NodeDeclaredFeatureValidator {
     /// Reads nodes.
-    pub fn new(with: &Initializer) -> NodeDeclaredFeatureValidator {
+    pub(super) fn new(with: &Initializer) -> NodeDeclaredFeatureValidator {
         NodeDeclaredFeatureValidator { nodes: Lister::new(with, "", "v1", "nodes") }
     }
 

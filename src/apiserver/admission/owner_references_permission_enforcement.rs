@@ -15,14 +15,14 @@ use apis::scheme::Scheme;
 use apis::tree::{flag, items, text};
 
 /// Asks the authorizer about changes of `metadata.ownerReferences`.
-pub struct OwnerReferencesPermissionEnforcement {
+pub(super) struct OwnerReferencesPermissionEnforcement {
     authorizer: Arc<dyn Authorizer>,
     scheme: Arc<Scheme>,
 }
 
 impl OwnerReferencesPermissionEnforcement {
     /// With the server's authorizer.
-    pub fn new(with: &Initializer) -> OwnerReferencesPermissionEnforcement {
+    pub(super) fn new(with: &Initializer) -> OwnerReferencesPermissionEnforcement {
         let (authorizer, scheme) = (with.authorizer.clone(), with.scheme.clone());
         OwnerReferencesPermissionEnforcement { authorizer, scheme }
     }

@@ -11,13 +11,13 @@ use apis::resources::amounts;
 use apis::tree::{annotation, flag, text};
 
 /// Refuses to enlarge claims whose class does not allow it.
-pub struct PersistentVolumeClaimResize {
+pub(super) struct PersistentVolumeClaimResize {
     classes: Lister,
 }
 
 impl PersistentVolumeClaimResize {
     /// Reads storage classes.
-    pub fn new(with: &Initializer) -> PersistentVolumeClaimResize {
+    pub(super) fn new(with: &Initializer) -> PersistentVolumeClaimResize {
         PersistentVolumeClaimResize { classes: Lister::new(with, "storage.k8s.io", "v1", "storageclasses") }
     }
 

@@ -17,7 +17,7 @@ const CONFLICT: &str = "pod node label selector conflicts with its namespace nod
 const NOT_IN_WHITELIST: &str = "pod node label selector labels conflict with its namespace whitelist";
 
 /// Adds the namespace's node selector to its pods; keeps them within the configured list.
-pub struct PodNodeSelector {
+pub(super) struct PodNodeSelector {
     namespaces: Lister,
     /// By namespace, and the cluster's default.
     selectors: BTreeMap<String, BTreeMap<String, String>>,
@@ -28,7 +28,7 @@ impl PodNodeSelector {
     ///
     /// # Errors
     /// A selector that is no list of `key=value`.
-    pub fn new(with: &Initializer) -> Result<PodNodeSelector, String> {
+    pub(super) fn new(with: &Initializer) -> Result<PodNodeSelector, String> {
         let configured = string_map(with.configuration("PodNodeSelector"), "podNodeSelectorPluginConfig");
         let parse = |(name, text): (String, String)| Ok((name, parse(&text)?));
         let selectors = configured.into_iter().map(parse).collect::<Result<_, String>>()?;

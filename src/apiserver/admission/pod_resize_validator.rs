@@ -14,13 +14,13 @@ use apis::tree::{at, string_map, text};
 const OS: &str = "kubernetes.io/os";
 
 /// Looks at `pods/resize`.
-pub struct PodResizeValidator {
+pub(super) struct PodResizeValidator {
     nodes: Lister,
 }
 
 impl PodResizeValidator {
     /// Reads nodes.
-    pub fn new(with: &Initializer) -> PodResizeValidator {
+    pub(super) fn new(with: &Initializer) -> PodResizeValidator {
         PodResizeValidator { nodes: Lister::new(with, "", "v1", "nodes") }
     }
 

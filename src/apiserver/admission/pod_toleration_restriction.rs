@@ -15,7 +15,7 @@ const DEFAULTS: &str = "scheduler.alpha.kubernetes.io/defaultTolerations";
 const WHITELIST: &str = "scheduler.alpha.kubernetes.io/tolerationsWhitelist";
 
 /// Adds the namespace's tolerations, and compares the outcome with its list.
-pub struct PodTolerationRestriction {
+pub(super) struct PodTolerationRestriction {
     namespaces: Lister,
     defaults: Vec<Value>,
     whitelist: Vec<Value>,
@@ -23,7 +23,7 @@ pub struct PodTolerationRestriction {
 
 impl PodTolerationRestriction {
     /// With its configuration: `default` and `whitelist` for namespaces that say nothing.
-    pub fn new(with: &Initializer) -> PodTolerationRestriction {
+    pub(super) fn new(with: &Initializer) -> PodTolerationRestriction {
         let configuration = with.configuration("PodTolerationRestriction");
         PodTolerationRestriction {
             namespaces: Lister::new(with, "", "v1", "namespaces"),

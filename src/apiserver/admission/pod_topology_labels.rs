@@ -12,13 +12,13 @@ use apis::tree::{object_mut, text};
 const LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 
 /// Puts the labels into the Binding, from where they come to the pod; or into a pod that names its node.
-pub struct PodTopologyLabels {
+pub(super) struct PodTopologyLabels {
     nodes: Lister,
 }
 
 impl PodTopologyLabels {
     /// Reads nodes.
-    pub fn new(with: &Initializer) -> PodTopologyLabels {
+    pub(super) fn new(with: &Initializer) -> PodTopologyLabels {
         PodTopologyLabels { nodes: Lister::new(with, "", "v1", "nodes") }
     }
 }

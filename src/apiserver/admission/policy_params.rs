@@ -29,7 +29,7 @@ const KINDS: [(&str, &str); 2] = [
 ];
 
 /// Asks whether the user may read the parameters.
-pub struct PolicyParams {
+pub(super) struct PolicyParams {
     registry: Registry,
     scheme: Arc<Scheme>,
     authorizer: Arc<dyn Authorizer>,
@@ -37,7 +37,7 @@ pub struct PolicyParams {
 
 impl PolicyParams {
     /// Reads policies through the registry.
-    pub fn new(with: &Initializer) -> PolicyParams {
+    pub(super) fn new(with: &Initializer) -> PolicyParams {
         let (registry, scheme) = (with.registry.clone(), with.scheme.clone());
         PolicyParams { registry, scheme, authorizer: with.authorizer.clone() }
     }

@@ -17,7 +17,7 @@ use apis::scheme::Scheme;
 const DEFAULT_POLICY: &str = "PreemptLowerPriority";
 
 /// Resolves `priorityClassName` of new pods, and keeps two classes from both being the default.
-pub struct Priority {
+pub(super) struct Priority {
     registry: Registry,
     classes: Option<Arc<Kind>>,
 }
@@ -32,7 +32,7 @@ struct PriorityClass {
 
 impl Priority {
     /// Reads priority classes through the registry.
-    pub fn new(registry: &Registry, scheme: &Scheme) -> Priority {
+    pub(super) fn new(registry: &Registry, scheme: &Scheme) -> Priority {
         let classes = scheme.resource("scheduling.k8s.io", "v1", "priorityclasses");
         Priority { registry: registry.clone(), classes }
     }

@@ -25,7 +25,7 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 const MASTERS: &str = "system:masters";
 
 /// Compares what is given with what the giver has.
-pub struct RbacEscalation {
+pub(super) struct RbacEscalation {
     registry: Registry,
     authorizer: Arc<dyn Authorizer>,
     /// Knows what users have by roles; what other authorizers allow does not count.
@@ -36,7 +36,7 @@ pub struct RbacEscalation {
 
 impl RbacEscalation {
     /// Reads roles through the registry.
-    pub fn new(with: &Initializer) -> RbacEscalation {
+    pub(super) fn new(with: &Initializer) -> RbacEscalation {
         RbacEscalation {
             registry: with.registry.clone(),
             authorizer: with.authorizer.clone(),

@@ -16,13 +16,13 @@ const WITHOUT_CLASS: &str =
     "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
 
 /// Merges the class into new pods.
-pub struct RuntimeClass {
+pub(super) struct RuntimeClass {
     classes: Lister,
 }
 
 impl RuntimeClass {
     /// Reads runtime classes.
-    pub fn new(with: &Initializer) -> RuntimeClass {
+    pub(super) fn new(with: &Initializer) -> RuntimeClass {
         RuntimeClass { classes: Lister::new(with, "node.k8s.io", "v1", "runtimeclasses") }
     }
 

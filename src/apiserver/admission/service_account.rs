@@ -32,7 +32,7 @@ const TOKEN_SECONDS: i64 = 3607;
 const DEFAULT_ACCOUNT_WAIT: Duration = Duration::from_millis(1500);
 
 /// Gives new pods an account, its token and its pull secrets.
-pub struct ServiceAccount {
+pub(super) struct ServiceAccount {
     registry: Registry,
     accounts: Option<Arc<Kind>>,
     clock: Clock,
@@ -41,7 +41,12 @@ pub struct ServiceAccount {
 
 impl ServiceAccount {
     /// Reads service accounts through the registry; `entropy` names the token's volume.
-    pub fn new(registry: &Registry, scheme: &Scheme, clock: &Clock, entropy: &Entropy) -> ServiceAccount {
+    pub(super) fn new(
+        registry: &Registry,
+        scheme: &Scheme,
+        clock: &Clock,
+        entropy: &Entropy,
+    ) -> ServiceAccount {
         ServiceAccount {
             registry: registry.clone(),
             accounts: scheme.resource("", "v1", "serviceaccounts"),

@@ -9,7 +9,7 @@ use apimachinery::status::Status;
 use apis::tree::object_mut;
 
 /// Adds the finalizer that a controller takes away.
-pub struct StorageObjectInUseProtection;
+pub(super) struct StorageObjectInUseProtection;
 
 fn finalizer(attributes: &Attributes) -> Option<&'static str> {
     match (&*attributes.kind.group_version.group, &*attributes.kind.plural) {

@@ -10,7 +10,7 @@ use apimachinery::status::Status;
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 /// Adds the `not-ready:NoSchedule` taint to new nodes; the node lifecycle controller takes it away.
-pub struct TaintNodesByCondition;
+pub(super) struct TaintNodesByCondition;
 
 impl Plugin for TaintNodesByCondition {
     fn handles(&self, attributes: &Attributes) -> bool {

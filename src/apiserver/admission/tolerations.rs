@@ -5,7 +5,7 @@ use serde_json::Value;
 use apis::tree::text;
 
 /// Both lists as one, without those that others cover; of two that cover each other the first stays.
-pub fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
+pub(super) fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
     let all: Vec<&Value> = first.iter().chain(second).collect();
     let mut merged: Vec<&Value> = Vec::new();
     for (at, toleration) in all.iter().enumerate() {
@@ -19,7 +19,7 @@ pub fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
 }
 
 /// Whether each is covered by one of the list (`VerifyAgainstWhitelist`). An empty list covers all.
-pub fn all_covered(tolerations: &[Value], list: &[Value]) -> bool {
+pub(super) fn all_covered(tolerations: &[Value], list: &[Value]) -> bool {
     let covered = |toleration: &Value| list.iter().any(|allowed| covers(allowed, toleration));
     list.is_empty() || tolerations.iter().all(covered)
 }

@@ -17,7 +17,7 @@ use apis::kind::Kind;
 use apis::scheme::Scheme;
 
 /// By which the server's own APIServices are told from others.
-pub const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
+pub(super) const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 /// Of built-in groups.
 const ON_START: &str = "onstart";
 /// Of custom resources' groups: they come and go.
@@ -27,7 +27,7 @@ const ALWAYS: &str = "true";
 ///
 /// # Errors
 /// The store's.
-pub async fn sync(registry: &Registry, scheme: &Scheme) -> Result<(), Status> {
+pub(super) async fn sync(registry: &Registry, scheme: &Scheme) -> Result<(), Status> {
     let kind: Arc<Kind> = Arc::clone(&API_SERVICES);
     let ctx = RequestContext::default();
     let everything = ListOptions::default();

@@ -308,7 +308,7 @@ fn decode(text: &str) -> Vec<u8> {
 }
 
 /// `proxyError`: who asks is not told more.
-pub fn unavailable() -> ApiResponse {
+pub(super) fn unavailable() -> ApiResponse {
     text_response(StatusCode::SERVICE_UNAVAILABLE, "service unavailable\n")
 }
 
@@ -337,7 +337,7 @@ fn put_identity(headers: &mut HeaderMap, user: &UserInfo) {
 }
 
 /// Writes down what was found, if it is news.
-pub async fn write_availability(registry: &Registry, name: &str, found: &Availability, now: &str) {
+pub(super) async fn write_availability(registry: &Registry, name: &str, found: &Availability, now: &str) {
     use crate::registry::{Change, Part};
     use crate::request::RequestContext;
     let change = |current: Option<&Value>| {

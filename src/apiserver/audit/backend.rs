@@ -35,7 +35,7 @@ pub struct BatchConfig {
 }
 
 /// A place where events go.
-pub enum Sink {
+pub(super) enum Sink {
     /// A file.
     Log(Log),
     /// A server, which is sent an EventList; and how long to wait after a failure.
@@ -54,7 +54,7 @@ pub enum Mode {
 }
 
 /// A sink, and how it is reached.
-pub struct Backend {
+pub(super) struct Backend {
     way: Way,
     /// Larger events are sent without bodies, and not at all if that is not enough (`plugin/audit/truncate`).
     /// It stands in front of the buffer and meets one event at a time, as upstream: there, too, the largest
@@ -71,14 +71,14 @@ enum Way {
 }
 
 /// The near end of a buffer. When it is dropped, what is in the buffer is still delivered.
-pub struct Batch {
+pub(super) struct Batch {
     events: Sender<Event>,
     dropped: Arc<AtomicU64>,
 }
 
 impl Backend {
     /// Of a sink. Needs a tokio runtime.
-    pub fn new(
+    pub(super) fn new(
         sink: Sink,
         mode: Mode,
         max_event_bytes: Option<usize>,
@@ -104,7 +104,7 @@ impl Backend {
     }
 
     /// Hands an event over; says whether the request may go on.
-    pub async fn process(&self, event: &Event, clock: &Clock) -> bool {
+    pub(super) async fn process(&self, event: &Event, clock: &Clock) -> bool {
         let Some(event) = self.fitting(event) else { return true };
         match &self.way {
             Way::Blocking(sink, is_strict) => {
@@ -123,7 +123,7 @@ impl Backend {
     }
 
     /// Tells of an event from where nothing can be waited for.
-    pub fn process_now(&self, event: &Event) {
+    pub(super) fn process_now(&self, event: &Event) {
         let Some(event) = self.fitting(event) else { return };
         match &self.way {
             Way::Blocking(Sink::Log(log), _) => drop(say(log.write(&event), &self.metrics)),

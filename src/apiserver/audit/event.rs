@@ -25,7 +25,7 @@ const MAX_USER_AGENT_BYTES: usize = 1024;
 /// An event, in upstream's order of fields.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Event {
+pub(super) struct Event {
     kind: &'static str,
     api_version: &'static str,
     level: Level,
@@ -117,7 +117,7 @@ struct ResponseStatus {
 
 impl Event {
     /// What is known of a request before it is worked on.
-    pub fn new(
+    pub(super) fn new(
         request: &ApiRequest,
         user: &UserInfo,
         info: &RequestInfo,
@@ -155,7 +155,7 @@ impl Event {
     }
 
     /// This event at another stage, with what was gathered until then. `code` is the answer's.
-    pub fn at(&self, stage: Stage, context: &AuditContext, code: u16, now: Time) -> Event {
+    pub(super) fn at(&self, stage: Stage, context: &AuditContext, code: u16, now: Time) -> Event {
         let gathered = context.gathered();
         let Gathered { request_object, response_object, .. } = gathered;
         let mut event = Event { stage, stage_timestamp: micro_time(now), ..self.clone() };
@@ -183,24 +183,24 @@ impl Event {
     }
 
     /// How many bytes it has on the wire.
-    pub fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         serde_json::to_vec(self).map_or(0, |bytes| bytes.len())
     }
 
     /// This event, without what is large (`plugin/audit/truncate`).
-    pub fn truncated(&self) -> Event {
+    pub(super) fn truncated(&self) -> Event {
         let mut event = Event { request_object: Value::Null, response_object: Value::Null, ..self.clone() };
         event.annotations.insert("audit.k8s.io/truncated".into(), "true".into());
         event
     }
 
     /// Whether bodies are told.
-    pub fn has_bodies(&self) -> bool {
+    pub(super) fn has_bodies(&self) -> bool {
         self.level >= Level::Request
     }
 
     /// The line of `--audit-log-format=legacy`.
-    pub fn legacy(&self) -> String {
+    pub(super) fn legacy(&self) -> String {
         let or = |text: &str, other: &str| quote(if text.is_empty() { other } else { text });
         let groups = |person: &Person| match &person.groups[..] {
             [] => None,

@@ -34,7 +34,7 @@ pub struct LogConfig {
 }
 
 /// An open log.
-pub struct Log {
+pub(super) struct Log {
     config: LogConfig,
     clock: Clock,
     open: Mutex<Option<OpenLog>>,
@@ -47,7 +47,7 @@ struct OpenLog {
 
 impl Log {
     /// Nothing is opened before the first event.
-    pub fn new(config: LogConfig, clock: &Clock) -> Log {
+    pub(super) fn new(config: LogConfig, clock: &Clock) -> Log {
         Log { config, clock: clock.clone(), open: Mutex::default() }
     }
 
@@ -55,7 +55,7 @@ impl Log {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn write(&self, event: &Event) -> io::Result<()> {
+    pub(super) fn write(&self, event: &Event) -> io::Result<()> {
         let mut line = if self.config.is_legacy {
             event.legacy().into_bytes()
         } else {

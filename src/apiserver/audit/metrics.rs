@@ -10,7 +10,7 @@ use crate::metrics::heading;
 const LEVELS: [Level; 4] = [Level::None, Level::Metadata, Level::Request, Level::RequestResponse];
 
 /// Counters of one apiserver.
-pub struct AuditMetrics {
+pub(super) struct AuditMetrics {
     events: AtomicU64,
     rejected: AtomicU64,
     /// In the order of [`LEVELS`].
@@ -33,27 +33,27 @@ impl Default for AuditMetrics {
 
 impl AuditMetrics {
     /// The policy wants so much told of a request.
-    pub fn decided(&self, level: Level) {
+    pub(super) fn decided(&self, level: Level) {
         self.levels[level as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// An event goes to the backends.
-    pub fn told(&self) {
+    pub(super) fn told(&self) {
         self.events.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A request fails because its event could not be stored.
-    pub fn rejected(&self) {
+    pub(super) fn rejected(&self) {
         self.rejected.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Events did not get where they should: `log`, `webhook`, `truncate` or `buffered` stood in their way.
-    pub fn failed(&self, plugin: &str, events: usize) {
+    pub(super) fn failed(&self, plugin: &str, events: usize) {
         (0..events).for_each(|_| self.errors.count([plugin]));
     }
 
     /// In Prometheus' text format.
-    pub fn render(&self, out: &mut String) {
+    pub(super) fn render(&self, out: &mut String) {
         self.errors.render(out);
         let name = "apiserver_audit_event_total";
         heading(out, name, "counter", "Counter of audit events generated and sent to the audit backend.");

@@ -7,13 +7,13 @@ use super::config_error::ConfigError;
 use apimachinery::user::UserInfo;
 
 /// A line: the secret and whose it is.
-pub type Row = (String, Arc<UserInfo>);
+pub(super) type Row = (String, Arc<UserInfo>);
 
 /// Reads a file (`tokenfile.NewCSV`, `passwordfile.NewCSV`). `what` is `token` or `password`.
 ///
 /// # Errors
 /// A file that cannot be read, is no CSV, or has a line of less than three columns.
-pub fn read(path: &Path, what: &str) -> Result<Vec<Row>, ConfigError> {
+pub(super) fn read(path: &Path, what: &str) -> Result<Vec<Row>, ConfigError> {
     let text = std::fs::read_to_string(path).map_err(|error| ConfigError::file(path, error))?;
     parse(&text, what).map_err(|error| ConfigError::file(path, error))
 }

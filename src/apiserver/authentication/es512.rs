@@ -8,12 +8,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 /// As tokens name it.
-pub const NAME: &str = "ES512";
+pub(super) const NAME: &str = "ES512";
 /// Of a coordinate.
 const BYTES: usize = 66;
 
 /// The key of two coordinates, as a JWK has them.
-pub fn of_jwk(x: &str, y: &str) -> Option<VerifyingKey> {
+pub(super) fn of_jwk(x: &str, y: &str) -> Option<VerifyingKey> {
     let mut point = vec![4];
     for coordinate in [x, y] {
         let bytes = URL_SAFE_NO_PAD.decode(coordinate).ok().filter(|bytes| bytes.len() <= BYTES)?;
@@ -26,7 +26,7 @@ pub fn of_jwk(x: &str, y: &str) -> Option<VerifyingKey> {
 ///
 /// # Errors
 /// Why not.
-pub fn verify(token: &str, key: &VerifyingKey) -> Result<(), String> {
+pub(super) fn verify(token: &str, key: &VerifyingKey) -> Result<(), String> {
     let wrong = |why: &str| format!("invalid signature: {why}");
     let (message, signature) = token.rsplit_once('.').ok_or_else(|| wrong("InvalidToken"))?;
     let header = message.split('.').next().and_then(|header| URL_SAFE_NO_PAD.decode(header).ok());
@@ -44,7 +44,7 @@ pub fn verify(token: &str, key: &VerifyingKey) -> Result<(), String> {
 ///
 /// # Errors
 /// Claims that are no JSON; a system without random numbers.
-pub fn sign(claims: &impl Serialize, id: &str, key: &SigningKey) -> Result<String, String> {
+pub(super) fn sign(claims: &impl Serialize, id: &str, key: &SigningKey) -> Result<String, String> {
     let claims = serde_json::to_vec(claims).map_err(|error| error.to_string())?;
     let header = json!({"alg": NAME, "kid": id}).to_string();
     let message = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims));

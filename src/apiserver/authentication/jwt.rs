@@ -62,7 +62,7 @@ impl Allowed {
 }
 
 /// What a token says, unproven: only to find out whose business it is.
-pub fn unverified<T: DeserializeOwned>(token: &str) -> Option<T> {
+pub(super) fn unverified<T: DeserializeOwned>(token: &str) -> Option<T> {
     let mut parts = token.split('.');
     let (_, payload, _) = (parts.next()?, parts.next()?, parts.next()?);
     if parts.next().is_some() {
@@ -72,7 +72,7 @@ pub fn unverified<T: DeserializeOwned>(token: &str) -> Option<T> {
 }
 
 /// The `kid` that a token names; empty when it names none.
-pub fn key_id(token: &str) -> Option<String> {
+pub(super) fn key_id(token: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Header {
         #[serde(rename = "alg")]
@@ -88,7 +88,7 @@ pub fn key_id(token: &str) -> Option<String> {
 ///
 /// # Errors
 /// What is wrong with the last key that was tried.
-pub fn verified<T: DeserializeOwned>(token: &str, keys: &[&VerifyingKey]) -> Result<T, String> {
+pub(super) fn verified<T: DeserializeOwned>(token: &str, keys: &[&VerifyingKey]) -> Result<T, String> {
     let mut last = "invalid signature, no keys found".to_owned();
     for key in keys {
         let outcome = match &key.key {

@@ -5,21 +5,21 @@ use subtle::ConstantTimeEq;
 
 /// A secret of which only its digest is kept: enough to know it again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Digested([u8; 32]);
+pub(super) struct Digested([u8; 32]);
 
 impl Digested {
     /// Of a secret.
-    pub fn of(secret: &str) -> Digested {
+    pub(super) fn of(secret: &str) -> Digested {
         Digested(Sha256::digest(secret).into())
     }
 
     /// Whether it is the same secret, in a time that does not depend on where they differ.
-    pub fn is(&self, other: &Digested) -> bool {
+    pub(super) fn is(&self, other: &Digested) -> bool {
         self.0.ct_eq(&other.0).into()
     }
 }
 
 /// Whether two secrets are the same, in a time that depends on neither.
-pub fn same(left: &str, right: &str) -> bool {
+pub(super) fn same(left: &str, right: &str) -> bool {
     Digested::of(left).is(&Digested::of(right))
 }

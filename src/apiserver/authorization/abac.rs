@@ -15,7 +15,7 @@ const API_VERSION: &str = "abac.authorization.kubernetes.io/v1beta1";
 const AUTHENTICATED: &str = "system:authenticated";
 
 /// Decides by a list of policies.
-pub struct Abac {
+pub(super) struct Abac {
     policies: Vec<Policy>,
 }
 
@@ -62,7 +62,7 @@ impl Abac {
     ///
     /// # Errors
     /// What is wrong with it, and where.
-    pub fn read(path: &Path) -> Result<Abac, String> {
+    pub(super) fn read(path: &Path) -> Result<Abac, String> {
         let shown = path.display();
         let text = std::fs::read_to_string(path).map_err(|error| format!("open {shown}: {error}"))?;
         Abac::parse(&text).map_err(|(number, line, why)| {

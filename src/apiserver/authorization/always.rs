@@ -6,10 +6,10 @@ use apimachinery::user::UserInfo;
 use apis::rbac::policy_rule::PolicyRule;
 
 /// Everybody may do everything.
-pub struct AlwaysAllow;
+pub(super) struct AlwaysAllow;
 
 /// Nobody may do anything; others may still allow it.
-pub struct AlwaysDeny;
+pub(super) struct AlwaysDeny;
 
 impl Authorizer for AlwaysAllow {
     fn authorize<'a>(&'a self, _user: &'a UserInfo, _info: &'a RequestInfo) -> Answer<'a> {

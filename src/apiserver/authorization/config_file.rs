@@ -18,7 +18,7 @@ const API_VERSIONS: [&str; 3] =
     ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1", "apiserver.config.k8s.io/v1alpha1"];
 
 /// One authorizer of the list.
-pub enum AuthorizerEntry {
+pub(super) enum AuthorizerEntry {
     /// Without settings.
     Mode(Mode),
     /// A webhook.
@@ -26,7 +26,7 @@ pub enum AuthorizerEntry {
 }
 
 /// How one webhook is asked.
-pub struct WebhookSettings {
+pub(super) struct WebhookSettings {
     /// A kubeconfig that says where it is.
     pub kube_config_file: PathBuf,
     /// Of the SubjectAccessReview that is sent.
@@ -45,7 +45,7 @@ pub struct WebhookSettings {
 
 /// `matchConditions`, compiled.
 #[derive(Default)]
-pub struct Conditions(Vec<(String, Program)>);
+pub(super) struct Conditions(Vec<(String, Program)>);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -106,7 +106,7 @@ struct MatchCondition {
 ///
 /// # Errors
 /// What is wrong with it, and where.
-pub fn parse(text: &str) -> Result<Vec<(String, AuthorizerEntry)>, String> {
+pub(super) fn parse(text: &str) -> Result<Vec<(String, AuthorizerEntry)>, String> {
     let file: File = yaml::from_str(text).map_err(|error| error.to_string())?;
     if file.kind != "AuthorizationConfiguration" || !API_VERSIONS.contains(&&*file.api_version) {
         return Err(format!("no kind {:?} is registered for version {:?}", file.kind, file.api_version));
@@ -213,7 +213,7 @@ impl Conditions {
     ///
     /// # Errors
     /// What went wrong with those that could not be evaluated.
-    pub fn hold_for(&self, spec: &Value) -> Result<bool, String> {
+    pub(super) fn hold_for(&self, spec: &Value) -> Result<bool, String> {
         if self.0.is_empty() {
             return Ok(true);
         }

@@ -7,7 +7,7 @@ use apimachinery::user::UserInfo;
 const MASTERS: &str = "system:masters";
 
 /// Allows whatever a member of `system:masters` asks.
-pub struct PrivilegedGroups;
+pub(super) struct PrivilegedGroups;
 
 impl Authorizer for PrivilegedGroups {
     fn authorize<'a>(&'a self, user: &'a UserInfo, _info: &'a RequestInfo) -> Answer<'a> {

@@ -23,7 +23,7 @@ const MAX_REMEMBERED: usize = 8192;
 const MAX_KEY_BYTES: usize = 10_000;
 
 /// Asks somebody else.
-pub struct Webhook {
+pub(super) struct Webhook {
     client: WebhookClient,
     settings: WebhookSettings,
     remembered: Answers<String, Decision>,
@@ -34,7 +34,7 @@ impl Webhook {
     ///
     /// # Errors
     /// A file that cannot be read; a version that does not exist.
-    pub fn new(
+    pub(super) fn new(
         settings: WebhookSettings,
         resolver: &ServiceResolver,
         clock: &Clock,

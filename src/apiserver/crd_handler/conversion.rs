@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_CLIENTS: usize = 64;
 
 /// Asks the webhooks that definitions name.
-pub struct WebhookConverter {
+pub(super) struct WebhookConverter {
     resolver: ServiceResolver,
     clock: Clock,
     entropy: Entropy,
@@ -34,7 +34,7 @@ pub struct WebhookConverter {
 
 impl WebhookConverter {
     /// Over a resolver of Services; `entropy` draws the uids of the reviews.
-    pub fn new(resolver: ServiceResolver, clock: &Clock, entropy: &Entropy) -> Arc<WebhookConverter> {
+    pub(super) fn new(resolver: ServiceResolver, clock: &Clock, entropy: &Entropy) -> Arc<WebhookConverter> {
         let (clock, entropy, clients) = (clock.clone(), entropy.clone(), Mutex::default());
         Arc::new(WebhookConverter { resolver, clock, entropy, clients })
     }

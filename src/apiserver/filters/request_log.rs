@@ -60,7 +60,7 @@ pub(super) struct Line(Span);
 
 impl Line {
     /// Begins the line of a request; none when nobody reads it.
-    pub fn begin(request: &ApiRequest, ctx: &RequestContext) -> Option<Line> {
+    pub(super) fn begin(request: &ApiRequest, ctx: &RequestContext) -> Option<Line> {
         if !tracing::enabled!(tracing::Level::DEBUG) {
             return None;
         }
@@ -86,22 +86,22 @@ impl Line {
     }
 
     /// Authentication says who asks, of whom that was not known before.
-    pub fn asked_by(&self, user: &UserInfo) {
+    pub(super) fn asked_by(&self, user: &UserInfo) {
         self.0.record("user", &*user.name);
     }
 
     /// Who asks is somebody else from here on.
-    pub fn acting_as(&self, user: &UserInfo) {
+    pub(super) fn acting_as(&self, user: &UserInfo) {
         self.0.record("as", &*user.name);
     }
 
     /// What is logged while the request is worked on belongs to its line.
-    pub fn span(&self) -> Span {
+    pub(super) fn span(&self) -> Span {
         self.0.clone()
     }
 
     /// The answer is there; that of a watch has begun.
-    pub fn end(&self, response: &ApiResponse, latency: Duration) {
+    pub(super) fn end(&self, response: &ApiResponse, latency: Duration) {
         let resp = response.status().as_u16();
         tracing::debug!(parent: &self.0, resp, ?latency, "HTTP");
     }

@@ -35,7 +35,7 @@ pub(super) struct Demand {
 
 impl Demand {
     /// None, from `now` on; the first period ends at `due`.
-    pub fn new(now: Duration, due: Duration) -> Demand {
+    pub(super) fn new(now: Duration, due: Duration) -> Demand {
         Demand {
             stats: DemandStats::default(),
             seats: 0.0,
@@ -49,20 +49,20 @@ impl Demand {
     }
 
     /// From `now` on it is so much.
-    pub fn set(&mut self, now: Duration, seats: usize) {
+    pub(super) fn set(&mut self, now: Duration, seats: usize) {
         self.advance(now);
         self.seats = seats as f64;
         self.most = self.most.max(self.seats);
     }
 
     /// Of the last period that has ended.
-    pub fn stats(&mut self, now: Duration) -> DemandStats {
+    pub(super) fn stats(&mut self, now: Duration) -> DemandStats {
         self.advance(now);
         self.stats
     }
 
     /// Ends the period early, for limits that have changed.
-    pub fn end_period(&mut self, now: Duration) -> DemandStats {
+    pub(super) fn end_period(&mut self, now: Duration) -> DemandStats {
         self.advance(now);
         self.end();
         self.stats

@@ -30,7 +30,7 @@ impl Default for DroppedRequests {
 
 impl DroppedRequests {
     /// One more; in so many seconds it is to come again.
-    pub fn record(&mut self, now: Duration) -> u64 {
+    pub(super) fn record(&mut self, now: Duration) -> u64 {
         let second = now.as_secs();
         if second != self.second {
             self.remember();

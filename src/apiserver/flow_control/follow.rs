@@ -40,7 +40,7 @@ const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
 
 /// Keeps the configuration, and lends seats by it.
 #[derive(Clone)]
-pub struct Follower {
+pub(super) struct Follower {
     /// Requests at once, of all levels together.
     max_requests: u64,
     registry: Registry,
@@ -91,7 +91,7 @@ impl Follower {
     }
 
     /// Reads all there is, making what every server has; then follows changes in a task of its own.
-    pub async fn start(&self) -> JoinHandle<()> {
+    pub(super) async fn start(&self) -> JoinHandle<()> {
         if let Some(kinds) = &self.kinds {
             for kind in kinds {
                 if let Err(error) = self.registry.bootstrap(kind).await {
@@ -105,7 +105,7 @@ impl Follower {
     }
 
     /// Adjusts limits to the demand of the last period, once in each.
-    pub fn lend_if_due(&self, now: Duration) {
+    pub(super) fn lend_if_due(&self, now: Duration) {
         let period = now.as_secs() / ADJUSTMENT_PERIOD.as_secs();
         if self.lent.load(Ordering::Relaxed) != period && self.lent.swap(period, Ordering::Relaxed) != period
         {

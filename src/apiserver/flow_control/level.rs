@@ -174,7 +174,7 @@ impl PriorityLevel {
 
 impl Waiting {
     /// Its turn has come.
-    pub fn begin(mut self) -> Seat {
+    pub(super) fn begin(mut self) -> Seat {
         let now = self.seat.level.clock.elapsed();
         self.seat.flow.observe_wait(true, now.saturating_sub(self.seat.arrived));
         self.seat.started = Some(now);

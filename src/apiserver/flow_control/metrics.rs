@@ -175,27 +175,27 @@ fn counted(count: usize) -> Duration {
 }
 
 impl Utilization {
-    pub fn new(now: Duration) -> Utilization {
+    pub(super) fn new(now: Duration) -> Utilization {
         let ratios = [REQUEST_UTILIZATION, REQUEST_UTILIZATION, SEAT_UTILIZATION, DEMAND];
         Utilization { ratios: ratios.map(|bounds| TimingRatio::new(bounds, now)), dispatch: None }
     }
 
-    pub fn set(&mut self, now: Duration, values: [usize; 4]) {
+    pub(super) fn set(&mut self, now: Duration, values: [usize; 4]) {
         self.ratios.iter_mut().zip(values).for_each(|(ratio, value)| ratio.set(now, value));
     }
 
-    pub fn set_denominators(&mut self, now: Duration, waiting: usize, executing: usize) {
+    pub(super) fn set_denominators(&mut self, now: Duration, waiting: usize, executing: usize) {
         let denominators = [waiting, executing, executing, executing];
         let all = self.ratios.iter_mut().zip(denominators);
         all.for_each(|(ratio, denominator)| ratio.set_denominator(now, denominator));
     }
 
-    pub fn note_dispatch(&mut self, r: SeatSeconds, start: SeatSeconds, bounds: [f64; 4]) {
+    pub(super) fn note_dispatch(&mut self, r: SeatSeconds, start: SeatSeconds, bounds: [f64; 4]) {
         self.dispatch = Some((r.as_f64(), start.as_f64(), bounds));
     }
 
     /// One of the histograms: 0 to 3.
-    pub fn render(&mut self, at: usize, now: Duration, out: &mut String, level: &str) {
+    pub(super) fn render(&mut self, at: usize, now: Duration, out: &mut String, level: &str) {
         let (name, phase) = RATIOS[at];
         let comma = if phase.is_empty() { "" } else { "," };
         let labels = format!("{phase}{comma}priority_level={level:?}");
@@ -203,7 +203,7 @@ impl Utilization {
     }
 
     /// R and the like, by the place in [`DISPATCH`].
-    pub fn dispatch_value(&self, at: usize) -> Option<f64> {
+    pub(super) fn dispatch_value(&self, at: usize) -> Option<f64> {
         let (r, start, bounds) = self.dispatch?;
         [r, start, bounds[0], bounds[1], bounds[2], bounds[3]].get(at).copied()
     }
@@ -284,7 +284,7 @@ fn sample_if(is_shown: bool, out: &mut String, name: &str, labels: &str, value: 
 }
 
 impl FlowControlMetrics {
-    pub fn new(now: Duration) -> FlowControlMetrics {
+    pub(super) fn new(now: Duration) -> FlowControlMetrics {
         let kind =
             || Kind { ratio: TimingRatio::new(READS_AND_WRITES, now), now: 0, most: [0; 2], second: 0 };
         FlowControlMetrics {
@@ -295,7 +295,7 @@ impl FlowControlMetrics {
     }
 
     /// What is counted of a pair.
-    pub fn flow(&self, level: &Arc<str>, schema: &Arc<str>) -> Arc<FlowStats> {
+    pub(super) fn flow(&self, level: &Arc<str>, schema: &Arc<str>) -> Arc<FlowStats> {
         let mut flows = self.flows.lock();
         let key = [level.clone(), schema.clone()];
         if flows.len() >= MAX_FLOWS && !flows.contains_key(&key) {
@@ -305,12 +305,12 @@ impl FlowControlMetrics {
     }
 
     /// What a read or a write does now.
-    pub fn enter(&self, now: Duration, phase: Phase, is_mutating: bool) {
+    pub(super) fn enter(&self, now: Duration, phase: Phase, is_mutating: bool) {
         self.count(now, phase, is_mutating, |count| count + 1);
     }
 
     /// It does it no more.
-    pub fn exit(&self, now: Duration, phase: Phase, is_mutating: bool) {
+    pub(super) fn exit(&self, now: Duration, phase: Phase, is_mutating: bool) {
         self.count(now, phase, is_mutating, |count| count.saturating_sub(1));
     }
 
@@ -324,7 +324,7 @@ impl FlowControlMetrics {
     }
 
     /// How many may wait and be worked on at all levels together.
-    pub fn set_denominators(&self, now: Duration, waiting: usize, executing: usize) {
+    pub(super) fn set_denominators(&self, now: Duration, waiting: usize, executing: usize) {
         let mut counted = self.lock();
         for (at, kind) in counted.kinds.iter_mut().enumerate() {
             kind.ratio.set_denominator(now, if at < 2 { waiting } else { executing });
@@ -332,7 +332,7 @@ impl FlowControlMetrics {
     }
 
     /// All but what levels count.
-    pub fn render(&self, now: Duration, out: &mut String) {
+    pub(super) fn render(&self, now: Duration, out: &mut String) {
         let flows = self.flows.lock();
         for (name, samples) in OF_FLOWS {
             let name = format!("{PREFIX}{name}");

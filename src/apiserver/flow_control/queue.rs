@@ -50,18 +50,18 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub fn is_active(&self) -> bool {
+    pub(super) fn is_active(&self) -> bool {
         !self.waiting.is_empty() || !self.executing.is_empty()
     }
 
-    pub fn push(&mut self, request: QueuedRequest) {
+    pub(super) fn push(&mut self, request: QueuedRequest) {
         self.initial_seats_sum += request.arrival.estimate.initial_seats;
         self.max_seats_sum += request.seats();
         self.work_sum = self.work_sum.plus(request.total_work);
         self.waiting.push_back(request);
     }
 
-    pub fn remove(&mut self, index: usize) -> Option<QueuedRequest> {
+    pub(super) fn remove(&mut self, index: usize) -> Option<QueuedRequest> {
         let request = self.waiting.remove(index)?;
         self.initial_seats_sum -= request.arrival.estimate.initial_seats;
         self.max_seats_sum -= request.seats();
@@ -70,7 +70,7 @@ impl Queue {
     }
 
     /// A queue that cannot use what it is given must not save it up.
-    pub fn bound_next_dispatch(&mut self) {
+    pub(super) fn bound_next_dispatch(&mut self) {
         if let Some(first) = self.waiting.front() {
             self.next_dispatch_r = self.next_dispatch_r.max(first.arrival_r);
         }
@@ -78,12 +78,12 @@ impl Queue {
 }
 
 impl QueuedRequest {
-    pub fn seats(&self) -> usize {
+    pub(super) fn seats(&self) -> usize {
         self.arrival.estimate.max_seats()
     }
 
     /// Its last work takes longer on fewer seats.
-    pub fn fit(&mut self, limit: usize) {
+    pub(super) fn fit(&mut self, limit: usize) {
         let estimate = &mut self.arrival.estimate;
         if estimate.final_seats > limit {
             estimate.additional_latency = estimate.final_work().per_seat(limit as f64);

@@ -60,7 +60,7 @@ pub(super) struct Lingering {
 
 /// What became of a level's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QueueCounts {
+pub(super) struct QueueCounts {
     /// Were given a seat.
     pub dispatched: u64,
     /// Were refused, or waited in vain.
@@ -96,7 +96,7 @@ pub(super) struct QueueSet {
 }
 
 impl QueueSet {
-    pub fn new(now: Duration) -> QueueSet {
+    pub(super) fn new(now: Duration) -> QueueSet {
         let periods = now.as_nanos() / ADJUSTMENT_PERIOD.as_nanos() + 1;
         let due = ADJUSTMENT_PERIOD.saturating_mul(u32::try_from(periods).unwrap_or(u32::MAX));
         QueueSet {
@@ -123,12 +123,12 @@ impl QueueSet {
     }
 
     /// Queues that are too many are used up.
-    pub fn set_queuing(&mut self, queuing: Queuing) {
+    pub(super) fn set_queuing(&mut self, queuing: Queuing) {
         self.queuing = queuing;
     }
 
     /// So many seats from now on; utilization is told as part of `denominator`.
-    pub fn set_limit(&mut self, now: Duration, limit: usize, denominator: usize) {
+    pub(super) fn set_limit(&mut self, now: Duration, limit: usize, denominator: usize) {
         self.sync(now);
         self.limit = limit;
         let waiting = match self.queuing {
@@ -140,20 +140,20 @@ impl QueueSet {
         self.note(now);
     }
 
-    pub fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.waiting == 0 && self.executing == 0
     }
 
     /// How many queues there are, whether or not somebody was ever in one.
-    pub fn queue_count(&self) -> usize {
+    pub(super) fn queue_count(&self) -> usize {
         self.queues.len().max(self.desired())
     }
 
-    pub fn demand_stats(&mut self, now: Duration, ends_early: bool) -> DemandStats {
+    pub(super) fn demand_stats(&mut self, now: Duration, ends_early: bool) -> DemandStats {
         if ends_early { self.demand.end_period(now) } else { self.demand.stats(now) }
     }
 
-    pub fn arrive(&mut self, now: Duration, arrival: Arrival) -> QueueSetOutcome {
+    pub(super) fn arrive(&mut self, now: Duration, arrival: Arrival) -> QueueSetOutcome {
         self.sync(now);
         let outcome = match self.queuing {
             Queuing::Queue { queues, hand_size, length_limit } => {
@@ -167,7 +167,7 @@ impl QueueSet {
     }
 
     /// A request is done, or goes away while it waits. What it says are seats that are held for a while.
-    pub fn leave(&mut self, now: Duration, place: QueueSetPlace) -> Option<Lingering> {
+    pub(super) fn leave(&mut self, now: Duration, place: QueueSetPlace) -> Option<Lingering> {
         self.sync(now);
         let queue = place.queue.and_then(|queue| self.find_queue(queue));
         let lingering = match queue {
@@ -180,7 +180,7 @@ impl QueueSet {
     }
 
     /// Seats that were held are free.
-    pub fn release(&mut self, now: Duration, seats: &Lingering) {
+    pub(super) fn release(&mut self, now: Duration, seats: &Lingering) {
         self.sync(now);
         self.free(seats);
         self.dispatch_all(now, None);

@@ -10,7 +10,7 @@ const ALL: &str = "*";
 /// What is read of a FlowSchema.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct FlowSchemaView {
+pub(super) struct FlowSchemaView {
     /// Its spec.
     pub spec: FlowSchemaSpec,
     /// Its status.
@@ -20,7 +20,7 @@ pub struct FlowSchemaView {
 /// `FlowSchemaSpec`
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct FlowSchemaSpec {
+pub(super) struct FlowSchemaSpec {
     /// The smallest that matches wins.
     pub matching_precedence: i64,
     /// Where its requests go.
@@ -33,7 +33,7 @@ pub struct FlowSchemaSpec {
 /// `FlowSchemaStatus`
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct FlowSchemaStatus {
+pub(super) struct FlowSchemaStatus {
     /// `Dangling` is the only one.
     pub conditions: Vec<Condition>,
 }
@@ -41,7 +41,7 @@ pub struct FlowSchemaStatus {
 /// A condition.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Condition {
+pub(super) struct Condition {
     /// As `Dangling`.
     pub r#type: String,
     /// `True` or `False`.
@@ -51,7 +51,7 @@ pub struct Condition {
 /// A name.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Reference {
+pub(super) struct Reference {
     /// As `workload-low`.
     pub name: String,
 }
@@ -59,7 +59,7 @@ pub struct Reference {
 /// `FlowDistinguisherMethod`
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Distinguisher {
+pub(super) struct Distinguisher {
     r#type: String,
 }
 
@@ -107,12 +107,12 @@ struct NonResourceRule {
 
 impl FlowSchemaSpec {
     /// Whether the request is one of its.
-    pub fn matches(&self, user: &UserInfo, info: &RequestInfo) -> bool {
+    pub(super) fn matches(&self, user: &UserInfo, info: &RequestInfo) -> bool {
         self.rules.iter().any(|rule| rule.matches(user, info))
     }
 
     /// What tells the request's flow from others of this schema; empty when all are one.
-    pub fn flow_of<'r>(&self, user: &'r UserInfo, info: &'r RequestInfo) -> &'r str {
+    pub(super) fn flow_of<'r>(&self, user: &'r UserInfo, info: &'r RequestInfo) -> &'r str {
         match self.distinguisher_method.as_ref().map(|method| method.r#type.as_str()) {
             Some("ByUser") => &user.name,
             Some("ByNamespace") => &info.namespace,

@@ -13,28 +13,28 @@ pub(super) struct SeatSeconds(u64);
 
 impl SeatSeconds {
     /// More than any work.
-    pub const MAX: SeatSeconds = SeatSeconds(u64::MAX);
+    pub(super) const MAX: SeatSeconds = SeatSeconds(u64::MAX);
 
     /// Small amounts only: what one request does, not what was done since the start.
-    pub fn of(seats: f64, time: Duration) -> SeatSeconds {
+    pub(super) fn of(seats: f64, time: Duration) -> SeatSeconds {
         SeatSeconds((seats * time.as_secs_f64() * SCALE as f64).round() as u64)
     }
 
     /// How long so many seats need for it.
-    pub fn per_seat(self, seats: f64) -> Duration {
+    pub(super) fn per_seat(self, seats: f64) -> Duration {
         Duration::from_nanos((self.0 as f64 / seats * (1e9 / SCALE as f64)) as u64)
     }
 
     /// In seat-seconds.
-    pub fn as_f64(self) -> f64 {
+    pub(super) fn as_f64(self) -> f64 {
         self.0 as f64 / SCALE as f64
     }
 
-    pub fn plus(self, other: SeatSeconds) -> SeatSeconds {
+    pub(super) fn plus(self, other: SeatSeconds) -> SeatSeconds {
         SeatSeconds(self.0.wrapping_add(other.0))
     }
 
-    pub fn minus(self, other: SeatSeconds) -> SeatSeconds {
+    pub(super) fn minus(self, other: SeatSeconds) -> SeatSeconds {
         SeatSeconds(self.0.wrapping_sub(other.0))
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct Hand {
 
 impl Hand {
     /// Deals `size` different ones of `deck` cards; the same hash is always dealt the same.
-    pub fn deal(hash: u64, deck: usize, size: usize) -> Hand {
+    pub(super) fn deal(hash: u64, deck: usize, size: usize) -> Hand {
         let (mut hash, mut cards, size) = (hash, [0; MAX_HAND], size.clamp(1, MAX_HAND.min(deck)));
         for (at, card) in cards.iter_mut().take(size).enumerate() {
             let left = (deck - at) as u64;
@@ -33,7 +33,7 @@ impl Hand {
     }
 
     /// The cards, from the one after `offset` on, and around.
-    pub fn from(&self, offset: usize) -> impl Iterator<Item = usize> + '_ {
+    pub(super) fn from(&self, offset: usize) -> impl Iterator<Item = usize> + '_ {
         (0..self.size).map(move |at| self.cards[(offset + at) % self.size])
     }
 }

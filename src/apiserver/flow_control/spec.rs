@@ -58,7 +58,7 @@ pub(super) struct Limits {
 
 impl PriorityLevelSpec {
     /// How its requests wait; none for a level that is broken, which counts as not being there.
-    pub fn queuing(&self, name: &str) -> Option<Queuing> {
+    pub(super) fn queuing(&self, name: &str) -> Option<Queuing> {
         let is_exempt = self.is_exempt();
         let is_whole = self.exempt.is_some() == is_exempt && self.limited.is_some() != is_exempt;
         if !is_whole || is_exempt != (name == "exempt") {
@@ -80,17 +80,17 @@ impl PriorityLevelSpec {
     }
 
     /// Whether its requests never wait.
-    pub fn is_exempt(&self) -> bool {
+    pub(super) fn is_exempt(&self) -> bool {
         self.r#type == "Exempt"
     }
 
     /// Its part of what the server does at once.
-    pub fn shares(&self) -> u64 {
+    pub(super) fn shares(&self) -> u64 {
         self.part().map_or(0, |part| part.nominal_concurrency_shares)
     }
 
     /// What that comes to, with `all` seats for the shares of all levels.
-    pub fn limits(&self, all: u64, shares: u64) -> Limits {
+    pub(super) fn limits(&self, all: u64, shares: u64) -> Limits {
         let seats = |seats: f64| seats as usize;
         let nominal = seats((all as f64 * self.shares() as f64 / shares.max(1) as f64).ceil());
         let percent = |percent: u64| seats((nominal as f64 * percent as f64 / 100.0).round());
@@ -102,7 +102,7 @@ impl PriorityLevelSpec {
     }
 
     /// How many seats one request takes at most; 0 is without a bound of the level's.
-    pub fn max_seats(&self, nominal: usize, queuing: Queuing) -> usize {
+    pub(super) fn max_seats(&self, nominal: usize, queuing: Queuing) -> usize {
         match queuing {
             Queuing::Queue { hand_size, .. } => {
                 let fraction = (nominal as f64 * MAX_SEATS_FRACTION).ceil() as usize;

@@ -17,25 +17,25 @@ pub(super) struct TimingRatio {
 
 impl TimingRatio {
     /// Nothing of one, from `now` on; `bounds` in order.
-    pub fn new(bounds: &'static [f64], now: Duration) -> TimingRatio {
+    pub(super) fn new(bounds: &'static [f64], now: Duration) -> TimingRatio {
         let nanoseconds = vec![0; bounds.len() + 1].into();
         TimingRatio { bounds, numerator: 0.0, denominator: 1.0, at: now, nanoseconds, sum: 0.0 }
     }
 
     /// From `now` on it is so much of the denominator.
-    pub fn set(&mut self, now: Duration, numerator: usize) {
+    pub(super) fn set(&mut self, now: Duration, numerator: usize) {
         self.advance(now);
         self.numerator = numerator as f64;
     }
 
     /// From `now` on it is a part of so much.
-    pub fn set_denominator(&mut self, now: Duration, denominator: usize) {
+    pub(super) fn set_denominator(&mut self, now: Duration, denominator: usize) {
         self.advance(now);
         self.denominator = denominator as f64;
     }
 
     /// The samples; `labels` as `a="b",c="d"`.
-    pub fn render(&mut self, now: Duration, out: &mut String, name: &str, labels: &str) {
+    pub(super) fn render(&mut self, now: Duration, out: &mut String, name: &str, labels: &str) {
         self.advance(now);
         let mut below = 0;
         for (bound, nanoseconds) in self.bounds.iter().zip(&self.nanoseconds) {

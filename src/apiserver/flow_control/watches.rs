@@ -25,7 +25,7 @@ pub struct Watching {
 
 impl Watches {
     /// Nothing for a watch that an index keeps from most events: of one node's pods.
-    pub fn register(self: &Arc<Self>, info: &RequestInfo) -> Option<Watching> {
+    pub(super) fn register(self: &Arc<Self>, info: &RequestInfo) -> Option<Watching> {
         let mut terms = info.field_selector.split(',');
         let node = terms.find_map(|term| term.strip_prefix("spec.nodeName="));
         if info.resource == "pods" && node.is_some_and(|node| !node.trim_start_matches('=').is_empty()) {
@@ -37,7 +37,7 @@ impl Watches {
     }
 
     /// How many watches a write of that may wake.
-    pub fn interested_in(&self, info: &RequestInfo) -> usize {
+    pub(super) fn interested_in(&self, info: &RequestInfo) -> usize {
         let counts = self.lock();
         if counts.is_empty() {
             return 0;

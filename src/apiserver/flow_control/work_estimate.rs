@@ -59,18 +59,18 @@ impl WorkEstimate {
     }
 
     /// Of both of its phases.
-    pub fn max_seats(&self) -> usize {
+    pub(super) fn max_seats(&self) -> usize {
         self.initial_seats.max(self.final_seats)
     }
 
     /// What is left to do when it is answered.
-    pub fn final_work(&self) -> SeatSeconds {
+    pub(super) fn final_work(&self) -> SeatSeconds {
         SeatSeconds::of(self.final_seats as f64, self.additional_latency)
     }
 }
 
 impl WorkEstimator {
-    pub fn new(
+    pub(super) fn new(
         registry: &Registry,
         scheme: &Arc<Scheme>,
         clock: &Clock,
@@ -87,7 +87,7 @@ impl WorkEstimator {
 
     /// Of a request at a level where none may take more than `max_seats`; 0 is the server's own bound. With
     /// it how many watches a write wakes.
-    pub async fn estimate(
+    pub(super) async fn estimate(
         &self,
         info: &RequestInfo,
         query: &str,

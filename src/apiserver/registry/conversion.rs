@@ -27,7 +27,7 @@ pub trait Converter: Send + Sync {
 }
 
 /// The kind that is stored.
-pub fn storage_kind(kind: &Arc<Kind>) -> Arc<Kind> {
+pub(super) fn storage_kind(kind: &Arc<Kind>) -> Arc<Kind> {
     if let Some(storage) = kind.custom.as_ref().and_then(|custom| custom.storage().cloned()) {
         return storage;
     }
@@ -38,7 +38,7 @@ pub fn storage_kind(kind: &Arc<Kind>) -> Arc<Kind> {
 }
 
 /// A tree in the form of `kind`, as it is stored.
-pub fn encode(kind: &Kind, tree: Value) -> Value {
+pub(super) fn encode(kind: &Kind, tree: Value) -> Value {
     match &kind.stored {
         Some(stored) => completed(stored.kind, (stored.encode)(tree)),
         None => tree,
@@ -46,7 +46,7 @@ pub fn encode(kind: &Kind, tree: Value) -> Value {
 }
 
 /// A stored tree in the form of `kind`.
-pub fn decode(kind: &Kind, tree: Value) -> Value {
+pub(super) fn decode(kind: &Kind, tree: Value) -> Value {
     match &kind.stored {
         Some(stored) => completed(kind, (stored.decode)(tree)),
         None => tree,
@@ -65,7 +65,7 @@ fn completed(kind: &Kind, mut tree: Value) -> Value {
 ///
 /// # Errors
 /// 500 when the conversion makes something that is no object.
-pub fn present(kind: &Kind, object: Arc<Object>) -> Result<Arc<Object>, Status> {
+pub(super) fn present(kind: &Kind, object: Arc<Object>) -> Result<Arc<Object>, Status> {
     if kind.stored.is_none() {
         return Ok(object);
     }
@@ -74,7 +74,7 @@ pub fn present(kind: &Kind, object: Arc<Object>) -> Result<Arc<Object>, Status> 
 }
 
 /// A list of stored objects in the form of `kind`.
-pub fn present_list(kind: &Kind, mut list: List) -> Result<List, Status> {
+pub(super) fn present_list(kind: &Kind, mut list: List) -> Result<List, Status> {
     if kind.stored.is_some() {
         list.items =
             list.items.iter().map(|object| present(kind, object.clone())).collect::<Result<_, _>>()?;
@@ -83,14 +83,14 @@ pub fn present_list(kind: &Kind, mut list: List) -> Result<List, Status> {
 }
 
 /// An object that is not stored as it is, as a dry run answers; with the revision 0 it has none.
-pub fn object_of(kind: &Kind, tree: &Value, revision: u64) -> Result<Arc<Object>, Status> {
+pub(super) fn object_of(kind: &Kind, tree: &Value, revision: u64) -> Result<Arc<Object>, Status> {
     let stored = encode_for_storage(tree).map_err(Status::internal)?;
     kind.object_of_tree(tree, stored, revision).map(Arc::new).map_err(Status::internal)
 }
 
 /// Options whose field selectors are in the form of `kind`, as its storage kind understands them. The
 /// selectable fields of both stand in the same order.
-pub fn encode_options<'a>(kind: &Kind, options: &'a ListOptions) -> Cow<'a, ListOptions> {
+pub(super) fn encode_options<'a>(kind: &Kind, options: &'a ListOptions) -> Cow<'a, ListOptions> {
     let Some(stored) = &kind.stored else { return Cow::Borrowed(options) };
     let mut options = options.clone();
     for requirement in &mut options.predicate.fields.requirements {

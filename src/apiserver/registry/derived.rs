@@ -10,13 +10,13 @@ use apimachinery::status::Status;
 use apis::kind::Kind;
 
 /// One of them.
-pub fn get(kind: &Kind, name: &str) -> Result<Arc<Object>, Status> {
+pub(super) fn get(kind: &Kind, name: &str) -> Result<Arc<Object>, Status> {
     let found = objects(kind)?.into_iter().find(|object| object.metadata.name == name);
     found.ok_or_else(|| Status::not_found(&kind.group_resource(), name))
 }
 
 /// Those that the options select. They are of no revision.
-pub fn list(kind: &Kind, options: &ListOptions) -> Result<List, Status> {
+pub(super) fn list(kind: &Kind, options: &ListOptions) -> Result<List, Status> {
     let (mut objects, names) = (objects(kind)?, kind.field_names());
     objects.retain(|object| options.predicate.matches(object, &names));
     Ok(List::complete(objects, 0))

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::storage::request::parse_number;
 use apimachinery::status::Status;
 use apimachinery::time::{Time, rfc3339};
-pub use apis::object_meta::{number, text, texts};
+pub(super) use apis::object_meta::{number, text, texts};
 use entropy::Entropy;
 
 /// Names are 63 bytes long, and a generated one ends in 5 random ones.
@@ -14,27 +14,27 @@ const MAX_GENERATED_BASE: usize = 58;
 const SUFFIX: usize = 5;
 
 /// Sets a member of the metadata.
-pub fn set(tree: &mut Value, field: &str, value: impl Into<Value>) {
+pub(super) fn set(tree: &mut Value, field: &str, value: impl Into<Value>) {
     metadata_mut(tree).insert(field.to_owned(), value.into());
 }
 
 /// Removes a member of the metadata.
-pub fn unset(tree: &mut Value, field: &str) {
+pub(super) fn unset(tree: &mut Value, field: &str) {
     metadata_mut(tree).remove(field);
 }
 
 /// The revision that a tree says it is of; 0 when it says none.
-pub fn resource_version(tree: &Value) -> Result<u64, Status> {
+pub(super) fn resource_version(tree: &Value) -> Result<u64, Status> {
     parse_number(text(tree, "resourceVersion")).map_err(|error| Status::failure(500, "", error))
 }
 
 /// The metadata, made where there is none. A tree that is no object becomes one.
-pub fn metadata_mut(tree: &mut Value) -> &mut Map<String, Value> {
+pub(super) fn metadata_mut(tree: &mut Value) -> &mut Map<String, Value> {
     member_mut(tree, "metadata")
 }
 
 /// An object below a tree, made where there is none.
-pub fn member_mut<'a>(tree: &'a mut Value, name: &str) -> &'a mut Map<String, Value> {
+pub(super) fn member_mut<'a>(tree: &'a mut Value, name: &str) -> &'a mut Map<String, Value> {
     if !tree.is_object() {
         *tree = json!({});
     }
@@ -46,7 +46,7 @@ pub fn member_mut<'a>(tree: &'a mut Value, name: &str) -> &'a mut Map<String, Va
 }
 
 /// What a new object gets (`WipeObjectMetaSystemFields`, `FillObjectMetaSystemFields`).
-pub fn fill_system_fields(new: &mut Value, now: Time, entropy: &Entropy) {
+pub(super) fn fill_system_fields(new: &mut Value, now: Time, entropy: &Entropy) {
     for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"] {
         unset(new, field);
     }
@@ -56,19 +56,19 @@ pub fn fill_system_fields(new: &mut Value, now: Time, entropy: &Entropy) {
 }
 
 /// Whether a name has to be generated.
-pub fn needs_name(new: &Value) -> bool {
+pub(super) fn needs_name(new: &Value) -> bool {
     text(new, "name").is_empty() && !text(new, "generateName").is_empty()
 }
 
 /// `names.SimpleNameGenerator`.
-pub fn generate_name(base: &str, entropy: &Entropy) -> String {
+pub(super) fn generate_name(base: &str, entropy: &Entropy) -> String {
     let end =
         (0..=base.len().min(MAX_GENERATED_BASE)).rev().find(|at| base.is_char_boundary(*at)).unwrap_or(0);
     format!("{}{}", &base[..end], entropy.suffix(SUFFIX))
 }
 
 /// What an update can neither change nor leave out.
-pub fn carry_over(new: &mut Value, old: &Value) {
+pub(super) fn carry_over(new: &mut Value, old: &Value) {
     unset(new, "selfLink");
     for field in ["uid", "deletionGracePeriodSeconds"] {
         let given = &new["metadata"][field];

@@ -12,7 +12,7 @@ use apis::gated::drop_disabled;
 use apis::kind::{Kind, Subresource};
 
 /// Of a new object.
-pub fn for_create(kind: &Kind, gates: &FeatureGates, new: &mut Value) {
+pub(super) fn for_create(kind: &Kind, gates: &FeatureGates, new: &mut Value) {
     drop_disabled(kind.gated, gates, new, None);
     if kind.has(Subresource::Status) && !kind.strategy.keeps_status_on_create() {
         put(new, "status", (!kind.is_custom).then(|| empty_status(kind)));
@@ -30,7 +30,14 @@ fn empty_status(kind: &Kind) -> Value {
 }
 
 /// Of the new state of an object, whose metadata is already in order: its revision is the old one's.
-pub fn for_update(kind: &Kind, gates: &FeatureGates, part: Part, new: &mut Value, old: &Value, now: Time) {
+pub(super) fn for_update(
+    kind: &Kind,
+    gates: &FeatureGates,
+    part: Part,
+    new: &mut Value,
+    old: &Value,
+    now: Time,
+) {
     if part != Part::Status {
         drop_disabled(kind.gated, gates, new, Some(old));
     }

@@ -58,7 +58,7 @@ struct Lingering {
 
 impl Speaker {
     /// A request of that version was understood.
-    pub fn begin(&self, version: Version) -> Turn {
+    pub(super) fn begin(&self, version: Version) -> Turn {
         self.0.turns.fetch_add(1, Ordering::AcqRel);
         if version >= Version::HTTP_2 {
             self.0.is_other.store(true, Ordering::Release);
@@ -77,7 +77,7 @@ impl Speaker {
 
 impl Turn {
     /// The answer has that code: with one of them the connection becomes another protocol's.
-    pub fn answers(&self, code: StatusCode) {
+    pub(super) fn answers(&self, code: StatusCode) {
         if code == StatusCode::SWITCHING_PROTOCOLS {
             self.0.0.is_other.store(true, Ordering::Release);
         }
@@ -93,7 +93,7 @@ impl Drop for Turn {
 
 impl<S> Explained<S> {
     /// A connection, and what has to be told when a handler speaks on it.
-    pub fn new(stream: S, place: Arc<OwnedSemaphorePermit>) -> (Explained<S>, Speaker) {
+    pub(super) fn new(stream: S, place: Arc<OwnedSemaphorePermit>) -> (Explained<S>, Speaker) {
         let speaker = Speaker::default();
         let stream =
             Explained { stream, speaker: speaker.clone(), instead: None, lingering: None, _place: place };

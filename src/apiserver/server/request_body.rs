@@ -43,7 +43,7 @@ pub(super) fn lend(request: Request<Incoming>) -> (Request<Body>, Rest) {
 
 impl Rest {
     /// Reads it, or has the connection end with this answer.
-    pub async fn finish(self, response: &mut Response<Body>, version: Version) {
+    pub(super) async fn finish(self, response: &mut Response<Body>, version: Version) {
         let back = self.0.and_then(|back| back.lock().take());
         let Some(body) = back else { return };
         let is_read = tokio::time::timeout(PATIENCE, discard(body)).await.unwrap_or(false);

@@ -17,12 +17,12 @@ use apimachinery::watch::{Bookmark, WatchEvent};
 use etcd::Revision;
 
 /// Events that may wait for one watcher's reader.
-pub const CHANNEL: usize = 100;
+pub(super) const CHANNEL: usize = 100;
 /// Watchers whose readers are gone are looked for when so many have come since the last time.
 const PURGE_AFTER: usize = 64;
 
 /// One watcher.
-pub struct Watcher {
+pub(super) struct Watcher {
     /// What it watches.
     pub selection: Selection,
     /// Its reader. Dropped: the watch is over.
@@ -39,7 +39,7 @@ pub struct Watcher {
 /// The watchers that are up to date, each in the one place where the events that can concern it are looked
 /// for.
 #[derive(Default)]
-pub struct Watchers {
+pub(super) struct Watchers {
     all: Vec<Watcher>,
     namespaces: HashMap<String, Vec<Watcher>>,
     objects: HashMap<String, Vec<Watcher>>,
@@ -61,7 +61,7 @@ enum Offer {
 
 /// What became of a dispatch.
 #[derive(Default)]
-pub struct Dispatched {
+pub(super) struct Dispatched {
     /// So many were sent the event.
     pub sent: usize,
     /// Their channels are full: they are no longer in the dispatch.
@@ -95,7 +95,7 @@ fn field(object: &Object, at: usize) -> &str {
 
 impl Watchers {
     /// Takes a watcher that has been sent everything up to its position; `field_names` are its kind's.
-    pub fn add(&mut self, watcher: Watcher, field_names: &[&str]) {
+    pub(super) fn add(&mut self, watcher: Watcher, field_names: &[&str]) {
         self.added += 1;
         if self.added >= PURGE_AFTER.max(self.len()) {
             self.retain(|watcher| !watcher.sender.is_closed());
@@ -121,7 +121,7 @@ impl Watchers {
     }
 
     /// Sends an event to whom it concerns.
-    pub fn dispatch(&mut self, event: &StoreEvent, field_names: &[&str]) -> Dispatched {
+    pub(super) fn dispatch(&mut self, event: &StoreEvent, field_names: &[&str]) -> Dispatched {
         let mut done = Dispatched::default();
         let mut visit = |watchers: Option<&mut Vec<Watcher>>| {
             let Some(watchers) = watchers else { return };
@@ -151,17 +151,17 @@ impl Watchers {
     }
 
     /// Everything up to `revision` has been dispatched.
-    pub fn advance(&mut self, revision: Revision) {
+    pub(super) fn advance(&mut self, revision: Revision) {
         self.dispatched = self.dispatched.max(revision);
     }
 
     /// When somebody is next to get a bookmark or to end.
-    pub fn next_due(&self) -> Option<Duration> {
+    pub(super) fn next_due(&self) -> Option<Duration> {
         self.next_due
     }
 
     /// Ends the watches whose time is over and sends the bookmarks that are due.
-    pub fn tick(&mut self, now: Duration) {
+    pub(super) fn tick(&mut self, now: Duration) {
         let dispatched = self.dispatched;
         let mut next_due: Option<Duration> = None;
         self.retain(|watcher| {
@@ -182,24 +182,24 @@ impl Watchers {
     }
 
     /// Ends all watches.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.retain(|_| false);
         self.next_due = None;
     }
 
     /// Ends all watches, and those to come.
-    pub fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         self.clear();
         self.closed = true;
     }
 
     /// Whether watches are no longer taken.
-    pub fn is_closed(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         let by_value = self.fields.values().flat_map(HashMap::values);
         let lists = self.namespaces.values().chain(self.objects.values()).chain(by_value);
         self.all.len() + lists.map(Vec::len).sum::<usize>()

@@ -11,7 +11,7 @@ const VERSION: &str = "meta.k8s.io/v1";
 
 /// What a token says.
 #[derive(Debug, PartialEq, Eq)]
-pub struct ContinueToken {
+pub(super) struct ContinueToken {
     /// The revision to read at; none is the newest, at the price of an inconsistent list.
     pub revision: Option<u64>,
     /// The first key that may be answered, relative to what is listed.
@@ -30,14 +30,14 @@ struct Encoded {
 
 impl ContinueToken {
     /// As it is sent.
-    pub fn encode(&self) -> String {
+    pub(super) fn encode(&self) -> String {
         let rv = self.revision.and_then(|revision| i64::try_from(revision).ok()).unwrap_or(-1);
         let encoded = Encoded { v: VERSION.into(), rv, start: self.start.clone() };
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(&encoded).expect("strings and a number are JSON"))
     }
 
     /// Reads what a client sent back.
-    pub fn decode(text: &str) -> Result<ContinueToken, Status> {
+    pub(super) fn decode(text: &str) -> Result<ContinueToken, Status> {
         let refuse = |why: String| Status::bad_request(format!("invalid continue token: {why}"));
         let not_valid = |error: String| refuse(format!("continue key is not valid: {error}"));
         let no_base64 = |error| not_valid(base64_error(text.as_bytes(), &error));

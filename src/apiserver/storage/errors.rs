@@ -10,7 +10,7 @@ use etcd::{self, Revision};
 const TOO_LARGE_RETRY_SECONDS: u32 = 1;
 
 /// The answer to whoever asked something of the store.
-pub fn interpret(error: etcd::Error) -> Status {
+pub(super) fn interpret(error: etcd::Error) -> Status {
     match error {
         etcd::Error::Compacted { .. } => {
             Status::expired("The resourceVersion for the provided list is too old.")
@@ -21,7 +21,7 @@ pub fn interpret(error: etcd::Error) -> Status {
 }
 
 /// The revision of a continue token is gone; `token` goes on from the same place in the newest state.
-pub fn continue_expired(token: &str) -> Status {
+pub(super) fn continue_expired(token: &str) -> Status {
     let message = "The provided continue parameter is too old to display a consistent list result. You \
                    can start a new list without the continue parameter, or use the continue token in \
                    this response to retrieve the remainder of the results. Continuing with the provided \
@@ -32,12 +32,12 @@ pub fn continue_expired(token: &str) -> Status {
 }
 
 /// A watch from a revision whose successors are gone; `oldest` is the first that could be watched from.
-pub fn watch_expired(requested: Revision, oldest: Revision) -> Status {
+pub(super) fn watch_expired(requested: Revision, oldest: Revision) -> Status {
     Status::expired(format!("too old resource version: {requested} ({oldest})"))
 }
 
 /// A revision that has not been reached (`NewTooLargeResourceVersionError`).
-pub fn too_large(requested: Revision, current: Revision) -> Status {
+pub(super) fn too_large(requested: Revision, current: Revision) -> Status {
     let message = format!("Too large resource version: {requested}, current: {current}");
     let cause = StatusCause {
         reason: "ResourceVersionTooLarge".into(),
@@ -52,12 +52,12 @@ pub fn too_large(requested: Revision, current: Revision) -> Status {
 }
 
 /// Options that do not go together.
-pub fn invalid_list_options(errors: &FieldErrors) -> Status {
+pub(super) fn invalid_list_options(errors: &FieldErrors) -> Status {
     Status::invalid(&GroupVersion::new("meta.k8s.io", "v1").kind("ListOptions"), "", errors)
 }
 
 /// What was stored cannot be read: our fault or the disk's, so it is said aloud.
-pub fn corrupt(key: &str, error: impl std::fmt::Display) -> Status {
+pub(super) fn corrupt(key: &str, error: impl std::fmt::Display) -> Status {
     tracing::error!("storage: {key}: {error}");
     Status::internal(format!("unable to decode {key}: {error}"))
 }

@@ -13,7 +13,7 @@ const SLOTS: usize = 256;
 
 /// The objects of the last writes that one of the two has not asked for yet.
 #[derive(Debug)]
-pub struct Fresh(Mutex<FreshSlots>);
+pub(super) struct Fresh(Mutex<FreshSlots>);
 
 /// By revision, modulo their number.
 type FreshSlots = Box<[Option<(Revision, Arc<Object>)>]>;
@@ -30,7 +30,7 @@ impl Fresh {
     ///
     /// # Errors
     /// That of `read`.
-    pub fn object(
+    pub(super) fn object(
         &self,
         revision: Revision,
         read: impl FnOnce() -> Result<Arc<Object>, Status>,

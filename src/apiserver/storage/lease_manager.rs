@@ -15,7 +15,7 @@ const MAX_OBJECTS: usize = 1000;
 
 /// Hands out leases.
 #[derive(Debug)]
-pub struct LeaseManager {
+pub(super) struct LeaseManager {
     kv: Kv,
     clock: Clock,
     current: Mutex<Option<SharedLease>>,
@@ -30,7 +30,7 @@ struct SharedLease {
 
 impl LeaseManager {
     /// Over a store.
-    pub fn new(kv: Kv, clock: Clock) -> LeaseManager {
+    pub(super) fn new(kv: Kv, clock: Clock) -> LeaseManager {
         LeaseManager { kv, clock, current: Mutex::new(None) }
     }
 
@@ -38,7 +38,7 @@ impl LeaseManager {
     ///
     /// # Errors
     /// As [`Kv::grant_lease`].
-    pub async fn lease(&self, time_to_live: Duration) -> Result<LeaseId, Error> {
+    pub(super) async fn lease(&self, time_to_live: Duration) -> Result<LeaseId, Error> {
         let now = self.clock.elapsed();
         let reuse = REUSE.min(time_to_live / 20);
         if let Some(id) = self.share(now + time_to_live, now + time_to_live + reuse) {

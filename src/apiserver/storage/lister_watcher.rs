@@ -15,7 +15,7 @@ use client_go::reflector::{Events, ListerWatcher};
 use etcd::{Error, Event, EventKind, Revision, Watch, WatchBatch};
 
 /// All objects of one kind, in etcd.
-pub struct EtcdListerWatcher {
+pub(super) struct EtcdListerWatcher {
     /// Where they are.
     pub store: Store,
     /// Their kind.
@@ -23,7 +23,7 @@ pub struct EtcdListerWatcher {
 }
 
 /// A watch of etcd's log as events.
-pub struct EtcdEvents {
+pub(super) struct EtcdEvents {
     store: Store,
     log: Watch,
     kind: Arc<Kind>,

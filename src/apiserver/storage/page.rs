@@ -9,7 +9,7 @@ use apimachinery::object::Object;
 use etcd::Revision;
 
 /// A page being filled.
-pub struct Page<'a> {
+pub(super) struct Page<'a> {
     request: &'a ListRequest,
     field_names: Vec<&'a str>,
     items: Vec<Arc<Object>>,
@@ -20,17 +20,17 @@ pub struct Page<'a> {
 
 impl<'a> Page<'a> {
     /// An empty page.
-    pub fn new(request: &'a ListRequest, field_names: Vec<&'a str>) -> Page<'a> {
+    pub(super) fn new(request: &'a ListRequest, field_names: Vec<&'a str>) -> Page<'a> {
         Page { request, field_names, items: Vec::new(), last_key: String::new(), rest: None }
     }
 
     /// Whether the limit is reached.
-    pub fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.request.limit.is_some_and(|limit| self.items.len() >= limit)
     }
 
     /// Takes the next object, if it matches. Not for a full page.
-    pub fn offer(&mut self, key: &str, object: Arc<Object>) {
+    pub(super) fn offer(&mut self, key: &str, object: Arc<Object>) {
         if self.request.limit.is_some() {
             key.clone_into(&mut self.last_key);
         }
@@ -40,17 +40,17 @@ impl<'a> Page<'a> {
     }
 
     /// There are `rest` more keys after this page.
-    pub fn cut(&mut self, rest: usize) {
+    pub(super) fn cut(&mut self, rest: usize) {
         self.rest = Some(rest).filter(|rest| *rest > 0);
     }
 
     /// The key after the last one taken.
-    pub fn next_key(&self) -> String {
+    pub(super) fn next_key(&self) -> String {
         format!("{}\0", self.last_key)
     }
 
     /// The page as it is answered. How many remain is told only where all keys match.
-    pub fn finish(self, revision: Revision) -> List {
+    pub(super) fn finish(self, revision: Revision) -> List {
         let mut list = List::complete(vec![], revision);
         if let Some(rest) = self.rest {
             let start = self.next_key()[self.request.selection.prefix().len()..].to_owned();

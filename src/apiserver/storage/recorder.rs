@@ -11,7 +11,7 @@ use sync::{Mutex, MutexGuard};
 
 /// What a store tells the causal record.
 #[derive(Debug)]
-pub struct Recorder {
+pub(super) struct Recorder {
     flow: Flow,
     /// The writes that are under way: as many as there are writers, which is few.
     under_way: Mutex<Vec<UnderWay>>,
@@ -27,7 +27,7 @@ struct UnderWay {
 
 /// A change that etcd has committed.
 #[derive(Clone, Copy, Debug)]
-pub struct RecordedChange<'a> {
+pub(super) struct RecordedChange<'a> {
     /// The key, relative to its kind.
     pub key: &'a str,
     /// The revision that it replaced; 0: there was none.
@@ -52,24 +52,24 @@ impl RecordedChange<'_> {
 
 impl Recorder {
     /// Notes in `flow`; nothing, if that is off.
-    pub fn new(flow: Flow) -> Recorder {
+    pub(super) fn new(flow: Flow) -> Recorder {
         Recorder { flow, under_way: Mutex::default() }
     }
 
     /// Whether anything is noted.
-    pub fn is_on(&self) -> bool {
+    pub(super) fn is_on(&self) -> bool {
         self.flow.is_on()
     }
 
     /// A write begins. `key` is whole, as several kinds may have the same names.
-    pub fn begin(&self, key: &str, replaces: Revision, cause: Option<u64>) {
+    pub(super) fn begin(&self, key: &str, replaces: Revision, cause: Option<u64>) {
         if self.is_on() {
             self.lock().push(UnderWay { key: key.to_owned(), replaces, cause: cause.map(StepId) });
         }
     }
 
     /// It is over, whatever became of it.
-    pub fn end(&self, key: &str, replaces: Revision) {
+    pub(super) fn end(&self, key: &str, replaces: Revision) {
         if self.is_on() {
             let mut under_way = self.lock();
             if let Some(at) = under_way.iter().position(|it| it.replaces == replaces && it.key == key) {
@@ -79,7 +79,7 @@ impl Recorder {
     }
 
     /// Something was stored. Said twice, it is noted once; a renewal is not.
-    pub fn stored(&self, kind: &Kind, change: RecordedChange<'_>) {
+    pub(super) fn stored(&self, kind: &Kind, change: RecordedChange<'_>) {
         let operation = change.operation();
         if !self.is_on() || is_renewal(kind.resource(), operation) {
             return;
@@ -108,7 +108,7 @@ impl Recorder {
     }
 
     /// The watch cache told so many watchers of a change.
-    pub fn delivered(&self, kind: &Kind, object: &Object, watchers: usize) {
+    pub(super) fn delivered(&self, kind: &Kind, object: &Object, watchers: usize) {
         if !self.is_on() || watchers == 0 {
             return;
         }

@@ -12,10 +12,10 @@ use apimachinery::status::{Status, TooLargeToStore};
 use apis::kind::Kind;
 
 /// etcd's `--max-request-bytes`: beyond it a put is refused.
-pub const MAX_REQUEST_BYTES: usize = 1_572_864;
+pub(super) const MAX_REQUEST_BYTES: usize = 1_572_864;
 /// What upstream's client of etcd sends at most (`defaultClientMaxSendBytes`): beyond it the put is refused
 /// before etcd sees it, in other words.
-pub const MAX_SENT_BYTES: usize = 2_097_152;
+pub(super) const MAX_SENT_BYTES: usize = 2_097_152;
 /// What a put has beside its key and value: the transaction around it.
 const TRANSACTION_BYTES: usize = 64;
 /// How often the key is in it: compared, put and, if it was not, read.
@@ -25,7 +25,7 @@ const KEYS: usize = 3;
 ///
 /// # Errors
 /// 500, as from upstream's server, which does not classify what etcd says.
-pub fn check(kind: &Kind, key: &str, object: &Value, value: &[u8]) -> Result<(), Status> {
+pub(super) fn check(kind: &Kind, key: &str, object: &Value, value: &[u8]) -> Result<(), Status> {
     let around = KEYS * key.len() + TRANSACTION_BYTES;
     if value.len() + around <= MAX_REQUEST_BYTES {
         return Ok(());

@@ -28,7 +28,7 @@ const LOOKAHEAD: usize = 32;
 const MAX_SNAPSHOTS: usize = 8;
 
 /// All objects of a kind at one revision, by key. Cloning shares it.
-pub type Snapshot = imbl::OrdMap<Arc<str>, Arc<Object>>;
+pub(super) type Snapshot = imbl::OrdMap<Arc<str>, Arc<Object>>;
 
 /// Everything up to `revision` is in `objects`, and what happened after `ring_start` is in the ring. Cloning
 /// shares the objects and events.
@@ -153,7 +153,7 @@ impl WatchCache {
 }
 
 /// What a list asks for, out of a snapshot.
-pub fn list(snapshot: &Snapshot, kind: &Kind, request: &ListRequest, revision: Revision) -> List {
+pub(super) fn list(snapshot: &Snapshot, kind: &Kind, request: &ListRequest, revision: Revision) -> List {
     let mut page = Page::new(request, kind.field_names());
     if let Some(key) = &request.selection.key {
         if let Some(object) = snapshot.get::<str>(key) {

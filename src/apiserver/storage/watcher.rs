@@ -20,12 +20,12 @@ use etcd::{Error, Event, EventKind, Revision, Watch, WatchBatch};
 /// Events that may wait for the reader; at the bound the log waits.
 const CHANNEL: usize = 100;
 /// A watcher that wants bookmarks gets one this often.
-pub const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+pub(super) const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// And one so long before its watch ends.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
 /// When a watcher is next to get a bookmark.
-pub fn next_bookmark(now: Duration, ends_at: Option<Duration>) -> Duration {
+pub(super) fn next_bookmark(now: Duration, ends_at: Option<Duration>) -> Duration {
     let last = ends_at.map(|end| end.saturating_sub(BOOKMARK_BEFORE_END)).filter(|last| *last > now);
     (now + BOOKMARK_EVERY).min(last.unwrap_or(Duration::MAX))
 }
@@ -50,7 +50,7 @@ struct Gone;
 ///
 /// # Errors
 /// 504 when the state asked for is to come; a revision that is gone is an error event.
-pub fn watch(
+pub(super) fn watch(
     store: &Store,
     kind: &Arc<Kind>,
     request: WatchRequest,

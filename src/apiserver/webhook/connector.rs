@@ -14,14 +14,14 @@ use super::service_resolver::ServiceResolver;
 
 /// Connects to a Service's endpoint where the URL names that, or to the host of the URL.
 #[derive(Clone)]
-pub struct Connector {
+pub(super) struct Connector {
     tcp: HttpConnector,
     service: Option<(ServiceResolver, ServiceReference)>,
 }
 
 impl Connector {
     /// To whatever URLs say, and to one Service.
-    pub fn new(service: Option<(ServiceResolver, ServiceReference)>) -> Connector {
+    pub(super) fn new(service: Option<(ServiceResolver, ServiceReference)>) -> Connector {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);

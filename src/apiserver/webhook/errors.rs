@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Why there is no connection, in Go's words.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct DialError(pub String);
+pub(super) struct DialError(pub String);
 
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

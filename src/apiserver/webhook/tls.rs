@@ -23,7 +23,7 @@ const SYSTEM_BUNDLES: [&str; 4] = [
 ///
 /// # Errors
 /// What is wrong with the given certificates.
-pub fn tls_config(config: &ClientConfig) -> Result<TlsConfig, String> {
+pub(super) fn tls_config(config: &ClientConfig) -> Result<TlsConfig, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = TlsConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()

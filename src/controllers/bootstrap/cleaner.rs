@@ -10,13 +10,13 @@ use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 
 /// Takes old tokens away.
-pub struct TokenCleaner {
+pub(crate) struct TokenCleaner {
     secrets: Lister,
 }
 
 impl TokenCleaner {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> TokenCleaner {
+    pub(crate) fn new(ctx: &ComponentContext) -> TokenCleaner {
         TokenCleaner { secrets: ctx.informers.informer(&SECRETS).lister() }
     }
 }

@@ -4,5 +4,5 @@
 //! In come Secrets of kube-system and the ConfigMap `kube-public/cluster-info`, out go deletions and
 //! signatures.
 
-pub mod cleaner;
-pub mod signer;
+pub(crate) mod cleaner;
+pub(crate) mod signer;

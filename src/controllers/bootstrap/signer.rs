@@ -26,14 +26,14 @@ const CONTENT: &str = "kubeconfig";
 const SIGNATURE_PREFIX: &str = "jws-kubeconfig-";
 
 /// Keeps the signatures.
-pub struct BootstrapSigner {
+pub(crate) struct BootstrapSigner {
     secrets: Lister,
     config_maps: Lister,
 }
 
 impl BootstrapSigner {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> BootstrapSigner {
+    pub(crate) fn new(ctx: &ComponentContext) -> BootstrapSigner {
         let secrets = ctx.informers.informer(&SECRETS).lister();
         BootstrapSigner { secrets, config_maps: ctx.informers.informer(&CONFIG_MAPS).lister() }
     }

@@ -20,13 +20,13 @@ use client_go::lister::Lister;
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// Approves client certificates of kubelets.
-pub struct CsrApprovingController {
+pub(crate) struct CsrApprovingController {
     requests: Lister,
 }
 
 impl CsrApprovingController {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> CsrApprovingController {
+    pub(crate) fn new(ctx: &ComponentContext) -> CsrApprovingController {
         CsrApprovingController { requests: ctx.informers.informer(&CERTIFICATE_SIGNING_REQUESTS).lister() }
     }
 }

@@ -26,13 +26,13 @@ const DECIDED: TimeDelta = TimeDelta::hours(1);
 const PENDING: TimeDelta = TimeDelta::hours(24);
 
 /// Deletes old requests.
-pub struct CsrCleanerController {
+pub(crate) struct CsrCleanerController {
     requests: Lister,
 }
 
 impl CsrCleanerController {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> CsrCleanerController {
+    pub(crate) fn new(ctx: &ComponentContext) -> CsrCleanerController {
         CsrCleanerController { requests: ctx.informers.informer(&CERTIFICATE_SIGNING_REQUESTS).lister() }
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! In come requests, out go conditions and certificates. Who signs is handed in: these must not know a key.
 
-pub mod approver;
-pub mod cleaner;
-pub mod signer;
+pub(crate) mod approver;
+pub(crate) mod cleaner;
+pub(crate) mod signer;
 
 use serde_json::{Value, json};
 

@@ -30,7 +30,7 @@ pub trait CertificateAuthority: Send + Sync {
 }
 
 /// Signs with the cluster's own authority.
-pub struct CsrSigningController {
+pub(crate) struct CsrSigningController {
     requests: Lister,
     authority: Arc<dyn CertificateAuthority>,
     duration: Duration,
@@ -38,7 +38,7 @@ pub struct CsrSigningController {
 
 impl CsrSigningController {
     /// With its informers.
-    pub fn new(
+    pub(crate) fn new(
         ctx: &ComponentContext,
         authority: Arc<dyn CertificateAuthority>,
         duration: Duration,

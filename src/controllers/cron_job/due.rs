@@ -14,7 +14,7 @@ const NEXT_SCHEDULE_DELTA: Duration = Duration::from_millis(100);
 const MANY: i64 = 100;
 
 /// A CronJob's schedule, and from when on it counts.
-pub struct Timetable {
+pub(super) struct Timetable {
     /// As it is written.
     pub schedule: Schedule,
     /// By whose clocks.
@@ -27,7 +27,7 @@ pub struct Timetable {
 
 /// The Job that should have been made last.
 #[derive(Debug, PartialEq)]
-pub struct Overdue {
+pub(super) struct Overdue {
     /// When it was due.
     pub at: Time,
     /// Whether so many were missed that something must be wrong.
@@ -41,7 +41,7 @@ struct RecentTimes {
 
 impl Timetable {
     /// The last Job that was due and has not been made (`nextScheduleTime`).
-    pub fn overdue(&self, now: Time) -> Result<Option<Overdue>, &'static str> {
+    pub(super) fn overdue(&self, now: Time) -> Result<Option<Overdue>, &'static str> {
         let deadline = self.starting_deadline_seconds.and_then(TimeDelta::try_seconds);
         let deadline = deadline.and_then(|deadline| now.checked_sub_signed(deadline));
         let since = deadline.map_or(self.since, |deadline| deadline.max(self.since));
@@ -50,7 +50,7 @@ impl Timetable {
     }
 
     /// How long until the next Job is due; nothing when none ever is (`nextScheduleTimeDuration`).
-    pub fn wait(&self, now: Time) -> Option<Duration> {
+    pub(super) fn wait(&self, now: Time) -> Option<Duration> {
         let after = match self.recent(self.since, now) {
             Ok(RecentTimes { latest: Some(latest), .. }) => latest,
             Ok(RecentTimes { missed: 0, .. }) => self.since,

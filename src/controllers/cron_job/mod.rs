@@ -22,7 +22,7 @@ use client_go::lister::Lister;
 use clock::Clock;
 
 /// The controller of CronJobs.
-pub struct CronJobController {
+pub(crate) struct CronJobController {
     cron_jobs: Lister,
     jobs: Lister,
     clock: Clock,
@@ -30,7 +30,7 @@ pub struct CronJobController {
 
 impl CronJobController {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> CronJobController {
+    pub(crate) fn new(ctx: &ComponentContext) -> CronJobController {
         let jobs = ctx.informers.informer(&JOBS);
         jobs.add_index(CONTROLLER_INDEX, controller_index);
         let cron_jobs = ctx.informers.informer(&CRON_JOBS).lister();

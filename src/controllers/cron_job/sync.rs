@@ -27,7 +27,7 @@ const SCHEDULED_TIMESTAMP: &str = "batch.kubernetes.io/cronjob-scheduled-timesta
 
 /// A CronJob and its Jobs in the hands of one sync. The status runs ahead of what is stored, until it is
 /// written.
-pub struct CronJobSync<'a> {
+pub(super) struct CronJobSync<'a> {
     ctx: &'a Reconcile,
     object: Arc<Object>,
     cron_job: Arc<CronJob>,
@@ -38,14 +38,14 @@ pub struct CronJobSync<'a> {
 
 impl<'a> CronJobSync<'a> {
     /// Of the cached objects.
-    pub fn new(ctx: &'a Reconcile, object: Arc<Object>, jobs: Vec<Arc<Object>>) -> CronJobSync<'a> {
+    pub(super) fn new(ctx: &'a Reconcile, object: Arc<Object>, jobs: Vec<Arc<Object>>) -> CronJobSync<'a> {
         let cron_job = object.view::<CronJob>();
         let status = cron_job.status.clone();
         CronJobSync { ctx, object, cron_job, status, jobs, now: ctx.clock.now() }
     }
 
     /// Does what is due, and says when the next Job is.
-    pub async fn run(mut self) -> Result<Action, Status> {
+    pub(super) async fn run(mut self) -> Result<Action, Status> {
         self.clean_up_finished_jobs().await;
         let next = self.sync().await;
         if self.status != self.object.view::<CronJob>().status {

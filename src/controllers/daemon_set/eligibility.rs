@@ -17,7 +17,7 @@ use client_go::lister::Lister;
 
 /// What a set wants on one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Placement {
+pub(super) struct Placement {
     /// A pod, should there be none.
     pub should_run: bool,
     /// The pod that is there may stay.
@@ -25,14 +25,14 @@ pub struct Placement {
 }
 
 /// What the pods of a set ask of a node, read once.
-pub struct Eligibility {
+pub(super) struct Eligibility {
     pod: Pod,
     affinity: NodeAffinity,
 }
 
 impl Eligibility {
     /// Of a set's template.
-    pub fn of(set: &DaemonSet) -> Eligibility {
+    pub(super) fn of(set: &DaemonSet) -> Eligibility {
         let template = with_daemon_tolerations(&set.spec.template);
         let pod = Pod::deserialize(json!({"spec": template["spec"]})).unwrap_or_default();
         let affinity = NodeAffinity::of(&pod);
@@ -40,7 +40,7 @@ impl Eligibility {
     }
 
     /// On a node.
-    pub fn on(&self, node: &Object) -> Placement {
+    pub(super) fn on(&self, node: &Object) -> Placement {
         let (spec, metadata) = (&self.pod.spec, &node.metadata);
         let fits = (spec.node_name.is_empty() || spec.node_name == metadata.name)
             && has_labels(metadata, &spec.node_selector)
@@ -56,7 +56,7 @@ impl Eligibility {
 }
 
 /// The sets that a change of a node concerns: those that want something else there now.
-pub fn concerned(sets: &Lister, change: &Change<'_>) -> Vec<Arc<Object>> {
+pub(super) fn concerned(sets: &Lister, change: &Change<'_>) -> Vec<Arc<Object>> {
     let node = change.object();
     if change.old().is_some_and(|old| looks_the_same(old, node)) {
         return vec![];

@@ -14,7 +14,7 @@ const REMEMBERED: usize = 1024;
 
 /// Delays by set, generation and node. Bound: entries expire after twice the longest delay, and are dropped
 /// above [`REMEMBERED`]; those of a set go with it.
-pub struct FailedPodsBackoff {
+pub(super) struct FailedPodsBackoff {
     clock: Clock,
     entries: Mutex<HashMap<FailedPodKey, FailedPod>>,
 }
@@ -29,13 +29,13 @@ struct FailedPod {
 
 impl FailedPodsBackoff {
     /// Of nothing.
-    pub fn new(clock: &Clock) -> FailedPodsBackoff {
+    pub(super) fn new(clock: &Clock) -> FailedPodsBackoff {
         FailedPodsBackoff { clock: clock.clone(), entries: Mutex::default() }
     }
 
     /// A pod has failed on a node. How long to wait before it may be replaced; none: at once, and the next
     /// one will wait twice as long.
-    pub fn next(&self, uid: &str, observed_generation: i64, node: &str) -> Option<Duration> {
+    pub(super) fn next(&self, uid: &str, observed_generation: i64, node: &str) -> Option<Duration> {
         let now = self.clock.elapsed();
         let is_expired = |entry: &FailedPod| now.saturating_sub(entry.since) > LONGEST * 2;
         let mut entries = self.entries();
@@ -54,7 +54,7 @@ impl FailedPodsBackoff {
     }
 
     /// The set is gone.
-    pub fn forget(&self, uid: &str) {
+    pub(super) fn forget(&self, uid: &str) {
         self.entries().retain(|(of, ..), _| of != uid);
     }
 

@@ -26,7 +26,7 @@ const BURST_REPLICAS: usize = 250;
 
 /// What is to be done in one round.
 #[derive(Debug, Default)]
-pub struct Plan {
+pub(super) struct Plan {
     /// The nodes that get a pod.
     pub create_on: Vec<String>,
     /// The pods that go.
@@ -163,12 +163,12 @@ impl DaemonSetController {
 }
 
 /// The most that there may be above one pod a node, of so many nodes (`SurgeCount`).
-pub fn max_surge(set: &DaemonSet, nodes: usize) -> usize {
+pub(super) fn max_surge(set: &DaemonSet, nodes: usize) -> usize {
     allowance(set, |rolling| rolling.max_surge.as_ref(), nodes)
 }
 
 /// The most nodes that may be without a pod, of so many (`UnavailableCount`).
-pub fn max_unavailable(set: &DaemonSet, nodes: usize) -> usize {
+pub(super) fn max_unavailable(set: &DaemonSet, nodes: usize) -> usize {
     allowance(set, |rolling| rolling.max_unavailable.as_ref(), nodes)
 }
 

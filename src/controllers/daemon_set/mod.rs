@@ -36,7 +36,7 @@ use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 
 /// The controller of DaemonSets.
-pub struct DaemonSetController {
+pub(crate) struct DaemonSetController {
     sets: Lister,
     pods: Lister,
     nodes: Lister,
@@ -47,7 +47,7 @@ pub struct DaemonSetController {
 
 impl DaemonSetController {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> DaemonSetController {
+    pub(crate) fn new(ctx: &ComponentContext) -> DaemonSetController {
         let pods = ctx.informers.informer(&PODS);
         pods.add_index(CONTROLLER_INDEX, controller_index);
         let revisions = ctx.informers.informer(&CONTROLLER_REVISIONS);

@@ -18,7 +18,7 @@ use apis::views::daemon_set::DaemonSet;
 use client_go::lister::Lister;
 
 /// The history of a set.
-pub struct Revisions {
+pub(super) struct Revisions {
     /// The one of its template.
     current: Revision,
     /// The others, the oldest first.
@@ -27,13 +27,13 @@ pub struct Revisions {
 
 impl Revisions {
     /// What the pods of the present template are labelled with.
-    pub fn hash(&self) -> &str {
+    pub(super) fn hash(&self) -> &str {
         self.current.label(REVISION_HASH)
     }
 }
 
 /// Finds or makes the revision of the present template, and gives it the highest number.
-pub async fn construct(
+pub(super) async fn construct(
     ctx: &Reconcile,
     work: &DaemonSetWork,
     history: &History<'_>,
@@ -58,7 +58,7 @@ pub async fn construct(
 }
 
 /// Forgets the oldest revisions that no pod is of, above the limit.
-pub async fn clean_up(
+pub(super) async fn clean_up(
     work: &DaemonSetWork,
     history: &History<'_>,
     revisions: &Revisions,

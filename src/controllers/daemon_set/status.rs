@@ -13,7 +13,7 @@ use apis::views::daemon_set::DaemonSetStatus;
 use apis::views::pod::Pod;
 
 /// What the pods amount to. The generation is the one that was observed before.
-pub fn calculate(work: &DaemonSetWork, pods: &PodsByNode, hash: &str) -> DaemonSetStatus {
+pub(super) fn calculate(work: &DaemonSetWork, pods: &PodsByNode, hash: &str) -> DaemonSetStatus {
     let mut status = DaemonSetStatus {
         observed_generation: work.view.status.observed_generation,
         collision_count: work.view.status.collision_count,
@@ -39,7 +39,7 @@ pub fn calculate(work: &DaemonSetWork, pods: &PodsByNode, hash: &str) -> DaemonS
 }
 
 /// Writes `new` if it says something else than what is there.
-pub async fn write(ctx: &Reconcile, work: &DaemonSetWork, new: DaemonSetStatus) -> Result<(), Status> {
+pub(super) async fn write(ctx: &Reconcile, work: &DaemonSetWork, new: DaemonSetStatus) -> Result<(), Status> {
     if new == work.view.status {
         return Ok(());
     }

@@ -30,7 +30,7 @@ const TOLERATIONS: [(&str, &str); 6] = [
 const HOST_NETWORK_TOLERATION: (&str, &str) = ("node.kubernetes.io/network-unavailable", "NoSchedule");
 
 /// The template with what all daemons tolerate (`AddOrUpdateDaemonPodTolerations`).
-pub fn with_daemon_tolerations(template: &Value) -> Value {
+pub(super) fn with_daemon_tolerations(template: &Value) -> Value {
     let mut template = template.clone();
     let on_host_network = flag(&template, "spec.hostNetwork").then_some(HOST_NETWORK_TOLERATION);
     let mut tolerations: Vec<Value> = items_mut(&mut template, "spec.tolerations").to_vec();
@@ -50,7 +50,7 @@ pub fn with_daemon_tolerations(template: &Value) -> Value {
 }
 
 /// The template of a set's pods of one revision (`CreatePodTemplate`).
-pub fn pod_template(daemon_set: &DaemonSet, hash: &str) -> Value {
+pub(super) fn pod_template(daemon_set: &DaemonSet, hash: &str) -> Value {
     let mut template = with_daemon_tolerations(&daemon_set.spec.template);
     let labels = object_mut(&mut template, "metadata.labels");
     if let Some(generation) = template_generation(daemon_set) {
@@ -62,7 +62,7 @@ pub fn pod_template(daemon_set: &DaemonSet, hash: &str) -> Value {
 
 /// The template for one node (`ReplaceDaemonSetPodNodeNameNodeAffinity`): whatever nodes the template
 /// requires, this one was found to be among them.
-pub fn for_node(template: &Value, node: &str) -> Value {
+pub(super) fn for_node(template: &Value, node: &str) -> Value {
     let mut template = template.clone();
     let field = json!({"key": "metadata.name", "operator": "In", "values": [node]});
     let terms = json!([{"matchFields": [field]}]);
@@ -72,12 +72,12 @@ pub fn for_node(template: &Value, node: &str) -> Value {
 }
 
 /// The labels of a template.
-pub fn labels(template: &Value) -> BTreeMap<String, String> {
+pub(super) fn labels(template: &Value) -> BTreeMap<String, String> {
     string_map(template, "metadata.labels")
 }
 
 /// The node that a pod is on, or for (`GetTargetNodeName`).
-pub fn target_node(pod: &Pod) -> Option<String> {
+pub(super) fn target_node(pod: &Pod) -> Option<String> {
     if !pod.spec.node_name.is_empty() {
         return Some(pod.spec.node_name.clone());
     }
@@ -88,7 +88,7 @@ pub fn target_node(pod: &Pod) -> Option<String> {
 }
 
 /// Whether a pod is of the newest template (`IsPodUpdated`).
-pub fn is_updated(pod: &Object, daemon_set: &DaemonSet, hash: &str) -> bool {
+pub(super) fn is_updated(pod: &Object, daemon_set: &DaemonSet, hash: &str) -> bool {
     let label = |key: &str| pod.metadata.labels.get(key).map(String::as_str);
     let by_generation = template_generation(daemon_set);
     (!hash.is_empty() && label(REVISION_HASH) == Some(hash))

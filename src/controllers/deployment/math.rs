@@ -9,7 +9,7 @@ const UNLIMITED: i64 = i32::MAX as i64;
 
 /// What the strategy allows, in pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub(super) struct Limits {
     /// Above the desired number.
     pub max_surge: i64,
     /// Below the desired number.
@@ -18,7 +18,7 @@ pub struct Limits {
 
 impl Limits {
     /// Of a deployment; nothing is allowed where the strategy is not `RollingUpdate`.
-    pub fn of(deployment: &Deployment) -> Limits {
+    pub(super) fn of(deployment: &Deployment) -> Limits {
         if !is_rolling_update(deployment) {
             return Limits::default();
         }
@@ -34,13 +34,13 @@ impl Limits {
 }
 
 /// Whether one ReplicaSet shrinks while the other grows.
-pub fn is_rolling_update(deployment: &Deployment) -> bool {
+pub(super) fn is_rolling_update(deployment: &Deployment) -> bool {
     deployment.spec.strategy.strategy_type == "RollingUpdate"
 }
 
 /// Percentages in pods: the surge rounds up, the unavailable round down, and if that leaves neither, one pod
 /// may be missing, or nothing would ever move.
-pub fn resolve_fenceposts(surge: &IntOrString, unavailable: &IntOrString, desired: i64) -> Limits {
+pub(super) fn resolve_fenceposts(surge: &IntOrString, unavailable: &IntOrString, desired: i64) -> Limits {
     // Validation refuses what is no number and no percentage.
     let max_surge = surge.scaled(desired, true).unwrap_or(0);
     let max_unavailable = unavailable.scaled(desired, false).unwrap_or(0);
@@ -50,7 +50,7 @@ pub fn resolve_fenceposts(surge: &IntOrString, unavailable: &IntOrString, desire
 
 /// The size of the new ReplicaSet after one step (`NewRSNewReplicas`): it grows as far as the surge leaves
 /// room. `total` is the size of all sets together.
-pub fn new_set_size(deployment: &Deployment, total: i64, new_size: i64) -> i64 {
+pub(super) fn new_set_size(deployment: &Deployment, total: i64, new_size: i64) -> i64 {
     let desired = deployment.replicas();
     if !is_rolling_update(deployment) {
         return desired;
@@ -61,7 +61,7 @@ pub fn new_set_size(deployment: &Deployment, total: i64, new_size: i64) -> i64 {
 
 /// A ReplicaSet among others, as proportional scaling sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Share {
+pub(super) struct Share {
     /// Its size.
     pub size: i64,
     /// The most pods that its deployment could have when it was last sized (annotation `max-replicas`).
@@ -70,7 +70,7 @@ pub struct Share {
 
 /// What a scaled deployment looks like to [`proportions`].
 #[derive(Clone, Copy, Debug)]
-pub struct Scaling {
+pub(super) struct Scaling {
     /// How many replicas are desired.
     pub replicas: i64,
     /// Allowed above it.
@@ -82,7 +82,7 @@ pub struct Scaling {
 /// New sizes for active sets that share a change of the deployment's size in proportion to their own, so that
 /// a rollout in flight keeps its risk. `shares` come with the largest first, and what is left over goes to
 /// that one.
-pub fn proportions(shares: &[Share], scaling: Scaling) -> Vec<i64> {
+pub(super) fn proportions(shares: &[Share], scaling: Scaling) -> Vec<i64> {
     let total: i64 = shares.iter().map(|share| share.size).sum();
     let allowed = if scaling.replicas > 0 { scaling.replicas + scaling.max_surge } else { 0 };
     let to_add = allowed - total;
@@ -122,12 +122,12 @@ fn fraction(share: &Share, scaling: Scaling) -> i64 {
 }
 
 /// The deadline, if there is one.
-pub fn progress_deadline_seconds(deployment: &Deployment) -> Option<i64> {
+pub(super) fn progress_deadline_seconds(deployment: &Deployment) -> Option<i64> {
     deployment.spec.progress_deadline_seconds.filter(|seconds| *seconds < UNLIMITED)
 }
 
 /// How many old sets are kept, if there is a limit.
-pub fn revision_history_limit(deployment: &Deployment) -> Option<usize> {
+pub(super) fn revision_history_limit(deployment: &Deployment) -> Option<usize> {
     let limit = deployment.spec.revision_history_limit.filter(|limit| *limit < UNLIMITED)?;
     usize::try_from(limit).ok()
 }

@@ -33,7 +33,7 @@ use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 
 /// The controller of Deployments.
-pub struct DeploymentController {
+pub(crate) struct DeploymentController {
     deployments: Lister,
     sets: Lister,
     pods: Lister,
@@ -41,7 +41,7 @@ pub struct DeploymentController {
 
 impl DeploymentController {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> DeploymentController {
+    pub(crate) fn new(ctx: &ComponentContext) -> DeploymentController {
         let pods = ctx.informers.informer(&PODS);
         pods.add_index(CONTROLLER_INDEX, controller_index);
         let sets = ctx.informers.informer(&REPLICA_SETS);

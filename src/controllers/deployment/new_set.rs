@@ -21,7 +21,7 @@ use apis::views::replica_set::ReplicaSet;
 
 /// Brings the annotations of the newest set up to date, if there is one, and takes its revision for the
 /// deployment.
-pub async fn sync_existing(
+pub(super) async fn sync_existing(
     ctx: &Reconcile,
     work: &mut DeploymentWork,
     sets: &mut Sets,
@@ -50,7 +50,7 @@ pub async fn sync_existing(
 }
 
 /// Finds the set of the present template, and creates it if there is none.
-pub async fn sync_or_create(
+pub(super) async fn sync_or_create(
     ctx: &Reconcile,
     work: &mut DeploymentWork,
     sets: &mut Sets,
@@ -84,7 +84,7 @@ pub async fn sync_or_create(
 }
 
 /// Writes a set that was changed.
-pub async fn update(ctx: &Reconcile, object: &Object, tree: Value) -> Result<Set, Status> {
+pub(super) async fn update(ctx: &Reconcile, object: &Object, tree: Value) -> Result<Set, Status> {
     let (namespace, name) = (&object.metadata.namespace, &object.metadata.name);
     Ok(Set::of(ctx.client.update(&REPLICA_SETS, namespace, name, tree).await?))
 }

@@ -18,7 +18,11 @@ const NEW_REPLICA_SET_AVAILABLE: &str = "NewReplicaSetAvailable";
 const TIMED_OUT: &str = "ProgressDeadlineExceeded";
 
 /// Counts, and writes if that differs (`syncDeploymentStatus`).
-pub async fn sync_status(ctx: &Reconcile, work: &mut DeploymentWork, sets: &Sets) -> Result<Action, Status> {
+pub(super) async fn sync_status(
+    ctx: &Reconcile,
+    work: &mut DeploymentWork,
+    sets: &Sets,
+) -> Result<Action, Status> {
     work.status = calculate(work, sets);
     if work.status != work.view.status {
         work.write(ctx).await?;
@@ -28,7 +32,7 @@ pub async fn sync_status(ctx: &Reconcile, work: &mut DeploymentWork, sets: &Sets
 
 /// The status during a rollout, with the `Progressing` and `ReplicaFailure` conditions
 /// (`syncRolloutStatus`). A rollout that shows no progress is looked at again when its deadline is over.
-pub async fn sync_rollout_status(
+pub(super) async fn sync_rollout_status(
     ctx: &Reconcile,
     work: &mut DeploymentWork,
     sets: &Sets,
@@ -56,7 +60,10 @@ pub async fn sync_rollout_status(
 }
 
 /// `checkPausedConditions`: a pause is told, and so is its end, so that the time between does not count.
-pub async fn check_paused_conditions(ctx: &Reconcile, work: &mut DeploymentWork) -> Result<(), Status> {
+pub(super) async fn check_paused_conditions(
+    ctx: &Reconcile,
+    work: &mut DeploymentWork,
+) -> Result<(), Status> {
     if progress_deadline_seconds(&work.view).is_none() {
         return Ok(());
     }
@@ -76,7 +83,7 @@ pub async fn check_paused_conditions(ctx: &Reconcile, work: &mut DeploymentWork)
 }
 
 /// `DeploymentComplete`: all pods are of the newest template, available, and nothing else is left.
-pub fn is_complete(work: &DeploymentWork, status: &DeploymentStatus) -> bool {
+pub(super) fn is_complete(work: &DeploymentWork, status: &DeploymentStatus) -> bool {
     let desired = work.view.replicas();
     [status.updated_replicas, status.replicas, status.available_replicas]
         .iter()

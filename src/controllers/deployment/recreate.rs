@@ -10,7 +10,7 @@ use apis::views::pod::Pod;
 use client_go::lister::Lister;
 
 /// One step: the old sets to nothing; then, when none of their pods is left, the new set to full size.
-pub async fn roll_out(
+pub(super) async fn roll_out(
     ctx: &Reconcile,
     mut work: DeploymentWork,
     mut sets: Sets,

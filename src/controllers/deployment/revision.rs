@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 /// The number of a ReplicaSet in its deployment's history; `kubectl rollout history` lists it.
-pub const REVISION: &str = "deployment.kubernetes.io/revision";
+pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
 /// The numbers that it had before it was rolled back to.
-pub const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
+pub(super) const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
 /// The size of the deployment when the set was last sized: a difference is a scaling event.
-pub const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
+pub(super) const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
 /// The size of the deployment with its surge, when the set was last sized.
-pub const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
+pub(super) const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
 
 /// Not copied from a deployment to its sets.
 const NOT_COPIED: [&str; 6] = [
@@ -26,14 +26,14 @@ const HISTORY_CHARACTERS: usize = 2000;
 type Annotations = BTreeMap<String, String>;
 
 /// The revision that annotations tell; 0 when they tell none.
-pub fn of(annotations: &Annotations) -> i64 {
+pub(super) fn of(annotations: &Annotations) -> i64 {
     annotations.get(REVISION).and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 /// What a set of `revision` should have beside what it has: the deployment's annotations (the change cause
 /// among them), and the revision if its own is lower. A set that had a revision and gets a higher one is
 /// being rolled back to; its former numbers are kept.
-pub fn of_new_set(deployment: &Annotations, set: &Annotations, revision: i64) -> Annotations {
+pub(super) fn of_new_set(deployment: &Annotations, set: &Annotations, revision: i64) -> Annotations {
     let mut annotations = set.clone();
     let copied = deployment.iter().filter(|(key, _)| !NOT_COPIED.contains(&key.as_str()));
     annotations.extend(copied.map(|(key, value)| (key.clone(), value.clone())));
@@ -48,7 +48,7 @@ pub fn of_new_set(deployment: &Annotations, set: &Annotations, revision: i64) ->
 }
 
 /// With the sizes of the deployment.
-pub fn with_sizes(mut annotations: Annotations, desired: i64, max_surge: i64) -> Annotations {
+pub(super) fn with_sizes(mut annotations: Annotations, desired: i64, max_surge: i64) -> Annotations {
     annotations.insert(DESIRED_REPLICAS.into(), desired.to_string());
     annotations.insert(MAX_REPLICAS.into(), (desired + max_surge).to_string());
     annotations

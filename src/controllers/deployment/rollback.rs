@@ -13,13 +13,13 @@ const ROLLBACK: &str = "deprecated.deployment.rollback.to";
 const NOT_FOUND: &str = "DeploymentRollbackRevisionNotFound";
 
 /// The revision that is wished for, if one is.
-pub fn wanted(work: &DeploymentWork) -> Option<i64> {
+pub(super) fn wanted(work: &DeploymentWork) -> Option<i64> {
     work.view.metadata.annotations.get(ROLLBACK)?.parse().ok()
 }
 
 /// Puts the template of a former revision in the place of the present one, and takes the wish away; what
 /// follows is an ordinary rollout.
-pub async fn roll_back(
+pub(super) async fn roll_back(
     ctx: &Reconcile,
     work: &DeploymentWork,
     sets: &Sets,

@@ -9,7 +9,11 @@ use apimachinery::status::Status;
 
 /// One step: up if the surge leaves room, else down if enough are available. The next step follows when the
 /// sets report what came of it.
-pub async fn roll_out(ctx: &Reconcile, mut work: DeploymentWork, mut sets: Sets) -> Result<Action, Status> {
+pub(super) async fn roll_out(
+    ctx: &Reconcile,
+    mut work: DeploymentWork,
+    mut sets: Sets,
+) -> Result<Action, Status> {
     new_set::sync_or_create(ctx, &mut work, &mut sets).await?;
     if grow_new_set(ctx, &work, &mut sets).await? || shrink_old_sets(ctx, &work, &mut sets).await? {
         return progress::sync_rollout_status(ctx, &mut work, &sets).await;
@@ -21,7 +25,11 @@ pub async fn roll_out(ctx: &Reconcile, mut work: DeploymentWork, mut sets: Sets)
 }
 
 /// Sizes the new set (`reconcileNewReplicaSet`). True when it was scaled.
-pub async fn grow_new_set(ctx: &Reconcile, work: &DeploymentWork, sets: &mut Sets) -> Result<bool, Status> {
+pub(super) async fn grow_new_set(
+    ctx: &Reconcile,
+    work: &DeploymentWork,
+    sets: &mut Sets,
+) -> Result<bool, Status> {
     let Some(new) = sets.new.clone() else { return Ok(false) };
     let desired = work.view.replicas();
     if new.size() == desired {

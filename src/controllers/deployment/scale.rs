@@ -14,14 +14,14 @@ use apimachinery::status::Status;
 use apis::apps::replica_set::REPLICA_SETS;
 
 /// Whether the deployment's size was changed since its active sets were sized.
-pub fn is_scaling_event(work: &DeploymentWork, sets: &Sets) -> bool {
+pub(super) fn is_scaling_event(work: &DeploymentWork, sets: &Sets) -> bool {
     let differs =
         |set: &Set| set.number(DESIRED_REPLICAS).is_some_and(|desired| desired != work.view.replicas());
     sets.active().iter().any(differs)
 }
 
 /// Brings the sets to the deployment's size without rolling out.
-pub async fn scale(ctx: &Reconcile, work: &DeploymentWork, sets: &mut Sets) -> Result<(), Status> {
+pub(super) async fn scale(ctx: &Reconcile, work: &DeploymentWork, sets: &mut Sets) -> Result<(), Status> {
     let desired = work.view.replicas();
     let active = sets.active();
     if active.len() <= 1 {
@@ -43,7 +43,7 @@ pub async fn scale(ctx: &Reconcile, work: &DeploymentWork, sets: &mut Sets) -> R
 
 /// Sizes one set. True when its size changed, of which there is an event; its annotations alone may have to
 /// change.
-pub async fn scale_set(
+pub(super) async fn scale_set(
     ctx: &Reconcile,
     work: &DeploymentWork,
     sets: &mut Sets,
@@ -70,7 +70,7 @@ pub async fn scale_set(
 }
 
 /// Removes old sets beyond `revisionHistoryLimit`, lowest revision first; those that still have pods stay.
-pub async fn clean_up(ctx: &Reconcile, work: &DeploymentWork, sets: &Sets) -> Result<(), Status> {
+pub(super) async fn clean_up(ctx: &Reconcile, work: &DeploymentWork, sets: &Sets) -> Result<(), Status> {
     let Some(limit) = revision_history_limit(&work.view) else { return Ok(()) };
     let mut cleanable: Vec<&Set> = sets.old.iter().filter(|set| !set.object.is_deleting()).collect();
     cleanable.sort_by_key(|set| set.revision());

@@ -18,11 +18,11 @@ use apis::views::meta::Condition;
 use apis::views::replica_set::ReplicaSet;
 
 /// The label that tells the sets of one deployment apart (`DefaultDeploymentUniqueLabelKey`).
-pub const POD_TEMPLATE_HASH: &str = "pod-template-hash";
+pub(super) const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 
 /// One ReplicaSet, as it is in the cache or came back from a write.
 #[derive(Clone)]
-pub struct Set {
+pub(super) struct Set {
     /// The whole.
     pub object: Arc<Object>,
     /// What is read of it.
@@ -31,28 +31,28 @@ pub struct Set {
 
 impl Set {
     /// Of an object.
-    pub fn of(object: Arc<Object>) -> Set {
+    pub(super) fn of(object: Arc<Object>) -> Set {
         let view = object.view::<ReplicaSet>();
         Set { object, view }
     }
 
     /// Its name.
-    pub fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         &self.object.metadata.name
     }
 
     /// Its desired size.
-    pub fn size(&self) -> i64 {
+    pub(super) fn size(&self) -> i64 {
         self.view.replicas()
     }
 
     /// Its revision; 0 when it has none.
-    pub fn revision(&self) -> i64 {
+    pub(super) fn revision(&self) -> i64 {
         revision::of(&self.view.metadata.annotations)
     }
 
     /// An annotation that is a number.
-    pub fn number(&self, annotation: &str) -> Option<i64> {
+    pub(super) fn number(&self, annotation: &str) -> Option<i64> {
         self.view.metadata.annotations.get(annotation)?.parse().ok()
     }
 
@@ -63,7 +63,7 @@ impl Set {
 
 /// The newest set, which has the deployment's template, and all others.
 #[derive(Clone)]
-pub struct Sets {
+pub(super) struct Sets {
     /// There is none before it is created.
     pub new: Option<Set>,
     /// From the oldest on.
@@ -73,7 +73,7 @@ pub struct Sets {
 impl Sets {
     /// Tells the newest from the others: the oldest of those whose template is `template`, so that one answer
     /// is given should there be more (`FindNewReplicaSet`).
-    pub fn sort(mut sets: Vec<Set>, template: &Value) -> Sets {
+    pub(super) fn sort(mut sets: Vec<Set>, template: &Value) -> Sets {
         sets.sort_by(|a, b| a.created().cmp(&b.created()));
         let at = sets.iter().position(|set| is_same_template(&set.view.spec.template, template));
         let new = at.map(|at| sets.remove(at));
@@ -81,27 +81,27 @@ impl Sets {
     }
 
     /// All, the newest last.
-    pub fn all(&self) -> impl Iterator<Item = &Set> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Set> {
         self.old.iter().chain(&self.new)
     }
 
     /// Those that want pods.
-    pub fn active(&self) -> Vec<Set> {
+    pub(super) fn active(&self) -> Vec<Set> {
         self.all().filter(|set| set.size() > 0).cloned().collect()
     }
 
     /// What all want together.
-    pub fn total_size(&self) -> i64 {
+    pub(super) fn total_size(&self) -> i64 {
         self.all().map(Set::size).sum()
     }
 
     /// The sum of a number in the statuses of all.
-    pub fn sum(&self, number: fn(&ReplicaSet) -> i64) -> i64 {
+    pub(super) fn sum(&self, number: fn(&ReplicaSet) -> i64) -> i64 {
         self.all().map(|set| number(&set.view)).sum()
     }
 
     /// Puts a set that was written in the place of its former self.
-    pub fn replace(&mut self, written: Set) {
+    pub(super) fn replace(&mut self, written: Set) {
         let is_it = |set: &&mut Set| set.object.metadata.uid == written.object.metadata.uid;
         if let Some(place) = self.old.iter_mut().chain(&mut self.new).find(is_it) {
             *place = written;
@@ -111,7 +111,7 @@ impl Sets {
 
 /// A deployment that is being synced. Its annotations and status may run ahead of what is stored, until they
 /// are written.
-pub struct DeploymentWork {
+pub(super) struct DeploymentWork {
     /// As it was last read or written.
     pub object: Arc<Object>,
     /// What is read of it.
@@ -126,25 +126,31 @@ pub struct DeploymentWork {
 
 impl DeploymentWork {
     /// Of the cached object.
-    pub fn of(object: Arc<Object>, now: Time) -> DeploymentWork {
+    pub(super) fn of(object: Arc<Object>, now: Time) -> DeploymentWork {
         let view = object.view::<Deployment>();
         let (annotations, status) = (view.metadata.annotations.clone(), view.status.clone());
         DeploymentWork { object, view, annotations, status, now }
     }
 
     /// Its name.
-    pub fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         &self.object.metadata.name
     }
 
     /// A condition as of now (`NewDeploymentCondition`).
-    pub fn condition(&self, condition_type: &str, status: &str, reason: &str, message: &str) -> Condition {
+    pub(super) fn condition(
+        &self,
+        condition_type: &str,
+        status: &str,
+        reason: &str,
+        message: &str,
+    ) -> Condition {
         let last_update_time = Some(self.now);
         Condition { last_update_time, ..new_condition(condition_type, status, reason, message, self.now) }
     }
 
     /// Writes annotations and status. A conflict is an error: the sync starts again with what is new.
-    pub async fn write(&mut self, ctx: &Reconcile) -> Result<(), Status> {
+    pub(super) async fn write(&mut self, ctx: &Reconcile) -> Result<(), Status> {
         let mut tree = self.object.to_value();
         if !self.annotations.is_empty() {
             let text = |(key, value): (&String, &String)| (key.clone(), value.as_str().into());
@@ -162,13 +168,13 @@ impl DeploymentWork {
     }
 
     /// An event about it.
-    pub fn event(&self, ctx: &Reconcile, event_type: &str, reason: &str, message: impl Into<String>) {
+    pub(super) fn event(&self, ctx: &Reconcile, event_type: &str, reason: &str, message: impl Into<String>) {
         ctx.event(&DEPLOYMENTS, &self.object, event_type, reason, message);
     }
 }
 
 /// `EqualIgnoreHash`: the same pods but for the hash in their labels.
-pub fn is_same_template(a: &Value, b: &Value) -> bool {
+pub(super) fn is_same_template(a: &Value, b: &Value) -> bool {
     let labels = |template: &Value| {
         let mut labels = template["metadata"]["labels"].as_object().cloned().unwrap_or_default();
         labels.remove(POD_TEMPLATE_HASH);

@@ -15,7 +15,7 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// What all endpoints of a slice share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct EndpointGroup {
+pub(crate) struct EndpointGroup {
     /// `IPv4` or `IPv6`.
     pub address_type: &'static str,
     /// The ports, sorted.
@@ -24,7 +24,7 @@ pub struct EndpointGroup {
 
 /// The endpoints of each group. Every address type of the service has at least one group, so that a service
 /// without pods has a slice all the same.
-pub fn groups(
+pub(crate) fn groups(
     object: &Object,
     service: &Service,
     pods: &[Arc<Object>],

@@ -41,7 +41,7 @@ const CONTROLLER: &str = "endpointslice-controller.k8s.io";
 const SERVICE_INDEX: &str = "service";
 
 /// The controller of EndpointSlices.
-pub struct EndpointSliceController {
+pub(crate) struct EndpointSliceController {
     services: Lister,
     pods: Lister,
     nodes: Lister,
@@ -53,7 +53,7 @@ pub struct EndpointSliceController {
 
 impl EndpointSliceController {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> EndpointSliceController {
+    pub(crate) fn new(ctx: &ComponentContext) -> EndpointSliceController {
         let slices = ctx.informers.informer(&ENDPOINT_SLICES);
         slices.add_index(SERVICE_INDEX, |slice| service_key(slice).into_iter().collect());
         let [services, pods, nodes] =

@@ -9,11 +9,11 @@ use apimachinery::object::Object;
 use apis::views::endpoints::{Endpoint, EndpointSlice};
 
 /// Upstream's `--max-endpoints-per-slice`.
-pub const MAX_ENDPOINTS_PER_SLICE: usize = 100;
+pub(crate) const MAX_ENDPOINTS_PER_SLICE: usize = 100;
 
 /// What has to be written.
 #[derive(Default)]
-pub struct SlicePlan {
+pub(crate) struct SlicePlan {
     /// Created or updated.
     pub write: Vec<Packed>,
     /// Deleted afterwards, so that no endpoint is missing in between.
@@ -21,7 +21,7 @@ pub struct SlicePlan {
 }
 
 /// The future content of a slice.
-pub struct Packed {
+pub(crate) struct Packed {
     /// None for a new one.
     pub slice: Option<Arc<Object>>,
     /// What its endpoints share.
@@ -31,7 +31,7 @@ pub struct Packed {
 }
 
 /// What to do about `slices` so that they hold `groups`, at most `most` endpoints each, and bear `labels`.
-pub fn plan(
+pub(crate) fn plan(
     slices: Vec<Arc<Object>>,
     groups: BTreeMap<EndpointGroup, Vec<Endpoint>>,
     labels: &BTreeMap<String, String>,

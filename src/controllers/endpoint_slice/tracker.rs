@@ -12,11 +12,11 @@ use sync::{Mutex, MutexGuard};
 /// The slices that were written, by the key of whose they are, until the cache has them. Bound: one entry for
 /// each key, forgotten with it. Cloning shares it.
 #[derive(Clone, Default)]
-pub struct SliceTracker(Arc<Mutex<HashMap<Key, Vec<Arc<Object>>>>>);
+pub(crate) struct SliceTracker(Arc<Mutex<HashMap<Key, Vec<Arc<Object>>>>>);
 
 impl SliceTracker {
     /// Whether the cache lacks a write.
-    pub fn is_stale(&self, slices: &Lister, key: &Key) -> bool {
+    pub(crate) fn is_stale(&self, slices: &Lister, key: &Key) -> bool {
         let mut all = self.lock();
         let Some(written) = all.get_mut(key) else { return false };
         written.retain(|slice| {
@@ -31,7 +31,7 @@ impl SliceTracker {
     }
 
     /// A slice was created or replaced.
-    pub fn note_written(&self, key: &Key, slice: Arc<Object>) {
+    pub(crate) fn note_written(&self, key: &Key, slice: Arc<Object>) {
         let mut all = self.lock();
         let written = all.entry(key.clone()).or_default();
         written.retain(|other| other.metadata.uid != slice.metadata.uid);
@@ -39,14 +39,14 @@ impl SliceTracker {
     }
 
     /// A slice that is gone is not waited for (`HandleDeletion`).
-    pub fn note_deleted(&self, key: &Key, name: &str) {
+    pub(crate) fn note_deleted(&self, key: &Key, name: &str) {
         if let Some(written) = self.lock().get_mut(key) {
             written.retain(|slice| slice.metadata.name != name);
         }
     }
 
     /// Whose they are is gone.
-    pub fn forget(&self, key: &Key) {
+    pub(crate) fn forget(&self, key: &Key) {
         self.lock().remove(key);
     }
 

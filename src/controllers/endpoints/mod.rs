@@ -28,7 +28,7 @@ const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
 const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
 
 /// The controller of Endpoints.
-pub struct EndpointsController {
+pub(crate) struct EndpointsController {
     services: Lister,
     pods: Lister,
     endpoints: Lister,
@@ -37,7 +37,7 @@ pub struct EndpointsController {
 
 impl EndpointsController {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> EndpointsController {
+    pub(crate) fn new(ctx: &ComponentContext) -> EndpointsController {
         let [services, pods, endpoints] =
             [&SERVICES, &PODS, &ENDPOINTS].map(|kind| ctx.informers.informer(kind).lister());
         EndpointsController { services, pods, endpoints, trigger_times: TriggerTimes::default() }

@@ -17,7 +17,7 @@ const MAX_CAPACITY: usize = 1000;
 type Ports = BTreeSet<PodPort>;
 
 /// The subsets of a service's pods, and whether some had to be left out.
-pub fn of(object: &Object, service: &Service, pods: &[Arc<Object>]) -> (Value, bool) {
+pub(super) fn of(object: &Object, service: &Service, pods: &[Arc<Object>]) -> (Value, bool) {
     let tolerates = service.spec.publish_not_ready_addresses;
     let mut by_ports: BTreeMap<Ports, [Vec<Value>; 2]> = BTreeMap::new();
     let mut addresses: Vec<(Ports, bool, Value)> = pods

@@ -18,7 +18,7 @@ use apis::kind::Kind;
 use apis::scheme::Scheme;
 
 /// The worker; its keys are uids. It also keeps the graph, by watching everything.
-pub struct AttemptToDelete {
+pub(super) struct AttemptToDelete {
     graph: Arc<Graph>,
     scheme: Arc<Scheme>,
     orphan: Running,
@@ -38,7 +38,7 @@ struct SortedOwners {
 
 impl AttemptToDelete {
     /// On a graph that the objects of `kinds` make.
-    pub fn new(
+    pub(super) fn new(
         graph: Arc<Graph>,
         scheme: Arc<Scheme>,
         orphan: Running,

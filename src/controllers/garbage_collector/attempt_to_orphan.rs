@@ -13,14 +13,14 @@ use apimachinery::status::Status;
 use apis::scheme::Scheme;
 
 /// The worker; its keys are uids of owners.
-pub struct AttemptToOrphan {
+pub(super) struct AttemptToOrphan {
     graph: Arc<Graph>,
     scheme: Arc<Scheme>,
 }
 
 impl AttemptToOrphan {
     /// On a graph.
-    pub fn new(graph: Arc<Graph>, scheme: Arc<Scheme>) -> AttemptToOrphan {
+    pub(super) fn new(graph: Arc<Graph>, scheme: Arc<Scheme>) -> AttemptToOrphan {
         AttemptToOrphan { graph, scheme }
     }
 }

@@ -8,7 +8,7 @@ use sync::{Mutex, MutexGuard};
 
 use apimachinery::gvk::GroupVersion;
 use apimachinery::object::{Object, OwnerReference};
-pub use apis::finalizers::{FOREGROUND, ORPHAN};
+pub(super) use apis::finalizers::{FOREGROUND, ORPHAN};
 use apis::kind::Kind;
 use apis::scheme::Scheme;
 
@@ -16,16 +16,16 @@ use apis::scheme::Scheme;
 const ABSENT_OWNERS: usize = 500;
 
 /// An object's uid.
-pub type Uid = String;
+pub(super) type Uid = String;
 
 /// All objects and the edges between them. Bound: one node an object, and one for each owner that some object
 /// names.
 #[derive(Default)]
-pub struct Graph(Mutex<GraphState>);
+pub(super) struct Graph(Mutex<GraphState>);
 
 /// Where an object is.
 #[derive(Clone, Debug)]
-pub struct Identity {
+pub(super) struct Identity {
     /// None where the kind that an owner reference names is not served.
     pub kind: Option<Arc<Kind>>,
     /// Empty for cluster-scoped objects.
@@ -36,7 +36,7 @@ pub struct Identity {
 
 /// An object as the graph knows it.
 #[derive(Clone, Debug)]
-pub struct GraphNode {
+pub(super) struct GraphNode {
     /// Where it is.
     pub identity: Identity,
     /// Who named it as an owner.
@@ -55,7 +55,7 @@ pub struct GraphNode {
 
 /// Whom a change makes look.
 #[derive(Debug, Default, PartialEq)]
-pub struct Todo {
+pub(super) struct Todo {
     /// Objects that may have to go.
     pub attempt_to_delete: Vec<Uid>,
     /// Owners that let their dependents go.
@@ -71,7 +71,7 @@ struct GraphState {
 
 impl Graph {
     /// An object was added or changed.
-    pub fn observe(&self, kind: &Arc<Kind>, object: &Object, scheme: &Scheme) -> Todo {
+    pub(super) fn observe(&self, kind: &Arc<Kind>, object: &Object, scheme: &Scheme) -> Todo {
         let mut todo = Todo::default();
         let mut state = self.lock();
         let uid = &object.metadata.uid;
@@ -98,7 +98,7 @@ impl Graph {
     }
 
     /// An object is gone: its dependents may have to go, and owners that waited for it may be done.
-    pub fn remove(&self, uid: &str) -> Todo {
+    pub(super) fn remove(&self, uid: &str) -> Todo {
         let mut todo = Todo::default();
         let mut state = self.lock();
         let Some(node) = state.nodes.remove(uid) else { return todo };
@@ -117,7 +117,7 @@ impl Graph {
 
     /// The apiserver has no object of this uid where `identity` says (a virtual delete event). Dependents
     /// that mean another place are not concerned: an owner that nobody has told of is then asked for there.
-    pub fn lose(&self, uid: &str, identity: &Identity, scheme: &Scheme) -> Todo {
+    pub(super) fn lose(&self, uid: &str, identity: &Identity, scheme: &Scheme) -> Todo {
         let mut state = self.lock();
         let Some(node) = state.nodes.get(uid) else { return Todo::default() };
         let (meant, others) = state.partition(&node.dependents, uid, identity);
@@ -138,17 +138,17 @@ impl Graph {
     }
 
     /// What is known of an object.
-    pub fn get(&self, uid: &str) -> Option<GraphNode> {
+    pub(super) fn get(&self, uid: &str) -> Option<GraphNode> {
         self.lock().nodes.get(uid).cloned()
     }
 
     /// The dependents for which `uid` waits: those that say so in their reference (`blockingDependents`).
-    pub fn blocking_dependents(&self, uid: &str) -> Vec<(Uid, GraphNode)> {
+    pub(super) fn blocking_dependents(&self, uid: &str) -> Vec<(Uid, GraphNode)> {
         self.dependents(uid).into_iter().filter(|(_, node)| blocks(&node.owners, uid)).collect()
     }
 
     /// All dependents of `uid`.
-    pub fn dependents(&self, uid: &str) -> Vec<(Uid, GraphNode)> {
+    pub(super) fn dependents(&self, uid: &str) -> Vec<(Uid, GraphNode)> {
         let state = self.lock();
         let Some(node) = state.nodes.get(uid) else { return vec![] };
         let found =
@@ -157,18 +157,18 @@ impl Graph {
     }
 
     /// Whether an owner is known not to exist where an object in `namespace` says.
-    pub fn is_absent(&self, owner: &OwnerReference, namespace: &str) -> bool {
+    pub(super) fn is_absent(&self, owner: &OwnerReference, namespace: &str) -> bool {
         let state = self.lock();
         ["", namespace].iter().any(|namespace| state.absent.contains(&described(owner, namespace)))
     }
 
     /// The apiserver does not have this owner there; no object gets its uid again.
-    pub fn note_absent(&self, identity: &Identity, uid: &str) {
+    pub(super) fn note_absent(&self, identity: &Identity, uid: &str) {
         self.lock().note_absent(identity, uid);
     }
 
     /// Whether an owner is known to be in another namespace, where objects in `namespace` cannot refer to it.
-    pub fn is_out_of_reach(&self, owner: &OwnerReference, namespace: &str) -> bool {
+    pub(super) fn is_out_of_reach(&self, owner: &OwnerReference, namespace: &str) -> bool {
         let state = self.lock();
         let node = state.nodes.get(&owner.uid).filter(|node| !node.is_virtual);
         node.is_some_and(|node| !node.identity.is_reachable_from(namespace))
@@ -180,7 +180,7 @@ impl Graph {
 }
 
 /// Whether an owner in foreground deletion waits for the object with these owners.
-pub fn blocks(owners: &[OwnerReference], uid: &str) -> bool {
+pub(super) fn blocks(owners: &[OwnerReference], uid: &str) -> bool {
     owners.iter().any(|owner| owner.uid == uid && owner.block_owner_deletion == Some(true))
 }
 
@@ -222,7 +222,7 @@ impl Identity {
     }
 
     /// Of an object of a kind.
-    pub fn of(kind: &Arc<Kind>, object: &Object) -> Identity {
+    pub(super) fn of(kind: &Arc<Kind>, object: &Object) -> Identity {
         let (namespace, name) = (object.metadata.namespace.clone(), object.metadata.name.clone());
         Identity { kind: Some(kind.clone()), namespace, name }
     }

@@ -8,7 +8,7 @@ use apis::kind::Kind;
 use apis::scheme::Scheme;
 
 /// The kinds whose objects can own and be owned. Events are too many, and live only for an hour.
-pub fn collected(scheme: &Scheme) -> Vec<Arc<Kind>> {
+pub(super) fn collected(scheme: &Scheme) -> Vec<Arc<Kind>> {
     let has = |kind: &Kind, verb: &str| kind.verbs.iter().any(|it| **it == *verb);
     let mut kinds = scheme.storage_kinds();
     kinds.retain(|kind| {
@@ -18,7 +18,7 @@ pub fn collected(scheme: &Scheme) -> Vec<Arc<Kind>> {
 }
 
 /// What a change of an object of `kind` does to the graph, and whom it makes look.
-pub fn mapping(
+pub(super) fn mapping(
     graph: Arc<Graph>,
     scheme: Arc<Scheme>,
     kind: Arc<Kind>,

@@ -15,7 +15,11 @@ use apis::kind::Kind;
 const ATTEMPTS: usize = 5;
 
 /// The object as it is now; none when it is gone or another has its name.
-pub async fn get(ctx: &Reconcile, identity: &Identity, uid: &str) -> Result<Option<Arc<Object>>, Status> {
+pub(super) async fn get(
+    ctx: &Reconcile,
+    identity: &Identity,
+    uid: &str,
+) -> Result<Option<Arc<Object>>, Status> {
     match ctx.client.get(kind(identity)?, &identity.namespace, &identity.name).await {
         Ok(object) => Ok(Some(object).filter(|object| object.metadata.uid == uid)),
         Err(error) if error.is_not_found() => Ok(None),
@@ -27,7 +31,7 @@ pub async fn get(ctx: &Reconcile, identity: &Identity, uid: &str) -> Result<Opti
 /// only after this has been asked, for its dependents' informers may lag behind its own.
 ///
 /// A kind that cannot be listed is passed over, as one that is not served: what the graph knows of it counts.
-pub async fn dependents(
+pub(super) async fn dependents(
     ctx: &Reconcile,
     kinds: &[Arc<Kind>],
     owner: &Identity,
@@ -51,7 +55,7 @@ pub async fn dependents(
 }
 
 /// The kind; an owner reference may name one that is not served.
-pub fn kind(identity: &Identity) -> Result<&Arc<Kind>, Status> {
+pub(super) fn kind(identity: &Identity) -> Result<&Arc<Kind>, Status> {
     let name = &identity.name;
     identity
         .kind
@@ -60,7 +64,7 @@ pub fn kind(identity: &Identity) -> Result<&Arc<Kind>, Status> {
 }
 
 /// Removes a finalizer; nothing to do when the object or the finalizer is gone.
-pub async fn remove_finalizer(
+pub(super) async fn remove_finalizer(
     ctx: &Reconcile,
     identity: &Identity,
     uid: &str,
@@ -75,7 +79,7 @@ pub async fn remove_finalizer(
 }
 
 /// Changes the owner references of an object; those for which `change` says none are removed.
-pub async fn change_owners(
+pub(super) async fn change_owners(
     ctx: &Reconcile,
     identity: &Identity,
     uid: &str,

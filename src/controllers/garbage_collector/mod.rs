@@ -33,7 +33,7 @@ use client_go::ComponentContext;
 const SYNC_PERIOD: Duration = Duration::from_secs(5);
 
 /// Starts both workers of the collector, and the watch for kinds that come up later.
-pub fn spawn(ctx: &ComponentContext, scheme: Arc<Scheme>, workers: usize) {
+pub(crate) fn spawn(ctx: &ComponentContext, scheme: Arc<Scheme>, workers: usize) {
     let graph = Arc::new(Graph::default());
     let orphan = controller::spawn(ctx, AttemptToOrphan::new(graph.clone(), scheme.clone()));
     let generation = scheme.generation();

@@ -9,7 +9,7 @@ use crate::controller::Reconcile;
 const UNREAD: &str = "metrics that are served are not read by this controller manager";
 
 /// A metric that cannot be had.
-pub struct Unavailable {
+pub(super) struct Unavailable {
     /// The reason of the condition and of its event.
     pub reason: &'static str,
     /// What the condition and its event say.
@@ -19,7 +19,7 @@ pub struct Unavailable {
 }
 
 /// Asks for a metric (`computeReplicasForMetric`).
-pub async fn unavailable(ctx: &Reconcile, namespace: &str, metric: &Value) -> Unavailable {
+pub(super) async fn unavailable(ctx: &Reconcile, namespace: &str, metric: &Value) -> Unavailable {
     let name = |source: &str| metric[source]["metric"]["name"].as_str().unwrap_or_default().to_owned();
     match metric["type"].as_str().unwrap_or_default() {
         "Resource" => resource(ctx, &metric["resource"], "FailedGetResourceMetric", "resource").await,

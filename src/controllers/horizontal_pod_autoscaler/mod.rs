@@ -29,7 +29,7 @@ use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 
 /// The controller of HorizontalPodAutoscalers.
-pub struct HorizontalController {
+pub(crate) struct HorizontalController {
     autoscalers: Lister,
     scheme: Arc<Scheme>,
     sync_period: Duration,
@@ -37,7 +37,11 @@ pub struct HorizontalController {
 
 impl HorizontalController {
     /// With its informer; `scheme` knows the kinds that can be scaled.
-    pub fn new(ctx: &ComponentContext, scheme: Arc<Scheme>, sync_period: Duration) -> HorizontalController {
+    pub(crate) fn new(
+        ctx: &ComponentContext,
+        scheme: Arc<Scheme>,
+        sync_period: Duration,
+    ) -> HorizontalController {
         let autoscalers = ctx.informers.informer(&HORIZONTAL_POD_AUTOSCALERS).lister();
         HorizontalController { autoscalers, scheme, sync_period }
     }

@@ -15,18 +15,18 @@ const MAX_POD_FAILURE_BACKOFF: Duration = Duration::from_secs(600);
 
 /// The failures of a Job since its last success.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct BackoffRecord {
+pub(super) struct BackoffRecord {
     failures: i64,
     last_failure: Option<Time>,
 }
 
 /// The records of all Jobs, by uid. Bound: an entry goes when its Job is finished or deleted.
 #[derive(Default)]
-pub struct Backoffs(Mutex<HashMap<String, BackoffRecord>>);
+pub(super) struct Backoffs(Mutex<HashMap<String, BackoffRecord>>);
 
 impl BackoffRecord {
     /// With pods that ended since.
-    pub fn with(&self, succeeded: &[&JobPod], failed: &[&JobPod]) -> BackoffRecord {
+    pub(super) fn with(&self, succeeded: &[&JobPod], failed: &[&JobPod]) -> BackoffRecord {
         let last_success = succeeded.iter().map(|pod| pod.finished_at()).max();
         let failures = failed.iter().map(|pod| pod.finished_at());
         let since: Vec<Time> =
@@ -39,19 +39,19 @@ impl BackoffRecord {
     }
 
     /// How long nothing may be created.
-    pub fn remaining(&self, now: Time) -> Duration {
+    pub(super) fn remaining(&self, now: Time) -> Duration {
         self.last_failure.map_or(Duration::ZERO, |last| remaining(self.failures, last, now))
     }
 }
 
 impl Backoffs {
     /// The record of a Job.
-    pub fn get(&self, uid: &str) -> BackoffRecord {
+    pub(super) fn get(&self, uid: &str) -> BackoffRecord {
         self.lock().get(uid).cloned().unwrap_or_default()
     }
 
     /// Remembers it.
-    pub fn put(&self, uid: &str, record: BackoffRecord) {
+    pub(super) fn put(&self, uid: &str, record: BackoffRecord) {
         if record == BackoffRecord::default() {
             self.forget(uid);
         } else {
@@ -60,7 +60,7 @@ impl Backoffs {
     }
 
     /// The Job is finished or gone.
-    pub fn forget(&self, uid: &str) {
+    pub(super) fn forget(&self, uid: &str) {
         self.lock().remove(uid);
     }
 
@@ -70,7 +70,7 @@ impl Backoffs {
 }
 
 /// How long the replacement of a pod waits that was the last to fail of its index.
-pub fn remaining_for_index(last_failed: &JobPod, now: Time) -> Duration {
+pub(super) fn remaining_for_index(last_failed: &JobPod, now: Time) -> Duration {
     let failures = last_failed.index_failures() + last_failed.index_ignored_failures() + 1;
     remaining(failures, last_failed.finished_at(), now)
 }

@@ -18,21 +18,21 @@ use apis::core::pod::PODS;
 /// their Job (upstream's `uidTrackingExpectations`). Bound: a pod goes when its change is seen, a Job when it
 /// is deleted.
 #[derive(Clone, Default)]
-pub struct FinalizerExpectations(Arc<Mutex<HashMap<String, BTreeSet<String>>>>);
+pub(super) struct FinalizerExpectations(Arc<Mutex<HashMap<String, BTreeSet<String>>>>);
 
 impl FinalizerExpectations {
     /// The pods of a Job that have lost it.
-    pub fn released(&self, job: &str) -> BTreeSet<String> {
+    pub(super) fn released(&self, job: &str) -> BTreeSet<String> {
         self.lock().get(job).cloned().unwrap_or_default()
     }
 
     /// Pods are about to lose it.
-    pub fn expect<'a>(&self, job: &str, pods: impl Iterator<Item = &'a str>) {
+    pub(super) fn expect<'a>(&self, job: &str, pods: impl Iterator<Item = &'a str>) {
         self.lock().entry(job.to_owned()).or_default().extend(pods.map(str::to_owned));
     }
 
     /// A pod was seen without it, or could not be patched.
-    pub fn observed(&self, job: &str, pod: &str) {
+    pub(super) fn observed(&self, job: &str, pod: &str) {
         let mut jobs = self.lock();
         let Some(pods) = jobs.get_mut(job) else { return };
         pods.remove(pod);
@@ -42,12 +42,12 @@ impl FinalizerExpectations {
     }
 
     /// The Job is gone.
-    pub fn forget(&self, job: &str) {
+    pub(super) fn forget(&self, job: &str) {
         self.lock().remove(job);
     }
 
     /// What a change of a pod shows.
-    pub fn observe(&self, change: &Change<'_>) {
+    pub(super) fn observe(&self, change: &Change<'_>) {
         let pod = change.object();
         if has_finalizer(pod) && !matches!(change, Change::Deleted(_)) {
             return;
@@ -64,7 +64,7 @@ impl FinalizerExpectations {
 }
 
 /// Removes the finalizer; a pod that is gone already has none.
-pub async fn remove_finalizer(ctx: &Reconcile, pod: &Object) -> Result<(), Status> {
+pub(super) async fn remove_finalizer(ctx: &Reconcile, pod: &Object) -> Result<(), Status> {
     let (namespace, name) = (&pod.metadata.namespace, &pod.metadata.name);
     let patch = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZER]}});
     match ctx.client.patch(&PODS, namespace, name, PatchType::StrategicMerge, &patch).await {

@@ -4,11 +4,11 @@ use std::fmt;
 
 /// Ordered, apart from each other by more than one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Intervals(Vec<(i64, i64)>);
+pub(super) struct Intervals(Vec<(i64, i64)>);
 
 impl Intervals {
     /// Reads a text; what is no interval is left out, and so is what is not below `completions`.
-    pub fn parse(text: &str, completions: i64) -> Intervals {
+    pub(super) fn parse(text: &str, completions: i64) -> Intervals {
         let number = |text: &str| text.parse::<i64>().ok().filter(|number| *number >= 0);
         let interval = |part: &str| match part.split_once('-') {
             None => number(part).map(|index| (index, index)),
@@ -20,28 +20,28 @@ impl Intervals {
     }
 
     /// With more indexes, in any order.
-    pub fn with(&self, indexes: impl IntoIterator<Item = i64>) -> Intervals {
+    pub(super) fn with(&self, indexes: impl IntoIterator<Item = i64>) -> Intervals {
         self.merged(indexes.into_iter().map(|index| (index, index)))
     }
 
     /// With all that another one has.
-    pub fn with_all(&self, other: &Intervals) -> Intervals {
+    pub(super) fn with_all(&self, other: &Intervals) -> Intervals {
         self.merged(other.0.iter().copied())
     }
 
     /// How many indexes there are.
-    pub fn total(&self) -> i64 {
+    pub(super) fn total(&self) -> i64 {
         self.0.iter().map(|(first, last)| last - first + 1).sum()
     }
 
     /// Whether an index is one of them.
-    pub fn has(&self, index: i64) -> bool {
+    pub(super) fn has(&self, index: i64) -> bool {
         let at = self.0.partition_point(|(_, last)| *last < index);
         self.0.get(at).is_some_and(|(first, _)| *first <= index)
     }
 
     /// How many are in both.
-    pub fn common_with(&self, other: &Intervals) -> i64 {
+    pub(super) fn common_with(&self, other: &Intervals) -> i64 {
         let overlap = |(a, b): &(i64, i64)| -> i64 {
             other.0.iter().map(|(c, d)| (b.min(d) - a.max(c) + 1).max(0)).sum()
         };
@@ -49,7 +49,7 @@ impl Intervals {
     }
 
     /// The first `count` numbers below `completions` that are not among them.
-    pub fn first_missing(&self, count: usize, completions: i64) -> Vec<i64> {
+    pub(super) fn first_missing(&self, count: usize, completions: i64) -> Vec<i64> {
         let mut missing = Vec::new();
         let mut candidate = 0;
         for (first, last) in self.0.iter().copied().chain([(completions, completions)]) {

@@ -19,7 +19,7 @@ use apis::views::job::{Job, JobCondition, JobSpec, JobStatus};
 
 /// Why a Job is at its end; the conditions that say so are written by [`super::track`].
 #[derive(Clone)]
-pub struct JobVerdict {
+pub(super) struct JobVerdict {
     /// Well or badly.
     pub is_success: bool,
     /// For machines.
@@ -29,7 +29,7 @@ pub struct JobVerdict {
 }
 
 /// A Job and its pods in the hands of one sync. The status runs ahead of what is stored, until it is written.
-pub struct JobSync<'a> {
+pub(super) struct JobSync<'a> {
     pub(super) ctx: &'a Reconcile,
     pub(super) memory: &'a JobMemory,
     /// As it was last read or written.
@@ -60,12 +60,12 @@ pub struct JobSync<'a> {
 
 impl JobVerdict {
     /// The Job has succeeded.
-    pub fn success(reason: &str, message: &str) -> JobVerdict {
+    pub(super) fn success(reason: &str, message: &str) -> JobVerdict {
         JobVerdict { is_success: true, reason: reason.into(), message: message.into() }
     }
 
     /// The Job has failed.
-    pub fn failure(reason: &str, message: &str) -> JobVerdict {
+    pub(super) fn failure(reason: &str, message: &str) -> JobVerdict {
         JobVerdict { is_success: false, reason: reason.into(), message: message.into() }
     }
 
@@ -77,7 +77,7 @@ impl JobVerdict {
 
 impl<'a> JobSync<'a> {
     /// Counts the pods. `released` are those whose finalizer was removed although the cache still shows it.
-    pub fn new(
+    pub(super) fn new(
         ctx: &'a Reconcile,
         memory: &'a JobMemory,
         object: Arc<Object>,
@@ -264,7 +264,7 @@ impl<'a> JobSync<'a> {
 }
 
 /// A pod was deleted just now: it is on its way out.
-pub fn note_deleted(status: &mut JobStatus, pod: &JobPod) {
+pub(super) fn note_deleted(status: &mut JobStatus, pod: &JobPod) {
     status.active -= 1;
     let change = |count: &mut Option<i64>, by: i64| *count = count.map(|count| count + by);
     change(&mut status.terminating, 1);

@@ -28,7 +28,7 @@ const MAX_POD_CREATE_DELETE_PER_SYNC: usize = 500;
 const MAX_GENERATED_NAME_LENGTH: usize = 58;
 
 /// Creates or deletes, never both in one sync. Nothing is created before the back-off is over.
-pub async fn manage(sync: &mut JobSync<'_>) -> Result<(), Status> {
+pub(super) async fn manage(sync: &mut JobSync<'_>) -> Result<(), Status> {
     let wanted = if sync.spec().suspend { 0 } else { wanted(sync) };
     let active = sync.active.len() as i64;
     let doomed = doomed(sync.spec(), &sync.active, active - wanted, sync.now);

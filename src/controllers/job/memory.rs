@@ -11,7 +11,7 @@ use clock::Clock;
 
 /// By the uid of the Job. Cloning shares it.
 #[derive(Clone)]
-pub struct JobMemory {
+pub(super) struct JobMemory {
     /// The creations and deletions that the caches have yet to show.
     pub expectations: Expectations,
     /// The pods whose finalizer was removed although the cache still shows it.
@@ -24,7 +24,7 @@ pub struct JobMemory {
 
 impl JobMemory {
     /// Nothing yet.
-    pub fn new(clock: &Clock) -> JobMemory {
+    pub(super) fn new(clock: &Clock) -> JobMemory {
         JobMemory {
             expectations: Expectations::new(clock),
             finalizers: FinalizerExpectations::default(),
@@ -34,7 +34,7 @@ impl JobMemory {
     }
 
     /// The Job is gone.
-    pub fn forget(&self, uid: &str) {
+    pub(super) fn forget(&self, uid: &str) {
         self.expectations.forget(uid);
         self.finalizers.forget(uid);
         self.backoffs.forget(uid);

@@ -22,7 +22,7 @@ mod policies;
 mod status;
 mod writes;
 
-pub mod orphans;
+pub(crate) mod orphans;
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 
 /// The controller of Jobs.
-pub struct JobController {
+pub(crate) struct JobController {
     jobs: Lister,
     pods: Lister,
     memory: JobMemory,
@@ -49,7 +49,7 @@ pub struct JobController {
 
 impl JobController {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> JobController {
+    pub(crate) fn new(ctx: &ComponentContext) -> JobController {
         let pods = ctx.informers.informer(&PODS);
         pods.add_index(CONTROLLER_INDEX, controller_index);
         JobController {

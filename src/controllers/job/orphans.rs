@@ -14,14 +14,14 @@ use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 
 /// Removes the finalizer from such pods.
-pub struct OrphanPodController {
+pub(crate) struct OrphanPodController {
     jobs: Lister,
     pods: Lister,
 }
 
 impl OrphanPodController {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> OrphanPodController {
+    pub(crate) fn new(ctx: &ComponentContext) -> OrphanPodController {
         let pods = ctx.informers.informer(&PODS);
         pods.add_index(CONTROLLER_INDEX, controller_index);
         OrphanPodController { jobs: ctx.informers.informer(&JOBS).lister(), pods: pods.lister() }

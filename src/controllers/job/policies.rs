@@ -6,7 +6,7 @@ use apis::views::job::{JobSpec, OnExitCodes, OnPodCondition, SuccessPolicy};
 use apis::views::pod::{ContainerStatus, PodStatus};
 
 /// What a policy says of a failed pod.
-pub struct PodFailure {
+pub(super) struct PodFailure {
     /// Whether it counts against the limits.
     pub is_counted: bool,
     /// Whether its index has failed with it.
@@ -17,7 +17,7 @@ pub struct PodFailure {
 
 /// What the pod failure policy says of a failed pod (`matchPodFailurePolicy`). The first rule that matches
 /// decides; without one it counts.
-pub fn failure(spec: &JobSpec, pod: &JobPod) -> PodFailure {
+pub(super) fn failure(spec: &JobSpec, pod: &JobPod) -> PodFailure {
     let counted = PodFailure { is_counted: true, fails_index: false, fails_job: None };
     let Some(policy) = &spec.pod_failure_policy else { return counted };
     let status = &pod.view.status;
@@ -46,7 +46,11 @@ pub fn failure(spec: &JobSpec, pod: &JobPod) -> PodFailure {
 }
 
 /// Why the Job has succeeded with these indexes (`matchSuccessPolicy`).
-pub fn success(policy: Option<&SuccessPolicy>, completions: i64, succeeded: &Intervals) -> Option<String> {
+pub(super) fn success(
+    policy: Option<&SuccessPolicy>,
+    completions: i64,
+    succeeded: &Intervals,
+) -> Option<String> {
     if succeeded.total() == 0 {
         return None;
     }

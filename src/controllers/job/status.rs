@@ -13,7 +13,7 @@ use apis::batch::job::JOBS;
 use apis::views::job::{JobCondition, JobStatus, UncountedTerminatedPods};
 
 /// A condition as of now.
-pub fn new_condition(
+pub(super) fn new_condition(
     condition_type: &str,
     status: &str,
     reason: &str,
@@ -32,7 +32,7 @@ pub fn new_condition(
 
 /// Puts a condition in the place of its predecessor, or at the end; false when nothing changed. From nothing
 /// to `False` is no change (`ensureJobConditionStatus`).
-pub fn ensure_condition(conditions: &mut Vec<JobCondition>, new: JobCondition) -> bool {
+pub(super) fn ensure_condition(conditions: &mut Vec<JobCondition>, new: JobCondition) -> bool {
     let is_type = |it: &&mut JobCondition| it.condition_type == new.condition_type;
     match conditions.iter_mut().find(is_type) {
         Some(old) => {
@@ -53,7 +53,7 @@ pub fn ensure_condition(conditions: &mut Vec<JobCondition>, new: JobCondition) -
 
 /// Writes the status, on the object as it was last read or written. A conflict is an error: the sync starts
 /// again with what is new.
-pub async fn write(ctx: &Reconcile, job: &Object, status: &JobStatus) -> Result<Arc<Object>, Status> {
+pub(super) async fn write(ctx: &Reconcile, job: &Object, status: &JobStatus) -> Result<Arc<Object>, Status> {
     let mut tree = job.to_value();
     let mut written = tree["status"].as_object().cloned().unwrap_or_default();
     put(&mut written, status);

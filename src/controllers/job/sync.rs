@@ -12,7 +12,7 @@ use apimachinery::status::Status;
 use apis::batch::job::JOBS;
 
 /// Does what the Job needs. `is_settled` says that all that was asked for before has been seen.
-pub async fn run(mut sync: JobSync<'_>, is_settled: bool) -> Result<Action, Status> {
+pub(super) async fn run(mut sync: JobSync<'_>, is_settled: bool) -> Result<Action, Status> {
     if sync.status.start_time.is_none() && !sync.spec().suspend {
         sync.status.start_time = Some(sync.now);
     }

@@ -18,7 +18,7 @@ use apis::views::job::{JobStatus, UncountedTerminatedPods};
 const MAX_UNCOUNTED_PODS: usize = 500;
 
 /// Writes what the sync has found, and the Job's end when all is counted.
-pub async fn track(mut sync: JobSync<'_>) -> Result<(), Status> {
+pub(super) async fn track(mut sync: JobSync<'_>) -> Result<(), Status> {
     let mut uncounted: BTreeSet<String> =
         sync.pods.iter().filter(|pod| pod.is_tracked).map(|pod| pod.uid().to_owned()).collect();
     count_released(&mut sync.status, &uncounted);

@@ -8,22 +8,22 @@ use sync::{Mutex, MutexGuard};
 
 /// Revisions by uid. Bound: an entry goes when its Job is finished or deleted.
 #[derive(Default)]
-pub struct Writes(Mutex<HashMap<String, u64>>);
+pub(super) struct Writes(Mutex<HashMap<String, u64>>);
 
 impl Writes {
     /// A status was written.
-    pub fn note(&self, job: &Object) {
+    pub(super) fn note(&self, job: &Object) {
         self.lock().insert(job.metadata.uid.clone(), job.metadata.resource_version);
     }
 
     /// Whether this state is from before our last write: the one that follows it will be heard of.
-    pub fn are_ahead_of(&self, job: &Object) -> bool {
+    pub(super) fn are_ahead_of(&self, job: &Object) -> bool {
         let written = self.lock().get(&job.metadata.uid).copied();
         written.is_some_and(|written| job.metadata.resource_version < written)
     }
 
     /// The Job does not matter any more.
-    pub fn forget(&self, uid: &str) {
+    pub(super) fn forget(&self, uid: &str) {
         self.lock().remove(uid);
     }
 

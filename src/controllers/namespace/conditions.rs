@@ -29,7 +29,11 @@ const WELL: [(&str, &str, &str); 5] = [
 ];
 
 /// Writes the conditions that follow from `outcome`, if they say something new.
-pub async fn write(ctx: &Reconcile, object: &Object, outcome: &NamespaceOutcome) -> Result<(), Status> {
+pub(super) async fn write(
+    ctx: &Reconcile,
+    object: &Object,
+    outcome: &NamespaceOutcome,
+) -> Result<(), Status> {
     let current = object.view::<Namespace>().status.conditions.clone();
     let new = updated(&current, outcome, ctx.clock.now());
     if new == current {

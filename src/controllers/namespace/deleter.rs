@@ -17,7 +17,7 @@ const FINALIZER_ESTIMATE_SECONDS: u64 = 15;
 
 /// What came of a round.
 #[derive(Default)]
-pub struct NamespaceOutcome {
+pub(super) struct NamespaceOutcome {
     /// What could not be deleted, and why.
     pub failures: Vec<Status>,
     /// How many objects of each resource are left.
@@ -30,7 +30,11 @@ pub struct NamespaceOutcome {
 
 /// Deletes everything in the namespace: the pods, and when they are gone all else, so that a pod never
 /// outlives the policies and secrets that it was made with (KEP-5080).
-pub async fn delete_all_content(ctx: &Reconcile, scheme: &Scheme, namespace: &str) -> NamespaceOutcome {
+pub(super) async fn delete_all_content(
+    ctx: &Reconcile,
+    scheme: &Scheme,
+    namespace: &str,
+) -> NamespaceOutcome {
     let mut outcome = NamespaceOutcome::default();
     let kinds = deletable(scheme);
     let (pods, others): (Vec<_>, Vec<_>) = kinds.into_iter().partition(|kind| is_pod(kind));

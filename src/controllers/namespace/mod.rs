@@ -25,7 +25,7 @@ use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 
 /// The controller that empties terminating namespaces.
-pub struct NamespaceController {
+pub(crate) struct NamespaceController {
     scheme: Arc<Scheme>,
     sync_period: Duration,
     namespaces: Lister,
@@ -33,7 +33,7 @@ pub struct NamespaceController {
 
 impl NamespaceController {
     /// With its informers; the kinds of `scheme` are what is deleted.
-    pub fn new(
+    pub(crate) fn new(
         ctx: &ComponentContext,
         scheme: Arc<Scheme>,
         options: &ControllerManagerOptions,

@@ -11,7 +11,7 @@ const CONDITIONS: [&str; 4] = ["Ready", "MemoryPressure", "DiskPressure", "PIDPr
 
 /// What is known of a node (upstream's `nodeHealthData`).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Health {
+pub(super) struct Health {
     /// A node of the same name with another uid is another node.
     pub uid: String,
     /// The lease's renewal and the status's heartbeat, whichever there are.
@@ -25,7 +25,7 @@ pub struct Health {
 impl Health {
     /// After another look. A sign of life is one that was not there before, or is newer; so is a node's first
     /// look.
-    pub fn next(
+    pub(super) fn next(
         known: Option<&Health>,
         uid: &str,
         signs: (Option<Time>, Option<Time>),
@@ -41,7 +41,7 @@ impl Health {
 }
 
 /// Sets what the kubelet should keep up to date to Unknown. False when it is so already.
-pub fn mark_unknown(node: &mut Value, now: Time) -> bool {
+pub(super) fn mark_unknown(node: &mut Value, now: Time) -> bool {
     let created = node["metadata"]["creationTimestamp"].clone();
     let mut conditions = node["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let mut changed = false;

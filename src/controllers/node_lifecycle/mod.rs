@@ -39,16 +39,16 @@ use client_go::lister::Lister;
 use client_go::reference::ObjectReference;
 
 /// Finds the pods of a node.
-pub const NODE_INDEX: &str = "spec.nodeName";
+pub(crate) const NODE_INDEX: &str = "spec.nodeName";
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 
 /// The values of [`NODE_INDEX`] for a pod.
-pub fn node_index(pod: &Object) -> Vec<String> {
+pub(crate) fn node_index(pod: &Object) -> Vec<String> {
     Some(node_name(pod).into_owned()).filter(|node| !node.is_empty()).into_iter().collect()
 }
 
 /// The controller of silent nodes.
-pub struct NodeLifecycleController {
+pub(crate) struct NodeLifecycleController {
     nodes: Lister,
     leases: Lister,
     pods: Lister,
@@ -62,7 +62,7 @@ pub struct NodeLifecycleController {
 
 impl NodeLifecycleController {
     /// With its informers; the options say how long a node may be silent.
-    pub fn new(ctx: &ComponentContext, options: &ControllerManagerOptions) -> NodeLifecycleController {
+    pub(crate) fn new(ctx: &ComponentContext, options: &ControllerManagerOptions) -> NodeLifecycleController {
         let pods = ctx.informers.informer(&PODS);
         pods.add_index(NODE_INDEX, node_index);
         let [nodes, leases] = [&NODES, &LEASES].map(|kind| ctx.informers.informer(kind).lister());

@@ -19,7 +19,7 @@ const PRESSURES: [(&str, &str); 4] = [
 
 /// All taints that the node should have, those of others as they are; none when it has them. Pods are driven
 /// out (`NoExecute`) only if `evicts`.
-pub fn desired(node: &Node, evicts: bool, now: Time) -> Option<Vec<Taint>> {
+pub(super) fn desired(node: &Node, evicts: bool, now: Time) -> Option<Vec<Taint>> {
     let wanted = wanted(node, evicts);
     let is_ours = |taint: &Taint| match taint.effect.as_str() {
         "NoSchedule" => {
@@ -46,7 +46,7 @@ pub fn desired(node: &Node, evicts: bool, now: Time) -> Option<Vec<Taint>> {
 }
 
 /// As they are written: times in whole seconds.
-pub fn value(taints: &[Taint]) -> Value {
+pub(super) fn value(taints: &[Taint]) -> Value {
     let value = |taint: &Taint| {
         let mut value = json!({"key": taint.key, "effect": taint.effect});
         if !taint.value.is_empty() {

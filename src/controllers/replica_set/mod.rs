@@ -5,7 +5,7 @@
 //! it controls or may adopt. Out: pods created or deleted, and the status. It must not know where a pod runs
 //! (except that pods doubled up on a node go first), nor why the number was asked for.
 
-pub mod ranking;
+pub(crate) mod ranking;
 mod status;
 
 use std::sync::Arc;
@@ -33,21 +33,21 @@ use client_go::lister::Lister;
 const BURST_REPLICAS: usize = 500;
 
 /// The controller of ReplicaSets.
-pub struct ReplicaSetController(Replication);
+pub(crate) struct ReplicaSetController(Replication);
 
 /// The controller of ReplicationControllers.
-pub struct ReplicationManager(Replication);
+pub(crate) struct ReplicationManager(Replication);
 
 impl ReplicaSetController {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> ReplicaSetController {
+    pub(crate) fn new(ctx: &ComponentContext) -> ReplicaSetController {
         ReplicaSetController(Replication::new(ctx, &REPLICA_SETS))
     }
 }
 
 impl ReplicationManager {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> ReplicationManager {
+    pub(crate) fn new(ctx: &ComponentContext) -> ReplicationManager {
         ReplicationManager(Replication::new(ctx, &REPLICATION_CONTROLLERS))
     }
 }

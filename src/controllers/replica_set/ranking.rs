@@ -17,7 +17,7 @@ const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// not ready before ready, cheap before dear, doubled up before alone on a node, ready for a short time
 /// before long, often restarted before seldom, young before old. `related` are the pods that may share a node
 /// with them.
-pub fn pods_to_delete(
+pub(crate) fn pods_to_delete(
     pods: &[Arc<Object>],
     related: &[Arc<Object>],
     count: usize,

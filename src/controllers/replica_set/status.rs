@@ -19,14 +19,14 @@ use apis::views::replica_set::{ReplicaSet, ReplicaSetStatus};
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 /// Why the last round could not create or delete what it should.
-pub struct ReplicaFailureCondition {
+pub(super) struct ReplicaFailureCondition {
     reason: &'static str,
     message: String,
 }
 
 impl ReplicaFailureCondition {
     /// Of the outcome of a round.
-    pub fn of(
+    pub(super) fn of(
         managed: &Result<(), Status>,
         active: &[Arc<Object>],
         set: &ReplicaSet,
@@ -39,7 +39,7 @@ impl ReplicaFailureCondition {
 }
 
 /// The status that the active pods, and the number of those on their way out where that is told, amount to.
-pub fn calculate(
+pub(super) fn calculate(
     set: &ReplicaSet,
     active: &[Arc<Object>],
     terminating: Option<usize>,
@@ -70,7 +70,7 @@ pub fn calculate(
 }
 
 /// Writes `new` if it says something else than what is there.
-pub async fn write(
+pub(super) async fn write(
     ctx: &Reconcile,
     kind: &Kind,
     object: &Object,

@@ -13,13 +13,13 @@ use apis::tree::{items, object_mut, set, text};
 use client_go::lister::Lister;
 
 /// The name of the claim of a template for a pod (`getPersistentVolumeClaimName`).
-pub fn claim_name(work: &StatefulSetWork, template: &Value, ordinal: i64) -> String {
+pub(super) fn claim_name(work: &StatefulSetWork, template: &Value, ordinal: i64) -> String {
     format!("{}-{}-{ordinal}", text(template, "metadata.name"), work.name())
 }
 
 /// The volumes of a pod: its claims, and those of its template that no claim takes the name of
 /// (`updateStorage`).
-pub fn claim_volumes(work: &StatefulSetWork, pod: &Value, ordinal: i64) -> Vec<Value> {
+pub(super) fn claim_volumes(work: &StatefulSetWork, pod: &Value, ordinal: i64) -> Vec<Value> {
     let templates = &work.view.spec.volume_claim_templates;
     let of_claim = |template: &Value| {
         let claim = json!({"claimName": claim_name(work, template, ordinal)});
@@ -33,7 +33,7 @@ pub fn claim_volumes(work: &StatefulSetWork, pod: &Value, ordinal: i64) -> Vec<V
 }
 
 /// The claim of a template for a pod, if it is there.
-pub fn find_claim(
+pub(super) fn find_claim(
     claims: &Lister,
     work: &StatefulSetWork,
     template: &Value,
@@ -44,7 +44,7 @@ pub fn find_claim(
 
 /// Creates the claims of a pod that are missing. One that is on its way out is an error: the pod would
 /// wait for it for ever.
-pub async fn create_claims(
+pub(super) async fn create_claims(
     ctx: &Reconcile,
     claims: &Lister,
     work: &StatefulSetWork,

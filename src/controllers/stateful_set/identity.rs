@@ -12,13 +12,13 @@ use apis::apps::stateful_set::STATEFUL_SETS;
 use apis::tree::{object_mut, set, text};
 
 /// The pod's own name (`StatefulSetPodNameLabel`): a service can select one pod by it.
-pub const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
+pub(super) const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 /// Its ordinal (`PodIndexLabel`).
-pub const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
+pub(super) const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 
 /// The set's name and the ordinal in a pod's name; none when it does not end in a number
 /// (`getParentNameAndOrdinal`).
-pub fn parent_and_ordinal(pod: &str) -> Option<(&str, i64)> {
+pub(super) fn parent_and_ordinal(pod: &str) -> Option<(&str, i64)> {
     let (parent, digits) = pod.rsplit_once('-')?;
     let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
     let ordinal = digits.parse::<i32>().ok().filter(|_| is_number)?;
@@ -26,22 +26,22 @@ pub fn parent_and_ordinal(pod: &str) -> Option<(&str, i64)> {
 }
 
 /// Whether a pod's name is one of the set's.
-pub fn is_member(set: &str, pod: &str) -> bool {
+pub(super) fn is_member(set: &str, pod: &str) -> bool {
     parent_and_ordinal(pod).is_some_and(|(parent, _)| parent == set)
 }
 
 /// The ordinal of one of a set's pods.
-pub fn ordinal(pod: &Object) -> i64 {
+pub(super) fn ordinal(pod: &Object) -> i64 {
     parent_and_ordinal(&pod.metadata.name).map_or(-1, |(_, ordinal)| ordinal)
 }
 
 /// The name of the pod with an ordinal.
-pub fn pod_name(set: &str, ordinal: i64) -> String {
+pub(super) fn pod_name(set: &str, ordinal: i64) -> String {
     format!("{set}-{ordinal}")
 }
 
 /// The pod with an ordinal, of a revision (`newStatefulSetPod`).
-pub fn new_pod(work: &StatefulSetWork, revision: &Revision, ordinal: i64) -> Result<Value, Status> {
+pub(super) fn new_pod(work: &StatefulSetWork, revision: &Revision, ordinal: i64) -> Result<Value, Status> {
     let mut pod = pod_from_template(&revision.template(), &work.object, &STATEFUL_SETS)?;
     let name = pod_name(work.name(), ordinal);
     set(&mut pod, "metadata.name", name.as_str());
@@ -59,19 +59,19 @@ pub fn new_pod(work: &StatefulSetWork, revision: &Revision, ordinal: i64) -> Res
 }
 
 /// The labels that say who it is (`updateIdentity`).
-pub fn identify(pod: &mut Value, name: &str, ordinal: i64) {
+pub(super) fn identify(pod: &mut Value, name: &str, ordinal: i64) {
     let labels = object_mut(pod, "metadata.labels");
     labels.insert(POD_NAME.into(), name.into());
     labels.insert(POD_INDEX.into(), ordinal.to_string().into());
 }
 
 /// Whether it still says who it is (`identityMatches`).
-pub fn is_identified(pod: &Object) -> bool {
+pub(super) fn is_identified(pod: &Object) -> bool {
     pod.metadata.labels.get(POD_NAME) == Some(&pod.metadata.name)
 }
 
 /// Whether its volumes are its claims (`storageMatches`).
-pub fn has_storage(work: &StatefulSetWork, pod: &Object) -> bool {
+pub(super) fn has_storage(work: &StatefulSetWork, pod: &Object) -> bool {
     let templates = &work.view.spec.volume_claim_templates;
     if templates.is_empty() {
         return true;

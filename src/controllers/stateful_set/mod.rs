@@ -42,7 +42,7 @@ use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 
 /// The controller of StatefulSets.
-pub struct StatefulSetController {
+pub(crate) struct StatefulSetController {
     sets: Lister,
     pods: Lister,
     claims: Lister,
@@ -54,7 +54,7 @@ pub struct StatefulSetController {
 
 impl StatefulSetController {
     /// With its informers.
-    pub fn new(ctx: &ComponentContext) -> StatefulSetController {
+    pub(crate) fn new(ctx: &ComponentContext) -> StatefulSetController {
         let pods = ctx.informers.informer(&PODS);
         pods.add_index(CONTROLLER_INDEX, controller_index);
         let revisions = ctx.informers.informer(&CONTROLLER_REVISIONS);

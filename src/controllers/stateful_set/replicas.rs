@@ -13,7 +13,7 @@ use apimachinery::time::Time;
 use apis::views::pod::Pod;
 
 /// The pods of one set. Places without a pod are not kept: there may be very many.
-pub struct Replicas {
+pub(super) struct Replicas {
     /// By ordinal.
     pub present: BTreeMap<i64, Arc<Object>>,
     /// Those that must go, the highest ordinal first.
@@ -27,7 +27,7 @@ pub struct Replicas {
 
 impl Replicas {
     /// Of a set.
-    pub fn of(work: &StatefulSetWork, pods: &[Arc<Object>]) -> Replicas {
+    pub(super) fn of(work: &StatefulSetWork, pods: &[Arc<Object>]) -> Replicas {
         let (wanted, mut condemned): (Vec<_>, Vec<_>) =
             pods.iter().cloned().partition(|pod| work.view.wants(ordinal(pod)));
         condemned.sort_by_key(|pod| Reverse(ordinal(pod)));
@@ -42,24 +42,24 @@ impl Replicas {
     }
 
     /// The first ordinals that have no pod, at most `limit` of them.
-    pub fn missing(&self, work: &StatefulSetWork, limit: usize) -> Vec<i64> {
+    pub(super) fn missing(&self, work: &StatefulSetWork, limit: usize) -> Vec<i64> {
         let all = work.view.start()..work.view.start() + work.view.replicas();
         all.filter(|ordinal| !self.present.contains_key(ordinal)).take(limit).collect()
     }
 }
 
 /// `isRunningAndReady`
-pub fn is_running_and_ready(pod: &Object) -> bool {
+pub(super) fn is_running_and_ready(pod: &Object) -> bool {
     let view = pod.view::<Pod>();
     view.status.phase == "Running" && view.is_ready()
 }
 
 /// `isUnavailable`
-pub fn is_unavailable(pod: &Object, min_ready_seconds: i64, now: Time) -> bool {
+pub(super) fn is_unavailable(pod: &Object, min_ready_seconds: i64, now: Time) -> bool {
     pod.is_deleting() || !is_available(pod, min_ready_seconds, now)
 }
 
 /// The name of the revision that a pod is of (`getPodRevision`).
-pub fn revision_of(pod: &Object) -> &str {
+pub(super) fn revision_of(pod: &Object) -> &str {
     pod.metadata.labels.get(REVISION_HASH).map_or("", String::as_str)
 }

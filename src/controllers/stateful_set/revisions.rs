@@ -20,7 +20,7 @@ const HASH: &str = "controller.kubernetes.io/hash";
 const LONGEST_SEARCH: i64 = 100;
 
 /// What pods are made of.
-pub struct Revisions {
+pub(super) struct Revisions {
     /// The set comes from it.
     pub current: Revision,
     /// The set goes to it.
@@ -31,7 +31,7 @@ pub struct Revisions {
 
 /// Among all, the oldest first; the one of the present template is made, or moved to the end, if it is not
 /// the newest.
-pub async fn find(
+pub(super) async fn find(
     work: &StatefulSetWork,
     history: &History<'_>,
     all: &[Revision],
@@ -49,7 +49,7 @@ pub async fn find(
 }
 
 /// Forgets the oldest that no pod is of, above the limit.
-pub async fn truncate(
+pub(super) async fn truncate(
     work: &StatefulSetWork,
     history: &History<'_>,
     all: &[Revision],

@@ -5,7 +5,7 @@ use super::revisions::Revisions;
 use super::work::StatefulSetWork;
 
 /// Everything that a sync decides on.
-pub struct Round<'a> {
+pub(super) struct Round<'a> {
     /// The set.
     pub work: &'a StatefulSetWork,
     /// What pods are made of.
@@ -16,7 +16,7 @@ pub struct Round<'a> {
 
 /// Whether what comes next in the order may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub(super) enum Next {
     /// What comes next may be done.
     Go,
     /// What comes next has to wait.

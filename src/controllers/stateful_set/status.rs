@@ -16,7 +16,11 @@ use apis::apps::stateful_set::STATEFUL_SETS;
 use apis::views::stateful_set::StatefulSetStatus;
 
 /// What all pods amount to, condemned ones too.
-pub fn calculate(work: &StatefulSetWork, revisions: &Revisions, pods: &[Arc<Object>]) -> StatefulSetStatus {
+pub(super) fn calculate(
+    work: &StatefulSetWork,
+    revisions: &Revisions,
+    pods: &[Arc<Object>],
+) -> StatefulSetStatus {
     let count =
         |holds: &dyn Fn(&Object) -> bool| -> i64 { pods.iter().filter(|pod| holds(pod)).count() as i64 };
     let min_ready_seconds = work.view.spec.min_ready_seconds;
@@ -37,7 +41,7 @@ pub fn calculate(work: &StatefulSetWork, revisions: &Revisions, pods: &[Arc<Obje
 }
 
 /// Writes `new` if it says something else than what is there.
-pub async fn write(
+pub(super) async fn write(
     ctx: &Reconcile,
     work: &StatefulSetWork,
     mut new: StatefulSetStatus,

@@ -10,7 +10,7 @@ use apis::apps::stateful_set::STATEFUL_SETS;
 use apis::views::stateful_set::StatefulSet;
 
 /// A set that is being synced.
-pub struct StatefulSetWork {
+pub(super) struct StatefulSetWork {
     /// As the cache has it.
     pub object: Arc<Object>,
     /// What was read of it.
@@ -23,22 +23,22 @@ pub struct StatefulSetWork {
 
 impl StatefulSetWork {
     /// The set's name.
-    pub fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         &self.object.metadata.name
     }
 
     /// The set's namespace.
-    pub fn namespace(&self) -> &str {
+    pub(super) fn namespace(&self) -> &str {
         &self.object.metadata.namespace
     }
 
     /// The set's uid.
-    pub fn uid(&self) -> &str {
+    pub(super) fn uid(&self) -> &str {
         &self.object.metadata.uid
     }
 
     /// Tells people of something about the set.
-    pub fn event(&self, ctx: &Reconcile, event_type: &str, reason: &str, message: impl Into<String>) {
+    pub(super) fn event(&self, ctx: &Reconcile, event_type: &str, reason: &str, message: impl Into<String>) {
         ctx.event(&STATEFUL_SETS, &self.object, event_type, reason, message);
     }
 }

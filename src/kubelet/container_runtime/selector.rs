@@ -9,7 +9,7 @@ use apis::views::pod::{Container, Pod};
 use machine::{program, signals};
 
 /// The annotation that names stages, separated by commas.
-pub const STAGE_ANNOTATION: &str = "kubarium.dev/stage";
+pub(super) const STAGE_ANNOTATION: &str = "kubarium.dev/stage";
 
 /// All that is given must hold; nothing given selects every container.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -10,7 +10,7 @@ use apimachinery::quantity::Quantity;
 use apis::views::pod::{Container, Pod};
 
 /// `fieldRef`: nothing for a path that is none.
-pub fn field(facts: &Facts<'_>, path: &str) -> Option<String> {
+pub(super) fn field(facts: &Facts<'_>, path: &str) -> Option<String> {
     let Facts { pod, metadata, pod_ip, host_ip, .. } = facts;
     let key = |list: &str| path.strip_prefix(list)?.strip_prefix("['")?.strip_suffix("']");
     if let Some(label) = key("metadata.labels") {
@@ -40,7 +40,7 @@ fn lines(entries: &BTreeMap<String, String>) -> String {
 
 /// `resourceFieldRef`: an amount of the container in units of the divisor, rounded up. A limit that is
 /// not set is what the node has for pods.
-pub fn resource(facts: &Facts<'_>, own: &Container, source: &Value) -> Option<String> {
+pub(super) fn resource(facts: &Facts<'_>, own: &Container, source: &Value) -> Option<String> {
     let container = match source["containerName"].as_str().filter(|name| !name.is_empty()) {
         Some(name) => container(facts.pod, name)?,
         None => own,

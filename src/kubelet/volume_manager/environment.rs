@@ -20,7 +20,7 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 ///
 /// # Errors
 /// What is missing, as the message of `CreateContainerConfigError`.
-pub fn variables(
+pub(super) fn variables(
     facts: &Facts<'_>,
     container: &Container,
     detail: &ContainerDetail,

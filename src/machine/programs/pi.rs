@@ -1,14 +1,14 @@
 //! The number that the Job of Kubernetes' documentation works on: `print bpi(2000)`.
 
 /// More digits are not worked out.
-pub const MOST_DIGITS: usize = 10_000;
+pub(crate) const MOST_DIGITS: usize = 10_000;
 /// A limb has nine digits.
 const BASE: u64 = 1_000_000_000;
 /// Limbs behind the last digit, which take up what is lost in rounding.
 const SPARE_LIMBS: usize = 2;
 
 /// So many digits, the last one rounded, as `3.14`; by Machin's formula.
-pub fn digits(count: usize) -> String {
+pub(crate) fn digits(count: usize) -> String {
     let count = count.clamp(1, MOST_DIGITS);
     let limbs = 1 + count.div_ceil(9) + SPARE_LIMBS;
     let (fifth, other) = (arctan_of_inverse(5, limbs), arctan_of_inverse(239, limbs));

@@ -28,7 +28,7 @@ pub fn environment(schema: &Value, is_resource: bool, optional_old_self: bool) -
 
 /// The rules of one schema. One that does not compile is left out: the definition was refused, or stems
 /// from a data dir of another version.
-pub fn compile_rules(schema: &Value, is_resource: bool) -> Vec<CompiledRule> {
+pub(super) fn compile_rules(schema: &Value, is_resource: bool) -> Vec<CompiledRule> {
     let rules = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
     rules.filter_map(|rule| compile(schema, is_resource, rule)).collect()
 }

@@ -10,7 +10,7 @@ use apimachinery::status::TooLargeToStore;
 /// How many bytes of JSON defaults may add to one object: as many as etcd takes in a whole request. A list of
 /// a thousand empty elements would else become a thousand times the default of an element. Beyond it nothing
 /// more is filled in, and the object is refused as etcd would refuse it.
-pub const MAX_DEFAULTED_BYTES: usize = 1_572_864;
+pub(super) const MAX_DEFAULTED_BYTES: usize = 1_572_864;
 
 impl Structural {
     /// Drops nulls that are no values, then fills in defaults, at every depth of what is there.

@@ -13,7 +13,7 @@ const SPEC: &str = "io.k8s.api.core.v1.PodSpec";
 const STATUS: &str = "io.k8s.api.core.v1.PodStatus";
 
 /// The columns.
-pub fn columns() -> Vec<Column> {
+pub(super) fn columns() -> Vec<Column> {
     let ready = "The aggregate readiness state of this pod for accepting traffic.";
     let status = "The aggregate status of the containers in this pod.";
     let restarts = "The number of times the containers in this pod have been restarted and when the last container in \
@@ -32,7 +32,7 @@ pub fn columns() -> Vec<Column> {
 }
 
 /// The row of a pod.
-pub fn cells(object: &Object, now: Time) -> Vec<Value> {
+pub(super) fn cells(object: &Object, now: Time) -> Vec<Value> {
     // Not `Object::view`: the server keeps every pod, and must not keep a view of each that was once printed.
     let pod: Pod = serde_json::from_slice(object.stored()).unwrap_or_default();
     let summary = Summary::of(&pod, object);

@@ -11,7 +11,7 @@ const READ: [&str; 3] = ["get", "list", "watch"];
 const WRITE: [&str; 5] = ["create", "delete", "deletecollection", "patch", "update"];
 
 /// The group of roles and bindings, and of users and groups among their subjects.
-pub const GROUP: &str = "rbac.authorization.k8s.io";
+pub(super) const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// A constant that is worked out when it is first needed: every cluster starts with the same.
 pub static POLICY: LazyLock<BootstrapPolicy> = LazyLock::new(BootstrapPolicy::read);

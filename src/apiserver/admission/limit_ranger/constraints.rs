@@ -9,7 +9,7 @@ use apis::resources::{Amounts, amounts, pod_limits, pod_requests};
 use apis::tree::{items, text};
 
 /// What is wrong with a pod, in the order of the range, its containers, and then by resource.
-pub fn of_pod(range: &Value, pod: &Value) -> Vec<String> {
+pub(super) fn of_pod(range: &Value, pod: &Value) -> Vec<String> {
     let mut errors = Vec::new();
     for item in items(range, "spec.limits") {
         match text(item, "type") {
@@ -29,7 +29,7 @@ pub fn of_pod(range: &Value, pod: &Value) -> Vec<String> {
 }
 
 /// What is wrong with a claim, which has requests only.
-pub fn of_claim(range: &Value, claim: &Value) -> Vec<String> {
+pub(super) fn of_claim(range: &Value, claim: &Value) -> Vec<String> {
     const TYPE: &str = "PersistentVolumeClaim";
     let mut errors = Vec::new();
     for item in items(range, "spec.limits").iter().filter(|item| text(item, "type") == TYPE) {

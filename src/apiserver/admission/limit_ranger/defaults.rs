@@ -7,7 +7,7 @@ use apis::tree::{at, items, object_mut, text};
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
 /// Fills in requests and limits, and notes in an annotation what was filled in.
-pub fn fill_in(range: &Value, pod: &mut Value) {
+pub(super) fn fill_in(range: &Value, pod: &mut Value) {
     let mut requests = Map::new();
     let mut limits = Map::new();
     for item in items(range, "spec.limits").iter().filter(|item| text(item, "type") == "Container") {

@@ -13,13 +13,13 @@ use apimachinery::status::Status;
 use apis::tree::is_set;
 
 /// Fills in containers' requests and limits, and compares pods and claims with the bounds.
-pub struct LimitRanger {
+pub(super) struct LimitRanger {
     ranges: Lister,
 }
 
 impl LimitRanger {
     /// Reads limit ranges.
-    pub fn new(with: &Initializer) -> LimitRanger {
+    pub(super) fn new(with: &Initializer) -> LimitRanger {
         LimitRanger { ranges: Lister::new(with, "", "v1", "limitranges") }
     }
 }

@@ -25,7 +25,7 @@ use apis::validation::{difference, equal};
 const MIRROR_POD: &str = "kubernetes.io/config.mirror";
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// Looks at what kubelets write.
-pub struct NodeRestriction {
+pub(super) struct NodeRestriction {
     registry: Registry,
     authorizer: Arc<dyn Authorizer>,
     pods: Option<Arc<Kind>>,
@@ -45,7 +45,7 @@ type RestrictionVerdict = Result<(), Status>;
 
 impl NodeRestriction {
     /// Reads pods and nodes through the registry.
-    pub fn new(with: &Initializer) -> NodeRestriction {
+    pub(super) fn new(with: &Initializer) -> NodeRestriction {
         NodeRestriction {
             registry: with.registry.clone(),
             authorizer: with.authorizer.clone(),

@@ -9,7 +9,7 @@ use super::policy::{Level, LevelVersion, Policy, Version};
 
 /// What holds where a namespace says nothing, and who is exempt.
 #[derive(Clone, Debug, Default)]
-pub struct Configuration {
+pub(super) struct Configuration {
     /// For what labels leave out.
     pub defaults: Policy,
     /// Whom it does not concern.
@@ -19,7 +19,7 @@ pub struct Configuration {
 /// Whom it does not concern.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Exemptions {
+pub(super) struct Exemptions {
     /// What these users write.
     pub usernames: Vec<String>,
     /// Pods of these runtime classes.
@@ -38,7 +38,7 @@ struct File {
 impl Configuration {
     /// # Errors
     /// Levels and versions that are none.
-    pub fn read(tree: &Value) -> Result<Configuration, String> {
+    pub(super) fn read(tree: &Value) -> Result<Configuration, String> {
         if tree.is_null() {
             return Ok(Configuration::default());
         }

@@ -23,7 +23,7 @@ use configuration::Configuration;
 use policy::{Level, LevelVersion, Policy};
 
 /// Judges pods, workloads and changes of a namespace's labels.
-pub struct PodSecurity {
+pub(super) struct PodSecurity {
     configuration: Configuration,
     namespaces: Lister,
     pods: Lister,
@@ -35,7 +35,7 @@ impl PodSecurity {
     ///
     /// # Errors
     /// Levels and versions that are none.
-    pub fn new(with: &Initializer) -> Result<PodSecurity, String> {
+    pub(super) fn new(with: &Initializer) -> Result<PodSecurity, String> {
         Ok(PodSecurity {
             configuration: Configuration::read(with.configuration("PodSecurity"))?,
             namespaces: Lister::new(with, "", "v1", "namespaces"),

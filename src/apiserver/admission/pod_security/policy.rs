@@ -7,7 +7,7 @@ use apimachinery::field_error::FieldErrors;
 
 /// How strict; the greater the stricter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub(super) enum Level {
     /// Everything is allowed.
     #[default]
     Privileged,
@@ -19,7 +19,7 @@ pub enum Level {
 
 /// Which release's idea of a level; the greater the newer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Version {
+pub(super) enum Version {
     /// `v1.MINOR`
     Minor(u32),
     /// This server's.
@@ -28,7 +28,7 @@ pub enum Version {
 
 /// As `restricted:latest`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LevelVersion {
+pub(super) struct LevelVersion {
     /// How strict.
     pub level: Level,
     /// As of when.
@@ -37,7 +37,7 @@ pub struct LevelVersion {
 
 /// What is refused, noted and warned of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Policy {
+pub(super) struct Policy {
     /// Pods that violate it are refused.
     pub enforce: LevelVersion,
     /// Pods and workloads that violate it are noted in the audit event.
@@ -55,7 +55,7 @@ impl Default for LevelVersion {
 impl Level {
     /// # Errors
     /// Upstream's words for another word.
-    pub fn parse(text: &str) -> Result<Level, &'static str> {
+    pub(super) fn parse(text: &str) -> Result<Level, &'static str> {
         match text {
             "privileged" => Ok(Level::Privileged),
             "baseline" => Ok(Level::Baseline),
@@ -68,7 +68,7 @@ impl Level {
 impl Version {
     /// # Errors
     /// Upstream's words for another word.
-    pub fn parse(text: &str) -> Result<Version, &'static str> {
+    pub(super) fn parse(text: &str) -> Result<Version, &'static str> {
         if text == "latest" {
             return Ok(Version::Latest);
         }
@@ -84,7 +84,7 @@ const PREFIX: &str = "pod-security.kubernetes.io/";
 impl Policy {
     /// What a namespace's labels ask for, and what is wrong with them. A wrong label counts as the strictest
     /// for `enforce`, and not at all for the other two.
-    pub fn of(labels: &BTreeMap<String, String>, defaults: &Policy) -> (Policy, FieldErrors) {
+    pub(super) fn of(labels: &BTreeMap<String, String>, defaults: &Policy) -> (Policy, FieldErrors) {
         let (mut policy, mut errors) = (*defaults, FieldErrors::default());
         let mut labels = Labels { labels, errors: &mut errors };
         let enforced = labels.labels.get(&format!("{PREFIX}enforce")).map(|text| Level::parse(text));
@@ -103,7 +103,7 @@ impl Policy {
     }
 
     /// Whether nothing is asked for.
-    pub fn is_privileged(&self) -> bool {
+    pub(super) fn is_privileged(&self) -> bool {
         [self.enforce, self.audit, self.warn].iter().all(|mode| mode.level == Level::Privileged)
     }
 }

@@ -9,7 +9,7 @@ use apimachinery::object::Object;
 use apis::tree::{at, is_set, text, texts};
 
 /// A ValidatingAdmissionPolicyBinding or MutatingAdmissionPolicyBinding.
-pub struct Binding {
+pub(super) struct Binding {
     /// Its name.
     pub name: String,
     /// The policy's name.
@@ -23,7 +23,7 @@ pub struct Binding {
 }
 
 /// `admissionregistration.ParamRef`
-pub struct ParamRef {
+pub(super) struct ParamRef {
     /// One object; or empty.
     pub name: String,
     /// Where it is; empty is the request's namespace.
@@ -36,7 +36,7 @@ pub struct ParamRef {
 
 impl Binding {
     /// Reads a binding of either kind.
-    pub fn new(object: &Object) -> Binding {
+    pub(super) fn new(object: &Object) -> Binding {
         let tree = object.to_value();
         let spec = at(&tree, "spec");
         Binding {

@@ -19,7 +19,7 @@ use cel::{Activation, Budget, Type, Value};
 const MAX_MESSAGE_BYTES: usize = 5 * 1024;
 
 /// A policy.
-pub struct ValidatingPolicy {
+pub(super) struct ValidatingPolicy {
     /// Its name.
     pub name: String,
     /// Which requests it is about.
@@ -43,7 +43,7 @@ struct PolicyValidation {
 
 /// What one validation says.
 #[derive(Debug, PartialEq)]
-pub enum PolicyDecision {
+pub(super) enum PolicyDecision {
     /// It goes on.
     Admit,
     /// It does not: the reason, and a message.
@@ -52,7 +52,7 @@ pub enum PolicyDecision {
 
 /// What a policy says of a request, with one parameter.
 #[derive(Debug, Default)]
-pub struct PolicyOutcome {
+pub(super) struct PolicyOutcome {
     /// One for each validation.
     pub decisions: Vec<PolicyDecision>,
     /// For the audit event.
@@ -63,7 +63,7 @@ pub struct PolicyOutcome {
 
 impl ValidatingPolicy {
     /// Compiles a policy; what does not compile fails when it is asked for.
-    pub fn new(object: &Object) -> ValidatingPolicy {
+    pub(super) fn new(object: &Object) -> ValidatingPolicy {
         let tree = object.to_value();
         let spec = at(&tree, "spec");
         let param_kind = ParamKind::of(spec);
@@ -99,7 +99,7 @@ impl ValidatingPolicy {
     }
 
     /// Evaluates everything.
-    pub fn evaluate(&self, activation: Activation, watched: Watched) -> PolicyOutcome {
+    pub(super) fn evaluate(&self, activation: Activation, watched: Watched) -> PolicyOutcome {
         match self.conditions.evaluate(&activation, watched) {
             Ok(true) => {}
             Ok(false) => return PolicyOutcome::default(),

@@ -6,8 +6,8 @@
 mod binding;
 mod params;
 
-pub mod mutating;
-pub mod validating;
+pub(super) mod mutating;
+pub(super) mod validating;
 
 mod evaluation;
 mod mutation;

@@ -27,7 +27,7 @@ use clock::Clock;
 const NAME: &str = "MutatingAdmissionPolicy";
 
 /// Changes objects as policies say, where bindings say so.
-pub struct MutatingAdmissionPolicy {
+pub(crate) struct MutatingAdmissionPolicy {
     policies: WebhookSource<MutatingPolicy>,
     bindings: WebhookSource<Binding>,
     matcher: Matcher,
@@ -58,7 +58,7 @@ struct MutationFailure {
 
 impl MutatingAdmissionPolicy {
     /// Policies are read when there are any.
-    pub fn new(with: &Initializer) -> MutatingAdmissionPolicy {
+    pub(crate) fn new(with: &Initializer) -> MutatingAdmissionPolicy {
         MutatingAdmissionPolicy {
             policies: WebhookSource::new(with.registry, &MUTATING_ADMISSION_POLICIES, MutatingPolicy::new),
             bindings: WebhookSource::new(with.registry, &MUTATING_ADMISSION_POLICY_BINDINGS, Binding::new),

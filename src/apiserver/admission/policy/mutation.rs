@@ -19,7 +19,7 @@ use apis::tree::{at, items, text};
 use cel::{Activation, Budget, Value};
 
 /// A policy.
-pub struct MutatingPolicy {
+pub(super) struct MutatingPolicy {
     /// Its name.
     pub name: String,
     /// Which requests it is about.
@@ -44,7 +44,7 @@ enum Mutation {
 
 impl MutatingPolicy {
     /// Compiles a policy; what does not compile fails when it is asked for.
-    pub fn new(object: &Object) -> MutatingPolicy {
+    pub(super) fn new(object: &Object) -> MutatingPolicy {
         let tree = object.to_value();
         let spec = at(&tree, "spec");
         let param_kind = ParamKind::of(spec);
@@ -80,12 +80,12 @@ impl MutatingPolicy {
     ///
     /// # Errors
     /// What went wrong.
-    pub fn is_about(&self, activation: &Activation, watched: Watched) -> Result<bool, String> {
+    pub(super) fn is_about(&self, activation: &Activation, watched: Watched) -> Result<bool, String> {
         self.conditions.evaluate(activation, watched)
     }
 
     /// How many mutations there are; each sees what those before it have made.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.mutations.len()
     }
 
@@ -93,7 +93,7 @@ impl MutatingPolicy {
     ///
     /// # Errors
     /// What went wrong.
-    pub fn mutate(
+    pub(super) fn mutate(
         &self,
         index: usize,
         activation: Activation,

@@ -15,14 +15,14 @@ use apis::scheme::Scheme;
 use apis::tree::{at, is_set, text};
 
 /// `paramKind` of a policy.
-pub struct ParamKind {
+pub(super) struct ParamKind {
     api_version: String,
     kind: String,
 }
 
 impl ParamKind {
     /// Of a policy's spec.
-    pub fn of(spec: &Value) -> Option<ParamKind> {
+    pub(super) fn of(spec: &Value) -> Option<ParamKind> {
         is_set(spec, "paramKind").then(|| {
             let tree = at(spec, "paramKind");
             ParamKind { api_version: text(tree, "apiVersion").into(), kind: text(tree, "kind").into() }
@@ -33,7 +33,7 @@ impl ParamKind {
     ///
     /// # Errors
     /// Upstream's words for one that is not.
-    pub fn find(&self, scheme: &Scheme) -> Result<Arc<Kind>, String> {
+    pub(super) fn find(&self, scheme: &Scheme) -> Result<Arc<Kind>, String> {
         let version = GroupVersion::parse(&self.api_version);
         let found = version.as_ref().and_then(|version| scheme.kind(version, &self.kind));
         found.ok_or_else(|| {
@@ -47,7 +47,7 @@ impl ParamKind {
 ///
 /// # Errors
 /// What is wrong with the reference, or that nothing is there.
-pub async fn collect(
+pub(super) async fn collect(
     registry: &Registry,
     kind: Option<&Arc<Kind>>,
     param_ref: Option<&ParamRef>,

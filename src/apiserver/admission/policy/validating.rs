@@ -27,7 +27,7 @@ use clock::Clock;
 const MAX_ANNOTATION_BYTES: usize = 10 * 1024;
 
 /// Evaluates policies where bindings say so.
-pub struct ValidatingAdmissionPolicy {
+pub(crate) struct ValidatingAdmissionPolicy {
     policies: WebhookSource<ValidatingPolicy>,
     bindings: WebhookSource<Binding>,
     matcher: Matcher,
@@ -55,7 +55,7 @@ struct ValidationRequest<'a> {
 
 impl ValidatingAdmissionPolicy {
     /// Policies are read when there are any.
-    pub fn new(with: &Initializer) -> ValidatingAdmissionPolicy {
+    pub(crate) fn new(with: &Initializer) -> ValidatingAdmissionPolicy {
         ValidatingAdmissionPolicy {
             policies: WebhookSource::new(
                 with.registry,

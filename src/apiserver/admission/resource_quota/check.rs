@@ -25,7 +25,7 @@ pub(super) struct LimitedResource {
 }
 
 /// One create or update.
-pub struct QuotaRequest<'a> {
+pub(super) struct QuotaRequest<'a> {
     /// Measures its object.
     pub evaluator: &'a Evaluator,
     /// The object as it will be.
@@ -40,7 +40,7 @@ pub struct QuotaRequest<'a> {
 
 /// What is to be added to what a quota says is used.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Charge {
+pub(super) struct Charge {
     /// The quota's name.
     pub quota: String,
     usage: Amounts,
@@ -51,7 +51,7 @@ impl QuotaRequest<'_> {
     ///
     /// # Errors
     /// Why it is refused, in upstream's words.
-    pub fn check(&self, quotas: &[Value]) -> Result<Vec<Charge>, String> {
+    pub(super) fn check(&self, quotas: &[Value]) -> Result<Vec<Charge>, String> {
         let usage = self.evaluator.usage(self.new, self.now);
         let mut covered = BTreeSet::new();
         let mut covered_scopes = Vec::new();
@@ -153,7 +153,7 @@ impl Charge {
     ///
     /// # Errors
     /// `exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2`
-    pub fn apply(&self, quota: &Value) -> Result<Amounts, String> {
+    pub(super) fn apply(&self, quota: &Value) -> Result<Amounts, String> {
         let (mut used, hard) = (amounts(quota, "status.used"), amounts(quota, "status.hard"));
         let before = used.clone();
         add(&mut used, &self.usage);

@@ -28,7 +28,7 @@ use clock::Clock;
 const FIELD_MANAGER: &str = "kube-apiserver";
 
 /// Charges quotas.
-pub struct ResourceQuota {
+pub(super) struct ResourceQuota {
     registry: Registry,
     clock: Clock,
     quotas: Lister,
@@ -47,7 +47,7 @@ impl ResourceQuota {
     ///
     /// # Errors
     /// One that cannot be read.
-    pub fn new(with: &Initializer) -> Result<ResourceQuota, String> {
+    pub(super) fn new(with: &Initializer) -> Result<ResourceQuota, String> {
         let configuration: Option<Configuration> =
             serde_json::from_value(with.configuration("ResourceQuota").clone())
                 .map_err(|error| error.to_string())?;

@@ -14,7 +14,7 @@ use apis::kind::Kind;
 use entropy::Entropy;
 
 /// Why the request does not go on.
-pub enum WebhookRefusal {
+pub(super) enum WebhookRefusal {
     /// The webhook could not be asked; `failurePolicy` decides.
     Failed {
         /// For the client.
@@ -27,7 +27,7 @@ pub enum WebhookRefusal {
 }
 
 /// Asks, warns, annotates, and gives the answer of one that allows it.
-pub async fn call(
+pub(super) async fn call(
     hook: &Hook,
     attributes: &Attributes<'_>,
     kind: &Kind,
@@ -72,12 +72,12 @@ pub async fn call(
 
 impl WebhookRefusal {
     /// Nothing can be made of what it answered.
-    pub fn failed(hook: &Hook, why: &str) -> WebhookRefusal {
+    pub(super) fn failed(hook: &Hook, why: &str) -> WebhookRefusal {
         WebhookRefusal::Failed { why: format!("failed calling webhook {:?}: {why}", hook.name), code: 503 }
     }
 
     /// What the client hears, or nothing when a failure is to be overlooked; that is noted under `key`.
-    pub fn judge(self, hook: &Hook, attributes: &Attributes, key: &str) -> Result<(), Status> {
+    pub(super) fn judge(self, hook: &Hook, attributes: &Attributes, key: &str) -> Result<(), Status> {
         match self {
             WebhookRefusal::Refused(status) => Err(status),
             WebhookRefusal::Failed { why, .. } if hook.fails_open => {
@@ -94,7 +94,7 @@ impl WebhookRefusal {
 }
 
 /// Counts what came of asking a webhook.
-pub fn count(
+pub(super) fn count(
     metrics: &AdmissionMetrics,
     hook: &Hook,
     phase: &'static str,

@@ -13,7 +13,7 @@ use apis::tree::{at, items, number, text, texts};
 use clock::Clock;
 
 /// A webhook.
-pub struct Hook {
+pub(super) struct Hook {
     /// As `check.example.com`.
     pub name: String,
     /// The configuration that it is in.
@@ -37,7 +37,7 @@ pub struct Hook {
 }
 
 /// The webhooks of a configuration, in its order.
-pub fn hooks(object: &Object, resolver: &ServiceResolver, clock: &Clock) -> Vec<Arc<Hook>> {
+pub(super) fn hooks(object: &Object, resolver: &ServiceResolver, clock: &Clock) -> Vec<Arc<Hook>> {
     let tree = object.to_value();
     let hook = |webhook| Arc::new(Hook::new(webhook, &object.metadata.name, resolver, clock));
     items(&tree, "webhooks").iter().map(hook).collect()

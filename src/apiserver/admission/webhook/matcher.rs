@@ -19,7 +19,7 @@ use apis::scheme::Scheme;
 use apis::tree;
 
 /// What a webhook or a policy says of the requests that it is about.
-pub struct Criteria {
+pub(crate) struct Criteria {
     rules: Vec<Rule>,
     excluded: Vec<Rule>,
     /// Rules that name a kind in another version are about this one too.
@@ -29,25 +29,25 @@ pub struct Criteria {
 }
 
 /// The form in which the object is wanted.
-pub struct Matched {
+pub(crate) struct Matched {
     /// The kind, in the version that the rule names.
     pub kind: Arc<Kind>,
 }
 
 /// Finds out about requests.
-pub struct Matcher {
+pub(crate) struct Matcher {
     registry: Registry,
     scheme: Arc<Scheme>,
 }
 
 impl Criteria {
     /// Of a webhook.
-    pub fn of_webhook(webhook: &Value) -> Criteria {
+    pub(crate) fn of_webhook(webhook: &Value) -> Criteria {
         Criteria::new(webhook, "rules")
     }
 
     /// Of a policy's `matchConstraints`, or a binding's `matchResources`.
-    pub fn of_resources(resources: &Value) -> Criteria {
+    pub(crate) fn of_resources(resources: &Value) -> Criteria {
         Criteria::new(resources, "resourceRules")
     }
 
@@ -72,7 +72,7 @@ impl Criteria {
 
 impl Matcher {
     /// Namespaces are read through the registry.
-    pub fn new(registry: &Registry, scheme: &Arc<Scheme>) -> Matcher {
+    pub(crate) fn new(registry: &Registry, scheme: &Arc<Scheme>) -> Matcher {
         Matcher { registry: registry.clone(), scheme: scheme.clone() }
     }
 
@@ -81,7 +81,7 @@ impl Matcher {
     ///
     /// # Errors
     /// A selector that is none; 404 for a namespace that is not there.
-    pub async fn matches(
+    pub(crate) async fn matches(
         &self,
         criteria: &Criteria,
         attributes: &Attributes<'_>,
@@ -111,7 +111,7 @@ impl Matcher {
     ///
     /// # Errors
     /// 404 for one that is not there.
-    pub async fn namespace(&self, attributes: &Attributes<'_>) -> Result<Option<Value>, Status> {
+    pub(crate) async fn namespace(&self, attributes: &Attributes<'_>) -> Result<Option<Value>, Status> {
         match attributes.namespace {
             "" => Ok(None),
             name => self.namespace_named(name).await.map(Some),
@@ -190,7 +190,7 @@ impl Matcher {
 
 /// Requests that no webhook and no policy is asked about, or nobody could get rid of a bad one
 /// (`IsExemptAdmissionConfigurationResource`); and reviews, which are no objects.
-pub fn is_exempt(attributes: &Attributes) -> bool {
+pub(crate) fn is_exempt(attributes: &Attributes) -> bool {
     &*attributes.kind.group_version.group == GROUP
 }
 

@@ -19,10 +19,10 @@ mod response;
 
 mod call;
 
-pub mod mutating;
-pub mod validating;
+pub(super) mod mutating;
+pub(super) mod validating;
 
-pub use matcher::{Criteria, Matched, Matcher, is_exempt};
-pub use request::admission_request;
-pub use source::WebhookSource;
-pub use versions::{Codec, Shown, Versions};
+pub(super) use matcher::{Criteria, Matched, Matcher, is_exempt};
+pub(super) use request::admission_request;
+pub(super) use source::WebhookSource;
+pub(super) use versions::{Codec, Shown, Versions};

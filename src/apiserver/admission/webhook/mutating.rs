@@ -24,7 +24,7 @@ use clock::Clock;
 use entropy::Entropy;
 
 /// Asks the webhooks of all MutatingWebhookConfigurations.
-pub struct MutatingAdmissionWebhook {
+pub(crate) struct MutatingAdmissionWebhook {
     source: WebhookSource<Vec<Arc<Hook>>>,
     matcher: Matcher,
     codec: Codec,
@@ -37,7 +37,7 @@ pub struct MutatingAdmissionWebhook {
 
 impl MutatingAdmissionWebhook {
     /// Configurations are read when there are any.
-    pub fn new(with: &Initializer) -> MutatingAdmissionWebhook {
+    pub(crate) fn new(with: &Initializer) -> MutatingAdmissionWebhook {
         let (resolver, clock) = (ServiceResolver::new(with.registry, with.entropy), with.clock.clone());
         let compile = move |object: &_| hooks(object, &resolver, &clock);
         MutatingAdmissionWebhook {

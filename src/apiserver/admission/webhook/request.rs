@@ -8,7 +8,11 @@ use crate::admission::{Attributes, Operation};
 use apis::kind::Kind;
 
 /// The request without uid and objects; `kind` is the version in which the object is wanted.
-pub fn admission_request(attributes: &Attributes, kind: &Kind, object: Option<&Value>) -> Map<String, Value> {
+pub(crate) fn admission_request(
+    attributes: &Attributes,
+    kind: &Kind,
+    object: Option<&Value>,
+) -> Map<String, Value> {
     let name = match attributes.name {
         "" => object.and_then(|object| object["metadata"]["name"].as_str()).unwrap_or_default(),
         name => name,
@@ -35,7 +39,7 @@ pub fn admission_request(attributes: &Attributes, kind: &Kind, object: Option<&V
 }
 
 /// The whole review.
-pub fn review(version: &str, uid: &str, mut request: Map<String, Value>, objects: &Versions) -> Value {
+pub(super) fn review(version: &str, uid: &str, mut request: Map<String, Value>, objects: &Versions) -> Value {
     request.insert("uid".into(), uid.into());
     request.insert("object".into(), objects.object.clone());
     request.insert("oldObject".into(), objects.old_object.clone());

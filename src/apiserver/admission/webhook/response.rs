@@ -12,7 +12,7 @@ use apis::tree::{at, flag, string_map, text, texts};
 
 /// A checked answer.
 #[derive(Debug)]
-pub struct WebhookAnswer {
+pub(super) struct WebhookAnswer {
     /// Whether it goes on.
     pub is_allowed: bool,
     /// What is wrong, if not; null when nothing was said.
@@ -34,7 +34,7 @@ const SCHEME: &str = "k8s.io/apiserver/pkg/util/webhook/client.go:71";
 ///
 /// # Errors
 /// What upstream says behind `failed to call webhook: `.
-pub fn check_type(review: &Value, version: &str) -> Result<(), String> {
+pub(super) fn check_type(review: &Value, version: &str) -> Result<(), String> {
     let (api_version, kind) = (text(review, "apiVersion"), text(review, "kind"));
     if api_version.is_empty() && kind.is_empty() {
         return Ok(());
@@ -67,7 +67,7 @@ impl WebhookAnswer {
     ///
     /// # Errors
     /// What upstream says behind `received invalid webhook response: `.
-    pub fn read(
+    pub(super) fn read(
         review: &Value,
         version: &str,
         uid: &str,
@@ -123,7 +123,7 @@ fn check(review: &Value, uid: &str, is_mutating: bool) -> Result<(), String> {
 }
 
 /// `ToStatusErr`: a refusal as the client sees it.
-pub fn refusal(webhook: &str, result: &Value) -> Status {
+pub(super) fn refusal(webhook: &str, result: &Value) -> Status {
     let denied = format!("admission webhook {webhook:?} denied the request");
     let (message, reason) = (text(result, "message"), text(result, "reason"));
     let message = match (message, reason) {

@@ -10,7 +10,7 @@ use apis::kind::Kind;
 /// `admissionregistration.NamedRuleWithOperations`; a webhook's rule has no names.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Rule {
+pub(super) struct Rule {
     #[serde(deserialize_with = "nullable")]
     operations: Vec<String>,
     #[serde(deserialize_with = "nullable")]
@@ -25,7 +25,7 @@ pub struct Rule {
 }
 
 /// What a rule is held against.
-pub struct Asked<'a> {
+pub(super) struct Asked<'a> {
     /// What is done.
     pub operation: Operation,
     /// To which kind; the rules may be asked about an equivalent one.
@@ -38,13 +38,13 @@ pub struct Asked<'a> {
 
 impl Rule {
     /// The rules of a list; what cannot be read matches nothing.
-    pub fn list(tree: &Value) -> Vec<Rule> {
+    pub(super) fn list(tree: &Value) -> Vec<Rule> {
         let rules = tree.as_array().into_iter().flatten();
         rules.filter_map(|rule| Rule::deserialize(rule).ok()).collect()
     }
 
     /// Whether it is about this.
-    pub fn matches(&self, asked: &Asked) -> bool {
+    pub(super) fn matches(&self, asked: &Asked) -> bool {
         let has = |list: &[String], value: &str| list.iter().any(|item| item == "*" || item == value);
         let version = &asked.kind.group_version;
         has(&self.operations, asked.operation.name())

@@ -13,7 +13,7 @@ use apis::kind::{Builtin, Kind};
 use sync::Mutex;
 
 /// Compiled configurations, by name. As long as there never was one, a request costs one load of a flag.
-pub struct WebhookSource<C> {
+pub(crate) struct WebhookSource<C> {
     registry: Registry,
     kind: &'static Builtin,
     compile: Box<dyn Fn(&Object) -> C + Send + Sync>,
@@ -28,7 +28,7 @@ pub struct WebhookSource<C> {
 
 impl<C> WebhookSource<C> {
     /// Of a kind; `compile` runs once for each revision of each object.
-    pub fn new(
+    pub(crate) fn new(
         registry: &Registry,
         kind: &'static Builtin,
         compile: impl Fn(&Object) -> C + Send + Sync + 'static,
@@ -44,7 +44,7 @@ impl<C> WebhookSource<C> {
     }
 
     /// Somebody writes an object of `kind`: if it is this source's, it is used from now on.
-    pub fn notice(&self, kind: &Kind) {
+    pub(crate) fn notice(&self, kind: &Kind) {
         let ours: &Kind = self.kind;
         if kind.plural == ours.plural && kind.group_version.group == ours.group_version.group {
             self.is_used.store(true, Ordering::Release);
@@ -52,7 +52,7 @@ impl<C> WebhookSource<C> {
     }
 
     /// Whether there may be anything.
-    pub fn may_have_any(&self) -> bool {
+    pub(crate) fn may_have_any(&self) -> bool {
         !self.was_checked.load(Ordering::Acquire) || self.is_used.load(Ordering::Acquire)
     }
 
@@ -60,7 +60,7 @@ impl<C> WebhookSource<C> {
     ///
     /// # Errors
     /// The store's.
-    pub async fn current(&self) -> Result<Vec<Arc<C>>, Status> {
+    pub(crate) async fn current(&self) -> Result<Vec<Arc<C>>, Status> {
         if !self.was_checked.load(Ordering::Acquire) {
             if !self.registry.is_empty(self.kind)? {
                 self.is_used.store(true, Ordering::Release);

@@ -20,7 +20,7 @@ use clock::Clock;
 use entropy::Entropy;
 
 /// Asks the webhooks of all ValidatingWebhookConfigurations.
-pub struct ValidatingAdmissionWebhook {
+pub(crate) struct ValidatingAdmissionWebhook {
     source: WebhookSource<Vec<Arc<Hook>>>,
     matcher: Matcher,
     registry: Registry,
@@ -32,7 +32,7 @@ pub struct ValidatingAdmissionWebhook {
 
 impl ValidatingAdmissionWebhook {
     /// Configurations are read when there are any.
-    pub fn new(with: &Initializer) -> ValidatingAdmissionWebhook {
+    pub(crate) fn new(with: &Initializer) -> ValidatingAdmissionWebhook {
         let (resolver, clock) = (ServiceResolver::new(with.registry, with.entropy), with.clock.clone());
         let compile = move |object: &_| hooks(object, &resolver, &clock);
         ValidatingAdmissionWebhook {

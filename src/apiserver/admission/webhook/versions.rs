@@ -18,7 +18,7 @@ use apis::scheme::Scheme;
 use apis::tree::text;
 
 /// The group, version and kind of what is written below `subresource`.
-pub fn group_version_kind(kind: &Kind, subresource: &str) -> (GroupVersion, Arc<str>) {
+pub(super) fn group_version_kind(kind: &Kind, subresource: &str) -> (GroupVersion, Arc<str>) {
     let found = kind.subresources.iter().find(|own| own.name() == subresource);
     match found.and_then(|own: &Subresource| own.kind()) {
         Some((group, version, name)) => (GroupVersion::new(group, version), name.into()),
@@ -27,7 +27,7 @@ pub fn group_version_kind(kind: &Kind, subresource: &str) -> (GroupVersion, Arc<
 }
 
 /// The objects of a request in one version, with `apiVersion` and `kind`. Null where there is none.
-pub struct Versions {
+pub(crate) struct Versions {
     /// As it will be.
     pub object: Value,
     /// As it was.
@@ -39,7 +39,7 @@ impl Versions {
     ///
     /// # Errors
     /// What the webhook that turns versions of a custom kind into one another does wrong.
-    pub async fn new(
+    pub(crate) async fn new(
         registry: &Registry,
         attributes: &Attributes<'_>,
         kind: &Kind,
@@ -64,7 +64,7 @@ impl Versions {
     }
 
     /// Puts another object in its place, as it was read ([`Codec::read`]).
-    pub fn set_object(&mut self, kind: &Kind, subresource: &str, mut object: Value) {
+    pub(crate) fn set_object(&mut self, kind: &Kind, subresource: &str, mut object: Value) {
         managed_fields::expand(&mut object);
         self.object = with_type(object, kind, subresource);
     }
@@ -72,14 +72,14 @@ impl Versions {
 
 /// The objects in the version that was wanted last, for whoever wants the same next.
 #[derive(Default)]
-pub struct Shown(Option<(Arc<Kind>, Versions)>);
+pub(crate) struct Shown(Option<(Arc<Kind>, Versions)>);
 
 impl Shown {
     /// The objects as `kind` shows them.
     ///
     /// # Errors
     /// As of [`Versions::new`].
-    pub async fn of(
+    pub(crate) async fn of(
         &mut self,
         registry: &Registry,
         attributes: &Attributes<'_>,
@@ -148,14 +148,14 @@ fn check_custom_kind(kind: &Kind, tree: &Value) -> Result<(), Status> {
 }
 
 /// Reads what a webhook or a policy has made of an object: unknown fields go, defaults come.
-pub struct Codec {
+pub(crate) struct Codec {
     schemas: Arc<Schemas>,
     scheme: Arc<Scheme>,
     registry: Registry,
 }
 
 /// What was read.
-pub struct Read {
+pub(crate) struct Read {
     /// In the version of whoever changed it.
     pub versioned: Value,
     /// In the version of the request.
@@ -164,12 +164,12 @@ pub struct Read {
 
 impl Codec {
     /// With the schemas of built-in kinds.
-    pub fn new(registry: &Registry, scheme: &Arc<Scheme>) -> Codec {
+    pub(crate) fn new(registry: &Registry, scheme: &Arc<Scheme>) -> Codec {
         Codec { schemas: Schemas::builtin(), scheme: scheme.clone(), registry: registry.clone() }
     }
 
     /// The schema of what is written; none for custom kinds.
-    pub fn schema(&self, kind: &Kind, subresource: &str) -> Option<Arc<Schema>> {
+    pub(crate) fn schema(&self, kind: &Kind, subresource: &str) -> Option<Arc<Schema>> {
         if kind.is_custom {
             return None;
         }
@@ -190,7 +190,12 @@ impl Codec {
     ///
     /// # Errors
     /// 500 when it is no object of the kind any more; 422 for a custom one, which upstream only validates.
-    pub async fn read(&self, attributes: &Attributes<'_>, kind: &Kind, tree: Value) -> Result<Read, Status> {
+    pub(crate) async fn read(
+        &self,
+        attributes: &Attributes<'_>,
+        kind: &Kind,
+        tree: Value,
+    ) -> Result<Read, Status> {
         let subresource = attributes.subresource;
         let is_whole = is_whole(kind, subresource);
         if kind.is_custom && is_whole {

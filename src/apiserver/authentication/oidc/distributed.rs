@@ -16,7 +16,7 @@ use super::key_set::{KeyProvider, KeySet};
 const MAX_ISSUERS: usize = 32;
 
 /// Asks for one claim where a token says that it is.
-pub struct ClaimResolver {
+pub(super) struct ClaimResolver {
     claim: String,
     audiences: Vec<String>,
     provider: KeyProvider,
@@ -34,7 +34,7 @@ struct Source {
 
 impl ClaimResolver {
     /// Asks in the same way as the token's own issuer is asked; the claim's token is for the same audiences.
-    pub fn new(claim: &str, audiences: &[String], provider: KeyProvider) -> ClaimResolver {
+    pub(super) fn new(claim: &str, audiences: &[String], provider: KeyProvider) -> ClaimResolver {
         let (claim, audiences) = (claim.to_owned(), audiences.to_vec());
         ClaimResolver { claim, audiences, provider, issuers: Mutex::default() }
     }
@@ -43,7 +43,7 @@ impl ClaimResolver {
     ///
     /// # Errors
     /// Upstream's words for sources that are none, and for claims that cannot be believed.
-    pub async fn expand(&self, claims: &mut Map<String, Value>) -> Result<(), String> {
+    pub(super) async fn expand(&self, claims: &mut Map<String, Value>) -> Result<(), String> {
         let Some(source) = self.source(claims)? else { return Ok(()) };
         let value = self.resolve(&source).await?;
         claims.insert(self.claim.clone(), value);

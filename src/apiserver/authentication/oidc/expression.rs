@@ -5,9 +5,9 @@ use apis::admissionregistration::expressions::compile;
 use cel::{Activation, Budget, Environment, Program, Type, Value};
 
 /// The variable of what a token says.
-pub const CLAIMS: &str = "claims";
+pub(super) const CLAIMS: &str = "claims";
 /// The variable of the user.
-pub const USER: &str = "user";
+pub(super) const USER: &str = "user";
 
 /// One expression over [`CLAIMS`] or [`USER`].
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl Expression {
 ///
 /// # Errors
 /// It is something else.
-pub fn texts(value: &Value) -> Result<Vec<String>, String> {
+pub(super) fn texts(value: &Value) -> Result<Vec<String>, String> {
     let wrong = || "expression must return a string or a list of strings".to_owned();
     let all = match value {
         Value::Null => vec![],

@@ -44,7 +44,7 @@ struct Remote {
 
 /// How providers are asked.
 #[derive(Clone)]
-pub struct KeyProvider {
+pub(super) struct KeyProvider {
     transport: Transport,
     algorithms: Allowed,
     clock: Clock,

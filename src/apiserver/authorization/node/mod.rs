@@ -24,7 +24,7 @@ const MODE: &str = "Node";
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 
 /// Decides for kubelets, and has nothing to say of anybody else.
-pub struct NodeAuthorizer {
+pub(super) struct NodeAuthorizer {
     relations: Relations,
     /// Read when the first kubelet asks.
     rules: OnceLock<Vec<PolicyRule>>,
@@ -40,7 +40,7 @@ enum NodeVerdict {
 
 impl NodeAuthorizer {
     /// Reads pods, claims and volumes through the registry, when it is asked about them.
-    pub fn new(registry: &Registry, scheme: &Scheme) -> NodeAuthorizer {
+    pub(super) fn new(registry: &Registry, scheme: &Scheme) -> NodeAuthorizer {
         NodeAuthorizer { relations: Relations::new(registry, scheme), rules: OnceLock::new() }
     }
 

@@ -19,7 +19,7 @@ use apis::tree::{at, items, text};
 
 /// A kind of object that a way can start from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Vertex {
+pub(super) enum Vertex {
     /// `secrets`
     Secret,
     /// `configmaps`
@@ -41,7 +41,7 @@ pub enum Vertex {
 }
 
 /// Searches for ways.
-pub struct Relations {
+pub(super) struct Relations {
     registry: Registry,
     pods: Option<Arc<Kind>>,
     claims: Option<Arc<Kind>>,
@@ -52,7 +52,7 @@ pub struct Relations {
 
 impl Relations {
     /// Reads through the registry.
-    pub fn new(registry: &Registry, scheme: &Scheme) -> Relations {
+    pub(super) fn new(registry: &Registry, scheme: &Scheme) -> Relations {
         Relations {
             registry: registry.clone(),
             pods: scheme.resource("", "v1", "pods"),
@@ -64,7 +64,7 @@ impl Relations {
     }
 
     /// Whether there is a way from the object to the node.
-    pub async fn lead_to(&self, node: &str, vertex: Vertex, namespace: &str, name: &str) -> bool {
+    pub(super) async fn lead_to(&self, node: &str, vertex: Vertex, namespace: &str, name: &str) -> bool {
         match vertex {
             Vertex::Attachment => self.field(&self.attachments, name, "spec.nodeName").await == node,
             Vertex::ResourceSlice => self.field(&self.slices, name, "spec.nodeName").await == node,

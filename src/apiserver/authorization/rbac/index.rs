@@ -13,7 +13,7 @@ use apis::views::rbac::{Binding, Role, RoleRef, Subject};
 
 /// One of the four kinds of RBAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slot {
+pub(super) enum Slot {
     /// `roles`
     Roles,
     /// `clusterroles`
@@ -27,7 +27,7 @@ pub enum Slot {
 /// All roles and bindings. Invariant: a binding is in `bindings` if and only if each of its subjects leads to
 /// it in `grants`.
 #[derive(Default)]
-pub struct RbacIndex {
+pub(super) struct RbacIndex {
     /// By key.
     roles: HashMap<String, RuleSource>,
     cluster_roles: HashMap<String, RuleSource>,
@@ -58,7 +58,7 @@ struct BySubject {
 }
 
 /// What one binding gives to one subject.
-pub struct Grant {
+pub(super) struct Grant {
     binding: Arc<BoundRules>,
     role_is_clustered: bool,
     role_key: String,
@@ -68,7 +68,7 @@ pub struct Grant {
 
 impl RbacIndex {
     /// What every cluster starts with.
-    pub fn of_policy(policy: &'static BootstrapPolicy) -> RbacIndex {
+    pub(super) fn of_policy(policy: &'static BootstrapPolicy) -> RbacIndex {
         let mut index = RbacIndex::default();
         for role in &policy.roles {
             let key = object_key(role.namespace, &role.name);
@@ -83,7 +83,7 @@ impl RbacIndex {
     }
 
     /// An object is there, or changed.
-    pub fn set(&mut self, slot: Slot, object: Arc<Object>) {
+    pub(super) fn set(&mut self, slot: Slot, object: Arc<Object>) {
         let key = object.key();
         self.remove(slot, &key);
         if let Some(roles) = self.roles_of(slot) {
@@ -95,7 +95,7 @@ impl RbacIndex {
     }
 
     /// An object is gone.
-    pub fn remove(&mut self, slot: Slot, key: &str) {
+    pub(super) fn remove(&mut self, slot: Slot, key: &str) {
         if let Some(roles) = self.roles_of(slot) {
             roles.remove(key);
             return;
@@ -118,7 +118,7 @@ impl RbacIndex {
     }
 
     /// These are all objects of a kind.
-    pub fn replace(&mut self, slot: Slot, objects: HashMap<String, Arc<Object>>) {
+    pub(super) fn replace(&mut self, slot: Slot, objects: HashMap<String, Arc<Object>>) {
         for key in self.keys(slot).into_iter().filter(|key| !objects.contains_key(key)) {
             self.remove(slot, &key);
         }
@@ -126,7 +126,7 @@ impl RbacIndex {
     }
 
     /// How many objects of a kind there are.
-    pub fn len(&self, slot: Slot) -> usize {
+    pub(super) fn len(&self, slot: Slot) -> usize {
         match slot {
             Slot::Roles => self.roles.len(),
             Slot::ClusterRoles => self.cluster_roles.len(),
@@ -139,7 +139,7 @@ impl RbacIndex {
 
     /// The grants that `user` has in `namespace`, those of ClusterRoleBindings first
     /// (`VisitRulesFor`), with the role or the words that it is missing.
-    pub fn grants_of<'a>(
+    pub(super) fn grants_of<'a>(
         &'a self,
         user: &'a UserInfo,
         namespace: &'a str,
@@ -231,7 +231,7 @@ impl BySubject {
 
 impl Grant {
     /// `RBAC: allowed by ClusterRoleBinding "a" of ClusterRole "b" to Group "c"`
-    pub fn reason(&self) -> Arc<str> {
+    pub(super) fn reason(&self) -> Arc<str> {
         self.reason.get_or_init(|| self.describe().into()).clone()
     }
 

@@ -55,7 +55,7 @@ pub(crate) enum PatchBody {
 
 impl PatchBody {
     /// What is to be applied.
-    pub fn document(&self) -> Document<'_> {
+    pub(crate) fn document(&self) -> Document<'_> {
         match self {
             PatchBody::Text(text) => Document::Text(text),
             PatchBody::Tree(tree) => Document::Tree(tree),
@@ -63,7 +63,7 @@ impl PatchBody {
     }
 
     /// As a tree; nothing where it is no JSON.
-    pub fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         match self {
             PatchBody::Text(text) => serde_json::from_slice(text).unwrap_or_default(),
             PatchBody::Tree(tree) => (**tree).clone(),
@@ -73,7 +73,7 @@ impl PatchBody {
 
 impl Input {
     /// What came with the request.
-    pub fn new(source: BodySource, decoded: Option<DecodedBody>) -> Input {
+    pub(crate) fn new(source: BodySource, decoded: Option<DecodedBody>) -> Input {
         match decoded {
             Some(DecodedBody(value)) => Input::Decoded(value),
             None => Input::Bytes(source),
@@ -85,7 +85,7 @@ impl Input {
     /// # Errors
     /// 413 above the limit; 400 when the client goes away in the middle; 429 when it stops in the middle, and
     /// others want to go on.
-    pub async fn bytes(self, headers: &HeaderMap) -> Result<Bytes, Status> {
+    pub(crate) async fn bytes(self, headers: &HeaderMap) -> Result<Bytes, Status> {
         let source = match self {
             Input::Bytes(source) => source,
             Input::Decoded(value) => return Ok(value.to_string().into()),
@@ -98,7 +98,7 @@ impl Input {
     ///
     /// # Errors
     /// As [`Input::bytes`].
-    pub async fn patch(self, headers: &HeaderMap) -> Result<PatchBody, Status> {
+    pub(crate) async fn patch(self, headers: &HeaderMap) -> Result<PatchBody, Status> {
         match self {
             Input::Decoded(value) => Ok(PatchBody::Tree(value)),
             body => body.bytes(headers).await.map(PatchBody::Text),
@@ -109,7 +109,7 @@ impl Input {
     ///
     /// # Errors
     /// As [`Input::read`].
-    pub async fn read_if_any(self, headers: &HeaderMap) -> Result<Option<Raw>, Status> {
+    pub(crate) async fn read_if_any(self, headers: &HeaderMap) -> Result<Option<Raw>, Status> {
         let bytes = match self {
             Input::Decoded(value) => return Ok(Some(Raw::Tree(Arc::unwrap_or_clone(value)))),
             body => body.bytes(headers).await?,
@@ -124,7 +124,7 @@ impl Input {
     ///
     /// # Errors
     /// 415 for a media type that is none of ours; as [`Input::bytes`].
-    pub async fn read(self, headers: &HeaderMap) -> Result<Raw, Status> {
+    pub(crate) async fn read(self, headers: &HeaderMap) -> Result<Raw, Status> {
         if let Input::Decoded(value) = self {
             return Ok(Raw::Tree(Arc::unwrap_or_clone(value)));
         }

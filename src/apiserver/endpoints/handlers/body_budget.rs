@@ -103,7 +103,7 @@ impl Counted {
     ///
     /// # Errors
     /// 429, when there is no room, or it has been given up.
-    pub fn add(&mut self, bytes: usize) -> Result<(), Status> {
+    pub(crate) fn add(&mut self, bytes: usize) -> Result<(), Status> {
         let mut state = self.budget.state();
         let Some(mut body) = state.reading.remove(&self.heard) else { return Err(too_many()) };
         if !state.make_room(bytes, self.budget.most) {
@@ -119,7 +119,7 @@ impl Counted {
     }
 
     /// Comes back when it has been given up; the error is the answer.
-    pub async fn given_up(&mut self) -> Status {
+    pub(crate) async fn given_up(&mut self) -> Status {
         let _ = (&mut self.given_up).await;
         too_many()
     }
@@ -128,7 +128,7 @@ impl Counted {
     ///
     /// # Errors
     /// 429, when it was before.
-    pub fn complete(&mut self) -> Result<(), Status> {
+    pub(crate) fn complete(&mut self) -> Result<(), Status> {
         let is_there = self.budget.state().reading.remove(&self.heard).is_some();
         self.is_read = is_there;
         if is_there { Ok(()) } else { Err(too_many()) }

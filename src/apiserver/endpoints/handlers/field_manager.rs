@@ -28,12 +28,12 @@ pub(crate) struct FieldManagement<'s> {
 }
 
 impl<'s> FieldManagement<'s> {
-    pub fn new(scope: &'s Scope, form: &'s Form) -> Self {
+    pub(super) fn new(scope: &'s Scope, form: &'s Form) -> Self {
         Self { scope, form }
     }
 
     /// Sets the owners in `new`, which is to replace `live`.
-    pub fn update(&self, live: Option<&Value>, new: &mut Value) {
+    pub(super) fn update(&self, live: Option<&Value>, new: &mut Value) {
         self.with_manager(|manager, empty| manager.update(live, empty, new));
     }
 
@@ -41,7 +41,12 @@ impl<'s> FieldManagement<'s> {
     ///
     /// # Errors
     /// 409 for conflicts, 400 and 500 for what cannot be applied.
-    pub fn apply(&self, live: Option<&Value>, config: &Value, force: bool) -> Result<Value, ApplyError> {
+    pub(super) fn apply(
+        &self,
+        live: Option<&Value>,
+        config: &Value,
+        force: bool,
+    ) -> Result<Value, ApplyError> {
         self.with_manager(|manager, empty| apply(manager, live, empty, config, force))
     }
 

@@ -44,7 +44,7 @@ pub(crate) enum Raw {
 
 impl Form {
     /// The kind of a resource.
-    pub fn of(server: &Endpoints, kind: &Kind) -> Form {
+    pub(crate) fn of(server: &Endpoints, kind: &Kind) -> Form {
         let schema = if kind.is_custom { None } else { server.schemas.get(&kind.definition) };
         Form {
             group_version: kind.group_version.clone(),
@@ -58,7 +58,13 @@ impl Form {
     }
 
     /// The kind of a subresource; `definition` is its name in OpenAPI.
-    pub fn named(server: &Endpoints, group: &str, version: &str, kind: &str, definition: &str) -> Form {
+    pub(crate) fn named(
+        server: &Endpoints,
+        group: &str,
+        version: &str,
+        kind: &str,
+        definition: &str,
+    ) -> Form {
         Form {
             group_version: GroupVersion::new(group, version),
             kind: kind.into(),
@@ -75,7 +81,7 @@ impl Form {
     /// # Errors
     /// 415 for protobuf of a custom kind; 400 for what is no object of the kind, and for unknown fields where
     /// that is asked for.
-    pub fn decode(
+    pub(crate) fn decode(
         &self,
         ctx: &RequestContext,
         raw: Raw,
@@ -138,7 +144,7 @@ impl Form {
     ///
     /// # Errors
     /// As decoding; the caller says it in a patch's words.
-    pub fn decode_tree(
+    pub(crate) fn decode_tree(
         &self,
         tree: Value,
         patch: Option<&Value>,
@@ -172,7 +178,7 @@ impl Form {
     ///
     /// # Errors
     /// 422, of the kind that it says.
-    pub fn check_type(&self, given: &ForeignType, object: &Value) -> Result<(), Status> {
+    pub(crate) fn check_type(&self, given: &ForeignType, object: &Value) -> Result<(), Status> {
         let expected = self.group_version.to_string();
         let mut errors = FieldErrors::default();
         let fields = [("kind", &given.kind, &*self.kind), ("apiVersion", &given.api_version, &*expected)];
@@ -191,7 +197,7 @@ impl Form {
     ///
     /// # Errors
     /// 500 when the defaults of a custom kind make the object too large to be stored.
-    pub fn apply_defaults(&self, object: &mut Value) -> Result<(), Status> {
+    pub(crate) fn apply_defaults(&self, object: &mut Value) -> Result<(), Status> {
         if let Some(schema) = &self.schema {
             schema::apply_defaults(schema, object);
         }
@@ -206,7 +212,7 @@ impl Form {
     ///
     /// # Errors
     /// As [`Form::apply_defaults`].
-    pub fn fill_defaults(&self, object: &mut Value) -> Result<(), Status> {
+    pub(crate) fn fill_defaults(&self, object: &mut Value) -> Result<(), Status> {
         match &self.custom {
             Some(custom) => Ok(custom.fill_defaults(object)?),
             None => self.apply_defaults(object),
@@ -230,7 +236,7 @@ impl Form {
     }
 
     /// Fills in what upstream always writes, as the last step before the registry.
-    pub fn complete(&self, object: &mut Value) {
+    pub(crate) fn complete(&self, object: &mut Value) {
         if let Some(schema) = &self.schema {
             schema::complete(schema, object);
             strip_type(object);
@@ -238,7 +244,7 @@ impl Form {
     }
 
     /// The object with `apiVersion` and `kind`, as a client sees it.
-    pub fn with_type(&self, object: &Value) -> Value {
+    pub(crate) fn with_type(&self, object: &Value) -> Value {
         let mut map = object.as_object().cloned().unwrap_or_default();
         map.insert("apiVersion".into(), self.group_version.to_string().into());
         map.insert("kind".into(), Value::from(&*self.kind));
@@ -246,13 +252,13 @@ impl Form {
     }
 
     /// `apps/v1`, and `apps/v1, Kind=Deployment` as upstream prints it.
-    pub fn names(&self) -> (String, String) {
+    pub(crate) fn names(&self) -> (String, String) {
         let GroupVersion { group, version } = &self.group_version;
         (self.group_version.to_string(), format!("{group}/{version}, Kind={}", self.kind))
     }
 
     /// The schema; of a custom kind one that knows nothing.
-    pub fn schema(&self) -> Arc<Schema> {
+    pub(crate) fn schema(&self) -> Arc<Schema> {
         self.schema.clone().unwrap_or_default()
     }
 

@@ -49,17 +49,17 @@ pub(crate) struct Scope {
 
 impl Scope {
     /// Empty for cluster-scoped kinds and for all namespaces. (The path of a namespace names itself.)
-    pub fn namespace(&self) -> &str {
+    pub(crate) fn namespace(&self) -> &str {
         if self.kind.namespaced { &self.ctx.info.namespace } else { "" }
     }
 
     /// The name in the path.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.ctx.info.name
     }
 
     /// Reads and checks the options of a write, and keeps what the registry must know.
-    pub fn write_options(&mut self, options_kind: &str) -> Result<WriteOptions, Status> {
+    pub(crate) fn write_options(&mut self, options_kind: &str) -> Result<WriteOptions, Status> {
         let options = self.query.write_options(options_kind)?;
         self.ctx.dry_run = options.dry_run;
         self.ctx.field_manager = options.field_manager.clone();
@@ -68,7 +68,7 @@ impl Scope {
     }
 
     /// For admission.
-    pub fn attributes<'a>(&'a self, operation: Operation, name: &'a str) -> Attributes<'a> {
+    pub(crate) fn attributes<'a>(&'a self, operation: Operation, name: &'a str) -> Attributes<'a> {
         Attributes {
             ctx: &self.ctx,
             operation,
@@ -81,7 +81,7 @@ impl Scope {
     }
 
     /// The part of the object that an update of this path is about.
-    pub fn part(&self) -> Part {
+    pub(crate) fn part(&self) -> Part {
         match self.subresource {
             Some(Subresource::Status) => Part::Status,
             Some(Subresource::Finalize) => Part::Finalize,
@@ -97,7 +97,7 @@ impl Scope {
     /// # Errors
     /// 400 for an `includeObject` that nobody knows; 406 for the metadata of an object where there is a list,
     /// and the other way round, and for protobuf of a kind that has no message.
-    pub fn printer(&self) -> Result<Printer, Status> {
+    pub(crate) fn printer(&self) -> Result<Printer, Status> {
         let include = match &self.output.transform {
             Transform::Table(_) => include_object(&self.query)?,
             Transform::PartialMetadata { is_list, .. } => {
@@ -130,7 +130,7 @@ impl Scope {
     }
 
     /// What a body of this path is: a Scale for `scale`, else the kind itself.
-    pub fn form(&self) -> Form {
+    pub(crate) fn form(&self) -> Form {
         match self.subresource {
             Some(Subresource::Scale) => {
                 let (GroupVersion { group, version }, definition) = scale_of(&self.kind);

@@ -29,7 +29,7 @@ impl Messages {
     ///
     /// # Errors
     /// 406 for a type that no message is known of.
-    pub fn of(
+    pub(crate) fn of(
         api_version: String,
         kind: &str,
         list_kind: &str,
@@ -41,7 +41,7 @@ impl Messages {
     }
 
     /// `metav1.PartialObjectMetadata`, in a version of `meta.k8s.io`.
-    pub fn of_metadata(version: &str) -> Messages {
+    pub(crate) fn of_metadata(version: &str) -> Messages {
         Messages {
             api_version: format!("meta.k8s.io/{version}"),
             kind: "PartialObjectMetadata".into(),
@@ -51,12 +51,17 @@ impl Messages {
     }
 
     /// One object.
-    pub fn object(&self, out: &mut BytesMut, object: &Object) {
+    pub(crate) fn object(&self, out: &mut BytesMut, object: &Object) {
         self.sealed(out, &self.kind, |message| self.write(message, object));
     }
 
     /// A list; `metadata` is JSON.
-    pub fn list<'o>(&self, out: &mut BytesMut, metadata: &str, items: impl Iterator<Item = &'o Object>) {
+    pub(crate) fn list<'o>(
+        &self,
+        out: &mut BytesMut,
+        metadata: &str,
+        items: impl Iterator<Item = &'o Object>,
+    ) {
         let metadata: Value = serde_json::from_str(metadata).unwrap_or_default();
         self.sealed(out, &self.list_kind, |list| {
             write_nested(list, 1, |message| write_as("ListMeta", &metadata, message));
@@ -67,7 +72,7 @@ impl Messages {
     }
 
     /// An object of the kind of which nothing but some metadata is known: a bookmark.
-    pub fn bare(&self, out: &mut BytesMut, metadata: &Value) {
+    pub(crate) fn bare(&self, out: &mut BytesMut, metadata: &Value) {
         self.sealed(out, &self.kind, |message| match self.schema {
             Some(schema) => {
                 encode(schema, &json!({"metadata": metadata}), message).expect("it was asked for at first");

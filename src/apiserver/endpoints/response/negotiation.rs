@@ -13,7 +13,7 @@ const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes
 
 /// Into what an object is transformed before it is written (`as=` with `g=meta.k8s.io`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Transform {
+pub(crate) enum Transform {
     /// As it is.
     None,
     /// `metav1.Table`, in this version of the group.
@@ -29,7 +29,7 @@ pub enum Transform {
 
 /// The answer's form (`negotiation.MediaTypeOptions`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Output {
+pub(crate) struct Output {
     /// How it is written.
     pub media_type: MediaType,
     /// Into what it is transformed.
@@ -46,7 +46,7 @@ impl Default for Output {
 
 /// What an endpoint can write (`negotiation.EndpointRestrictions`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Restrictions {
+pub(crate) enum Restrictions {
     /// One document, as it is.
     Document,
     /// Objects of a kind: as they are, or their metadata.
@@ -62,7 +62,11 @@ pub enum Restrictions {
 ///
 /// # Errors
 /// 406 when there is none.
-pub fn negotiate(headers: &HeaderMap, query: &Query, restrictions: Restrictions) -> Result<Output, Status> {
+pub(crate) fn negotiate(
+    headers: &HeaderMap,
+    query: &Query,
+    restrictions: Restrictions,
+) -> Result<Output, Status> {
     let pretty = |media_type| media_type == MediaType::Json && is_pretty(headers, query);
     // Most say just this.
     let is_json = headers.get(ACCEPT).is_none_or(|value| value == MediaType::Json.name() || value.is_empty());
@@ -82,7 +86,7 @@ pub fn negotiate(headers: &HeaderMap, query: &Query, restrictions: Restrictions)
 }
 
 /// 406 for what cannot be watched in a form of answers that has no frames.
-pub fn not_a_stream() -> Status {
+pub(crate) fn not_a_stream() -> Status {
     not_acceptable(STREAMS)
 }
 
@@ -92,7 +96,7 @@ fn not_acceptable(types: &str) -> Status {
 }
 
 /// 415. `types` are what would have been accepted.
-pub fn unsupported_media_type(types: &str) -> Status {
+pub(crate) fn unsupported_media_type(types: &str) -> Status {
     let text =
         format!("the body of the request was in an unknown format - accepted media types include: {types}");
     Status::failure(415, "UnsupportedMediaType", text)

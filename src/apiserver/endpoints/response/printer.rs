@@ -48,7 +48,7 @@ impl Printer {
     ///
     /// # Errors
     /// 406 for protobuf of a kind that has no message.
-    pub fn new(
+    pub(crate) fn new(
         kind: &Arc<Kind>,
         is_scale: bool,
         output: Output,
@@ -77,7 +77,7 @@ impl Printer {
     }
 
     /// One object.
-    pub fn object(&self, out: &mut BytesMut, object: &Arc<Object>) {
+    pub(crate) fn object(&self, out: &mut BytesMut, object: &Arc<Object>) {
         if let Some(messages) = &self.messages {
             return messages.object(out, object);
         }
@@ -95,7 +95,7 @@ impl Printer {
 
     /// A list. Items of built-in kinds carry no type, those of custom kinds do: as upstream's typed and
     /// unstructured lists.
-    pub fn list(&self, out: &mut BytesMut, list: &List) {
+    pub(crate) fn list(&self, out: &mut BytesMut, list: &List) {
         if let Some(messages) = &self.messages {
             let metadata = format!("{{{}}}", list_metadata(list));
             return messages.list(out, &metadata, list.items.iter().map(|object| &**object));
@@ -121,7 +121,7 @@ impl Printer {
     }
 
     /// How a list is written piece by piece; None where it is not its items, one after the other.
-    pub fn list_in_pieces(&self, list: &List) -> Option<Pieces> {
+    pub(crate) fn list_in_pieces(&self, list: &List) -> Option<Pieces> {
         (self.output.transform == Transform::None && self.messages.is_none()).then(|| self.pieces(list))
     }
 
@@ -144,7 +144,7 @@ impl Printer {
     }
 
     /// One event of a watch: as a line, or as a message of protobuf, whose end nothing tells.
-    pub fn event(&mut self, out: &mut BytesMut, event: &WatchEvent) {
+    pub(crate) fn event(&mut self, out: &mut BytesMut, event: &WatchEvent) {
         if let Some(messages) = &self.messages {
             let message = messages::event(event.type_name(), &self.content(messages, event));
             return out.put_slice(&message);
@@ -227,16 +227,16 @@ impl Printer {
 
 impl Pieces {
     /// What stands behind the items.
-    pub const TAIL: &[u8] = b"]}";
+    pub(crate) const TAIL: &[u8] = b"]}";
 
     /// The item at a place in the list, with the comma in front of it.
-    pub fn write_item(&self, out: &mut BytesMut, at: usize, object: &Object) {
+    pub(crate) fn write_item(&self, out: &mut BytesMut, at: usize, object: &Object) {
         self.write_item_head(out, at, object);
         out.put_slice(object.stored_end());
     }
 
     /// The item at a place in the list up to [`Object::stored_end`].
-    pub fn write_item_head(&self, out: &mut impl BufMut, at: usize, object: &Object) {
+    pub(crate) fn write_item_head(&self, out: &mut impl BufMut, at: usize, object: &Object) {
         if at > 0 {
             out.put_u8(b',');
         }
@@ -245,7 +245,7 @@ impl Pieces {
     }
 
     /// How many bytes that writes.
-    pub fn item_bytes(&self, at: usize, object: &Object) -> usize {
+    pub(crate) fn item_bytes(&self, at: usize, object: &Object) -> usize {
         usize::from(at > 0) + self.item_type.len().saturating_sub(1) + object.written_bytes()
     }
 }

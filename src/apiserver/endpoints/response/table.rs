@@ -61,7 +61,13 @@ pub(crate) fn include_object(query: &Query) -> Result<IncludeObject, Status> {
 impl Table<'_> {
     /// Writes it. `list_metadata` is JSON without braces: `"resourceVersion":"7"`. The columns are left out
     /// behind the first event of a watch.
-    pub fn write(&self, out: &mut BytesMut, list_metadata: &str, with_columns: bool, rows: &[Arc<Object>]) {
+    pub(crate) fn write(
+        &self,
+        out: &mut BytesMut,
+        list_metadata: &str,
+        with_columns: bool,
+        rows: &[Arc<Object>],
+    ) {
         write_head(out, &format!("meta.k8s.io/{}", self.version), "Table");
         for part in [",\"metadata\":{", list_metadata, "},\"columnDefinitions\":"] {
             out.put_slice(part.as_bytes());

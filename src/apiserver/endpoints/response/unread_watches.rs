@@ -16,7 +16,7 @@ use sync::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// How much of all watches together may be on its way to their clients.
-pub const MAX_UNSENT_BYTES: usize = 128 * 1024 * 1024;
+pub(crate) const MAX_UNSENT_BYTES: usize = 128 * 1024 * 1024;
 
 /// The watches of one server that are being sent. Cloning shares it.
 #[derive(Clone)]
@@ -68,13 +68,13 @@ impl Default for UnreadWatches {
 }
 
 impl UnreadWatches {
-    pub fn at_most(most: usize) -> Self {
+    pub(crate) fn at_most(most: usize) -> Self {
         let (unsent, moves, watches) = Default::default();
         UnreadWatches(Arc::new(UnreadShared { most, unsent, moves, watches }))
     }
 
     /// A watch begins to be sent over a connection.
-    pub fn begin(&self, hang_up: &HangUp) -> Sending {
+    pub(crate) fn begin(&self, hang_up: &HangUp) -> Sending {
         let shared = self.0.clone();
         let id = shared.moves.fetch_add(1, Ordering::Relaxed);
         let state = UnreadState { unsent: 0, moved: id, is_given_up: false };
@@ -86,14 +86,14 @@ impl UnreadWatches {
 
 impl HangUp {
     /// Comes back when the connection is to end.
-    pub async fn asked(&self) {
+    pub(crate) async fn asked(&self) {
         self.0.notified().await;
     }
 }
 
 impl Sending {
     /// A piece goes out. Where that is too much with all the others', somebody is given up.
-    pub fn send(&self, bytes: Bytes) -> Piece {
+    pub(crate) fn send(&self, bytes: Bytes) -> Piece {
         let size = bytes.len();
         let (shared, account) = (self.shared.clone(), self.account.clone());
         account.is_given(&shared, size);

@@ -182,7 +182,7 @@ pub(crate) struct FrameHead {
 
 impl FrameHead {
     /// The next one.
-    pub async fn read(reader: &mut (impl AsyncRead + Unpin + ?Sized)) -> std::io::Result<FrameHead> {
+    pub(crate) async fn read(reader: &mut (impl AsyncRead + Unpin + ?Sized)) -> std::io::Result<FrameHead> {
         let opcode = reader.read_u8().await? & 0x0f;
         let second = reader.read_u8().await?;
         let length = match second & 0x7f {
@@ -198,7 +198,10 @@ impl FrameHead {
     }
 
     /// All behind it, as it was meant. The caller has looked at its length.
-    pub async fn payload(&self, reader: &mut (impl AsyncRead + Unpin + ?Sized)) -> std::io::Result<Vec<u8>> {
+    pub(crate) async fn payload(
+        &self,
+        reader: &mut (impl AsyncRead + Unpin + ?Sized),
+    ) -> std::io::Result<Vec<u8>> {
         let mut payload = vec![0; usize::try_from(self.length).unwrap_or_default()];
         reader.read_exact(&mut payload).await?;
         payload.iter_mut().zip(self.mask.iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);

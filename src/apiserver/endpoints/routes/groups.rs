@@ -64,7 +64,7 @@ impl Group {
     }
 
     /// The names of all versions, the preferred one first.
-    pub fn versions(&self) -> Vec<Arc<str>> {
+    pub(super) fn versions(&self) -> Vec<Arc<str>> {
         let own = self.versions.iter().map(|(name, _)| name.clone());
         let remote = self.remotes.iter().map(|remote| Arc::from(remote.version.as_str()));
         let mut all: Vec<Arc<str>> = own.chain(remote).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::metrics::family::{FROM_A_MILLISECOND, Family};
 
 /// Counters of one apiserver.
-pub struct ImpersonationMetrics {
+pub(super) struct ImpersonationMetrics {
     attempts: Family<2>,
     attempts_duration: Family<2>,
     authorizations: Family<2>,
@@ -48,21 +48,21 @@ impl Default for ImpersonationMetrics {
 
 impl ImpersonationMetrics {
     /// Somebody wanted to act as somebody else; `mode` is empty where nothing allowed it.
-    pub fn attempted(&self, mode: &str, is_allowed: bool, duration: Duration) {
+    pub(super) fn attempted(&self, mode: &str, is_allowed: bool, duration: Duration) {
         let labels = [mode, decision(is_allowed)];
         self.attempts.count(labels);
         self.attempts_duration.observe(labels, duration);
     }
 
     /// The authorizers were asked.
-    pub fn authorized(&self, mode: &str, is_allowed: bool, duration: Duration) {
+    pub(super) fn authorized(&self, mode: &str, is_allowed: bool, duration: Duration) {
         let labels = [mode, decision(is_allowed)];
         self.authorizations.count(labels);
         self.authorizations_duration.observe(labels, duration);
     }
 
     /// In Prometheus' text format.
-    pub fn render(&self, out: &mut String) {
+    pub(super) fn render(&self, out: &mut String) {
         for family in
             [&self.attempts, &self.attempts_duration, &self.authorizations, &self.authorizations_duration]
         {

@@ -41,7 +41,7 @@ pub struct Impersonation {
 
 /// Somebody may act as this user.
 #[derive(Debug, PartialEq)]
-pub struct Acted {
+pub(super) struct Acted {
     /// The user who is impersonated.
     pub user: Arc<UserInfo>,
     /// The verb that allowed it, for the audit log; none in the old way.

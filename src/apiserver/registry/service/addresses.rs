@@ -12,7 +12,7 @@ use super::normalize::{needs_cluster_ip, needs_node_ports};
 use apimachinery::status::Status;
 
 /// What a service holds, as it is stored.
-pub fn held(service: &Value) -> Held {
+pub(super) fn held(service: &Value) -> Held {
     let spec = &service["spec"];
     let texts = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(|item| item.as_str().map(str::to_owned)).collect()
@@ -24,7 +24,7 @@ pub fn held(service: &Value) -> Held {
 }
 
 /// Fills in what is missing. What the old state holds already is not asked for again.
-pub fn allocate(
+pub(super) fn allocate(
     allocators: &Allocators,
     new: &mut Value,
     old: Option<&Value>,

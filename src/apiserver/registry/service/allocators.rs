@@ -15,7 +15,7 @@ use entropy::Entropy;
 
 /// The ServiceCIDR that the server makes of `--service-cluster-ip-range`. One that is there already counts,
 /// and not the flag.
-pub const DEFAULT_RANGE: &str = "kubernetes";
+pub(super) const DEFAULT_RANGE: &str = "kubernetes";
 /// The lowest of a range are drawn only when the others are spent: people ask for these by hand (`10.96.0.10`
 /// for DNS). A sixteenth of the range, but so many.
 const STATIC_BAND: (u128, u128) = (16, 256);

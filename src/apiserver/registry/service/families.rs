@@ -11,15 +11,15 @@ use apimachinery::status::Status;
 use apis::networking::service_ranges::ServiceRanges;
 
 /// `IPv4`
-pub const V4: &str = "IPv4";
+pub(super) const V4: &str = "IPv4";
 /// `IPv6`
-pub const V6: &str = "IPv6";
+pub(super) const V6: &str = "IPv6";
 const SINGLE: &str = "SingleStack";
 const REQUIRE_DUAL: &str = "RequireDualStack";
 const POLICY: &str = "spec.ipFamilyPolicy";
 
 /// Fills in `ipFamilyPolicy` and `ipFamilies` of a service that has cluster IPs.
-pub fn set(ranges: &ServiceRanges, new: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+pub(super) fn set(ranges: &ServiceRanges, new: &mut Value, old: Option<&Value>) -> Result<(), Status> {
     if old.is_some_and(|old| is_settled(new, old)) {
         return Ok(());
     }

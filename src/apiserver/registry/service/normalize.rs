@@ -6,12 +6,12 @@ use serde_json::{Map, Value, json};
 use super::super::metadata::member_mut;
 
 /// Whether a service of this type has a cluster IP.
-pub fn needs_cluster_ip(service: &Value) -> bool {
+pub(super) fn needs_cluster_ip(service: &Value) -> bool {
     service["spec"]["type"] != "ExternalName"
 }
 
 /// Whether its ports are opened on each node.
-pub fn needs_node_ports(service: &Value) -> bool {
+pub(super) fn needs_node_ports(service: &Value) -> bool {
     let spec = &service["spec"];
     match spec["type"].as_str() {
         Some("NodePort") => true,
@@ -21,7 +21,7 @@ pub fn needs_node_ports(service: &Value) -> bool {
 }
 
 /// Of a new service.
-pub fn for_create(new: &mut Value) {
+pub(super) fn for_create(new: &mut Value) {
     pair_cluster_ips(new);
     default_policies(new);
 }
@@ -29,7 +29,7 @@ pub fn for_create(new: &mut Value) {
 /// Of the new state of a service: what the client left out and the server had filled in is taken from the old
 /// one; what the old type had and the new one has not is dropped, unless the client changed it in the same
 /// write.
-pub fn for_update(new: &mut Value, old: &Value) {
+pub(super) fn for_update(new: &mut Value, old: &Value) {
     if needs_cluster_ip(old) && needs_cluster_ip(new) {
         let same_ip =
             is_unset(&new["spec"]["clusterIP"]) || new["spec"]["clusterIP"] == old["spec"]["clusterIP"];

@@ -16,7 +16,7 @@ const SECRETBOX_NONCE_BYTES: usize = 24;
 
 /// Which cipher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub(super) enum Method {
     /// `aescbc`
     AesCbc,
     /// `aesgcm`
@@ -26,14 +26,14 @@ pub enum Method {
 }
 
 /// A cipher with its key.
-pub struct Cipher {
+pub(super) struct Cipher {
     method: Method,
     secret: Vec<u8>,
 }
 
 impl Method {
     /// What its values begin with, before the key's name.
-    pub fn prefix(self) -> &'static str {
+    pub(super) fn prefix(self) -> &'static str {
         match self {
             Method::AesCbc => "k8s:enc:aescbc:v1:",
             Method::AesGcm => "k8s:enc:aesgcm:v1:",
@@ -42,7 +42,7 @@ impl Method {
     }
 
     /// How long its keys may be, in bytes.
-    pub fn key_sizes(self) -> &'static [usize] {
+    pub(super) fn key_sizes(self) -> &'static [usize] {
         match self {
             Method::AesCbc | Method::AesGcm => &[16, 24, 32],
             Method::Secretbox => &[32],
@@ -52,17 +52,17 @@ impl Method {
 
 impl Cipher {
     /// `secret` has one of the method's sizes.
-    pub fn new(method: Method, secret: Vec<u8>) -> Cipher {
+    pub(super) fn new(method: Method, secret: Vec<u8>) -> Cipher {
         Cipher { method, secret }
     }
 
     /// See [`Method::prefix`].
-    pub fn prefix(&self) -> &'static str {
+    pub(super) fn prefix(&self) -> &'static str {
         self.method.prefix()
     }
 
     /// What is said when a value cannot be opened.
-    pub fn failure(&self) -> String {
+    pub(super) fn failure(&self) -> String {
         match self.method {
             Method::AesCbc => "invalid padding on input".into(),
             Method::AesGcm => "cipher: message authentication failed".into(),
@@ -71,14 +71,14 @@ impl Cipher {
     }
 
     /// What is said of a value that another key of this method wrote.
-    pub fn no_key(&self) -> String {
+    pub(super) fn no_key(&self) -> String {
         let name = if self.method == Method::Secretbox { "secretbox" } else { "AES" };
         format!("no matching key was found for the provided {name} transformer")
     }
 
     /// Nonce and encrypted bytes; none when the system has no random numbers. `context` is bound to the
     /// value where the method can do that.
-    pub fn seal(&self, context: &[u8], plain: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn seal(&self, context: &[u8], plain: &[u8]) -> Option<Vec<u8>> {
         match self.method {
             Method::AesCbc => {
                 let iv: [u8; AES_BLOCK_BYTES] = random()?;
@@ -97,7 +97,7 @@ impl Cipher {
     }
 
     /// What was sealed; none when it was not, or not with this key.
-    pub fn open(&self, context: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn open(&self, context: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         match self.method {
             Method::AesCbc => {
                 let (iv, rest) = sealed.split_first_chunk::<AES_BLOCK_BYTES>()?;

@@ -9,7 +9,7 @@ use apimachinery::names::{dns1123_label, dns1123_subdomain, label_value, qualifi
 use apimachinery::repeats::repeats;
 
 /// `validateAffinity`
-pub fn affinity(affinity: &Field, errors: &mut FieldErrors) {
+pub(super) fn affinity(affinity: &Field, errors: &mut FieldErrors) {
     let node = affinity.child("nodeAffinity");
     let required = node.child("requiredDuringSchedulingIgnoredDuringExecution");
     if required.is_set() {
@@ -167,7 +167,7 @@ fn shown(field: &Field, errors: &mut FieldErrors, words: &str) {
 }
 
 /// `validateTopologySpreadConstraints`
-pub fn topology_spread(spec: &Field, errors: &mut FieldErrors) {
+pub(super) fn topology_spread(spec: &Field, errors: &mut FieldErrors) {
     let constraints = spec.each("topologySpreadConstraints");
     let kind = |constraint: &Field| {
         let (key, when) = (constraint.child("topologyKey"), constraint.child("whenUnsatisfiable"));

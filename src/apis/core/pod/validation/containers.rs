@@ -19,7 +19,7 @@ use apimachinery::names::{dns1123_label, dns1123_subdomain};
 
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 /// `validateContainers`
-pub fn containers(spec: &Field, scope: &PodScope, errors: &mut FieldErrors) {
+pub(super) fn containers(spec: &Field, scope: &PodScope, errors: &mut FieldErrors) {
     let containers = spec.each("containers");
     if containers.is_empty() {
         return spec.child("containers").required("", errors);
@@ -37,7 +37,7 @@ pub fn containers(spec: &Field, scope: &PodScope, errors: &mut FieldErrors) {
 }
 
 /// `validateInitContainers`
-pub fn init_containers(spec: &Field, scope: &PodScope, errors: &mut FieldErrors) {
+pub(super) fn init_containers(spec: &Field, scope: &PodScope, errors: &mut FieldErrors) {
     let regular = spec.each("containers");
     let mut names: BTreeSet<&str> = regular.iter().map(|container| container.child("name").text()).collect();
     for container in spec.each("initContainers") {
@@ -88,7 +88,7 @@ fn restart_policy(container: &Field, errors: &mut FieldErrors) {
 }
 
 /// `validateEphemeralContainers`
-pub fn ephemeral_containers(spec: &Field, scope: &PodScope, errors: &mut FieldErrors) {
+pub(super) fn ephemeral_containers(spec: &Field, scope: &PodScope, errors: &mut FieldErrors) {
     const NEVER: [&str; 7] = [
         "ports",
         "resources",
@@ -222,7 +222,7 @@ fn key_ref(reference: &Field, errors: &mut FieldErrors) {
     reference.child("key").must_follow(config_map_key, errors);
 }
 
-pub fn unpadded_image(container: &Field, errors: &mut FieldErrors) {
+pub(super) fn unpadded_image(container: &Field, errors: &mut FieldErrors) {
     let image = container.child("image");
     if image.text().trim() != image.text() {
         image.invalid("must not have leading or trailing whitespace", errors);

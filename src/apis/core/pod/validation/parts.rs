@@ -9,7 +9,7 @@ use crate::validation::{Field, difference, equal};
 use apimachinery::field_error::FieldErrors;
 
 /// What is wrong with a change of that part of a pod.
-pub fn changes(part: &str, new: &Value, old: &Value, errors: &mut FieldErrors) {
+pub(super) fn changes(part: &str, new: &Value, old: &Value, errors: &mut FieldErrors) {
     match part {
         "resize" => resize(new, old, errors),
         _ => ephemeral_containers(new, old, errors),

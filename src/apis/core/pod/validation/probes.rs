@@ -11,7 +11,7 @@ const PROBE_HANDLERS: &[&str] = &["exec", "httpGet", "tcpSocket", "grpc"];
 const HOOK_HANDLERS: &[&str] = &["exec", "httpGet", "tcpSocket", "sleep"];
 
 /// The hooks and probes of a container that may have them.
-pub fn lifecycle_and_probes(container: &Field, scope: &PodScope, errors: &mut FieldErrors) {
+pub(super) fn lifecycle_and_probes(container: &Field, scope: &PodScope, errors: &mut FieldErrors) {
     for hook in ["lifecycle.postStart", "lifecycle.preStop"].map(|hook| container.child(hook)) {
         if hook.is_set() {
             handler(&hook, HOOK_HANDLERS, scope, errors);

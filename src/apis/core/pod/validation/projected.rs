@@ -16,7 +16,7 @@ use apimachinery::names::dns1123_subdomain;
 const KEY_TYPES: &[&str] = &["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
 
 /// What is wrong with a projected volume.
-pub fn projected(source: &Field, errors: &mut FieldErrors) {
+pub(super) fn projected(source: &Field, errors: &mut FieldErrors) {
     file_mode(&source.child("defaultMode"), errors);
     let mut files = ProjectedFiles { volume: source, seen: BTreeSet::new() };
     for projection in source.each("sources") {

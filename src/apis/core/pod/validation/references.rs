@@ -7,7 +7,7 @@ use apimachinery::field_error::FieldErrors;
 use apimachinery::names::qualified_name;
 
 /// The fields that a variable can have the value of.
-pub const FIELDS: &[&str] = &[
+pub(super) const FIELDS: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
     "metadata.uid",
@@ -28,7 +28,7 @@ const RESOURCES: &[&str] = &[
 ];
 
 /// `validateObjectFieldSelector`; `supported` are the fields without a subscript.
-pub fn field_ref(reference: &Field, supported: &[&str], errors: &mut FieldErrors) {
+pub(super) fn field_ref(reference: &Field, supported: &[&str], errors: &mut FieldErrors) {
     if !reference.child("apiVersion").require(errors) || !reference.child("fieldPath").require(errors) {
         return;
     }
@@ -61,7 +61,7 @@ fn subscript(path: &str) -> Option<(&str, &str)> {
 }
 
 /// `validateContainerResourceFieldSelector`
-pub fn resource_field_ref(reference: &Field, in_volume: bool, errors: &mut FieldErrors) {
+pub(super) fn resource_field_ref(reference: &Field, in_volume: bool, errors: &mut FieldErrors) {
     let (container, resource) = (reference.child("containerName"), reference.child("resource"));
     let is_huge =
         |text: &str| text.starts_with("limits.hugepages-") || text.starts_with("requests.hugepages-");

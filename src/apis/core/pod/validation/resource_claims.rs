@@ -10,7 +10,7 @@ use apimachinery::field_error::{ErrorType, FieldErrors};
 use apimachinery::names::{dns1123_label, dns1123_subdomain};
 
 /// The claims of a pod; the names that are given.
-pub fn claims<'a>(spec: &Field<'a>, errors: &mut FieldErrors) -> Vec<&'a str> {
+pub(super) fn claims<'a>(spec: &Field<'a>, errors: &mut FieldErrors) -> Vec<&'a str> {
     let mut names: Vec<&str> = vec![];
     for claim in spec.each("resourceClaims") {
         let name = claim.child("name");
@@ -39,7 +39,7 @@ pub fn claims<'a>(spec: &Field<'a>, errors: &mut FieldErrors) -> Vec<&'a str> {
 }
 
 /// The claims that a container uses: each once, whole or some requests of it, and each one of the pod's.
-pub fn used(claims: &Field, names: &[&str], errors: &mut FieldErrors) {
+pub(super) fn used(claims: &Field, names: &[&str], errors: &mut FieldErrors) {
     let mut seen = BTreeSet::new();
     for claim in claims.items() {
         let (name, request) = (claim.child("name").text(), claim.child("request"));

@@ -8,7 +8,7 @@ use crate::validation::texts::{descending_path, identity};
 use apimachinery::field_error::FieldErrors;
 
 /// `validatePodSpecSecurityContext`
-pub fn pod_security_context(spec: &Field, errors: &mut FieldErrors) {
+pub(super) fn pod_security_context(spec: &Field, errors: &mut FieldErrors) {
     let context = spec.child("securityContext");
     for field in ["fsGroup", "runAsUser", "runAsGroup"].map(|name| context.child(name)) {
         if field.is_set() {
@@ -77,7 +77,7 @@ fn profiles(context: &Field, errors: &mut FieldErrors) {
 }
 
 /// `ValidateSecurityContext`
-pub fn security_context(context: &Field, scope: &PodScope, errors: &mut FieldErrors) {
+pub(super) fn security_context(context: &Field, scope: &PodScope, errors: &mut FieldErrors) {
     for field in ["runAsUser", "runAsGroup"].map(|name| context.child(name)) {
         if field.is_set() {
             identity(&field, errors);
@@ -102,7 +102,7 @@ pub fn security_context(context: &Field, scope: &PodScope, errors: &mut FieldErr
 }
 
 /// `validateHostUsers`
-pub fn host_users(spec: &Field, errors: &mut FieldErrors) {
+pub(super) fn host_users(spec: &Field, errors: &mut FieldErrors) {
     if spec.child("hostUsers").value != false {
         return;
     }
@@ -115,7 +115,7 @@ pub fn host_users(spec: &Field, errors: &mut FieldErrors) {
 }
 
 /// `validateOS` and what follows of it.
-pub fn operating_system(spec: &Field, errors: &mut FieldErrors) {
+pub(super) fn operating_system(spec: &Field, errors: &mut FieldErrors) {
     let os = spec.child("os");
     if !os.is_set() {
         return;

@@ -49,7 +49,7 @@ const SOURCES: &[&str] = &[
 
 /// `ValidateVolumes`: the volumes that are right, by name. `pod` is the pod's name, empty when it has none or
 /// is a template.
-pub fn volumes<'a>(
+pub(super) fn volumes<'a>(
     spec: &Field<'a>,
     pod: Option<&str>,
     errors: &mut FieldErrors,

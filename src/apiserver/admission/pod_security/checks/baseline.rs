@@ -9,7 +9,7 @@ use super::fields::{Pod, Violation, bad_values, named_containers, plural, quoted
 use apis::tree::{annotation, at, flag, is_set, items, members, text, texts};
 
 /// No other AppArmor profile than the runtime's or one of the node.
-pub fn app_armor_profile(pod: Pod) -> Option<Violation> {
+pub(super) fn app_armor_profile(pod: Pod) -> Option<Violation> {
     const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
     let allowed = |profile: &str| {
         profile.is_empty() || profile == "runtime/default" || profile.starts_with("localhost/")
@@ -35,7 +35,7 @@ pub fn app_armor_profile(pod: Pod) -> Option<Violation> {
 }
 
 /// No capabilities beyond those that container runtimes give anyway.
-pub fn capabilities(pod: Pod) -> Option<Violation> {
+pub(super) fn capabilities(pod: Pod) -> Option<Violation> {
     const DEFAULTS: [&str; 13] = [
         "AUDIT_WRITE",
         "CHOWN",
@@ -55,7 +55,7 @@ pub fn capabilities(pod: Pod) -> Option<Violation> {
 }
 
 /// Who adds capabilities that are not `allowed`, in words.
-pub fn added_capabilities(pod: Pod, allowed: &[&str]) -> Option<String> {
+pub(super) fn added_capabilities(pod: Pod, allowed: &[&str]) -> Option<String> {
     let added = |container: &Value| -> Vec<String> {
         let all = texts(container, "securityContext.capabilities.add");
         all.into_iter().filter(|name| !allowed.contains(name)).map(String::from).collect()
@@ -72,7 +72,7 @@ pub fn added_capabilities(pod: Pod, allowed: &[&str]) -> Option<String> {
 }
 
 /// Not the node's network, processes or IPC.
-pub fn host_namespaces(pod: Pod) -> Option<Violation> {
+pub(super) fn host_namespaces(pod: Pod) -> Option<Violation> {
     let fields = ["hostNetwork", "hostPID", "hostIPC"];
     let set = fields.iter().filter(|field| flag(pod.tree, &format!("spec.{field}")));
     let set: Vec<String> = set.map(|field| format!("{field}=true")).collect();
@@ -80,7 +80,7 @@ pub fn host_namespaces(pod: Pod) -> Option<Violation> {
 }
 
 /// Not the node's files.
-pub fn host_path_volumes(pod: Pod) -> Option<Violation> {
+pub(super) fn host_path_volumes(pod: Pod) -> Option<Violation> {
     let volumes = items(pod.tree, "spec.volumes").iter().filter(|volume| is_set(volume, "hostPath"));
     let names: Vec<&str> = volumes.map(|volume| text(volume, "name")).collect();
     if names.is_empty() {
@@ -90,7 +90,7 @@ pub fn host_path_volumes(pod: Pod) -> Option<Violation> {
 }
 
 /// Not the node's ports.
-pub fn host_ports(pod: Pod) -> Option<Violation> {
+pub(super) fn host_ports(pod: Pod) -> Option<Violation> {
     let ports = |container: &Value| -> Vec<i64> {
         let ports = items(container, "ports").iter().filter_map(|port| port["hostPort"].as_i64());
         ports.filter(|port| *port != 0).collect()
@@ -112,7 +112,7 @@ pub fn host_ports(pod: Pod) -> Option<Violation> {
 }
 
 /// Probes and hooks go to the pod, not elsewhere.
-pub fn host_probes_and_lifecycle(pod: Pod) -> Option<Violation> {
+pub(super) fn host_probes_and_lifecycle(pod: Pod) -> Option<Violation> {
     const HANDLERS: [&str; 5] =
         ["livenessProbe", "readinessProbe", "startupProbe", "lifecycle.postStart", "lifecycle.preStop"];
     let hosts = |container: &Value| -> Vec<String> {
@@ -138,7 +138,7 @@ pub fn host_probes_and_lifecycle(pod: Pod) -> Option<Violation> {
 }
 
 /// No privileged containers.
-pub fn privileged(pod: Pod) -> Option<Violation> {
+pub(super) fn privileged(pod: Pod) -> Option<Violation> {
     let containers = pod.bad_containers(|container| flag(container, "securityContext.privileged"));
     if containers.is_empty() {
         return None;
@@ -148,7 +148,7 @@ pub fn privileged(pod: Pod) -> Option<Violation> {
 }
 
 /// `/proc` is masked.
-pub fn proc_mount(pod: Pod) -> Option<Violation> {
+pub(super) fn proc_mount(pod: Pod) -> Option<Violation> {
     if pod.has_user_namespace() && pod.version >= Version::Minor(35) {
         return None;
     }
@@ -165,7 +165,7 @@ pub fn proc_mount(pod: Pod) -> Option<Violation> {
 }
 
 /// Only the SELinux types that are meant for containers.
-pub fn selinux_options(pod: Pod) -> Option<Violation> {
+pub(super) fn selinux_options(pod: Pod) -> Option<Violation> {
     let is_bad_type = |kind: &str| match kind {
         "" | "container_t" | "container_init_t" | "container_kvm_t" => false,
         "container_engine_t" => pod.version < Version::Minor(31),
@@ -196,7 +196,7 @@ pub fn selinux_options(pod: Pod) -> Option<Violation> {
 }
 
 /// No other seccomp profile than the runtime's or one of the node.
-pub fn seccomp_profile(pod: Pod) -> Option<Violation> {
+pub(super) fn seccomp_profile(pod: Pod) -> Option<Violation> {
     if pod.version < Version::Minor(19) {
         return seccomp_annotations(pod);
     }
@@ -232,7 +232,7 @@ fn seccomp_annotations(pod: Pod) -> Option<Violation> {
 }
 
 /// Only those kernel parameters that a pod has to itself; with the release that knows them as safe.
-pub fn sysctls(pod: Pod) -> Option<Violation> {
+pub(super) fn sysctls(pod: Pod) -> Option<Violation> {
     const SAFE: [(&str, u32); 12] = [
         ("kernel.shm_rmid_forced", 0),
         ("net.ipv4.ip_local_port_range", 0),
@@ -255,7 +255,7 @@ pub fn sysctls(pod: Pod) -> Option<Violation> {
 }
 
 /// Not a process of a Windows node.
-pub fn windows_host_process(pod: Pod) -> Option<Violation> {
+pub(super) fn windows_host_process(pod: Pod) -> Option<Violation> {
     let is_bad = |tree: &Value| flag(tree, "securityContext.windowsOptions.hostProcess");
     let setters = setters(is_bad(&pod.tree["spec"]), &pod.bad_containers(is_bad))?;
     violation(

@@ -10,7 +10,7 @@ use apis::tree::{at, flag, is_set, items, text};
 
 /// What a check sees: a pod, or the template of one.
 #[derive(Clone, Copy)]
-pub struct Pod<'a> {
+pub(super) struct Pod<'a> {
     /// With `metadata.annotations` and `spec`.
     pub tree: &'a Value,
     /// As of which release it is judged.
@@ -19,7 +19,7 @@ pub struct Pod<'a> {
 
 /// What a check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
+pub(crate) struct Violation {
     /// As `host namespaces`.
     pub reason: String,
     /// As `hostNetwork=true`.
@@ -28,18 +28,18 @@ pub struct Violation {
 
 impl<'a> Pod<'a> {
     /// What is at a path of its spec.
-    pub fn spec(&self, path: &str) -> &'a Value {
+    pub(super) fn spec(&self, path: &str) -> &'a Value {
         at(&self.tree["spec"], path)
     }
 
     /// All containers, in upstream's order.
-    pub fn containers(&self) -> impl Iterator<Item = &'a Value> + use<'a> {
+    pub(super) fn containers(&self) -> impl Iterator<Item = &'a Value> + use<'a> {
         let spec = &self.tree["spec"];
         ["initContainers", "containers", "ephemeralContainers"].into_iter().flat_map(|list| items(spec, list))
     }
 
     /// The names of the containers that `is_bad`.
-    pub fn bad_containers(&self, is_bad: impl Fn(&Value) -> bool) -> Vec<&'a str> {
+    pub(super) fn bad_containers(&self, is_bad: impl Fn(&Value) -> bool) -> Vec<&'a str> {
         self.containers()
             .filter(|container| is_bad(container))
             .map(|container| text(container, "name"))
@@ -47,40 +47,40 @@ impl<'a> Pod<'a> {
     }
 
     /// Whether it runs on Windows, where much of this means nothing.
-    pub fn is_windows(&self) -> bool {
+    pub(super) fn is_windows(&self) -> bool {
         self.spec("os.name") == "windows"
     }
 
     /// Whether its root is nobody's root outside.
-    pub fn has_user_namespace(&self) -> bool {
+    pub(super) fn has_user_namespace(&self) -> bool {
         is_set(&self.tree["spec"], "hostUsers") && !flag(&self.tree["spec"], "hostUsers")
     }
 }
 
 /// Who set something bad: the pod as a whole, and containers.
-pub fn setters(pod_is_bad: bool, containers: &[&str]) -> Option<String> {
+pub(super) fn setters(pod_is_bad: bool, containers: &[&str]) -> Option<String> {
     let containers = (!containers.is_empty()).then(|| named_containers(containers));
     let all: Vec<String> = pod_is_bad.then(|| "pod".to_owned()).into_iter().chain(containers).collect();
     (!all.is_empty()).then(|| all.join(" and "))
 }
 
 /// `container "a"`, `containers "a", "b"`
-pub fn named_containers(names: &[&str]) -> String {
+pub(super) fn named_containers(names: &[&str]) -> String {
     format!("{} {}", plural(names.len(), "container", "containers"), quoted(names.iter().copied()))
 }
 
 /// `"a", "b"`, as Go joins them, without escaping.
-pub fn quoted<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+pub(super) fn quoted<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     texts.into_iter().map(|text| format!("\"{text}\"")).collect::<Vec<_>>().join(", ")
 }
 
 /// The form for one, or for others.
-pub fn plural<'a>(count: usize, one: &'a str, several: &'a str) -> &'a str {
+pub(super) fn plural<'a>(count: usize, one: &'a str, several: &'a str) -> &'a str {
     if count == 1 { one } else { several }
 }
 
 /// The values at a path of the pod's and the containers' security contexts that `is_bad`, and who set them.
-pub fn bad_values<'a>(
+pub(super) fn bad_values<'a>(
     pod: &Pod<'a>,
     path: &str,
     is_bad: impl Fn(&str) -> bool,
@@ -94,6 +94,6 @@ pub fn bad_values<'a>(
 }
 
 /// A finding.
-pub fn violation(reason: &str, detail: impl Into<String>) -> Option<Violation> {
+pub(super) fn violation(reason: &str, detail: impl Into<String>) -> Option<Violation> {
     Some(Violation { reason: reason.into(), detail: detail.into() })
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::policy::{Level, LevelVersion, Version};
 use fields::Pod;
 
-pub use fields::Violation;
+pub(super) use fields::Violation;
 
 type Find = fn(Pod) -> Option<Violation>;
 
@@ -56,7 +56,7 @@ const RESTRICTED: &[SecurityCheck] = &[
 ];
 
 /// What is wrong with a pod.
-pub fn evaluate(policy: LevelVersion, tree: &Value) -> Vec<Violation> {
+pub(super) fn evaluate(policy: LevelVersion, tree: &Value) -> Vec<Violation> {
     let pod = Pod { tree, version: policy.version };
     let has = |minor: u32| Version::Minor(minor) <= policy.version;
     let is_restricted = policy.level == Level::Restricted;
@@ -68,13 +68,13 @@ pub fn evaluate(policy: LevelVersion, tree: &Value) -> Vec<Violation> {
 }
 
 /// `reason (detail), reason (detail)`
-pub fn details(violations: &[Violation]) -> String {
+pub(super) fn details(violations: &[Violation]) -> String {
     let shown = |violation: &Violation| format!("{} ({})", violation.reason, violation.detail);
     violations.iter().map(shown).collect::<Vec<_>>().join(", ")
 }
 
 /// `reason, reason`
-pub fn reasons(violations: &[Violation]) -> String {
+pub(super) fn reasons(violations: &[Violation]) -> String {
     violations.iter().map(|violation| &*violation.reason).collect::<Vec<_>>().join(", ")
 }
 

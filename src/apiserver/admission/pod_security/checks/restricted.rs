@@ -10,7 +10,7 @@ use super::fields::{Pod, Violation, bad_values, named_containers, plural, quoted
 use apis::tree::{at, is_set, items, text, texts};
 
 /// A process gets no more than its parent has.
-pub fn allow_privilege_escalation(pod: Pod) -> Option<Violation> {
+pub(super) fn allow_privilege_escalation(pod: Pod) -> Option<Violation> {
     if means_nothing_on_windows(pod) {
         return None;
     }
@@ -27,7 +27,7 @@ pub fn allow_privilege_escalation(pod: Pod) -> Option<Violation> {
 }
 
 /// All capabilities are dropped; only low ports may be bound.
-pub fn capabilities(pod: Pod) -> Option<Violation> {
+pub(super) fn capabilities(pod: Pod) -> Option<Violation> {
     if means_nothing_on_windows(pod) {
         return None;
     }
@@ -43,7 +43,7 @@ pub fn capabilities(pod: Pod) -> Option<Violation> {
 }
 
 /// Only kinds of volumes that reach nothing outside, or that somebody else has set up.
-pub fn volumes(pod: Pod) -> Option<Violation> {
+pub(super) fn volumes(pod: Pod) -> Option<Violation> {
     const ALLOWED: [&str; 9] = [
         "configMap",
         "csi",
@@ -101,7 +101,7 @@ pub fn volumes(pod: Pod) -> Option<Violation> {
 }
 
 /// Nobody runs as root.
-pub fn run_as_non_root(pod: Pod) -> Option<Violation> {
+pub(super) fn run_as_non_root(pod: Pod) -> Option<Violation> {
     const REASON: &str = "runAsNonRoot != true";
     if pod.has_user_namespace() && pod.version >= Version::Minor(35) {
         return None;
@@ -121,7 +121,7 @@ pub fn run_as_non_root(pod: Pod) -> Option<Violation> {
 }
 
 /// Nobody is root by number.
-pub fn run_as_user(pod: Pod) -> Option<Violation> {
+pub(super) fn run_as_user(pod: Pod) -> Option<Violation> {
     if pod.has_user_namespace() && pod.version >= Version::Minor(35) {
         return None;
     }
@@ -131,7 +131,7 @@ pub fn run_as_user(pod: Pod) -> Option<Violation> {
 }
 
 /// A seccomp profile is asked for.
-pub fn seccomp_profile(pod: Pod) -> Option<Violation> {
+pub(super) fn seccomp_profile(pod: Pod) -> Option<Violation> {
     const REASON: &str = "seccompProfile";
     if means_nothing_on_windows(pod) {
         return None;
