@@ -4,7 +4,7 @@
 //! of groups, versions and resources, the `Status` every error becomes, selectors, patches, schemas,
 //! quantities.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
 pub mod gvk;
 pub mod list;

@@ -6,7 +6,7 @@
 //! custom resource makes the same value at run time. What goes in here must not know the server, the store or
 //! a client.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
 pub mod finalizers;
 pub mod gated;

@@ -5,7 +5,7 @@
 //! It never knows a client, a controller or a kubelet; where it must ask a kubelet (logs), it is handed a
 //! lookup.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
 pub mod server;
 

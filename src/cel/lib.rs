@@ -8,7 +8,7 @@
 //! The road: `lexer`, `parser` (macros become nodes of their own), `checker` against `declarations`, then
 //! `evaluate`, which calls `functions`: `strings`, `lists` and, for Kubernetes' own, `library`.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
 mod stack;
 

@@ -9,7 +9,7 @@
 //! [`shared_informer`] tells the handlers, [`workqueue`] hands keys to workers, which read through a
 //! [`lister`], write through the client and tell people through an [`event_recorder`].
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
 pub mod client;
 mod request;

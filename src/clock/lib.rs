@@ -5,7 +5,7 @@
 //! every component of a cluster shares one, so that a stepped cluster is deterministic as a whole. Tokio's
 //! own paused time is not used: it is per runtime, and one runtime may hold many clusters.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
 mod stepped;
 mod tracked;

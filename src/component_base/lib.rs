@@ -4,6 +4,6 @@
 //! the help. The command line flattens them all, and a cluster holds them whole. What goes in here must know
 //! no flag and no room.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
 pub mod flags;

@@ -8,7 +8,7 @@
 //! Read [`controller`] first (what a controller is), then the machinery that several share, then any
 //! controller.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
 pub mod cidr_set;
 pub mod controller;

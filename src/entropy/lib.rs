@@ -2,7 +2,7 @@
 //!
 //! Seeded, a cluster on a stepped clock runs the same way twice; unseeded, it draws its seed from the system.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -14,7 +14,7 @@
 //! - what was acknowledged is there when the store is opened, or it is not opened: what is to be found is
 //!   noted apart from the log, and held against it.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
 pub mod contract;
 

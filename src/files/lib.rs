@@ -1,6 +1,6 @@
 //! Files that hold secrets: written whole or not at all, and readable by their owner alone.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
 use std::fs;
 use std::io::{self, Write};

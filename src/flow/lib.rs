@@ -13,7 +13,7 @@
 //! [`Trace`] says how many were. Successful reads are not recorded, nor are renewals of leases (see
 //! [`is_renewal`]): there is no end of them, and they would push out everything else.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
 mod recorded;
 mod render;

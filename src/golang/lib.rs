@@ -3,7 +3,7 @@
 //! Comes in: values of JSON. Goes out: what `fmt`'s verbs and `strconv` make of them. Knows nothing of
 //! Kubernetes.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
 pub mod duration;
 pub mod go_print;

@@ -1,5 +1,5 @@
-//! The options of the kubelets (`cmd/kubelet/app/options.KubeletFlags` and the fields of their configuration):
-//! a flag is a field here, with its doc comment as help, and its use.
+//! The options of the kubelets (`cmd/kubelet/app/options.KubeletFlags`, and fields of their configuration): a
+//! flag is a field here, with its doc comment as help, and its use.
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@
 //!
 //! Beside resources stand the lists of versions and groups, the release and the issuer of tokens ([`roots`]).
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
 mod hash;
 mod served;

@@ -5,7 +5,7 @@
 //! tokens, all with mode 0600), so that a kubeconfig and tokens go on working over a restart; without, they
 //! live as long as the process.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
 mod certificate_request;
 

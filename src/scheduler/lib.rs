@@ -5,7 +5,7 @@
 //! know a kubelet or a controller, and decides one pod at a time on what its cache knows; only the bindings
 //! are written side by side.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
 pub mod scheduler;
 

@@ -332,7 +332,7 @@ pub(super) mod tests {
     use flow::Flow;
 
     /// A scheduler whose apiserver answers nothing: its cache is filled by hand.
-    pub fn scheduler() -> Scheduler {
+    pub(crate) fn scheduler() -> Scheduler {
         let service = BoxCloneSyncService::new(tower::service_fn(|_: ApiRequest| async {
             Ok::<_, Infallible>(ApiResponse::default())
         }));
@@ -344,7 +344,7 @@ pub(super) mod tests {
     }
 
     /// The node that is chosen for a pod, or what is said of it.
-    pub fn decide_on(scheduler: &Scheduler, pod: Arc<PodInfo>) -> Result<String, SchedulingFailure> {
+    pub(crate) fn decide_on(scheduler: &Scheduler, pod: Arc<PodInfo>) -> Result<String, SchedulingFailure> {
         let info = QueuedPodInfo::new(pod, Time::UNIX_EPOCH);
         let chosen = Attempts::new(scheduler.parts.clone()).scheduling_cycle(
             &info,

@@ -8,7 +8,7 @@
 //! As upstream's own library it sends no window updates and holds to none: a stream that is not read
 //! holds up the whole connection, which is what bounds it.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
 mod compression;
 mod dictionary;

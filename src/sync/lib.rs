@@ -9,7 +9,7 @@
 //! The guards are those of the standard library, so that a lock which is held across an await is refused.
 //! What goes in here must know nothing of ours.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, unreachable_pub)]
 
 use std::sync::{PoisonError, TryLockError};
 

@@ -359,6 +359,11 @@ pub const IDIOMS: &[(&str, &str, usize)] = &[
         "one statement a line: a tuple of plain values only saves lines",
         0,
     ),
+    (
+        r"\bpub(?:\([a-z ]+\))? (?:async )?fn [^;{]*-> [^;{]*Result<[^;{]*, String>",
+        "an error between rooms is a type of its own",
+        157,
+    ),
 ];
 /// How many names stand for several types.
 pub const MAX_REPEATED_TYPE_NAMES: usize = 164;
