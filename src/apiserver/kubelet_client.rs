@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 
 use axum::body::Body;
 use futures::future::BoxFuture;
+use http::Method;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
 
 use apimachinery::status::Status;
 use apimachinery::time::Time;
+use apimachinery::wire::ApiResponse;
 
 /// Finds the kubelet of a node: the apiserver knows no kubelet itself.
 pub trait KubeletLookup: Send + Sync {
@@ -23,6 +26,24 @@ pub trait KubeletLookup: Send + Sync {
     /// # Errors
     /// Why it could not be started, as the kubelet says.
     fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<Executed, Status>> {
+        let text = format!("no kubelet of node {:?} can be reached", request.node);
+        Box::pin(std::future::ready(Err(Status::internal(text))))
+    }
+
+    /// Attaches somebody to the process of a container.
+    ///
+    /// # Errors
+    /// Why that cannot be, as the kubelet says.
+    fn attach(&self, request: AttachRequest) -> BoxFuture<'_, Result<AttachedStreams, Status>> {
+        let text = format!("no kubelet of node {:?} can be reached", request.node);
+        Box::pin(std::future::ready(Err(Status::internal(text))))
+    }
+
+    /// Asks for what the kubelet says over HTTP of itself and its pods.
+    ///
+    /// # Errors
+    /// 500 or 503 when there is no kubelet of that name.
+    fn ask(&self, request: KubeletRequest) -> BoxFuture<'_, Result<ApiResponse, Status>> {
         let text = format!("no kubelet of node {:?} can be reached", request.node);
         Box::pin(std::future::ready(Err(Status::internal(text))))
     }
@@ -63,6 +84,40 @@ pub struct PortForwardRequest {
     pub port: u16,
 }
 
+/// What a kubelet is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KubeletRequest {
+    /// The node whose kubelet is meant.
+    pub node: String,
+    /// As `GET`.
+    pub method: Method,
+    /// As `/stats/summary`.
+    pub path: String,
+}
+
+/// To which process somebody is to be attached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AttachRequest {
+    /// The node that the pod is bound to.
+    pub node: String,
+    /// The pod's namespace.
+    pub namespace: String,
+    /// The pod.
+    pub pod: String,
+    /// The container.
+    pub container: String,
+    /// Whether anything will be said to it.
+    pub reads: bool,
+}
+
+/// Both ways to a process.
+pub struct AttachedStreams {
+    /// What is said to it. It hears the end of it when this is dropped.
+    pub says: mpsc::Sender<Vec<u8>>,
+    /// What it says, and whether as an error; it ends with the process.
+    pub said: mpsc::Receiver<(bool, Vec<u8>)>,
+}
+
 /// What is to be run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecRequest {
@@ -77,7 +132,7 @@ pub struct ExecRequest {
     /// The command line.
     pub command: Vec<String>,
     /// What it reads.
-    pub standard_input: Option<String>,
+    pub standard_input: Option<Vec<u8>>,
     /// More is to come for it to read: a command that reads then only says so, and has not run.
     pub is_fed: bool,
     /// The command is a shell, and a line that is typed into it; this is what the shell remembers.
@@ -94,6 +149,8 @@ pub struct Executed {
     pub code: i32,
     /// What it said.
     pub out: String,
+    /// What it said that is no text, behind `out`.
+    pub bytes: Vec<u8>,
     /// What it said of errors.
     pub errors: String,
     /// It reads what is not there, or the line that was typed goes on in the next one.

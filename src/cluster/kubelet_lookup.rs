@@ -12,10 +12,13 @@ use sync::{Mutex, MutexGuard, RwLock};
 
 use super::node_addresses::NodeAddresses;
 use apimachinery::status::Status;
+use apimachinery::wire::ApiResponse;
 use apiserver::kubelet_client::{
-    Duplex, ExecRequest, Executed, KubeletLookup, LogRequest, PodLogOptions, PortForwardRequest,
+    AttachRequest, AttachedStreams, Duplex, ExecRequest, Executed, KubeletLookup, KubeletRequest, LogRequest,
+    PodLogOptions, PortForwardRequest,
 };
 use clock::Clock;
+use kubelet::attach::Attachment;
 use kubelet::exec::Command;
 use kubelet::kubelet::Kubelet;
 use kubelet::players::Players;
@@ -88,6 +91,23 @@ impl KubeletLookup for Kubelets {
         })
     }
 
+    fn ask(&self, request: KubeletRequest) -> BoxFuture<'_, Result<ApiResponse, Status>> {
+        let KubeletRequest { node, method, path } = request;
+        let kubelet = self.of_node(&node);
+        Box::pin(async move { Ok(kubelet?.answer_http(&method, &path).await.map(Body::from)) })
+    }
+
+    fn attach(&self, request: AttachRequest) -> BoxFuture<'_, Result<AttachedStreams, Status>> {
+        let AttachRequest { node, namespace, pod, container, reads } = request;
+        let kubelet = self.of_node(&node);
+        Box::pin(async move {
+            let attached = kubelet?.attach(&namespace, &pod, &container, reads).await;
+            let Attachment { says, said } =
+                attached.map_err(|why| Status::failure(500, "InternalError", why))?;
+            Ok(AttachedStreams { says, said })
+        })
+    }
+
     fn port_forward(&self, request: PortForwardRequest) -> BoxFuture<'_, Result<Box<dyn Duplex>, Status>> {
         let PortForwardRequest { node, namespace, pod, port } = request;
         let kubelet = self.of_node(&node);
@@ -105,8 +125,8 @@ const LOOPBACK: &str = "127.0.0.1:0";
 /// What a command said, when it has ended: one that never does is not waited for.
 fn executed(played: machine::exec::Executed) -> Executed {
     let code = played.end.map_or(137, |(_, code)| code);
-    let machine::exec::Executed { out, errors, is_waiting, shell, .. } = played;
-    Executed { code, out, errors, is_waiting, shell }
+    let machine::exec::Executed { out, bytes, errors, is_waiting, shell, .. } = played;
+    Executed { code, out, bytes, errors, is_waiting, shell }
 }
 
 /// Numbers below zero were refused by the apiserver.

@@ -90,7 +90,7 @@ impl Kubelet {
 
 impl PodWorker {
     /// Somebody looks into its containers: what is to be fetched for that.
-    fn look_around(&mut self, now: Time) -> Option<Fetch> {
+    pub(crate) fn look_around(&mut self, now: Time) -> Option<Fetch> {
         match &mut self.mounting {
             Some(mounting) => mounting.look_around(),
             None => self.mounting = Some(Box::new(Mounting::of_running(&self.object, now))),

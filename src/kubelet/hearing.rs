@@ -85,7 +85,7 @@ impl PodWorker {
         }
     }
 
-    fn container_mut(&mut self, name: &str) -> Option<&mut Container> {
+    pub(crate) fn container_mut(&mut self, name: &str) -> Option<&mut Container> {
         let spec = &self.pod.spec;
         let init = spec.init_containers.iter().zip(&mut self.init_containers);
         let ephemeral = spec.ephemeral_containers.iter().zip(&mut self.ephemeral_containers);

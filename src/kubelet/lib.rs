@@ -12,8 +12,10 @@
 
 pub mod server;
 
+pub mod attach;
 pub mod exec;
 mod hearing;
+pub mod kubelet_api;
 mod port_forward;
 mod talking;
 

@@ -48,10 +48,18 @@ pub struct LogOptions {
 
 /// One run of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct RunTimes {
+pub(crate) struct RunTimes {
     id: ContainerId,
     started_at: Time,
-    finished_at: Option<Time>,
+    pub(crate) finished_at: Option<Time>,
+}
+
+impl RunTimes {
+    /// The run of a container that began then, if it is still known.
+    pub(crate) fn of(container: &Container, started_at: Time) -> Option<RunTimes> {
+        let mut runs = [current(container), last(container)].into_iter().flatten();
+        runs.find(|run| run.started_at == started_at)
+    }
 }
 
 /// A log on its way to who asked.
@@ -130,8 +138,7 @@ impl Kubelet {
         let now = self.clock().now();
         let find = |worker: &PodWorker| {
             let (_, container) = worker.container(name)?;
-            let is_run = |run: &RunTimes| run.started_at == started_at;
-            let run = [current(container), last(container)].into_iter().flatten().find(is_run)?;
+            let run = RunTimes::of(container, started_at)?;
             Some((worker.pod.clone(), worker.object.clone(), container.restart_count, run))
         };
         let (pod, object, attempt, run) = self.pods.look(namespace, pod, find).await.flatten()?;

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::bounds::{Fault, MAX_STEPS, MAX_TYPED_BYTES};
+use crate::bounds::{Fault, MAX_STEPS};
 use crate::file_system::{Change, File};
+use crate::interpreter::containment::contained;
 use crate::interpreter::player::{Flow, Player};
 use crate::interpreter::variables::Variables;
-use crate::program::contained;
-use crate::programs::{names, read_command, read_script};
+use crate::programs::{names, read_command, read_script, run_lines};
 use crate::questions::Question;
-use crate::shell::{Script, Unplayable};
+use crate::shell::Unplayable;
 use crate::surroundings::Surroundings;
 
 /// A command that was run beside a container's process.
@@ -22,6 +22,8 @@ pub struct Executed {
     pub out: String,
     /// What it said of errors.
     pub errors: String,
+    /// What it said that is no text, behind `out`.
+    pub bytes: Vec<u8>,
     /// What it wrote, beside what was written before.
     pub written: Vec<Change>,
     /// It reads what is not there, or the line that was typed goes on in the next one.
@@ -41,7 +43,7 @@ pub fn exec(
     command: &[String],
     around: &Surroundings,
     files: Vec<Change>,
-    standard_input: Option<String>,
+    standard_input: Option<Vec<u8>>,
 ) -> Option<Executed> {
     exec_within(&mut { MAX_STEPS }, command, around, files, standard_input)
 }
@@ -52,7 +54,7 @@ pub fn exec_within(
     command: &[String],
     around: &Surroundings,
     files: Vec<Change>,
-    standard_input: Option<String>,
+    standard_input: Option<Vec<u8>>,
 ) -> Option<Executed> {
     let script = match read_command(command).and_then(|script| check_shell(command).map(|()| script)) {
         Ok(script) => script,
@@ -60,7 +62,9 @@ pub fn exec_within(
         Err(Unplayable::Faulty(fault)) => return Some(Executed::of_fault(&fault)),
     };
     let mut player = Player::new(around, None, files.clone()).gathering().with_steps(*steps);
-    player.standard_input = standard_input;
+    player.standard_input =
+        standard_input.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    player.raw_input = standard_input.filter(|bytes| str::from_utf8(bytes).is_err());
     let flow = contained(&mut player, |player| player.list(&script.list));
     *steps = player.steps_left;
     Some(executed(player, files, flow))
@@ -74,65 +78,15 @@ pub fn type_lines(
     around: &Surroundings,
     files: Vec<Change>,
 ) -> Executed {
-    let Some(scripts) = scripts(text) else { return Executed { is_waiting: true, ..Executed::default() } };
     let mut player = Player::new(around, None, files.clone()).gathering();
     player.standard_input = Some(String::new());
     if let Some(folder) = shell.get("PWD") {
         (player.variables, player.folder) = (Variables::new(shell.clone()), folder.clone());
     }
-    let mut flow = Flow::Go;
-    for script in scripts {
-        match script {
-            Ok(script) => flow = contained(&mut player, |player| player.list(&script.list)),
-            Err(Misread::Unknown(word)) => {
-                player.complain(&format!("{program}: {word}: not found\n"));
-                player.status = 127;
-            }
-            Err(Misread::Faulty(fault)) => {
-                player.complain(&format!("{program}: {fault}\n"));
-                player.status = fault.code();
-            }
-        }
-        if matches!(flow, Flow::Exit(_) | Flow::OutOfTime | Flow::Stopped) {
-            break;
-        }
+    match run_lines(&mut player, program, text) {
+        Some(flow) => executed(player, files, flow),
+        None => Executed { is_waiting: true, ..Executed::default() },
     }
-    executed(player, files, flow)
-}
-
-/// A line that is not played.
-enum Misread {
-    /// Its first word.
-    Unknown(String),
-    Faulty(Fault),
-}
-
-/// Line by line, unless a command goes on in the next. Nothing when the last one is not whole. A command
-/// that goes on for too long is taken as it stands.
-fn scripts(text: &str) -> Option<Vec<Result<Script, Misread>>> {
-    let mut scripts = Vec::new();
-    let mut open = String::new();
-    let mut bytes_left = MAX_TYPED_BYTES;
-    for line in text.split_inclusive('\n') {
-        open.push_str(line);
-        let is_too_much = bytes_left < open.len();
-        bytes_left = bytes_left.saturating_sub(open.len());
-        let read = if is_too_much { Err(Unplayable::Faulty(Fault::TooLong)) } else { read_script(&open) };
-        let is_open = matches!(read, Err(Unplayable::Unknown | Unplayable::Faulty(Fault::Syntax(_))));
-        if is_open && Script::goes_on(&open) {
-            continue;
-        }
-        scripts.push(read.map_err(|why| match why {
-            Unplayable::Unknown => Misread::Unknown(first_word(&open)),
-            Unplayable::Faulty(fault) => Misread::Faulty(fault),
-        }));
-        open.clear();
-    }
-    open.is_empty().then_some(scripts)
-}
-
-fn first_word(text: &str) -> String {
-    text.split_whitespace().next().unwrap_or_default().to_owned()
 }
 
 fn executed(mut player: Player<'_>, before: Vec<Change>, flow: Flow) -> Executed {
@@ -144,13 +98,15 @@ fn executed(mut player: Player<'_>, before: Vec<Change>, flow: Flow) -> Executed
         _ => Some((player.elapsed, player.status)),
     };
     let (out, mut errors) = player.said();
+    let bytes = player.raw_out.take().unwrap_or_default();
     player.fault.iter().for_each(|fault| errors.push_str(&format!("sh: {fault}\n")));
     let mut shell = player.variables.into_map();
     shell.insert("PWD".into(), player.folder);
     let shell = Some(shell).filter(|_| !matches!(flow, Flow::Exit(_) | Flow::Stopped));
     let written = player.written.into_iter().filter(|(path, file)| before.get(path) != Some(file)).collect();
     let question = player.question.map(|question| (player.elapsed, question));
-    Executed { end, out, errors, written, is_waiting: player.is_waiting, question, shell }
+    let is_waiting = player.is_waiting;
+    Executed { end, out, errors, bytes, written, is_waiting, question, shell }
 }
 
 impl Executed {

@@ -31,6 +31,15 @@ pub fn runs_a_shell(image: &str) -> bool {
     SHELLS.contains(&base_name(image))
 }
 
+/// The shell that the image runs by itself.
+pub fn shell(image: &str) -> Option<&'static str> {
+    match base_name(image) {
+        "busybox" | "alpine" => Some("sh"),
+        _ if runs_a_shell(image) => Some("bash"),
+        _ => None,
+    }
+}
+
 /// The full name, as containerd gives it: `nginx` is `docker.io/library/nginx:latest`.
 pub fn reference(image: &str) -> String {
     let repository = repository(image);

@@ -13,6 +13,7 @@
 pub mod bounds;
 
 pub mod file_system;
+pub mod standard_input;
 pub mod surroundings;
 
 pub mod questions;

@@ -8,6 +8,7 @@ use crate::bounds::Fault;
 use crate::file_system::{self, Change, File, Left};
 pub use crate::interpreter::player::Line;
 use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::transcript::Transcript;
 use crate::invocation::Invocation;
 use crate::program::{Program, program};
 use crate::questions::Question;
@@ -47,15 +48,47 @@ pub type Snapshots = Vec<(Duration, Vec<Change>)>;
 /// What earlier runs that nobody saw left in volumes is there.
 pub fn play(invocation: &Invocation<'_>, around: &Surroundings, until: Option<Duration>) -> Option<Played> {
     let program = program(invocation, Some(around))?;
-    let mut player = Player::new(around, until, left_unseen(&program, around));
+    let mut player = Player::new(around, until, left_unseen(&program, around)).listening();
     let flow = program.run(&mut player);
     Some(played(player, flow))
+}
+
+/// What a process has said by a time.
+#[derive(Clone, Debug, Default)]
+pub struct SaidSoFar {
+    /// What it said.
+    pub transcript: Transcript,
+    /// When it says more by itself.
+    pub next: Option<Duration>,
+}
+
+/// What a process has said `until` then, to whom is attached to it; nothing when it is not played.
+pub fn said(invocation: &Invocation<'_>, around: &Surroundings, until: Duration) -> Option<SaidSoFar> {
+    let (transcript, played) = play_said(invocation, around, until)?;
+    let is_later = played.until > until && played.until < Duration::MAX;
+    Some(SaidSoFar { transcript, next: Some(played.until).filter(|_| is_later) })
+}
+
+/// Plays the container's command until a time, with all that it says as it says it.
+fn play_said(
+    invocation: &Invocation<'_>,
+    around: &Surroundings,
+    until: Duration,
+) -> Option<(Transcript, Played)> {
+    let program = program(invocation, Some(around))?;
+    let mut player = Player::new(around, Some(until), left_unseen(&program, around)).listening();
+    player.transcript = Some(Transcript::default());
+    let flow = program.run(&mut player);
+    let mut transcript = player.transcript.take().unwrap_or_default();
+    let (after, fault) = (player.elapsed, player.fault.clone());
+    fault.iter().for_each(|fault| transcript.add(after, true, &format!("sh: {fault}\n")));
+    Some((transcript, played(player, flow)))
 }
 
 /// What the container's command writes when, as far as is known of it until its end.
 pub fn snapshots(invocation: &Invocation<'_>, around: &Surroundings) -> Option<Snapshots> {
     let program = program(invocation, Some(around))?;
-    let mut player = Player::new(around, None, left_unseen(&program, around)).with_snapshots();
+    let mut player = Player::new(around, None, left_unseen(&program, around)).with_snapshots().listening();
     program.run(&mut player);
     player.take_snapshot();
     player.snapshots
@@ -84,6 +117,7 @@ fn played(mut player: Player<'_>, flow: Flow) -> Played {
     }
     let end = match (flow, &fault) {
         (_, Some(fault)) => Some((player.elapsed, fault.code())),
+        _ if player.is_blocked => None,
         (Flow::OutOfTime, _) => None,
         (Flow::Exit(code), _) => Some((player.elapsed, code)),
         _ => Some((player.elapsed, player.status)),
@@ -137,5 +171,7 @@ pub fn is_kept(around: &Surroundings, path: &str) -> bool {
     file_system::mount_of(&around.mounts, path).is_some_and(|mount| mount.is_kept)
 }
 
+#[cfg(test)]
+mod hearing;
 #[cfg(test)]
 mod tests;

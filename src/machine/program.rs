@@ -3,10 +3,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::bounds::{Fault, MAX_START_BYTES, MAX_WORD_BYTES};
+use crate::interpreter::containment::{contained, told_broken};
 use crate::interpreter::expansion;
 use crate::interpreter::player::{Flow, Player};
 use crate::invocation::Invocation;
-use crate::programs::{names, read_command, read_script};
+use crate::programs::{names, read_command, read_script, run_typed_shell};
 use crate::shell::{Script, Unplayable};
 use crate::surroundings::Surroundings;
 use crate::{agnhost, images};
@@ -15,6 +16,8 @@ use crate::{agnhost, images};
 pub(crate) enum Program {
     Script(Script),
     Agnhost(Vec<String>),
+    /// A shell that reads what is said to it, by its name.
+    Shell(&'static str),
     /// Ends at once and well.
     Nothing,
     /// Cannot begin.
@@ -38,6 +41,7 @@ pub fn looks_around(invocation: &Invocation<'_>) -> bool {
                 )
             }) || names_services(invocation)
         }
+        Some(Program::Shell(_)) => true,
         Some(Program::Agnhost(line)) => line.get(1).is_some_and(|name| name == "mounttest"),
         Some(Program::Nothing | Program::Faulty(_)) | None => false,
     }
@@ -53,21 +57,11 @@ impl Program {
         contained(player, |player| match self {
             Program::Script(script) => player.list(&script.list),
             Program::Agnhost(line) => agnhost::run(player, line),
+            Program::Shell(name) => run_typed_shell(player, name),
             Program::Nothing => Flow::Go,
             Program::Faulty(fault) => player.stop(fault.clone()),
         })
     }
-}
-
-/// A panic while something is played is the end of that container, and not of all on its node.
-pub(crate) fn contained(player: &mut Player<'_>, play: impl FnOnce(&mut Player<'_>) -> Flow) -> Flow {
-    let played = catch_unwind(AssertUnwindSafe(|| play(player)));
-    played.unwrap_or_else(|_| player.stop(told_broken()))
-}
-
-fn told_broken() -> Fault {
-    tracing::error!("a script panicked: its container ends");
-    Fault::Broken
 }
 
 /// What the container runs. `$(NAME)` in its words is filled in as the kubelet does, when its variables
@@ -97,6 +91,9 @@ fn read_program(invocation: &Invocation<'_>, around: Option<&Surroundings>) -> O
     if let Some(line) = agnhost::command_line(invocation.image, &command, &args) {
         return Some(Program::Agnhost(line));
     }
+    if let Some(shell) = listening_shell(invocation) {
+        return Some(Program::Shell(shell));
+    }
     if command.is_empty() && !images::runs_a_shell(invocation.image) {
         return (images::base_name(invocation.image) == "hello-world").then_some(Program::Nothing);
     }
@@ -104,14 +101,32 @@ fn read_program(invocation: &Invocation<'_>, around: Option<&Surroundings>) -> O
     let name = words.first().map(|program| names::base_name(program));
     match (name, words.get(1..).unwrap_or_default()) {
         // A shell that nobody types into reads the end of its input at once.
-        (None, []) => (!invocation.stdin).then_some(Program::Nothing),
-        (Some(name), []) if names::is_shell(name) => (!invocation.stdin).then_some(Program::Nothing),
+        (None, []) => Some(Program::Nothing),
+        (Some(name), []) if names::is_shell(name) => Some(Program::Nothing),
         (Some(name), [flags, text, ..]) if names::is_shell(name) && names::is_command_flag(flags) => {
             of_script(read_script(text))
         }
         (Some(name), _) if names::is_shell(name) => None,
         _ => of_script(read_command(&words)),
     }
+}
+
+/// The shell that reads its standard input, when that is open. One that is an argument of an image of which
+/// nothing is known is taken to be what that image runs then.
+fn listening_shell(invocation: &Invocation<'_>) -> Option<&'static str> {
+    if !invocation.stdin {
+        return None;
+    }
+    let words: Vec<&str> = invocation.words().map(String::as_str).collect();
+    let program = match words.split_first() {
+        None => images::shell(invocation.image)?,
+        Some((program, flags)) => {
+            let is_plain =
+                |flag: &&str| matches!(*flag, "-i" | "-l" | "-il" | "-li" | "--login" | "--" | "-");
+            Some(names::base_name(program)).filter(|_| flags.iter().all(is_plain))?
+        }
+    };
+    ["sh", "bash", "ash"].into_iter().find(|shell| *shell == program)
 }
 
 /// What is not known is not played.

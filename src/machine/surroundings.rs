@@ -9,6 +9,7 @@ use chrono::{DateTime, Utc};
 
 use crate::file_system::{File, Mount, Tree, View};
 use crate::questions::Answered;
+use crate::standard_input::StandardInput;
 
 /// So many views of the volumes are remembered of a run; of more the older ones are forgotten.
 const MAX_VIEWS: usize = 16;
@@ -48,6 +49,8 @@ pub struct Surroundings {
     pub foreign: BTreeMap<String, Option<File>>,
     /// What the network has answered its process so far.
     pub answers: Arc<Vec<Answered>>,
+    /// What was said to it, where its standard input is open.
+    pub input: Option<Box<StandardInput>>,
 }
 
 impl Surroundings {

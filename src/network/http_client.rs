@@ -8,7 +8,8 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Asks over a connection that is for this one request. The body of the answer comes while it is read.
+/// Asks over a connection that is for this one request. The body of the answer comes while it is read. Where
+/// the answer is 101, the connection goes on with what was asked for (`hyper::upgrade::on`).
 ///
 /// # Errors
 /// That the other side hangs up, or does not speak HTTP/1.
@@ -17,9 +18,9 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (mut sender, connection) = http1::handshake(TokioIo::new(io)).await?;
-    // It ends with the answer, or when nobody reads that any more.
+    // It ends with the answer, or when nobody reads that any more; or it goes on with something else.
     tokio::spawn(async move {
-        if let Err(error) = connection.await {
+        if let Err(error) = connection.with_upgrades().await {
             tracing::debug!(%error, "a connection to a simulated server ended");
         }
     });

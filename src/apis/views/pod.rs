@@ -179,6 +179,10 @@ pub struct Container {
     pub volume_mounts: Vec<VolumeMount>,
     /// Whether its standard input is kept open.
     pub stdin: bool,
+    /// Whether that ends with the first client that is attached.
+    pub stdin_once: bool,
+    /// Whether it has a terminal.
+    pub tty: bool,
     /// `Always` makes an init container a sidecar.
     pub restart_policy: Option<String>,
     /// When it is ready.

@@ -300,7 +300,14 @@ fn allowed_methods(kind: &Kind, subresource: Option<Subresource>, info: &Request
     let has = |verb: &str| kind.verbs.iter().any(|own| &**own == verb);
     let across_namespaces = kind.namespaced && info.namespace.is_empty();
     match subresource {
-        Some(subresource) => of_verbs(OBJECT, &|verb| subresource.verbs().contains(&verb)),
+        Some(subresource) => {
+            let mut methods = of_verbs(OBJECT, &|verb| subresource.verbs().contains(&verb));
+            // What is handed on may be asked in any way but TRACE.
+            if subresource == Subresource::Proxy {
+                methods.extend(["HEAD", "OPTIONS"]);
+            }
+            methods
+        }
         None if info.path.split('/').nth(if info.group.is_empty() { 3 } else { 4 }) == Some("watch") => {
             vec!["GET"]
         }

@@ -3,13 +3,18 @@
 use std::time::Duration;
 
 use super::invocation;
-use super::services::{Command, ExecResponse, ExecSyncResponse, Exit, ExitedContainer};
+use super::services::{
+    AttachInput, AttachResponse, Command, ExecResponse, ExecSyncResponse, Exit, ExitedContainer,
+};
 use apimachinery::time::Time;
 use apis::views::pod::Container;
 use clock::after;
 use machine::bounds::Fault;
 use machine::file_system::Left;
+use machine::interpreter::transcript::Transcript;
+use machine::logs::LogLine;
 use machine::questions::Question;
+use machine::standard_input::StandardInput;
 use machine::surroundings::Surroundings;
 use machine::{exec, process, program};
 
@@ -27,7 +32,7 @@ pub(crate) fn outlook(
     started_at: Time,
     delay: Duration,
 ) -> Outlook {
-    let nothing = Surroundings::default();
+    let nothing = listening(container, Surroundings::default());
     let played =
         process::play(&invocation::of(container), around.unwrap_or(&nothing), None).unwrap_or_default();
     let asked_at = after(started_at, played.until);
@@ -100,4 +105,52 @@ pub(crate) fn exec(
     let own: Vec<_> = own.into_iter().cloned().collect();
     around.foreign.extend(own);
     ExecResponse { executed, left }
+}
+
+/// A process whose standard input is open hears what is said to it.
+pub(crate) fn listening(container: &Container, around: Surroundings) -> Surroundings {
+    let input = container.stdin.then(|| Box::new(StandardInput::new(container.tty)));
+    Surroundings { input, ..around }
+}
+
+/// Tells a process that runs for so long. Whether somebody is attached for the first time.
+pub(crate) fn hear(around: &mut Surroundings, heard: &AttachInput, ran: Duration) -> bool {
+    let Some(input) = around.input.as_deref_mut() else { return false };
+    match heard {
+        AttachInput::Begins => return !std::mem::replace(&mut input.was_attached, true),
+        AttachInput::Bytes(bytes) => input.say(ran, bytes),
+        AttachInput::End => input.close(ran),
+        AttachInput::Nothing => {}
+    }
+    false
+}
+
+/// What it has said by `now`. Of a process that is not played that is its `log`. Whoever is attached from now
+/// on hears what follows, and sees the line of a terminal that is not whole.
+pub(crate) fn said(
+    container: &Container,
+    around: Option<&Surroundings>,
+    started_at: Time,
+    now: Time,
+    log: &dyn Fn() -> Vec<LogLine>,
+) -> AttachResponse {
+    let ran = (now - started_at).to_std().unwrap_or_default();
+    let invocation = invocation::of(container);
+    let played = around.and_then(|around| process::said(&invocation, around, ran));
+    let (transcript, next) = match played {
+        Some(said) => (said.transcript, said.next.map(|next| after(started_at, next))),
+        None => (of_log(log(), started_at), None),
+    };
+    let redrawn = if container.tty { transcript.open_line(ran).len() } else { 0 };
+    let seen = transcript.said_by(ran).saturating_sub(redrawn);
+    AttachResponse { transcript, ran, seen, next }
+}
+
+fn of_log(lines: Vec<LogLine>, started_at: Time) -> Transcript {
+    let mut transcript = Transcript::default();
+    for line in lines {
+        let after = (line.at - started_at).to_std().unwrap_or_default();
+        transcript.add(after, false, &format!("{}\n", line.text));
+    }
+    transcript
 }

@@ -34,6 +34,7 @@ use apis::views::probe::Probe;
 use clock::Clock;
 use machine::exec::{Executed, Shell};
 use machine::file_system::{Left, Mount, Tree};
+use machine::interpreter::transcript::Transcript;
 use machine::logs::LogLine;
 use machine::questions::{Answered, Question};
 use machine::surroundings::Surroundings;
@@ -155,13 +156,39 @@ pub struct Command {
     /// The command line.
     pub words: Vec<String>,
     /// What it reads.
-    pub standard_input: Option<String>,
+    pub standard_input: Option<Vec<u8>>,
     /// More is to come for it to read: when it reads, it is as if it had not run yet.
     pub is_fed: bool,
     /// `words` are a shell, and a line that is typed into it.
     pub shell: Option<Shell>,
     /// What the network has answered it so far.
     pub answers: Arc<Vec<Answered>>,
+}
+
+/// What the process of a container hears of whoever is attached to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttachInput {
+    /// Somebody is attached from now on.
+    Begins,
+    /// This is said.
+    Bytes(Vec<u8>),
+    /// Nobody says anything any more.
+    End,
+    /// It is only looked at.
+    Nothing,
+}
+
+/// What a process has said, for whoever is attached to it.
+#[derive(Clone, Debug, Default)]
+pub struct AttachResponse {
+    /// All of it, as far as it is kept.
+    pub transcript: Transcript,
+    /// How long it has run.
+    pub ran: Duration,
+    /// How much of what it has said is not for somebody who is attached from now on.
+    pub seen: usize,
+    /// When it says more by itself.
+    pub next: Option<Time>,
 }
 
 /// What became of a command that somebody ran.
@@ -358,6 +385,18 @@ pub trait RuntimeService: Send + Sync {
         found: &dyn Fn() -> Option<Surroundings>,
         now: Time,
     ) -> Option<ExecResponse>;
+
+    /// `Attach`: what the process of a container hears, and what it has said by `now`. That may be its end:
+    /// [`RuntimeService::container_status`] says so then. `found` is as for [`RuntimeService::exec`]. Also of
+    /// one that has ended and is not removed. Nothing when the container is not known.
+    fn attach(
+        &self,
+        config: &ContainerConfig<'_>,
+        id: &ContainerId,
+        heard: &AttachInput,
+        found: &dyn Fn() -> Option<Surroundings>,
+        now: Time,
+    ) -> Option<AttachResponse>;
 
     /// `PortForward`: who takes connections at a port of a sandbox, whose running containers are `running`.
     ///

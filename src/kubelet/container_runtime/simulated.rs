@@ -15,9 +15,9 @@ use super::pod_addresses::PodAddresses;
 use super::ports::SandboxPorts;
 use super::selector::StageSubject;
 use super::services::{
-    Call, Command, ContainerConfig, ContainerId, ContainerStatus, Datagram, ExecResponse, ExecSyncResponse,
-    Exit, ExitedContainer, Image, PodSandboxConfig, PodSandboxStatus, PortListener, ProbeAnswer,
-    ProbedContainer, RunningContainer, RuntimeError, RuntimeService,
+    AttachInput, AttachResponse, Call, Command, ContainerConfig, ContainerId, ContainerStatus, Datagram,
+    ExecResponse, ExecSyncResponse, Exit, ExitedContainer, Image, PodSandboxConfig, PodSandboxStatus,
+    PortListener, ProbeAnswer, ProbedContainer, RunningContainer, RuntimeError, RuntimeService,
 };
 use super::stages::{Next, StageSet, Step};
 use apimachinery::time::Time;
@@ -130,7 +130,7 @@ impl SimulatedRuntime {
         found: Option<Surroundings>,
         started_at: Time,
     ) -> ContainerStatus {
-        let around = found.map(Arc::new);
+        let around = found.map(|around| Arc::new(played::listening(config.container, around)));
         let ready_at = match self.stage(Step::Ready, config) {
             (delay, Next::Succeed) => Some(after(started_at, delay)),
             _ => None,
@@ -377,10 +377,42 @@ impl RuntimeService for SimulatedRuntime {
         }
         let mut around = match container.around {
             Some(around) => around,
-            None => Arc::new(found()?),
+            None => Arc::new(played::listening(config.container, found()?)),
         };
         let response = played::exec(config.container, Arc::make_mut(&mut around), command, now);
         self.containers().entry(id.clone()).and_modify(|container| container.around = Some(around));
+        Some(response)
+    }
+
+    fn attach(
+        &self,
+        config: &ContainerConfig<'_>,
+        id: &ContainerId,
+        heard: &AttachInput,
+        found: &dyn Fn() -> Option<Surroundings>,
+        now: Time,
+    ) -> Option<AttachResponse> {
+        let mut container = self.container(id)?;
+        let started_at = container.started_at;
+        let log = || self.container_log(config, id, started_at, now);
+        if *heard == AttachInput::Nothing || !config.container.stdin {
+            let around = container.around.as_deref();
+            return Some(played::said(config.container, around, started_at, now, &log));
+        }
+        let mut around = match container.around.take() {
+            Some(around) => around,
+            None => Arc::new(played::listening(config.container, found()?)),
+        };
+        let is_first = played::hear(Arc::make_mut(&mut around), heard, container.ran(now));
+        let mut response = played::said(config.container, Some(&around), started_at, now, &log);
+        if is_first {
+            response.seen = 0;
+        }
+        if container.follows_command {
+            container.outlook = played::outlook(config.container, Some(&around), started_at, Duration::ZERO);
+        }
+        container.around = Some(around);
+        self.containers().insert(id.clone(), container);
         Some(response)
     }
 

@@ -49,6 +49,7 @@ pub fn surroundings(
         falls_back_to_logs: detail.termination_message_policy == "FallbackToLogsOnError",
         foreign: BTreeMap::new(),
         answers: Arc::default(),
+        input: None,
     })
 }
 

@@ -181,7 +181,10 @@ impl Player<'_> {
                 self.status = 0;
                 match self.functions.get(program).cloned() {
                     Some(function) => self.call(&function, arguments),
-                    None => programs::run(self, program, arguments),
+                    None => {
+                        let flow = programs::run(self, program, arguments);
+                        self.run_wanted_shell(flow)
+                    }
                 }
             }
         }
@@ -203,6 +206,18 @@ impl Player<'_> {
                 Flow::Go
             }
             flow => flow,
+        }
+    }
+
+    /// A shell within a shell, for whoever is attached; instead of it after `exec`, which ends with `flow`.
+    fn run_wanted_shell(&mut self, flow: Flow) -> Flow {
+        let Some(shell) = self.wanted_shell.take() else { return flow };
+        match programs::run_typed_shell(self, shell) {
+            Flow::Exit(code) if flow == Flow::Go => {
+                self.status = code;
+                Flow::Go
+            }
+            ended => ended,
         }
     }
 

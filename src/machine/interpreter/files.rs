@@ -68,14 +68,19 @@ impl Player<'_> {
 
     /// Adds to a file that was opened.
     pub(crate) fn append_file(&mut self, path: &str, text: &str) {
+        self.append_bytes(path, text.as_bytes());
+    }
+
+    /// Adds bytes, which need not be a text, to a file that was opened.
+    pub(crate) fn append_bytes(&mut self, path: &str, bytes: &[u8]) {
         let path = file_system::absolute(&self.folder, path);
         let Some(Some(file)) = self.written.get_mut(&path) else {
-            let _ = self.write_file(&path, text.into());
+            let _ = self.write_file(&path, bytes.to_vec());
             return;
         };
         let copied = if Arc::strong_count(&file.content) > 1 { file.content.len() } else { 0 };
-        Arc::make_mut(&mut file.content).extend_from_slice(text.as_bytes());
-        self.disk.bytes += text.len();
+        Arc::make_mut(&mut file.content).extend_from_slice(bytes);
+        self.disk.bytes += bytes.len();
         self.has_changed = true;
         self.handle(copied);
         self.check_disk();

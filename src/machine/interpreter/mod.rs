@@ -6,10 +6,13 @@
 
 pub(crate) mod player;
 
+pub(crate) mod containment;
 mod control;
 mod disk;
 pub mod expansion;
 mod files;
+pub(crate) mod hearing;
 mod pattern;
 mod streams;
+pub mod transcript;
 pub(crate) mod variables;

@@ -7,11 +7,13 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::disk::Disk;
+use super::transcript::Transcript;
 use super::variables::Variables;
 use crate::bounds::{BYTES_PER_STEP, Fault, MAX_MEMORY_BYTES, MAX_STEPS, MAX_VARIABLES};
 use crate::file_system::{Change, File};
 use crate::questions::{Answered, MAX_HEARD_BYTES, MAX_QUESTIONS, NetworkReply, Question};
 use crate::shell::Command;
+use crate::standard_input::HeardSoFar;
 use crate::surroundings::Surroundings;
 
 /// A line that was said, and how long after the start.
@@ -43,6 +45,8 @@ pub(crate) enum Flow {
 pub(crate) enum Sink {
     /// The container's log.
     Log,
+    /// The container's log, as the standard error.
+    ErrorLog,
     Nowhere,
     File(String),
     /// What a pipe or a substitution gathers.
@@ -76,6 +80,10 @@ pub(crate) struct Player<'a> {
     pub(crate) pipes_fail: bool,
     pub(crate) folder: String,
     pub(crate) standard_input: Option<String>,
+    /// What is to be read as bytes, where they are no text.
+    pub(crate) raw_input: Option<Vec<u8>>,
+    /// What `exec` says that is no text, behind all that is; none where nobody could take it.
+    pub(crate) raw_out: Option<Vec<u8>>,
     /// Something was to be read that is not there.
     pub(crate) is_waiting: bool,
     pub(crate) out: Sink,
@@ -101,6 +109,17 @@ pub(crate) struct Player<'a> {
     pub(crate) heard_bytes: usize,
     /// The first question that has no answer yet.
     pub(crate) question: Option<Question>,
+    /// How far it has heard what is said to it, when somebody may.
+    pub(crate) heard: Option<HeardSoFar>,
+    /// It waits for what nobody has said yet, or what comes later than it is played.
+    pub(crate) is_blocked: bool,
+    /// A shell with a terminal: control-C interrupts its commands.
+    pub(crate) is_interactive: bool,
+    pub(crate) is_interrupted: bool,
+    /// A shell that is to be run next, for whoever is attached.
+    pub(crate) wanted_shell: Option<&'static str>,
+    /// All that goes to the log, as it is said, when that is asked for.
+    pub(crate) transcript: Option<Transcript>,
 }
 
 impl<'a> Player<'a> {
@@ -124,9 +143,11 @@ impl<'a> Player<'a> {
             pipes_fail: false,
             folder: around.folder.clone(),
             standard_input: None,
+            raw_input: None,
+            raw_out: None,
             is_waiting: false,
             out: Sink::Log,
-            errors: Sink::Log,
+            errors: Sink::ErrorLog,
             gathered: vec![],
             written: BTreeMap::new(),
             disk: Disk::of(around),
@@ -141,6 +162,12 @@ impl<'a> Player<'a> {
             asked: 0,
             heard_bytes: 0,
             question: None,
+            heard: None,
+            is_blocked: false,
+            is_interactive: false,
+            is_interrupted: false,
+            wanted_shell: None,
+            transcript: None,
         };
         for (path, file) in files {
             player.put_file(path, file);
@@ -164,6 +191,7 @@ impl<'a> Player<'a> {
     pub(crate) fn gathering(mut self) -> Player<'a> {
         (self.out, self.errors) = (Sink::Gathered(0), Sink::Gathered(1));
         self.gathered = vec![String::new(), String::new()];
+        self.raw_out = Some(vec![]);
         self
     }
 
@@ -183,6 +211,9 @@ impl<'a> Player<'a> {
     pub(crate) fn spend(&mut self, steps: usize) -> Flow {
         if self.fault.is_some() {
             return Flow::Stopped;
+        }
+        if self.is_blocked {
+            return Flow::OutOfTime;
         }
         self.steps_left = self.steps_left.saturating_sub(steps);
         match self.steps_left {
@@ -264,11 +295,15 @@ impl<'a> Player<'a> {
 
     /// Time goes by.
     pub(crate) fn sleep(&mut self, time: Duration) -> Flow {
+        let end = self.elapsed.saturating_add(time);
+        if let Some(after) = self.interrupted_before(end) {
+            return self.interrupt_at(after);
+        }
         if !time.is_zero() {
             self.take_snapshot();
             self.steps_at_pause = self.steps_left;
         }
-        self.elapsed = self.elapsed.saturating_add(time);
+        self.elapsed = end;
         let is_over = self.elapsed > self.until || self.elapsed == Duration::MAX;
         if is_over { Flow::OutOfTime } else { Flow::Go }
     }

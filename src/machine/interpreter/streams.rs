@@ -1,7 +1,7 @@
 //! What a script reads and says, and where that goes.
 
 use super::player::{Line, Player, Sink};
-use crate::bounds::{Fault, MAX_LOG_BYTES, MAX_MEMORY_BYTES};
+use crate::bounds::{Fault, MAX_FILE_BYTES, MAX_LOG_BYTES, MAX_MEMORY_BYTES};
 use crate::shell::{Redirect, Target, Word};
 
 /// A line of the log is no longer than so.
@@ -29,7 +29,8 @@ impl Player<'_> {
                 let path = self.text(word);
                 let keeps = matches!(redirect.target, Target::Append(_));
                 match path.as_str() {
-                    "/dev/stdout" | "/proc/1/fd/1" | "/dev/stderr" | "/proc/1/fd/2" => Sink::Log,
+                    "/dev/stdout" | "/proc/1/fd/1" => Sink::Log,
+                    "/dev/stderr" | "/proc/1/fd/2" => Sink::ErrorLog,
                     "/dev/null" => Sink::Nowhere,
                     _ => match self.open_file(&path, keeps) {
                         Ok(()) => Sink::File(path),
@@ -58,6 +59,11 @@ impl Player<'_> {
         self.put(&self.errors.clone(), text);
     }
 
+    /// To the terminal, wherever the output goes.
+    pub(crate) fn echo(&mut self, text: &str) {
+        self.put(&Sink::Log, text);
+    }
+
     fn read_from(&mut self, word: &Word) -> bool {
         let path = self.text(word);
         let Some(file) = self.file(&path) else {
@@ -82,7 +88,12 @@ impl Player<'_> {
                 }
             }
             Sink::File(path) => self.append_file(path, text),
-            Sink::Log => self.log(text),
+            Sink::Log | Sink::ErrorLog => {
+                let is_error = *sink == Sink::ErrorLog;
+                let after = self.elapsed;
+                self.transcript.iter_mut().for_each(|said| said.add(after, is_error, text));
+                self.log(text);
+            }
         }
     }
 
@@ -127,8 +138,47 @@ impl Player<'_> {
         self.lines.drain(..gone);
     }
 
+    /// To the standard output, where bytes stay what they are as far as whoever takes them can.
+    pub(crate) fn say_bytes(&mut self, bytes: Vec<u8>) {
+        let bytes = match String::from_utf8(bytes) {
+            Ok(text) => return self.say(&text),
+            Err(error) => error.into_bytes(),
+        };
+        self.say_raw(bytes);
+    }
+
+    /// Bytes to the standard output behind all texts, whether they are one or not.
+    pub(crate) fn say_raw(&mut self, bytes: Vec<u8>) {
+        if !self.handle(bytes.len()) {
+            return;
+        }
+        match (self.out.clone(), &mut self.raw_out) {
+            (Sink::Gathered(0), Some(raw)) if raw.len() + bytes.len() <= 2 * MAX_FILE_BYTES => {
+                raw.extend(bytes)
+            }
+            (Sink::File(path), _) => self.append_bytes(&path, &bytes),
+            _ => self.say(&String::from_utf8_lossy(&bytes)),
+        }
+    }
+
+    /// All that is to be read, as it came.
+    pub(crate) fn input_bytes(&mut self) -> Vec<u8> {
+        let is_it = |raw: &Vec<u8>| self.standard_input.as_deref() == Some(&*String::from_utf8_lossy(raw));
+        match self.raw_input.take_if(|raw| is_it(raw)) {
+            Some(raw) => {
+                self.standard_input = None;
+                self.handle(raw.len());
+                raw
+            }
+            None => self.input().into_bytes(),
+        }
+    }
+
     /// All that is to be read.
     pub(crate) fn input(&mut self) -> String {
+        if self.hears() {
+            return self.hear_all();
+        }
         self.is_waiting |= self.standard_input.is_none();
         let input = self.standard_input.take().unwrap_or_default();
         self.handle(input.len());

@@ -8,6 +8,7 @@ use super::tools::AllPrograms;
 use super::{awk, file_programs, net, text_programs, tools};
 use crate::bounds::{BYTES_PER_STEP, Fault, MAX_MEMORY_BYTES};
 use crate::file_system;
+use crate::interpreter::hearing::HeardLine;
 use crate::interpreter::player::{Flow, Player};
 use crate::shell::{self, Script, Unplayable, Word};
 
@@ -82,7 +83,7 @@ pub(crate) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) 
             Some(time) if !times.is_empty() => return player.sleep(time),
             _ => player.fail(&format!("sleep: invalid number '{}'\n", times.join(" "))),
         },
-        ("sh" | "bash" | "ash", words) => return run_shell(player, words),
+        ("sh" | "bash" | "ash", words) => return run_shell(player, name, words),
         ("exec" | "nohup", words) => return instead(player, name, words),
         ("perl", [.., program]) => return pi(player, program),
         ("cd", [folder, ..]) => player.folder = file_system::absolute(&player.folder, folder),
@@ -91,6 +92,7 @@ pub(crate) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) 
             player.status = i32::from(!holds(player, words));
         }
         ("false", _) => player.status = 1,
+        ("read", names) if player.hears() => return read_heard(player, names),
         ("read", names) => read(player, names),
         ("tail", words) if text_programs::is_plain_tail(words) => text_programs::tail(player, words),
         (name, words) if PROGRAMS.contains(&name) => simple(player, name, words),
@@ -208,9 +210,14 @@ impl Player<'_> {
 }
 
 /// `sh -c script`; a shell without one reads it.
-fn run_shell(player: &mut Player<'_>, words: &[&str]) -> Flow {
+fn run_shell(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
     let text = match words.iter().position(|word| is_command_flag(word)) {
         Some(at) => words.get(at + 1).map(ToString::to_string).unwrap_or_default(),
+        None if words.iter().all(|word| word.starts_with('-')) && player.hears() => {
+            // Whoever plays this goes on with a shell that reads lines.
+            player.wanted_shell = ["bash", "ash"].into_iter().find(|shell| *shell == name).or(Some("sh"));
+            return Flow::Go;
+        }
         None if words.iter().all(|word| word.starts_with('-')) => player.input(),
         None => return Flow::Go,
     };
@@ -256,7 +263,23 @@ fn read(player: &mut Player<'_>, names: &[&str]) {
         return player.status = 1;
     }
     let (line, rest) = input.split_once('\n').unwrap_or((&input, ""));
-    player.standard_input = Some(rest.to_owned());
+    let rest = rest.to_owned();
+    assign(player, &names, line);
+    player.standard_input = Some(rest);
+}
+
+/// Reads a line of what is said to the process, as soon as it is.
+fn read_heard(player: &mut Player<'_>, names: &[&str]) -> Flow {
+    let names: Vec<&&str> = names.iter().filter(|name| !name.starts_with('-')).collect();
+    match player.hear_line() {
+        HeardLine::Line(line) => assign(player, &names, &line),
+        HeardLine::Nothing => return Flow::OutOfTime,
+        HeardLine::End | HeardLine::Interrupted => player.status = 1,
+    }
+    Flow::Go
+}
+
+fn assign(player: &mut Player<'_>, names: &[&&str], line: &str) {
     let mut pieces = line.trim().splitn(names.len().max(1), ' ');
     for name in names {
         player.set(name, pieces.next().unwrap_or_default().trim().into());

@@ -2,12 +2,13 @@
 
 use super::input::read;
 use super::names::base_name;
+use super::tar;
 use crate::file_system::{self, File};
 use crate::interpreter::player::{Flow, Player};
 
 const PROGRAMS: &[&str] = &[
     "cat", "ls", "touch", "rm", "mkdir", "rmdir", "cp", "mv", "chmod", "chown", "tee", "tail", "stat", "ln",
-    "find",
+    "find", "tar",
 ];
 
 /// A step is so many files that `ls` looks at.
@@ -22,6 +23,7 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
     let (flags, paths): (Vec<&str>, Vec<&str>) =
         words.iter().partition(|word| word.starts_with('-') && word.len() > 1);
     match name {
+        "cat" if player.hears() && (paths.is_empty() || paths == ["-"]) => return player.repeat_heard(),
         "cat" => cat(player, &paths),
         "ls" | "find" => ls(player, name, &flags, &paths),
         "touch" => {
@@ -40,6 +42,7 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
             return player.sleep(std::time::Duration::MAX);
         }
         "stat" => stat(player, words),
+        "tar" => return tar::run(player, words),
         _ => {}
     }
     Flow::Go
@@ -47,11 +50,16 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
 
 fn cat(player: &mut Player<'_>, paths: &[&str]) {
     if paths.is_empty() || paths == ["-"] {
-        let input = player.input();
-        return player.say(&input);
+        let input = player.input_bytes();
+        return player.say_bytes(input);
     }
     let mut status = 0;
     for path in paths {
+        let raw = player.file(path).filter(|file| str::from_utf8(&file.content).is_err());
+        if let Some(file) = raw.filter(|file| !file.is_folder) {
+            player.say_bytes(file.content.to_vec());
+            continue;
+        }
         match read(player, "cat", path) {
             Some(text) => player.say(&text),
             None => status = 1,

@@ -13,7 +13,10 @@ mod file_programs;
 mod input;
 mod net;
 pub(crate) mod pi;
+mod tar;
 mod text_programs;
 mod tools;
+mod typed_shell;
 
 pub(crate) use commands::{read_command, read_script, run};
+pub(crate) use typed_shell::{run_lines, run_typed_shell};

@@ -1,5 +1,6 @@
 //! A user's session with the real kubectl, the oldest and the newest at hand.
 
+mod attaching;
 mod auth;
 mod custom_resources;
 mod declarative;

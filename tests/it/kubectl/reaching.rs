@@ -126,3 +126,41 @@ fn pods_and_services_are_reached_through_the_apiserver() {
         }
     });
 }
+
+#[test]
+fn kubelets_are_asked_through_their_nodes() {
+    with_each_kubectl(|_, kubectl| {
+        kubectl.ok("run box --image=busybox --restart=Never -- sh -c 'echo said; sleep 1000'");
+        kubectl.ok("wait --for=condition=Ready pod/box --timeout=60s");
+        let node = kubectl.ok("get pod box -o jsonpath={.spec.nodeName}");
+        let raw = |path: &str| format!("get --raw '/api/v1/nodes/{node}/proxy/{path}'");
+        for (path, said) in [
+            ("healthz", "ok"),
+            ("pods", "\"name\":\"box\""),
+            ("runningpods/", "\"image\":\"busybox\""),
+            ("metrics", &format!("kubelet_node_name{{node=\"{node}\"}} 1\n")),
+            ("metrics/resource", "container_memory_working_set_bytes{container=\"box\""),
+            ("metrics/cadvisor", "machine_cpu_cores 8\n"),
+            ("stats/summary", &format!("\"nodeName\":\"{node}\"")),
+            ("configz", "\"kubeletconfig\""),
+            ("logs/", "href=\"pods/\""),
+            ("containerLogs/default/box/box?tailLines=1", "said\n"),
+        ] {
+            let answer = kubectl.ok(&raw(path));
+            assert!(answer.contains(said), "{path}: {answer}");
+        }
+        let run = "create -f /dev/null --raw '/api/v1/nodes/NODE/proxy/run/default/box/box?cmd=echo%20hi'";
+        assert_eq!(kubectl.ok(&run.replace("NODE", &node)), "hi\n");
+        let same = kubectl.ok(&format!("get --raw /api/v1/nodes/https:{node}:10250/proxy/healthz"));
+        assert_eq!(same, "ok");
+        for (path, why) in [
+            (format!("/api/v1/nodes/{node}/proxy/none"), "could not find the requested resource"),
+            (format!("/api/v1/nodes/{node}:9100/proxy/metrics"), ":9100: connect: connection refused"),
+            ("/api/v1/nodes/none/proxy/pods".to_owned(), "nodes \"none\" not found"),
+            (format!("/api/v1/nodes/{node}/proxy/containerLogs/default/none/box"), "\"none\""),
+        ] {
+            let said = kubectl.fails(&format!("get --raw '{path}'"));
+            assert!(said.contains(why), "{path}: {said}");
+        }
+    });
+}

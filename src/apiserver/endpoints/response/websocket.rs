@@ -25,7 +25,8 @@ use apimachinery::wire::ApiResponse;
 /// What is hashed with the client's key, so that it knows that it was understood.
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const VERSION: &str = "13";
-const TEXT: u8 = 1;
+pub(crate) const CONTINUATION: u8 = 0;
+pub(crate) const TEXT: u8 = 1;
 pub(crate) const BINARY: u8 = 2;
 pub(crate) const CLOSE: u8 = 8;
 pub(crate) const PING: u8 = 9;

@@ -1,10 +1,9 @@
 //! exec, attach, portforward, proxy: streams into a container (`registry/core/pod/rest/subresources.go`).
-//! Commands are played, and who is known to listen answers; to what a process itself says there is nothing
-//! to attach, and the answer says so.
+//! Commands are played, processes hear what is said to them, and who is known to listen answers.
 
 use serde_json::{Map, Value};
 
-use super::{exec, log, port_forward, proxy, streams};
+use super::{attach, exec, log, port_forward, proxy, streams};
 use crate::admission::Operation;
 use crate::endpoints::handlers::body::Input;
 use crate::endpoints::handlers::request_scope::Scope;
@@ -13,7 +12,7 @@ use crate::registry::Validating;
 use apimachinery::status::Status;
 use apis::kind::Subresource;
 
-/// What admission says, then 404 for an object that is not there, else 501.
+/// What admission says, 404 for an object that is not there, then the streams.
 pub(crate) async fn connect(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
     let name = match scope.subresource {
         Some(Subresource::Proxy) => proxy::object_name(scope)?,
@@ -29,24 +28,19 @@ pub(crate) async fn connect(scope: &mut Scope, input: Input) -> Result<Answer, S
     scope.server.admission.validating(&attributes).validate(Some(&options), None).await?;
     let object = scope.server.registry.get(&scope.kind, scope.namespace(), &name, None).await?.to_value();
     check_host(scope, &object)?;
-    if let Some(subresource @ (Subresource::Exec | Subresource::PortForward)) = scope.subresource {
-        let upgrade = scope.upgrade.take().zip(streams::wanted(&scope.headers));
-        let (upgrade, wanted) = upgrade.ok_or_else(|| Status::bad_request("Upgrade request required"))?;
-        return match subresource {
-            Subresource::Exec => exec::exec(scope, upgrade, wanted).await,
-            _ => {
-                let node = object["spec"]["nodeName"].as_str().unwrap_or_default();
-                port_forward::port_forward(scope, upgrade, wanted, node)
-            }
-        };
-    }
     if scope.subresource == Some(Subresource::Proxy) {
         return proxy::proxy(scope, &object, input).await;
     }
-    let what = scope.subresource.map_or("", Subresource::name);
-    let text =
-        format!("{}/{what} is not supported: containers in this cluster are simulated", scope.kind.plural);
-    Err(Status::failure(501, "NotImplemented", text))
+    let upgrade = scope.upgrade.take().zip(streams::wanted(&scope.headers));
+    let upgrade = upgrade.ok_or_else(|| Status::bad_request("Upgrade request required"))?;
+    match scope.subresource {
+        Some(Subresource::Exec) => exec::exec(scope, &object, upgrade).await,
+        Some(Subresource::Attach) => attach::attach(scope, &object, upgrade).await,
+        _ => {
+            let node = object["spec"]["nodeName"].as_str().unwrap_or_default();
+            port_forward::port_forward(scope, upgrade, node)
+        }
+    }
 }
 
 /// There is nobody to connect to before a pod has a node (`streamLocation`, `PortForwardLocation`).

@@ -5,131 +5,85 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use futures::future::BoxFuture;
 use hyper::upgrade::OnUpgrade;
-use serde_json::json;
+use serde_json::Value;
 
+use super::command_streams::{CLOSED, CommandOutcome, CommandStreams, ERRORS, OUT, Outcomes};
 use super::log;
-use super::spdy_channels::{self, SpdyChannels};
-use super::streams::{self, Channels, Conversation, Message, UpgradeTo, WebSocket};
+use super::streams::{Channels, Message, UpgradeTo};
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
-use crate::kubelet_client::{Duplex, ExecRequest, Executed, KubeletLookup};
+use crate::kubelet_client::{ExecRequest, Executed, KubeletLookup};
 use apimachinery::status::Status;
 
-/// The newest first among those that say the same.
-const PROTOCOLS: &[&str] = &["v5.channel.k8s.io", "v4.channel.k8s.io", "channel.k8s.io"];
-/// The newest first over SPDY, where an older one has a text for the outcome, and none is the oldest.
-const SPDY_PROTOCOLS: &[&str] = &["v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", ""];
-const OUT: u8 = 1;
-const ERRORS: u8 = 2;
-/// Where the outcome goes.
-const STATUS: u8 = 3;
-/// `v5`: the channel that is named has ended.
-const CLOSED: u8 = 255;
-/// A command reads no more.
-const MAX_INPUT_BYTES: usize = 1 << 20;
+/// A command reads no more: that is more than fits on a container's disk.
+const MAX_INPUT_BYTES: usize = 3 << 20;
 const PROMPT: &str = "/ # ";
 
 /// Goes on over a websocket or SPDY.
-pub(crate) async fn exec(scope: &Scope, upgrade: OnUpgrade, wanted: UpgradeTo) -> Result<Answer, Status> {
-    let pod = scope.server.registry.get(&scope.kind, scope.namespace(), scope.name(), None).await?;
-    let tree = pod.to_value();
-    let container = log::container(&tree, scope.name(), scope.query.text("container"))?;
+pub(super) async fn exec(
+    scope: &Scope,
+    pod: &Value,
+    upgrade: (OnUpgrade, UpgradeTo),
+) -> Result<Answer, Status> {
+    let container = log::container(pod, scope.name(), scope.query.text("container"))?;
     let command: Vec<String> = scope.query.all("command").iter().map(ToString::to_string).collect();
-    if command.is_empty() {
+    let request = ExecRequest {
+        node: pod["spec"]["nodeName"].as_str().unwrap_or_default().into(),
+        namespace: scope.namespace().into(),
+        pod: scope.name().into(),
+        container,
+        command,
+        ..ExecRequest::default()
+    };
+    exec_over(scope, request, CommandStreams::of(scope), upgrade)
+}
+
+/// Goes on with a command that is known.
+pub(super) fn exec_over(
+    scope: &Scope,
+    request: ExecRequest,
+    streams: CommandStreams,
+    upgrade: (OnUpgrade, UpgradeTo),
+) -> Result<Answer, Status> {
+    if request.command.is_empty() {
         return Err(Status::bad_request("you must specify at least one command for the container"));
     }
-    let flag = |name| scope.query.flag(name).unwrap_or(false);
-    let session = Session {
-        kubelets: scope.server.kubelets.clone(),
-        request: ExecRequest {
-            node: tree["spec"]["nodeName"].as_str().unwrap_or_default().into(),
-            namespace: scope.namespace().into(),
-            pod: scope.name().into(),
-            container,
-            command,
-            standard_input: None,
-            is_fed: false,
-            shell: None,
-        },
-        reads: flag("stdin"),
-        is_terminal: flag("tty"),
-        sends: (flag("stdout"), flag("stderr")),
-        tells_status: true,
+    let session = Session { kubelets: scope.server.kubelets.clone(), request, streams };
+    let talk = move |mut io: Box<dyn Channels>, outcomes| {
+        // A client that hangs up ends it.
+        async move { drop(session.converse(&mut *io, outcomes).await) }.boxed()
     };
-    match wanted {
-        UpgradeTo::WebSocket => {
-            streams::accept(&scope.headers, upgrade, PROTOCOLS, |protocol| session.over_websocket(protocol))
-        }
-        UpgradeTo::Spdy => streams::accept_spdy(&scope.headers, upgrade, SPDY_PROTOCOLS, |protocol| {
-            session.over_spdy(protocol)
-        }),
-    }
+    streams.accept(scope, upgrade, Box::new(talk))
 }
 
 /// One command, or a shell that somebody types into.
 struct Session {
     kubelets: Arc<dyn KubeletLookup>,
     request: ExecRequest,
-    reads: bool,
-    is_terminal: bool,
-    /// Which of its outputs are sent.
-    sends: (bool, bool),
-    /// The oldest protocol has a text where the others have a Status.
-    tells_status: bool,
+    streams: CommandStreams,
 }
 
-/// The code of a command, or why it could not be started.
-type Outcome = Result<i32, String>;
-
 impl Session {
-    fn over_websocket(mut self, protocol: &'static str) -> Conversation {
-        self.tells_status = protocol != "channel.k8s.io";
-        Box::new(move |io: Box<dyn Duplex>| -> BoxFuture<'static, ()> {
-            // A client that hangs up ends it.
-            async move { drop(self.converse(&mut WebSocket(io)).await) }.boxed()
-        })
-    }
-
-    fn over_spdy(mut self, protocol: &'static str) -> Conversation {
-        self.tells_status = protocol == SPDY_PROTOCOLS[0];
-        let wanted = spdy_channels::WantedStreams {
-            reads: self.reads,
-            sends: self.sends.0,
-            sends_errors: self.sends.1 && !self.is_terminal,
-            resizes: self.is_terminal && !matches!(protocol, "" | "v2.channel.k8s.io"),
-        };
-        Box::new(move |io: Box<dyn Duplex>| -> BoxFuture<'static, ()> {
-            let talk = |mut channels: SpdyChannels| -> BoxFuture<'static, ()> {
-                async move { drop(self.converse(&mut channels).await) }.boxed()
-            };
-            spdy_channels::converse(io, wanted, talk).boxed()
-        })
-    }
-
-    async fn converse(mut self, io: &mut dyn Channels) -> std::io::Result<()> {
-        let first = if self.sends.0 { OUT } else { STATUS };
-        let first = if !self.sends.0 && self.sends.1 { ERRORS } else { first };
-        // Nothing, so that the client knows that the streams are there.
-        io.send(first, b"").await?;
-        let outcome = match (self.reads, is_shell(&self.request.command)) {
-            (true, true) if self.is_terminal => self.type_into(io).await?,
+    async fn converse(mut self, io: &mut dyn Channels, outcomes: Outcomes) -> std::io::Result<()> {
+        self.streams.begin(io).await?;
+        let outcome = match (self.streams.reads, is_shell(&self.request.command)) {
+            (true, true) if self.streams.is_terminal => self.type_into(io).await?,
             (true, true) => self.feed_lines(io).await?,
             (true, false) if repeats(&self.request.command) => self.repeat(io).await?,
             _ => self.run_fed(io).await?,
         };
         if let Some(outcome) = outcome {
-            self.finish(io, outcome).await?;
+            outcomes.tell(io, "executing command in", outcome).await?;
         }
         io.close().await
     }
 
     /// A command that reads is given all that there is to read.
-    async fn run_fed(&mut self, io: &mut dyn Channels) -> std::io::Result<Option<Outcome>> {
-        self.request.is_fed = self.reads;
+    async fn run_fed(&mut self, io: &mut dyn Channels) -> std::io::Result<Option<CommandOutcome>> {
+        self.request.is_fed = self.streams.reads;
         let executed = self.kubelets.exec(self.request.clone()).await;
-        if !self.reads || !executed.as_ref().is_ok_and(|executed| executed.is_waiting) {
+        if !self.streams.reads || !executed.as_ref().is_ok_and(|executed| executed.is_waiting) {
             return self.tell(io, executed).await.map(Some);
         }
         self.request.standard_input = Some(input(io).await?);
@@ -143,17 +97,24 @@ impl Session {
         &self,
         io: &mut dyn Channels,
         executed: Result<Executed, Status>,
-    ) -> std::io::Result<Outcome> {
-        let Executed { code, out, errors, .. } = match executed {
+    ) -> std::io::Result<CommandOutcome> {
+        let Executed { code, out, bytes, errors, .. } = match executed {
             Ok(executed) => executed,
             Err(status) => return Ok(Err(status.message)),
         };
-        let text = |text: String| if self.is_terminal { text.replace('\n', "\r\n") } else { text };
-        let errors_to = if self.is_terminal { (OUT, self.sends.0) } else { (ERRORS, self.sends.1) };
-        for ((channel, is_sent), said) in [((OUT, self.sends.0), out), (errors_to, errors)] {
+        let text = |text: String| if self.streams.is_terminal { text.replace('\n', "\r\n") } else { text };
+        let errors_to = if self.streams.is_terminal {
+            (OUT, self.streams.sends.0)
+        } else {
+            (ERRORS, self.streams.sends.1)
+        };
+        for ((channel, is_sent), said) in [((OUT, self.streams.sends.0), out), (errors_to, errors)] {
             if is_sent && !said.is_empty() {
                 io.send(channel, text(said).as_bytes()).await?;
             }
+        }
+        if self.streams.sends.0 && !bytes.is_empty() {
+            io.send(OUT, &bytes).await?;
         }
         Ok(Ok(code))
     }
@@ -175,7 +136,7 @@ impl Session {
     }
 
     /// A shell without a terminal: what comes is run as soon as its last line is whole.
-    async fn feed_lines(&mut self, io: &mut dyn Channels) -> std::io::Result<Option<Outcome>> {
+    async fn feed_lines(&mut self, io: &mut dyn Channels) -> std::io::Result<Option<CommandOutcome>> {
         let (mut pending, mut last) = (Vec::new(), self.begin().await);
         while last.is_ok() {
             let is_over = match io.receive().await? {
@@ -184,7 +145,7 @@ impl Session {
                     false
                 }
                 Message::Data(CLOSED, _) => true,
-                Message::Data(..) => continue,
+                Message::Data(..) | Message::Ping(_) => continue,
                 Message::Close => return Ok(None),
             };
             let whole = if is_over {
@@ -215,13 +176,13 @@ impl Session {
     }
 
     /// `cat`: what comes goes back.
-    async fn repeat(&mut self, io: &mut dyn Channels) -> std::io::Result<Option<Outcome>> {
+    async fn repeat(&mut self, io: &mut dyn Channels) -> std::io::Result<Option<CommandOutcome>> {
         let begun = self.begin().await;
         while begun.is_ok() {
             match io.receive().await? {
-                Message::Data(0, bytes) if self.sends.0 => io.send(OUT, &bytes).await?,
+                Message::Data(0, bytes) if self.streams.sends.0 => io.send(OUT, &bytes).await?,
                 Message::Data(CLOSED, _) => break,
-                Message::Data(..) => {}
+                Message::Data(..) | Message::Ping(_) => {}
                 Message::Close => return Ok(None),
             }
         }
@@ -229,36 +190,13 @@ impl Session {
     }
 
     /// Whether there is a container to run anything in.
-    async fn begin(&self) -> Outcome {
+    async fn begin(&self) -> CommandOutcome {
         let request = ExecRequest { command: vec!["true".into()], ..self.request.clone() };
         self.kubelets.exec(request).await.map(|executed| executed.code).map_err(|status| status.message)
     }
 
-    async fn finish(&self, io: &mut dyn Channels, outcome: Outcome) -> std::io::Result<()> {
-        if !self.tells_status {
-            return match outcome {
-                Ok(0) => Ok(()),
-                Ok(code) => {
-                    let text = format!("command terminated with non-zero exit code: exit status {code}");
-                    io.send(STATUS, text.as_bytes()).await
-                }
-                Err(why) => io.send(STATUS, why.as_bytes()).await,
-            };
-        }
-        let status = match outcome {
-            Ok(0) => json!({"metadata": {}, "status": "Success"}),
-            Ok(code) => json!({"metadata": {}, "status": "Failure", "reason": "NonZeroExitCode",
-                "message": format!("command terminated with non-zero exit code: exit status {code}"),
-                "details": {"causes": [{"reason": "ExitCode", "message": code.to_string()}]}}),
-            Err(why) => json!({"metadata": {}, "status": "Failure", "reason": "InternalError", "code": 500,
-                "message": format!("Internal error occurred: error executing command in container: {why}"),
-                "details": {"causes": [{"message": why}]}}),
-        };
-        io.send(STATUS, status.to_string().as_bytes()).await
-    }
-
     /// A terminal: what is typed is echoed, and each line is a command of its own.
-    async fn type_into(&mut self, io: &mut dyn Channels) -> std::io::Result<Option<Outcome>> {
+    async fn type_into(&mut self, io: &mut dyn Channels) -> std::io::Result<Option<CommandOutcome>> {
         let (mut line, mut earlier, mut last) = (String::new(), String::new(), self.begin().await);
         if last.is_err() {
             return Ok(Some(last));
@@ -318,15 +256,15 @@ impl Session {
 
 /// What became of a line.
 enum Entered {
-    Done(Outcome),
+    Done(CommandOutcome),
     /// The shell ended with it.
-    Ended(Outcome),
+    Ended(CommandOutcome),
     /// The next line belongs to it.
     GoesOn,
 }
 
 /// All that the client sends, until it says that there is no more.
-async fn input(io: &mut dyn Channels) -> std::io::Result<String> {
+async fn input(io: &mut dyn Channels) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Message::Data(channel, data) = io.receive().await? {
         match channel {
@@ -335,7 +273,7 @@ async fn input(io: &mut dyn Channels) -> std::io::Result<String> {
             _ => {}
         }
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(bytes)
 }
 
 fn is_shell(command: &[String]) -> bool {

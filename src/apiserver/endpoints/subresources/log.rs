@@ -7,7 +7,7 @@ use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
 
-use super::streams::{self, Conversation};
+use super::streams::{self, ChannelEncoding, Conversation};
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::query::Query;
 use crate::endpoints::response::answer::Answer;
@@ -19,6 +19,9 @@ use apimachinery::gvk::GroupVersion;
 use apimachinery::status::Status;
 use apimachinery::time;
 use apimachinery::wire::ApiResponse;
+
+/// How a log comes over a websocket (`wsstream.NewDefaultReaderProtocols`).
+const PROTOCOLS: &[&str] = &["binary.k8s.io", "base64.binary.k8s.io"];
 
 /// Asks the kubelet.
 pub(crate) async fn log(scope: &mut Scope) -> Result<Answer, Status> {
@@ -42,18 +45,20 @@ pub(crate) async fn log(scope: &mut Scope) -> Result<Answer, Status> {
     if websocket::is_wanted(&scope.headers)
         && let Some(upgrade) = scope.upgrade.take()
     {
-        return streams::accept(&scope.headers, upgrade, &["binary.k8s.io"], |_| over_websocket(body));
+        return streams::accept(&scope.headers, upgrade, PROTOCOLS, |protocol| {
+            over_websocket(body, ChannelEncoding::of(protocol))
+        });
     }
     Ok(text(body))
 }
 
 /// The log as frames, without channels.
-fn over_websocket(body: Body) -> Conversation {
+fn over_websocket(body: Body, encoding: ChannelEncoding) -> Conversation {
     Box::new(move |mut io: Box<dyn Duplex>| -> BoxFuture<'static, ()> {
         Box::pin(async move {
             let mut chunks = body.into_data_stream();
             while let Some(Ok(chunk)) = chunks.next().await {
-                if streams::send(&mut *io, None, &chunk).await.is_err() {
+                if streams::send(&mut *io, encoding, None, &chunk).await.is_err() {
                     return;
                 }
             }
@@ -62,7 +67,7 @@ fn over_websocket(body: Body) -> Conversation {
     })
 }
 
-fn text(body: Body) -> Answer {
+pub(super) fn text(body: Body) -> Answer {
     let mut response = ApiResponse::new(body);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
     Answer::Raw(response)
@@ -99,7 +104,7 @@ pub(crate) fn container(pod: &Value, name: &str, wanted: Option<&str>) -> Result
     Err(Status::bad_request(text))
 }
 
-fn read_options(query: &Query) -> Result<PodLogOptions, Status> {
+pub(super) fn read_options(query: &Query) -> Result<PodLogOptions, Status> {
     let since_time = match query.text("sinceTime") {
         None => None,
         Some(text) => {

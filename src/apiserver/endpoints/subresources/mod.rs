@@ -9,9 +9,13 @@ pub(crate) mod eviction;
 pub(crate) mod rollback;
 pub(crate) mod token;
 
+mod attach;
+mod command_streams;
 pub(crate) mod connect;
 mod exec;
+mod html_links;
 pub(crate) mod log;
+mod node_proxy;
 mod port_forward;
 mod proxy;
 mod spdy_channels;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use futures::FutureExt;
@@ -22,12 +23,17 @@ use crate::endpoints::response::answer::Answer;
 use crate::endpoints::response::websocket::{BINARY, CLOSE, FrameHead, NORMAL, PING, PONG, frame};
 use crate::kubelet_client::{Duplex, KubeletLookup, PortForwardRequest};
 use apimachinery::status::Status;
+use clock::Clock;
 
 const PROTOCOLS: &[&str] = &["portforward.k8s.io"];
 const TUNNELS: &[&str] = &["SPDY/3.1+portforward.k8s.io"];
 /// Which connection a stream belongs to; without it, the one whose other stream was opened just before.
 const REQUEST: &str = "requestid";
 const PORT: &str = "port";
+/// So long a first stream waits for its second (`DefaultStreamCreationTimeout`); then it is given up.
+const PAIR_TIMEOUT: Duration = Duration::from_secs(30);
+/// After so long without a connection it ends (`--streaming-connection-idle-timeout`).
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4 * 60 * 60);
 /// So many first streams wait for their second; beyond that the oldest is given up.
 const MAX_WAITING: usize = 128;
 /// Bytes on their way from a pod, for each connection.
@@ -38,8 +44,7 @@ const TUNNEL_BYTES: usize = 64 << 10;
 /// Goes on over a websocket or SPDY.
 pub(super) fn port_forward(
     scope: &Scope,
-    upgrade: OnUpgrade,
-    wanted: UpgradeTo,
+    upgrade: (OnUpgrade, UpgradeTo),
     node: &str,
 ) -> Result<Answer, Status> {
     let request = PortForwardRequest {
@@ -48,7 +53,20 @@ pub(super) fn port_forward(
         pod: scope.name().to_owned(),
         port: 0,
     };
-    let forwarding = Arc::new(Forwarding { kubelets: scope.server.kubelets.clone(), request });
+    port_forward_over(scope, upgrade, request)
+}
+
+/// Goes on with connections to a pod that is known; its port is what the client says of each.
+pub(super) fn port_forward_over(
+    scope: &Scope,
+    (upgrade, wanted): (OnUpgrade, UpgradeTo),
+    request: PortForwardRequest,
+) -> Result<Answer, Status> {
+    let forwarding = Arc::new(Forwarding {
+        kubelets: scope.server.kubelets.clone(),
+        clock: scope.server.clock.clone(),
+        request,
+    });
     let (headers, own) = (&scope.headers, forwarding.clone());
     match wanted {
         UpgradeTo::Spdy => streams::accept_spdy(headers, upgrade, PROTOCOLS, |_| {
@@ -127,6 +145,7 @@ async fn wrap(
 /// The connections of one client to one pod.
 struct Forwarding {
     kubelets: Arc<dyn KubeletLookup>,
+    clock: Clock,
     /// Without its port.
     request: PortForwardRequest,
 }
@@ -146,11 +165,19 @@ impl Forwarding {
             // Dropped with the client, and what they do with them. Bound: the streams of a connection.
             let mut connections = JoinSet::new();
             loop {
+                let wait = waiting.wait(self.clock.elapsed());
                 tokio::select! {
                     Some(_) = connections.join_next() => {}
+                    () = self.clock.sleep(wait.unwrap_or(IDLE_TIMEOUT)) => match wait {
+                        Some(_) => waiting.give_up(self.clock.elapsed()).await,
+                        None if connections.is_empty() => return incoming.close().await,
+                        None => {}
+                    },
                     stream = incoming.next() => match stream {
                         None => return,
-                        Some(stream) => if let Some((port, data, error)) = waiting.add(stream) {
+                        Some(stream) => if let Some((port, data, error)) =
+                            waiting.add(stream, self.clock.elapsed())
+                        {
                             connections.spawn(self.clone().forward(port, data, error));
                         },
                     }
@@ -210,13 +237,32 @@ async fn carry(data: Stream, io: Box<dyn Duplex>) {
 /// Streams whose other is not there yet, by connection, in their order.
 #[derive(Default)]
 struct HalfPairs {
-    pairs: BTreeMap<u64, (String, Pair)>,
+    pairs: BTreeMap<u64, (String, Duration, Pair)>,
     next: u64,
 }
 
 impl HalfPairs {
+    /// How long the oldest still waits.
+    fn wait(&self, now: Duration) -> Option<Duration> {
+        let (_, (_, since, _)) = self.pairs.first_key_value()?;
+        Some((*since + PAIR_TIMEOUT).saturating_sub(now))
+    }
+
+    /// Gives up those that have waited for too long, and says why.
+    async fn give_up(&mut self, now: Duration) {
+        let is_over = |since: Duration| since + PAIR_TIMEOUT <= now;
+        while let Some(first) = self.pairs.first_entry().filter(|first| is_over(first.get().1)) {
+            let (request, _, pair) = first.remove();
+            if let Some(mut error) = pair.error {
+                let text = format!("(request={request}) timed out waiting for streams");
+                drop(error.write(text.into()).await);
+                drop(error.finish().await);
+            }
+        }
+    }
+
     /// The pair, when this was its second; streams that do not say what they are are given up.
-    fn add(&mut self, stream: Stream) -> Option<(u16, Stream, Stream)> {
+    fn add(&mut self, stream: Stream, now: Duration) -> Option<(u16, Stream, Stream)> {
         let header = |name: &str| stream.headers.get(name).map(String::as_str);
         let is_error = match header(STREAM_TYPE)? {
             "error" => true,
@@ -226,8 +272,8 @@ impl HalfPairs {
         let port = header(PORT)?.parse().ok().filter(|port| *port > 0)?;
         // Clients that do not count their connections open one after the other.
         let request = header(REQUEST).unwrap_or_default().to_owned();
-        let known = self.pairs.iter().find(|(_, (name, _))| *name == request).map(|(at, _)| *at);
-        let (_, mut pair) = known.and_then(|at| self.pairs.remove(&at)).unwrap_or_default();
+        let known = self.pairs.iter().find(|(_, (name, ..))| *name == request).map(|(at, _)| *at);
+        let (_, _, mut pair) = known.and_then(|at| self.pairs.remove(&at)).unwrap_or_default();
         let place = if is_error { &mut pair.error } else { &mut pair.data };
         *place = Some(stream);
         match pair {
@@ -236,7 +282,7 @@ impl HalfPairs {
                 if self.pairs.len() >= MAX_WAITING {
                     self.pairs.pop_first();
                 }
-                self.pairs.insert(self.next, (request, one));
+                self.pairs.insert(self.next, (request, now, one));
                 self.next += 1;
                 None
             }
@@ -335,7 +381,34 @@ mod tests {
     }
 
     fn forwarding() -> Arc<Forwarding> {
-        Arc::new(Forwarding { kubelets: Arc::new(Echo), request: PortForwardRequest::default() })
+        forwarding_at(Clock::real())
+    }
+
+    fn forwarding_at(clock: Clock) -> Arc<Forwarding> {
+        Arc::new(Forwarding { kubelets: Arc::new(Echo), clock, request: PortForwardRequest::default() })
+    }
+
+    #[tokio::test]
+    async fn half_a_connection_is_given_up_and_an_idle_client_is_left() {
+        let clock = Clock::stepped(chrono::DateTime::UNIX_EPOCH);
+        let (mut client, server) = tokio::io::duplex(1 << 16);
+        let serving = tokio::spawn(forwarding_at(clock.clone()).serve(Box::new(server)));
+        let half = [("streamtype", "error"), ("port", "80"), ("requestid", "7")];
+        client.write_all(&open(1, true, &half)).await.unwrap();
+        // It is waited for from when it was answered.
+        let mut reply = [0; 8];
+        client.read_exact(&mut reply).await.unwrap();
+        let mut said = Vec::new();
+        while !serving.is_finished() {
+            match clock.next_wake() {
+                Some(wake) => clock.advance(wake),
+                None => tokio::task::yield_now().await,
+            }
+        }
+        client.read_to_end(&mut said).await.unwrap();
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.contains("(request=7) timed out waiting for streams"), "{said:?}");
+        assert!(clock.elapsed() >= IDLE_TIMEOUT);
     }
 
     fn wanted() -> BTreeMap<u8, String> {

@@ -3,18 +3,23 @@
 //! as it is, but for what concerns one connection alone.
 
 use axum::body::Body;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use futures::{StreamExt, stream};
 use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, LOCATION, PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue,
+    LOCATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, Method, Request, StatusCode};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
 use serde_json::Value;
 
+use super::html_links::rewrite_links;
+use super::{node_proxy, streams};
 use crate::endpoints::handlers::body::Input;
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
-use crate::kubelet_client::PortForwardRequest;
+use crate::kubelet_client::{Duplex, PortForwardRequest};
 use crate::webhook::ServiceResolver;
 use apimachinery::fields::FieldSelector;
 use apimachinery::options::ListOptions;
@@ -24,6 +29,8 @@ use apimachinery::wire::ApiResponse;
 use apis::core::pod::PODS;
 use apis::tree::{items, number, text};
 
+/// The links of a page are rewritten up to this size; those of a larger one stay as they are.
+const MAX_PAGE_BYTES: usize = 4 << 20;
 /// Headers that are for one connection, and not handed on.
 const OF_ONE_CONNECTION: [HeaderName; 9] = [
     CONNECTION,
@@ -84,9 +91,11 @@ struct ProxyBackend {
 }
 
 /// Hands the request on, and the answer back.
-pub(super) async fn proxy(scope: &Scope, object: &Value, input: Input) -> Result<Answer, Status> {
-    let named = ProxiedName::parse(scope.name()).ok_or_else(|| invalid(scope))?;
-    let (prefix, rest) = split_path(scope.uri.path(), scope.kind.namespaced);
+pub(super) async fn proxy(scope: &mut Scope, object: &Value, input: Input) -> Result<Answer, Status> {
+    let id = scope.name().to_owned();
+    let named = ProxiedName::parse(&id).ok_or_else(|| invalid(scope))?;
+    let uri = scope.uri.clone();
+    let (prefix, rest) = split_path(uri.path(), scope.kind.namespaced);
     // A path that only reads like ours when it is decoded or trimmed could lead anywhere.
     if prefix.starts_with("//") || !prefix.ends_with("/proxy") {
         return Err(Status::path_not_found());
@@ -99,7 +108,7 @@ pub(super) async fn proxy(scope: &Scope, object: &Value, input: Input) -> Result
     let backend = match &*scope.kind.plural {
         "pods" => pod_backend(object, named.port)?,
         "services" => service_backend(scope, object, &named).await?,
-        _ => return Err(unsupported(scope)),
+        _ => return to_node(scope, object, &named, rest).await,
     };
     if named.scheme == "https" {
         let why = "http: server gave HTTP response to HTTPS client";
@@ -110,14 +119,102 @@ pub(super) async fn proxy(scope: &Scope, object: &Value, input: Input) -> Result
     *request.method_mut() = scope.method.clone();
     *request.uri_mut() = format!("{rest}{query}").parse().map_err(|_| invalid(scope))?;
     *request.headers_mut() = asked_headers(&scope.headers, &backend, &format!("{prefix}{rest}"));
+    let goes_on = asked_protocol(&scope.headers).cloned().zip(scope.upgrade.take());
+    if let Some((protocol, _)) = &goes_on {
+        request.headers_mut().insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        request.headers_mut().insert(UPGRADE, protocol.clone());
+    }
     let mut response = ask(scope, &backend, request).await?;
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        let (_, ours) = goes_on.ok_or_else(|| unreachable("the answer is no whole one"))?;
+        return Ok(Answer::Raw(go_on(ours, response)));
+    }
     strip(response.headers_mut());
     if let Some(location) = response.headers().get(LOCATION).and_then(|value| value.to_str().ok())
         && let Some(moved) = moved_below(location, prefix, &backend)
     {
         response.headers_mut().insert(LOCATION, moved);
     }
-    Ok(Answer::Raw(response))
+    if response.headers().contains_key(LOCATION) || !is_page(response.headers()) {
+        return Ok(Answer::Raw(response));
+    }
+    Ok(Answer::Raw(rewrite_page(response, prefix, &backend).await))
+}
+
+/// What the client wants to go on with instead of HTTP, as a websocket.
+fn asked_protocol(headers: &HeaderMap) -> Option<&HeaderValue> {
+    let connection = headers.get(CONNECTION)?.to_str().ok()?;
+    let is_asked = connection.split(',').any(|word| word.trim().eq_ignore_ascii_case("upgrade"));
+    headers.get(UPGRADE).filter(|_| is_asked)
+}
+
+/// Carries bytes both ways, until either side has ended.
+fn go_on(ours: OnUpgrade, mut response: ApiResponse) -> ApiResponse {
+    let theirs = hyper::upgrade::on(&mut response);
+    streams::go_on(
+        ours,
+        Box::new(|mut io: Box<dyn Duplex>| {
+            Box::pin(async move {
+                if let Ok(theirs) = theirs.await {
+                    drop(tokio::io::copy_bidirectional(&mut io, &mut TokioIo::new(theirs)).await);
+                }
+            })
+        }),
+    );
+    response.map(|_| Body::empty())
+}
+
+/// Whether it is a page whose links can be read.
+fn is_page(headers: &HeaderMap) -> bool {
+    let content = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_html = content.split(';').next().is_some_and(|content| content.trim() == "text/html");
+    is_html && !headers.contains_key(CONTENT_ENCODING)
+}
+
+/// A page whose links lead through the proxy. One that is too large, or no text, stays as it is.
+async fn rewrite_page(response: ApiResponse, prefix: &str, backend: &ProxyBackend) -> ApiResponse {
+    let (mut head, body) = response.into_parts();
+    let mut chunks = body.into_data_stream();
+    let mut page = BytesMut::new();
+    while page.len() <= MAX_PAGE_BYTES
+        && let Some(chunk) = chunks.next().await
+    {
+        match chunk {
+            Ok(chunk) => page.extend_from_slice(&chunk),
+            Err(error) => {
+                let so_far = stream::iter([Ok(page.freeze()), Err(error)]);
+                return ApiResponse::from_parts(head, Body::from_stream(so_far));
+            }
+        }
+    }
+    let is_whole = page.len() <= MAX_PAGE_BYTES;
+    match str::from_utf8(&page) {
+        Ok(text) if is_whole => {
+            let moved = |link: &str| moved_below(link, prefix, backend);
+            let text = rewrite_links(text, |link| moved(link)?.to_str().ok().map(str::to_owned));
+            head.headers.insert(CONTENT_LENGTH, text.len().into());
+            ApiResponse::from_parts(head, Body::from(text))
+        }
+        _ => {
+            let all = stream::iter([Ok(page.freeze())]).chain(chunks);
+            ApiResponse::from_parts(head, Body::from_stream(all))
+        }
+    }
+}
+
+/// A node's kubelet; whatever else listens on a node is not simulated.
+async fn to_node(
+    scope: &mut Scope,
+    node: &Value,
+    named: &ProxiedName<'_>,
+    rest: &str,
+) -> Result<Answer, Status> {
+    let kubelet = number(node, "status.daemonEndpoints.kubeletEndpoint.Port");
+    if named.port.is_empty() || named.port == kubelet.to_string() {
+        return node_proxy::proxy(scope, node, rest).await;
+    }
+    let address = items(node, "status.addresses").first().map_or("", |address| text(address, "address"));
+    Err(unreachable(&format!("dial tcp {address}:{}: connect: connection refused", named.port)))
 }
 
 async fn ask(scope: &Scope, backend: &ProxyBackend, request: Request<Bytes>) -> Result<ApiResponse, Status> {
@@ -137,7 +234,8 @@ async fn ask(scope: &Scope, backend: &ProxyBackend, request: Request<Bytes>) -> 
     })?;
     let response =
         network::http_client::ask(io, request).await.map_err(|error| unreachable(&error.to_string()))?;
-    if response.status().is_informational() {
+    let is_upgrade = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if response.status().is_informational() && !is_upgrade {
         return Err(unreachable("the answer is no whole one"));
     }
     Ok(response.map(Body::new))
@@ -248,11 +346,6 @@ fn invalid(scope: &Scope) -> Status {
     Status::bad_request(format!("invalid {resource} request {:?}", scope.name()))
 }
 
-fn unsupported(scope: &Scope) -> Status {
-    let text = format!("{}/proxy is not supported: nodes in this cluster are simulated", scope.kind.plural);
-    Status::failure(501, "NotImplemented", text)
-}
-
 fn unavailable(text: String) -> Status {
     Status::failure(503, "ServiceUnavailable", text)
 }
@@ -294,6 +387,25 @@ mod tests {
         assert_eq!(port(pod(json!([])), "90"), Some(90));
         assert_eq!(port(pod(json!([])), "none"), None);
         assert_eq!(port(json!({}), "80"), None);
+    }
+
+    #[tokio::test]
+    async fn links_of_pages_lead_through_the_proxy_up_to_a_size() {
+        let backend = ProxyBackend { pod: Value::Null, address: "10.0.0.1".into(), port: 80 };
+        let page = |body: String| {
+            let mut response = ApiResponse::new(Body::from(body));
+            let html = HeaderValue::from_static("text/html; charset=utf-8");
+            response.headers_mut().insert(CONTENT_TYPE, html);
+            assert!(is_page(response.headers()));
+            rewrite_page(response, "/p/proxy", &backend)
+        };
+        let read = async |response: ApiResponse| {
+            axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap()
+        };
+        let link = r#"<a href="/x">"#;
+        assert_eq!(read(page(link.into()).await).await, r#"<a href="/p/proxy/x">"#);
+        let huge = link.repeat(MAX_PAGE_BYTES / link.len() + 1);
+        assert!(read(page(huge.clone()).await).await == huge);
     }
 
     #[test]

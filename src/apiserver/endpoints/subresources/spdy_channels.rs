@@ -95,7 +95,7 @@ impl SpdyChannels {
         stream.write(Bytes::copy_from_slice(bytes)).await
     }
 
-    async fn next(&mut self) -> Message {
+    async fn receive_next(&mut self) -> Message {
         if let Some(input) = &mut self.input {
             if let Some(bytes) = input.read().await {
                 return Message::Data(INPUT, bytes.into());
@@ -126,8 +126,13 @@ impl Channels for SpdyChannels {
         self.send_on(channel, bytes).boxed()
     }
 
-    fn receive(&mut self) -> BoxFuture<'_, std::io::Result<Message>> {
-        self.next().map(Ok).boxed()
+    fn next(&mut self) -> BoxFuture<'_, std::io::Result<Message>> {
+        self.receive_next().map(Ok).boxed()
+    }
+
+    /// Nobody asks: those of SPDY are the connection's.
+    fn pong<'a>(&'a mut self, _payload: &'a [u8]) -> BoxFuture<'a, std::io::Result<()>> {
+        std::future::ready(Ok(())).boxed()
     }
 
     fn close(&mut self) -> BoxFuture<'_, std::io::Result<()>> {

@@ -2,17 +2,20 @@
 //! messages name a channel by their first byte (`wsstream`, `remotecommand`), or SPDY; the handshake of both.
 
 use axum::body::Body;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::BytesMut;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::header::{CONNECTION, HeaderName, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::endpoints::response::answer::Answer;
 use crate::endpoints::response::websocket::{
-    self, BINARY, CLOSE, FrameHead, NORMAL, PING, PONG, frame, opening, text,
+    self, BINARY, CLOSE, CONTINUATION, NORMAL, PING, PONG, TEXT, frame, opening, text,
 };
 use crate::kubelet_client::Duplex;
 use apimachinery::status::Status;
@@ -36,27 +39,162 @@ pub(crate) trait Channels: Send {
     /// Sends bytes on one.
     fn send<'a>(&'a mut self, channel: u8, bytes: &'a [u8]) -> BoxFuture<'a, std::io::Result<()>>;
 
-    /// What the client says next.
-    fn receive(&mut self) -> BoxFuture<'_, std::io::Result<Message>>;
+    /// What the client says next. Whoever does not wait for it to the end has lost nothing.
+    fn next(&mut self) -> BoxFuture<'_, std::io::Result<Message>>;
+
+    /// Answers a ping.
+    fn pong<'a>(&'a mut self, payload: &'a [u8]) -> BoxFuture<'a, std::io::Result<()>>;
+
+    /// What the client says next; pings are answered.
+    fn receive(&mut self) -> BoxFuture<'_, std::io::Result<Message>> {
+        async move {
+            loop {
+                match self.next().await? {
+                    Message::Ping(payload) => self.pong(&payload).await?,
+                    message => return Ok(message),
+                }
+            }
+        }
+        .boxed()
+    }
 
     /// Says goodbye, behind all that was sent.
     fn close(&mut self) -> BoxFuture<'_, std::io::Result<()>>;
 }
 
+/// How messages of a websocket name a channel (`wsstream`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChannelEncoding {
+    /// By a byte in front of what is said.
+    Binary,
+    /// By a digit, in front of base64.
+    Base64,
+}
+
+impl ChannelEncoding {
+    /// Of a protocol by its name.
+    pub(crate) fn of(protocol: &str) -> ChannelEncoding {
+        if protocol.contains("base64.") { ChannelEncoding::Base64 } else { ChannelEncoding::Binary }
+    }
+
+    fn encode(self, channel: Option<u8>, bytes: &[u8]) -> (u8, Vec<u8>) {
+        match self {
+            ChannelEncoding::Binary => (BINARY, channel.into_iter().chain(bytes.iter().copied()).collect()),
+            ChannelEncoding::Base64 => {
+                let digit = channel.map(|channel| b'0'.wrapping_add(channel));
+                (TEXT, digit.into_iter().chain(STANDARD.encode(bytes).into_bytes()).collect())
+            }
+        }
+    }
+
+    /// The channel, and what is said on it; none where that cannot be read.
+    fn decode(self, mut payload: Vec<u8>) -> Option<(u8, Vec<u8>)> {
+        let channel = payload.remove(0);
+        match self {
+            ChannelEncoding::Binary => Some((channel, payload)),
+            ChannelEncoding::Base64 => Some((channel.wrapping_sub(b'0'), STANDARD.decode(payload).ok()?)),
+        }
+    }
+}
+
 /// Channels as messages of a websocket.
-pub(crate) struct WebSocket(pub Box<dyn Duplex>);
+pub(crate) struct WebSocket {
+    io: Box<dyn Duplex>,
+    encoding: ChannelEncoding,
+    /// What came of a frame that is not whole. Bound: [`MAX_MESSAGE_BYTES`] and a head.
+    buffer: BytesMut,
+    /// What further frames of a message belong to.
+    channel: u8,
+}
+
+impl WebSocket {
+    pub(crate) fn new(io: Box<dyn Duplex>, encoding: ChannelEncoding) -> WebSocket {
+        WebSocket { io, encoding, buffer: BytesMut::new(), channel: 0 }
+    }
+
+    async fn read_next(&mut self) -> std::io::Result<Message> {
+        loop {
+            match take_frame(&mut self.buffer) {
+                Ok(Some((CLOSE, _))) | Err(FrameTooLong) => return Ok(Message::Close),
+                Ok(Some((PING, payload))) => return Ok(Message::Ping(payload)),
+                Ok(Some((PONG, _))) => {}
+                Ok(Some((_, payload))) if payload.is_empty() => {}
+                Ok(Some((CONTINUATION, payload))) => return Ok(Message::Data(self.channel, payload)),
+                Ok(Some((_, payload))) => {
+                    let Some((channel, bytes)) = self.encoding.decode(payload) else {
+                        return Ok(Message::Close);
+                    };
+                    self.channel = channel;
+                    return Ok(Message::Data(channel, bytes));
+                }
+                Ok(None) => {
+                    if self.io.read_buf(&mut self.buffer).await? == 0 {
+                        return Ok(Message::Close);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn send_on(&mut self, channel: u8, bytes: &[u8]) -> std::io::Result<()> {
+        send(&mut *self.io, self.encoding, Some(channel), bytes).await
+    }
+
+    async fn send_pong(&mut self, payload: &[u8]) -> std::io::Result<()> {
+        self.io.write_all(&frame(PONG, &payload[..payload.len().min(125)])).await?;
+        self.io.flush().await
+    }
+}
+
+/// A frame announces more than anybody takes.
+#[derive(Debug)]
+struct FrameTooLong;
+
+/// The first frame in `buffer`, when it is whole: what it is, and what it carries.
+fn take_frame(buffer: &mut BytesMut) -> Result<Option<(u8, Vec<u8>)>, FrameTooLong> {
+    let [first, second, rest @ ..] = &buffer[..] else { return Ok(None) };
+    let (length, length_bytes) = match second & 0x7f {
+        126 => match rest.first_chunk() {
+            Some(bytes) => (u16::from_be_bytes(*bytes).into(), 2),
+            None => return Ok(None),
+        },
+        127 => match rest.first_chunk() {
+            Some(bytes) => (u64::from_be_bytes(*bytes), 8),
+            None => return Ok(None),
+        },
+        short => (u64::from(short), 0),
+    };
+    if length > MAX_MESSAGE_BYTES {
+        return Err(FrameTooLong);
+    }
+    let mask_bytes = if second & 0x80 == 0 { 0 } else { 4 };
+    let head = 2 + length_bytes + mask_bytes;
+    let end = head + usize::try_from(length).map_err(|_| FrameTooLong)?;
+    if buffer.len() < end {
+        return Ok(None);
+    }
+    let opcode = first & 0x0f;
+    let whole = buffer.split_to(end);
+    let mask = &whole[head - mask_bytes..head];
+    let unmask = |(at, byte): (usize, &u8)| byte ^ mask.get(at % 4).copied().unwrap_or_default();
+    Ok(Some((opcode, whole[head..].iter().enumerate().map(unmask).collect())))
+}
 
 impl Channels for WebSocket {
     fn send<'a>(&'a mut self, channel: u8, bytes: &'a [u8]) -> BoxFuture<'a, std::io::Result<()>> {
-        send(&mut *self.0, Some(channel), bytes).boxed()
+        self.send_on(channel, bytes).boxed()
     }
 
-    fn receive(&mut self) -> BoxFuture<'_, std::io::Result<Message>> {
-        receive(&mut *self.0).boxed()
+    fn next(&mut self) -> BoxFuture<'_, std::io::Result<Message>> {
+        self.read_next().boxed()
+    }
+
+    fn pong<'a>(&'a mut self, payload: &'a [u8]) -> BoxFuture<'a, std::io::Result<()>> {
+        self.send_pong(payload).boxed()
     }
 
     fn close(&mut self) -> BoxFuture<'_, std::io::Result<()>> {
-        close(&mut *self.0).boxed()
+        close(&mut *self.io).boxed()
     }
 }
 
@@ -65,6 +203,8 @@ impl Channels for WebSocket {
 pub(crate) enum Message {
     /// Bytes on a channel.
     Data(u8, Vec<u8>),
+    /// Wants to be answered.
+    Ping(Vec<u8>),
     /// The end.
     Close,
 }
@@ -97,7 +237,7 @@ pub(crate) fn accept(
 }
 
 /// It ends with what it tells, or with the client.
-fn go_on(upgrade: OnUpgrade, conversation: Conversation) {
+pub(super) fn go_on(upgrade: OnUpgrade, conversation: Conversation) {
     tokio::spawn(async move {
         if let Ok(upgraded) = upgrade.await {
             conversation(Box::new(TokioIo::new(upgraded))).await;
@@ -154,13 +294,18 @@ pub(crate) fn accept_spdy(
 }
 
 /// Sends bytes on a channel, in as many messages as it takes; without a channel as they are.
-pub(crate) async fn send(io: &mut dyn Duplex, channel: Option<u8>, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) async fn send(
+    io: &mut dyn Duplex,
+    encoding: ChannelEncoding,
+    channel: Option<u8>,
+    bytes: &[u8],
+) -> std::io::Result<()> {
     let mut chunks = bytes.chunks(MESSAGE_BYTES).peekable();
     let empty: &[u8] = &[];
     let first = if chunks.peek().is_none() { Some(empty) } else { None };
     for chunk in first.into_iter().chain(chunks) {
-        let message: Vec<u8> = channel.into_iter().chain(chunk.iter().copied()).collect();
-        io.write_all(&frame(BINARY, &message)).await?;
+        let (opcode, message) = encoding.encode(channel, chunk);
+        io.write_all(&frame(opcode, &message)).await?;
     }
     io.flush().await
 }
@@ -172,44 +317,56 @@ pub(crate) async fn close(io: &mut dyn Duplex) -> std::io::Result<()> {
     io.shutdown().await
 }
 
-/// The next message; pings are answered.
-pub(crate) async fn receive(io: &mut dyn Duplex) -> std::io::Result<Message> {
-    loop {
-        let head = FrameHead::read(io).await?;
-        if head.length > MAX_MESSAGE_BYTES {
-            return Ok(Message::Close);
-        }
-        let mut payload = head.payload(io).await?;
-        match head.opcode {
-            CLOSE => return Ok(Message::Close),
-            PING => {
-                io.write_all(&frame(PONG, &payload[..payload.len().min(125)])).await?;
-                io.flush().await?;
-            }
-            PONG => {}
-            _ if payload.is_empty() => {}
-            _ => {
-                let channel = payload.remove(0);
-                return Ok(Message::Data(channel, payload));
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn socket(io: tokio::io::DuplexStream, encoding: ChannelEncoding) -> WebSocket {
+        WebSocket::new(Box::new(io), encoding)
+    }
+
     #[tokio::test]
     async fn messages_go_both_ways() {
-        let (mut here, mut there) = tokio::io::duplex(1 << 16);
-        send(&mut here, Some(1), &[7; 300]).await.unwrap();
-        send(&mut here, Some(2), b"").await.unwrap();
-        assert_eq!(receive(&mut there).await.unwrap(), Message::Data(1, vec![7; 300]));
-        assert_eq!(receive(&mut there).await.unwrap(), Message::Data(2, vec![]));
-        there.write_all(&[0x82, 0x83, 1, 2, 3, 4, 1, b'a' ^ 2, b'b' ^ 3]).await.unwrap();
-        assert_eq!(receive(&mut here).await.unwrap(), Message::Data(0, b"ab".to_vec()));
-        close(&mut here).await.unwrap();
-        assert_eq!(receive(&mut there).await.unwrap(), Message::Close);
+        for encoding in [ChannelEncoding::Binary, ChannelEncoding::Base64] {
+            let (here, there) = tokio::io::duplex(1 << 16);
+            let (mut here, mut there) = (socket(here, encoding), socket(there, encoding));
+            here.send(1, &[7; 300]).await.unwrap();
+            here.send(2, b"").await.unwrap();
+            here.close().await.unwrap();
+            assert_eq!(there.receive().await.unwrap(), Message::Data(1, vec![7; 300]), "{encoding:?}");
+            assert_eq!(there.receive().await.unwrap(), Message::Data(2, vec![]));
+            assert_eq!(there.receive().await.unwrap(), Message::Close);
+        }
+    }
+
+    #[tokio::test]
+    async fn masked_frames_pings_and_pieces_are_understood() {
+        let (here, mut client) = tokio::io::duplex(1 << 16);
+        let mut here = socket(here, ChannelEncoding::Binary);
+        let bytes = [0x02, 0x83, 1, 2, 3, 4, 1, b'a' ^ 2, b'b' ^ 3, 0x89, 1, b'p', 0x80, 1, b'c'];
+        // Whoever stops waiting in the middle of a frame loses nothing.
+        for byte in bytes {
+            client.write_all(&[byte]).await.unwrap();
+            if byte == 4 {
+                assert!(futures::poll!(here.next()).is_pending());
+            }
+        }
+        assert_eq!(here.next().await.unwrap(), Message::Data(0, b"ab".to_vec()));
+        assert_eq!(here.receive().await.unwrap(), Message::Data(0, b"c".to_vec()), "the rest of the first");
+        let mut pong = [0; 3];
+        client.read_exact(&mut pong).await.unwrap();
+        assert_eq!(pong, [0x80 | PONG, 1, b'p']);
+    }
+
+    #[tokio::test]
+    async fn what_is_too_long_or_cannot_be_read_ends_it() {
+        let huge = [&[0x82, 127][..], &(MAX_MESSAGE_BYTES + 1).to_be_bytes()].concat();
+        for bytes in [&huge[..], &[0x81, 2, b'0', b'!'], &[0x82, 5, 0]] {
+            let (here, mut client) = tokio::io::duplex(1 << 16);
+            client.write_all(bytes).await.unwrap();
+            drop(client);
+            let mut here = socket(here, ChannelEncoding::Base64);
+            assert_eq!(here.receive().await.unwrap(), Message::Close, "{bytes:?}");
+        }
     }
 }

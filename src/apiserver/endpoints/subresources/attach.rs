@@ -1,0 +1,96 @@
+//! `attach`: to what the process of a container says from then on, and what it hears
+//! (`registry/core/pod/rest/subresources.go`, and what a kubelet makes of it).
+
+use futures::FutureExt;
+use hyper::upgrade::OnUpgrade;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::command_streams::{CLOSED, CommandStreams, ERRORS, OUT, Outcomes};
+use super::log;
+use super::streams::{Channels, Message, UpgradeTo};
+use crate::endpoints::handlers::request_scope::Scope;
+use crate::endpoints::response::answer::Answer;
+use crate::kubelet_client::{AttachRequest, AttachedStreams};
+use apimachinery::status::Status;
+
+/// Goes on over a websocket or SPDY.
+pub(super) async fn attach(
+    scope: &Scope,
+    pod: &Value,
+    upgrade: (OnUpgrade, UpgradeTo),
+) -> Result<Answer, Status> {
+    let wanted = CommandStreams::of(scope);
+    let request = AttachRequest {
+        node: pod["spec"]["nodeName"].as_str().unwrap_or_default().into(),
+        namespace: scope.namespace().into(),
+        pod: scope.name().into(),
+        container: log::container(pod, scope.name(), scope.query.text("container"))?,
+        reads: wanted.reads,
+    };
+    attach_over(scope, request, wanted, upgrade).await
+}
+
+/// Goes on with a process that is known.
+pub(super) async fn attach_over(
+    scope: &Scope,
+    request: AttachRequest,
+    wanted: CommandStreams,
+    upgrade: (OnUpgrade, UpgradeTo),
+) -> Result<Answer, Status> {
+    if !wanted.reads && !wanted.sends.0 && !wanted.sends.1 {
+        return Err(Status::bad_request("you must specify at least 1 of stdin, stdout, stderr"));
+    }
+    let attached = scope.server.kubelets.attach(request).await?;
+    let talk = move |mut io: Box<dyn Channels>, outcomes| {
+        // A client that hangs up ends it.
+        async move { drop(converse(&mut *io, wanted, attached, outcomes).await) }.boxed()
+    };
+    wanted.accept(scope, upgrade, Box::new(talk))
+}
+
+async fn converse(
+    io: &mut dyn Channels,
+    wanted: CommandStreams,
+    attached: AttachedStreams,
+    outcomes: Outcomes,
+) -> std::io::Result<()> {
+    wanted.begin(io).await?;
+    let AttachedStreams { says, mut said } = attached;
+    let mut says = Some(says);
+    // What the client has said, and the process has not heard yet: until then no more is read.
+    let mut unheard: Option<Vec<u8>> = None;
+    loop {
+        tokio::select! {
+            is_heard = hear(says.as_ref(), unheard.as_ref()), if unheard.is_some() => {
+                unheard = None;
+                says.take_if(|_| !is_heard);
+            }
+            message = io.next(), if unheard.is_none() => match message? {
+                Message::Data(0, bytes) => unheard = Some(bytes).filter(|_| wanted.reads && says.is_some()),
+                Message::Data(CLOSED, channel) if channel.first().is_none_or(|channel| *channel == 0) => {
+                    says = says.filter(|_| !wanted.reads);
+                }
+                Message::Data(..) => {}
+                Message::Ping(payload) => io.pong(&payload).await?,
+                Message::Close => return Ok(()),
+            },
+            piece = said.recv() => match piece {
+                None => break,
+                Some((false, bytes)) if wanted.sends.0 => io.send(OUT, &bytes).await?,
+                Some((true, bytes)) if wanted.sends.1 => io.send(ERRORS, &bytes).await?,
+                Some(_) => {}
+            },
+        }
+    }
+    outcomes.tell(io, "attaching to", Ok(0)).await?;
+    io.close().await
+}
+
+/// Whether the process has heard it.
+async fn hear(says: Option<&mpsc::Sender<Vec<u8>>>, bytes: Option<&Vec<u8>>) -> bool {
+    let (Some(says), Some(bytes)) = (says, bytes) else { return false };
+    let Ok(place) = says.reserve().await else { return false };
+    place.send(bytes.clone());
+    true
+}

@@ -1,0 +1,261 @@
+//! Somebody is attached to the process of a container (`pkg/kubelet`, `GetAttach`; CRI `Attach`): hears what
+//! it says from then on, and says something to it.
+
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::container_runtime::services::{AttachInput, AttachResponse, ContainerConfig, ContainerId};
+use super::dependencies::NodeRuntime;
+use super::kubelet::Kubelet;
+use super::kuberuntime::container::Task;
+use super::players::Cause;
+use super::pod_manager::pods::Loan;
+use super::pod_workers::PodWorker;
+use super::server::RunTimes;
+use super::volume_manager::facts::Facts;
+use super::volume_manager::sources::Sources;
+use super::volume_manager::surroundings;
+use apimachinery::time::Time;
+
+/// How often it is looked whether the process still runs, when it says nothing by itself.
+const LOOK_PERIOD: Duration = Duration::from_millis(500);
+/// So many pieces wait for either side; then the other one waits.
+const PIECES: usize = 8;
+
+/// Both ways to a process.
+pub struct Attachment {
+    /// What is said to it. It hears the end of it when this is dropped.
+    pub says: mpsc::Sender<Vec<u8>>,
+    /// What it says, and whether as an error; the end is its own, or its container's.
+    pub said: mpsc::Receiver<(bool, Vec<u8>)>,
+}
+
+/// Which run of which container somebody is attached to.
+struct AttachedClient {
+    kubelet: Kubelet,
+    namespace: String,
+    pod: String,
+    container: String,
+    id: ContainerId,
+    started_at: Time,
+    is_terminal: bool,
+    hears_end: bool,
+    /// How much it had said that is told already.
+    seen: usize,
+}
+
+/// What came of one look at it.
+struct Looked {
+    response: AttachResponse,
+    /// When it ended.
+    finished_at: Option<Time>,
+}
+
+impl Kubelet {
+    /// Attaches somebody to the process of a container. `reads` is whether anything will be said to it.
+    ///
+    /// # Errors
+    /// Why that cannot be, in the words of kubelet and runtime.
+    pub async fn attach(
+        &self,
+        namespace: &str,
+        pod: &str,
+        container: &str,
+        reads: bool,
+    ) -> Result<Attachment, String> {
+        let not_found = || format!("container {container} not found in pod {pod}_{namespace}");
+        let find = |worker: &PodWorker| {
+            let (spec, found) = worker.container(container)?;
+            let hears_end = reads && spec.stdin_once;
+            let run = found.running_id().cloned().zip(found.started_at());
+            Some((run, spec.tty, hears_end))
+        };
+        let found = self.pods.look(namespace, pod, find).await.flatten();
+        let (run, is_terminal, hears_end) = found.ok_or_else(not_found)?;
+        let (id, started_at) = run.ok_or("container is in CONTAINER_EXITED state")?;
+        let (namespace, pod, container) = (namespace.to_owned(), pod.to_owned(), container.to_owned());
+        let attached = AttachedClient {
+            kubelet: self.clone(),
+            namespace,
+            pod,
+            container,
+            id,
+            started_at,
+            is_terminal,
+            hears_end,
+            seen: 0,
+        };
+        let first = attached.look(AttachInput::Begins).await;
+        let first = first.ok_or("container is in CONTAINER_EXITED state")?;
+        let (says, to_process) = mpsc::channel(PIECES);
+        let (from_process, said) = mpsc::channel(PIECES);
+        // With the kubelet it ends, too.
+        let begun = self.shared.context.tasks.spawn("attach", attached.talk(first, to_process, from_process));
+        begun.map(|_| Attachment { says, said }).ok_or_else(|| "the kubelet has stopped".to_owned())
+    }
+}
+
+impl AttachedClient {
+    /// Until the process has ended, or nobody hears it any more.
+    async fn talk(
+        mut self,
+        first: Looked,
+        to_process: mpsc::Receiver<Vec<u8>>,
+        from_process: mpsc::Sender<(bool, Vec<u8>)>,
+    ) {
+        let mut to_process = Some(to_process);
+        let mut looked = first;
+        self.seen = looked.response.seen;
+        loop {
+            if !self.tell(&looked, &from_process).await || looked.finished_at.is_some() {
+                return;
+            }
+            let heard = tokio::select! {
+                heard = next_said(&mut to_process) => heard,
+                () = self.pause(looked.response.next) => AttachInput::Nothing,
+                () = from_process.closed() => {
+                    self.hang_up().await;
+                    return;
+                }
+            };
+            let heard =
+                if heard == AttachInput::End && !self.hears_end { AttachInput::Nothing } else { heard };
+            match self.look(heard).await {
+                Some(next) => looked = next,
+                None => return,
+            }
+        }
+    }
+
+    /// Nobody is left: a process whose standard input is for one client alone reads its end.
+    async fn hang_up(&self) {
+        if self.hears_end {
+            self.look(AttachInput::End).await;
+        }
+    }
+
+    async fn pause(&self, next: Option<Time>) {
+        let clock = &self.kubelet.shared.context.clock;
+        let until_next = next.and_then(|next| (next - clock.now()).to_std().ok());
+        clock.sleep(until_next.unwrap_or(LOOK_PERIOD).min(LOOK_PERIOD)).await;
+    }
+
+    /// Sends what is new. Whether anybody takes it.
+    async fn tell(&mut self, looked: &Looked, to: &mpsc::Sender<(bool, Vec<u8>)>) -> bool {
+        let AttachResponse { transcript, ran, .. } = &looked.response;
+        for (is_error, text) in transcript.behind(self.seen, *ran) {
+            // A terminal has one output, whose lines end as a typewriter's.
+            let is_error = is_error && !self.is_terminal;
+            let text = if self.is_terminal { text.replace('\n', "\r\n") } else { text };
+            if to.send((is_error, text.into())).await.is_err() {
+                self.hang_up().await;
+                return false;
+            }
+        }
+        self.seen = self.seen.max(transcript.said_by(*ran));
+        true
+    }
+
+    /// What the process has said by now, and hears; none when nothing is left of it.
+    async fn look(&self, heard: AttachInput) -> Option<Looked> {
+        let pods = &self.kubelet.pods;
+        let mut loan = pods.borrow(&self.namespace, &self.pod).await?;
+        if heard == AttachInput::Begins
+            && let Some(fetch) = loan.look_around(self.now())
+        {
+            drop(loan);
+            let sources = fetch.perform(&self.kubelet.shared.context.client).await;
+            loan = pods.borrow(&self.namespace, &self.pod).await?;
+            loan = self.kubelet.provide(loan, sources).await;
+        }
+        let (kubelet, now, uid) = (self.kubelet.clone(), self.now(), loan.uid.clone());
+        let is_heard = !matches!(heard, AttachInput::Nothing);
+        let (name, id) = (self.container.clone(), self.id.clone());
+        let started_at = self.started_at;
+        let look = move || look_at(&mut loan, &kubelet.shared.node, (&name, &id, started_at), &heard, now);
+        let looked = self.kubelet.shared.players.run(Cause::Request, look).await;
+        if is_heard {
+            self.kubelet.pods.wake(&uid);
+        }
+        looked
+    }
+
+    fn now(&self) -> Time {
+        self.kubelet.shared.context.clock.now()
+    }
+}
+
+/// What is said next; it has ended once.
+async fn next_said(to_process: &mut Option<mpsc::Receiver<Vec<u8>>>) -> AttachInput {
+    let Some(says) = to_process else { return std::future::pending().await };
+    match says.recv().await {
+        Some(bytes) => AttachInput::Bytes(bytes),
+        None => {
+            *to_process = None;
+            AttachInput::End
+        }
+    }
+}
+
+fn look_at(
+    loan: &mut Loan,
+    node: &NodeRuntime,
+    (name, id, started_at): (&str, &ContainerId, Time),
+    heard: &AttachInput,
+    now: Time,
+) -> Option<Looked> {
+    let run = loan.container(name).and_then(|(_, container)| RunTimes::of(container, started_at))?;
+    let finished_at = run.finished_at;
+    let heard = if finished_at.is_some() { &AttachInput::Nothing } else { heard };
+    let response = loan.attach(node, (name, id, started_at), heard, finished_at.unwrap_or(now))?;
+    let ends = node.runtime.container_status(id).and_then(|status| status.ends).map(|(at, _)| at);
+    Some(Looked { response, finished_at: finished_at.or(ends.filter(|at| *at <= now)) })
+}
+
+impl PodWorker {
+    /// The process hears something, and is played again with that. None when there is no such run.
+    fn attach(
+        &mut self,
+        node: &NodeRuntime,
+        (name, id, started_at): (&str, &ContainerId, Time),
+        heard: &AttachInput,
+        now: Time,
+    ) -> Option<AttachResponse> {
+        let (detail, sources) = self.mounted();
+        let (pod, object, pod_ip) = (self.pod.clone(), self.object.clone(), self.address().to_owned());
+        let nothing = Sources::new();
+        let detail = detail?;
+        let facts = Facts {
+            pod: &pod,
+            metadata: &object.metadata,
+            detail: &detail,
+            sources: sources.as_deref().unwrap_or(&nothing),
+            pod_ip: &pod_ip,
+            host_ip: &node.host_ip,
+            allocatable: &node.allocatable,
+        };
+        let written = self.written_until(node, now);
+        let response = self.container(name).and_then(|(spec, container)| {
+            let attempt = container.restart_count;
+            let config = ContainerConfig { pod: &pod, metadata: &object.metadata, container: spec, attempt };
+            let found = || surroundings::surroundings(&facts, spec, attempt, started_at, &written).ok();
+            node.runtime.attach(&config, id, heard, &found, now)
+        });
+        self.keep(written);
+        if !matches!(heard, AttachInput::Nothing) {
+            self.note_end(node, name, id);
+        }
+        response
+    }
+
+    /// What was said to it may be its end.
+    fn note_end(&mut self, node: &NodeRuntime, name: &str, id: &ContainerId) {
+        let Some(container) = self.container_mut(name) else { return };
+        let status = node.runtime.container_status(id);
+        if let (Task::Run(running), Some(status)) = (&mut container.task, status) {
+            running.ends = status.ends;
+            running.asks_at = status.asks_at;
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What a kubelet answers over HTTP (`pkg/kubelet/server/server.go`): its pods, its health, its metrics.
+//!
+//! Comes in: a method and a path. Goes out: a status and a body. Nobody opens a socket here: the apiserver
+//! asks through `nodes/proxy`. Streams into containers and logs are not among it: they are asked for by name.
+
+mod authorization;
+mod metrics;
+mod pods;
+mod summary;
+
+pub use authorization::{Asked, asked};
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Method, Response, StatusCode};
+use serde_json::json;
+
+use super::kubelet::Kubelet;
+use super::node_config::NodeConfig;
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json";
+/// Of Prometheus' text format.
+const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+/// What Go's file server shows of `/var/log`.
+const LOGS: &str = "<!doctype html>\n<meta name=\"viewport\" content=\"width=device-width\">\n<pre>\n\
+    <a href=\"containers/\">containers/</a>\n<a href=\"pods/\">pods/</a>\n</pre>\n";
+
+impl Kubelet {
+    /// Answers a request of somebody who may ask.
+    pub async fn answer_http(&self, method: &Method, path: &str) -> Response<Bytes> {
+        let path = if path.len() > 1 { path.trim_end_matches('/') } else { path };
+        if path.starts_with("/checkpoint/") {
+            return answer(500, PLAIN, NO_CHECKPOINT.into());
+        }
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            return answer(405, PLAIN, "405: Method Not Allowed".into());
+        }
+        let now = self.shared.context.clock.now();
+        match path {
+            "/healthz" | "/healthz/ping" | "/healthz/log" | "/healthz/syncloop" => {
+                answer(200, PLAIN, "ok".into())
+            }
+            "/pods" => answer(200, JSON, pods::list(&self.pods_here().await)),
+            "/runningpods" => answer(200, JSON, pods::running(&self.pods_here().await)),
+            "/metrics" => answer(200, METRICS, metrics::own(self.node_name(), &self.pods_here().await)),
+            "/metrics/resource" => answer(200, METRICS, metrics::resource(&self.pods_here().await, now)),
+            "/metrics/cadvisor" => {
+                let config = &self.shared.config;
+                answer(200, METRICS, metrics::cadvisor(config, &self.pods_here().await))
+            }
+            // None has been counted: probes are answered ahead.
+            "/metrics/probes" => answer(200, METRICS, String::new()),
+            "/stats/summary" => {
+                let begun = now - self.shared.context.clock.elapsed();
+                let summary = summary::summary(self.node_name(), &self.pods_here().await, (begun, now));
+                answer(200, JSON, summary)
+            }
+            "/configz" => answer(200, JSON, configuration(&self.shared.config)),
+            "/logs" => answer(200, "text/html; charset=utf-8", LOGS.into()),
+            "/logs/containers" | "/logs/pods" => {
+                answer(200, "text/html; charset=utf-8", "<!doctype html>\n<pre>\n</pre>\n".into())
+            }
+            _ => answer(404, PLAIN, "404 page not found\n".into()),
+        }
+    }
+}
+
+const NO_CHECKPOINT: &str = "checkpointing failed (rpc error: code = Unimplemented desc = method CheckpointContainer not implemented)";
+
+fn answer(code: u16, content_type: &'static str, body: String) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(body));
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or_default();
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// `KubeletConfiguration`, as far as anything here goes by it.
+fn configuration(config: &NodeConfig) -> String {
+    let pods = config.capacity.get("pods").and_then(|pods| pods.parse::<i64>().ok());
+    json!({"kubeletconfig": {
+        "enableServer": true,
+        "address": "0.0.0.0",
+        "port": 10250,
+        "authentication": {
+            "x509": {}, "webhook": {"enabled": true, "cacheTTL": "2m0s"}, "anonymous": {"enabled": false},
+        },
+        "authorization": {
+            "mode": "Webhook",
+            "webhook": {"cacheAuthorizedTTL": "5m0s", "cacheUnauthorizedTTL": "30s"},
+        },
+        "clusterDomain": "cluster.local",
+        "streamingConnectionIdleTimeout": "4h0m0s",
+        "nodeStatusUpdateFrequency": "10s",
+        "nodeStatusReportFrequency": "5m0s",
+        "nodeStatusMaxImages": 50,
+        "nodeLeaseDurationSeconds": 40,
+        "maxPods": pods,
+        "podCIDR": config.pod_cidr,
+        "cgroupDriver": "systemd",
+        "enableDebuggingHandlers": true,
+        "enableSystemLogHandler": true,
+    }})
+    .to_string()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! `/pods` and `/runningpods/`.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::kubelet::Kubelet;
+use crate::kuberuntime::state::State;
+use crate::pod_workers::PodWorker;
+use apimachinery::object::Object;
+use apimachinery::time::Time;
+
+/// A pod of the node, as the kubelet sees it.
+#[derive(Clone, Debug)]
+pub(super) struct PodHere {
+    pub(super) object: Arc<Object>,
+    pub(super) start_time: Time,
+    /// Its containers whose processes run.
+    pub(super) running: Vec<RunningHere>,
+    /// How many of its containers have ended.
+    pub(super) ended: usize,
+}
+
+/// A container whose process runs.
+#[derive(Clone, Debug)]
+pub(super) struct RunningHere {
+    pub(super) name: String,
+    pub(super) image: String,
+    pub(super) started_at: Time,
+}
+
+impl Kubelet {
+    /// The pods of the node, by namespace and name.
+    pub(super) async fn pods_here(&self) -> Vec<PodHere> {
+        let mut names: Vec<(String, String)> = {
+            let state = self.pods.state();
+            state.workers.values().map(|entry| (entry.namespace.clone(), entry.name.clone())).collect()
+        };
+        names.sort();
+        let mut found = Vec::new();
+        for (namespace, name) in names {
+            found.extend(self.pods.look(&namespace, &name, PodHere::of).await);
+        }
+        found
+    }
+}
+
+impl PodHere {
+    fn of(worker: &PodWorker) -> PodHere {
+        let mut running = Vec::new();
+        let mut ended = 0;
+        for (spec, container) in worker.all_containers() {
+            match &container.state {
+                State::Running { started_at, .. } => running.push(RunningHere {
+                    name: spec.name.clone(),
+                    image: spec.image.clone(),
+                    started_at: *started_at,
+                }),
+                State::Terminated(_) => ended += 1,
+                State::Waiting { .. } => {}
+            }
+        }
+        PodHere { object: worker.object.clone(), start_time: worker.start_time, running, ended }
+    }
+
+    pub(super) fn namespace(&self) -> &str {
+        &self.object.metadata.namespace
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.object.metadata.name
+    }
+}
+
+/// A PodList of all.
+pub(super) fn list(pods: &[PodHere]) -> String {
+    of_items(pods.iter().map(|pod| pod.object.to_value()).collect())
+}
+
+/// A PodList of what the runtime knows of those that run.
+pub(super) fn running(pods: &[PodHere]) -> String {
+    let container =
+        |container: &RunningHere| json!({"name": container.name, "image": container.image, "resources": {}});
+    let pod = |pod: &PodHere| {
+        let metadata = &pod.object.metadata;
+        json!({
+            "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
+            "spec": {"containers": pod.running.iter().map(container).collect::<Vec<_>>()},
+            "status": {},
+        })
+    };
+    of_items(pods.iter().filter(|pod| !pod.running.is_empty()).map(pod).collect())
+}
+
+fn of_items(items: Vec<Value>) -> String {
+    json!({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}).to_string()
+}

@@ -1,0 +1,114 @@
+//! Shells that read lines: what somebody types, or what comes from a pipe.
+
+use crate::bounds::{Fault, MAX_TYPED_BYTES};
+use crate::interpreter::containment::contained;
+use crate::interpreter::hearing::{HeardLine, INTERRUPTED};
+use crate::interpreter::player::{Flow, Player};
+use crate::programs::read_script;
+use crate::shell::{Script, Unplayable};
+
+/// A shell into which somebody types, or whose lines come from a file or a pipe.
+pub(crate) fn run_typed_shell(player: &mut Player<'_>, program: &str) -> Flow {
+    let is_terminal = player.is_terminal();
+    let was_interactive = std::mem::replace(&mut player.is_interactive, is_terminal);
+    let flow = shell(player, program);
+    player.is_interactive = was_interactive;
+    flow
+}
+
+fn shell(player: &mut Player<'_>, program: &str) -> Flow {
+    let mut open = String::new();
+    loop {
+        prompt(player, program, open.is_empty());
+        match player.hear_line() {
+            HeardLine::Line(line) => open.push_str(&line),
+            HeardLine::Interrupted => {
+                open.clear();
+                player.status = INTERRUPTED;
+                continue;
+            }
+            HeardLine::End => return Flow::Exit(player.status),
+            HeardLine::Nothing => return Flow::OutOfTime,
+        }
+        let Some(flow) = run_lines(player, program, &open) else { continue };
+        open.clear();
+        match flow {
+            Flow::Exit(_) if std::mem::take(&mut player.is_interrupted) => {}
+            Flow::Exit(_) | Flow::OutOfTime | Flow::Stopped => return flow,
+            _ if player.is_blocked => return Flow::OutOfTime,
+            _ => {}
+        }
+    }
+}
+
+/// As BusyBox and Debian have it.
+fn prompt(player: &mut Player<'_>, program: &str, is_first: bool) {
+    if !player.is_terminal() {
+        return;
+    }
+    let sign = if player.around.user == 0 { '#' } else { '$' };
+    let folder = if player.folder.is_empty() { "/" } else { &player.folder };
+    let text = match (is_first, program) {
+        (false, _) => "> ".to_owned(),
+        (true, "bash") => format!("root@{}:{folder}{sign} ", player.around.hostname),
+        (true, _) => format!("{folder} {sign} "),
+    };
+    player.echo(&text);
+}
+
+/// Plays lines that a shell reads; nothing when the last one is not whole.
+pub(crate) fn run_lines(player: &mut Player<'_>, program: &str, text: &str) -> Option<Flow> {
+    let mut flow = Flow::Go;
+    for script in scripts(text)? {
+        match script {
+            Ok(script) => flow = contained(player, |player| player.list(&script.list)),
+            Err(Misread::Unknown(word)) => {
+                player.complain(&format!("{program}: {word}: not found\n"));
+                player.status = 127;
+            }
+            Err(Misread::Faulty(fault)) => {
+                player.complain(&format!("{program}: {fault}\n"));
+                player.status = fault.code();
+            }
+        }
+        if matches!(flow, Flow::Exit(_) | Flow::OutOfTime | Flow::Stopped) {
+            break;
+        }
+    }
+    Some(flow)
+}
+
+/// A line that is not played.
+enum Misread {
+    /// Its first word.
+    Unknown(String),
+    Faulty(Fault),
+}
+
+/// Line by line, unless a command goes on in the next. Nothing when the last one is not whole. A command
+/// that goes on for too long is taken as it stands.
+fn scripts(text: &str) -> Option<Vec<Result<Script, Misread>>> {
+    let mut scripts = Vec::new();
+    let mut open = String::new();
+    let mut bytes_left = MAX_TYPED_BYTES;
+    for line in text.split_inclusive('\n') {
+        open.push_str(line);
+        let is_too_much = bytes_left < open.len();
+        bytes_left = bytes_left.saturating_sub(open.len());
+        let read = if is_too_much { Err(Unplayable::Faulty(Fault::TooLong)) } else { read_script(&open) };
+        let is_open = matches!(read, Err(Unplayable::Unknown | Unplayable::Faulty(Fault::Syntax(_))));
+        if is_open && Script::goes_on(&open) {
+            continue;
+        }
+        scripts.push(read.map_err(|why| match why {
+            Unplayable::Unknown => Misread::Unknown(first_word(&open)),
+            Unplayable::Faulty(fault) => Misread::Faulty(fault),
+        }));
+        open.clear();
+    }
+    open.is_empty().then_some(scripts)
+}
+
+fn first_word(text: &str) -> String {
+    text.split_whitespace().next().unwrap_or_default().to_owned()
+}
