@@ -155,7 +155,7 @@ fn net_exec(code: u16, asked: &WebRequest<'_>) -> WebAnswer {
 /// What a shell beside the server says; it finds nothing but itself.
 fn shell(command: &str) -> String {
     let words = ["/bin/sh", "-c", command].map(str::to_owned);
-    let ran = exec::exec(&words, &Surroundings::default(), vec![], Some(String::new()));
+    let ran = exec::exec(&words, &Surroundings::default(), vec![], Some(vec![]));
     let Some(ran) = ran else { return format!("{{\"error\":{:?}}}", "exec: not found") };
     let code = ran.end.map_or(137, |(_, code)| code);
     let error = if code == 0 { String::new() } else { format!(",\"error\":\"exit status {code}\"") };
