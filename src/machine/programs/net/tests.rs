@@ -83,7 +83,7 @@ fn run_in(around: &Surroundings, script: &str) -> Executed {
     let words = ["sh", "-c", script].map(str::to_owned);
     let mut around = around.clone();
     loop {
-        let executed = exec(&words, &around, vec![], Some(String::new())).unwrap();
+        let executed = exec(&words, &around, vec![], Some(vec![])).unwrap();
         let Some((_, question)) = &executed.question else { return executed };
         let reply = network(question);
         let took = if matches!(reply, NetworkReply::TimedOut(_)) {
