@@ -233,6 +233,7 @@ impl PodWorker {
             sources: sources.as_deref().unwrap_or(&nothing),
             pod_ip: &pod_ip,
             host_ip: &node.host_ip,
+            cluster_dns: &node.cluster_dns,
             allocatable: &node.allocatable,
         };
         let written = self.written_until(node, now);

@@ -262,7 +262,7 @@ mod tests {
 
     fn run(script: &str) -> (i32, String) {
         let words = ["sh", "-c", script].map(str::to_owned);
-        let ran = exec(&words, &Surroundings::default(), vec![], Some(String::new())).unwrap();
+        let ran = exec(&words, &Surroundings::default(), vec![], Some(vec![])).unwrap();
         (ran.end.unwrap().1, ran.out)
     }
 
