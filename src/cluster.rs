@@ -30,6 +30,7 @@ mod node_addresses;
 mod ready;
 mod seeing;
 mod service_cidr;
+mod service_families;
 mod settle;
 mod signers;
 mod stages;
@@ -81,6 +82,7 @@ use inside::{ADMIN, Inside, MASTERS, OwnTime};
 use interceptors::Interceptors;
 use kubelet_lookup::Kubelets;
 use manifests::Manifest;
+use service_families::check_families;
 
 /// Who waits by the clock where no component does.
 const APISERVER: &str = "kube-apiserver";
@@ -176,23 +178,29 @@ impl Cluster {
         let server = None;
         let access = None;
         let mut cluster = Cluster { inside, server, access, _mounted, listeners, _background: background };
-        bootstrap::before_components(&cluster.client(), &own).await?;
-        ready::wait_for_roles(&cluster.client()).await;
-        cluster.inside.running.start_all(&config).expect("its own components have names that it knows");
-        let ranges = config.apiserver.services.service_cluster_ip_range;
-        if config.data_dir.is_some() {
-            service_cidr::keep(&cluster.client(), &ranges).await?;
-        }
-        bootstrap::beside_components(&cluster.client(), ranges.api_server()).await?;
-        if config.default_storage_class {
-            bootstrap::default_storage_class(&cluster.client()).await?;
-        }
+        cluster.begin(&config, &own).await?;
         if let Some(listen) = config.listen {
             cluster.open(listen, &config, &authority, serving).await?;
         }
         ready::wait(&cluster.client(), &config).await?;
         cluster.ready(&config);
         Ok(cluster)
+    }
+
+    /// What every cluster has from the start, and its components.
+    async fn begin(&self, config: &Config, own: &Registry) -> Result<(), StartError> {
+        bootstrap::before_components(&self.client(), own).await?;
+        ready::wait_for_roles(&self.client()).await;
+        self.inside.running.start_all(config).expect("its own components have names that it knows");
+        let ranges = config.apiserver.services.service_cluster_ip_range;
+        if config.data_dir.is_some() {
+            service_cidr::keep(&self.client(), &ranges).await?;
+        }
+        bootstrap::beside_components(&self.client(), ranges.api_server()).await?;
+        if config.default_storage_class {
+            bootstrap::default_storage_class(&self.client()).await?;
+        }
+        Ok(())
     }
 
     /// What nobody waits for begins.
@@ -458,21 +466,6 @@ fn exposed(config: &Config) -> Result<Option<Listen>, StartError> {
         Some(Listen { address, tls: false }) => Err(StartError::Exposed(address)),
         exposed => Ok(exposed),
     }
-}
-
-/// `validatePublicIPServiceClusterIPRangeIPFamilies`
-fn check_families(config: &Config) -> Result<(), StartError> {
-    let (Some(listen), range) = (config.listen, config.apiserver.services.service_cluster_ip_range.primary)
-    else {
-        return Ok(());
-    };
-    let address = listen.address.ip();
-    // Behind `::` and `::1` the public address is the host's, of either family.
-    let is_either = address.is_ipv6() && (address.is_unspecified() || address.is_loopback());
-    if is_either || address.is_ipv4() == range.network.is_ipv4() {
-        return Ok(());
-    }
-    Err(StartError::ServiceFamily(range.to_string(), address.to_string()))
 }
 
 fn authentication(

@@ -90,7 +90,7 @@ pub struct Up {
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
     /// Where to write that line, too: a file descriptor that is open, as that of a pipe.
-    #[arg(long, value_name = "N", value_parser = values::descriptor)]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(3..))]
     pub ready_fd: Option<i32>,
     /// What runs.
     #[command(flatten)]

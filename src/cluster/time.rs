@@ -121,12 +121,17 @@ impl Inside {
     }
 }
 
+/// A duration that is none.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}; say it as 90s, 1h or 30d")]
+pub(crate) struct BadDuration(String);
+
 /// A duration as Go writes it, or whole days, as `30d`.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, BadDuration> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
     match days {
         Some(days) => Ok(Duration::from_secs(u64::from(days) * 24 * 60 * 60)),
-        None => golang::duration::parse_flag(text).map_err(|why| format!("{why}; say it as 90s, 1h or 30d")),
+        None => golang::duration::parse_flag(text).map_err(BadDuration),
     }
 }
 

@@ -16,12 +16,6 @@ pub fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("must be a whole number from 0 to {}", u64::MAX))
 }
 
-/// `--ready-fd`: one that is open, and none of the standard ones.
-pub fn descriptor(text: &str) -> Result<i32, String> {
-    let number = text.parse().ok().filter(|number| *number > 2);
-    number.ok_or_else(|| "must be the number of an open file descriptor, 3 or more".into())
-}
-
 /// `--listen`: an address, a name that is looked up, or a port of this machine alone.
 pub fn listener(text: &str) -> Result<SocketAddr, String> {
     let loopback = Ipv4Addr::LOCALHOST;
