@@ -7,7 +7,14 @@
 
 pub mod config;
 pub mod explore;
+pub mod fork;
 pub mod manifests;
+pub mod snapshot;
+
+pub mod difference;
+pub mod export;
+pub mod start_error;
+pub mod stock;
 
 mod api_endpoints;
 mod authentication_trust;
@@ -20,31 +27,43 @@ mod data_dir;
 mod data_plane;
 mod fault_handles;
 mod fault_objects;
+mod fork_handles;
+mod forked;
+mod forking;
 mod handles;
 mod inside;
 mod interceptors;
+mod kubeconfig;
 mod kubelet_lookup;
+mod listener;
 mod listening;
 mod look;
 mod node_addresses;
+mod origin;
+mod reading;
 mod ready;
+mod saving;
 mod seeing;
 mod service_cidr;
 mod service_families;
+mod serving;
 mod settle;
 mod signers;
+mod snapshot_handles;
 mod stages;
-mod start_error;
+mod stocked;
 mod time;
 mod time_handles;
+mod waiting;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures::future::BoxFuture;
 use tokio::task::JoinSet;
 
+use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiService, InProcessUser};
 use apis::scheme::Scheme;
@@ -55,9 +74,9 @@ use apiserver::config::{ApiserverConfig, ConfigError};
 use apiserver::handler_chain::build_handler_chain;
 use apiserver::registry::Registry;
 use apiserver::server::{self, Server, Tls};
-use apiserver::storage::Storage;
 use apiserver::storage::encryption::Encryption;
 use apiserver::storage::store::Store;
+use apiserver::storage::{Storage, WatchCaches};
 use client_go::client::Client;
 use clock::Clock;
 use etcd::{self, Kv};
@@ -70,19 +89,26 @@ use pki::{self, Authority, Identity};
 pub use components::{COMPONENTS, UnknownComponent};
 pub use condition::{BadCondition, WaitFor};
 pub use config::{Access, Components, Config, Listen};
+pub use difference::SnapshotDiff;
+pub use export::Export;
+pub use fork::ForkError;
+pub use snapshot::{Snapshot, SnapshotError};
+pub use start_error::StartError;
+pub use stock::ExportError;
 
 pub use settle::{Settle, Unsettled};
-pub use start_error::StartError;
 pub use time::TimeError;
 
 use components::{Parts, Running};
-use data_dir::{authority, pki_folder, store_options, takes_writes};
+use data_dir::takes_writes;
 use data_plane::DataPlane;
+use forked::{ForkedCluster, NamedForks};
 use inside::{ADMIN, Inside, MASTERS, OwnTime};
 use interceptors::Interceptors;
 use kubelet_lookup::Kubelets;
 use manifests::Manifest;
-use service_families::check_families;
+use origin::{Origin, SigningKeys};
+use stocked::Stock;
 
 /// Who waits by the clock where no component does.
 const APISERVER: &str = "kube-apiserver";
@@ -124,28 +150,30 @@ impl Cluster {
     /// # Errors
     /// [`StartError`]; nothing is left running then.
     pub async fn start(config: Config) -> Result<Cluster, StartError> {
-        let Config { clock, entropy, .. } = &config;
-        let exposed = exposed(&config)?;
-        check_families(&config)?;
+        Cluster::begin(config, None).await
+    }
+
+    /// From an origin, or from what the config says.
+    async fn begin(mut config: Config, origin: Option<Origin>) -> Result<Cluster, StartError> {
+        let exposed = listener::check(&config)?;
+        let runtime_config = config.apiserver.api_enablement.complete().map_err(ConfigError)?;
+        let encryption = config.apiserver.encryption.complete().map_err(ConfigError)?;
+        let serving = config.apiserver.secure_serving.complete().map_err(ConfigError)?;
+        let is_new = config.data_dir.is_none() && config.snapshot.is_none();
+        let origin = origin.map_or_else(|| Origin::of(&mut config), Ok)?;
+        let Origin { kv, keys, caches, running: at_work } = origin;
+        let began_at = kv.revision();
+        let Config { clock, entropy, apiserver: options, .. } = &config;
         let flow = if config.flow { Flow::new(clock.clone()) } else { Flow::off() };
-        let options = &config.apiserver;
-        let runtime_config = options.api_enablement.complete().map_err(ConfigError)?;
-        let encryption = options.encryption.complete().map_err(ConfigError)?;
-        let serving = options.secure_serving.complete().map_err(ConfigError)?;
-        let kv = Kv::open(store_options(&config), clock.clone())?;
-        let authority = Arc::new(authority(&config)?);
         let scheme = Arc::new(Scheme::of(&runtime_config.served()));
-        let store = Store::new(kv.clone(), clock.named(APISERVER))
-            .recording(flow.clone())
-            .encrypting(encryption.clone())
-            .keeping_events(options.event_ttl);
-        let storage = Storage::over(store, entropy.clone());
-        let registry = Registry::new(storage, scheme.clone(), clock.named(APISERVER), entropy.clone());
+        let storage = storage(&config, &kv, &flow, &encryption, caches);
+        let registry =
+            Registry::new(storage.clone(), scheme.clone(), clock.named(APISERVER), entropy.clone());
         let own = registry.clone();
         let kubelets = Arc::new(Kubelets::default());
         let mut apiserver =
             ApiserverConfig::new(scheme.clone(), registry, clock.named(APISERVER), entropy.clone());
-        apiserver.authentication = authentication(&config, &authority, &apiserver)?;
+        apiserver.authentication = authentication(&config, &keys, &apiserver)?;
         apiserver.kubelets = kubelets.clone();
         apiserver.flow = flow.clone();
         let interceptors = Interceptors::join(&mut apiserver);
@@ -160,7 +188,7 @@ impl Cluster {
             network: data_plane.network(),
             service: service.clone(),
             scheme: scheme.clone(),
-            authority: authority.clone(),
+            authority: keys.authority.clone(),
             token_issuer,
             clock: clock.clone(),
             entropy: entropy.clone(),
@@ -169,60 +197,94 @@ impl Cluster {
         let running = Running::new(&config, parts, kubelets).map_err(StartError::Stages)?;
         let clock = clock.clone();
         let background = background(&kv, &encryption, &clock);
-        let own_time = OwnTime::default();
-        let inside =
-            Inside { running, service, scheme, clock, flow, kv, data_plane, interceptors, traffic, own_time };
-        let inside = Arc::new(inside);
+        let inside = Arc::new(Inside {
+            running,
+            service,
+            scheme,
+            clock,
+            flow,
+            kv,
+            storage,
+            keys,
+            config,
+            data_plane,
+            interceptors,
+            traffic,
+            own_time: OwnTime::default(),
+            forks: NamedForks::default(),
+            starter: start_fork,
+            began_at,
+            stopping: AtomicBool::new(false),
+        });
         let _mounted = beside.mount(handles::service(&inside));
-        let listeners = config.listeners.clone();
-        let server = None;
-        let access = None;
-        let mut cluster = Cluster { inside, server, access, _mounted, listeners, _background: background };
-        cluster.begin(&config, &own).await?;
-        if let Some(listen) = config.listen {
-            cluster.open(listen, &config, &authority, serving).await?;
+        let mut cluster = Cluster::around(inside, _mounted, background);
+        match at_work {
+            Some(at_work) => cluster.go_on(&at_work, serving).await?,
+            None => cluster.set_up(&own, is_new, serving).await?,
         }
-        ready::wait(&cluster.client(), &config).await?;
-        cluster.ready(&config);
         Ok(cluster)
     }
 
-    /// What every cluster has from the start, and its components.
-    async fn begin(&self, config: &Config, own: &Registry) -> Result<(), StartError> {
+    /// Without a port yet.
+    fn around(inside: Arc<Inside>, _mounted: Mounted, _background: JoinSet<()>) -> Cluster {
+        let listeners = inside.config.listeners.clone();
+        let (server, access) = Default::default();
+        Cluster { inside, server, access, _mounted, listeners, _background }
+    }
+
+    /// What nobody waits for begins.
+    fn ready(&mut self) {
+        let inside = self.inside.clone();
+        inside.running.ready();
+        if inside.config.fault_objects {
+            self._background.spawn(fault_objects::follow(inside));
+        }
+    }
+
+    /// What every cluster starts with, then the components, then the port.
+    async fn set_up(
+        &mut self,
+        own: &Registry,
+        is_new: bool,
+        serving: Option<Identity>,
+    ) -> Result<(), StartError> {
+        let inside = self.inside.clone();
+        let config = &inside.config;
         bootstrap::before_components(&self.client(), own).await?;
         ready::wait_for_roles(&self.client()).await;
-        self.inside.running.start_all(config).expect("its own components have names that it knows");
+        inside.running.start_all(config).expect("its own components have names that it knows");
         let ranges = config.apiserver.services.service_cluster_ip_range;
-        if config.data_dir.is_some() {
+        if !is_new {
             service_cidr::keep(&self.client(), &ranges).await?;
         }
         bootstrap::beside_components(&self.client(), ranges.api_server()).await?;
         if config.default_storage_class {
             bootstrap::default_storage_class(&self.client()).await?;
         }
+        self.open(serving).await?;
+        ready::wait(&self.client(), config).await?;
+        self.ready();
         Ok(())
     }
 
-    /// What nobody waits for begins.
-    fn ready(&mut self, config: &Config) {
-        self.inside.running.ready();
-        if config.fault_objects {
-            self._background.spawn(fault_objects::follow(self.inside.clone()));
-        }
+    /// Everything is there, and these were at work: they are again, from what their caches inherit.
+    async fn go_on(&mut self, at_work: &[String], serving: Option<Identity>) -> Result<(), StartError> {
+        let inside = self.inside.clone();
+        ready::wait_for_roles(&self.client()).await;
+        inside.running.start_each(at_work).expect("its parent had components of these names");
+        self.open(serving).await?;
+        self.ready();
+        Ok(())
     }
 
-    /// Takes connections, and publishes what clients have to know of that.
-    async fn open(
-        &mut self,
-        listen: Listen,
-        config: &Config,
-        authority: &Authority,
-        serving: Option<Identity>,
-    ) -> Result<(), StartError> {
-        let authentication = &config.apiserver.authentication;
+    /// Takes connections, if it is to, and publishes what clients have to know of that.
+    async fn open(&mut self, serving: Option<Identity>) -> Result<(), StartError> {
+        let inside = self.inside.clone();
+        let Config { listen: Some(listen), apiserver, .. } = &inside.config else { return Ok(()) };
+        let (authority, authentication) = (&*inside.keys.authority, &apiserver.authentication);
         let client_authorities = authentication.client_authorities(authority.certificate_pem())?;
-        let service = config.apiserver.services.service_cluster_ip_range.api_server();
-        self.listen(listen, service, (authority, serving), client_authorities).await?;
+        let service = apiserver.services.service_cluster_ip_range.api_server();
+        self.listen(*listen, service, (authority, serving), client_authorities).await?;
         let trust = authentication_trust::data(authentication, authority.certificate_pem())?;
         authentication_trust::publish(&self.client(), trust).await?;
         if let Some(access) = self.access().filter(|_| authentication.bootstrap_tokens) {
@@ -272,15 +334,6 @@ impl Cluster {
         &self.inside.scheme
     }
 
-    /// Writes all that is stored into a new data dir, which another cluster can be started with
-    /// ([`Config::data_dir`]).
-    ///
-    /// # Errors
-    /// What the disk says, or that there is a store already.
-    pub fn keep(&self, data_dir: &Path) -> Result<(), etcd::Error> {
-        self.inside.kv.image()?.restore(&data_dir.join("etcd"), &self.inside.clock)
-    }
-
     /// The time of this cluster.
     pub fn clock(&self) -> &Clock {
         &self.inside.clock
@@ -304,47 +357,6 @@ impl Cluster {
     /// How to reach it from outside as an administrator, if it listens.
     pub fn access(&self) -> Option<Access> {
         self.access.clone()
-    }
-
-    /// Waits until nothing moves: no request in the chain, no undelivered event, no queue with work that is
-    /// due, no busy worker, nothing of a pod that is due. What waits for time does not move.
-    ///
-    /// # Errors
-    /// What keeps moving.
-    pub async fn settled(&self) -> Result<(), Unsettled> {
-        self.settle(Settle::new()).await
-    }
-
-    /// Waits until nothing moves, with a bound of one's own, and with clients in other processes.
-    ///
-    /// # Errors
-    /// What keeps moving.
-    pub async fn settle(&self, settle: Settle) -> Result<(), Unsettled> {
-        self.inside.settle(&settle).await
-    }
-
-    /// Lets so much time pass on a stepped clock, from wake to wake, with a settle between: nothing sees time
-    /// jump. Says how often somebody woke.
-    ///
-    /// # Errors
-    /// On the machine's clock; and what keeps moving.
-    pub async fn pass(&self, duration: Duration) -> Result<usize, TimeError> {
-        self.inside.pass(duration).await
-    }
-
-    /// Waits until a condition is true, for at most so much of the cluster's time; on a stepped clock that
-    /// passes meanwhile.
-    ///
-    /// # Errors
-    /// When it does not come true, and who would wake next; what keeps moving.
-    pub async fn until(&self, condition: &WaitFor, within: Duration) -> Result<(), TimeError> {
-        self.inside.until(condition, within).await
-    }
-
-    /// Runs a future to its end, and on a stepped clock lets time pass to the next wake whenever neither it
-    /// nor anything else moves. For what waits for the cluster, and for nobody outside of this process.
-    pub async fn while_time_passes<T>(&self, future: impl Future<Output = T>) -> T {
-        time::while_time_passes(&self.inside.clock, future).await
     }
 
     /// Applies a manifest as `kubectl apply` does, unknown fields refused; tells what was done, an object a
@@ -376,7 +388,9 @@ impl Cluster {
     /// does not wait.
     pub async fn stop(self) {
         let Cluster { inside, server, _mounted, .. } = self;
+        inside.stopping.store(true, Ordering::Release);
         drop(_mounted);
+        inside.forks.stop().await;
         inside.data_plane.stop();
         inside.interceptors.faults.clear();
         inside.running.stop_all();
@@ -393,13 +407,13 @@ impl Cluster {
         (authority, serving): (&Authority, Option<Identity>),
         client_authorities: Vec<String>,
     ) -> Result<(), StartError> {
-        let failed = |error| StartError::Listen(listen.address, error);
+        let (failed, now) = (|error| StartError::Listen(listen.address, error), self.inside.clock.now());
         let listener = server::bind(listen.address).await.map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
         let (tls, service) = if listen.tls {
             let identity = match &serving {
                 Some(given) => given.clone(),
-                None => self.server_identity([bound.ip(), service_address], authority)?,
+                None => serving::identity([bound.ip(), service_address], authority, now)?,
             };
             (Some(Tls { identity, client_authorities }), self.inside.service.clone())
         } else {
@@ -407,47 +421,8 @@ impl Cluster {
         };
         self.server =
             Some(Server::start_on(&self.inside.clock, listener, tls.as_ref(), service).map_err(failed)?);
-        self.access = Some(self.access_to(bound, tls.is_some(), authority, serving.as_ref())?);
+        self.access = Some(serving::access(bound, tls.is_some(), authority, serving.as_ref(), now)?);
         Ok(())
-    }
-
-    fn server_identity(&self, own: [IpAddr; 2], authority: &Authority) -> Result<Identity, pki::Error> {
-        let names = [
-            "localhost",
-            "kubernetes",
-            "kubernetes.default",
-            "kubernetes.default.svc",
-            "kubernetes.default.svc.cluster.local",
-        ];
-        let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
-        for address in own.into_iter().filter(|address| !address.is_unspecified()) {
-            if !addresses.contains(&address) {
-                addresses.push(address);
-            }
-        }
-        authority.server(&names, &addresses, self.inside.clock.now())
-    }
-
-    fn access_to(
-        &self,
-        bound: SocketAddr,
-        tls: bool,
-        authority: &Authority,
-        serving: Option<&Identity>,
-    ) -> Result<Access, StartError> {
-        let reachable = match bound.ip() {
-            ip if ip.is_unspecified() => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), bound.port()),
-            _ => bound,
-        };
-        if !tls {
-            let server = format!("http://{reachable}");
-            return Ok(Access { server, authority_pem: None, identity: None });
-        }
-        let identity = authority.client(ADMIN, MASTERS, self.inside.clock.now())?;
-        // Who gives a certificate has signed it, or names those who have after it.
-        let trusted = serving.map_or(authority.certificate_pem(), |serving| &serving.certificate_pem);
-        let authority_pem = Some(trusted.to_owned());
-        Ok(Access { server: format!("https://{reachable}"), authority_pem, identity: Some(identity) })
     }
 }
 
@@ -459,30 +434,56 @@ fn background(kv: &Kv, encryption: &Encryption, clock: &Clock) -> JoinSet<()> {
     background
 }
 
-/// Where it can be reached from outside of this machine, if it can: never without TLS.
-fn exposed(config: &Config) -> Result<Option<Listen>, StartError> {
-    let exposed = config.listen.filter(|listen| !listen.address.ip().is_loopback());
-    match exposed {
-        Some(Listen { address, tls: false }) => Err(StartError::Exposed(address)),
-        exposed => Ok(exposed),
+/// Boxed, since what starts a cluster is within what it starts.
+fn start_fork(
+    config: Config,
+    origin: Origin,
+) -> BoxFuture<'static, Result<Box<dyn ForkedCluster>, StartError>> {
+    Box::pin(async move {
+        let fork: Box<dyn ForkedCluster> = Box::new(Cluster::begin(config, Some(origin)).await?);
+        Ok(fork)
+    })
+}
+
+impl ForkedCluster for Cluster {
+    fn access(&self) -> Option<Access> {
+        self.access()
     }
+
+    fn resource_version(&self) -> u64 {
+        self.inside.kv.revision()
+    }
+
+    fn stock(&self) -> BoxFuture<'static, Result<Stock, Status>> {
+        let inside = self.inside.clone();
+        Box::pin(async move { inside.collect().await })
+    }
+
+    fn stop(self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin((*self).stop())
+    }
+}
+
+/// Objects in a store that the watch caches' beginnings are not newer than.
+fn storage(config: &Config, kv: &Kv, flow: &Flow, encryption: &Encryption, caches: WatchCaches) -> Storage {
+    let store = Store::new(kv.clone(), config.clock.named(APISERVER))
+        .recording(flow.clone())
+        .encrypting(encryption.clone())
+        .keeping_events(config.apiserver.event_ttl);
+    Storage::inheriting(caches, store, config.entropy.clone())
 }
 
 fn authentication(
     config: &Config,
-    authority: &Authority,
+    keys: &SigningKeys,
     apiserver: &ApiserverConfig,
 ) -> Result<Authentication, StartError> {
-    let signing_key_pem = match &config.data_dir {
-        Some(dir) => pki::load_signing_key(&pki_folder(dir))?,
-        None => pki::generate_signing_key()?,
-    };
     let parts = authentication::Parts {
         registry: &apiserver.registry,
         clock: &apiserver.clock,
         entropy: &apiserver.entropy,
-        authority_pem: authority.certificate_pem(),
-        signing_key_pem: &signing_key_pem,
+        authority_pem: keys.authority.certificate_pem(),
+        signing_key_pem: &keys.signing_key_pem,
     };
     let mut flags = config.apiserver.authentication.clone();
     // Upstream's ApplyAuthorization: nobody in particular may not do everything.

@@ -58,6 +58,7 @@ pub use cluster::config::{Access, Components, Listen};
 pub use cluster::explore::{Explorer, FailingSchedule};
 pub use cluster::manifests::Manifest;
 pub use cluster::{COMPONENTS, Cluster, Config, StartError, UnknownComponent};
+pub use cluster::{Export, ExportError, ForkError, Snapshot, SnapshotDiff, SnapshotError};
 #[doc(inline)]
 pub use entropy::Entropy;
 pub use faults::{Fault, Faults, Schedule};

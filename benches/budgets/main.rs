@@ -6,6 +6,7 @@
 
 mod durable;
 mod faults;
+mod forks;
 mod pods;
 mod requests;
 mod server;
@@ -22,6 +23,9 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.first().is_some_and(|argument| argument == start::IN_PROCESS) {
         return start::in_process();
+    }
+    if arguments.first().is_some_and(|argument| argument == forks::IN_PROCESS) {
+        return forks::in_process();
     }
     let wanted: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
     let mut table = Table::default();
@@ -47,4 +51,5 @@ const SCENARIOS: &[Scenario] = &[
     ("watch", requests::watch),
     ("durable", durable::measure),
     ("faults", faults::measure),
+    ("forks", forks::measure),
 ];

@@ -34,8 +34,13 @@ impl Context {
         let shown = path.display();
         let text =
             fs::read_to_string(path).map_err(|error| Failure::new(format!("cannot read {shown}"), error))?;
+        Context::parse(&text, &shown.to_string(), name)
+    }
+
+    /// Reads the context `name` of a text; `shown` is what errors call it.
+    pub fn parse(text: &str, shown: &str, name: &str) -> Result<Context, Failure> {
         let config: Value =
-            yaml::from_str(&text).map_err(|error| Failure::new(format!("{shown} is not YAML"), error))?;
+            yaml::from_str(text).map_err(|error| Failure::new(format!("{shown} is not YAML"), error))?;
         let named = |section: &str| {
             let entries = config[section].as_sequence()?;
             entries.iter().find(|entry| entry["name"].as_str() == Some(name)).cloned()

@@ -22,6 +22,10 @@ pub mod requests;
 pub mod stand_in;
 pub mod why;
 
+pub mod diff;
+pub mod fork;
+pub mod snapshot;
+
 pub mod completion;
 pub mod version;
 
@@ -105,6 +109,13 @@ pub enum Command {
     /// Show a cluster's time, or let it pass.
     #[command(subcommand)]
     Time(time::TimeCommand),
+    /// Make a second cluster with the same past.
+    Fork(fork::Fork),
+    /// Keep a whole cluster in a file, make a data dir of it, or write its objects as YAML.
+    #[command(subcommand)]
+    Snapshot(snapshot::SnapshotCommand),
+    /// Show what is different between two snapshots, or a snapshot and a running cluster.
+    Diff(diff::Diff),
     /// Print a shell completion script.
     Completion(completion::Completion),
     /// Print the version.
@@ -140,6 +151,9 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Rbac(rbac) => rbac.run(),
         Command::Settle(settle) => settle.run(),
         Command::Time(time) => time.run(),
+        Command::Fork(fork) => fork.run(),
+        Command::Snapshot(snapshot) => snapshot.run(),
+        Command::Diff(diff) => return diff.run(),
         Command::Completion(completion) => completion.run(Arguments::command()),
         Command::Version => version::print(),
     };

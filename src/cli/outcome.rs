@@ -14,6 +14,11 @@ impl Failure {
     }
 }
 
+/// Says what went wrong, on standard error.
+pub(super) fn complain(Failure(text): &Failure) {
+    let _ = writeln!(std::io::stderr(), "error: {text}");
+}
+
 /// Writes a line to standard output; a reader who has gone away ends nothing.
 pub(super) fn say(text: impl AsRef<str>) {
     let mut out = std::io::stdout().lock();

@@ -14,7 +14,7 @@ use super::readiness::Readiness;
 use super::style::Style;
 use super::{Failure, data_dir, detach, kubeconfig, manifests, progress, say, state};
 use crate::cluster::manifests::Manifest;
-use crate::cluster::{Access, Cluster, Config, Listen};
+use crate::cluster::{Access, Cluster, Config, Listen, Snapshot};
 use apiserver::options::ServerRunOptions;
 use apiserver::server::secure_serving::names_instead;
 use clock::Clock;
@@ -56,6 +56,11 @@ pub struct Up {
     /// Start with what is left of a data dir that has lost something, and say what is gone.
     #[arg(long)]
     pub recover: bool,
+    /// Start from a file that `snapshot save` wrote, with as many nodes as there were.
+    ///
+    /// With a data dir that is not there yet, everything is written there first.
+    #[arg(long, value_name = "FILE")]
+    pub snapshot: Option<PathBuf>,
     /// Where to listen: HOST:PORT, or a port of 127.0.0.1; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS",
         value_parser = values::listener)]
@@ -135,13 +140,16 @@ impl Up {
     }
 
     async fn serve(
-        self,
+        mut self,
         claim: &state::Claim,
         log: Option<PathBuf>,
         manifests: &[Manifest],
     ) -> Result<(), Failure> {
         let clock = Clock::real();
-        let config = self.config()?;
+        let snapshot = self.snapshot.as_deref().map(Snapshot::read).transpose();
+        let snapshot = snapshot.map_err(|error| Failure(error.to_string()))?;
+        self.nodes = snapshot.as_ref().map_or(self.nodes, Snapshot::nodes);
+        let config = Config { snapshot, ..self.config()? };
         self.data_dir.as_deref().map_or(Ok(()), data_dir::check)?;
         let mut stop = Stop::listen()?;
         let readiness = Readiness::new(self.ready_file.as_deref(), self.ready_fd);

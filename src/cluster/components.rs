@@ -96,6 +96,11 @@ impl Running {
         }
     }
 
+    /// Those that run.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.lock().keys().cloned().collect()
+    }
+
     /// Starts those that run from the start.
     pub(super) fn start_all(&self, config: &Config) -> Result<(), UnknownComponent> {
         let wanted =
@@ -109,6 +114,11 @@ impl Running {
             }
         }
         Ok(())
+    }
+
+    /// Starts these.
+    pub(super) fn start_each(&self, names: &[String]) -> Result<(), UnknownComponent> {
+        names.iter().try_for_each(|name| self.start(name))
     }
 
     pub(super) fn start(&self, name: &str) -> Result<(), UnknownComponent> {

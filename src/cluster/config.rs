@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use super::snapshot::Snapshot;
 use apiserver::options::ServerRunOptions;
 use clock::Clock;
 use controllers::options::ControllerManagerOptions;
@@ -51,6 +52,9 @@ pub struct Config {
     /// Goes on with what is there if the `data_dir` has lost something that was acknowledged, instead of
     /// refusing to start; [`super::Cluster::recovery`] says what is gone.
     pub recover: bool,
+    /// What the cluster begins with. The number of nodes and what they take are the snapshot's. With a
+    /// `data_dir` that is not there yet or empty, it is written there first.
+    pub snapshot: Option<Snapshot>,
     /// A port to listen on; without, the cluster is reached through its service alone.
     pub listen: Option<Listen>,
     /// A folder of stages beside the built-in ones.
@@ -188,6 +192,12 @@ impl Config {
         Config { recover, ..self }
     }
 
+    /// Says what the cluster begins with.
+    #[must_use]
+    pub fn snapshot(self, snapshot: Snapshot) -> Config {
+        Config { snapshot: Some(snapshot), ..self }
+    }
+
     /// Says where the apiserver listens.
     #[must_use]
     pub fn listen(self, listen: Listen) -> Config {
@@ -274,6 +284,7 @@ impl Default for Config {
             data_dir: None,
             unsafe_no_fsync: false,
             recover: false,
+            snapshot: None,
             listen: None,
             stages: None,
             listeners: OwnListeners::default(),

@@ -3,32 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::config::Config;
 use apiserver::endpoints::routes::healthz::Check;
 use etcd::Kv;
-use pki::Authority;
 
-/// Where the store is, and how it writes.
-pub(super) fn store_options(config: &Config) -> etcd::Options {
-    etcd::Options {
-        data_dir: config.data_dir.as_ref().map(|dir| dir.join("etcd")),
-        unsafe_no_fsync: config.unsafe_no_fsync,
-        recover: config.recover,
-        ..etcd::Options::default()
-    }
-}
-
-/// Who signs: that of the data dir, or a new one.
-pub(super) fn authority(config: &Config) -> Result<Authority, pki::Error> {
-    let now = config.clock.now();
-    match &config.data_dir {
-        Some(dir) => Authority::load_or_generate(&pki_folder(dir), now),
-        None => Authority::generate(now),
-    }
+/// Where the objects are.
+pub(super) fn store(data_dir: &Path) -> PathBuf {
+    data_dir.join("etcd")
 }
 
 /// Where keys and certificates are.
-pub(super) fn pki_folder(data_dir: &Path) -> PathBuf {
+pub(super) fn pki(data_dir: &Path) -> PathBuf {
     data_dir.join("pki")
 }
 

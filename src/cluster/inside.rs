@@ -2,15 +2,21 @@
 //! HTTP.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Mutex;
 
 use super::components::Running;
+use super::config::Config;
 use super::data_plane::DataPlane;
+use super::forked::{NamedForks, Starter};
 use super::interceptors::Interceptors;
+use super::origin::SigningKeys;
+use super::snapshot::{Snapshot, SnapshotError};
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiService;
 use apis::scheme::Scheme;
+use apiserver::storage::Storage;
 use apiserver::traffic::Traffic;
 use client_go::client::Client;
 use clock::Clock;
@@ -38,6 +44,16 @@ pub(crate) struct Inside {
     /// Who asks for what.
     pub(super) traffic: Traffic,
     pub(super) own_time: OwnTime,
+    pub(super) storage: Storage,
+    pub(super) keys: SigningKeys,
+    /// What it was made from.
+    pub(super) config: Config,
+    pub(super) forks: NamedForks,
+    /// The resourceVersion of what it began with.
+    pub(super) began_at: u64,
+    /// Starts forks.
+    pub(super) starter: Starter,
+    pub(super) stopping: AtomicBool,
 }
 
 /// What is waited by for the cluster as a whole.
@@ -55,6 +71,17 @@ impl Default for OwnTime {
 }
 
 impl Inside {
+    /// Whether it has begun to end.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// The cluster as it is at one resourceVersion.
+    pub(super) fn snapshot(&self) -> Result<Snapshot, SnapshotError> {
+        let nodes = (self.config.nodes, self.config.kubelet.max_pods);
+        Ok(Snapshot::new(self.kv.image()?, self.keys.to_pem(), self.clock.now(), nodes))
+    }
+
     /// In the name of an administrator.
     pub(super) fn client(&self) -> Client {
         let admin = Arc::new(UserInfo::authenticated(ADMIN, &[MASTERS]));

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use super::manifests;
+use super::snapshot::SnapshotError;
 use apimachinery::status::Status;
 use apiserver::authentication;
 use apiserver::config::ConfigError;
@@ -47,4 +48,7 @@ pub enum StartError {
     /// The stages.
     #[error("{0}")]
     Stages(String),
+    /// What it was to begin with.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
 }

@@ -18,8 +18,8 @@ use super::{Error, Revision};
 #[derive(Debug)]
 pub(super) struct SharedPast(RwLock<Arc<dyn Log>>);
 
-/// The log of a fork: its own, in memory and temporary files, and below it what its parent has of the time
-/// before.
+/// The log of a fork: its own, in memory and temporary files, and below it what its parent has of the
+/// time before it.
 #[derive(Debug)]
 struct ForkedLog {
     own: Overflow,

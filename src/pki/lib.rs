@@ -96,6 +96,40 @@ fn load(dir: &Path, name: &str) -> Result<String, Error> {
     }
 }
 
+/// What the folder of a data dir holds, as PEM: with it, another cluster trusts, and is trusted, as this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthorityKeys {
+    /// The authority's certificate.
+    pub certificate_pem: String,
+    /// Its key.
+    pub key_pem: String,
+    /// The key for service account tokens.
+    pub signing_key_pem: String,
+}
+
+impl AuthorityKeys {
+    /// Makes `dir` with them, whole or not at all.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write(&self, dir: &Path) -> Result<(), Error> {
+        let failed = |error| Error::Io(dir.display().to_string(), error);
+        let unfinished = dir.with_extension("new");
+        if unfinished.exists() {
+            fs::remove_dir_all(&unfinished).map_err(failed)?;
+        }
+        let files = [
+            (KEY, &self.key_pem),
+            (CERTIFICATE, &self.certificate_pem),
+            (SIGNING_KEY, &self.signing_key_pem),
+        ];
+        for (name, text) in files {
+            write_private(&unfinished.join(name), text.as_bytes()).map_err(failed)?;
+        }
+        fs::rename(&unfinished, dir).map_err(failed)
+    }
+}
+
 /// The certificate authority of one cluster.
 pub struct Authority {
     certificate_pem: String,
@@ -108,7 +142,7 @@ impl Authority {
     /// # Errors
     /// [`Error::Make`].
     pub fn generate(now: DateTime<Utc>) -> Result<Authority, Error> {
-        Ok(Authority::make(now)?.0)
+        Authority::make(now)
     }
 
     /// The one that is kept in `dir`, made with the signing key beside it when there is no such folder.
@@ -121,30 +155,40 @@ impl Authority {
             return Authority::make_in(dir, now);
         }
         let (certificate_pem, key_pem) = (load(dir, CERTIFICATE)?, load(dir, KEY)?);
-        let shown = dir.display().to_string();
-        let invalid = |error: rcgen::Error| Error::Invalid(shown.clone(), error.to_string());
-        let issuer = KeyPair::from_pem(&key_pem)
-            .and_then(|key| Issuer::from_ca_cert_pem(&certificate_pem, key))
-            .map_err(invalid)?;
-        Ok(Authority { certificate_pem, issuer })
+        Authority::of_pem(&certificate_pem, &key_pem, &dir.display().to_string())
     }
 
     /// Makes the folder with all that belongs to it, whole or not at all: half of it would be taken for
     /// something lost.
     fn make_in(dir: &Path, now: DateTime<Utc>) -> Result<Authority, Error> {
-        let failed = |error| Error::Io(dir.display().to_string(), error);
-        let unfinished = dir.with_extension("new");
-        if unfinished.exists() {
-            fs::remove_dir_all(&unfinished).map_err(failed)?;
-        }
-        let (authority, key_pem) = Authority::make(now)?;
-        let signing_key = generate_signing_key()?;
-        let files = [(KEY, &key_pem), (CERTIFICATE, &authority.certificate_pem), (SIGNING_KEY, &signing_key)];
-        for (name, text) in files {
-            write_private(&unfinished.join(name), text.as_bytes()).map_err(failed)?;
-        }
-        fs::rename(&unfinished, dir).map_err(failed)?;
+        let authority = Authority::make(now)?;
+        authority.keys(&generate_signing_key()?).write(dir)?;
         Ok(authority)
+    }
+
+    /// The authority that has these.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], which names `origin`.
+    pub fn of_keys(keys: &AuthorityKeys, origin: &str) -> Result<Authority, Error> {
+        Authority::of_pem(&keys.certificate_pem, &keys.key_pem, origin)
+    }
+
+    fn of_pem(certificate_pem: &str, key_pem: &str, origin: &str) -> Result<Authority, Error> {
+        let invalid = |error: rcgen::Error| Error::Invalid(origin.to_owned(), error.to_string());
+        let issuer = KeyPair::from_pem(key_pem)
+            .and_then(|key| Issuer::from_ca_cert_pem(certificate_pem, key))
+            .map_err(invalid)?;
+        Ok(Authority { certificate_pem: certificate_pem.to_owned(), issuer })
+    }
+
+    /// The authority with its key, and the key for tokens beside it.
+    pub fn keys(&self, signing_key_pem: &str) -> AuthorityKeys {
+        AuthorityKeys {
+            certificate_pem: self.certificate_pem.clone(),
+            key_pem: self.issuer.key().serialize_pem(),
+            signing_key_pem: signing_key_pem.to_owned(),
+        }
     }
 
     /// The authority's certificate: what clients trust.
@@ -194,7 +238,7 @@ impl Authority {
         Ok(Identity { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() })
     }
 
-    fn make(now: DateTime<Utc>) -> Result<(Authority, String), Error> {
+    fn make(now: DateTime<Utc>) -> Result<Authority, Error> {
         let mut params = leaf("kubernetes", now);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages =
@@ -202,8 +246,7 @@ impl Authority {
         set_validity(&mut params, now, 3650);
         let key = KeyPair::generate()?;
         let certificate_pem = params.self_signed(&key)?.pem();
-        let key_pem = key.serialize_pem();
-        Ok((Authority { certificate_pem, issuer: Issuer::new(params, key) }, key_pem))
+        Ok(Authority { certificate_pem, issuer: Issuer::new(params, key) })
     }
 }
 
@@ -256,6 +299,13 @@ mod tests {
         let (_, parsed) = x509_parser::parse_x509_certificate(&der).unwrap();
         assert_eq!(parsed.subject().to_string(), "CN=kubernetes-admin, O=system:masters");
         assert_eq!(parsed.issuer().to_string(), "CN=kubernetes");
+        let keys = second.keys(&load_signing_key(dir.path()).unwrap());
+        let copy = tempfile::tempdir().unwrap();
+        let folder = copy.path().join("pki");
+        keys.write(&folder).unwrap();
+        let third = Authority::load_or_generate(&folder, now).unwrap();
+        assert_eq!(third.keys(&load_signing_key(&folder).unwrap()), keys);
+        assert_eq!(Authority::of_keys(&keys, "copy").unwrap().certificate_pem(), first.certificate_pem());
         fs::write(dir.path().join("ca.crt"), "garbage").unwrap();
         let text = Authority::load_or_generate(dir.path(), now).err().unwrap().to_string();
         assert!(text.contains("move the folder away"), "{text}");

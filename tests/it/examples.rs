@@ -6,6 +6,8 @@ mod chaos_by_faults;
 mod chaos_by_stages;
 #[path = "../../examples/cluster_in_a_test.rs"]
 mod cluster_in_a_test;
+#[path = "../../examples/forked_fixture.rs"]
+mod forked_fixture;
 #[path = "../../examples/operator.rs"]
 mod operator;
 #[path = "../../examples/stepped_time.rs"]
@@ -14,6 +16,11 @@ mod stepped_time;
 #[test]
 fn a_cluster_in_a_test() {
     cluster_in_a_test::main().unwrap();
+}
+
+#[test]
+fn a_fixture_that_is_forked() {
+    forked_fixture::main().unwrap();
 }
 
 #[test]

@@ -31,6 +31,7 @@ mod cluster;
 mod crash;
 mod explore;
 mod faults;
+mod forks;
 mod fuzz;
 mod garbage;
 mod hammer;

@@ -52,6 +52,12 @@ impl OwnListeners {
         OwnListeners { forwarding, ..OwnListeners::default() }
     }
 
+    /// Those that there are now; what is added to the one does not answer in the other.
+    pub fn fork(&self) -> OwnListeners {
+        let listeners = Arc::new(Mutex::new(self.listeners.lock().clone()));
+        OwnListeners { listeners, ..self.clone() }
+    }
+
     /// From now on it answers; before those that were added earlier.
     pub fn add(&self, listener: OwnListener) {
         self.listeners.lock().insert(0, listener);

@@ -1,0 +1,113 @@
+//! `kubarium fork`: a second cluster with the same past, and a context for it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use http::Method;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::connection::Context;
+use super::state::Record;
+use super::{Failure, choice, kubeconfig, say};
+
+/// Make a second cluster with the same past, which goes its own way from there.
+///
+/// It lives in the process of its parent, in memory, and ends with it. The parent's credentials are good
+/// there, too.
+#[derive(Args)]
+pub struct Fork {
+    /// The fork's name and its context in the kubeconfig; else fork-1 and on.
+    #[arg(value_name = "FORK")]
+    pub fork: Option<String>,
+    /// The cluster's name; else the only one that runs, or that of kubectl's current context.
+    #[arg(long, env = "KUBARIUM_NAME", value_name = "NAME")]
+    pub name: Option<String>,
+    /// Go back to this resourceVersion: what was written later never happened.
+    #[arg(long, value_name = "RESOURCE_VERSION")]
+    pub at: Option<u64>,
+    /// Write a kubeconfig of its own here, instead of a context among yours.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// List the forks of the cluster.
+    #[arg(long, conflicts_with_all = ["fork", "at", "kubeconfig", "delete"])]
+    pub list: bool,
+    /// End the fork, and take its context out of the kubeconfig.
+    #[arg(long, conflicts_with = "at", requires = "fork")]
+    pub delete: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MadeFork {
+    name: String,
+    server: String,
+    resource_version: String,
+    kubeconfig: String,
+}
+
+#[derive(Deserialize)]
+struct ListedFork {
+    name: String,
+    server: String,
+}
+
+#[derive(Deserialize)]
+struct ListedForks {
+    forks: Vec<ListedFork>,
+}
+
+impl Fork {
+    /// Asks the cluster for it.
+    pub fn run(self) -> Result<(), Failure> {
+        let record = choice::running(self.name.as_deref())?;
+        let context = Context::load(&record.kubeconfig, &record.name)?;
+        match &self.fork {
+            _ if self.list => list(&context),
+            Some(fork) if self.delete => self.delete(&context, fork),
+            _ => self.make(&context, &record),
+        }
+    }
+
+    fn make(&self, context: &Context, record: &Record) -> Result<(), Failure> {
+        let at = self.at.map(|at| at.to_string());
+        let wanted = json!({"name": self.fork, "resourceVersion": at}).to_string();
+        let answer = super::block_on(context.ask(Method::POST, "/kubarium/v1/forks", wanted.into()))?;
+        let made: MadeFork = read(&answer)?;
+        let access = Context::parse(&made.kubeconfig, "the answer", &made.name)?.access;
+        let written = kubeconfig::write(&made.name, self.kubeconfig.as_deref(), &access)?;
+        let MadeFork { name, server, resource_version, .. } = made;
+        say(format!("fork {name:?} of {:?} at resourceVersion {resource_version}: {server}", record.name));
+        say(format!("kubeconfig {} (context {name:?})", written.path.display()));
+        Ok(())
+    }
+
+    fn delete(&self, context: &Context, fork: &str) -> Result<(), Failure> {
+        let name = utf8_percent_encode(fork, NON_ALPHANUMERIC);
+        let path = format!("/kubarium/v1/forks/{name}");
+        super::block_on(context.ask(Method::DELETE, &path, Vec::new()))?;
+        let path = match &self.kubeconfig {
+            Some(path) => path.clone(),
+            None => kubeconfig::current::users_file()?,
+        };
+        kubeconfig::clean(&path, fork, self.kubeconfig.is_some())?;
+        say(format!("fork {fork:?} has ended"));
+        Ok(())
+    }
+}
+
+fn list(context: &Context) -> Result<(), Failure> {
+    let answer = super::block_on(context.get("/kubarium/v1/forks"))?;
+    let ListedForks { forks } = read(&answer)?;
+    if forks.is_empty() {
+        say("There is no fork; make one with: kubarium fork");
+    }
+    forks.iter().for_each(|fork| say(format!("{}  {}", fork.name, fork.server)));
+    Ok(())
+}
+
+fn read<T: serde::de::DeserializeOwned>(answer: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(answer)
+        .map_err(|error| Failure::new("the cluster's answer is not understood", error))
+}

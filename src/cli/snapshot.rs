@@ -1,0 +1,111 @@
+//! `kubarium snapshot save|restore|export`: a whole cluster in a file, and back; its objects as YAML.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+
+use super::connection::Context;
+use super::{Failure, choice, say};
+use crate::cluster::{Export, Snapshot};
+use clock::Clock;
+
+/// Keep a whole cluster in a file, make a data dir of it, or write its objects as YAML.
+#[derive(Subcommand)]
+pub enum SnapshotCommand {
+    /// Write a running cluster to a file, which `up --snapshot` starts another from.
+    ///
+    /// The file has mode 0600: it holds all Secrets, and the keys that the cluster signs with.
+    Save {
+        /// The file.
+        file: PathBuf,
+        /// The cluster's name; else the only one that runs, or that of kubectl's current context.
+        #[arg(long, env = "KUBARIUM_NAME", value_name = "NAME")]
+        name: Option<String>,
+        /// Leave out the keys: a cluster that is started from it trusts other certificates and tokens.
+        #[arg(long)]
+        without_keys: bool,
+    },
+    /// Make a data dir of a file, for `up --data-dir`.
+    Restore {
+        /// The file.
+        file: PathBuf,
+        /// The data dir, which is not there yet or empty.
+        #[arg(long, value_name = "DIR")]
+        data_dir: PathBuf,
+    },
+    /// Write all objects as YAML that `kubectl apply` takes, to the standard output.
+    ///
+    /// Without status and what else the server writes; namespaces and definitions of custom kinds first. What
+    /// controllers and the cluster itself have made is left out: they make it again. Secrets are in it.
+    Export {
+        /// A file that `snapshot save` wrote; else a running cluster is asked.
+        file: Option<PathBuf>,
+        /// The cluster's name; else the only one that runs, or that of kubectl's current context.
+        #[arg(long, env = "KUBARIUM_NAME", value_name = "NAME")]
+        name: Option<String>,
+        /// Also what controllers and the cluster itself have made.
+        #[arg(long)]
+        all: bool,
+    },
+}
+
+impl SnapshotCommand {
+    /// Does it.
+    pub fn run(self) -> Result<(), Failure> {
+        match self {
+            SnapshotCommand::Save { file, name, without_keys } => save(&file, name.as_deref(), without_keys),
+            SnapshotCommand::Restore { file, data_dir } => restore(&file, &data_dir),
+            SnapshotCommand::Export { file, name, all } => export(file.as_deref(), name.as_deref(), all),
+        }
+    }
+}
+
+fn save(file: &Path, name: Option<&str>, without_keys: bool) -> Result<(), Failure> {
+    let snapshot = live(name, !without_keys)?;
+    snapshot.write(file).map_err(failure)?;
+    say(format!("saved {} ({snapshot})", file.display()));
+    Ok(())
+}
+
+fn restore(file: &Path, data_dir: &Path) -> Result<(), Failure> {
+    let snapshot = Snapshot::read(file).map_err(failure)?;
+    snapshot.restore(data_dir, &Clock::real()).map_err(failure)?;
+    say(format!("restored {} to {} ({snapshot})", file.display(), data_dir.display()));
+    say(format!("start it with: kubarium up --data-dir {} --nodes {}", data_dir.display(), snapshot.nodes()));
+    Ok(())
+}
+
+fn export(file: Option<&Path>, name: Option<&str>, all: bool) -> Result<(), Failure> {
+    let text = match file {
+        Some(file) => {
+            let snapshot = Snapshot::read(file).map_err(failure)?;
+            let exported = async { snapshot.export(Export::new().all(all)).await.map_err(failure) };
+            super::block_on(exported)?
+        }
+        None => {
+            let path = format!("/kubarium/v1/export?all={all}");
+            let answer = super::block_on(connect(name)?.get(&path))?;
+            String::from_utf8_lossy(&answer).into_owned()
+        }
+    };
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes());
+    Ok(())
+}
+
+/// A running cluster as it is now.
+pub(super) fn live(name: Option<&str>, keys: bool) -> Result<Snapshot, Failure> {
+    let path = format!("/kubarium/v1/snapshot?keys={keys}");
+    let answer = super::block_on(connect(name)?.get(&path))?;
+    Snapshot::decode(answer.into(), "the cluster's answer").map_err(failure)
+}
+
+fn connect(name: Option<&str>) -> Result<Context, Failure> {
+    let record = choice::running(name)?;
+    Context::load(&record.kubeconfig, &record.name)
+}
+
+fn failure(error: impl std::fmt::Display) -> Failure {
+    Failure(error.to_string())
+}

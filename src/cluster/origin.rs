@@ -1,0 +1,83 @@
+//! `Origin`: what a cluster begins with: nothing, a data dir, a snapshot, or the past of another.
+
+use std::sync::Arc;
+
+use super::config::Config;
+use super::data_dir;
+use super::start_error::StartError;
+use apiserver::storage::WatchCaches;
+use etcd::Kv;
+use pki::{Authority, AuthorityKeys};
+
+/// The store, whom to trust, and what is known of it already.
+pub(super) struct Origin {
+    pub(super) kv: Kv,
+    pub(super) keys: SigningKeys,
+    /// What the watch caches begin with.
+    pub(super) caches: WatchCaches,
+    /// Of a fork, the components that ran in its parent: everything that a cluster starts with is there.
+    pub(super) running: Option<Vec<String>>,
+}
+
+/// What a cluster signs with. Cloning shares it.
+#[derive(Clone)]
+pub(super) struct SigningKeys {
+    pub(super) authority: Arc<Authority>,
+    /// For service account tokens.
+    pub(super) signing_key_pem: Arc<str>,
+}
+
+impl Origin {
+    /// What the config says.
+    pub(super) fn of(config: &mut Config) -> Result<Origin, StartError> {
+        let Some(snapshot) = config.snapshot.take() else { return Origin::open(config) };
+        (config.nodes, config.kubelet.max_pods) = (snapshot.nodes(), snapshot.pods_per_node());
+        if let Some(folder) = &config.data_dir {
+            snapshot.restore(folder, &config.clock)?;
+            return Origin::open(config);
+        }
+        let kv = Kv::load(snapshot.image(), store_options(config), config.clock.clone())?;
+        let keys = match snapshot.keys() {
+            Some(keys) => SigningKeys::of(&keys, "the snapshot")?,
+            None => SigningKeys::open(config)?,
+        };
+        Ok(Origin { kv, keys, caches: WatchCaches::default(), running: None })
+    }
+
+    fn open(config: &Config) -> Result<Origin, StartError> {
+        let kv = Kv::open(store_options(config), config.clock.clone())?;
+        let keys = SigningKeys::open(config)?;
+        Ok(Origin { kv, keys, caches: WatchCaches::default(), running: None })
+    }
+}
+
+impl SigningKeys {
+    /// Those of the data dir, or new ones.
+    fn open(config: &Config) -> Result<SigningKeys, pki::Error> {
+        let now = config.clock.now();
+        let (authority, signing_key_pem) = match config.data_dir.as_deref().map(data_dir::pki) {
+            Some(folder) => (Authority::load_or_generate(&folder, now)?, pki::load_signing_key(&folder)?),
+            None => (Authority::generate(now)?, pki::generate_signing_key()?),
+        };
+        Ok(SigningKeys { authority: Arc::new(authority), signing_key_pem: signing_key_pem.into() })
+    }
+
+    fn of(keys: &AuthorityKeys, origin: &str) -> Result<SigningKeys, pki::Error> {
+        let authority = Arc::new(Authority::of_keys(keys, origin)?);
+        Ok(SigningKeys { authority, signing_key_pem: keys.signing_key_pem.as_str().into() })
+    }
+
+    /// As PEM.
+    pub(super) fn to_pem(&self) -> AuthorityKeys {
+        self.authority.keys(&self.signing_key_pem)
+    }
+}
+
+fn store_options(config: &Config) -> etcd::Options {
+    etcd::Options {
+        data_dir: config.data_dir.as_deref().map(data_dir::store),
+        unsafe_no_fsync: config.unsafe_no_fsync,
+        recover: config.recover,
+        ..etcd::Options::default()
+    }
+}

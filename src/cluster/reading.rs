@@ -1,0 +1,51 @@
+//! Reading clusters and snapshots as a whole: exports and differences.
+
+use super::Cluster;
+use super::config::{Components, Config};
+use super::difference::SnapshotDiff;
+use super::export::{self, Export};
+use super::origin::Origin;
+use super::snapshot::Snapshot;
+use super::stock::ExportError;
+use super::stocked::Stock;
+
+impl Cluster {
+    /// Its objects at one resourceVersion, as YAML that `kubectl apply` takes: without status and what else
+    /// the server writes, namespaces and definitions of custom kinds first. Secrets are among them.
+    ///
+    /// # Errors
+    /// [`ExportError`]
+    pub async fn export(&self, what: Export) -> Result<String, ExportError> {
+        Ok(export::manifest(self.inside.stock().await?, what))
+    }
+}
+
+impl Snapshot {
+    /// Its objects, as [`Cluster::export`] has them.
+    ///
+    /// # Errors
+    /// [`ExportError`], as when it is of a cluster that encrypts what it stores.
+    pub async fn export(&self, what: Export) -> Result<String, ExportError> {
+        Ok(export::manifest(self.stock().await?, what))
+    }
+
+    /// What is different in another: what its cluster has and this one's has not was added. Leases, Events,
+    /// what every cluster has, times of heartbeats and what only says how something was written are compared
+    /// with `all` alone.
+    ///
+    /// # Errors
+    /// [`ExportError`], as when a snapshot is of a cluster that encrypts what it stores.
+    pub async fn diff(&self, other: &Snapshot, all: bool) -> Result<SnapshotDiff, ExportError> {
+        Ok(SnapshotDiff::between(&self.stock().await?, &other.stock().await?, all))
+    }
+
+    /// Of a cluster that is made of it, and in which nothing happens.
+    async fn stock(&self) -> Result<Stock, ExportError> {
+        let mut config = Config::new().components(Components::NONE).flow(false).snapshot(self.clone());
+        let origin = Origin { running: Some(Vec::new()), ..Origin::of(&mut config)? };
+        let cluster = Cluster::begin(config, Some(origin)).await?;
+        let stock = cluster.inside.collect().await;
+        cluster.stop().await;
+        Ok(stock?)
+    }
+}

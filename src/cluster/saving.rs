@@ -1,0 +1,45 @@
+//! Saving a cluster to a file, and starting one from it.
+
+use std::path::Path;
+
+use super::Cluster;
+use super::config::Config;
+use super::data_dir;
+use super::snapshot::{Snapshot, SnapshotError};
+use super::start_error::StartError;
+
+impl Cluster {
+    /// Writes all that is stored into a new data dir, which another cluster can be started with
+    /// ([`Config::data_dir`]).
+    ///
+    /// # Errors
+    /// What the disk says, or that there is a store already.
+    pub fn keep(&self, folder: &Path) -> Result<(), etcd::Error> {
+        self.inside.kv.image()?.restore(&data_dir::store(folder), &self.inside.clock)
+    }
+
+    /// The whole cluster as it is at one resourceVersion, whoever writes meanwhile.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn snapshot(&self) -> Result<Snapshot, SnapshotError> {
+        self.inside.snapshot()
+    }
+
+    /// Writes a snapshot of it to a file, which [`Cluster::load`] and `kubarium up --snapshot` take.
+    ///
+    /// # Errors
+    /// What the store or the file system says.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), SnapshotError> {
+        self.snapshot()?.write(path.as_ref())
+    }
+
+    /// Starts a cluster from a file that [`Cluster::save`] wrote: in memory, without a port, with real time.
+    /// [`Config::snapshot`] is for all else.
+    ///
+    /// # Errors
+    /// [`StartError::Snapshot`] for the file, nothing of which is loaded then.
+    pub async fn load(path: impl AsRef<Path>) -> Result<Cluster, StartError> {
+        Cluster::start(Config::new().snapshot(Snapshot::read(path.as_ref())?)).await
+    }
+}

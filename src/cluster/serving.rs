@@ -1,0 +1,49 @@
+//! What a server shows of itself, and what its clients are told of it.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use super::config::Access;
+use super::inside::{ADMIN, MASTERS};
+use apimachinery::time::Time;
+use pki::{Authority, Identity};
+
+/// A certificate for the names and addresses at which an apiserver is asked.
+pub(super) fn identity(own: [IpAddr; 2], authority: &Authority, now: Time) -> Result<Identity, pki::Error> {
+    let names = [
+        "localhost",
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        "kubernetes.default.svc.cluster.local",
+    ];
+    let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
+    for address in own.into_iter().filter(|address| !address.is_unspecified()) {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    authority.server(&names, &addresses, now)
+}
+
+/// How an administrator reaches it.
+pub(super) fn access(
+    bound: SocketAddr,
+    tls: bool,
+    authority: &Authority,
+    serving: Option<&Identity>,
+    now: Time,
+) -> Result<Access, pki::Error> {
+    let reachable = match bound.ip() {
+        ip if ip.is_unspecified() => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), bound.port()),
+        _ => bound,
+    };
+    if !tls {
+        let server = format!("http://{reachable}");
+        return Ok(Access { server, authority_pem: None, identity: None });
+    }
+    let identity = authority.client(ADMIN, MASTERS, now)?;
+    // Who gives a certificate has signed it, or names those who have after it.
+    let trusted = serving.map_or(authority.certificate_pem(), |serving| &serving.certificate_pem);
+    let authority_pem = Some(trusted.to_owned());
+    Ok(Access { server: format!("https://{reachable}"), authority_pem, identity: Some(identity) })
+}

@@ -1,0 +1,55 @@
+//! The handles of snapshots and exports.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::Response;
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
+
+use super::export::{self, Export};
+use super::inside::Inside;
+use apimachinery::status::Status;
+use handles::{ClusterHandle, HandleCall, Handles};
+
+/// The whole cluster as a file, or as YAML.
+pub(super) fn handles(handles: Handles, inside: &Arc<Inside>) -> Handles {
+    let snapshot = ClusterHandle::get("/snapshot", "A snapshot of the whole cluster, as a file.")
+        .query("keys", "false: without the keys that the cluster signs with.");
+    let export = ClusterHandle::get("/export", "All objects as YAML that kubectl apply takes.")
+        .query("all", "true: also what controllers and the cluster itself have made.");
+    let (of_snapshot, of_export) = (inside.clone(), inside.clone());
+    handles
+        .with(snapshot, move |call| {
+            let taken = take(&of_snapshot, &call);
+            async move { taken }
+        })
+        .with(export, move |call| {
+            let inside = of_export.clone();
+            async move {
+                let all = is_true(&call, "all")?.unwrap_or(false);
+                let stock = inside.stock().await.map_err(|error| Status::internal(error.to_string()))?;
+                let text = export::manifest(stock, Export::new().all(all));
+                Ok(response(text.into(), "application/yaml"))
+            }
+        })
+}
+
+fn take(inside: &Inside, call: &HandleCall) -> Result<Response, Status> {
+    let with_keys = is_true(call, "keys")?.unwrap_or(true);
+    let snapshot = inside.snapshot().map_err(|error| Status::internal(error.to_string()))?;
+    let snapshot = if with_keys { snapshot } else { snapshot.without_keys() };
+    Ok(response(snapshot.encode().into(), "application/octet-stream"))
+}
+
+fn is_true(call: &HandleCall, name: &str) -> Result<Option<bool>, Status> {
+    let Some(text) = call.query(name) else { return Ok(None) };
+    let wrong = |_| Status::bad_request(format!("{name}={text}: true or false"));
+    text.parse().map(Some).map_err(wrong)
+}
+
+fn response(body: Body, content_type: &'static str) -> Response {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}

@@ -1,0 +1,51 @@
+//! Waiting for a cluster, and letting its time pass, for whoever holds it.
+
+use std::time::Duration;
+
+use super::Cluster;
+use super::condition::WaitFor;
+use super::settle::{Settle, Unsettled};
+use super::time::{self, TimeError};
+
+impl Cluster {
+    /// Waits until nothing moves: no request in the chain, no undelivered event, no queue with work that is
+    /// due, no busy worker, nothing of a pod that is due. What waits for time does not move.
+    ///
+    /// # Errors
+    /// What keeps moving.
+    pub async fn settled(&self) -> Result<(), Unsettled> {
+        self.settle(Settle::new()).await
+    }
+
+    /// Waits until nothing moves, with a bound of one's own, and with clients in other processes.
+    ///
+    /// # Errors
+    /// What keeps moving.
+    pub async fn settle(&self, settle: Settle) -> Result<(), Unsettled> {
+        self.inside.settle(&settle).await
+    }
+
+    /// Lets so much time pass on a stepped clock, from wake to wake, with a settle between: nothing sees time
+    /// jump. Says how often somebody woke.
+    ///
+    /// # Errors
+    /// On the machine's clock; and what keeps moving.
+    pub async fn pass(&self, duration: Duration) -> Result<usize, TimeError> {
+        self.inside.pass(duration).await
+    }
+
+    /// Waits until a condition is true, for at most so much of the cluster's time; on a stepped clock that
+    /// passes meanwhile.
+    ///
+    /// # Errors
+    /// When it does not come true, and who would wake next; what keeps moving.
+    pub async fn until(&self, condition: &WaitFor, within: Duration) -> Result<(), TimeError> {
+        self.inside.until(condition, within).await
+    }
+
+    /// Runs a future to its end, and on a stepped clock lets time pass to the next wake whenever neither it
+    /// nor anything else moves. For what waits for the cluster, and for nobody outside of this process.
+    pub async fn while_time_passes<T>(&self, future: impl Future<Output = T>) -> T {
+        time::while_time_passes(&self.inside.clock, future).await
+    }
+}

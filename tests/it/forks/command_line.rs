@@ -1,0 +1,64 @@
+//! `kubarium fork`, `snapshot` and `diff`.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::support::{Kubectl, Up, kubectls, texts};
+
+fn ok(up: &Up, arguments: &[&str]) -> String {
+    let output = up.kubarium(arguments);
+    let (out, err) = texts(&output);
+    assert!(output.status.success(), "{arguments:?}\n{out}{err}");
+    out
+}
+
+#[test]
+fn a_cluster_is_forked_saved_compared_exported_and_started_again() {
+    let up = Up::start_with(&["--nodes", "1"]);
+    let kubectl = Kubectl::new(&kubectls().pop().unwrap(), &up);
+    kubectl.ok("create configmap settings --from-literal=colour=red");
+    let file = |name: &str| up.folder().join(name).to_str().unwrap().to_owned();
+    let (before, kubeconfig) = (file("before"), file("fork-kubeconfig"));
+    assert!(ok(&up, &["snapshot", "save", &before]).contains("resourceVersion"));
+    let mode = std::fs::metadata(&before).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+
+    let said = ok(&up, &["fork", "mine", "--kubeconfig", &kubeconfig]);
+    assert!(said.contains("fork \"mine\" of ") && said.contains(&kubeconfig), "{said}");
+    assert!(ok(&up, &["fork", "--list"]).starts_with("mine  https://"));
+    let of_fork = |line: &str| kubectl.ok(&format!("--kubeconfig {kubeconfig} {line}"));
+    of_fork("delete configmap settings");
+    kubectl.ok("get configmap settings");
+    ok(&up, &["fork", "mine", "--delete", "--kubeconfig", &kubeconfig]);
+    assert!(!std::path::Path::new(&kubeconfig).exists());
+    assert!(ok(&up, &["fork", "--list"]).starts_with("There is no fork"));
+
+    let same = up.kubarium(&["diff", &before]);
+    assert_eq!(same.status.code(), Some(0), "{:?}", texts(&same));
+    kubectl.ok("patch configmap settings -p {\"data\":{\"colour\":\"blue\"}}");
+    let differs = up.kubarium(&["diff", &before, "live"]);
+    assert_eq!(differs.status.code(), Some(1));
+    let expected = "~ v1 ConfigMap default/settings\n    data.colour: \"red\" -> \"blue\"\n";
+    assert_eq!(texts(&differs), (expected.into(), String::new()));
+    let json = up.kubarium(&["diff", &before, "-o", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["changed"][0]["fields"][0]["path"], "data.colour");
+    let yaml = up.kubarium(&["diff", &before, "-o", "yaml"]);
+    assert!(texts(&yaml).0.contains("path: data.colour"));
+    let missing = up.kubarium(&["diff", "nothing-there"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(texts(&missing).1.starts_with("error: nothing-there: "), "{:?}", texts(&missing));
+
+    let exported = ok(&up, &["snapshot", "export"]);
+    assert!(exported.contains("colour: blue") && !exported.contains("kube-system"), "{exported}");
+    assert!(ok(&up, &["snapshot", "export", &before]).contains("colour: red"));
+    let data_dir = file("data");
+    let restored = ok(&up, &["snapshot", "restore", &before, "--data-dir", &data_dir]);
+    assert!(restored.contains("start it with: kubarium up --data-dir"), "{restored}");
+    let again = up.kubarium(&["snapshot", "restore", &before, "--data-dir", &data_dir]);
+    assert!(texts(&again).1.contains("is not empty"), "{:?}", texts(&again));
+    for arguments in [["--snapshot", before.as_str()], ["--data-dir", data_dir.as_str()]] {
+        let other = Up::start_with(&arguments);
+        let kubectl = Kubectl::new(&kubectls().pop().unwrap(), &other);
+        assert_eq!(kubectl.ok("get configmap settings -o jsonpath={.data.colour}"), "red");
+    }
+}
