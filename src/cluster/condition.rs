@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use apimachinery::object::Object;
 use apimachinery::status::Status;
 use apis::kind::Kind;
 use apis::scheme::Scheme;
@@ -84,7 +83,7 @@ impl WaitFor {
     /// Whether it is true now.
     pub(super) async fn holds(&self, client: &Client) -> Result<bool, Status> {
         match client.get(self.kind(), &self.namespace, &self.name).await {
-            Ok(object) => Ok(self.wanted.holds(&object)),
+            Ok(object) => Ok(self.wanted.holds(&object.to_value())),
             Err(status) if status.is_not_found() => Ok(self.wanted == WaitedFor::Gone),
             Err(status) => Err(status),
         }
@@ -126,22 +125,20 @@ impl WaitedFor {
         Ok(WaitedFor::Field { path: steps, text: path.into(), is })
     }
 
-    fn holds(&self, object: &Object) -> bool {
+    fn holds(&self, object: &Value) -> bool {
         match self {
             WaitedFor::There => true,
             WaitedFor::Gone => false,
             WaitedFor::Status { of, is } => {
-                let object = object.to_value();
                 let conditions = object["status"]["conditions"].as_array();
                 let found = conditions.into_iter().flatten().find(|condition| is_of(condition, of));
                 let is_so = |condition: &Value| {
                     condition["status"].as_str().is_some_and(|status| status.eq_ignore_ascii_case(is))
                 };
-                found.is_some_and(|condition| is_so(condition) && is_current(&object, condition))
+                found.is_some_and(|condition| is_so(condition) && is_current(object, condition))
             }
             WaitedFor::Field { path, is, .. } => {
-                let object = object.to_value();
-                let found = path.iter().try_fold(&object, |at, step| match at {
+                let found = path.iter().try_fold(object, |at, step| match at {
                     Value::Array(items) => items.get(step.parse::<usize>().ok()?),
                     other => other.get(step),
                 });
@@ -149,7 +146,7 @@ impl WaitedFor {
                     (None | Some(Value::Null), _) => false,
                     (Some(_), None) => true,
                     (Some(Value::String(text)), Some(is)) => text == is,
-                    (Some(other), Some(is)) => other.to_string() == *is,
+                    (Some(other), Some(is)) => format!("{other}") == *is,
                 }
             }
         }
@@ -215,7 +212,6 @@ mod tests {
     use super::*;
 
     fn holds(wanted: &str, object: Value) -> bool {
-        let object = Object::from_value(object).unwrap();
         WaitFor::parse("pod/a", "", wanted).unwrap().wanted.holds(&object)
     }
 

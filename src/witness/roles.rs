@@ -51,7 +51,7 @@ fn is_for_everybody(it: &RbacUse) -> bool {
     let is_below = |root: &&str| {
         info.path.strip_prefix(*root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    info.verb == "get" && FOR_EVERYBODY.iter().any(|root| is_below(root))
+    info.verb == "get" && FOR_EVERYBODY.iter().any(is_below)
 }
 
 /// Whether the same is asked for at the cluster's scope, where no object restricts it.
