@@ -362,7 +362,7 @@ pub const IDIOMS: &[(&str, &str, usize)] = &[
     (
         r"\bpub(?:\([a-z ]+\))? (?:async )?fn [^;{]*-> [^;{]*Result<[^;{]*, String>",
         "an error between rooms is a type of its own",
-        157,
+        158,
     ),
 ];
 /// How many names stand for several types.
