@@ -103,7 +103,7 @@ impl KubeletLookup for Kubelets {
         Box::pin(async move {
             let attached = kubelet?.attach(&namespace, &pod, &container, reads).await;
             let Attachment { says, said } =
-                attached.map_err(|why| Status::failure(500, "InternalError", why))?;
+                attached.map_err(|why| Status::failure(500, "InternalError", why.message))?;
             Ok(AttachedStreams { says, said })
         })
     }

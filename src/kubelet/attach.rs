@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::container_runtime::services::{AttachInput, AttachResponse, ContainerConfig, ContainerId};
+use super::container_runtime::services::{
+    AttachInput, AttachResponse, ContainerConfig, ContainerId, RuntimeError,
+};
 use super::dependencies::NodeRuntime;
 use super::kubelet::Kubelet;
 use super::kuberuntime::container::Task;
@@ -63,8 +65,9 @@ impl Kubelet {
         pod: &str,
         container: &str,
         reads: bool,
-    ) -> Result<Attachment, String> {
-        let not_found = || format!("container {container} not found in pod {pod}_{namespace}");
+    ) -> Result<Attachment, RuntimeError> {
+        let not_found = || refusal(format!("container {container} not found in pod {pod}_{namespace}"));
+        let exited = || refusal("container is in CONTAINER_EXITED state".to_owned());
         let find = |worker: &PodWorker| {
             let (spec, found) = worker.container(container)?;
             let hears_end = reads && spec.stdin_once;
@@ -73,7 +76,7 @@ impl Kubelet {
         };
         let found = self.pods.look(namespace, pod, find).await.flatten();
         let (run, is_terminal, hears_end) = found.ok_or_else(not_found)?;
-        let (id, started_at) = run.ok_or("container is in CONTAINER_EXITED state")?;
+        let (id, started_at) = run.ok_or_else(exited)?;
         let (namespace, pod, container) = (namespace.to_owned(), pod.to_owned(), container.to_owned());
         let attached = AttachedClient {
             kubelet: self.clone(),
@@ -87,13 +90,17 @@ impl Kubelet {
             seen: 0,
         };
         let first = attached.look(AttachInput::Begins).await;
-        let first = first.ok_or("container is in CONTAINER_EXITED state")?;
+        let first = first.ok_or_else(exited)?;
         let (says, to_process) = mpsc::channel(PIECES);
         let (from_process, said) = mpsc::channel(PIECES);
         // With the kubelet it ends, too.
         let begun = self.shared.context.tasks.spawn("attach", attached.talk(first, to_process, from_process));
-        begun.map(|_| Attachment { says, said }).ok_or_else(|| "the kubelet has stopped".to_owned())
+        begun.map(|_| Attachment { says, said }).ok_or_else(|| refusal("the kubelet has stopped".to_owned()))
     }
+}
+
+fn refusal(message: String) -> RuntimeError {
+    RuntimeError { reason: String::new(), message }
 }
 
 impl AttachedClient {
