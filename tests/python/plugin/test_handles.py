@@ -19,6 +19,8 @@ def test_a_fault_is_gone_with_its_test(kubarium_cluster, kubarium_faults):
     kubarium_cluster.request("POST", MAPS, config_map("refused"))
     kubarium_faults.clear()
     assert kubarium_faults.list() == []
+
+
 def test_time_stands_until_it_is_let_pass(kubarium_time):
     cluster = kubarium_time.cluster
     before = kubarium_time.now()
@@ -38,3 +40,19 @@ def test_settled_is_when_nothing_moves(kubarium_cluster):
     kubarium_cluster.request("POST", "/api/v1/namespaces/default/pods", pod)
     kubarium_cluster.settle()
     assert kubarium_cluster.request("GET", "/api/v1/namespaces/default/pods/settles")["status"]["phase"] == "Running"
+
+
+def test_each_test_has_a_fork_with_the_past_of_the_session(kubarium_cluster, kubarium_fork):
+    namespace = kubarium_cluster.request("GET", "/api/v1/namespaces/default")
+    assert kubarium_fork.request("GET", "/api/v1/namespaces/default")["metadata"]["uid"] == namespace["metadata"]["uid"]
+    kubarium_fork.request("POST", MAPS, config_map("of-the-fork"))
+    with pytest.raises(kubarium.Refused) as missing:
+        kubarium_cluster.request("GET", f"{MAPS}/of-the-fork")
+    assert missing.value.code == 404
+
+
+def test_a_fork_ends_with_its_block(kubarium_cluster):
+    with kubarium_cluster.fork("mine") as fork:
+        names = lambda: [found["name"] for found in kubarium_cluster.request("GET", "/kubarium/v1/forks")["forks"]]
+        assert fork.name == "mine" and "mine" in names()
+    assert "mine" not in names()
