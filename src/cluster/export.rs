@@ -242,7 +242,9 @@ fn clean_service(service: &mut Value, applied: &Value) {
         let ports = applied["spec"]["ports"].as_array();
         ports.is_some_and(|ports| ports.iter().any(|of_user| of_user["nodePort"] == *port))
     };
-    for port in spec["ports"].as_array_mut().into_iter().flatten() {
+    // An index would make the field that is not there.
+    let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
+    for port in ports.into_iter().flatten() {
         if !port["nodePort"].is_null() && !named(&port["nodePort"]) {
             remove_member(port, "nodePort");
         }
