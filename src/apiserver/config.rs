@@ -18,6 +18,7 @@ use super::kubelet_client::KubeletLookup;
 use super::options::ServerRunOptions;
 use super::registry::Registry;
 use super::traffic::Traffic;
+use super::webhook::PodNetwork;
 use apimachinery::feature_gates::FeatureGates;
 use apimachinery::schema::Schemas;
 use apis::scheme::Scheme;
@@ -61,6 +62,8 @@ pub struct ApiserverConfig {
     pub browsers: BrowserConfig,
     /// What aggregated servers are shown.
     pub proxy_identity: ProxyIdentity,
+    /// Where pods behind Services are reached: by webhooks' clients and the aggregator.
+    pub pods: PodNetwork,
     /// Who else answers, below a path that is not the API's.
     pub beside: Beside,
     /// Who sees the requests of known users, whether they are allowed or not.
@@ -117,6 +120,7 @@ impl ApiserverConfig {
             flow_control: FlowControlOptions::default(),
             browsers: BrowserConfig::default(),
             proxy_identity: ProxyIdentity::default(),
+            pods: PodNetwork::default(),
             beside: Beside::default(),
             witness: None,
             interceptor: None,

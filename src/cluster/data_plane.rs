@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -12,8 +12,10 @@ use tokio::sync::OnceCell;
 
 use super::config::Config;
 use super::kubelet_lookup::Kubelets;
+use super::pod_lines::PodLines;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiService;
+use apiserver::webhook::PodDialer;
 use client_go::ComponentContext;
 use client_go::client::Client;
 use clock::Clock;
@@ -33,6 +35,7 @@ const KUBE_PROXY: &str = "kube-proxy";
 pub(crate) struct DataPlane {
     network: Network,
     lines: Arc<Lines>,
+    pods: Arc<PodLines>,
 }
 
 /// What the network asks.
@@ -75,7 +78,13 @@ impl DataPlane {
         let lines = Arc::new(lines);
         let (hosts, routes, firewall) = (lines.clone(), lines.clone(), lines.clone());
         let network = Network::new(NetworkParts { hosts, routes, firewall, clock, entropy });
-        Arc::new(DataPlane { network, lines })
+        let pods = PodLines::new(&network, &lines.kubelets);
+        Arc::new(DataPlane { network, lines, pods })
+    }
+
+    /// How the apiserver reaches pods, for as long as this is there.
+    pub(super) fn pods(&self) -> Weak<dyn PodDialer> {
+        self.pods.handle()
     }
 
     pub(super) fn network(&self) -> Network {

@@ -59,6 +59,18 @@ impl Kubelets {
         self.lock().get(node)?.address()
     }
 
+    /// The address of the first node whose kubelet runs.
+    pub(super) fn first_address(&self) -> Option<IpAddr> {
+        self.lock().values().find_map(Kubelet::address)
+    }
+
+    /// Whether an address is one of pods: of a range that a node has for them, whether its kubelet runs or
+    /// not, or a node's own with a pod in it.
+    pub(super) fn has_pods_at(&self, address: IpAddr) -> bool {
+        self.2.read().is_for_pods(address)
+            || self.at(address).is_some_and(|kubelet| kubelet.has_pod_at(address))
+    }
+
     /// The kubelet of a node; 500 where none runs.
     fn of_node(&self, node: &str) -> Result<Kubelet, Status> {
         let kubelet = self.lock().get(node).cloned();

@@ -9,22 +9,33 @@ use kubelet::kubelet::Kubelet;
 
 /// The nodes by their own addresses and by those of their pods. Bound: two entries for each node.
 #[derive(Default)]
-pub(super) struct NodeAddresses(BTreeMap<IpAddr, (AddressRange, Kubelet)>);
+pub(super) struct NodeAddresses {
+    running: BTreeMap<IpAddr, (AddressRange, Kubelet)>,
+    /// The ranges of pods: pods stay where they are when their kubelet stops. Bound: one for each node.
+    for_pods: BTreeMap<IpAddr, AddressRange>,
+}
 
 impl NodeAddresses {
     pub(super) fn add(&mut self, kubelet: &Kubelet) {
         let own = kubelet.address().map(AddressRange::one);
         for range in own.into_iter().chain(kubelet.pod_range()) {
-            self.0.insert(range.first(), (range, kubelet.clone()));
+            self.running.insert(range.first(), (range, kubelet.clone()));
         }
+        self.for_pods.extend(kubelet.pod_range().map(|range| (range.first(), range)));
+    }
+
+    /// Whether an address is of a range that some node has for its pods.
+    pub(super) fn is_for_pods(&self, address: IpAddr) -> bool {
+        let before = self.for_pods.range(..=address).next_back();
+        before.is_some_and(|(_, range)| range.contains(address))
     }
 
     pub(super) fn remove(&mut self, node: &str) {
-        self.0.retain(|_, (_, kubelet)| kubelet.node_name() != node);
+        self.running.retain(|_, (_, kubelet)| kubelet.node_name() != node);
     }
 
     pub(super) fn at(&self, address: IpAddr) -> Option<&Kubelet> {
-        let (_, (range, kubelet)) = self.0.range(..=address).next_back()?;
+        let (_, (range, kubelet)) = self.running.range(..=address).next_back()?;
         range.contains(address).then_some(kubelet)
     }
 }

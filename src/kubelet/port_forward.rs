@@ -106,6 +106,11 @@ impl Kubelet {
         self.nobody_at(&address.to_string()) == Obstacle::Refused
     }
 
+    /// Whether a pod has an address: its own, or that of this node.
+    pub fn has_pod_at(&self, address: IpAddr) -> bool {
+        !self.shared.node.runtime.pods_at(&address.to_string()).is_empty()
+    }
+
     /// The node's own address; nothing where it is none.
     pub fn address(&self) -> Option<IpAddr> {
         self.shared.config.address.parse().ok()

@@ -15,6 +15,7 @@ use super::reinvocation::Reinvocation;
 use crate::authorizer::Authorizer;
 use crate::registry::Registry;
 use crate::request::RequestContext;
+use crate::webhook::PodNetwork;
 use apimachinery::feature_gates::FeatureGates;
 use apimachinery::status::Status;
 use apis::kind::Kind;
@@ -92,6 +93,8 @@ pub struct Initializer<'a> {
     pub clock: &'a Clock,
     /// The cluster's numbers.
     pub entropy: &'a Entropy,
+    /// Where pods behind Services are reached.
+    pub pods: &'a PodNetwork,
     /// Says who may do what.
     pub authorizer: Arc<dyn Authorizer>,
     /// Of the same, RBAC: what users have by roles.

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::registry::{Converter, Registry};
-use crate::webhook::ServiceResolver;
+use crate::webhook::{PodNetwork, ServiceResolver};
 use apis::scheme::Scheme;
 use clock::Clock;
 use entropy::Entropy;
@@ -38,8 +38,14 @@ pub struct CrdHandler {
 
 impl CrdHandler {
     /// Begins to follow the definitions. Needs a tokio runtime.
-    pub fn start(registry: &Registry, scheme: &Arc<Scheme>, clock: &Clock, entropy: &Entropy) -> CrdHandler {
-        let resolver = ServiceResolver::new(registry, entropy);
+    pub fn start(
+        registry: &Registry,
+        scheme: &Arc<Scheme>,
+        clock: &Clock,
+        entropy: &Entropy,
+        pods: &PodNetwork,
+    ) -> CrdHandler {
+        let resolver = ServiceResolver::new(registry, entropy).over(pods);
         let converter: Arc<dyn Converter> = WebhookConverter::new(resolver, clock, entropy);
         registry.set_converter(Arc::downgrade(&converter));
         let (sender, synced) = watch::channel(false);

@@ -1,16 +1,19 @@
 //! Opens connections: a Service's name is looked up in the cluster, any other by the system (upstream's
-//! `cfg.Dial`).
+//! `cfg.Dial`). Where a Service leads to a pod, the cluster's own network leads there.
 
+use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
 use http::Uri;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioIo;
 use tower::Service;
 
 use super::config::ServiceReference;
 use super::errors::{DialError, of_system};
-use super::service_resolver::ServiceResolver;
+use super::line::Line;
+use super::service_resolver::{Backend, ServiceResolver};
 
 /// Connects to a Service's endpoint where the URL names that, or to the host of the URL.
 #[derive(Clone)]
@@ -30,7 +33,7 @@ impl Connector {
 }
 
 impl Service<Uri> for Connector {
-    type Response = <HttpConnector as Service<Uri>>::Response;
+    type Response = Line;
     type Error = DialError;
     type Future = BoxFuture<'static, Result<Self::Response, DialError>>;
 
@@ -44,14 +47,16 @@ impl Service<Uri> for Connector {
             let uri = match service.as_ref().filter(|(_, service)| is_of(service, &uri)) {
                 None => uri,
                 Some((resolver, service)) => {
-                    let found =
-                        resolver.resolve_endpoint(&service.namespace, &service.name, service.port).await;
-                    let (host, port) = found.map_err(|status| DialError(status.message))?;
-                    endpoint(&host, port)?
+                    let found = resolver.resolve(&service.namespace, &service.name, service.port).await;
+                    let backend = found.map_err(|status| DialError(status.message))?;
+                    if let Some(dialed) = dial_pod(resolver, &backend, service.port).await {
+                        return dialed;
+                    }
+                    endpoint(&backend.host, backend.port)?
                 }
             };
             let failed = |error| DialError(refusal(&uri, &error));
-            tcp.call(uri.clone()).await.map_err(failed)
+            tcp.call(uri.clone()).await.map(Line::new).map_err(failed)
         })
     }
 }
@@ -59,6 +64,21 @@ impl Service<Uri> for Connector {
 /// Whether a URL names the Service: a redirect may lead elsewhere.
 fn is_of(service: &ServiceReference, uri: &Uri) -> bool {
     uri.host() == Some(&service.server_name()) && uri.port_u16().unwrap_or(443) == service.port
+}
+
+/// Connects to a pod; nothing where it is none. Whoever asks knows but the Service's address, if it has one.
+async fn dial_pod(
+    resolver: &ServiceResolver,
+    backend: &Backend,
+    service_port: u16,
+) -> Option<Result<Line, DialError>> {
+    let address: IpAddr = backend.host.parse().ok()?;
+    let dialer = resolver.pods().dialer_to(address)?;
+    let to = SocketAddr::new(address, backend.port);
+    let shown = backend.cluster_ip.map_or(to, |address| SocketAddr::new(address, service_port));
+    let dialed = dialer.dial(to).await;
+    let failed = |error: std::io::Error| DialError(format!("dial tcp {shown}: {}", of_system(&error)));
+    Some(dialed.map(|stream| Line::new(TokioIo::new(stream))).map_err(failed))
 }
 
 fn endpoint(host: &str, port: u16) -> Result<Uri, DialError> {

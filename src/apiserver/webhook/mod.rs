@@ -4,6 +4,8 @@
 //! In comes where somebody is to be asked (a URL, or a Service of this cluster), whom to trust and who we
 //! are; then trees to send. Out go trees, or a [`CallError`] in upstream's words. It must not know what is
 //! asked: no review, no object, no policy of failure.
+//!
+//! Pods have no address that the machine knows: a [`PodDialer`] that is handed in late reaches them.
 
 mod config;
 mod kubeconfig;
@@ -14,7 +16,10 @@ mod redirects;
 
 mod service_resolver;
 
+mod pod_network;
+
 mod connector;
+mod line;
 mod tls;
 mod transport;
 
@@ -26,6 +31,7 @@ pub use answers::Answers;
 pub use client::{FIRST_PAUSE, WebhookClient};
 pub use config::{ClientConfig, ServiceReference, WebhookTarget};
 pub use errors::CallError;
+pub use pod_network::{PodDialer, PodNetwork};
 pub use redirects::Journey;
 pub use service_resolver::ServiceResolver;
 pub use transport::Transport;

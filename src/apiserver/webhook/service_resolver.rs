@@ -2,10 +2,13 @@
 //! (`k8s.io/apiserver/pkg/util/webhook.ServiceResolver`, `util/proxy.ResolveEndpoint`).
 //!
 //! There is no kube-proxy in front of the apiserver, so a Service's own address leads nowhere: one of its
-//! ready endpoints is taken.
+//! ready endpoints is taken, a pod's over the cluster's network.
+
+use std::net::IpAddr;
 
 use serde_json::Value;
 
+use super::pod_network::PodNetwork;
 use crate::registry::Registry;
 use apimachinery::labels::Selector;
 use apimachinery::options::ListOptions;
@@ -22,12 +25,34 @@ use entropy::Entropy;
 pub struct ServiceResolver {
     registry: Registry,
     entropy: Entropy,
+    pods: PodNetwork,
+}
+
+/// Where a Service leads.
+pub(super) struct Backend {
+    /// An endpoint's address, or the external name.
+    pub(super) host: String,
+    /// The endpoint's.
+    pub(super) port: u16,
+    /// The Service's own address, if it has one.
+    pub(super) cluster_ip: Option<IpAddr>,
 }
 
 impl ServiceResolver {
     /// Over the registry; `entropy` chooses among endpoints.
     pub fn new(registry: &Registry, entropy: &Entropy) -> ServiceResolver {
-        ServiceResolver { registry: registry.clone(), entropy: entropy.clone() }
+        let pods = PodNetwork::default();
+        ServiceResolver { registry: registry.clone(), entropy: entropy.clone(), pods }
+    }
+
+    /// Reaches pods, too.
+    #[must_use]
+    pub fn over(self, pods: &PodNetwork) -> ServiceResolver {
+        ServiceResolver { pods: pods.clone(), ..self }
+    }
+
+    pub(super) fn pods(&self) -> &PodNetwork {
+        &self.pods
     }
 
     /// Host and port of one ready endpoint.
@@ -41,10 +66,20 @@ impl ServiceResolver {
         name: &str,
         port: u16,
     ) -> Result<(String, u16), Status> {
+        self.resolve(namespace, name, port).await.map(|backend| (backend.host, backend.port))
+    }
+
+    /// One ready endpoint, and the Service's own address.
+    ///
+    /// # Errors
+    /// As [`ServiceResolver::resolve_endpoint`].
+    pub(super) async fn resolve(&self, namespace: &str, name: &str, port: u16) -> Result<Backend, Status> {
         let service = self.service(namespace, name).await?;
         let spec = at(&service, "spec");
         match text(spec, "type") {
-            "ExternalName" => return Ok((text(spec, "externalName").into(), port)),
+            "ExternalName" => {
+                return Ok(Backend { host: text(spec, "externalName").into(), port, cluster_ip: None });
+            }
             "ClusterIP" | "NodePort" | "LoadBalancer" | "" => {}
             other => return Err(Status::failure(500, "", format!("unsupported service type {other:?}"))),
         }
@@ -56,7 +91,10 @@ impl ServiceResolver {
         }
         match found.len() {
             0 => Err(unavailable(format!("no endpoints available for service {name:?}"))),
-            count => Ok(found.swap_remove(self.entropy.below(count))),
+            count => {
+                let (host, port) = found.swap_remove(self.entropy.below(count));
+                Ok(Backend { host, port, cluster_ip: text(spec, "clusterIP").parse().ok() })
+            }
         }
     }
 

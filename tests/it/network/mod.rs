@@ -1,5 +1,6 @@
 //! The network between simulated pods: who reaches whom, through which Service.
 
+mod apiserver;
 mod names;
 mod policies;
 mod services;

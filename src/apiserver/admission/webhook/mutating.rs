@@ -38,7 +38,8 @@ pub(crate) struct MutatingAdmissionWebhook {
 impl MutatingAdmissionWebhook {
     /// Configurations are read when there are any.
     pub(crate) fn new(with: &Initializer) -> MutatingAdmissionWebhook {
-        let (resolver, clock) = (ServiceResolver::new(with.registry, with.entropy), with.clock.clone());
+        let resolver = ServiceResolver::new(with.registry, with.entropy).over(with.pods);
+        let clock = with.clock.clone();
         let compile = move |object: &_| hooks(object, &resolver, &clock);
         MutatingAdmissionWebhook {
             source: WebhookSource::new(with.registry, &MUTATING_WEBHOOK_CONFIGURATIONS, compile),

@@ -33,7 +33,8 @@ pub(crate) struct ValidatingAdmissionWebhook {
 impl ValidatingAdmissionWebhook {
     /// Configurations are read when there are any.
     pub(crate) fn new(with: &Initializer) -> ValidatingAdmissionWebhook {
-        let (resolver, clock) = (ServiceResolver::new(with.registry, with.entropy), with.clock.clone());
+        let resolver = ServiceResolver::new(with.registry, with.entropy).over(with.pods);
+        let clock = with.clock.clone();
         let compile = move |object: &_| hooks(object, &resolver, &clock);
         ValidatingAdmissionWebhook {
             source: WebhookSource::new(with.registry, &VALIDATING_WEBHOOK_CONFIGURATIONS, compile),
