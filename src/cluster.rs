@@ -182,11 +182,10 @@ impl Cluster {
         apiserver.health = apiserver.health.with("etcd", takes_writes(kv.clone()), false);
         apiserver.exposed = exposed.map(|listen| listen.address);
         let token_issuer = apiserver.authentication.issuer.clone();
-        let (beside, traffic, pods) =
-            (apiserver.beside.clone(), apiserver.traffic.clone(), apiserver.pods.clone());
+        let (beside, traffic) = (apiserver.beside.clone(), apiserver.traffic.clone());
+        let pods = apiserver.pods.clone();
         let service = build_handler_chain(apiserver)?;
-        let data_plane = DataPlane::new(&config, kubelets.clone(), &service, &flow);
-        pods.join(data_plane.pods());
+        let data_plane = DataPlane::new(&config, kubelets.clone(), &service, &flow, &pods);
         let parts = Parts {
             network: data_plane.network(),
             service: service.clone(),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -15,7 +15,7 @@ use super::kubelet_lookup::Kubelets;
 use super::pod_lines::PodLines;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiService;
-use apiserver::webhook::PodDialer;
+use apiserver::webhook::PodNetwork;
 use client_go::ComponentContext;
 use client_go::client::Client;
 use clock::Clock;
@@ -35,7 +35,8 @@ const KUBE_PROXY: &str = "kube-proxy";
 pub(crate) struct DataPlane {
     network: Network,
     lines: Arc<Lines>,
-    pods: Arc<PodLines>,
+    /// The apiserver's way to pods is there for as long as this is.
+    _pods: Arc<PodLines>,
 }
 
 /// What the network asks.
@@ -58,12 +59,13 @@ struct Begun {
 }
 
 impl DataPlane {
-    /// One that nobody has used yet.
+    /// One that nobody has used yet; the apiserver reaches its pods by `pods`.
     pub(super) fn new(
         config: &Config,
         kubelets: Arc<Kubelets>,
         service: &ApiService,
         flow: &Flow,
+        pods: &PodNetwork,
     ) -> Arc<DataPlane> {
         let Config { clock, entropy, .. } = config;
         let cluster_dns = config.apiserver.services.service_cluster_ip_range.cluster_dns();
@@ -78,13 +80,9 @@ impl DataPlane {
         let lines = Arc::new(lines);
         let (hosts, routes, firewall) = (lines.clone(), lines.clone(), lines.clone());
         let network = Network::new(NetworkParts { hosts, routes, firewall, clock, entropy });
-        let pods = PodLines::new(&network, &lines.kubelets);
-        Arc::new(DataPlane { network, lines, pods })
-    }
-
-    /// How the apiserver reaches pods, for as long as this is there.
-    pub(super) fn pods(&self) -> Weak<dyn PodDialer> {
-        self.pods.handle()
+        let _pods = PodLines::new(&network, &lines.kubelets);
+        pods.join(_pods.handle());
+        Arc::new(DataPlane { network, lines, _pods })
     }
 
     pub(super) fn network(&self) -> Network {

@@ -44,6 +44,7 @@ mod endpoint_slice;
 mod endpoint_slice_mirroring;
 mod endpoints;
 mod service_cidr;
+mod service_load_balancer;
 mod service_pods;
 
 mod bootstrap;
@@ -215,6 +216,11 @@ const CONTROLLERS: &[(&str, Start)] = &[
         drop(spawn(ctx, endpoint_slice_mirroring::EndpointSliceMirroringController::new(ctx)));
     }),
     ("service-cidr-controller", |ctx, _| drop(spawn(ctx, service_cidr::ServiceCidrController::new(ctx)))),
+    ("service-lb-controller", |ctx, config| {
+        if let Some(range) = config.options.load_balancer_range {
+            drop(spawn(ctx, service_load_balancer::ServiceLoadBalancerController::new(ctx, range)));
+        }
+    }),
     ("disruption-controller", |ctx, _| drop(spawn(ctx, disruption::DisruptionController::new(ctx)))),
     ("namespace-controller", |ctx, config| {
         drop(spawn_workers(

@@ -31,6 +31,10 @@ pub struct ControllerManagerOptions {
     #[arg(long, default_value_t = 24, value_name = "BITS", value_parser = node_mask,
         requires = "cluster_cidr")]
     pub node_cidr_mask_size: u32,
+    /// The range that Services of type LoadBalancer have their addresses of, as MetalLB's; when not given, they
+    /// have none.
+    #[arg(long, value_name = "CIDR", value_parser = load_balancer_range)]
+    pub load_balancer_range: Option<IpRange>,
     /// How often it is looked whether nodes still say that they are there.
     #[arg(long, default_value = "5s", value_parser = parse_period)]
     pub node_monitor_period: Duration,
@@ -149,6 +153,12 @@ fn node_mask(text: &str) -> Result<u32, String> {
     mask.ok_or_else(|| format!("must be a whole number from {first} to {last}"))
 }
 
+/// `--load-balancer-range`
+fn load_balancer_range(text: &str) -> Result<IpRange, String> {
+    IpRange::parse(text)
+        .ok_or_else(|| format!("invalid CIDR address: {text}; must be a range, as 192.168.100.0/24"))
+}
+
 /// An entry of `--controllers`.
 fn controller(text: &str) -> Result<String, String> {
     match selection::check(text) {
@@ -195,6 +205,7 @@ mod tests {
         assert_eq!(options.node_monitor_grace_period, Duration::from_secs(50));
         assert_eq!(options.resource_quota_sync_period, Duration::from_secs(300));
         assert_eq!(options.cluster_signing_duration, Duration::from_secs(365 * 24 * 3600));
+        assert_eq!(options.load_balancer_range, None);
         assert_eq!((options.concurrent_gc_syncs, options.concurrent_daemonset_syncs), (20, 2));
     }
 

@@ -86,6 +86,7 @@ fn a_value_that_cannot_be_used_is_told_with_its_flag_or_variable() {
         ("--service-cluster-ip-range=fd00::/112", "", &["must match public address family \"127.0.0.1\""]),
         ("--service-node-port-range=9-8", "", &["end port cannot be less than start port", "as 30000-32767"]),
         ("--cluster-cidr=10.0.0.0", "", &["invalid CIDR address: 10.0.0.0; must be a range"]),
+        ("--load-balancer-range=10.0.0.1", "", &["invalid CIDR address: 10.0.0.1", "as 192.168.100.0/24"]),
         ("--node-cidr-mask-size=31", "", &["must be a whole number from 8 to 30"]),
         ("--event-ttl=soon", "", &["--event-ttl soon: ", "must be a duration, as 30s"]),
         ("--node-monitor-period=0s", "", &["must be longer than 0s"]),

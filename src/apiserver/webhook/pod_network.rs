@@ -20,7 +20,8 @@ pub trait PodDialer: Send + Sync {
     fn dial(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<DuplexStream>>;
 }
 
-/// Where pods are reached, once somebody has said so; until then nothing is a pod's address. Cloning shares it.
+/// Where pods are reached, once somebody has said so; until then nothing is a pod's address. Cloning shares
+/// it.
 #[derive(Clone, Default)]
 pub struct PodNetwork(Arc<OnceLock<Weak<dyn PodDialer>>>);
 

@@ -4,6 +4,7 @@ mod autoscaling;
 mod bootstrap;
 mod endpoints;
 mod garbage;
+mod load_balancers;
 mod mirroring;
 mod namespaces;
 mod nodes;

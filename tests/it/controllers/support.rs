@@ -47,9 +47,14 @@ impl Fixture {
 
     /// The same with other components.
     pub async fn start_with(components: Components) -> Fixture {
+        Fixture::start_configured(Config::new().components(components)).await
+    }
+
+    /// The same of a config of the test's own.
+    pub async fn start_configured(config: Config) -> Fixture {
         let clock = Clock::stepped(DateTime::from_timestamp(1_767_225_600, 0).unwrap());
         let entropy = Entropy::seeded(7);
-        let config = Config::new().clock(clock.clone()).entropy(entropy).components(components);
+        let config = config.clock(clock.clone()).entropy(entropy);
         let cluster = starting(&clock, Cluster::start(config)).await.unwrap();
         let fixture = Fixture { client: cluster.client(), clock, cluster };
         fixture.create(&NAMESPACES, "", json!({"metadata": {"name": NAMESPACE}})).await;

@@ -3,6 +3,7 @@
 use futures::FutureExt;
 use kubarium::apimachinery::options::PatchType;
 use kubarium::apis::admissionregistration::webhook_configuration::VALIDATING_WEBHOOK_CONFIGURATIONS;
+use kubarium::apis::apiregistration::api_service::API_SERVICES;
 use kubarium::apis::core::config_map::CONFIG_MAPS;
 use kubarium::apis::core::pod::PODS;
 use kubarium::apis::core::service::SERVICES;
@@ -119,5 +120,33 @@ async fn what_keeps_the_apiserver_from_a_pod_is_said_in_upstreams_words() {
     net.client.delete(&PODS, "default", "hook", &Default::default()).await.unwrap();
     let nobody = failed("no endpoints available for service \"hook\"");
     net.until(|| async { (net.refused("hook").await == nobody).then_some(()) }.boxed()).await;
+    net.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_api_server_behind_a_simulated_pod_is_available() {
+    let things = json!({"name": "things", "singularName": "thing", "namespaced": false, "kind": "Thing",
+        "verbs": ["list"]});
+    let serves = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "remote.example.com/v1",
+        "resources": [things]});
+    let answer = move |asked: &Asked| match &*asked.path {
+        "/apis/remote.example.com/v1" => Reply::Json(serves.clone()),
+        path => Reply::Json(json!({"kind": "ThingList", "path": path})),
+    };
+    let (net, other) = (net().await, Webhook::named(&["other.default.svc"], answer).await);
+    net.service_of("other", &other).await;
+    let service = json!({"namespace": "default", "name": "other", "port": 443});
+    let spec = json!({"group": "remote.example.com", "version": "v1", "groupPriorityMinimum": 2000,
+        "versionPriority": 15, "service": service, "caBundle": other.ca_bundle()});
+    let api_service = json!({"metadata": {"name": "v1.remote.example.com"}, "spec": spec});
+    net.client.create(&API_SERVICES, "", api_service).await.unwrap();
+    let things = "/apis/remote.example.com/v1/things";
+    let request = http::Request::get(things).body(axum::body::Body::empty()).unwrap();
+    let response = net.client.raw(request).await;
+    let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(body["path"], things);
+    let available = net.client.get(&API_SERVICES, "", "v1.remote.example.com").await.unwrap().to_value();
+    assert_eq!(available["status"]["conditions"][0]["reason"], "Passed", "{available}");
     net.cluster.stop().await;
 }

@@ -216,6 +216,8 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::kubelet_client",
             "apiserver::registry",
             "apiserver::traffic",
+            // Where pods are reached.
+            "apiserver::webhook",
             "clock",
             "entropy",
         ],

@@ -1,0 +1,173 @@
+//! Load balancers' addresses: what a cloud, or MetalLB, gives Services of type `LoadBalancer`
+//! (`cloud-provider/controllers/service`).
+//!
+//! It runs with `--load-balancer-range` alone. A Service keeps its address until it is deleted or of another
+//! type; one that names a `loadBalancerClass` is somebody else's.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use super::controller::{Action, Controller, Key, Reconcile, Watches};
+use super::status::update_status;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apis::core::service::SERVICES;
+use apis::networking::ip_range::IpRange;
+use apis::tree::{is_set, items, text, texts};
+use client_go::ComponentContext;
+use client_go::lister::Lister;
+use sync::Mutex;
+
+/// Gives addresses of one range.
+pub(crate) struct ServiceLoadBalancerController {
+    services: Lister,
+    range: IpRange,
+    /// Who has which address: caches hear late of what was given. Bound: one for each Service.
+    given: Mutex<BTreeMap<Key, IpAddr>>,
+}
+
+impl ServiceLoadBalancerController {
+    /// With its informer.
+    pub(crate) fn new(ctx: &ComponentContext, range: IpRange) -> ServiceLoadBalancerController {
+        let services = ctx.informers.informer(&SERVICES).lister();
+        ServiceLoadBalancerController { services, range, given: Mutex::default() }
+    }
+
+    /// Remembers an address for a Service, the one that it has where that will do.
+    fn choose(&self, key: &Key, tree: &Value) -> Result<IpAddr, String> {
+        let family = if self.range.network.is_ipv4() { "IPv4" } else { "IPv6" };
+        let families = texts(tree, "spec.ipFamilies");
+        if !families.is_empty() && !families.contains(&family) {
+            return Err(format!("--load-balancer-range {} has {family} addresses alone", self.range));
+        }
+        let taken = self.taken_by_others(key);
+        let is_free = |address: &IpAddr| !taken.contains_key(address);
+        let wanted = text(tree, "spec.loadBalancerIP");
+        let chosen = match wanted {
+            "" => self.present(tree).filter(is_free).or_else(|| self.lowest(&taken)).ok_or_else(|| {
+                format!(
+                    "no address of --load-balancer-range {} is free; delete a Service, or choose a larger \
+                         range",
+                    self.range
+                )
+            })?,
+            wanted => self.named(wanted, &taken)?,
+        };
+        self.given.lock().insert(key.clone(), chosen);
+        Ok(chosen)
+    }
+
+    /// What `spec.loadBalancerIP` asks for.
+    fn named(&self, wanted: &str, taken: &BTreeMap<IpAddr, Key>) -> Result<IpAddr, String> {
+        let address = wanted.parse().ok().filter(|address| self.range.contains(*address));
+        let address = address.ok_or_else(|| {
+            format!("loadBalancerIP {wanted} is not in --load-balancer-range {}", self.range)
+        })?;
+        match taken.get(&address) {
+            Some(owner) => Err(format!("loadBalancerIP {wanted} is already that of Service {owner}")),
+            None => Ok(address),
+        }
+    }
+
+    fn lowest(&self, taken: &BTreeMap<IpAddr, Key>) -> Option<IpAddr> {
+        let places = 0..self.range.size();
+        places.map(|place| self.range.address(place)).find(|address| !taken.contains_key(address))
+    }
+
+    /// The address of the range that a Service says it has.
+    fn present(&self, tree: &Value) -> Option<IpAddr> {
+        let ingress = items(tree, "status.loadBalancer.ingress").first()?;
+        text(ingress, "ip").parse().ok().filter(|address| self.range.contains(*address))
+    }
+
+    fn taken_by_others(&self, key: &Key) -> BTreeMap<IpAddr, Key> {
+        let given = self.given.lock();
+        let all = self.services.all();
+        let said = all.iter().filter(|service| is_ours(service) && !given.contains_key(&service.key()));
+        let said = said.filter_map(|service| Some((self.present(&service.to_value())?, service.key())));
+        let known = given.iter().map(|(key, address)| (*address, key.clone()));
+        said.chain(known).filter(|(_, owner)| owner != key).collect()
+    }
+
+    /// Who still waits for an address may have this one's.
+    fn give_back(&self, ctx: &Reconcile, key: &Key) {
+        let is_back = self.given.lock().remove(key).is_some();
+        let all = if is_back { self.services.all() } else { vec![] };
+        let waiting = |service: &Object| is_ours(service) && !self.given.lock().contains_key(&service.key());
+        for service in all.iter().filter(|service| waiting(service)) {
+            ctx.enqueue.now(service.key());
+        }
+    }
+
+    async fn give(&self, ctx: &Reconcile, key: &Key, service: &Object) -> Result<Action, Status> {
+        let tree = service.to_value();
+        let (said, present) = (items(&tree, "status.loadBalancer.ingress"), self.present(&tree));
+        if !said.is_empty() && present.is_none() {
+            // Somebody else looks after it.
+            return Ok(Action::Done);
+        }
+        match self.choose(key, &tree) {
+            Ok(address) if present == Some(address) => Ok(Action::Done),
+            Ok(address) => {
+                ctx.event(&SERVICES, service, "Normal", "EnsuringLoadBalancer", "Ensuring load balancer");
+                say(ctx, service, json!({"ingress": [{"ip": address, "ipMode": "VIP"}]})).await?;
+                ctx.event(&SERVICES, service, "Normal", "EnsuredLoadBalancer", "Ensured load balancer");
+                Ok(Action::Done)
+            }
+            Err(why) => {
+                let why = format!("Error syncing load balancer: failed to ensure load balancer: {why}");
+                ctx.event(&SERVICES, service, "Warning", "SyncLoadBalancerFailed", why);
+                Ok(Action::Done)
+            }
+        }
+    }
+}
+
+impl Controller for ServiceLoadBalancerController {
+    const NAME: &'static str = "service-lb";
+    const EVENT_SOURCE: &'static str = "service-controller";
+    const SERVICE_ACCOUNT: &'static str = "service-controller";
+    /// One after the other, so that the lowest address is free for one alone.
+    const WORKERS: usize = 1;
+
+    fn watches(&self) -> Watches {
+        Watches::of(&SERVICES)
+    }
+
+    async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
+        let Some(service) = self.services.get_by_key(key) else {
+            self.give_back(ctx, key);
+            return Ok(Action::Done);
+        };
+        if is_ours(&service) {
+            return self.give(ctx, key, &service).await;
+        }
+        let is_still_said = self.present(&service.to_value()).is_some() && !service.is_deleting();
+        if is_still_said && !is_of_another_class(&service.to_value()) {
+            say(ctx, &service, json!({})).await?;
+        }
+        self.give_back(ctx, key);
+        Ok(Action::Done)
+    }
+}
+
+fn is_ours(service: &Object) -> bool {
+    let tree = service.to_value();
+    text(&tree, "spec.type") == "LoadBalancer" && !is_of_another_class(&tree) && !service.is_deleting()
+}
+
+fn is_of_another_class(tree: &Value) -> bool {
+    is_set(tree, "spec.loadBalancerClass")
+}
+
+async fn say(ctx: &Reconcile, service: &Object, balancer: Value) -> Result<(), Status> {
+    let put = |status: &mut serde_json::Map<String, Value>| {
+        status.insert("loadBalancer".into(), balancer.clone());
+    };
+    match update_status(&ctx.client, &SERVICES, service, put).await {
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(()),
+    }
+}
