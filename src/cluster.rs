@@ -197,13 +197,12 @@ impl Cluster {
             flow: flow.clone(),
         };
         let running = Running::new(&config, parts, kubelets).map_err(StartError::Stages)?;
-        let clock = clock.clone();
-        let background = background(&kv, &encryption, &clock);
+        let background = background(&kv, &encryption, clock);
         let inside = Arc::new(Inside {
             running,
             service,
             scheme,
-            clock,
+            clock: clock.clone(),
             flow,
             kv,
             storage,

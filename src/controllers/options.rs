@@ -31,8 +31,8 @@ pub struct ControllerManagerOptions {
     #[arg(long, default_value_t = 24, value_name = "BITS", value_parser = node_mask,
         requires = "cluster_cidr")]
     pub node_cidr_mask_size: u32,
-    /// The range that Services of type LoadBalancer have their addresses of, as MetalLB's; when not given, they
-    /// have none.
+    /// The range that Services of type LoadBalancer have their addresses of, as MetalLB's; when not given,
+    /// they have none.
     #[arg(long, value_name = "CIDR", value_parser = load_balancer_range)]
     pub load_balancer_range: Option<IpRange>,
     /// How often it is looked whether nodes still say that they are there.
