@@ -1,6 +1,7 @@
 //! The tables that informers keep: by address and port, which port of which Service that is.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -39,8 +40,8 @@ pub(crate) struct Tables {
     services: HashMap<Arc<str>, ProxiedKnown>,
     /// By Service, then by slice.
     slices: HashMap<Arc<str>, BTreeMap<Arc<str>, ProxiedSlice>>,
-    by_address: HashMap<(IpAddr, u16, Protocol), PortPlace>,
-    by_node_port: HashMap<(u16, Protocol), PortPlace>,
+    by_address: HashMap<(IpAddr, u16, Protocol), PortPlaces>,
+    by_node_port: HashMap<(u16, Protocol), PortPlaces>,
     by_health_check: HashMap<u16, Arc<str>>,
     /// How many Services have an address.
     virtual_addresses: HashMap<IpAddr, usize>,
@@ -58,6 +59,10 @@ struct PortPlace {
     port: usize,
     meant: Meant,
 }
+
+/// All who want one address and port, the one who has it first: whose own address it is, before whoever only
+/// names it (`externalIPs`), and then by name. Bound: the cluster's Services.
+type PortPlaces = Vec<PortPlace>;
 
 impl Tables {
     pub(crate) fn put_service(&mut self, object: &Object) {
@@ -97,15 +102,15 @@ impl Tables {
                 self.virtual_addresses.remove(address);
             }
         }
-        // An address that two Services want is the last one's.
-        let is_own = |place: &PortPlace| place.service == *key;
         for (port, _) in &known.ports {
             for (address, _) in &known.addresses {
-                remove_if(&mut self.by_address, &(*address, port.port, port.protocol), is_own);
+                remove_place(&mut self.by_address, &(*address, port.port, port.protocol), key);
             }
-            remove_if(&mut self.by_node_port, &(port.node_port, port.protocol), is_own);
+            remove_place(&mut self.by_node_port, &(port.node_port, port.protocol), key);
         }
-        remove_if(&mut self.by_health_check, &known.health_check, |service| service == key);
+        if self.by_health_check.get(&known.health_check) == Some(key) {
+            self.by_health_check.remove(&known.health_check);
+        }
     }
 
     pub(crate) fn put_slice(&mut self, object: &Object) {
@@ -126,11 +131,11 @@ impl Tables {
     }
 
     pub(crate) fn at(&self, address: IpAddr, port: u16, protocol: Protocol) -> Option<Destination> {
-        self.destination(self.by_address.get(&(address, port, protocol))?)
+        self.destination(self.by_address.get(&(address, port, protocol))?.first()?)
     }
 
     pub(crate) fn at_node_port(&self, port: u16, protocol: Protocol) -> Option<Destination> {
-        self.destination(self.by_node_port.get(&(port, protocol))?)
+        self.destination(self.by_node_port.get(&(port, protocol))?.first()?)
     }
 
     /// The Service whose health is asked for at a port of a node, and its endpoints.
@@ -158,10 +163,10 @@ impl Tables {
         for (index, (port, _)) in known.ports.iter().enumerate() {
             let place = |meant| PortPlace { service: key.clone(), port: index, meant };
             for (address, meant) in &known.addresses {
-                self.by_address.insert((*address, port.port, port.protocol), place(*meant));
+                add_place(&mut self.by_address, (*address, port.port, port.protocol), place(*meant));
             }
             if port.node_port != 0 {
-                self.by_node_port.insert((port.node_port, port.protocol), place(Meant::External));
+                add_place(&mut self.by_node_port, (port.node_port, port.protocol), place(Meant::External));
             }
         }
         if known.health_check != 0 {
@@ -187,8 +192,19 @@ impl Tables {
     }
 }
 
-fn remove_if<K: Eq + std::hash::Hash, V>(map: &mut HashMap<K, V>, key: &K, is_it: impl Fn(&V) -> bool) {
-    if map.get(key).is_some_and(is_it) {
+fn add_place<K: Eq + Hash>(map: &mut HashMap<K, PortPlaces>, key: K, place: PortPlace) {
+    let places = map.entry(key).or_default();
+    let rank = |place: &PortPlace| (place.meant != Meant::Internal, place.service.clone());
+    let own = rank(&place);
+    let at = places.partition_point(|other| rank(other) <= own);
+    places.insert(at, place);
+}
+
+/// What others want stays theirs.
+fn remove_place<K: Eq + Hash>(map: &mut HashMap<K, PortPlaces>, key: &K, service: &str) {
+    let Some(places) = map.get_mut(key) else { return };
+    places.retain(|place| &*place.service != service);
+    if places.is_empty() {
         map.remove(key);
     }
 }

@@ -251,7 +251,7 @@ fn a_service_that_goes_or_moves_leaves_nothing() {
     cluster.service("web", "10.96.0.9", json!({"externalIPs": ["192.0.2.80"]}));
     assert_eq!(cluster.ask(POD, "10.96.0.7:80"), Route::Direct);
     assert!(matches!(cluster.ask(POD, "10.96.0.9:80"), Route::To { .. }));
-    // What two want is the last one's, whoever of them goes.
+    // What two want is the other's when one of them goes.
     let other = json!({"metadata": {"name": "other", "namespace": "default", "uid": "other"}});
     cluster.tables.write().remove_service(&object(other));
     assert!(matches!(cluster.ask(POD, "192.0.2.80:80"), Route::To { .. }));
@@ -259,6 +259,21 @@ fn a_service_that_goes_or_moves_leaves_nothing() {
     cluster.tables.write().remove_service(&object(web));
     assert_eq!(cluster.ask(POD, "192.0.2.80:80"), Route::Direct);
     assert_eq!(cluster.ask(POD, "172.18.0.2:30080"), Route::Direct);
+}
+
+#[test]
+fn an_address_is_its_services_whoever_else_names_it() {
+    let cluster = Cluster::with(json!({}), json!([one_each()[0]]));
+    let taken =
+        json!({"externalIPs": ["10.96.0.7"], "ports": [{"name": "http", "port": 80, "protocol": "TCP"}]});
+    // By name it comes first, and it is the later one.
+    cluster.service("attacker", "10.96.0.8", taken);
+    cluster.slice("attacker", json!([one_each()[1]]));
+    cluster.reaches(POD, "10.96.0.7:80", &[("10.244.1.2", POD)]);
+    let attacker = json!({"metadata": {"name": "attacker", "namespace": "default", "uid": "attacker"}});
+    cluster.tables.write().remove_service(&object(attacker));
+    cluster.reaches(POD, "10.96.0.7:80", &[("10.244.1.2", POD)]);
+    assert_eq!(cluster.ask(POD, "10.96.0.8:80"), Route::Direct);
 }
 
 #[test]
