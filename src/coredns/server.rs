@@ -74,9 +74,9 @@ impl NameServer {
             }
             let Some(asked) = DnsMessage::read(&asked) else { return };
             let answer = self.answer(&asked).write();
-            let length = u16::try_from(answer.len()).unwrap_or(u16::MAX);
-            let answer = &answer[..usize::from(length)];
-            if io.write_u16(length).await.is_err() || io.write_all(answer).await.is_err() {
+            // It is never larger than can be said.
+            let Ok(length) = u16::try_from(answer.len()) else { return };
+            if io.write_u16(length).await.is_err() || io.write_all(&answer).await.is_err() {
                 return;
             }
         }

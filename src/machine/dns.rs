@@ -39,6 +39,8 @@ pub(crate) struct DnsAnswer {
     pub(crate) id: u16,
     /// 0 is well, 2 SERVFAIL, 3 NXDOMAIN.
     pub(crate) code: u8,
+    /// There is more than fitted.
+    pub(crate) is_truncated: bool,
     pub(crate) records: Vec<DnsRecord>,
 }
 
@@ -89,7 +91,8 @@ pub(crate) fn read(message: &[u8]) -> Option<DnsAnswer> {
     }
     let records: Option<Vec<Option<DnsRecord>>> = (0..answers).map(|_| reader.record()).collect();
     let code = u8::try_from(flags & 15).unwrap_or_default();
-    Some(DnsAnswer { id, code, records: records?.into_iter().flatten().collect() })
+    let is_truncated = flags & 0x0200 != 0;
+    Some(DnsAnswer { id, code, is_truncated, records: records?.into_iter().flatten().collect() })
 }
 
 struct DnsReader<'a> {

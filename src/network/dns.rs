@@ -1,5 +1,5 @@
-//! Messages of DNS (RFC 1035), as far as a cluster speaks it: questions and records of a few types, without
-//! compression when written, with it when read.
+//! Messages of DNS (RFC 1035), as far as a cluster speaks it: questions and records of a few types. When
+//! written, whose a record is is shortened by what the question says already (compression, 4.1.4).
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -9,6 +9,14 @@ use bytes::{BufMut, Bytes, BytesMut};
 pub const MAX_PLAIN_BYTES: usize = 512;
 /// The largest message over UDP at all (CoreDNS' `bufsize`).
 pub const MAX_UDP_BYTES: usize = 1_232;
+/// The largest message over TCP, whose length is said in two bytes.
+pub const MAX_TCP_BYTES: usize = 65_535;
+/// Where the name of a question begins: behind the header.
+const QUESTION_AT: usize = 12;
+/// The flag of a message that did not fit (`TC`).
+const TRUNCATED: u16 = 0x0200;
+/// So many bytes says how large an answer may be (EDNS without options).
+const OPT_BYTES: usize = 11;
 /// So many labels and pointers are followed in one name; one with more is broken.
 const MAX_STEPS: usize = 128;
 /// The longest name.
@@ -171,7 +179,7 @@ impl DnsMessage {
             id,
             is_answer: flags & 0x8000 != 0,
             is_authoritative: flags & 0x0400 != 0,
-            is_truncated: flags & 0x0200 != 0,
+            is_truncated: flags & TRUNCATED != 0,
             is_recursive: flags & 0x0100 != 0,
             outcome: ResponseCode((flags & 15) as u8),
             question,
@@ -182,27 +190,58 @@ impl DnsMessage {
         })
     }
 
-    /// As it is sent over TCP, without its length.
+    /// As it is sent over TCP, without its length. What is beyond [`MAX_TCP_BYTES`] is left out, and that is
+    /// said.
     pub fn write(&self) -> Bytes {
+        self.write_within(MAX_TCP_BYTES)
+    }
+
+    /// Whole records, as many as fit, in their order.
+    fn write_within(&self, most: usize) -> Bytes {
+        let mut out = self.header();
+        let name = self.question.as_ref().map_or("", |question| &question.name);
+        let most = most - if self.udp_bytes.is_some() { OPT_BYTES } else { 0 };
+        let mut counts = [0, 0, u16::from(self.udp_bytes.is_some())];
+        let lists = [&self.answers, &self.authorities, &self.additional];
+        let records =
+            lists.into_iter().enumerate().flat_map(|(at, list)| list.iter().map(move |it| (at, it)));
+        for (list, record) in records {
+            let end = out.len();
+            record.put(&mut out, name);
+            if out.len() > most {
+                out.truncate(end);
+                out[2] |= (TRUNCATED >> 8) as u8;
+                break;
+            }
+            counts[list] += 1;
+        }
+        for (count, at) in counts.iter().zip([6, 8, 10]) {
+            out[at..at + 2].copy_from_slice(&u16::to_be_bytes(*count));
+        }
+        self.put_options(&mut out);
+        out.freeze()
+    }
+
+    /// Up to the question; the counts of records are still to be written.
+    fn header(&self) -> BytesMut {
         let mut out = BytesMut::new();
         out.put_u16(self.id);
         let flag = |is_set: bool, bit: u16| if is_set { bit } else { 0 };
         // Whoever wants recursion has it.
         let recursion = flag(self.is_recursive, 0x0100) | flag(self.is_recursive && self.is_answer, 0x0080);
         let own = flag(self.is_answer, 0x8000) | flag(self.is_authoritative, 0x0400);
-        out.put_u16(own | flag(self.is_truncated, 0x0200) | recursion | u16::from(self.outcome.0));
+        out.put_u16(own | flag(self.is_truncated, TRUNCATED) | recursion | u16::from(self.outcome.0));
         out.put_u16(u16::from(self.question.is_some()));
-        let lists = [&self.answers, &self.authorities, &self.additional];
-        let extra = [0, 0, usize::from(self.udp_bytes.is_some())];
-        for (list, extra) in lists.iter().zip(extra) {
-            out.put_u16(u16::try_from(list.len() + extra).unwrap_or(u16::MAX));
-        }
+        out.put_slice(&[0; 6]);
         if let Some(Question { name, kind }) = &self.question {
             put_name(&mut out, name);
             out.put_u16(kind.0);
             out.put_u16(CLASS_IN);
         }
-        lists.into_iter().flatten().for_each(|record| record.put(&mut out));
+        out
+    }
+
+    fn put_options(&self, out: &mut BytesMut) {
         if let Some(bytes) = self.udp_bytes {
             out.put_u8(0);
             out.put_u16(RecordType::OPT.0);
@@ -210,19 +249,13 @@ impl DnsMessage {
             out.put_u32(0);
             out.put_u16(0);
         }
-        out.freeze()
     }
 
     /// As it is sent over UDP to somebody who takes so many bytes: what does not fit is left out, and that is
     /// said.
     pub fn write_datagram(&self, most: Option<u16>) -> Bytes {
         let most = most.map_or(MAX_PLAIN_BYTES, usize::from).clamp(MAX_PLAIN_BYTES, MAX_UDP_BYTES);
-        let whole = self.write();
-        if whole.len() <= most {
-            return whole;
-        }
-        let is_authoritative = self.is_authoritative;
-        DnsMessage { is_truncated: true, is_authoritative, ..self.answer(self.outcome) }.write()
+        self.write_within(most)
     }
 }
 
@@ -266,8 +299,9 @@ impl RecordData {
 }
 
 impl DnsRecord {
-    fn put(&self, out: &mut BytesMut) {
-        put_name(out, &self.name);
+    /// In an answer to a question of the name `asked`.
+    fn put(&self, out: &mut BytesMut, asked: &str) {
+        put_name_again(out, &self.name, asked);
         out.put_u16(self.data.kind().0);
         out.put_u16(CLASS_IN);
         out.put_u32(self.ttl);
@@ -278,14 +312,37 @@ impl DnsRecord {
     }
 }
 
-/// Labels of more than 63 bytes are cut: nobody has such a name.
+/// A name whose end is an end of the name that was asked for: a pointer stands for what both have.
+fn put_name_again(out: &mut BytesMut, name: &str, asked: &str) {
+    // Where a label of it was cut, what is behind is not where it would be.
+    let is_as_written = asked.split('.').all(|label| (1..=63).contains(&label.len()));
+    let starts = std::iter::once(0).chain(name.match_indices('.').map(|(dot, _)| dot + 1));
+    let same =
+        starts.filter(|_| is_as_written).find_map(|start| Some((start, place_in(asked, &name[start..])?)));
+    let Some((start, place)) = same else { return put_name(out, name) };
+    put_labels(out, &name[..start]);
+    out.put_u16(0xc000 | place);
+}
+
+/// Where in a message the end of the name that was asked for is; nothing when it is no such end.
+fn place_in(asked: &str, end: &str) -> Option<u16> {
+    let before = asked.strip_suffix(end).filter(|_| !end.is_empty())?;
+    let is_whole = before.is_empty() || before.ends_with('.');
+    u16::try_from(QUESTION_AT + before.len()).ok().filter(|place| is_whole && *place < 0x4000)
+}
+
 fn put_name(out: &mut BytesMut, name: &str) {
+    put_labels(out, name);
+    out.put_u8(0);
+}
+
+/// Labels of more than 63 bytes are cut: nobody has such a name.
+fn put_labels(out: &mut BytesMut, name: &str) {
     for label in name.split('.').filter(|label| !label.is_empty()) {
         let label = &label.as_bytes()[..label.len().min(63)];
         out.put_u8(label.len() as u8);
         out.put_slice(label);
     }
-    out.put_u8(0);
 }
 
 struct MessageReader<'a> {
@@ -416,7 +473,38 @@ mod tests {
         assert!(whole.len() > MAX_PLAIN_BYTES && whole.len() <= MAX_UDP_BYTES);
         assert_eq!(answer.write_datagram(Some(4_096)), whole);
         let cut = DnsMessage::read(&answer.write_datagram(None)).unwrap();
-        assert!(cut.is_truncated && cut.answers.is_empty());
+        assert!(cut.is_truncated);
+        assert_eq!(cut.answers, answer.answers[..10]);
+    }
+
+    #[test]
+    fn the_name_that_was_asked_for_is_said_once() {
+        let name = "web.default.svc.cluster.local";
+        let mut answer = DnsMessage::ask(7, name, RecordType::A).answer(ResponseCode::NO_ERROR);
+        let one = |last| record(RecordData::V4([10, 0, 0, last].into()));
+        answer.answers = (0..50).map(one).collect();
+        let further = |name: &str| DnsRecord { name: name.into(), ..one(99) };
+        answer.additional = ["web-0.web.default.svc.cluster.local", "cluster.local", "xcluster.local", "b.c"]
+            .map(further)
+            .into();
+        let whole = answer.write();
+        assert_eq!(DnsMessage::read(&whole), Some(answer.clone()));
+        assert_eq!(answer.write_datagram(Some(1_232)), whole);
+        // Who has not said that he takes more gets what fits: whole records, and that it is not all.
+        let cut = DnsMessage::read(&answer.write_datagram(None)).unwrap();
+        assert!(cut.is_truncated);
+        assert_eq!(cut.answers, answer.answers[..(MAX_PLAIN_BYTES - 12 - 35) / 16]);
+    }
+
+    #[test]
+    fn a_message_over_tcp_ends_at_a_record() {
+        let mut answer = DnsMessage::ask(7, "web", RecordType::A).answer(ResponseCode::NO_ERROR);
+        let one = DnsRecord { name: "web".into(), ..record(RecordData::V4([10, 0, 0, 1].into())) };
+        answer.answers = vec![one; 5_000];
+        let whole = answer.write();
+        assert!(whole.len() <= MAX_TCP_BYTES && whole.len() + 16 > MAX_TCP_BYTES, "{}", whole.len());
+        let read = DnsMessage::read(&whole).unwrap();
+        assert!(read.is_truncated && read.answers.len() == (MAX_TCP_BYTES - 12 - 9) / 16);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
 use crate::dns::{DnsMessage, RecordData, RecordType, ResponseCode};
 use crate::network::Network;
 
@@ -139,7 +141,7 @@ impl Network {
                 match answer {
                     // Nothing will come: the library waits for it all the same.
                     Ok(Ok(None)) => self.clock().sleep(conf.timeout).await,
-                    Ok(Ok(Some(bytes))) => match DnsMessage::read(&bytes) {
+                    Ok(Ok(Some(bytes))) => match self.whole(from, conf, server, &asked, &bytes).await {
                         Some(answer) if answer.outcome == ResponseCode::NO_NAME => {
                             return Err(NameError::NoName);
                         }
@@ -153,6 +155,35 @@ impl Network {
             }
         }
         Err(NameError::NoAnswer)
+    }
+
+    /// What a datagram says. Of one that did not take all, what is said over TCP; where nobody says that, what
+    /// it took.
+    async fn whole(
+        &self,
+        from: IpAddr,
+        conf: &ResolvConf,
+        server: SocketAddr,
+        asked: &DnsMessage,
+        datagram: &[u8],
+    ) -> Option<DnsMessage> {
+        let answer = DnsMessage::read(datagram)?;
+        if !answer.is_truncated {
+            return Some(answer);
+        }
+        let again = self.clock().timeout(conf.timeout, self.ask_over_tcp(from, server, asked)).await;
+        let whole = again.ok().flatten().and_then(|bytes| DnsMessage::read(&bytes));
+        Some(whole.unwrap_or(answer))
+    }
+
+    async fn ask_over_tcp(&self, from: IpAddr, server: SocketAddr, asked: &DnsMessage) -> Option<Vec<u8>> {
+        let mut io = self.connect(from, server).await.ok()?;
+        let asked = asked.write();
+        io.write_u16(u16::try_from(asked.len()).ok()?).await.ok()?;
+        io.write_all(&asked).await.ok()?;
+        let mut answer = vec![0; usize::from(io.read_u16().await.ok()?)];
+        io.read_exact(&mut answer).await.ok()?;
+        Some(answer)
     }
 }
 

@@ -11,6 +11,9 @@ use sync::RwLock;
 /// So many rules may be in force; more are refused, since each connection looks at all of them.
 pub const MAX_RULES: usize = 1_000;
 
+/// The latency of all rules together at most: what is longer counts as this, a year.
+pub const MAX_LATENCY: Duration = Duration::from_secs(365 * 86_400);
+
 /// What is wrong between two sets of addresses, in both directions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Disturbance {
@@ -19,6 +22,7 @@ pub struct Disturbance {
     /// The other side; empty means everybody.
     pub other: Vec<AddressRange>,
     /// How long each piece of data is on its way, in one direction.
+    /// Bound: [`MAX_LATENCY`], all rules together.
     pub latency: Duration,
     /// What part of all pieces is lost, between 0 and 1: they are sent again, later.
     pub loss: f64,
@@ -66,7 +70,7 @@ impl Weather {
         let rules = self.0.read().clone();
         let mut conditions = Mishaps::default();
         for rule in rules.iter().filter(|rule| rule.is_between(from, to)) {
-            conditions.latency += rule.latency;
+            conditions.latency = conditions.latency.saturating_add(rule.latency).min(MAX_LATENCY);
             conditions.loss = 1.0 - (1.0 - conditions.loss) * (1.0 - rule.loss.clamp(0.0, 1.0));
             conditions.is_refused |= rule.is_refused;
             conditions.is_partition |= rule.is_partition;
@@ -89,6 +93,11 @@ impl Mishaps {
         *self == Mishaps::default()
     }
 
+    /// How long there and back.
+    pub(crate) fn round_trip(&self) -> Duration {
+        self.latency * 2
+    }
+
     /// How often a piece is lost before it arrives: at most `limit` times.
     pub(crate) fn losses(&self, entropy: &Entropy, limit: u32) -> u32 {
         const PARTS: usize = 1_000_000;
@@ -97,5 +106,21 @@ impl Mishaps {
         }
         let is_lost = |_: &u32| (entropy.below(PARTS) as f64) < self.loss * PARTS as f64;
         (0..limit).take_while(is_lost).count() as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_together_have_a_bound() {
+        let weather = Weather::default();
+        let slow = Disturbance { latency: Duration::MAX, ..Disturbance::default() };
+        weather.set(vec![slow.clone(), slow]).unwrap();
+        let (one, other) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let conditions = weather.between(one, other);
+        assert_eq!(conditions.latency, MAX_LATENCY);
+        assert_eq!(conditions.round_trip(), MAX_LATENCY * 2);
     }
 }

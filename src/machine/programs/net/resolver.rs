@@ -68,10 +68,14 @@ impl Resolver {
         kind: u16,
     ) -> Result<Option<DnsAnswer>, Flow> {
         let (Some(server), Some(send)) = (self.server, dns::query(1, name, kind)) else { return Ok(None) };
-        let what = NetworkAsk::Udp { to: SocketAddr::new(server, 53), send };
+        let to = SocketAddr::new(server, 53);
+        let what = NetworkAsk::Udp { to, send: send.clone() };
         for _ in 0..ATTEMPTS {
             match player.ask(Question { what: what.clone(), within: TIMEOUT })? {
-                NetworkReply::Bytes(bytes) => return Ok(dns::read(&bytes)),
+                NetworkReply::Bytes(bytes) => match dns::read(&bytes) {
+                    Some(answer) if answer.is_truncated => return ask_over_tcp(player, to, &send, answer),
+                    answer => return Ok(answer),
+                },
                 NetworkReply::TimedOut(_) => {}
                 _ => return Ok(None),
             }
@@ -92,6 +96,22 @@ impl Resolver {
         }
         Ok(last.map_or(Resolved::Silence, |answer| Resolved::Answer(name.to_owned(), answer)))
     }
+}
+
+/// The whole of an answer that did not fit into a datagram; `partial` where nobody says it over TCP.
+fn ask_over_tcp(
+    player: &mut Player<'_>,
+    to: SocketAddr,
+    query: &[u8],
+    partial: DnsAnswer,
+) -> Result<Option<DnsAnswer>, Flow> {
+    let length = u16::try_from(query.len()).unwrap_or_default().to_be_bytes();
+    let what = NetworkAsk::Tcp { to, send: [&length[..], query].concat(), reads: true };
+    let whole = match player.ask(Question { what, within: TIMEOUT })? {
+        NetworkReply::Bytes(bytes) => bytes.get(2..).and_then(dns::read),
+        _ => None,
+    };
+    Ok(Some(whole.unwrap_or(partial)))
 }
 
 /// An address of a host: itself, from `/etc/hosts`, or by DNS; nothing where it has none.

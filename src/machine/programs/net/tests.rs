@@ -37,6 +37,11 @@ fn network(question: &Question) -> NetworkReply {
         NetworkAsk::Udp { send, .. } => NetworkReply::Bytes(Arc::new(send.clone())),
         NetworkAsk::Ping(to) if *to == IpAddr::from([10, 96, 0, 1]) => NetworkReply::Echo,
         NetworkAsk::Ping(_) => NetworkReply::TimedOut(false),
+        NetworkAsk::Tcp { to, send, .. } if to.port() == 53 => {
+            let answer = many(&send[2..]).unwrap();
+            let length = u16::try_from(answer.len()).unwrap().to_be_bytes();
+            NetworkReply::Bytes(Arc::new([&length[..], &answer].concat()))
+        }
         NetworkAsk::Tcp { to, .. } if to.port() == 81 => NetworkReply::Refused,
         NetworkAsk::Tcp { reads: false, .. } => NetworkReply::Bytes(Arc::default()),
         NetworkAsk::Tcp { send, .. } => NetworkReply::Bytes(Arc::new([b"heard ", &send[..]].concat())),
@@ -70,13 +75,28 @@ fn named(query: &[u8]) -> Vec<u8> {
     let mut message = query.to_vec();
     let known = dns::query(1, "web.ns.svc.cluster.local", 1).unwrap();
     message[2] = 0x81;
-    if message[12..] == known[12..] {
+    if many(query).is_some() {
+        // Not one record fits.
+        message[2] |= 0x02;
+    } else if message[12..] == known[12..] {
         message[7] = 1;
         message.extend(b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x05\x00\x04\x0a\x60\x00\x01");
     } else {
         message[3] = 3;
     }
     message
+}
+
+/// `many.ns.svc.cluster.local` has 50 addresses, which are said over TCP alone.
+fn many(query: &[u8]) -> Option<Vec<u8>> {
+    let known = dns::query(1, "many.ns.svc.cluster.local", 1).unwrap();
+    let mut message = (query[12..] == known[12..]).then(|| query.to_vec())?;
+    (message[2], message[7]) = (0x81, 50);
+    for last in 1..=50 {
+        message.extend(b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x05\x00\x04\x0a\xf4\x01");
+        message.push(last);
+    }
+    Some(message)
 }
 
 fn run_in(around: &Surroundings, script: &str) -> Executed {
@@ -215,6 +235,12 @@ fn names_are_looked_up_through_the_search_list() {
     let nobody = Surroundings::default();
     let silent = run_in(&nobody, "nslookup web");
     assert_eq!(silent.out, ";; connection timed out; no servers could be reached\n\n");
+}
+
+#[test]
+fn a_name_with_many_addresses_is_asked_for_again_over_tcp() {
+    assert_eq!(run("dig +short +search many").1.lines().count(), 50);
+    assert_eq!(run("nc -zv many 80").2, "many (10.244.1.1:80) open\n");
 }
 
 #[test]
