@@ -144,21 +144,22 @@ impl Lines {
         (address == self.cluster_dns).then(|| ("kube-system".to_owned(), labels()))
     }
 
-    /// A node always reaches its own pods: its kubelet probes them.
-    fn is_from_own_node(&self, passage: Passage) -> bool {
-        let node = self.kubelets.at(passage.to.ip()).and_then(|kubelet| kubelet.address());
-        node == Some(passage.from.ip())
+    /// A node always reaches its own pods, since its kubelet probes them, and everybody himself. Who is only
+    /// passed on in the node's name is not the node.
+    fn is_exempt(&self, to: IpAddr, asker: IpAddr) -> bool {
+        let node = self.kubelets.at(to).and_then(|kubelet| kubelet.address());
+        asker == to || node == Some(asker)
     }
 }
 
 impl Firewall for Lines {
-    fn lets_through(&self, passage: Passage) -> BoxFuture<'_, bool> {
+    fn lets_through(&self, passage: Passage, asker: IpAddr) -> BoxFuture<'_, bool> {
         async move {
-            if self.is_from_own_node(passage) {
+            if self.is_exempt(passage.to.ip(), asker) {
                 return true;
             }
             let policies = &self.begun().await.policies;
-            let judgement = policies.judge(passage, |address| self.well_known(address)).await;
+            let judgement = policies.judge(passage, asker, |address| self.well_known(address)).await;
             if let Judgement::KeptOut(by) = &judgement {
                 let Passage { from, to, .. } = passage;
                 tracing::info!(%from, %to, ?by, "kept out by network policy");

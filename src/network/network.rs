@@ -131,7 +131,7 @@ impl Network {
         if !self.0.parts.hosts.is_there(to).await {
             return Err(Obstacle::Unreachable);
         }
-        self.0.parts.clock.sleep(conditions.latency * 2).await;
+        self.0.parts.clock.sleep(conditions.round_trip()).await;
         Ok(self.0.parts.clock.elapsed().saturating_sub(begun))
     }
 
@@ -179,7 +179,7 @@ impl Network {
         }
         let answer = self.0.parts.hosts.reply(passage, datagram).await?;
         if !conditions.is_fair() {
-            self.0.parts.clock.sleep(conditions.latency * 2).await;
+            self.0.parts.clock.sleep(conditions.round_trip()).await;
         }
         Ok(answer.filter(|answer| answer.len() <= MAX_DATAGRAM_BYTES))
     }
@@ -194,7 +194,7 @@ impl Network {
         if conditions.is_partition {
             return Err(Obstacle::TimedOut);
         }
-        if !self.0.parts.firewall.lets_through(passage).await {
+        if !self.0.parts.firewall.lets_through(passage, asked.from.ip()).await {
             return Err(Obstacle::TimedOut);
         }
         if conditions.is_refused {
@@ -225,7 +225,7 @@ impl Network {
             return Err(Obstacle::TimedOut);
         }
         let late = SYN_RETRY * ((1 << losses) - 1);
-        self.0.parts.clock.sleep(conditions.latency * 2 + late).await;
+        self.0.parts.clock.sleep(conditions.round_trip() + late).await;
         Ok(())
     }
 

@@ -10,8 +10,10 @@ use futures::future::{BoxFuture, ready};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::address_range::AddressRange;
+use crate::dns::{DnsMessage, DnsRecord, RecordData, RecordType, ResponseCode};
 use crate::network::{CONNECT_TIMEOUT, MAX_CONNECTIONS, MAX_DATAGRAM_BYTES, NetworkParts, UNREACHABLE_AFTER};
 use crate::passage::{Accept, Firewall, Hosts, Obstacle, Passage, Route, Routing};
+use crate::resolver::ResolvConf;
 use crate::weather::{Disturbance, MAX_RULES, TooManyRules};
 use crate::{Network, Refusal};
 use clock::Clock;
@@ -39,6 +41,7 @@ impl Hosts for OneServer {
     fn accept(&self, passage: Passage) -> BoxFuture<'_, Result<Accept, Obstacle>> {
         let found = match passage.to {
             to if to == at(SERVER, 80) => Ok(echo()),
+            to if to == at(SERVER, 53) => Ok(names()),
             to if to.ip() == ip(SERVER) => Err(Obstacle::Refused),
             _ => Err(Obstacle::Unreachable),
         };
@@ -47,6 +50,7 @@ impl Hosts for OneServer {
 
     fn reply(&self, passage: Passage, datagram: Bytes) -> BoxFuture<'_, Result<Option<Bytes>, Obstacle>> {
         let answer = match passage.to.port() {
+            53 if many(&datagram).is_some() => Ok(many(&datagram).map(|answer| answer.write_datagram(None))),
             53 => Ok(Some(datagram)),
             54 => Ok(None),
             _ => Err(Obstacle::Refused),
@@ -57,6 +61,31 @@ impl Hosts for OneServer {
     fn is_there(&self, address: IpAddr) -> BoxFuture<'_, bool> {
         ready(address == ip(SERVER)).boxed()
     }
+}
+
+/// The name `many` has 50 addresses.
+fn many(question: &[u8]) -> Option<DnsMessage> {
+    let asked = DnsMessage::read(question).filter(|asked| !asked.is_answer)?;
+    let name = asked.question.as_ref().filter(|question| question.name == "many")?.name.clone();
+    let mut answer = asked.answer(ResponseCode::NO_ERROR);
+    answer.answers = (1..=50)
+        .map(|last| DnsRecord { name: name.clone(), ttl: 30, data: RecordData::V4([10, 0, 0, last].into()) })
+        .collect();
+    Some(answer)
+}
+
+/// One question over TCP is answered.
+fn names() -> Accept {
+    Arc::new(|mut io, _| {
+        async move {
+            let mut asked = vec![0; usize::from(io.read_u16().await.unwrap())];
+            io.read_exact(&mut asked).await.unwrap();
+            let answer = many(&asked).unwrap().write();
+            io.write_u16(u16::try_from(answer.len()).unwrap()).await.unwrap();
+            io.write_all(&answer).await.unwrap();
+        }
+        .boxed()
+    })
 }
 
 fn echo() -> Accept {
@@ -86,8 +115,8 @@ impl Routing for OneServer {
 }
 
 impl Firewall for OneServer {
-    fn lets_through(&self, passage: Passage) -> BoxFuture<'_, bool> {
-        ready(passage.from.ip() != ip(KEPT_OUT)).boxed()
+    fn lets_through(&self, _: Passage, asker: IpAddr) -> BoxFuture<'_, bool> {
+        ready(asker != ip(KEPT_OUT)).boxed()
     }
 }
 
@@ -144,6 +173,8 @@ async fn who_cannot_be_reached_is_told_so_when_a_kernel_says_it() {
         // An address is translated once.
         (POD, at(CIRCLE, 80), refused(Obstacle::Unreachable, UNREACHABLE_AFTER)),
         (KEPT_OUT, at(SERVER, 80), refused(Obstacle::TimedOut, CONNECT_TIMEOUT)),
+        // In the node's name he is still himself.
+        (KEPT_OUT, at(SERVICE, 80), refused(Obstacle::TimedOut, CONNECT_TIMEOUT)),
     ] {
         let network = network(&clock);
         let said = run(&clock, async move { talk(&network, from, to).await }).await;
@@ -164,6 +195,15 @@ async fn a_datagram_is_answered_or_not() {
     let (largest, larger) = (vec![0; MAX_DATAGRAM_BYTES].into(), vec![0; MAX_DATAGRAM_BYTES + 1].into());
     assert_eq!(ask(POD, 53, &largest).await, Ok(Some(largest.clone())));
     assert_eq!(ask(POD, 53, &larger).await, Ok(None));
+}
+
+#[tokio::test]
+async fn a_name_with_many_addresses_has_all_of_them() {
+    let network = network(&stepped());
+    let conf = ResolvConf::parse(&format!("nameserver {SERVER}\n"));
+    let answer = network.look_up(ip(POD), &conf, "many", RecordType::A).await.unwrap();
+    assert!(!answer.is_truncated);
+    assert_eq!(answer.answers.len(), 50);
 }
 
 #[tokio::test]

@@ -85,7 +85,8 @@ pub trait Routing: Send + Sync {
 /// Who may ask whom (a CNI plugin's place).
 pub trait Firewall: Send + Sync {
     /// Whether a passage is let through, after routes have been followed. What is not is dropped silently.
-    fn lets_through(&self, passage: Passage) -> BoxFuture<'_, bool>;
+    /// `asker` is who began it, in whosever name it arrives: what leaves him is judged as his.
+    fn lets_through(&self, passage: Passage, asker: IpAddr) -> BoxFuture<'_, bool>;
 }
 
 /// No virtual addresses.
@@ -97,7 +98,7 @@ impl Routing for () {
 
 /// Everybody may.
 impl Firewall for () {
-    fn lets_through(&self, _: Passage) -> BoxFuture<'_, bool> {
+    fn lets_through(&self, _: Passage, _: IpAddr) -> BoxFuture<'_, bool> {
         Box::pin(std::future::ready(true))
     }
 }

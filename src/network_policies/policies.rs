@@ -23,7 +23,7 @@ use client_go::shared_informer::{Deleted, ResourceEventHandler};
 const BY_ADDRESS: &str = "podIP";
 
 /// By namespace, then by name.
-type Book = HashMap<String, BTreeMap<String, Arc<ReadPolicy>>>;
+pub(crate) type Book = HashMap<String, BTreeMap<String, Arc<ReadPolicy>>>;
 
 /// All policies of a cluster. Cloning shares them.
 #[derive(Clone)]
@@ -59,11 +59,12 @@ impl Policies {
         Policies { context: context.clone(), book, who: Arc::default() }
     }
 
-    /// What policies say of a passage. `well_known` is who is at an address that is no pod's: its namespace
-    /// and labels.
+    /// What policies say of a passage: what leaves is judged as its `asker`'s, what arrives by the name in
+    /// which it does. `well_known` is who is at an address that is no pod's: its namespace and labels.
     pub async fn judge(
         &self,
         passage: Passage,
+        asker: IpAddr,
         well_known: impl Fn(IpAddr) -> Option<(String, BTreeMap<String, String>)>,
     ) -> Judgement {
         if self.book.read().is_empty() {
@@ -82,8 +83,8 @@ impl Policies {
             };
             PassageSide { address, pod: who.identity(address).or_else(known) }
         };
-        let (from, to) = (side(passage.from.ip()), side(passage.to.ip()));
-        judged(&self.book.read(), &PassageCase { passage, from: &from, to: &to })
+        let [asker, from, to] = [asker, passage.from.ip(), passage.to.ip()].map(side);
+        judged(&self.book.read(), passage, &PassageSides { asker, from, to })
     }
 
     async fn look_around(&self) -> Who {
@@ -97,10 +98,19 @@ impl Policies {
     }
 }
 
+/// Who began a passage, in whose name it arrives, and whom it reaches.
+pub(crate) struct PassageSides {
+    pub(crate) asker: PassageSide,
+    pub(crate) from: PassageSide,
+    pub(crate) to: PassageSide,
+}
+
 /// What one side's policies allow the other's may still keep out.
-fn judged(book: &Book, case: &PassageCase<'_>) -> Judgement {
+pub(crate) fn judged(book: &Book, passage: Passage, sides: &PassageSides) -> Judgement {
+    let PassageSides { asker, from, to } = sides;
     let mut allowed = vec![];
-    for (direction, side) in [(Direction::Egress, case.from), (Direction::Ingress, case.to)] {
+    for (direction, side, from) in [(Direction::Egress, asker, asker), (Direction::Ingress, to, from)] {
+        let case = PassageCase { passage, from, to };
         let Some(namespace) = side.pod.as_ref().map(|pod| &pod.namespace) else { continue };
         let own = book.get(namespace).into_iter().flat_map(BTreeMap::values).map(|policy| &**policy);
         let key = |name: &str| format!("{namespace}/{name}");

@@ -1,11 +1,13 @@
 //! Who may ask whom under which policy.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use network::{Passage, Protocol};
 use serde_json::{Value, json};
 
 use crate::judge::{Direction, PassageCase, PassageSide, PodIdentity};
+use crate::policies::{Book, Judgement, PassageSides, judged};
 use crate::policy::ReadPolicy;
 use apimachinery::object::Object;
 
@@ -110,4 +112,35 @@ fn a_policy_says_nothing_of_pods_and_directions_that_it_does_not_name() {
     assert_eq!(asked(Direction::Egress, &egress, &client, &web, 80), Some(false));
     assert_eq!(asked(Direction::Egress, &egress, &web, &client, 8080), Some(false));
     assert_eq!(asked(Direction::Ingress, &egress, &client, &web, 80), None);
+}
+
+/// Behind a port of a node: the pod asks, and it arrives in the node's name.
+#[test]
+fn who_is_passed_on_in_a_nodes_name_is_judged_as_himself_when_he_leaves() {
+    let node = "172.18.0.2";
+    let (pod, web) = (("one", "client"), ("two", "web"));
+    let sides = |asker: Option<(&str, &str)>| PassageSides {
+        asker: side(if asker.is_some() { "10.244.1.3" } else { node }, asker),
+        from: side(node, None),
+        to: side("10.244.1.2", Some(web)),
+    };
+    let passage = Passage {
+        from: SocketAddr::new(node.parse().unwrap(), 40_000),
+        to: "10.244.1.2:8080".parse().unwrap(),
+        protocol: Protocol::Tcp,
+    };
+    let own = policy(json!({"policyTypes": ["Egress"]}));
+    let named = |namespace: &str, own: ReadPolicy| {
+        Book::from([(namespace.to_owned(), [(own.name.clone(), Arc::new(own))].into())])
+    };
+    let leaving = named("one", own);
+    assert_eq!(judged(&leaving, passage, &sides(Some(pod))), Judgement::KeptOut(vec!["one/own".into()]));
+    assert_eq!(judged(&leaving, passage, &sides(None)), Judgement::Free);
+    // What arrives is the node's: no selector of pods is him.
+    let from_pods = json!([{"from": [{"namespaceSelector": {}}]}]);
+    let arriving = named("two", policy(json!({"policyTypes": ["Ingress"], "ingress": from_pods})));
+    assert_eq!(judged(&arriving, passage, &sides(Some(pod))), Judgement::KeptOut(vec!["two/own".into()]));
+    let from_node = json!([{"from": [{"ipBlock": {"cidr": "172.18.0.0/16"}}]}]);
+    let arriving = named("two", policy(json!({"policyTypes": ["Ingress"], "ingress": from_node})));
+    assert_eq!(judged(&arriving, passage, &sides(Some(pod))), Judgement::Allowed(vec!["two/own".into()]));
 }
