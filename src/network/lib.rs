@@ -22,6 +22,8 @@ pub mod http_client;
 pub mod http_server;
 
 #[cfg(test)]
+mod dns_test;
+#[cfg(test)]
 mod network_test;
 #[cfg(test)]
 mod tests;

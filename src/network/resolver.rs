@@ -137,8 +137,8 @@ impl Network {
         for _ in 0..conf.attempts {
             for server in &conf.servers {
                 let server = SocketAddr::new(*server, DNS_PORT);
-                let answer = self.clock().timeout(conf.timeout, self.ask(from, server, asked.write())).await;
-                match answer {
+                let asking = self.ask(from, server, asked.write());
+                match self.clock().timeout(conf.timeout, asking).await {
                     // Nothing will come: the library waits for it all the same.
                     Ok(Ok(None)) => self.clock().sleep(conf.timeout).await,
                     Ok(Ok(Some(bytes))) => match self.whole(from, conf, server, &asked, &bytes).await {
@@ -157,8 +157,8 @@ impl Network {
         Err(NameError::NoAnswer)
     }
 
-    /// What a datagram says. Of one that did not take all, what is said over TCP; where nobody says that, what
-    /// it took.
+    /// What a datagram says. Of one that did not take all, what is said over TCP; where nobody says that,
+    /// what it took.
     async fn whole(
         &self,
         from: IpAddr,
