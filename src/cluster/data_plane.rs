@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -13,6 +14,7 @@ use tokio::sync::OnceCell;
 use super::config::Config;
 use super::kubelet_lookup::Kubelets;
 use super::pod_lines::PodLines;
+use apimachinery::object::Object;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiService;
 use apiserver::webhook::PodNetwork;
@@ -26,7 +28,7 @@ use kube_proxy::{Proxier, Whereabouts};
 use network::network::NetworkParts;
 use network::resolver::DNS_PORT;
 use network::{Accept, Firewall, Hosts, Network, Obstacle, Passage, Route, Routing};
-use network_policies::{Judgement, Policies};
+use network_policies::{Judgement, Policies, Residents};
 
 /// As flow and logs call it.
 const KUBE_PROXY: &str = "kube-proxy";
@@ -47,7 +49,11 @@ struct Lines {
     entropy: Entropy,
     /// Where the name server is.
     cluster_dns: IpAddr,
-    begun: OnceCell<Begun>,
+    /// It is begun without waiting, so that whoever hangs up meanwhile loses nothing of it.
+    begun: OnceLock<Begun>,
+    /// Set once what is watched was heard.
+    heard: OnceCell<()>,
+    is_stopped: AtomicBool,
 }
 
 /// What watches the cluster.
@@ -74,10 +80,16 @@ impl DataPlane {
         let user = Arc::new(UserInfo::authenticated("system:kube-proxy", &["system:masters"]));
         let client = Client::new(service.clone(), user, clock.clone(), flow.clone());
         let (clock, entropy) = (clock.clone(), entropy.clone());
-        let begun = OnceCell::new();
-        let lines =
-            Lines { kubelets, client, clock: clock.clone(), entropy: entropy.clone(), cluster_dns, begun };
-        let lines = Arc::new(lines);
+        let lines = Arc::new(Lines {
+            kubelets,
+            client,
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            cluster_dns,
+            begun: OnceLock::new(),
+            heard: OnceCell::new(),
+            is_stopped: AtomicBool::new(false),
+        });
         let (hosts, routes, firewall) = (lines.clone(), lines.clone(), lines.clone());
         let network = Network::new(NetworkParts { hosts, routes, firewall, clock, entropy });
         let _pods = PodLines::new(&network, &lines.kubelets);
@@ -92,6 +104,8 @@ impl DataPlane {
     /// Ends all connections, and what watches.
     pub(super) fn stop(&self) {
         self.network.close();
+        // Whoever begins just now sees it, or is seen.
+        self.lines.is_stopped.store(true, Ordering::SeqCst);
         if let Some(begun) = self.lines.begun.get() {
             begun.context.stop();
         }
@@ -106,16 +120,22 @@ impl Drop for DataPlane {
 
 impl Lines {
     async fn begun(&self) -> &Begun {
-        self.begun.get_or_init(|| self.begin()).await
+        let begun = self.begun.get_or_init(|| self.begin());
+        if self.is_stopped.load(Ordering::SeqCst) {
+            // Nobody is told anything any more.
+            begun.context.stop();
+        } else {
+            self.heard.get_or_init(|| begun.context.informers.wait_for_cache_sync()).await;
+        }
+        begun
     }
 
-    async fn begin(&self) -> Begun {
+    fn begin(&self) -> Begun {
         let (client, clock, entropy) = (self.client.clone(), self.clock.clone(), self.entropy.clone());
         let context = ComponentContext::new(KUBE_PROXY, (KUBE_PROXY, ""), client, clock, entropy);
         let proxier = Proxier::new(&context, self.kubelets.clone());
         let (names, policies) = (NameServer::new(&context), Policies::new(&context));
         context.informers.start(&context.tasks);
-        context.informers.wait_for_cache_sync().await;
         Begun { context, proxier, names, policies }
     }
 
@@ -137,13 +157,20 @@ impl Routing for Lines {
     }
 }
 
-impl Lines {
-    /// Who is at an address that no pod has: the name server is a pod of kubeadm's, as policies see it.
+impl Residents for Lines {
+    fn pod_at(&self, address: IpAddr) -> BoxFuture<'_, Option<Arc<Object>>> {
+        let kubelet = self.kubelets.at(address);
+        async move { kubelet?.pod_at(address).await }.boxed()
+    }
+
+    /// The name server is a pod of kubeadm's, as policies see it.
     fn well_known(&self, address: IpAddr) -> Option<(String, BTreeMap<String, String>)> {
         let labels = || [("k8s-app".to_owned(), "kube-dns".to_owned())].into();
         (address == self.cluster_dns).then(|| ("kube-system".to_owned(), labels()))
     }
+}
 
+impl Lines {
     /// A node always reaches its own pods, since its kubelet probes them, and everybody himself. Who is only
     /// passed on in the node's name is not the node.
     fn is_exempt(&self, to: IpAddr, asker: IpAddr) -> bool {
@@ -159,7 +186,7 @@ impl Firewall for Lines {
                 return true;
             }
             let policies = &self.begun().await.policies;
-            let judgement = policies.judge(passage, asker, |address| self.well_known(address)).await;
+            let judgement = policies.judge(passage, asker, self).await;
             if let Judgement::KeptOut(by) = &judgement {
                 let Passage { from, to, .. } = passage;
                 tracing::info!(%from, %to, ?by, "kept out by network policy");
@@ -229,4 +256,27 @@ fn health_check((code, body): (u16, String)) -> Accept {
         };
         network::http_server::serve(io, answer).boxed()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An apiserver that never answers.
+    fn silent() -> ApiService {
+        ApiService::new(tower::service_fn(|_| std::future::pending()))
+    }
+
+    #[tokio::test]
+    async fn what_a_cancelled_connection_began_is_gone_on_with_and_stopped() {
+        let config = Config::new();
+        let plane = DataPlane::new(&config, Arc::default(), &silent(), &Flow::off(), &PodNetwork::default());
+        assert!(plane.lines.begun().now_or_never().is_none());
+        let first = plane.lines.begun.get().expect("it has begun").context.informers.clone();
+        assert!(plane.lines.begun().now_or_never().is_none());
+        let context = &plane.lines.begun.get().expect("it is the same").context;
+        assert!(Arc::ptr_eq(&first, &context.informers));
+        plane.stop();
+        assert!(context.tasks.spawn("late", std::future::ready(())).is_none());
+    }
 }

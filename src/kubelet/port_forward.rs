@@ -16,6 +16,7 @@ use super::container_runtime::services::{
 use super::kubelet::Kubelet;
 use super::kuberuntime::state::State;
 use super::pod_workers::PodWorker;
+use apimachinery::object::Object;
 use apimachinery::time::Time;
 
 /// How often a connection looks whether its container still runs.
@@ -104,6 +105,15 @@ impl Kubelet {
     /// Whether anybody has an address: this node, or one of its pods.
     pub fn is_there(&self, address: IpAddr) -> bool {
         self.nobody_at(&address.to_string()) == Obstacle::Refused
+    }
+
+    /// The pod whose own address this is, before anybody was told that it has it; none for the node's.
+    pub async fn pod_at(&self, address: IpAddr) -> Option<Arc<Object>> {
+        if self.address() == Some(address) {
+            return None;
+        }
+        let uid = self.shared.node.runtime.pods_at(&address.to_string()).pop()?;
+        self.pods.look_by_uid(&uid, |worker| worker.object.clone()).await
     }
 
     /// Whether a pod has an address: its own, or that of this node.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use network::{Passage, Protocol};
 use sync::RwLock;
 use tokio::sync::OnceCell;
@@ -35,9 +36,19 @@ pub struct Policies {
 }
 
 /// Pods and namespaces.
-struct Who {
-    pods: Lister,
-    namespaces: Lister,
+pub(crate) struct Who {
+    pub(crate) pods: Lister,
+    pub(crate) namespaces: Lister,
+}
+
+/// Who is at an address, as far as the nodes know.
+pub trait Residents: Send + Sync {
+    /// The pod whose own address this is. Its node knows it before its status says so, and so early it may
+    /// already ask.
+    fn pod_at(&self, address: IpAddr) -> BoxFuture<'_, Option<Arc<Object>>>;
+
+    /// Who is at an address that is no pod's: the namespace and the labels.
+    fn well_known(&self, address: IpAddr) -> Option<(String, BTreeMap<String, String>)>;
 }
 
 /// What policies say of a passage.
@@ -60,30 +71,15 @@ impl Policies {
     }
 
     /// What policies say of a passage: what leaves is judged as its `asker`'s, what arrives by the name in
-    /// which it does. `well_known` is who is at an address that is no pod's: its namespace and labels.
-    pub async fn judge(
-        &self,
-        passage: Passage,
-        asker: IpAddr,
-        well_known: impl Fn(IpAddr) -> Option<(String, BTreeMap<String, String>)>,
-    ) -> Judgement {
+    /// which it does.
+    pub async fn judge(&self, passage: Passage, asker: IpAddr, residents: &dyn Residents) -> Judgement {
         if self.book.read().is_empty() {
             return Judgement::Free;
         }
         let who = self.who.get_or_init(|| self.look_around()).await;
-        let side = |address: IpAddr| {
-            let known = || {
-                let (namespace, labels) = well_known(address)?;
-                Some(PodIdentity {
-                    namespace_labels: who.labels(&namespace),
-                    namespace,
-                    labels,
-                    ports: vec![],
-                })
-            };
-            PassageSide { address, pod: who.identity(address).or_else(known) }
-        };
-        let [asker, from, to] = [asker, passage.from.ip(), passage.to.ip()].map(side);
+        let to = who.side(passage.to.ip(), residents).await;
+        let from = who.side(passage.from.ip(), residents).await;
+        let asker = if asker == from.address { from.clone() } else { who.side(asker, residents).await };
         judged(&self.book.read(), passage, &PassageSides { asker, from, to })
     }
 
@@ -123,11 +119,23 @@ pub(crate) fn judged(book: &Book, passage: Passage, sides: &PassageSides) -> Jud
 }
 
 impl Who {
-    /// Pods of their node's network are nobody of their own.
-    fn identity(&self, address: IpAddr) -> Option<PodIdentity> {
+    pub(crate) async fn side(&self, address: IpAddr, residents: &dyn Residents) -> PassageSide {
+        let object = residents.pod_at(address).await.or_else(|| self.told(address));
+        let pod = object.map(|object| self.identity(&object)).or_else(|| {
+            let (namespace, labels) = residents.well_known(address)?;
+            Some(PodIdentity { namespace_labels: self.labels(&namespace), namespace, labels, ports: vec![] })
+        });
+        PassageSide { address, pod }
+    }
+
+    /// Who says of himself that an address is his. Pods of their node's network are nobody of their own.
+    fn told(&self, address: IpAddr) -> Option<Arc<Object>> {
         let pods = self.pods.by_index(BY_ADDRESS, &address.to_string());
         // An address that was given on is the one's who runs.
-        let object = pods.iter().find(|pod| !pod.is_deleting()).or(pods.first())?;
+        pods.iter().find(|pod| !pod.is_deleting()).or(pods.first()).cloned()
+    }
+
+    fn identity(&self, object: &Object) -> PodIdentity {
         let pod = object.view::<Pod>();
         let ports = pod.spec.containers.iter().flat_map(|container| &container.ports);
         let named = ports.filter(|port| !port.name.is_empty()).map(|port| {
@@ -135,12 +143,12 @@ impl Who {
             (port.name.clone(), port.container_port, protocol)
         });
         let namespace = object.metadata.namespace.clone();
-        Some(PodIdentity {
+        PodIdentity {
             namespace_labels: self.labels(&namespace),
             namespace,
             labels: object.metadata.labels.clone(),
             ports: named.collect(),
-        })
+        }
     }
 
     fn labels(&self, namespace: &str) -> BTreeMap<String, String> {

@@ -1,15 +1,19 @@
 //! Who may ask whom under which policy.
 
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use network::{Passage, Protocol};
 use serde_json::{Value, json};
 
 use crate::judge::{Direction, PassageCase, PassageSide, PodIdentity};
-use crate::policies::{Book, Judgement, PassageSides, judged};
+use crate::policies::{Book, Judgement, PassageSides, Residents, Who, judged};
 use crate::policy::ReadPolicy;
 use apimachinery::object::Object;
+use client_go::indexer::Indexer;
+use client_go::lister::Lister;
 
 fn side(address: &str, pod: Option<(&str, &str)>) -> PassageSide {
     let labels = |key: &str, value: &str| [(key.to_owned(), value.to_owned())].into();
@@ -143,4 +147,30 @@ fn who_is_passed_on_in_a_nodes_name_is_judged_as_himself_when_he_leaves() {
     let from_node = json!([{"from": [{"ipBlock": {"cidr": "172.18.0.0/16"}}]}]);
     let arriving = named("two", policy(json!({"policyTypes": ["Ingress"], "ingress": from_node})));
     assert_eq!(judged(&arriving, passage, &sides(Some(pod))), Judgement::Allowed(vec!["two/own".into()]));
+}
+
+/// A node with one pod, of which nobody was told yet.
+struct OneResident(Arc<Object>);
+
+impl Residents for OneResident {
+    fn pod_at(&self, address: IpAddr) -> BoxFuture<'_, Option<Arc<Object>>> {
+        let pod = (address == IpAddr::from([10, 244, 1, 2])).then(|| self.0.clone());
+        Box::pin(std::future::ready(pod))
+    }
+
+    fn well_known(&self, _: IpAddr) -> Option<(String, BTreeMap<String, String>)> {
+        None
+    }
+}
+
+#[tokio::test]
+async fn a_pod_is_somebody_as_soon_as_its_node_knows_it() {
+    let nothing = || Lister::new(Arc::new(Indexer::new()));
+    let who = Who { pods: nothing(), namespaces: nothing() };
+    let metadata = json!({"name": "web", "namespace": "one", "uid": "web", "labels": {"app": "web"}});
+    let pod = json!({"metadata": metadata, "spec": {"containers": []}});
+    let node = OneResident(Arc::new(Object::from_value(&pod, vec![]).unwrap()));
+    let identity = who.side([10, 244, 1, 2].into(), &node).await.pod.unwrap();
+    assert_eq!((&*identity.namespace, &*identity.labels["app"]), ("one", "web"));
+    assert!(who.side([10, 244, 1, 3].into(), &node).await.pod.is_none());
 }
