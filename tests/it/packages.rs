@@ -102,6 +102,11 @@ fn the_action_declares_what_its_steps_use() {
             "a composite step says its shell: {step:?}"
         );
     }
+    let upload = &action["runs"]["steps"].as_sequence().unwrap().last().unwrap();
+    assert!(upload["uses"].as_str().unwrap().starts_with("actions/upload-artifact"), "{upload:?}");
+    // It holds every Secret of the cluster.
+    assert!(upload["if"].as_str().unwrap().ends_with("&& inputs.upload == 'true'"), "{upload:?}");
+    assert_eq!(action["inputs"]["upload"]["default"], "false");
     let used = regex::Regex::new(r"inputs\.([a-z]+)").unwrap();
     for (_, [input]) in used.captures_iter(&text).map(|found| found.extract()) {
         assert!(action["inputs"][input]["default"].is_string(), "{input}");
