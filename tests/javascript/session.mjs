@@ -6,7 +6,14 @@ import { dirname } from "node:path";
 import { test } from "node:test";
 
 import { CoreV1Api, KubeConfig, KubernetesObjectApi, Watch } from "@kubernetes/client-node";
-import { KubariumError, startCluster } from "kubarium";
+import { KubariumError, patience, startCluster } from "kubarium";
+
+test("an answer is waited for as long as it may take", () => {
+  assert.equal(patience("/kubarium/v1/time/pass", { duration: "1h30m500ms" }), 60_000 + 5_400_500);
+  assert.equal(patience("/kubarium/v1/time/until", { object: "pod/p" }), 60_000 + 3_600_000);
+  assert.equal(patience("/kubarium/v1/settle", { within: "30d" }), 24 * 3_600_000);
+  assert.equal(patience("/api/v1/pods"), 60_000);
+});
 
 test("the stock client", async () => {
   const cluster = await startCluster("--nodes", "2");

@@ -16,7 +16,10 @@ export interface Cluster extends AsyncDisposable {
   kubeconfigText(): Promise<string>;
   /** The variables with which `kubarium` and `kubectl` mean this cluster and no other. */
   environment(): Record<string, string>;
-  /** Sends a request as the administrator; rejects with a `KubariumError` unless it succeeds. */
+  /**
+   * Sends a request as the administrator; rejects with a `KubariumError` unless it succeeds. Waits as long as the
+   * body of `settle`, `time/pass` or `time/until` lets it take, and a minute.
+   */
   request(method: string, path: string, body?: unknown): Promise<any>;
   /** What it has printed. */
   log(): string;
@@ -26,6 +29,9 @@ export interface Cluster extends AsyncDisposable {
 
 /** The `kubarium` that is run. */
 export function program(): string;
+
+/** For how many milliseconds the answer to such a request is waited for. */
+export function patience(path: string, body?: unknown): number;
 
 /** Starts a cluster; the words are flags of `kubarium up`. */
 export function startCluster(...flags: string[]): Promise<Cluster>;

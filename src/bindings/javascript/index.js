@@ -12,6 +12,10 @@ import { fileURLToPath } from "node:url";
 
 /** How long a start or an end may take, in milliseconds: a bound against hanging. */
 const PATIENCE = 60_000;
+/** The longest that is waited for an answer: more does not fit into a timer. */
+const LONGEST = 24 * 60 * 60_000;
+/** How long `time/until` may take if its body does not say `within`. */
+const UNTIL_WITHIN = "1h";
 
 /** The program could not be found, did not start, or was refused by the server; its words say why. */
 export class KubariumError extends Error {
@@ -111,14 +115,17 @@ class Cluster {
     return { ...Object.fromEntries(inherited), ...own };
   }
 
-  /** Sends a request as the administrator; resolves to what the answer holds, JSON decoded. */
+  /**
+   * Sends a request as the administrator; resolves to what the answer holds, JSON decoded. Waits as long as the
+   * body of `settle`, `time/pass` or `time/until` lets it take, and a minute.
+   */
   request(method, path, body) {
     const { server, ...tls } = this.#access;
     const data = body === undefined ? undefined : JSON.stringify(body);
     const headers = { accept: "application/json", ...(data && { "content-type": "application/json" }) };
     const send = server.startsWith("https:") ? httpsRequest : httpRequest;
     return new Promise((resolve, reject) => {
-      const asked = send(server + path, { method, headers, agent: false, timeout: PATIENCE, ...tls }, (answer) => {
+      const asked = send(server + path, { method, headers, agent: false, timeout: patience(path, body), ...tls }, (answer) => {
         const parts = [];
         answer.on("data", (part) => parts.push(part));
         answer.on("error", reject);
@@ -143,6 +150,17 @@ class Cluster {
   async [Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]() {
     await this.stop();
   }
+}
+
+/** In milliseconds. */
+export function patience(path, body) {
+  const handle = path.match(/^\/kubarium\/v1\/(settle|time\/pass|time\/until)$/)?.[1];
+  if (!handle) return PATIENCE;
+  const allowed = body?.within ?? body?.duration ?? (handle === "time/until" ? UNTIL_WITHIN : "");
+  const units = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 };
+  const parts = [...String(allowed).matchAll(/(\d+(?:\.\d+)?|\.\d+)(ms|[dhms])/g)];
+  const asked = parts.reduce((sum, [, number, unit]) => sum + Number(number) * units[unit], 0);
+  return Math.min(PATIENCE + asked, LONGEST);
 }
 
 function settle(answer, text, resolve, reject) {

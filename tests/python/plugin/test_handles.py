@@ -35,6 +35,11 @@ def test_time_stands_until_it_is_let_pass(kubarium_time):
     assert (ready["type"], ready["status"]) == ("Ready", "True"), "nobody has seen time jump"
 
 
+def test_an_answer_is_waited_for_as_long_as_it_may_take():
+    assert kubarium.cluster._patience("1h30m500ms") == 60 + 5400.5
+    assert kubarium.cluster._patience("30d") == kubarium.cluster.LONGEST
+
+
 def test_settled_is_when_nothing_moves(kubarium_cluster):
     pod = {"metadata": {"name": "settles"}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}}
     kubarium_cluster.request("POST", "/api/v1/namespaces/default/pods", pod)

@@ -17,6 +17,8 @@ import urllib.request
 
 # How long a start or an end may take. Not a promise of speed: a bound against hanging.
 PATIENCE = 60.0
+# The longest that a socket waits: more milliseconds do not fit into what poll takes.
+LONGEST = 24 * 60 * 60.0
 # What is done to a whole cluster.
 HANDLES = "/kubarium/v1"
 
@@ -65,10 +67,10 @@ class Access:
         self.server = _entry(text, "server")
         self._tls = _tls(text, folder)
 
-    def request(self, method, path, body=None, content_type="application/json"):
+    def request(self, method, path, body=None, content_type="application/json", timeout=PATIENCE):
         """Sends a request as the administrator; returns what the answer holds, JSON decoded.
 
-        Raises `Refused` for every answer that is not a success.
+        Waits `timeout` seconds for it. Raises `Refused` for every answer that is not a success.
         """
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         request = urllib.request.Request(self.server + path, data=data, method=method)
@@ -76,7 +78,7 @@ class Access:
         if data is not None:
             request.add_header("Content-Type", content_type)
         try:
-            with urllib.request.urlopen(request, context=self._tls, timeout=PATIENCE) as response:
+            with urllib.request.urlopen(request, context=self._tls, timeout=timeout) as response:
                 return _decoded(response)
         except urllib.error.HTTPError as error:
             with error:
@@ -84,7 +86,8 @@ class Access:
 
     def settle(self, quiet="0s", ignore=(), within="30s"):
         """Returns when nothing moves any more; raises `Refused` with what does, if that takes too long."""
-        self.request("POST", f"{HANDLES}/settle", {"quiet": quiet, "ignore": list(ignore), "within": within})
+        wanted = {"quiet": quiet, "ignore": list(ignore), "within": within}
+        self.request("POST", f"{HANDLES}/settle", wanted, timeout=_patience(within))
 
     def fork(self, name=None, resource_version=None):
         """Makes a second cluster with the same past, or that until a resourceVersion. End it with `stop`."""
@@ -130,12 +133,13 @@ class Time:
 
     def pass_(self, duration):
         """Lets it pass, as "1h" or "30d", from wake to wake: everybody does what is due in between."""
-        return self.cluster.request("POST", f"{HANDLES}/time/pass", {"duration": duration})
+        wanted = {"duration": duration}
+        return self.cluster.request("POST", f"{HANDLES}/time/pass", wanted, timeout=_patience(duration))
 
     def until(self, obj, condition, namespace="default", within="1h"):
         """Lets it pass until an object is as wanted: `until("deploy/web", "Available")`, or as kubectl wait has it."""
         wanted = {"object": obj, "namespace": namespace, "for": condition, "within": within}
-        return self.cluster.request("POST", f"{HANDLES}/time/until", wanted)
+        return self.cluster.request("POST", f"{HANDLES}/time/until", wanted, timeout=_patience(within))
 
 
 class Faults:
@@ -260,6 +264,13 @@ def _run(command, environment, input):
     if done.returncode != 0:
         raise KubariumError(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()}")
     return done.stdout
+
+
+def _patience(duration):
+    """How long the answer to what may take so long is waited for: that, and as long as for every other."""
+    units = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3}
+    parts = re.findall(r"(\d+(?:\.\d+)?|\.\d+)(ms|[dhms])", duration)
+    return min(PATIENCE + sum(float(number) * units[unit] for number, unit in parts), LONGEST)
 
 
 def _decoded(response):
