@@ -128,7 +128,9 @@ impl Clock {
     async fn wait(&self, duration: Duration) {
         match &self.source {
             TimeSource::Real { faster, .. } => tokio::time::sleep(duration / *faster).await,
-            TimeSource::Stepped(stepped) => stepped.sleep_until(&self.name, |now| now + duration).await,
+            TimeSource::Stepped(stepped) => {
+                stepped.sleep_until(&self.name, |now| now.saturating_add(duration)).await;
+            },
         }
     }
 
@@ -272,6 +274,16 @@ mod tests {
         assert!(futures::poll!(&mut sleeper).is_pending());
         assert_eq!((parent.now().timestamp(), fork.now().timestamp()), (5, 65));
         assert!(!Clock::real().fork().is_stepped());
+    }
+
+    #[tokio::test]
+    async fn the_end_of_time_is_reached_and_not_passed() {
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        for _ in 0..2 {
+            clock.advance(Duration::MAX);
+            assert_eq!(clock.now(), DateTime::<Utc>::MAX_UTC);
+        }
+        assert!(futures::poll!(std::pin::pin!(clock.sleep(Duration::MAX))).is_ready(), "there is no later");
     }
 
     #[tokio::test]

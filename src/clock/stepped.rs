@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use sync::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
@@ -51,7 +51,7 @@ impl Stepped {
     }
 
     pub(crate) fn now(&self) -> DateTime<Utc> {
-        self.start + TimeDelta::from_std(self.elapsed()).unwrap_or(TimeDelta::MAX)
+        super::after(self.start, self.elapsed())
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
@@ -60,7 +60,7 @@ impl Stepped {
 
     pub(crate) fn advance(&self, duration: Duration) {
         let mut state = self.lock();
-        state.elapsed += duration;
+        state.elapsed = state.elapsed.saturating_add(duration);
         let now = state.elapsed;
         while let Some(entry) = state.sleepers.first_entry().filter(|entry| entry.key().0 <= now) {
             // A sleeper that was dropped meanwhile is not owed anything.

@@ -3,12 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Datelike, Utc};
+
 use super::condition::{BadCondition, WaitFor};
 use super::inside::Inside;
 use super::settle::{Settle, Unsettled};
 use apimachinery::options::ListOptions;
 use apimachinery::status::Status;
 use clock::{Clock, Wake};
+
+/// No cluster's time passes beyond it: the years of RFC 3339, and so of every timestamp, have four digits.
+const LAST_YEAR: i32 = 9999;
 
 /// Why time did not pass, or did not bring what was waited for.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +24,14 @@ pub enum TimeError {
          --clock stepped (Config.clock in Rust)"
     )]
     RealClock,
+    /// There is no such time.
+    #[error("{asked:?} from {now} is after the year {LAST_YEAR}, the last that a timestamp can say; ask for less")]
+    TooFar {
+        /// How much time.
+        asked: Duration,
+        /// From when.
+        now: DateTime<Utc>,
+    },
     /// Something keeps moving at one point in time.
     #[error("time does not pass: {0}")]
     Unsettled(#[from] Unsettled),
@@ -57,9 +70,9 @@ pub(super) fn names(who: &[Arc<str>]) -> String {
 impl Inside {
     /// Lets so much time pass, from wake to wake, with a settle between. Says how often somebody woke.
     pub(crate) async fn pass(&self, duration: Duration) -> Result<usize, TimeError> {
-        let clock = self.stepped()?;
+        self.stepped()?;
         let _alone = self.own_time.stepping.lock().await;
-        let end = clock.elapsed() + duration;
+        let end = self.end(duration)?;
         let mut wakes = 0;
         while self.step(end).await? {
             wakes += 1;
@@ -78,7 +91,7 @@ impl Inside {
             return seen.unwrap_or_else(|_| Err(late()));
         }
         let _alone = self.own_time.stepping.lock().await;
-        let end = self.clock.elapsed() + within;
+        let end = self.end(within)?;
         self.settle(&Settle::new()).await?;
         while !condition.holds(&self.client()).await? {
             if !self.step(end).await? {
@@ -100,6 +113,14 @@ impl Inside {
         Ok(next.is_some())
     }
 
+    /// When so much time of a stepped clock will have passed.
+    fn end(&self, duration: Duration) -> Result<Duration, TimeError> {
+        let now = self.clock.now();
+        let end = self.clock.elapsed().checked_add(duration);
+        let is_told = clock::after(now, duration).year() <= LAST_YEAR;
+        end.filter(|_| is_told).ok_or(TimeError::TooFar { asked: duration, now })
+    }
+
     /// Looks whenever the object changes.
     async fn see(&self, condition: &WaitFor) -> Result<(), TimeError> {
         let client = self.client();
@@ -116,8 +137,8 @@ impl Inside {
         }
     }
 
-    fn stepped(&self) -> Result<&Clock, TimeError> {
-        Some(&self.clock).filter(|clock| clock.is_stepped()).ok_or(TimeError::RealClock)
+    fn stepped(&self) -> Result<(), TimeError> {
+        if self.clock.is_stepped() { Ok(()) } else { Err(TimeError::RealClock) }
     }
 }
 

@@ -95,6 +95,21 @@ async fn on_the_machines_clock_it_does_not_pass_but_conditions_come() {
 }
 
 #[tokio::test]
+async fn no_time_is_after_the_last_that_a_timestamp_says() {
+    let cluster = stepped().await;
+    let before = cluster.clock().now();
+    let far = cluster.pass(Duration::from_secs(u64::MAX)).await.unwrap_err();
+    assert!(matches!(far, TimeError::TooFar { .. }) && far.to_string().contains("after the year 9999"), "{far}");
+    let there = WaitFor::parse("pod/none", "default", "Ready").unwrap();
+    assert!(matches!(cluster.until(&there, Duration::MAX).await, Err(TimeError::TooFar { .. })));
+    let body = json!({"duration": "4000000000d"});
+    let (code, status) = ask(&cluster, "", "POST", "/kubarium/v1/time/pass", body).await;
+    assert_eq!(code, 400, "{status}");
+    assert_eq!(cluster.clock().now(), before);
+    cluster.stop().await;
+}
+
+#[tokio::test]
 async fn a_future_runs_while_time_passes() {
     let cluster = stepped().await;
     let begun = cluster.clock().elapsed();
