@@ -130,7 +130,7 @@ impl Clock {
             TimeSource::Real { faster, .. } => tokio::time::sleep(duration / *faster).await,
             TimeSource::Stepped(stepped) => {
                 stepped.sleep_until(&self.name, |now| now.saturating_add(duration)).await;
-            },
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use sync::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
@@ -51,7 +51,8 @@ impl Stepped {
     }
 
     pub(crate) fn now(&self) -> DateTime<Utc> {
-        super::after(self.start, self.elapsed())
+        let passed = TimeDelta::from_std(self.elapsed()).unwrap_or(TimeDelta::MAX);
+        self.start.checked_add_signed(passed).unwrap_or(DateTime::<Utc>::MAX_UTC)
     }
 
     pub(crate) fn elapsed(&self) -> Duration {

@@ -25,7 +25,9 @@ pub enum TimeError {
     )]
     RealClock,
     /// There is no such time.
-    #[error("{asked:?} from {now} is after the year {LAST_YEAR}, the last that a timestamp can say; ask for less")]
+    #[error(
+        "{asked:?} from {now} is after the year {LAST_YEAR}, the last that a timestamp can say; ask for less"
+    )]
     TooFar {
         /// How much time.
         asked: Duration,

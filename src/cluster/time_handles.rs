@@ -187,7 +187,9 @@ impl From<TimeError> for Status {
     fn from(error: TimeError) -> Status {
         let text = error.to_string();
         match error {
-            TimeError::RealClock | TimeError::TooFar { .. } | TimeError::Condition(_) => Status::bad_request(text),
+            TimeError::RealClock | TimeError::TooFar { .. } | TimeError::Condition(_) => {
+                Status::bad_request(text)
+            }
             TimeError::Unsettled(_) | TimeError::TooLate { .. } => Status::failure(504, "Timeout", text),
             TimeError::Refused(status) => status,
         }

@@ -99,7 +99,10 @@ async fn no_time_is_after_the_last_that_a_timestamp_says() {
     let cluster = stepped().await;
     let before = cluster.clock().now();
     let far = cluster.pass(Duration::from_secs(u64::MAX)).await.unwrap_err();
-    assert!(matches!(far, TimeError::TooFar { .. }) && far.to_string().contains("after the year 9999"), "{far}");
+    assert!(
+        matches!(far, TimeError::TooFar { .. }) && far.to_string().contains("after the year 9999"),
+        "{far}"
+    );
     let there = WaitFor::parse("pod/none", "default", "Ready").unwrap();
     assert!(matches!(cluster.until(&there, Duration::MAX).await, Err(TimeError::TooFar { .. })));
     let body = json!({"duration": "4000000000d"});
