@@ -3,19 +3,23 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
+use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
 use clap::Args;
 use faults::{Schedule, Shrinking, Span};
+use rustix::process::Signal;
 use tokio::process::Command;
 
+use super::beside::{self, Asked, Beside};
 use super::kubeconfig;
+use super::run_folder::RunFolder;
 use super::{Failure, say};
 use crate::cluster::{Cluster, Config, Listen};
 use apimachinery::yaml;
 use clock::Clock;
 use entropy::Entropy;
+use files::write_private;
 
 /// Who acts by the kubeconfig that is made for the operator.
 const OPERATOR: &str = "operator";
@@ -58,27 +62,55 @@ struct ExploredRun {
     asked: usize,
 }
 
+/// What ends it before all has run.
+enum ExploreEnd {
+    Failed(Failure),
+    Asked(Signal),
+}
+
+impl From<Failure> for ExploreEnd {
+    fn from(failure: Failure) -> ExploreEnd {
+        ExploreEnd::Failed(failure)
+    }
+}
+
+impl From<Signal> for ExploreEnd {
+    fn from(signal: Signal) -> ExploreEnd {
+        ExploreEnd::Asked(signal)
+    }
+}
+
 impl ExploreCommand {
-    /// Runs all of it.
-    pub fn run(self) -> Result<(), Failure> {
-        rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    /// Runs all of it; asked to end, it says so by its exit code.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::new("cannot start", error))?;
+        match runtime.block_on(self.explore()) {
+            Ok(()) => Ok(ExitCode::SUCCESS),
+            Err(ExploreEnd::Failed(failure)) => Err(failure),
+            Err(ExploreEnd::Asked(signal)) => Ok(beside::code_of_signal(signal)),
+        }
+    }
+
+    async fn explore(&self) -> Result<(), ExploreEnd> {
+        let mut asked_to_end = Asked::listen()?;
         if let Some(file) = &self.schedule {
             let text = std::fs::read_to_string(file)
                 .map_err(|error| Failure::new(format!("cannot read {}", file.display()), error))?;
             let schedule: Schedule = yaml::from_str(&text)
                 .map_err(|error| Failure::new(format!("{} is no schedule", file.display()), error))?;
-            return match self.play(&schedule)?.why {
-                Some(why) => Err(Failure(why)),
+            return match self.play(&schedule, &mut asked_to_end).await?.why {
+                Some(why) => Err(Failure(why).into()),
                 None => Ok(()),
             };
         }
         let mut asked = 0;
         for seed in self.first..self.first.saturating_add(self.seeds) {
             let schedule = Schedule::draw(seed, &self.user);
-            let run = self.play(&schedule)?;
+            let run = self.play(&schedule, &mut asked_to_end).await?;
             asked += run.asked;
             if let Some(why) = run.why {
-                return Err(self.failed(schedule, why)?);
+                return Err(self.failed(schedule, why, &mut asked_to_end).await?.into());
             }
         }
         say(format!("{} runs, and none has failed", self.seeds));
@@ -93,11 +125,16 @@ impl ExploreCommand {
     }
 
     /// The smallest that fails as well, and how to play it again.
-    fn failed(&self, schedule: Schedule, mut why: String) -> Result<Failure, Failure> {
+    async fn failed(
+        &self,
+        schedule: Schedule,
+        mut why: String,
+        asked: &mut Asked,
+    ) -> Result<Failure, ExploreEnd> {
         say(format!("seed {} fails: {why}; looking for the smallest schedule that does", schedule.seed));
         let mut shrinking = Shrinking::new(schedule);
         while let Some(candidate) = shrinking.candidate() {
-            let run = self.play(&candidate)?;
+            let run = self.play(&candidate, asked).await?;
             shrinking.tell(run.why.is_some());
             why = run.why.unwrap_or(why);
         }
@@ -108,26 +145,31 @@ impl ExploreCommand {
         Ok(Failure(format!("{why}, with seed {} and {} faults", smallest.seed, smallest.faults.len())))
     }
 
-    fn play(&self, schedule: &Schedule) -> Result<ExploredRun, Failure> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::new("cannot start", error))?;
+    /// Whatever goes wrong, its folder is gone in the end, and its cluster stopped.
+    async fn play(&self, schedule: &Schedule, asked: &mut Asked) -> Result<ExploredRun, ExploreEnd> {
         let name = format!("explore-{}-{}", std::process::id(), schedule.seed);
-        let folder = std::env::temp_dir().join(format!("kubarium-{name}"));
-        std::fs::create_dir_all(&folder)
-            .map_err(|error| Failure::new(format!("cannot make {}", folder.display()), error))?;
-        let played = runtime.block_on(self.play_in(&folder, &name, schedule));
-        let removed = std::fs::remove_dir_all(&folder);
-        removed.map_err(|error| Failure::new(format!("cannot remove {}", folder.display()), error))?;
-        played
-    }
-
-    async fn play_in(&self, folder: &Path, name: &str, schedule: &Schedule) -> Result<ExploredRun, Failure> {
+        let folder = RunFolder::temporary(&name)?;
         let mut config = Config::new().nodes(self.nodes).entropy(Entropy::seeded(schedule.seed));
         config.listen = Some(Listen { address: ([127, 0, 0, 1], 0).into(), tls: true });
         if self.nodes == 0 {
             config = config.components(crate::cluster::Components::NONE);
         }
-        let cluster = Cluster::start(config).await.map_err(|error| Failure(error.to_string()))?;
+        let started = asked.or(Cluster::start(config)).await?;
+        let cluster = started.map_err(|error| Failure(error.to_string()))?;
+        let why = self.play_in(&cluster, folder.path(), &name, schedule, asked).await;
+        let seen = self.user.iter().map(|user| cluster.requests_of(user.trim_matches('*')).len()).sum();
+        cluster.stop().await;
+        Ok(ExploredRun { why: why?, asked: seen })
+    }
+
+    async fn play_in(
+        &self,
+        cluster: &Cluster,
+        folder: &Path,
+        name: &str,
+        schedule: &Schedule,
+        asked: &mut Asked,
+    ) -> Result<Option<String>, ExploreEnd> {
         let access = cluster.access().ok_or(Failure("the cluster does not listen".into()))?;
         let paths = [folder.join("kubeconfig"), folder.join("operator-kubeconfig")];
         let documents = [
@@ -136,29 +178,32 @@ impl ExploreCommand {
         ];
         for (path, document) in paths.iter().zip(documents) {
             let failed = |error| Failure::new(format!("cannot write {}", path.display()), error);
-            std::fs::write(path, document).map_err(failed)?;
+            write_private(path, document.as_bytes()).map_err(failed)?;
         }
         for fault in &schedule.faults {
             cluster.faults().add(fault.clone()).map_err(|error| Failure(error.to_string()))?;
         }
-        let why = self.why_failed(&paths, schedule.seed).await?;
-        let asked = self.user.iter().map(|user| cluster.requests_of(user.trim_matches('*')).len()).sum();
-        cluster.stop().await;
-        Ok(ExploredRun { why, asked })
+        self.why_failed(&paths, schedule.seed, asked).await
     }
 
-    /// Runs the command; why it failed, if it did.
-    async fn why_failed(&self, paths: &[PathBuf; 2], seed: u64) -> Result<Option<String>, Failure> {
+    /// Runs the command; why it failed, if it did. Nothing that it has started goes on after it.
+    async fn why_failed(
+        &self,
+        paths: &[PathBuf; 2],
+        seed: u64,
+        asked: &mut Asked,
+    ) -> Result<Option<String>, ExploreEnd> {
         let (program, arguments) = self.command.split_first().ok_or(Failure("there is no command".into()))?;
         let mut command = Command::new(program);
         command.args(arguments).env("KUBECONFIG", &paths[0]).env("KUBARIUM_SEED", seed.to_string());
         command.env("KUBARIUM_OPERATOR_KUBECONFIG", &paths[1]).kill_on_drop(true);
         let shown = program.to_string_lossy();
-        let mut child =
-            command.spawn().map_err(|error| Failure::new(format!("cannot run {shown}"), error))?;
-        let ended = Clock::real().timeout(self.timeout.0, child.wait()).await;
+        let started = Beside::start_apart(command);
+        let mut started = started.map_err(|error| Failure::new(format!("cannot run {shown}"), error))?;
+        let ended = asked.or(Clock::real().timeout(self.timeout.0, started.wait())).await;
+        started.end_rest().await;
         let late = |_| Ok(None);
-        let status: Option<ExitStatus> = ended
+        let status: Option<ExitStatus> = ended?
             .map_or_else(late, |status| status.map(Some))
             .map_err(|error| Failure::new(format!("cannot wait for {shown}"), error))?;
         Ok(match status {

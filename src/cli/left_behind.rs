@@ -1,6 +1,5 @@
 //! What a run that failed leaves behind for whoever looks into it.
 
-use std::fs;
 use std::path::Path;
 
 use axum::body::Body;
@@ -14,20 +13,22 @@ use crate::kinds::PODS;
 use apimachinery::options::ListOptions;
 use apimachinery::yaml;
 use apis::core::event::EVENTS;
+use files::write_private;
 
 /// Files by name.
+#[derive(Default)]
 pub struct LeftBehind(Vec<(String, String)>);
 
 impl LeftBehind {
-    /// Asks the cluster, which still runs. What it does not tell any more is left out.
-    pub async fn gather(cluster: &Cluster) -> LeftBehind {
-        let mut files = vec![
-            ("trace.json".to_owned(), cluster.flow().all()),
-            ("objects.yaml".to_owned(), objects(cluster).await),
-            ("events.txt".to_owned(), events(cluster).await),
-        ];
-        files.extend(logs(cluster).await);
-        LeftBehind(files)
+    /// Asks the cluster, which still runs. What it does not tell any more is left out; whoever stops waiting
+    /// has what was told until then. It ends the faults, which are not for us.
+    pub async fn gather(&mut self, cluster: &Cluster) {
+        cluster.faults().clear();
+        let Self(files) = self;
+        files.push(("trace.json".to_owned(), cluster.flow().all()));
+        files.push(("events.txt".to_owned(), events(cluster).await));
+        files.push(("objects.yaml".to_owned(), objects(cluster).await));
+        logs(cluster, files).await;
     }
 
     /// Writes them.
@@ -35,10 +36,7 @@ impl LeftBehind {
         for (name, text) in self.0 {
             let path = folder.join(name);
             let failed = |error| Failure::new(format!("cannot write {}", path.display()), error);
-            if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent).map_err(failed)?;
-            }
-            fs::write(&path, text).map_err(failed)?;
+            write_private(&path, text.as_bytes()).map_err(failed)?;
         }
         Ok(())
     }
@@ -46,7 +44,7 @@ impl LeftBehind {
 
 /// All that is stored, but for secrets, a document each.
 async fn objects(cluster: &Cluster) -> String {
-    let client = cluster.client();
+    let client = cluster.kit();
     let mut text = String::new();
     for kind in cluster.scheme().all() {
         let is_told = !matches!(&*kind.plural, "secrets" | "events");
@@ -64,7 +62,7 @@ async fn objects(cluster: &Cluster) -> String {
 
 /// As `kubectl get events` shows them, oldest first.
 async fn events(cluster: &Cluster) -> String {
-    let Ok(list) = cluster.client().list(&EVENTS, "", &ListOptions::default()).await else {
+    let Ok(list) = cluster.kit().list(&EVENTS, "", &ListOptions::default()).await else {
         return String::new();
     };
     let mut lines: Vec<String> = list.items.iter().map(|event| line(&event.to_value())).collect();
@@ -95,10 +93,9 @@ async fn read(cluster: &Cluster, path: &str) -> Option<String> {
 }
 
 /// What all containers said.
-async fn logs(cluster: &Cluster) -> Vec<(String, String)> {
-    let client = cluster.client();
-    let Ok(list) = client.list(&PODS, "", &ListOptions::default()).await else { return vec![] };
-    let mut files = Vec::new();
+async fn logs(cluster: &Cluster, files: &mut Vec<(String, String)>) {
+    let client = cluster.kit();
+    let Ok(list) = client.list(&PODS, "", &ListOptions::default()).await else { return };
     for pod in list.items.iter() {
         let (namespace, name) = (&pod.metadata.namespace, &pod.metadata.name);
         let value = pod.to_value();
@@ -110,5 +107,4 @@ async fn logs(cluster: &Cluster) -> Vec<(String, String)> {
             }
         }
     }
-    files
 }

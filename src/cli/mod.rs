@@ -30,6 +30,7 @@ pub mod completion;
 pub mod version;
 
 mod asked;
+mod beside;
 mod choice;
 mod connection;
 mod data_dir;
@@ -46,6 +47,7 @@ mod parent;
 mod pod_trouble;
 mod progress;
 mod readiness;
+mod run_folder;
 mod state;
 mod style;
 mod terminal;
@@ -145,7 +147,10 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Trace(trace) => trace.run(),
         Command::Assets(assets) => assets.run(),
         Command::Fault(fault) => fault.run(),
-        Command::Explore(explore) => explore.run(),
+        Command::Explore(explore) => match explore.run() {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Command::Why(why) => why.run(),
         Command::Requests(requests) => requests.run(),
         Command::Rbac(rbac) => rbac.run(),

@@ -2,23 +2,28 @@
 //! command runs, and both end together. What happened in a run that failed is left behind.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
+use std::time::Duration;
 
 use clap::Args;
-use rustix::process::{Pid, Signal, kill_process};
-use tokio::process::{Child, Command};
-use tokio::signal::unix::{SignalKind, signal};
+use rustix::process::Signal;
+use tokio::process::Command;
 
+use super::beside::{self, Asked, Beside, Inherited};
 use super::left_behind::LeftBehind;
-use super::up::{self, Up};
+use super::outcome::complain;
+use super::run_folder::RunFolder;
+use super::up::Up;
 use super::{Failure, kubeconfig, manifests, state};
+use crate::cluster::manifests::Manifest;
 use crate::cluster::{Cluster, Config};
 use clock::Clock;
+use files::write_private;
+
+/// How long the cluster is asked what happened in it, in real time.
+const GATHER_WITHIN: Duration = Duration::from_secs(20);
 
 /// The name of `up`, which here stands for one of its own.
 const UNNAMED: &str = "kubarium";
@@ -33,6 +38,8 @@ pub struct RunCommand {
     #[command(flatten)]
     pub up: Up,
     /// Where to leave what happened, when the command fails; else a new folder in the temporary one.
+    ///
+    /// What an earlier run has left there goes then; nobody else may write there.
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
     /// Leave it behind when the command succeeds, too.
@@ -53,54 +60,93 @@ impl RunCommand {
             self.up.name = format!("run-{}", std::process::id());
         }
         state::check_name(&self.up.name)?;
-        up::raise_file_limit();
-        rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-        let claim = state::Claim::take(&self.up.name)?;
+        let inherited = Inherited::keep_private();
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::new("cannot start", error))?;
-        let outcome = runtime.block_on(self.serve(&claim));
+        runtime.block_on(self.serve(&inherited))
+    }
+
+    async fn serve(&self, inherited: &Inherited) -> Result<ExitCode, Failure> {
+        let mut asked = Asked::listen()?;
+        let manifests = manifests::read(&self.up.filename, self.up.recursive)?;
+        let program = self.command.first().ok_or(Failure("there is no command".into()))?;
+        if let Some((why, code)) = beside::why_not_runnable(Path::new(program)) {
+            complain(&Failure::new(format!("cannot run {}", program.to_string_lossy()), why));
+            return Ok(code);
+        }
+        let claim = state::Claim::take(&self.up.name)?;
+        let outcome = self.with_folder(&claim, &manifests, inherited, &mut asked).await;
         if self.up.name.starts_with("run-") {
             claim.forget();
         }
         outcome
     }
 
-    async fn serve(&self, claim: &state::Claim) -> Result<ExitCode, Failure> {
-        let clock = Clock::real();
-        let manifests = manifests::read(&self.up.filename, self.up.recursive)?;
-        let folder = self.folder()?;
-        let config = self.config(&folder)?;
-        let cluster = Cluster::start(config).await.map_err(|error| Failure(error.to_string()))?;
+    /// Whatever goes wrong, the cluster is stopped, and of its files only what is said stays.
+    async fn with_folder(
+        &self,
+        claim: &state::Claim,
+        manifests: &[Manifest],
+        inherited: &Inherited,
+        asked: &mut Asked,
+    ) -> Result<ExitCode, Failure> {
+        let temporary = || RunFolder::temporary(&self.up.name);
+        let mut folder = self.keep.as_deref().map_or_else(temporary, RunFolder::below)?;
+        let config = self.config(folder.path())?;
+        let cluster = match asked.or(Cluster::start(config)).await {
+            Ok(started) => started.map_err(|error| Failure(error.to_string()))?,
+            Err(signal) => return Ok(beside::code_of_signal(signal)),
+        };
+        let ended = self.attend(&cluster, claim, folder.path(), (manifests, inherited), asked).await;
+        let is_failure = |status: ExitStatus| self.keep_always || !status.success();
+        let is_kept = matches!(ended, Ok(RunEnd::Command(status)) if is_failure(status));
+        if is_kept {
+            self.leave(&cluster, folder.path(), asked).await;
+        }
+        let _ = asked.twice_or(cluster.stop()).await;
+        if is_kept {
+            tell(folder.leave());
+        }
+        ended.map(RunEnd::code)
+    }
+
+    async fn attend(
+        &self,
+        cluster: &Cluster,
+        claim: &state::Claim,
+        folder: &Path,
+        given: (&[Manifest], &Inherited),
+        asked: &mut Asked,
+    ) -> Result<RunEnd, Failure> {
         let access = cluster.access().ok_or(Failure("the cluster does not listen".into()))?;
         let own = self.up.kubeconfig.clone().unwrap_or_else(|| folder.join("kubeconfig"));
         let written = kubeconfig::write(&self.up.name, Some(&own), &access)?;
-        let mut record = self.up.record(&clock, &access.server, &written.path);
+        let mut record = self.up.record(&Clock::real(), &access.server, &written.path);
         (record.own_kubeconfig, record.ready) = (true, true);
-        claim.publish(&record)?;
-        for manifest in &manifests {
-            cluster.apply(manifest, |_| ()).await.map_err(|error| Failure(error.to_string()))?;
+        let ended = match claim.publish(&record) {
+            Ok(()) => self.apply_and_run(cluster, &written.path, given, asked).await,
+            Err(failure) => Err(failure),
+        };
+        if let Err(failure) = written.remove() {
+            complain(&failure);
         }
-        let status = self.command(&written.path).await;
-        let is_kept = self.keep_always || !status.as_ref().is_ok_and(ExitStatus::success);
-        let left = if is_kept { leave(&cluster, &folder).await } else { Ok(()) };
-        written.remove()?;
-        cluster.stop().await;
-        if is_kept {
-            self.tell(&folder)
-        } else {
-            self.clean(&folder)
-        }
-        left?;
-        Ok(exit_code(status?))
+        ended
     }
 
-    /// Where everything is that may be left behind.
-    fn folder(&self) -> Result<PathBuf, Failure> {
-        let temporary = || std::env::temp_dir().join(format!("kubarium-{}", self.up.name));
-        let folder = self.keep.clone().unwrap_or_else(temporary);
-        let failed = |error| Failure::new(format!("cannot make {}", folder.display()), error);
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(failed)?;
-        Ok(folder)
+    async fn apply_and_run(
+        &self,
+        cluster: &Cluster,
+        kubeconfig: &Path,
+        (manifests, inherited): (&[Manifest], &Inherited),
+        asked: &mut Asked,
+    ) -> Result<RunEnd, Failure> {
+        for manifest in manifests {
+            match asked.or(cluster.apply(manifest, |_| ())).await {
+                Ok(applied) => applied.map_err(|error| Failure(error.to_string()))?,
+                Err(signal) => return Ok(RunEnd::Asked(signal)),
+            }
+        }
+        self.command(kubeconfig, inherited, asked).await.map(RunEnd::Command)
     }
 
     fn config(&self, folder: &Path) -> Result<Config, Failure> {
@@ -108,37 +154,76 @@ impl RunCommand {
         if config.apiserver.audit.audit_log_path.is_none() {
             let policy = folder.join("audit-policy.yaml");
             let failed = |error| Failure::new(format!("cannot write {}", policy.display()), error);
-            fs::write(&policy, AUDIT_POLICY).map_err(failed)?;
+            write_private(&policy, AUDIT_POLICY.as_bytes()).map_err(failed)?;
             config.apiserver.audit.audit_log_path = Some(folder.join("audit.log"));
             config.apiserver.audit.audit_policy_file.get_or_insert(policy);
         }
         Ok(config)
     }
 
-    /// Runs it to its end. What asks us to stop asks it.
-    async fn command(&self, kubeconfig: &Path) -> Result<ExitStatus, Failure> {
+    /// Runs it to its end. What asks us to stop asks it, and what it has started.
+    async fn command(
+        &self,
+        kubeconfig: &Path,
+        inherited: &Inherited,
+        asked: &mut Asked,
+    ) -> Result<ExitStatus, Failure> {
         let (program, arguments) = self.command.split_first().ok_or(Failure("there is no command".into()))?;
         let shown = program.to_string_lossy();
         let mut command = Command::new(program);
         command.args(arguments).env("KUBECONFIG", absolute(kubeconfig)).env("KUBARIUM_NAME", &self.up.name);
-        let mut child =
-            command.spawn().map_err(|error| Failure::new(format!("cannot run {shown}"), error))?;
-        let ended = wait(&mut child).await;
+        let started = Beside::start(command, inherited);
+        let mut started = started.map_err(|error| Failure::new(format!("cannot run {shown}"), error))?;
+        let ended = started.ended(asked).await;
+        started.end_rest().await;
         ended.map_err(|error| Failure::new(format!("cannot wait for {shown}"), error))
     }
 
-    fn tell(&self, folder: &Path) {
-        let shown = folder.display();
-        let hint = format!("go on with it: kubarium up --data-dir {shown}/data");
-        let _ = writeln!(std::io::stderr(), "kubarium: what happened in the cluster is in {shown}; {hint}");
-    }
-
-    /// What the command itself has put into a folder of its own choice stays.
-    fn clean(&self, folder: &Path) {
-        for name in ["audit.log", "audit-policy.yaml"] {
-            let _ = fs::remove_file(folder.join(name));
+    /// Everything that is known, while the cluster still runs. What goes wrong with that is said, and changes
+    /// nothing of how the command has ended.
+    async fn leave(&self, cluster: &Cluster, folder: &Path, asked: &mut Asked) {
+        let mut left = LeftBehind::default();
+        let clock = Clock::real();
+        let gathered = clock.timeout(GATHER_WITHIN, left.gather(cluster));
+        let gathered = asked.twice_or(gathered).await;
+        if !matches!(gathered, Ok(Ok(()))) {
+            complain(&Failure("what happened in the cluster could not all be asked for in time".into()));
         }
-        let _ = fs::remove_dir(folder);
+        let data = folder.join("data");
+        let kept = cluster.keep(&data);
+        let kept = kept.map_err(|error| Failure::new(format!("cannot write {}", data.display()), error));
+        for failure in [left.write(folder), kept].into_iter().filter_map(Result::err) {
+            complain(&failure);
+        }
+    }
+}
+
+/// How a run ended.
+enum RunEnd {
+    /// With its command.
+    Command(ExitStatus),
+    /// Before there was one.
+    Asked(Signal),
+}
+
+impl RunEnd {
+    fn code(self) -> ExitCode {
+        match self {
+            RunEnd::Command(status) => beside::exit_code(status),
+            RunEnd::Asked(signal) => beside::code_of_signal(signal),
+        }
+    }
+}
+
+fn tell(left: Result<PathBuf, Failure>) {
+    match left {
+        Ok(folder) => {
+            let shown = folder.display();
+            let hint = format!("go on with it: kubarium up --data-dir {shown}/data");
+            let said = format!("kubarium: what happened in the cluster is in {shown}; {hint}");
+            let _ = writeln!(std::io::stderr(), "{said}");
+        }
+        Err(failure) => complain(&failure),
     }
 }
 
@@ -155,38 +240,6 @@ rules:
 - level: Metadata
 ";
 
-/// Everything that is known, while the cluster still runs.
-async fn leave(cluster: &Cluster, folder: &Path) -> Result<(), Failure> {
-    LeftBehind::gather(cluster).await.write(folder)?;
-    let data = folder.join("data");
-    cluster.keep(&data).map_err(|error| Failure::new(format!("cannot write {}", data.display()), error))
-}
-
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
-}
-
-/// Ctrl-C reaches the command by itself, since it is in our group; what else asks us to end is passed on.
-async fn wait(child: &mut Child) -> std::io::Result<ExitStatus> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
-    loop {
-        let passed_on = tokio::select! {
-            ended = child.wait() => return ended,
-            _ = interrupt.recv() => continue,
-            _ = terminate.recv() => Signal::TERM,
-            _ = hang_up.recv() => Signal::HUP,
-        };
-        let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        if let Some(pid) = pid {
-            let _ = kill_process(pid, passed_on);
-        }
-    }
-}
-
-/// As a shell says it: 128 and the signal, when one ended it.
-fn exit_code(status: ExitStatus) -> ExitCode {
-    let by_signal = || status.signal().map_or(1, |signal| 128 + signal);
-    ExitCode::from(u8::try_from(status.code().unwrap_or_else(by_signal)).unwrap_or(1))
 }

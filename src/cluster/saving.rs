@@ -7,8 +7,15 @@ use super::config::Config;
 use super::data_dir;
 use super::snapshot::{Snapshot, SnapshotError};
 use super::start_error::StartError;
+use client_go::Client;
 
 impl Cluster {
+    /// For who looks into it afterwards: in the name of the test kit itself, whom no fault hits that does not
+    /// name it.
+    pub(crate) fn kit(&self) -> Client {
+        self.inside.kit()
+    }
+
     /// Writes all that is stored into a new data dir, which another cluster can be started with
     /// ([`Config::data_dir`]).
     ///

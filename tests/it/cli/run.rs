@@ -59,6 +59,99 @@ fn what_failed_leaves_a_cluster_that_is_opened_again() {
 }
 
 #[test]
+fn a_second_failure_has_its_own_exit_code_and_leaves_what_happened_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let keep = folder.path().join("kept");
+    for (name, code) in [("first", 7), ("second", 8)] {
+        let script = format!("kubectl create configmap {name}; exit {code}");
+        let failed = run(folder.path(), &["--keep", keep.to_str().unwrap(), "--", "sh", "-c", &script]);
+        assert_eq!(failed.status.code(), Some(code), "{}", text(&failed.stderr));
+        let objects = fs::read_to_string(keep.join("objects.yaml")).unwrap();
+        assert!(objects.contains(&format!("name: {name}\n")), "{objects}");
+        assert!(name == "first" || !objects.contains("name: first\n"), "{objects}");
+    }
+    assert!(keep.join("data/etcd").exists() && keep.join("audit.log").exists());
+}
+
+#[test]
+fn faults_and_a_clock_that_stands_keep_nothing_from_being_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let keep = folder.path().join("kept");
+    let script =
+        "kubectl create configmap evidence; \"$0\" fault add --verb list --latency 1h --user '*'; exit 4";
+    let program = env!("CARGO_BIN_EXE_kubarium");
+    let arguments =
+        ["--clock", "stepped", "--keep", keep.to_str().unwrap(), "--", "sh", "-c", script, program];
+    let failed = run(folder.path(), &arguments);
+    assert_eq!(failed.status.code(), Some(4), "{}", text(&failed.stderr));
+    assert!(!text(&failed.stderr).contains("in time"), "{}", text(&failed.stderr));
+    assert!(fs::read_to_string(keep.join("objects.yaml")).unwrap().contains("name: evidence"));
+}
+
+#[test]
+fn a_command_inherits_what_kubarium_was_started_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_kubarium");
+    for (word, more) in [("run", &["--nodes", "0"][..]), ("explore", &["--nodes", "0", "--seeds", "1"])] {
+        let script = "umask 027; ulimit -S -n 512; exec \"$0\" \"$@\"";
+        let asked = ["-c", script, program, word];
+        let mut shell = Command::new("sh");
+        shell.args(asked).args(more).args(["--", "sh", "-c", "umask; ulimit -S -n"]);
+        let said = shell.env("KUBARIUM_STATE_DIR", folder.path().join("state")).output().unwrap();
+        let out = text(&said.stdout);
+        assert!(out.starts_with("0027\n512\n"), "{word}: {out}{}", text(&said.stderr));
+    }
+}
+
+#[test]
+fn what_a_command_has_started_ends_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let late = ["explore", "--nodes", "0", "--seeds", "1", "--timeout", "300ms"];
+    for (words, rest) in [(&["run", "--nodes", "0"][..], ""), (&late, "; sleep 1000")] {
+        let number = folder.path().join("number");
+        let script = format!("sleep 1000 & echo $! > {}{rest}", number.display());
+        let mut started = command(folder.path());
+        started.env("TMPDIR", folder.path()).args(words).args(["--", "sh", "-c", &script]);
+        let ended =
+            started.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
+        assert_eq!(ended.status.success(), rest.is_empty(), "{}", text(&ended.stderr));
+        let process = Path::new("/proc").join(fs::read_to_string(&number).unwrap().trim()).join("cmdline");
+        // Empty is one that has ended, and that nobody has asked how.
+        eventually("the rest to end", || fs::read(&process).unwrap_or_default().is_empty().then_some(()));
+    }
+    let left = fs::read_dir(folder.path()).unwrap().filter_map(Result::ok);
+    let left: Vec<_> = left.filter(|it| it.file_name().to_string_lossy().starts_with("kubarium-")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn explore_ends_when_it_is_asked_to_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let begun = folder.path().join("begun");
+    let mut running = command(folder.path())
+        .env("TMPDIR", folder.path())
+        .args([
+            "explore",
+            "--nodes",
+            "0",
+            "--",
+            "sh",
+            "-c",
+            &format!("touch {}; sleep 1000", begun.display()),
+        ])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the command to begin", || begun.exists().then_some(()));
+    assert!(Command::new("kill").args(["-TERM", &running.id().to_string()]).status().unwrap().success());
+    assert_eq!(running.wait().unwrap().code(), Some(143));
+    let left = fs::read_dir(folder.path()).unwrap().filter_map(Result::ok);
+    let left: Vec<_> = left.filter(|it| it.file_name().to_string_lossy().starts_with("kubarium-")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
 fn what_asks_it_to_end_asks_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let ready = folder.path().join("begun");
@@ -80,8 +173,20 @@ fn a_command_that_is_none_is_said_and_nothing_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let keep = folder.path().join("kept");
     let none = run(folder.path(), &["--keep", keep.to_str().unwrap(), "--", "/nowhere/at-all"]);
-    assert!(!none.status.success());
+    assert_eq!(none.status.code(), Some(127));
     assert!(text(&none.stderr).contains("cannot run /nowhere/at-all"), "{}", text(&none.stderr));
+    let no_program = run(folder.path(), &["--keep", keep.to_str().unwrap(), "--", "/"]);
+    assert_eq!(no_program.status.code(), Some(126), "{}", text(&no_program.stderr));
+    let manifest = folder.path().join("refused.yaml");
+    fs::write(&manifest, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: UPPER}\n").unwrap();
+    let arguments = ["-f", manifest.to_str().unwrap(), "--keep", keep.to_str().unwrap(), "--", "true"];
+    let refused = run(folder.path(), &arguments);
+    assert!(
+        !refused.status.success() && text(&refused.stderr).contains("UPPER"),
+        "{}",
+        text(&refused.stderr)
+    );
+    assert!(!keep.exists());
     let detached = run(folder.path(), &["--detach", "--", "true"]);
     assert!(text(&detached.stderr).contains("--detach is for kubarium up"), "{}", text(&detached.stderr));
 }
