@@ -60,22 +60,23 @@ impl RunCommand {
             self.up.name = format!("run-{}", std::process::id());
         }
         state::check_name(&self.up.name)?;
+        // Before Ctrl-C is listened for: somebody may have to type them.
+        let manifests = manifests::read(&self.up.filename, self.up.recursive)?;
         let inherited = Inherited::keep_private();
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::new("cannot start", error))?;
-        runtime.block_on(self.serve(&inherited))
+        runtime.block_on(self.serve(&manifests, &inherited))
     }
 
-    async fn serve(&self, inherited: &Inherited) -> Result<ExitCode, Failure> {
+    async fn serve(&self, manifests: &[Manifest], inherited: &Inherited) -> Result<ExitCode, Failure> {
         let mut asked = Asked::listen()?;
-        let manifests = manifests::read(&self.up.filename, self.up.recursive)?;
         let program = self.command.first().ok_or(Failure("there is no command".into()))?;
         if let Some((why, code)) = beside::why_not_runnable(Path::new(program)) {
             complain(&Failure::new(format!("cannot run {}", program.to_string_lossy()), why));
             return Ok(code);
         }
         let claim = state::Claim::take(&self.up.name)?;
-        let outcome = self.with_folder(&claim, &manifests, inherited, &mut asked).await;
+        let outcome = self.with_folder(&claim, manifests, inherited, &mut asked).await;
         if self.up.name.starts_with("run-") {
             claim.forget();
         }
