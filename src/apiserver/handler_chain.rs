@@ -15,6 +15,7 @@ use super::authorization::rbac::Rbac;
 use super::authorizer::{Answer, Authorizer, Decision};
 use super::config::{ApiserverConfig, ConfigError};
 use super::crd_handler::CrdHandler;
+use super::endpoints::handlers::long_work::LongWork;
 use super::endpoints::routes::healthz::Check;
 use super::endpoints::routes::openapi_documents::OpenApi;
 use super::endpoints::{Endpoints, installer};
@@ -65,6 +66,7 @@ pub fn build_handler_chain(config: ApiserverConfig) -> Result<ApiService, Config
     let reviews = config.authentication.reviews(&clock);
     let openapi = OpenApi::new(&scheme, &config.schemas, &clock, &config.version.git_version);
     let flow_control = Arc::new(FlowControl::new(config.flow_control, &registry, &scheme, &clock));
+    let long_work = LongWork::new(clock.clone());
     let endpoints = Arc::new(Endpoints {
         aggregator: Aggregator::new(
             &registry,
@@ -87,7 +89,7 @@ pub fn build_handler_chain(config: ApiserverConfig) -> Result<ApiService, Config
         version: config.version,
         flow: config.flow,
         flow_control,
-        long_work: Default::default(),
+        long_work,
         bodies: Default::default(),
         metrics: filters.metrics.clone(),
         health: config.health.with("poststarthook/rbac/bootstrap-roles", roles_are_known(rbac), false),

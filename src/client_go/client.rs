@@ -103,7 +103,8 @@ impl Client {
         options: &ListOptions,
     ) -> Result<mpsc::Receiver<WatchEvent>, Status> {
         let target = format!("{}{}", kind.collection_path(namespace), query(options, true));
-        stream_watcher::watch(kind, self.send(Call::new(Method::GET, target)).await?).await
+        let response = self.send(Call::new(Method::GET, target)).await?;
+        stream_watcher::watch(kind, response, &self.shared.clock).await
     }
 
     /// Creates an object; `metadata.generateName` makes the server choose the name.

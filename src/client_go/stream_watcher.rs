@@ -12,27 +12,32 @@ use apimachinery::status::Status;
 use apimachinery::watch::{Bookmark, WatchEvent};
 use apimachinery::wire::{ApiResponse, StatusAnswer, WatchAnswer};
 use apis::kind::{Kind, Selectable};
+use clock::Clock;
 
 /// How many decoded events may wait for the reader of a watch in bytes. At the bound decoding waits, and with
 /// it the server, which cuts a watch that is too slow.
 const DECODED: usize = 100;
 
 /// An answer that is a watch.
-pub(super) async fn watch(kind: &Kind, response: ApiResponse) -> Result<mpsc::Receiver<WatchEvent>, Status> {
+pub(super) async fn watch(
+    kind: &Kind,
+    response: ApiResponse,
+    clock: &Clock,
+) -> Result<mpsc::Receiver<WatchEvent>, Status> {
     if let Some(answer) = response.extensions().get::<WatchAnswer>() {
         return answer.take().ok_or_else(|| Status::internal("the watch was taken before"));
     }
     if response.extensions().get::<StatusAnswer>().is_some() || !response.status().is_success() {
         return Err(failure(response).await);
     }
-    Ok(decode(response.into_body(), kind))
+    Ok(decode(response.into_body(), kind, clock))
 }
 
 /// Reads events, one JSON document a line, until the body ends or nobody listens.
-fn decode(body: Body, kind: &Kind) -> mpsc::Receiver<WatchEvent> {
+fn decode(body: Body, kind: &Kind, clock: &Clock) -> mpsc::Receiver<WatchEvent> {
     let (events, receiver) = mpsc::channel(DECODED);
     let decoder = Decoder { selectable: kind.selectable.clone(), pending: Vec::new(), events };
-    tokio::spawn(decoder.run(body));
+    clock.spawn(decoder.run(body));
     receiver
 }
 

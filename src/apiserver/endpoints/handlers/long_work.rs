@@ -18,6 +18,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::request::Announced;
+use clock::Clock;
 
 /// So many long requests are worked on at once at least, however few processors there are; one for each
 /// processor where there are more. Further ones wait for their turn, in the order in which they came.
@@ -25,16 +26,19 @@ const AT_ONCE: usize = 4;
 
 /// Where long requests are worked on. Cloning shares it.
 #[derive(Clone, Debug)]
-pub struct LongWork(Arc<Semaphore>);
-
-impl Default for LongWork {
-    fn default() -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        LongWork(Arc::new(Semaphore::new(processors.max(AT_ONCE))))
-    }
+pub struct LongWork {
+    places: Arc<Semaphore>,
+    /// What knows whether anything goes on: work on another thread does, too.
+    clock: Clock,
 }
 
 impl LongWork {
+    /// As many places as the machine has processors.
+    pub fn new(clock: Clock) -> LongWork {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        LongWork { places: Arc::new(Semaphore::new(processors.max(AT_ONCE))), clock }
+    }
+
     /// Whether anything may leave the threads that it began on.
     pub fn is_possible() -> bool {
         Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() != RuntimeFlavor::CurrentThread)
@@ -63,7 +67,9 @@ impl LongWork {
         &self,
         work: Pin<Box<impl Future<Output = T> + Send + 'static>>,
     ) -> T {
-        let work = in_turn(self.0.clone(), work);
+        let (work, clock) = (in_turn(self.places.clone(), work), self.clock.clone());
+        // Awake from now on, and until whoever waits for the answer has it.
+        let work = self.clock.tracked(async move { (work.await, clock.busy()) });
         let (_waiting, gone) = oneshot::channel::<()>();
         let runtime = Handle::current();
         let done = tokio::task::spawn_blocking(move || {
@@ -75,7 +81,7 @@ impl LongWork {
             })
         });
         match done.await {
-            Ok(Some(answer)) => answer,
+            Ok(Some((answer, _busy))) => answer,
             // Only while the runtime ends.
             Ok(None) => pending().await,
             Err(error) => match error.try_into_panic() {
@@ -115,8 +121,8 @@ mod tests {
     /// The one thread of the runtime is free while long work blocks another: else this would wait for ever.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn short_work_is_done_while_long_work_blocks_its_threads() {
-        let work = LongWork::default();
-        let places = work.0.available_permits();
+        let work = LongWork::new(Clock::real());
+        let places = work.places.available_permits();
         let (order, release) = (Arc::new(Mutex::new(vec![])), Arc::new(Mutex::new(vec![])));
         let long = (0..places).map(|_| {
             let (work, order, release) = (work.clone(), order.clone(), release.clone());
@@ -150,7 +156,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn long_work_that_waits_leaves_its_place_to_others() {
-        let work = LongWork(Arc::new(Semaphore::new(1)));
+        let work = LongWork { places: Arc::new(Semaphore::new(1)), clock: Clock::real() };
         let (sender, receiver) = oneshot::channel::<()>();
         let waiting = {
             let work = work.clone();
@@ -170,7 +176,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn a_panic_in_long_work_is_one_of_whoever_waits_for_it() {
-        let work = LongWork::default();
+        let work = LongWork::new(Clock::real());
         let waiting = tokio::spawn(async move {
             work.run(|announced| async move {
                 announced.bytes(LONG_BYTES + 1).await;
@@ -179,5 +185,31 @@ mod tests {
             .await
         });
         assert!(waiting.await.unwrap_err().is_panic());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn long_work_on_another_thread_goes_on_until_it_waits_or_is_done() {
+        let clock = Clock::real();
+        let work = LongWork::new(clock.clone());
+        let (begun, began) = oneshot::channel::<()>();
+        let (sender, released) = channel::<()>();
+        let (end, ended) = oneshot::channel::<()>();
+        let done = clock.spawn(async move {
+            work.run(|announced| async move {
+                announced.bytes(LONG_BYTES + 1).await;
+                begun.send(()).unwrap();
+                released.recv().unwrap();
+                ended.await.is_ok()
+            })
+            .await
+        });
+        began.await.unwrap();
+        assert_eq!(clock.work().count(), 1, "it blocks its thread");
+        sender.send(()).unwrap();
+        clock.work().idle().await;
+        assert!(!done.is_finished(), "it waits for somebody outside");
+        end.send(()).unwrap();
+        clock.work().idle().await;
+        assert!(done.await.unwrap());
     }
 }
