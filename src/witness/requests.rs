@@ -11,7 +11,7 @@ use super::uses::{RbacUse, RbacUses};
 use apimachinery::time::rfc3339_micro;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiResponse, Faulted};
-use apiserver::filters::interceptor::Interceptor;
+use apiserver::filters::interceptor::{Interceptor, is_own};
 use apiserver::filters::passed::Passed;
 use apiserver::filters::{Next, Passing};
 use apiserver::request::RequestInfo;
@@ -21,8 +21,10 @@ use sync::Mutex;
 /// So many requests are remembered; then the oldest is forgotten.
 pub const REMEMBERED: usize = 4096;
 
-/// What the test kit's own users are called.
-const OWN_USERS: &str = "kubarium:";
+/// So many bytes of a path, and of each of its parts, are remembered; what is longer is cut there.
+const MAX_TEXT_BYTES: usize = 512;
+/// Who was not authenticated. Nobody grants them a role by what they have tried, and there is no end of that.
+const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// What was seen in one cluster. Cloning shares it.
 #[derive(Clone)]
@@ -118,13 +120,14 @@ impl SeenRequests {
 impl Interceptor for SeenRequests {
     fn wants(&self, request: &Passed) -> bool {
         let user = &request.ctx.user;
-        !user.is_component() && !user.name.starts_with(OWN_USERS) && !request.ctx.info.is_beside()
+        let is_seen = !user.is_component() && !is_own(user) && !user.is_member_of(UNAUTHENTICATED);
+        is_seen && !request.ctx.info.is_beside()
     }
 
     fn intercept<'a>(&'a self, request: Passing, next: Next<'a>) -> BoxFuture<'a, ApiResponse> {
         Box::pin(async move {
             let user = request.ctx.user.clone();
-            let info = request.ctx.info.clone();
+            let info = cut(&request.ctx.info);
             let cause = request.ctx.cause;
             let response = next.run(request).await;
             let fault = response.extensions().get().map(|Faulted(name)| name.clone());
@@ -133,6 +136,25 @@ impl Interceptor for SeenRequests {
             response
         })
     }
+}
+
+/// What is asked for, in texts of bounded length. The selectors are in nothing that is shown.
+fn cut(info: &Arc<RequestInfo>) -> Arc<RequestInfo> {
+    let RequestInfo { path, name, field_selector, label_selector, .. } = &**info;
+    let texts = [path, name, field_selector, label_selector];
+    if texts.iter().all(|text| text.len() <= MAX_TEXT_BYTES) {
+        return info.clone();
+    }
+    let mut cut = (**info).clone();
+    cut.field_selector.clear();
+    cut.label_selector.clear();
+    let RequestInfo { path, verb, group, version, namespace, resource, subresource, name, .. } = &mut cut;
+    for text in [path, verb, group, version, namespace, resource, subresource, name] {
+        let is_boundary = |at: &usize| text.is_char_boundary(*at);
+        text.truncate((0..=MAX_TEXT_BYTES.min(text.len())).rev().find(is_boundary).unwrap_or_default());
+        text.shrink_to_fit();
+    }
+    Arc::new(cut)
 }
 
 impl NotedRequest {
@@ -152,5 +174,26 @@ impl NotedRequest {
             cause: self.cause,
             fault: self.fault.as_deref().map(str::to_owned),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_long_texts_the_beginning_is_remembered() {
+        let info =
+            |path: &str, query: &str| Arc::new(RequestInfo::new(&http::Method::GET, path, query).unwrap());
+        let short = info("/api/v1/namespaces/n/pods/a", "");
+        assert!(Arc::ptr_eq(&cut(&short), &short));
+        let long = "ä".repeat(40_000);
+        let named = cut(&info(&format!("/api/v1/namespaces/{long}/pods/{long}/{long}"), ""));
+        let texts = [&named.path, &named.namespace, &named.name, &named.subresource];
+        assert!(texts.iter().all(|text| text.len() <= MAX_TEXT_BYTES && text.len() >= MAX_TEXT_BYTES - 1));
+        let selected = cut(&info("/api/v1/pods", &format!("labelSelector={}", "x".repeat(40_000))));
+        assert_eq!((&*selected.resource, &*selected.label_selector), ("pods", ""));
+        let other = cut(&info(&format!("/{}", "x".repeat(40_000)), ""));
+        assert_eq!((other.path.len(), other.path.capacity()), (MAX_TEXT_BYTES, MAX_TEXT_BYTES));
     }
 }

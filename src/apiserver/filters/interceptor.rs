@@ -12,7 +12,27 @@ use tower::Layer;
 
 use super::chain::{Handler, Next, Passing};
 use super::passed::Passed;
+use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiResponse;
+
+/// What the users of whoever is above the apiserver are called: a test kit asks in such a name.
+pub const OWN_USERS: &str = "kubarium:";
+/// In the `extra` of a user in whose name, and with whose rights, a test kit asks itself.
+const ON_BEHALF: &str = "kubarium:on-behalf";
+
+/// Whether the test kit asks, in its own name or on behalf of somebody: nothing is done to that, and it is
+/// not remembered.
+pub fn is_own(user: &UserInfo) -> bool {
+    user.name.starts_with(OWN_USERS) || user.extra.contains_key(ON_BEHALF)
+}
+
+/// A user whose rights are those of `user`, when the test kit asks for them.
+#[must_use]
+pub fn on_behalf_of(user: &UserInfo) -> UserInfo {
+    let mut user = user.clone();
+    user.extra.insert(ON_BEHALF.to_owned(), vec![]);
+    user
+}
 
 /// Sees requests, and may do something else with them than to hand them on.
 pub trait Interceptor: Send + Sync {
