@@ -374,7 +374,7 @@ impl Cluster {
     /// # Errors
     /// A name that no component has.
     pub fn stop_component(&self, name: &str) -> Result<(), UnknownComponent> {
-        self.inside.running.stop(name)
+        self.inside.running.stop(name).map(drop)
     }
 
     /// Starts a component again. One that is running goes on.

@@ -138,18 +138,24 @@ impl Running {
         Ok(())
     }
 
-    pub(super) fn stop(&self, name: &str) -> Result<(), UnknownComponent> {
+    /// Whether there is one of that name, at work or not.
+    pub(super) fn check(&self, name: &str) -> Result<(), UnknownComponent> {
         let node = name.strip_prefix(KUBELET);
-        if !COMPONENTS.contains(&name) && !node.is_some_and(|node| self.nodes.contains_key(node)) {
-            return Err(UnknownComponent(name.into()));
-        }
-        if let Some(node) = node {
+        let is_known = COMPONENTS.contains(&name) || node.is_some_and(|node| self.nodes.contains_key(node));
+        if is_known { Ok(()) } else { Err(UnknownComponent(name.into())) }
+    }
+
+    /// Says whether it ran.
+    pub(super) fn stop(&self, name: &str) -> Result<bool, UnknownComponent> {
+        self.check(name)?;
+        if let Some(node) = name.strip_prefix(KUBELET) {
             self.kubelets.remove(node);
         }
-        if let Some(context) = self.lock().remove(name) {
+        let context = self.lock().remove(name);
+        if let Some(context) = &context {
             context.stop();
         }
-        Ok(())
+        Ok(context.is_some())
     }
 
     pub(super) fn stop_all(&self) {

@@ -14,15 +14,16 @@ use clock::Clock;
 /// too slow.
 const WAITING: usize = 100;
 
-/// Called when a watch is told that it is too old.
-pub type OnExpiry = Arc<dyn Fn() + Send + Sync>;
+/// Called when a watch is told that it is too old, with the revision of the last event that it was told; 0
+/// before the first.
+pub type OnExpiry = Arc<dyn Fn(u64) + Send + Sync>;
 
 /// What a fault makes of a watch. `on_expiry` hears when it is told that it is too old.
 pub fn stage(fault: &WatchFault, clock: &Clock, on_expiry: OnExpiry) -> WatchStage {
     let pump = WatchPump { fault: fault.clone(), clock: clock.clone(), on_expiry };
     Arc::new(move |events| {
         let (sender, receiver) = mpsc::channel(WAITING);
-        tokio::spawn(pump.clone().run(events, sender));
+        pump.clock.spawn(pump.clone().run(events, sender));
         receiver
     })
 }
@@ -38,15 +39,17 @@ impl WatchPump {
     /// Until either side has gone, or the fault ends it.
     async fn run(self, mut events: Receiver<WatchEvent>, reader: Sender<WatchEvent>) {
         let mut told = 0;
+        let mut seen = 0;
         loop {
             if let Some(end) = self.fault.end.filter(|_| told >= self.fault.after_events) {
-                return self.end(end, &reader).await;
+                return self.end(end, seen, &reader).await;
             }
             let event = tokio::select! {
                 event = events.recv() => event,
                 () = reader.closed() => return,
             };
             let Some(event) = event else { return };
+            seen = revision(&event).max(seen);
             if !matches!(event, WatchEvent::Bookmark(_)) {
                 told += 1;
             }
@@ -65,12 +68,19 @@ impl WatchPump {
         }
     }
 
-    async fn end(&self, end: WatchEnd, reader: &Sender<WatchEvent>) {
+    async fn end(&self, end: WatchEnd, seen: u64, reader: &Sender<WatchEvent>) {
         if end == WatchEnd::Expire {
-            (self.on_expiry)();
+            (self.on_expiry)(seen);
             let status = Status::expired("The resourceVersion for the provided watch is too old.");
             let _ = reader.send(WatchEvent::error(status)).await;
         }
+    }
+}
+
+fn revision(event: &WatchEvent) -> u64 {
+    match event {
+        WatchEvent::Bookmark(bookmark) => bookmark.resource_version,
+        event => event.object().map_or(0, |object| object.metadata.resource_version),
     }
 }
 
@@ -101,7 +111,7 @@ mod tests {
 
     async fn told(fault: WatchFault, sent: Vec<WatchEvent>) -> Vec<&'static str> {
         let (sender, events) = mpsc::channel(10);
-        let mut events = stage(&fault, &Clock::stepped(DateTime::UNIX_EPOCH), Arc::new(|| ()))(events);
+        let mut events = stage(&fault, &Clock::stepped(DateTime::UNIX_EPOCH), Arc::new(|_| ()))(events);
         for event in sent {
             sender.send(event).await.unwrap();
         }
@@ -127,7 +137,7 @@ mod tests {
         let clock = Clock::stepped(DateTime::UNIX_EPOCH);
         let fault = WatchFault { delay: Some(Duration::from_secs(5).into()), ..WatchFault::default() };
         let (sender, events) = mpsc::channel(10);
-        let mut events = stage(&fault, &clock, Arc::new(|| ()))(events);
+        let mut events = stage(&fault, &clock, Arc::new(|_| ()))(events);
         sender.send(bookmark(1)).await.unwrap();
         while clock.next_wake().is_none() {
             tokio::task::yield_now().await;

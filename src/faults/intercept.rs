@@ -43,6 +43,7 @@ fn is_sent_watch(request: &Passed) -> bool {
 impl Faults {
     async fn meddle(&self, request: Passing, next: Next<'_>) -> ApiResponse {
         let asked = AskedFor::of(&request);
+        self.is_up_to_date(&asked);
         let rule = self.hit(&asked);
         let is_too_old = rule.as_ref().is_some_and(|rule| rule.is_too_old(&asked));
         let gate = is_sent_watch(&request).then(|| self.opened(asked));
@@ -109,10 +110,10 @@ impl Faults {
         if let Some(watch) = &rule.fault.watch {
             let after_events = if is_too_old { 0 } else { watch.after_events };
             let watch = WatchFault { after_events, ..watch.clone() };
-            let (faults, floor) = (self.clone(), rule.floor.clone());
-            let expire = move || {
-                floor.fetch_max(faults.revision(), Ordering::Relaxed);
-            };
+            let asked = AskedFor::of(request);
+            let (expired, from, watcher) =
+                (rule.expired.clone(), asked.from.unwrap_or_default(), asked.watcher());
+            let expire = move |seen: u64| expired.add(&watcher, seen.max(from));
             disturbance.watch = Some(events::stage(&watch, &self.0.clock, Arc::new(expire)));
         }
         disturbance.read_at = self.past(rule, request);
@@ -136,7 +137,8 @@ impl Faults {
             Some(revisions) => self.revision().saturating_sub(revisions),
             None => rule.revision,
         };
-        Some(past.max(asked).max(1))
+        // What is compacted is no past that could be read: then the oldest is.
+        Some(past.max(self.compact_revision()).max(asked).max(1))
     }
 }
 

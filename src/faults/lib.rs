@@ -20,15 +20,19 @@ mod check;
 
 mod body;
 mod events;
+mod expired;
+mod hold;
 mod status;
 
 mod intercept;
 mod rules;
+mod switch;
 
 mod schedule;
 
 pub use check::Contradiction;
 pub use fault::{Fault, FaultAnswer, FaultCut, StaleReads, WatchEnd, WatchFault};
-pub use rules::{ComponentSwitch, FaultRefusal, FaultStatus, Faults, MAX_FAULTS};
+pub use rules::{FaultRefusal, FaultStatus, Faults, MAX_FAULTS};
 pub use schedule::{Schedule, Shrinking};
 pub use span::Span;
+pub use switch::ComponentSwitch;

@@ -10,9 +10,13 @@ use tokio::task::AbortHandle;
 
 use super::body::BodyGate;
 use super::check::Contradiction;
+use super::expired::{ExpiredWatches, Watcher};
 use super::fault::Fault;
+use super::hold::{CannotHold, HeldComponents, Hold};
 use super::pattern;
+use super::switch::ComponentSwitch;
 use apimachinery::user::UserInfo;
+use apiserver::filters::interceptor::{OWN_USERS, is_own};
 use apiserver::filters::passed::Passed;
 use apiserver::request::{RequestInfo, query_value};
 use clock::Clock;
@@ -21,23 +25,8 @@ use sync::{Mutex, RwLock};
 
 /// Faults at once; a further one is refused.
 pub const MAX_FAULTS: usize = 256;
-/// What the test kit's own users are called.
-const OWN_USERS: &str = "kubarium:";
 /// In how many parts of one chance is divided.
 const PARTS: usize = 1_000_000;
-
-/// Who can stop and start components by their names.
-pub trait ComponentSwitch: Send + Sync {
-    /// Stops one.
-    ///
-    /// # Errors
-    /// A name that no component has, in words.
-    fn stop(&self, name: &str) -> Result<(), String>;
-    /// Starts one again.
-    fn start(&self, name: &str);
-    /// The newest revision of the store.
-    fn revision(&self) -> u64;
-}
 
 /// Why a fault was not added, or is not there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,6 +74,7 @@ pub(super) struct FaultBoard {
     pub(super) rules: RwLock<Vec<Arc<StandingFault>>>,
     given_names: AtomicU64,
     components: Mutex<Option<Weak<dyn ComponentSwitch>>>,
+    held: HeldComponents,
     /// Watches over connections. Those that have ended are dropped when the list would grow.
     open: Mutex<Vec<OpenWatch>>,
 }
@@ -98,8 +88,8 @@ pub(super) struct StandingFault {
     matched: AtomicU64,
     hits: AtomicU64,
     stopping: Mutex<Option<AbortHandle>>,
-    /// Watches from before this revision are too old: one has been told so. 0 before.
-    pub(super) floor: Arc<AtomicU64>,
+    hold: Hold,
+    pub(super) expired: Arc<ExpiredWatches>,
 }
 
 struct OpenWatch {
@@ -127,6 +117,7 @@ impl Faults {
             rules: RwLock::default(),
             given_names: AtomicU64::new(0),
             components,
+            held: HeldComponents::default(),
             open: Mutex::default(),
         }))
     }
@@ -175,7 +166,8 @@ impl Faults {
             matched: AtomicU64::new(0),
             hits: AtomicU64::new(0),
             stopping: Mutex::default(),
-            floor: Arc::default(),
+            hold: Hold::default(),
+            expired: Arc::default(),
         }
     }
 
@@ -186,11 +178,13 @@ impl Faults {
         let components = self.components();
         let components =
             components.ok_or_else(|| FaultRefusal::Component("there are no components".into()))?;
+        components.check(component).map_err(FaultRefusal::Component)?;
         if rule.fault.after.is_none() {
-            components.stop(component).map_err(FaultRefusal::Component)?;
+            let taken = self.0.held.take(&rule.hold, &*components, component);
+            taken.map_err(|CannotHold(why)| FaultRefusal::Component(why))?;
         }
         if rule.fault.after.is_some() || rule.fault.lasting.is_some() {
-            let task = tokio::spawn(self.clone().stop_for_a_while(rule.clone()));
+            let task = self.0.clock.spawn(self.clone().stop_for_a_while(rule.clone()));
             *rule.stopping.lock() = Some(task.abort_handle());
         }
         Ok(())
@@ -200,7 +194,8 @@ impl Faults {
         let Some(component) = &rule.fault.stop else { return };
         if let Some(after) = rule.fault.after {
             self.0.clock.sleep_until(rule.added + after.0).await;
-            if let Some(Err(error)) = self.components().map(|components| components.stop(component)) {
+            let Some(components) = self.components() else { return };
+            if let Err(CannotHold(error)) = self.0.held.take(&rule.hold, &*components, component) {
                 return tracing::warn!(component, error, "a fault cannot stop it");
             }
         }
@@ -208,7 +203,7 @@ impl Faults {
         let begins = rule.added + rule.fault.after.map_or(Duration::ZERO, |after| after.0);
         self.0.clock.sleep_until(begins + lasting.0).await;
         if let Some(components) = self.components() {
-            components.start(component);
+            self.0.held.release(&rule.hold, &*components, component);
         }
     }
 
@@ -240,7 +235,7 @@ impl Faults {
             task.abort();
         }
         if let (Some(component), Some(components)) = (&rule.fault.stop, self.components()) {
-            components.start(component);
+            self.0.held.release(&rule.hold, &*components, component);
         }
     }
 
@@ -268,11 +263,23 @@ impl Faults {
     /// Whether one of them may hit it.
     pub(super) fn concerns(&self, request: &Passed) -> bool {
         let now = self.0.clock.elapsed();
-        self.0
-            .rules
-            .read()
-            .iter()
-            .any(|rule| rule.is_about_parts(&request.ctx.user, &request.ctx.info, now, || agent(request)))
+        self.0.rules.read().iter().any(|rule| {
+            let ctx = &request.ctx;
+            (ctx.info.verb == "list" && !rule.expired.is_empty())
+                || rule.is_about_parts(&ctx.user, &ctx.info, now, || agent(request))
+        })
+    }
+
+    /// Who lists, or watches from no revision, has the newest state.
+    pub(super) fn is_up_to_date(&self, asked: &AskedFor) {
+        let begins_anew = match asked.info.verb.as_str() {
+            "list" => true,
+            "watch" => asked.from.unwrap_or_default() == 0,
+            _ => false,
+        };
+        if begins_anew {
+            self.0.rules.read().iter().for_each(|rule| rule.expired.lists(&asked.watcher()));
+        }
     }
 
     /// A watch that is sent over a connection.
@@ -306,6 +313,11 @@ impl Faults {
     /// The newest revision.
     pub(super) fn revision(&self) -> u64 {
         self.components().map_or(0, |components| components.revision())
+    }
+
+    /// The oldest revision that can still be read.
+    pub(super) fn compact_revision(&self) -> u64 {
+        self.components().map_or(0, |components| components.compact_revision())
     }
 
     fn components(&self) -> Option<Arc<dyn ComponentSwitch>> {
@@ -347,8 +359,11 @@ impl StandingFault {
 
     fn is_about_user(&self, user: &UserInfo) -> bool {
         match self.fault.users.as_slice() {
-            [] => !user.is_component() && !user.name.starts_with(OWN_USERS),
-            users => users.iter().any(|pattern| pattern::matches(pattern, &user.name)),
+            [] => !user.is_component() && !is_own(user),
+            users => users.iter().any(|pattern| {
+                // Who means the test kit says so.
+                (!is_own(user) || pattern.starts_with(OWN_USERS)) && pattern::matches(pattern, &user.name)
+            }),
         }
     }
 
@@ -359,8 +374,7 @@ impl StandingFault {
 
     /// Whether a watch begins where another was told that this is too old: it stays so until somebody lists.
     pub(super) fn is_too_old(&self, asked: &AskedFor) -> bool {
-        let floor = self.floor.load(Ordering::Relaxed);
-        asked.from.is_some_and(|revision| revision > 0 && revision < floor)
+        self.expired.contains(&asked.watcher(), asked.from)
     }
 
     /// Throws the dice about a request that it is about.
@@ -387,6 +401,10 @@ impl StandingFault {
 }
 
 impl AskedFor {
+    pub(super) fn watcher(&self) -> Watcher {
+        (self.user.name.clone(), self.info.group.clone(), self.info.resource.clone())
+    }
+
     pub(super) fn of(request: &Passed) -> AskedFor {
         let agent = agent(request).to_owned();
         let from = query_value(request.uri().query().unwrap_or_default(), "resourceVersion");
