@@ -9,6 +9,10 @@ use faults::{ComponentSwitch, Fault, FaultRefusal, Faults};
 use handles::{ClusterHandle, HandleCall, Handles, answer};
 use serde_json::{Value, json};
 
+/// What the names of faults begin with that objects ask for, so that they are not taken for those that were
+/// added otherwise.
+pub(super) const OF_OBJECTS: &str = "object.";
+
 /// Adds, lists, shows and removes them.
 pub(super) fn add(handles: Handles, inside: &Arc<Inside>) -> Handles {
     let faults = inside.interceptors.faults.clone();
@@ -23,7 +27,7 @@ pub(super) fn add(handles: Handles, inside: &Arc<Inside>) -> Handles {
     let adding = ClusterHandle::post("/faults", "Adds a fault; the first that hits a request decides.");
     let showing = ClusterHandle::get("/faults/{name}", "A fault, and what it has hit.").answers(fault());
     let removing = ClusterHandle::delete("/faults/{name}", "Removes a fault; what it stopped starts again.");
-    let clearing = ClusterHandle::delete("/faults", "Removes all faults.");
+    let clearing = ClusterHandle::delete("/faults", "Removes all faults but those that objects ask for.");
     let adder = faults.clone();
     handles
         .with(listing.answers(listed), on(|faults, _| answer(&json!({"faults": faults.list()}))))
@@ -49,8 +53,11 @@ fn remove(faults: &Faults, call: HandleCall) -> Result<Response, Status> {
 }
 
 fn clear(faults: &Faults, _: HandleCall) -> Result<Response, Status> {
-    faults.clear();
-    answer(&json!({"faults": []}))
+    // An object says that its fault is there: it goes with the object.
+    for status in faults.list().iter().filter(|status| !status.fault.name.starts_with(OF_OBJECTS)) {
+        let _ = faults.remove(&status.fault.name);
+    }
+    answer(&json!({"faults": faults.list()}))
 }
 
 fn refused(refusal: FaultRefusal) -> Status {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::fault_handles;
+use super::fault_handles::{self, OF_OBJECTS};
 use super::inside::Inside;
 use apimachinery::options::{ListOptions, PatchType};
 use apimachinery::status::Status;
@@ -20,8 +20,6 @@ use faults::{Fault, Faults};
 const GROUP: &str = "faults.kubarium.dev";
 /// How long is waited before asking again, for the kind or after a watch that ended.
 const PAUSE: Duration = Duration::from_millis(100);
-/// What the names of these faults begin with, so that they are not taken for those that were added otherwise.
-const PREFIX: &str = "object.";
 
 /// What was added for each object.
 type Known = BTreeMap<String, Value>;
@@ -100,7 +98,7 @@ async fn take(
 }
 
 fn called(name: &str) -> String {
-    format!("{PREFIX}{name}")
+    format!("{OF_OBJECTS}{name}")
 }
 
 fn definition() -> Value {

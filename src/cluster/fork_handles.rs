@@ -8,13 +8,16 @@ use serde_json::{Value, json};
 use super::config::Listen;
 use super::fork::ForkError;
 use super::forked::NamedForks;
-use super::inside::Inside;
+use super::inside::{Inside, for_masters};
 use apimachinery::names::dns1123_label;
 use apimachinery::status::Status;
 use handles::{ClusterHandle, Handles, answer};
 
 /// So many forks a cluster keeps by name. At the bound another is refused with 429 until one is deleted.
 const MAX_FORKS: usize = 100;
+
+/// Why only administrators make forks.
+const MAY_DO_ALL: &str = "a fork's kubeconfig is an administrator's, of its parent too";
 
 /// What is asked for.
 #[derive(Default, Deserialize)]
@@ -134,14 +137,21 @@ pub(super) fn handles(handles: Handles, inside: &Arc<Inside>) -> Handles {
     handles
         .with(fork, move |call| {
             let inside = making.clone();
-            async move { answer(&make(inside, call.json().await?).await?) }
+            async move {
+                for_masters(&call, MAY_DO_ALL)?;
+                answer(&make(inside, call.json().await?).await?)
+            }
         })
-        .with(list, move |_| {
+        .with(list, move |call| {
+            let allowed = for_masters(&call, MAY_DO_ALL);
             let forks = listing.forks.describe();
-            async move { answer(&forks) }
+            async move { allowed.and_then(|()| answer(&forks)) }
         })
         .with(end, move |call| {
             let inside = ending.clone();
-            async move { answer(&delete(inside, call.path("name")).await?) }
+            async move {
+                for_masters(&call, MAY_DO_ALL)?;
+                answer(&delete(inside, call.path("name")).await?)
+            }
         })
 }

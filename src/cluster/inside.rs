@@ -13,9 +13,11 @@ use super::forked::{NamedForks, Starter};
 use super::interceptors::Interceptors;
 use super::origin::SigningKeys;
 use super::snapshot::{Snapshot, SnapshotError};
+use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiService;
 use apis::scheme::Scheme;
+use apiserver::filters::interceptor::on_behalf_of;
 use apiserver::storage::Storage;
 use apiserver::traffic::Traffic;
 use client_go::client::Client;
@@ -23,6 +25,7 @@ use clock::Clock;
 use etcd::Kv;
 use faults::ComponentSwitch;
 use flow::Flow;
+use handles::HandleCall;
 
 /// Who may do everything.
 pub(super) const ADMIN: &str = "kubernetes-admin";
@@ -92,19 +95,50 @@ impl Inside {
     pub(super) fn kit(&self) -> Client {
         self.client().acting_as(UserInfo::authenticated(KIT, &[MASTERS]))
     }
+
+    /// The test kit with no more rights than those of the user for whom it asks: a handle that somebody may
+    /// call shows them nothing that they may not read.
+    pub(super) fn kit_for(&self, user: &UserInfo) -> Client {
+        if user.is_member_of(MASTERS) { self.kit() } else { self.client().acting_as(on_behalf_of(user)) }
+    }
+}
+
+/// Refuses whoever may not do everything anyway, since `what` the handle gives lets one do everything.
+///
+/// # Errors
+/// 403 for others than `system:masters`, whatever RBAC says of the path.
+pub(super) fn for_masters(call: &HandleCall, what: &str) -> Result<(), Status> {
+    if call.user.is_member_of(MASTERS) {
+        return Ok(());
+    }
+    let text = format!(
+        "User {:?} is not in the group {MASTERS}, and {what}: no ClusterRole grants that",
+        call.user.name
+    );
+    Err(Status::failure(403, "Forbidden", text))
 }
 
 impl ComponentSwitch for Inside {
-    fn stop(&self, name: &str) -> Result<(), String> {
+    fn check(&self, name: &str) -> Result<(), String> {
+        self.running.check(name).map_err(|error| error.to_string())
+    }
+
+    fn stop(&self, name: &str) -> Result<bool, String> {
         self.running.stop(name).map_err(|error| error.to_string())
     }
 
     fn start(&self, name: &str) {
-        // It was stopped by that name.
-        let _ = self.running.start(name);
+        if !self.is_stopping() {
+            // It was stopped by that name.
+            let _ = self.running.start(name);
+        }
     }
 
     fn revision(&self) -> u64 {
         self.kv.revision()
+    }
+
+    fn compact_revision(&self) -> u64 {
+        self.kv.compact_revision()
     }
 }

@@ -32,7 +32,7 @@ impl Cluster {
     /// # Errors
     /// A kind that is not served.
     pub async fn why(&self, kind: &str, namespace: &str, name: &str) -> Result<Explanation, Status> {
-        self.inside.why(kind, namespace, name).await
+        self.inside.why(&self.inside.kit(), kind, namespace, name).await
     }
 
     /// Waits until `is_so` of an object, which is none while it is not there; looks whenever it changes.

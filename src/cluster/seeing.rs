@@ -11,6 +11,7 @@ use apis::kind::Kind;
 use apis::rbac::role::{CLUSTER_ROLES, ROLES};
 use apis::rbac::role_binding::{CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS};
 use axum::response::Response;
+use client_go::client::Client;
 use handles::{ClusterHandle, HandleCall, Handles, answer};
 use serde_json::{Value, json};
 use witness::unused::{UnusedGrant, unused};
@@ -21,9 +22,15 @@ use witness::{REMEMBERED, roles};
 const BOOTSTRAPPING: &str = "kubernetes.io/bootstrapping";
 
 impl Inside {
-    pub(super) async fn why(&self, kind: &str, namespace: &str, name: &str) -> Result<Explanation, Status> {
-        let client = self.kit();
-        Witnesses { client: &client, scheme: &self.scheme }.why(kind, namespace, name).await
+    /// As far as `client` may look.
+    pub(super) async fn why(
+        &self,
+        client: &Client,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Explanation, Status> {
+        Witnesses { client, scheme: &self.scheme }.why(kind, namespace, name).await
     }
 
     pub(super) async fn wait_for(
@@ -43,7 +50,8 @@ impl Inside {
         if let Ok(done) = self.clock.timeout(patience, looking).await {
             return done;
         }
-        let why = self.why(&kind.plural, namespace, name).await.map(|told| told.render()).unwrap_or_default();
+        let why = self.why(&self.kit(), &kind.plural, namespace, name).await;
+        let why = why.map(|told| told.render()).unwrap_or_default();
         Err(Status::timeout(format!(
             "{} {name} did not become so within {patience:?}:\n{why}",
             kind.singular
@@ -78,23 +86,23 @@ impl Inside {
     }
 
     /// What roles allow and nobody has used; those of the bootstrap are looked at on demand.
-    async fn unused(&self, with_bootstrap: bool) -> Result<Vec<UnusedGrant>, Status> {
-        let mut roles = [self.trees(&CLUSTER_ROLES).await?, self.trees(&ROLES).await?].concat();
+    async fn unused(&self, client: &Client, with_bootstrap: bool) -> Result<Vec<UnusedGrant>, Status> {
+        let mut roles = [trees(client, &CLUSTER_ROLES).await?, trees(client, &ROLES).await?].concat();
         let of_bootstrap = |role: &Value| !role["metadata"]["labels"][BOOTSTRAPPING].is_null();
         roles.retain(|role| with_bootstrap || !of_bootstrap(role));
         let bindings =
-            [self.trees(&CLUSTER_ROLE_BINDINGS).await?, self.trees(&ROLE_BINDINGS).await?].concat();
+            [trees(client, &CLUSTER_ROLE_BINDINGS).await?, trees(client, &ROLE_BINDINGS).await?].concat();
         Ok(unused(&self.interceptors.requests.uses(), &roles, &bindings))
     }
+}
 
-    async fn trees(&self, kind: &Kind) -> Result<Vec<Value>, Status> {
-        let list = self.kit().list(kind, "", &ListOptions::default()).await?;
-        let typed = |mut tree: Value| {
-            tree["kind"] = json!(*kind.kind);
-            tree
-        };
-        Ok(list.items.iter().map(|object| typed(object.to_value())).collect())
-    }
+async fn trees(client: &Client, kind: &Kind) -> Result<Vec<Value>, Status> {
+    let list = client.list(kind, "", &ListOptions::default()).await?;
+    let typed = |mut tree: Value| {
+        tree["kind"] = json!(*kind.kind);
+        tree
+    };
+    Ok(list.items.iter().map(|object| typed(object.to_value())).collect())
 }
 
 /// Requests, roles, and why.
@@ -128,7 +136,9 @@ pub(super) fn add(handles: Handles, inside: &Arc<Inside>) -> Handles {
         .with(idle, move |call| {
             let inside = to_idle.upgrade();
             async move {
-                let found = inside.ok_or_else(ended)?.unused(is_true(&call, "bootstrap")).await?;
+                let inside = inside.ok_or_else(ended)?;
+                let client = inside.kit_for(&call.user);
+                let found = inside.unused(&client, is_true(&call, "bootstrap")).await?;
                 answer(&json!({"unused": found}))
             }
         })
@@ -137,7 +147,8 @@ pub(super) fn add(handles: Handles, inside: &Arc<Inside>) -> Handles {
             async move {
                 let (kind, name) = (needed(&call, "resource")?, needed(&call, "name")?);
                 let namespace = call.query("namespace").unwrap_or("default");
-                answer(&inside.ok_or_else(ended)?.why(&kind, namespace, &name).await?)
+                let inside = inside.ok_or_else(ended)?;
+                answer(&inside.why(&inside.kit_for(&call.user), &kind, namespace, &name).await?)
             }
         })
 }

@@ -8,7 +8,7 @@ use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 
 use super::export::{self, Export};
-use super::inside::Inside;
+use super::inside::{Inside, for_masters};
 use apimachinery::status::Status;
 use handles::{ClusterHandle, HandleCall, Handles};
 
@@ -21,12 +21,13 @@ pub(super) fn handles(handles: Handles, inside: &Arc<Inside>) -> Handles {
     let (of_snapshot, of_export) = (inside.clone(), inside.clone());
     handles
         .with(snapshot, move |call| {
-            let taken = take(&of_snapshot, &call);
-            async move { taken }
+            let inside = of_snapshot.clone();
+            async move { take(inside, &call).await }
         })
         .with(export, move |call| {
             let inside = of_export.clone();
             async move {
+                for_masters(&call, "an export holds all secrets")?;
                 let all = is_true(&call, "all")?.unwrap_or(false);
                 let stock = inside.stock().await.map_err(|error| Status::internal(error.to_string()))?;
                 let text = export::manifest(stock, Export::new().all(all));
@@ -35,11 +36,19 @@ pub(super) fn handles(handles: Handles, inside: &Arc<Inside>) -> Handles {
         })
 }
 
-fn take(inside: &Inside, call: &HandleCall) -> Result<Response, Status> {
+/// On a thread of its own: all that is stored is copied and encoded.
+async fn take(inside: Arc<Inside>, call: &HandleCall) -> Result<Response, Status> {
+    for_masters(call, "a snapshot holds all secrets and the keys that the cluster signs with")?;
     let with_keys = is_true(call, "keys")?.unwrap_or(true);
-    let snapshot = inside.snapshot().map_err(|error| Status::internal(error.to_string()))?;
-    let snapshot = if with_keys { snapshot } else { snapshot.without_keys() };
-    Ok(response(snapshot.encode().into(), "application/octet-stream"))
+    let busy = inside.clock.busy();
+    let taking = tokio::task::spawn_blocking(move || {
+        let _busy = busy;
+        let snapshot = inside.snapshot().map_err(|error| Status::internal(error.to_string()))?;
+        let snapshot = if with_keys { snapshot } else { snapshot.without_keys() };
+        Ok::<_, Status>(snapshot.encode())
+    });
+    let bytes = taking.await.map_err(Status::internal)??;
+    Ok(response(bytes.into(), "application/octet-stream"))
 }
 
 fn is_true(call: &HandleCall, name: &str) -> Result<Option<bool>, Status> {

@@ -10,6 +10,7 @@ use super::inside::Inside;
 use super::settle::{Settle, Unsettled};
 use apimachinery::options::ListOptions;
 use apimachinery::status::Status;
+use client_go::client::Client;
 use clock::{Clock, Wake};
 
 /// No cluster's time passes beyond it: the years of RFC 3339, and so of every timestamp, have four digits.
@@ -84,20 +85,26 @@ impl Inside {
 
     /// Waits until a condition is true, for at most so much of the cluster's time; on a stepped clock that
     /// passes meanwhile.
-    pub(crate) async fn until(&self, condition: &WaitFor, within: Duration) -> Result<(), TimeError> {
+    /// Looks with `client`, which no fault should hit.
+    pub(super) async fn until(
+        &self,
+        client: &Client,
+        condition: &WaitFor,
+        within: Duration,
+    ) -> Result<(), TimeError> {
         let condition = condition.clone().resolve(&self.scheme)?;
         let late =
             || TimeError::TooLate { condition: condition.clone(), within, next: self.clock.next_waker() };
         if !self.clock.is_stepped() {
-            let seen = self.clock.timeout(within, self.see(&condition)).await;
+            let seen = self.clock.timeout(within, self.see(client, &condition)).await;
             return seen.unwrap_or_else(|_| Err(late()));
         }
         let _alone = self.own_time.stepping.lock().await;
         let end = self.end(within)?;
         self.settle(&Settle::new()).await?;
-        while !condition.holds(&self.client()).await? {
+        while !condition.holds(client).await? {
             if !self.step(end).await? {
-                return if condition.holds(&self.client()).await? { Ok(()) } else { Err(late()) };
+                return if condition.holds(client).await? { Ok(()) } else { Err(late()) };
             }
         }
         Ok(())
@@ -124,16 +131,15 @@ impl Inside {
     }
 
     /// Looks whenever the object changes.
-    async fn see(&self, condition: &WaitFor) -> Result<(), TimeError> {
-        let client = self.client();
+    async fn see(&self, client: &Client, condition: &WaitFor) -> Result<(), TimeError> {
         let options = ListOptions::default();
         loop {
             let mut events = client.watch(condition.kind(), condition.namespace(), &options).await?;
-            while !condition.holds(&client).await? {
+            while !condition.holds(client).await? {
                 // A watch that ends early is asked for again.
                 let Some(_) = events.recv().await else { break };
             }
-            if condition.holds(&client).await? {
+            if condition.holds(client).await? {
                 return Ok(());
             }
         }

@@ -115,11 +115,12 @@ fn time(handles: Handles, inside: &Arc<Inside>) -> Handles {
     handles.with(
         until.body(until_body).answers(time_schema()),
         acting(inside, |inside, call: HandleCall| async move {
+            let client = inside.kit_for(&call.user);
             let UntilBody { object, namespace, wanted, within } = call.json().await?;
             let condition = WaitFor::parse(&object, &namespace, &wanted);
             let condition = condition.map_err(|bad| Status::bad_request(bad.to_string()))?;
             let within = within.map(|text| duration("within", &text)).transpose()?;
-            inside.until(&condition, within.unwrap_or(UNTIL_WITHIN)).await?;
+            inside.until(&client, &condition, within.unwrap_or(UNTIL_WITHIN)).await?;
             Ok(time_of(&inside))
         }),
     )

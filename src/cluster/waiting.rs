@@ -40,7 +40,7 @@ impl Cluster {
     /// # Errors
     /// When it does not come true, and who would wake next; what keeps moving.
     pub async fn until(&self, condition: &WaitFor, within: Duration) -> Result<(), TimeError> {
-        self.inside.until(condition, within).await
+        self.inside.until(&self.inside.kit(), condition, within).await
     }
 
     /// Runs a future to its end, and on a stepped clock lets time pass to the next wake whenever neither it

@@ -85,6 +85,10 @@ async fn the_first_that_hits_decides_and_the_cluster_itself_is_left_alone() {
     cluster.faults().clear();
     cluster.faults().add(Fault::answer(503).user("*")).unwrap();
     assert_eq!(code(&scheduler).await, 503);
+    let kit = operator.acting_as(UserInfo::authenticated("kubarium:handles", &["system:masters"]));
+    assert_eq!(code(&kit).await, 404, "who means the test kit says so");
+    cluster.faults().add(Fault::answer(503).user("kubarium:*")).unwrap();
+    assert_eq!(code(&kit).await, 503);
     // The way to take it away again.
     assert_eq!(crate::handles::ask(&cluster, "", "DELETE", "/kubarium/v1/faults", json!(null)).await.0, 200);
     assert_eq!(code(&scheduler).await, 404);
@@ -186,5 +190,20 @@ async fn a_component_stands_still_until_its_fault_is_gone() {
     while node().await.is_none() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn the_past_is_no_older_than_what_compaction_has_left() {
+    let clock = kubarium::Clock::stepped(chrono::DateTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000));
+    let config = Config::new().nodes(0).components(Components::NONE).clock(clock);
+    let cluster = Cluster::start(config).await.unwrap();
+    cluster.client().create(&CONFIG_MAPS, "default", map("a")).await.unwrap();
+    cluster.faults().add(Fault::stale_reads().user("operator")).unwrap();
+    cluster.client().create(&CONFIG_MAPS, "default", map("b")).await.unwrap();
+    // Beyond two compactions: the first notes where the second is to begin.
+    cluster.pass(Duration::from_secs(15 * 60)).await.unwrap();
+    let path = "/api/v1/namespaces/default/configmaps/a?resourceVersion=0";
+    assert_eq!(operator(&cluster).get_path(path).await.unwrap()["metadata"]["name"], "a");
     cluster.stop().await;
 }

@@ -7,7 +7,7 @@ use http_body_util::BodyExt;
 use kubarium::apimachinery::options::ListOptions;
 use kubarium::apimachinery::watch::WatchEvent;
 use kubarium::apis::admissionregistration::webhook_configuration::VALIDATING_WEBHOOK_CONFIGURATIONS;
-use kubarium::kinds::CONFIG_MAPS;
+use kubarium::kinds::{CONFIG_MAPS, SECRETS};
 use kubarium::{Client, Cluster, Fault};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
@@ -114,5 +114,32 @@ async fn a_silent_webhook_is_judged_by_its_failure_policy() {
     let words = "failed calling webhook \"closed.example.com\": failed to call webhook: Post \
                  \"https://127.0.0.1:1/x?timeout=30s\": context deadline exceeded";
     assert!(error.message.contains(words), "{}", error.message);
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn an_expired_watch_stays_so_until_its_user_lists() {
+    let cluster = bare().await;
+    let (client, operator) = (cluster.client(), operator(&cluster));
+    client.create(&CONFIG_MAPS, "default", map("a")).await.unwrap();
+    let since = |list: kubarium::apimachinery::list::List| ListOptions {
+        resource_version: Some(list.resource_version.to_string()),
+        ..ListOptions::default()
+    };
+    let cached = ListOptions { resource_version: Some("0".into()), ..ListOptions::default() };
+    let listed = since(operator.list(&CONFIG_MAPS, "default", &cached).await.unwrap());
+    let rule = Fault::expire_watch(0).user("operator").resource("configmaps").count(1).named("expired");
+    cluster.faults().add(rule).unwrap();
+    // The store goes on, and the cache of config maps has nothing new to tell.
+    client.create(&SECRETS, "default", map("s")).await.unwrap();
+    for _ in 0..2 {
+        let mut events = operator.watch(&CONFIG_MAPS, "default", &listed).await.unwrap();
+        assert_eq!(told(&mut events, 9).await, ["ERROR"]);
+    }
+    let listed = since(operator.list(&CONFIG_MAPS, "default", &cached).await.unwrap());
+    let mut events = operator.watch(&CONFIG_MAPS, "default", &listed).await.unwrap();
+    client.create(&CONFIG_MAPS, "default", map("b")).await.unwrap();
+    assert_eq!(told(&mut events, 1).await, ["ADDED"]);
+    assert_eq!(cluster.faults().get("expired").unwrap().hits, 1);
     cluster.stop().await;
 }

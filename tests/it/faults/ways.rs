@@ -105,6 +105,9 @@ async fn a_fault_may_be_an_object_where_that_was_asked_for() {
     }
     let (code_of, status) = ask(&cluster, "", "POST", faults, fault("worse", json!({"answer": "no"}))).await;
     assert_eq!(code_of, 422, "{status}");
+    let (_, left) = ask(&cluster, "", "DELETE", "/kubarium/v1/faults", Value::Null).await;
+    assert_eq!(left["faults"][0]["name"], "object.broken", "it goes with its object");
+    assert_eq!(code().await, 503);
     ask(&cluster, "", "DELETE", &format!("{faults}/broken"), Value::Null).await;
     while code().await != 404 {
         tokio::time::sleep(Duration::from_millis(5)).await;

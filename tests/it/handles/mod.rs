@@ -6,7 +6,7 @@ mod time;
 use axum::body::Body;
 use http_body_util::BodyExt;
 use kubarium::flow::Subject;
-use kubarium::{Cluster, Components, Config};
+use kubarium::{Cluster, Components, Config, Fault};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -95,4 +95,41 @@ async fn handles_are_audited_and_in_the_record() {
     assert_eq!(stages, 3, "received, started and complete: {told}");
     let recorded = serde_json::to_string(&trace).unwrap();
     assert!(recorded.contains("/kubarium/v1/time") && recorded.contains("405"), "{recorded}");
+}
+
+/// What a handle gives is no more than who asks may read.
+#[tokio::test]
+async fn a_grant_of_all_handles_is_none_of_secrets_keys_and_forks() {
+    let cluster = Cluster::start(bare()).await.unwrap();
+    let rules = json!([{"nonResourceURLs": ["/kubarium/*"], "verbs": ["*"]}]);
+    create(&cluster, "clusterroles", json!({"metadata": {"name": "all"}, "rules": rules})).await;
+    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "all"});
+    let subjects = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}]);
+    let binding = json!({"metadata": {"name": "all"}, "roleRef": role, "subjects": subjects});
+    create(&cluster, "clusterrolebindings", binding).await;
+    while ask(&cluster, "jane", "GET", "/kubarium/v1/time", Value::Null).await.0 != 200 {
+        tokio::task::yield_now().await;
+    }
+    let secret = json!({"metadata": {"name": "x"}, "stringData": {"key": "value"}});
+    assert_eq!(ask(&cluster, "", "POST", "/api/v1/namespaces/default/secrets", secret).await.0, 201);
+    let until = json!({"object": "secret/x", "for": "jsonpath={.data.key}"});
+    // What a fault does to administrators hinders no handle.
+    cluster.faults().add(Fault::answer(503).verb("get").resource("secrets").user("*")).unwrap();
+    for (method, path, body) in [
+        ("GET", "/snapshot", Value::Null),
+        ("GET", "/export", Value::Null),
+        ("GET", "/forks", Value::Null),
+        ("POST", "/forks", json!({})),
+        ("DELETE", "/forks/a", Value::Null),
+        ("POST", "/time/until", until.clone()),
+        ("GET", "/why?resource=secret&name=x", Value::Null),
+        ("GET", "/rbac/unused", Value::Null),
+    ] {
+        let path = format!("/kubarium/v1{path}");
+        let (code, status) = ask(&cluster, "jane", method, &path, body).await;
+        assert_eq!((code, &status["reason"]), (403, &json!("Forbidden")), "{path}: {status}");
+    }
+    assert!(cluster.requests_of("jane").is_empty(), "what handles ask is not seen");
+    assert_eq!(ask(&cluster, "", "POST", "/kubarium/v1/time/until", until).await.0, 200);
+    cluster.stop().await;
 }
