@@ -22,7 +22,8 @@ pub(super) fn handles(handles: Handles, inside: &Arc<Inside>) -> Handles {
     handles
         .with(snapshot, move |call| {
             let inside = of_snapshot.clone();
-            async move { take(inside, &call).await }
+            let with_keys = wanted_keys(&call);
+            async move { take(inside, with_keys?).await }
         })
         .with(export, move |call| {
             let inside = of_export.clone();
@@ -36,10 +37,14 @@ pub(super) fn handles(handles: Handles, inside: &Arc<Inside>) -> Handles {
         })
 }
 
-/// On a thread of its own: all that is stored is copied and encoded.
-async fn take(inside: Arc<Inside>, call: &HandleCall) -> Result<Response, Status> {
+/// Whether the keys are to be in it.
+fn wanted_keys(call: &HandleCall) -> Result<bool, Status> {
     for_masters(call, "a snapshot holds all secrets and the keys that the cluster signs with")?;
-    let with_keys = is_true(call, "keys")?.unwrap_or(true);
+    Ok(is_true(call, "keys")?.unwrap_or(true))
+}
+
+/// On a thread of its own: all that is stored is copied and encoded.
+async fn take(inside: Arc<Inside>, with_keys: bool) -> Result<Response, Status> {
     let busy = inside.clock.busy();
     let taking = tokio::task::spawn_blocking(move || {
         let _busy = busy;

@@ -43,7 +43,7 @@ fn is_sent_watch(request: &Passed) -> bool {
 impl Faults {
     async fn meddle(&self, request: Passing, next: Next<'_>) -> ApiResponse {
         let asked = AskedFor::of(&request);
-        self.is_up_to_date(&asked);
+        self.forget_expired(&asked);
         let rule = self.hit(&asked);
         let is_too_old = rule.as_ref().is_some_and(|rule| rule.is_too_old(&asked));
         let gate = is_sent_watch(&request).then(|| self.opened(asked));

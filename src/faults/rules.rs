@@ -271,7 +271,7 @@ impl Faults {
     }
 
     /// Who lists, or watches from no revision, has the newest state.
-    pub(super) fn is_up_to_date(&self, asked: &AskedFor) {
+    pub(super) fn forget_expired(&self, asked: &AskedFor) {
         let begins_anew = match asked.info.verb.as_str() {
             "list" => true,
             "watch" => asked.from.unwrap_or_default() == 0,
