@@ -204,7 +204,7 @@ mod tests {
             .await
         });
         began.await.unwrap();
-        assert_eq!(clock.work().count(), 1, "it blocks its thread");
+        assert!(clock.work().count() > 0, "it blocks its thread");
         sender.send(()).unwrap();
         clock.work().idle().await;
         assert!(!done.is_finished(), "it waits for somebody outside");
