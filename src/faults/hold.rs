@@ -158,7 +158,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_is_checked_before_its_time_comes() {
-        let (faults, ..) = faults(true);
+        let (faults, _one, _) = faults(true);
         let refused = faults.add(Fault::stop("two").after(MINUTE)).unwrap_err();
         assert_eq!(refused, FaultRefusal::Component("no component is named \"two\"".into()));
         assert!(faults.list().is_empty());
