@@ -10,6 +10,10 @@ pub const MAX_COMMAND_BYTES: usize = 1 << 20;
 
 /// So many words may a command have; one with more is no command.
 const MAX_WORDS: usize = 1024;
+/// So much is said to one command; whoever asks for more at once is told so, and cut off.
+const MAX_SAID_BYTES: usize = 4 << 20;
+/// What it takes to keep a value, beside its key and itself.
+const ENTRY_BYTES: usize = 64;
 
 /// Which of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +65,7 @@ impl TextProtocol {
 impl TextStore {
     /// Whether there was room.
     fn set(&mut self, key: &[u8], value: Vec<u8>) -> bool {
-        let bytes = self.bytes - self.size(key) + key.len() + value.len();
+        let bytes = self.bytes - self.size(key) + entry_bytes(key, &value);
         if bytes > MAX_STORED_BYTES {
             return false;
         }
@@ -76,7 +80,7 @@ impl TextStore {
     }
 
     fn size(&self, key: &[u8]) -> usize {
-        self.values.get(key).map_or(0, |value| key.len() + value.len())
+        self.values.get(key).map_or(0, |value| entry_bytes(key, value))
     }
 
     /// The sum, unless what is there is no number.
@@ -85,6 +89,10 @@ impl TextStore {
         let sum = old.checked_add(count)?;
         self.set(key, sum.to_string().into_bytes()).then_some(sum)
     }
+}
+
+fn entry_bytes(key: &[u8], value: &[u8]) -> usize {
+    ENTRY_BYTES + key.len() + value.len()
 }
 
 /// A line and its length with its end.
@@ -116,12 +124,20 @@ fn redis(store: &mut TextStore, received: &[u8]) -> Option<HeardText> {
 
 type Words = Vec<Vec<u8>>;
 
+/// A line's words, unless there are too many.
+fn words(line: &[u8], is_between: impl FnMut(&u8) -> bool) -> Option<Vec<&[u8]>> {
+    let words = line.split(is_between).filter(|word| !word.is_empty());
+    let words: Vec<&[u8]> = words.take(MAX_WORDS + 1).collect();
+    (words.len() <= MAX_WORDS).then_some(words)
+}
+
 /// `*2\r\n$3\r\nGET\r\n$1\r\na\r\n`, or a plain line; the inner nothing is for what is neither.
 fn redis_words(received: &[u8]) -> Option<(Option<Words>, usize)> {
     let (first, mut at) = line(received)?;
     let Some(count) = first.strip_prefix(b"*") else {
-        let words = first.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-        return Some((Some(words.map(<[u8]>::to_vec).collect()), at));
+        let words = words(first, u8::is_ascii_whitespace);
+        let taken = if words.is_some() { at } else { received.len() };
+        return Some((words.map(|words| words.into_iter().map(<[u8]>::to_vec).collect()), taken));
     };
     let count = number(count).filter(|count| *count <= MAX_WORDS);
     let Some(count) = count else { return Some((None, received.len())) };
@@ -182,7 +198,9 @@ const INFO: &[u8] = b"# Server\r\nredis_mode:standalone\r\n# Replication\r\nrole
 
 fn memcached(store: &mut TextStore, received: &[u8]) -> Option<HeardText> {
     let (first, mut taken) = line(received)?;
-    let words: Vec<&[u8]> = first.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).collect();
+    let Some(words) = words(first, |byte| *byte == b' ') else {
+        return Some(HeardText { taken, says: b"CLIENT_ERROR too many words\r\n".to_vec(), ends: true });
+    };
     let ends = words.first() == Some(&&b"quit"[..]);
     let says = match words.as_slice() {
         [b"set" | b"add" | b"replace", key, _, _, size, ..] => {
@@ -204,7 +222,13 @@ fn memcached(store: &mut TextStore, received: &[u8]) -> Option<HeardText> {
                 _ => b"SERVER_ERROR out of memory storing object\r\n".to_vec(),
             }
         }
-        [b"get" | b"gets", keys @ ..] => got(store, keys),
+        [b"get" | b"gets", keys @ ..] => match got(store, keys) {
+            Some(says) => says,
+            None => {
+                let says = b"SERVER_ERROR out of memory\r\n".to_vec();
+                return Some(HeardText { taken, says, ends: true });
+            }
+        },
         [b"delete", key, ..] if store.remove(key) => b"DELETED\r\n".to_vec(),
         [b"incr" | b"decr", key, count] if store.values.contains_key(*key) => {
             let sign = if words[0] == b"incr" { 1 } else { -1 };
@@ -227,16 +251,18 @@ fn memcached(store: &mut TextStore, received: &[u8]) -> Option<HeardText> {
     Some(HeardText { taken, says, ends })
 }
 
-fn got(store: &TextStore, keys: &[&[u8]]) -> Vec<u8> {
+/// Nothing for more than is said at once.
+fn got(store: &TextStore, keys: &[&[u8]]) -> Option<Vec<u8>> {
     let mut said = Vec::new();
     for key in keys {
         if let Some(value) = store.values.get(*key) {
             let size = format!(" 0 {}\r\n", value.len());
+            (said.len() + key.len() + value.len() <= MAX_SAID_BYTES).then_some(())?;
             said.extend([b"VALUE ", *key, size.as_bytes(), value, b"\r\n"].concat());
         }
     }
     said.extend(b"END\r\n");
-    said
+    Some(said)
 }
 
 #[cfg(test)]
@@ -282,5 +308,31 @@ mod tests {
         assert!(store.set(b"a", large.clone()) && store.remove(b"a") && store.set(b"b", large));
         let endless = vec![b'x'; MAX_COMMAND_BYTES + 1];
         assert!(TextProtocol::Redis.hear(&mut store, &endless).unwrap().ends);
+    }
+
+    #[test]
+    fn one_line_makes_no_server_say_more_than_its_bound() {
+        let mut store = TextStore::default();
+        assert!(store.set(b"k", vec![b'x'; MAX_COMMAND_BYTES]));
+        let mut memcached = |count| {
+            let line = format!("get{}\r\n", " k".repeat(count));
+            TextProtocol::Memcached.hear(&mut store, line.as_bytes()).unwrap()
+        };
+        let one = memcached(1);
+        assert!(!one.ends && one.says.len() > MAX_COMMAND_BYTES);
+        let many = memcached(MAX_WORDS - 1);
+        assert_eq!((many.says.as_slice(), many.ends), (&b"SERVER_ERROR out of memory\r\n"[..], true));
+        let endless = memcached(MAX_WORDS);
+        assert_eq!((endless.says.as_slice(), endless.ends), (&b"CLIENT_ERROR too many words\r\n"[..], true));
+        let line = format!("EXISTS{}\r\n", " k".repeat(MAX_WORDS));
+        let redis = TextProtocol::Redis.hear(&mut store, line.as_bytes()).unwrap();
+        assert_eq!((redis.says.as_slice(), redis.ends), (&b"-ERR Protocol error\r\n"[..], true));
+    }
+
+    #[test]
+    fn each_value_counts_whatever_its_size() {
+        let mut store = TextStore::default();
+        let stored = (0..MAX_STORED_BYTES).take_while(|key| store.set(&key.to_le_bytes(), vec![])).count();
+        assert_eq!(stored, MAX_STORED_BYTES / (ENTRY_BYTES + 8));
     }
 }
