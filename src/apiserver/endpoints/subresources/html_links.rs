@@ -56,12 +56,21 @@ pub(super) fn rewrite_links(page: &str, rewrite: impl Fn(&str) -> Option<String>
         push_tag(&mut out, &tag[..end], &name, &rewrite);
         rest = &tag[end..];
         if RAW.contains(&name.as_str()) {
-            let raw = rest.to_ascii_lowercase().find(&format!("</{name}")).unwrap_or(rest.len());
+            let raw = end_of_raw(rest, &name);
             out.push_str(&rest[..raw]);
             rest = &rest[raw..];
         }
     }
     out + rest
+}
+
+/// Where the element that is no markup ends.
+fn end_of_raw(rest: &str, name: &str) -> usize {
+    let is_end = |at: &usize| {
+        let own = rest.as_bytes().get(at + 2..at + 2 + name.len());
+        own.is_some_and(|own| own.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    rest.match_indices("</").map(|(at, _)| at).find(is_end).unwrap_or(rest.len())
 }
 
 /// Behind its `>`, of which there may be more within quotes.
@@ -143,6 +152,13 @@ mod tests {
         ] {
             assert_eq!(rewritten(page), wanted);
         }
+    }
+
+    #[test]
+    fn a_large_page_of_small_elements_is_read_once() {
+        let page = "<title></TITLE>".repeat((4 << 20) / 15) + "<a href=\"/a\">";
+        let wanted = page.replace("\"/a", "\"/proxy/a");
+        assert!(rewritten(&page) == wanted, "the page came out changed");
     }
 
     #[test]
