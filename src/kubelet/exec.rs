@@ -32,7 +32,7 @@ impl Kubelet {
         loop {
             let executed = self.exec_at(namespace, pod, &command, now).await?;
             if let Some((after, question)) = &executed.question {
-                clock.sleep_until(begun + *after).await;
+                clock.sleep_until(begun.saturating_add(*after)).await;
                 let answered = self.answer(namespace, pod, question).await;
                 Arc::make_mut(&mut command.answers).push(answered);
                 continue;
