@@ -8,7 +8,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// So many questions may one process ask; one that asks more waits for an answer for ever.
+/// So many questions may one process ask; one that asks more waits for an answer for ever, and its log says
+/// so.
 pub const MAX_QUESTIONS: usize = 1000;
 /// So much is kept of an answer; what is longer is cut off.
 pub const MAX_ANSWER_BYTES: usize = 256 << 10;

@@ -265,7 +265,8 @@ impl<'a> Player<'a> {
     /// # Errors
     /// How the play goes on where there is no answer.
     pub(crate) fn ask(&mut self, question: Question) -> Result<NetworkReply, Flow> {
-        if self.asked == MAX_QUESTIONS || self.heard_bytes > MAX_HEARD_BYTES {
+        if self.asked >= MAX_QUESTIONS || self.heard_bytes > MAX_HEARD_BYTES {
+            self.tell_that_it_asks_no_more();
             return Err(self.sleep(Duration::MAX));
         }
         let Some(answered) = self.answers.get(self.asked).cloned() else {
@@ -278,6 +279,24 @@ impl<'a> Player<'a> {
             Flow::Go => Ok(answered.reply),
             flow => Err(flow),
         }
+    }
+
+    /// Once, and even where complaints go nowhere: it looks as if it hung.
+    fn tell_that_it_asks_no_more(&mut self) {
+        if self.asked > MAX_QUESTIONS {
+            return;
+        }
+        self.asked = MAX_QUESTIONS + 1;
+        let errors = self.errors.clone();
+        if errors == Sink::Nowhere {
+            self.errors = Sink::ErrorLog;
+        }
+        self.complain(&format!(
+            "kubarium: this process has asked the network {MAX_QUESTIONS} times or has heard {} MiB, \
+             which is all that is played of it: it waits from now on\n",
+            MAX_HEARD_BYTES >> 20
+        ));
+        self.errors = errors;
     }
 
     /// A step of a program that does something again and again, and the pause after it.
