@@ -102,12 +102,12 @@ fn of_http(http: &HttpGetAction, run: &Run<'_>) -> Vec<(Duration, Answer)> {
 /// What is declared and holds whatever comes before is known ahead; of all else nobody knows.
 fn of_declared(port: i64, path: &str, run: &Run<'_>) -> Answer {
     let port = u16::try_from(port).unwrap_or_default();
-    let declared = declared::declaration(&run.pod.metadata.annotations, port, PodForwarding::Anywhere);
-    match declared {
-        Some((_, Ok(DeclaredPort::Http(routes)))) => {
+    let declared = declared::declaration(&run.pod.metadata.annotations, port);
+    match declared.map(|declared| declared.read(PodForwarding::Anywhere)) {
+        Some(Ok(DeclaredPort::Http(routes))) => {
             routes.always(path).map_or(Answer::Success, |(code, _)| answer(Page::Status(code)))
         }
-        Some((_, Err(why))) => Answer::Failure(why),
+        Some(Err(wrong)) => Answer::Failure(wrong.to_string()),
         _ => Answer::Success,
     }
 }

@@ -74,16 +74,14 @@ impl SandboxPorts {
         if !declared::listens(annotations, false, port) {
             return Ok(None);
         }
-        let Some((text, read)) = declared::declaration(annotations, port, self.own.forwarding) else {
-            return Ok(None);
-        };
-        let declaration = read.map_err(refused)?;
+        let Some(found) = declared::declaration(annotations, port) else { return Ok(None) };
         let mut known = self.declared.lock();
         let key = (Arc::from(config.metadata.uid.as_str()), port);
-        if let Some(listener) = known.get(&key).filter(|listener| listener.text == text) {
+        if let Some(listener) = known.get(&key).filter(|listener| listener.text == found.text) {
             return Ok(Some(listener.clone()));
         }
-        let listener = Arc::new(DeclaredListener::new(text.to_owned(), declaration));
+        let declaration = found.read(self.own.forwarding).map_err(|wrong| refused(wrong.to_string()))?;
+        let listener = Arc::new(DeclaredListener::new(found.text.to_owned(), declaration));
         known.insert(key, listener.clone());
         Ok(Some(listener))
     }

@@ -1,6 +1,7 @@
 //! What servers write into their logs of those who ask them, beside what they say by themselves.
 
 use apimachinery::time::Time;
+use machine::bounds::MAX_LOG_BYTES;
 use machine::logs::LogLine;
 use machine::text_servers::TextStore;
 use std::collections::VecDeque;
@@ -8,6 +9,8 @@ use sync::Mutex;
 
 /// So many lines are kept of one run of a container; of more the older ones are gone, as after log rotation.
 const MAX_LINES: usize = 5000;
+/// So long may a line be; of a longer one the rest is cut off.
+const MAX_LINE_BYTES: usize = 8 << 10;
 
 /// What is kept of a run of a container that somebody has asked: its requests, and what its server was told.
 #[derive(Debug, Default)]
@@ -18,21 +21,39 @@ pub(super) struct AskedRun {
 
 /// The requests of one run of a container.
 #[derive(Debug, Default)]
-pub(super) struct RequestLog(Mutex<VecDeque<LogLine>>);
+pub(super) struct RequestLog(Mutex<KeptLines>);
+
+/// Bound: [`MAX_LINES`], and [`MAX_LOG_BYTES`] for their texts.
+#[derive(Debug, Default)]
+struct KeptLines {
+    lines: VecDeque<LogLine>,
+    bytes: usize,
+}
 
 impl RequestLog {
-    pub(super) fn push(&self, line: LogLine) {
-        let mut lines = self.0.lock();
-        if lines.len() == MAX_LINES {
-            lines.pop_front();
+    pub(super) fn push(&self, mut line: LogLine) {
+        if line.text.len() > MAX_LINE_BYTES {
+            let end = (0..=MAX_LINE_BYTES).rev().find(|end| line.text.is_char_boundary(*end));
+            line.text.truncate(end.unwrap_or(0));
+            line.text.shrink_to_fit();
         }
-        lines.push_back(line);
+        self.0.lock().push(line);
     }
 
     /// Puts them among what was said until then, in the order of time.
     pub(super) fn add_to(&self, said: &mut Vec<LogLine>, until: Time) {
-        said.extend(self.0.lock().iter().filter(|line| line.at <= until).cloned());
+        said.extend(self.0.lock().lines.iter().filter(|line| line.at <= until).cloned());
         said.sort_by_key(|line| line.at);
+    }
+}
+
+impl KeptLines {
+    fn push(&mut self, line: LogLine) {
+        self.bytes += line.text.len();
+        self.lines.push_back(line);
+        while self.lines.len() > MAX_LINES || self.bytes > MAX_LOG_BYTES {
+            self.bytes -= self.lines.pop_front().map_or(self.bytes, |old| old.text.len());
+        }
     }
 }
 
@@ -56,5 +77,19 @@ mod tests {
         assert_eq!(texts, ["2", "3", "4", "5", "6", "7", "7", "8", "9"]);
         log.add_to(&mut said, line(2 * MAX_LINES).at);
         assert_eq!(said.len(), 9 + MAX_LINES);
+    }
+
+    #[test]
+    fn long_lines_are_cut_and_many_of_them_are_not_kept() {
+        let log = RequestLog::default();
+        let text = format!("x{}", "\u{e9}".repeat(MAX_LINE_BYTES));
+        for second in 0..MAX_LINES {
+            log.push(LogLine { text: text.clone(), ..line(second) });
+        }
+        let mut said = vec![];
+        log.add_to(&mut said, line(MAX_LINES).at);
+        assert!(said.iter().all(|line| line.text.len() == MAX_LINE_BYTES - 1));
+        assert_eq!(said.len(), MAX_LOG_BYTES / (MAX_LINE_BYTES - 1));
+        assert_eq!(said.last().unwrap().at, line(MAX_LINES - 1).at);
     }
 }

@@ -48,20 +48,38 @@ pub(crate) fn listens(annotations: &BTreeMap<String, String>, is_udp: bool, port
         && kinds.into_iter().any(|kind| annotations.contains_key(&format!("{PREFIX}{kind}.{port}")))
 }
 
-/// Who takes connections at a port because an annotation says so: its text, and what that means.
-pub(crate) fn declaration(
-    annotations: &BTreeMap<String, String>,
+/// An annotation that says who takes connections at a port, not read yet.
+pub(crate) struct Declaration<'a> {
+    kind: &'static str,
     port: u16,
-    forwarding: PodForwarding,
-) -> Option<(&str, Result<DeclaredPort, String>)> {
-    let kinds = LISTENERS.iter().filter(|kind| **kind != "udp");
+    pub(crate) text: &'a str,
+}
+
+/// Who takes connections at a port because an annotation says so.
+pub(crate) fn declaration(annotations: &BTreeMap<String, String>, port: u16) -> Option<Declaration<'_>> {
+    let kinds = LISTENERS.into_iter().filter(|kind| *kind != "udp");
     let mut found = kinds.filter_map(|kind| {
-        let name = format!("{PREFIX}{kind}.{port}");
-        let text = annotations.get(&name)?;
-        let read = read(kind, text, forwarding).map_err(|why| format!("annotation {name} {why}"));
-        Some((text.as_str(), read))
+        let text = annotations.get(&format!("{PREFIX}{kind}.{port}"))?;
+        Some(Declaration { kind, port, text })
     });
     found.next()
+}
+
+/// What is wrong with an annotation, in a sentence that names it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct WrongDeclaration(String);
+
+impl Declaration<'_> {
+    /// What it means.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn read(&self, forwarding: PodForwarding) -> Result<DeclaredPort, WrongDeclaration> {
+        let Declaration { kind, port, text } = *self;
+        let wrong = |why| WrongDeclaration(format!("annotation {PREFIX}{kind}.{port} {why}"));
+        read(kind, text, forwarding).map_err(wrong)
+    }
 }
 
 fn read(kind: &str, text: &str, forwarding: PodForwarding) -> Result<DeclaredPort, String> {
@@ -110,7 +128,7 @@ mod tests {
             ("udp.53", "echo"),
             ("stage", "x"),
         ]);
-        let found = |port| declaration(&all, port, PodForwarding::Nowhere).map(|(_, read)| read.is_ok());
+        let found = |port| declaration(&all, port).map(|found| found.read(PodForwarding::Nowhere).is_ok());
         assert_eq!((found(8080), found(6379), found(53), found(80)), (Some(true), Some(true), None, None));
         assert!(listens(&all, true, 53) && !listens(&all, true, 8080) && listens(&all, false, 8080));
         assert_eq!(problems(&all, PodForwarding::Nowhere), Vec::<String>::new());

@@ -10,6 +10,16 @@ use serde::Deserialize;
 
 /// So many routes may be declared for a port; an annotation with more is refused.
 const MAX_ROUTES: usize = 256;
+/// What the connection says by itself, and no route may.
+const OF_CONNECTION: [HeaderName; 7] = [
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    HeaderName::from_static("keep-alive"),
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
 
 /// `kubarium.dev/http.N`: the first route that fits a request answers it.
 #[derive(Debug, Default)]
@@ -113,8 +123,13 @@ impl WebRoute {
             return Err("has a route for every 0th request, it may be 1 or more".into());
         }
         for (name, value) in &self.headers {
-            let is_one = HeaderName::try_from(name).is_ok() && HeaderValue::try_from(value).is_ok();
-            is_one.then_some(()).ok_or_else(|| format!("has the header {name:?}, which is none in HTTP"))?;
+            let known = HeaderName::try_from(name).ok().filter(|_| HeaderValue::try_from(value).is_ok());
+            let known = known.ok_or_else(|| format!("has the header {name:?}, which is none in HTTP"))?;
+            if OF_CONNECTION.contains(&known) {
+                return Err(format!(
+                    "has the header {name:?}, which the server sets by itself, leave it out"
+                ));
+            }
         }
         Ok(())
     }
@@ -216,6 +231,8 @@ mod tests {
             ("[{status: 101}]", "has the status 101, it may be from 200 to 999"),
             ("[{every: 0}]", "every 0th request, it may be 1 or more"),
             ("[{headers: {\"a b\": c}}]", "has the header \"a b\""),
+            ("[{headers: {Content-Length: \"5\"}}]", "\"Content-Length\", which the server sets by itself"),
+            ("[{headers: {upgrade: h2c}}]", "\"upgrade\", which the server sets by itself, leave it out"),
             ("[{delay: long}]", "\"long\" is no duration"),
         ] {
             let told = WebRoutes::parse(text).unwrap_err();

@@ -65,7 +65,7 @@ fn answer(
 
 async fn talk_with(talk: &Talk, mut io: DuplexStream, clock: &Clock) -> std::io::Result<()> {
     io.write_all(talk.greeting.as_bytes()).await?;
-    let (mut received, mut bytes) = (String::new(), vec![0; 4096]);
+    let (mut received, mut letters, mut bytes) = (String::new(), vec![], vec![0; 4096]);
     loop {
         let count = io.read(&mut bytes).await?;
         if count == 0 {
@@ -75,9 +75,14 @@ async fn talk_with(talk: &Talk, mut io: DuplexStream, clock: &Clock) -> std::io:
             io.write_all(&bytes[..count]).await?;
             continue;
         }
-        received.push_str(&String::from_utf8_lossy(&bytes[..count]));
-        while let Some((exchange, taken)) = talk.met(&received) {
+        letters.extend_from_slice(&bytes[..count]);
+        let mut searched = received.len();
+        let rest = letters.split_off(whole_letters(&letters));
+        received.push_str(&String::from_utf8_lossy(&letters));
+        letters = rest;
+        while let Some((exchange, taken)) = talk.met(&received, searched) {
             received.drain(..taken);
+            searched = 0;
             if !exchange.delay.is_zero() {
                 clock.sleep(exchange.delay).await;
             }
@@ -90,6 +95,19 @@ async fn talk_with(talk: &Talk, mut io: DuplexStream, clock: &Clock) -> std::io:
             return Ok(());
         }
     }
+}
+
+/// How much of it is not the beginning of a letter in UTF-8 whose end is yet to come.
+fn whole_letters(bytes: &[u8]) -> usize {
+    let last = bytes.len().saturating_sub(3)..bytes.len();
+    let first = last.rev().find(|at| bytes[*at] & 0xC0 != 0x80);
+    let length = |first: u8| match first {
+        0xC2..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        0xF0..=0xF4 => 4,
+        _ => 1,
+    };
+    first.filter(|at| at + length(bytes[*at]) > bytes.len()).unwrap_or(bytes.len())
 }
 
 #[cfg(test)]
@@ -120,6 +138,26 @@ mod tests {
         let heard = talked(tcp(mail), b"HELO a\nHELO b\nQUIT\nHELO c\n").await;
         assert_eq!(heard, "220 hi\n250 ok\n250 ok\n221 bye\n");
         assert_eq!(talked(tcp("echo"), b"again").await, "again");
+    }
+
+    #[tokio::test]
+    async fn letters_and_words_may_come_in_pieces() {
+        let (mut client, server) = connection();
+        let listener = tcp("[{expect: \"gr\u{fc}\u{df}e\", send: \"ja\", close: true}]");
+        let serving = tokio::spawn(listener.serve(server, Clock::stepped(Time::UNIX_EPOCH)));
+        for byte in "viele gr\u{fc}\u{df}e".bytes() {
+            client.write_all(&[byte]).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        let mut heard = String::new();
+        client.read_to_string(&mut heard).await.unwrap();
+        assert_eq!(heard, "ja");
+        serving.await.unwrap();
+        assert_eq!(
+            (whole_letters(b"a\xc3"), whole_letters(b"\xf0\x9f\x98"), whole_letters(b"a\xff")),
+            (1, 0, 2)
+        );
+        assert_eq!((whole_letters("\u{e9}".as_bytes()), whole_letters(b"\x80\x80\x80\x80")), (2, 4));
     }
 
     #[tokio::test]

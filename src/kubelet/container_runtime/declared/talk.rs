@@ -56,8 +56,20 @@ impl Talk {
         Ok(talk)
     }
 
-    /// The exchange that is met first in what was received, and how much of that it takes.
-    pub(crate) fn met(&self, received: &str) -> Option<(&TalkExchange, usize)> {
+    /// The exchange that is met first in what was received, and how much of that it takes. In as much as
+    /// `searched` of it none was met before.
+    pub(crate) fn met(&self, received: &str, searched: usize) -> Option<(&TalkExchange, usize)> {
+        let from = searched.saturating_sub(self.longest());
+        let begin = (0..=from).rev().find(|begin| received.is_char_boundary(*begin)).unwrap_or(0);
+        let (exchange, end) = self.first_met(&received[begin..])?;
+        Some((exchange, begin + end))
+    }
+
+    fn longest(&self) -> usize {
+        self.exchanges.iter().map(|exchange| exchange.expect.len()).max().unwrap_or(0)
+    }
+
+    fn first_met(&self, received: &str) -> Option<(&TalkExchange, usize)> {
         let place = |exchange: &TalkExchange| match exchange.expect.as_str() {
             "" => received.find('\n').map(|at| at + 1),
             wanted => received.find(wanted).map(|at| at + wanted.len()),
@@ -76,7 +88,7 @@ mod tests {
     use super::*;
 
     fn said(talk: &Talk, received: &str) -> Option<(String, usize)> {
-        talk.met(received).map(|(exchange, taken)| (exchange.send.clone(), taken))
+        talk.met(received, 0).map(|(exchange, taken)| (exchange.send.clone(), taken))
     }
 
     #[test]
@@ -84,6 +96,8 @@ mod tests {
         let talk = Talk::parse("[{expect: PING, send: PONG}, {expect: IN, send: no}, {send: what}]").unwrap();
         assert_eq!(said(&talk, "x PING\r\n"), Some(("no".into(), 5)));
         assert_eq!(said(&talk, "PI"), None);
+        let met = talk.met("\u{e9}\u{e9}\u{e9} PING", 9).unwrap();
+        assert_eq!((met.0.send.as_str(), met.1), ("no", 10));
         assert_eq!(said(&talk, "hello\nPING\n"), Some(("what".into(), 6)));
         let whole =
             Talk::parse("greeting: \"220 mail\\n\"\nexchanges: [{expect: QUIT, send: bye, close: true}]");
