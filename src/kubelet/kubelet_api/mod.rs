@@ -3,12 +3,9 @@
 //! Comes in: a method and a path. Goes out: a status and a body. Nobody opens a socket here: the apiserver
 //! asks through `nodes/proxy`. Streams into containers and logs are not among it: they are asked for by name.
 
-mod authorization;
 mod metrics;
 mod pods;
 mod summary;
-
-pub use authorization::{Asked, asked};
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};

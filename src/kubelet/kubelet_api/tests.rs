@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use http::Method;
 use serde_json::{Value, json};
 
 use super::pods::{PodHere, RunningHere};
-use super::{Asked, asked, configuration, metrics, pods, summary};
+use super::{configuration, metrics, pods, summary};
 use crate::node_config::NodeConfig;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
@@ -18,25 +17,6 @@ fn here() -> Vec<PodHere> {
     let start_time = Time::UNIX_EPOCH;
     let done = PodHere { object: object.clone(), start_time, running: vec![], ended: 1 };
     vec![PodHere { object, start_time, running: vec![container], ended: 0 }, done]
-}
-
-#[test]
-fn subresources_are_as_fine_as_upstreams() {
-    for (method, path, verb, subresources) in [
-        (Method::GET, "/stats/summary", "get", &["stats"][..]),
-        (Method::GET, "/metrics/cadvisor", "get", &["metrics"]),
-        (Method::GET, "/metricsx", "get", &["proxy"]),
-        (Method::GET, "/logs/", "get", &["log"]),
-        (Method::POST, "/checkpoint/a/b/c", "create", &["checkpoint"]),
-        (Method::HEAD, "/healthz/ping", "get", &["healthz", "proxy"]),
-        (Method::GET, "/pods", "get", &["pods", "proxy"]),
-        (Method::GET, "/runningpods/", "get", &["pods", "proxy"]),
-        (Method::GET, "/configz", "get", &["configz", "proxy"]),
-        (Method::POST, "/exec/ns/pod/c", "create", &["proxy"]),
-        (Method::OPTIONS, "/", "", &["proxy"]),
-    ] {
-        assert_eq!(asked(&method, path), Asked { verb, subresources }, "{path}");
-    }
 }
 
 #[test]
