@@ -262,8 +262,7 @@ impl PodWorker {
         let Some(container) = self.container_mut(name) else { return };
         let status = node.runtime.container_status(id);
         if let (Task::Run(running), Some(status)) = (&mut container.task, status) {
-            running.ends = status.ends;
-            running.asks_at = status.asks_at;
+            running.note(status);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::container_runtime::services::{ContainerConfig, ContainerId};
+use super::container_runtime::services::{ContainerConfig, ContainerId, PendingQuestion};
 use super::dependencies::NodeRuntime;
 use super::kubelet::Kubelet;
 use super::kuberuntime::container::{Container, Task};
@@ -19,7 +19,7 @@ struct ProcessAsker {
     container: String,
     id: ContainerId,
     address: String,
-    question: Question,
+    asked: PendingQuestion,
 }
 
 impl Kubelet {
@@ -29,7 +29,7 @@ impl Kubelet {
         let kubelet = self.clone();
         // With the kubelet it ends, too: the next one asks again.
         self.shared.context.tasks.spawn("a question to the network", async move {
-            let answered = kubelet.shared.ask_network(&asker.address, &asker.question).await;
+            let answered = kubelet.shared.ask_network(&asker.address, &asker.asked.question).await;
             kubelet.hear(asker, answered).await;
         });
     }
@@ -55,7 +55,7 @@ impl Kubelet {
 impl PodWorker {
     fn asker(&self, node: &NodeRuntime, container: &str) -> Option<ProcessAsker> {
         let id = self.container(container)?.1.running_id()?.clone();
-        let question = node.runtime.question(&id)?;
+        let asked = node.runtime.question(&id)?;
         let metadata = &self.object.metadata;
         Some(ProcessAsker {
             uid: metadata.uid.as_str().into(),
@@ -64,7 +64,7 @@ impl PodWorker {
             container: container.to_owned(),
             id,
             address: self.address().to_owned(),
-            question,
+            asked,
         })
     }
 
@@ -78,10 +78,11 @@ impl PodWorker {
         }
         let attempt = container.restart_count;
         let config = ContainerConfig { pod: &pod, metadata: &object.metadata, container: spec, attempt };
-        node.runtime.hear(&config, &asker.id, answered);
+        node.runtime.hear(&config, &asker.id, &asker.asked, answered);
         let status = node.runtime.container_status(&asker.id);
         if let (Task::Run(running), Some(status)) = (&mut container.task, status) {
-            (running.ends, running.asks_at) = (status.ends, status.asks_at);
+            running.is_asking = false;
+            running.note(status);
         }
     }
 

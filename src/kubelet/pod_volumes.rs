@@ -189,9 +189,7 @@ impl PodWorker {
             if let Task::Run(running) = &mut container.task
                 && differs
             {
-                let status = node.runtime.container_status(&id);
-                running.asks_at = status.as_ref().and_then(|status| status.asks_at);
-                running.ends = status.and_then(|status| status.ends);
+                node.runtime.container_status(&id).into_iter().for_each(|status| running.note(status));
             }
         }
         self.keep(written);

@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,6 +20,23 @@ use machine::questions::{
 use network::Obstacle;
 use network::Refusal;
 
+/// Nobody waits longer for an answer, whatever he says.
+const MAX_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Whether a connection was there.
+#[derive(Default)]
+struct Connected(AtomicBool);
+
+impl Connected {
+    fn note(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_there(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 impl Dependencies {
     /// Asks in the name of a pod with this address, and says what came back after how long.
     pub(crate) async fn ask_network(&self, from: &str, question: &Question) -> Answered {
@@ -33,37 +51,23 @@ impl Dependencies {
 
     async fn reply(&self, from: IpAddr, question: &Question) -> NetworkReply {
         let clock = &self.context.clock;
-        let asked = self.begin(from, &question.what);
-        match clock.timeout(question.within, asked).await {
+        let connected = Connected::default();
+        let asked = self.begin(from, &question.what, &connected);
+        match clock.timeout(question.within.min(MAX_WAIT), asked).await {
             Ok(reply) => reply,
             // Whoever looks whether somebody is there waits for the connection alone.
-            Err(_) => NetworkReply::TimedOut(self.would_connect(from, &question.what).await),
+            Err(_) => NetworkReply::TimedOut(connected.is_there()),
         }
     }
 
-    /// Whether it was a connection that somebody took, and said nothing on.
-    async fn would_connect(&self, from: IpAddr, what: &NetworkAsk) -> bool {
-        let to = match what {
-            NetworkAsk::Http(http) => http.to,
-            NetworkAsk::Tcp { to, .. } => Some(*to),
-            NetworkAsk::Udp { .. } | NetworkAsk::Ping(_) => None,
-        };
-        let Some(to) = to else { return false };
-        let connecting = self.network.connect(from, local(to, from));
-        self.context
-            .clock
-            .timeout(Duration::from_millis(1), connecting)
-            .await
-            .is_ok_and(|connected| connected.is_ok())
-    }
-
-    async fn begin(&self, from: IpAddr, what: &NetworkAsk) -> NetworkReply {
+    async fn begin(&self, from: IpAddr, what: &NetworkAsk, connected: &Connected) -> NetworkReply {
         match what {
-            NetworkAsk::Http(http) => match self.web(from, http).await {
+            NetworkAsk::Http(http) => match self.web(from, http, connected).await {
                 Ok(reply) | Err(reply) => reply,
             },
             NetworkAsk::Tcp { to, send, reads } => {
-                self.say(from, *to, send, *reads).await.unwrap_or_else(|reply| reply)
+                let send = reads.then_some(send.as_slice());
+                self.say(from, *to, send, connected).await.unwrap_or_else(|reply| reply)
             }
             NetworkAsk::Udp { to, send } => {
                 let datagram = Bytes::from(send.clone());
@@ -83,18 +87,17 @@ impl Dependencies {
         }
     }
 
-    /// What a connection says until its end.
+    /// What a connection says until its end; nothing where nobody says anything, and nobody reads.
     async fn say(
         &self,
         from: IpAddr,
         to: SocketAddr,
-        send: &[u8],
-        reads: bool,
+        send: Option<&[u8]>,
+        connected: &Connected,
     ) -> Result<NetworkReply, NetworkReply> {
         let mut stream = self.network.connect(from, local(to, from)).await.map_err(refused)?;
-        if !reads {
-            return Ok(NetworkReply::Bytes(Arc::default()));
-        }
+        connected.note();
+        let Some(send) = send else { return Ok(NetworkReply::Bytes(Arc::default())) };
         let said = stream.write_all(send).await.and(stream.shutdown().await);
         let mut heard = Vec::new();
         let limit = MAX_ANSWER_BYTES as u64;
@@ -104,21 +107,29 @@ impl Dependencies {
         Ok(NetworkReply::Bytes(Arc::new(heard)))
     }
 
-    async fn web(&self, from: IpAddr, asked: &HttpQuestion) -> Result<NetworkReply, NetworkReply> {
+    async fn web(
+        &self,
+        from: IpAddr,
+        asked: &HttpQuestion,
+        connected: &Connected,
+    ) -> Result<NetworkReply, NetworkReply> {
         let to = asked.to.ok_or(NetworkReply::Unreachable)?;
         if let Some(trust) = asked.tls.as_ref().filter(|_| to.port() == 443)
             && self.is_apiserver(to.ip()).await
         {
             // The cluster's own authority is all that a pod is given to trust.
+            connected.note();
             let is_trusted = trust.everybody || trust.authorities.contains("BEGIN CERTIFICATE");
             return if is_trusted { self.ask_apiserver(asked).await } else { Err(NetworkReply::Untrusted) };
         }
         let stream = self.network.connect(from, local(to, from)).await.map_err(refused)?;
+        connected.note();
         if asked.tls.is_some() {
             return Err(NetworkReply::NoTls);
         }
         let request = request(asked).ok_or(NetworkReply::Empty)?;
-        let response = network::http_client::ask(stream, request).await.map_err(|_| NetworkReply::Empty)?;
+        let response = network::http_client::ask(&self.context.clock, stream, request).await;
+        let response = response.map_err(|_| NetworkReply::Empty)?;
         let (head, body) = response.into_parts();
         let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await.map(|body| body.to_bytes());
         Ok(web_reply(Response::from_parts(head, body.unwrap_or_default())))

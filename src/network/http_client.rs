@@ -1,6 +1,7 @@
 //! A request over one connection.
 
 use bytes::Bytes;
+use clock::Clock;
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -9,17 +10,22 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Asks over a connection that is for this one request. The body of the answer comes while it is read. Where
-/// the answer is 101, the connection goes on with what was asked for (`hyper::upgrade::on`).
+/// the answer is 101, the connection goes on with what was asked for (`hyper::upgrade::on`). Whatever is
+/// under way on it is under way on `clock`.
 ///
 /// # Errors
 /// That the other side hangs up, or does not speak HTTP/1.
-pub async fn ask<Io>(io: Io, request: Request<Bytes>) -> Result<Response<Incoming>, hyper::Error>
+pub async fn ask<Io>(
+    clock: &Clock,
+    io: Io,
+    request: Request<Bytes>,
+) -> Result<Response<Incoming>, hyper::Error>
 where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (mut sender, connection) = http1::handshake(TokioIo::new(io)).await?;
     // It ends with the answer, or when nobody reads that any more; or it goes on with something else.
-    tokio::spawn(async move {
+    clock.spawn(async move {
         if let Err(error) = connection.with_upgrades().await {
             tracing::debug!(%error, "a connection to a simulated server ended");
         }

@@ -9,6 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::http_server::{MAX_BODY_BYTES, serve};
 use crate::{connection, http_client};
+use clock::Clock;
 
 fn echo(request: Request<Bytes>) -> std::future::Ready<Response<Bytes>> {
     let said = format!("{} {} {}", request.method(), request.uri(), request.body().len());
@@ -18,7 +19,7 @@ fn echo(request: Request<Bytes>) -> std::future::Ready<Response<Bytes>> {
 async fn ask(request: Request<Bytes>) -> (u16, String) {
     let (client, server) = connection();
     tokio::spawn(async move { serve(server, echo).await });
-    let response = http_client::ask(client, request).await.unwrap();
+    let response = http_client::ask(&Clock::real(), client, request).await.unwrap();
     let code = response.status().as_u16();
     let body = response.into_body().collect().await.unwrap().to_bytes();
     (code, String::from_utf8(body.to_vec()).unwrap())

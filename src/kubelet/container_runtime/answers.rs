@@ -107,7 +107,7 @@ fn of_declared(port: i64, path: &str, run: &Run<'_>) -> Answer {
         Some(Ok(DeclaredPort::Http(routes))) => {
             routes.always(path).map_or(Answer::Success, |(code, _)| answer(Page::Status(code)))
         }
-        Some(Err(wrong)) => Answer::Failure(wrong.to_string()),
+        Some(Err(wrong)) => Answer::Failure(wrong.0),
         _ => Answer::Success,
     }
 }

@@ -80,7 +80,7 @@ impl SandboxPorts {
         if let Some(listener) = known.get(&key).filter(|listener| listener.text == found.text) {
             return Ok(Some(listener.clone()));
         }
-        let declaration = found.read(self.own.forwarding).map_err(|wrong| refused(wrong.to_string()))?;
+        let declaration = found.read(self.own.forwarding).map_err(|wrong| refused(wrong.0))?;
         let listener = Arc::new(DeclaredListener::new(found.text.to_owned(), declaration));
         known.insert(key, listener.clone());
         Ok(Some(listener))

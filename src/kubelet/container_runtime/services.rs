@@ -126,6 +126,15 @@ pub struct ContainerStatus {
     pub asks_at: Option<Time>,
 }
 
+/// A question that a process waits with for its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingQuestion {
+    /// What it asks.
+    pub question: Question,
+    /// How many answers it has heard before.
+    pub answers: usize,
+}
+
 /// What a container left behind that has ended.
 #[derive(Clone, Debug, Default)]
 pub struct ExitedContainer {
@@ -323,10 +332,17 @@ pub trait RuntimeService: Send + Sync {
     ) -> ContainerStatus;
 
     /// What a process asks the network next.
-    fn question(&self, id: &ContainerId) -> Option<Question>;
+    fn question(&self, id: &ContainerId) -> Option<PendingQuestion>;
 
-    /// What the network answers a process: it goes on, and its [`ContainerStatus`] is another one.
-    fn hear(&self, config: &ContainerConfig<'_>, id: &ContainerId, answered: Answered);
+    /// What the network answers a process: it goes on, and its [`ContainerStatus`] is another one. An answer
+    /// to another question than the one that it asks is lost.
+    fn hear(
+        &self,
+        config: &ContainerConfig<'_>,
+        id: &ContainerId,
+        asked: &PendingQuestion,
+        answered: Answered,
+    );
 
     /// `ContainerStatus` of one whose process runs; nothing of one that is not known.
     fn container_status(&self, id: &ContainerId) -> Option<ContainerStatus>;

@@ -16,8 +16,9 @@ use super::ports::SandboxPorts;
 use super::selector::StageSubject;
 use super::services::{
     AttachInput, AttachResponse, Call, Command, ContainerConfig, ContainerId, ContainerStatus, Datagram,
-    ExecResponse, ExecSyncResponse, Exit, ExitedContainer, Image, PodSandboxConfig, PodSandboxStatus,
-    PortListener, ProbeAnswer, ProbedContainer, RunningContainer, RuntimeError, RuntimeService,
+    ExecResponse, ExecSyncResponse, Exit, ExitedContainer, Image, PendingQuestion, PodSandboxConfig,
+    PodSandboxStatus, PortListener, ProbeAnswer, ProbedContainer, RunningContainer, RuntimeError,
+    RuntimeService,
 };
 use super::stages::{Next, StageSet, Step};
 use apimachinery::time::Time;
@@ -27,7 +28,7 @@ use clock::after;
 use entropy::Entropy;
 use machine::file_system::{Left, Mount, Tree};
 use machine::logs::{self, LogLine};
-use machine::questions::{Answered, Question};
+use machine::questions::Answered;
 use machine::surroundings::Surroundings;
 use machine::{program, signals};
 use sync::{Mutex, MutexGuard};
@@ -175,6 +176,12 @@ impl SimulatedContainer {
         ContainerStatus { ready_at: self.ready_at, ends: ends.as_deref().cloned(), asks_at }
     }
 
+    fn pending(&self) -> Option<PendingQuestion> {
+        let (_, question) = self.outlook.asks.as_deref()?;
+        let answers = self.around.as_ref()?.answers.len();
+        Some(PendingQuestion { question: question.clone(), answers })
+    }
+
     fn ran(&self, now: Time) -> Duration {
         (now - self.started_at).to_std().unwrap_or_default()
     }
@@ -270,12 +277,21 @@ impl RuntimeService for SimulatedRuntime {
         self.containers().get(id).map(SimulatedContainer::status)
     }
 
-    fn question(&self, id: &ContainerId) -> Option<Question> {
-        self.containers().get(id)?.outlook.asks.as_ref().map(|asks| asks.1.clone())
+    fn question(&self, id: &ContainerId) -> Option<PendingQuestion> {
+        self.containers().get(id)?.pending()
     }
 
-    fn hear(&self, config: &ContainerConfig<'_>, id: &ContainerId, answered: Answered) {
+    fn hear(
+        &self,
+        config: &ContainerConfig<'_>,
+        id: &ContainerId,
+        asked: &PendingQuestion,
+        answered: Answered,
+    ) {
         let Some(mut container) = self.container(id) else { return };
+        if container.pending().as_ref() != Some(asked) {
+            return;
+        }
         let Some(around) = &mut container.around else { return };
         Arc::make_mut(&mut Arc::make_mut(around).answers).push(answered);
         let (around, started_at) = (container.around.as_deref(), container.started_at);

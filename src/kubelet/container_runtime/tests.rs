@@ -11,8 +11,8 @@ use http_body_util::BodyExt;
 use super::given::{Given, running, runtime};
 use super::own_listeners::{OwnHandler, OwnListener, OwnListeners, PodTarget};
 use super::services::{
-    Command, ContainerConfig, Datagram, Exit, Image, PodSandboxConfig, PodSandboxStatus, RunningContainer,
-    RuntimeService,
+    Command, ContainerConfig, Datagram, Exit, Image, PendingQuestion, PodSandboxConfig, PodSandboxStatus,
+    RunningContainer, RuntimeService,
 };
 use apimachinery::labels::Selector;
 use apimachinery::object::ObjectMeta;
@@ -20,6 +20,7 @@ use apimachinery::time::Time;
 use apis::views::pod::Pod;
 use clock::Clock;
 use machine::file_system::Tree;
+use machine::questions::{Answered, NetworkReply};
 use machine::surroundings::Surroundings;
 use serde_json::{Value, json};
 
@@ -126,6 +127,25 @@ fn a_process_ends_within_its_timeout() {
     assert_eq!(ended(stop(seconds(2))), (Some(NOW + seconds(11)), 137));
 }
 
+#[test]
+fn an_answer_to_another_question_is_lost() {
+    let script = "for port in 81 82; do nc -z 10.0.0.1 $port || echo no $port; done";
+    let given = running(json!({"name": "a", "image": "busybox", "command": ["sh", "-c", script]}));
+    let (runtime, config, id) = (&given.runtime, given.config(), &given.id);
+    let refused = || Answered { reply: NetworkReply::Refused, took: Duration::ZERO };
+    let first = runtime.question(id).unwrap();
+    runtime.hear(&config, id, &first, refused());
+    let second = runtime.question(id).unwrap();
+    assert_eq!((first.answers, second.answers), (0, 1));
+    // The same answer once more, and one to a question that it has not come to.
+    runtime.hear(&config, id, &first, refused());
+    runtime.hear(&config, id, &PendingQuestion { answers: 2, ..second.clone() }, refused());
+    assert_eq!(runtime.question(id), Some(second.clone()));
+    runtime.hear(&config, id, &second, refused());
+    assert_eq!(runtime.question(id), None);
+    assert!(runtime.container_status(id).unwrap().ends.is_some());
+}
+
 /// What is answered to a `GET` over one connection; the error where nobody takes it.
 async fn get(given: &Given, port: u16, path: &str) -> Result<(u16, String), String> {
     let (config, container) = (given.config(), &given.pod.spec.containers[0]);
@@ -135,7 +155,7 @@ async fn get(given: &Given, port: u16, path: &str) -> Result<(u16, String), Stri
     let (client, server) = network::connection();
     tokio::spawn((listener.serve)(server, "10.0.0.9:4000".into(), Clock::stepped(NOW)));
     let request = Request::get(path).header("host", "web").body(Bytes::new()).unwrap();
-    let response = network::http_client::ask(client, request).await.unwrap();
+    let response = network::http_client::ask(&Clock::stepped(NOW), client, request).await.unwrap();
     let code = response.status().as_u16();
     let body = response.into_body().collect().await.unwrap().to_bytes();
     Ok((code, String::from_utf8(body.to_vec()).unwrap()))

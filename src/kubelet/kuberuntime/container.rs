@@ -100,6 +100,8 @@ pub(crate) struct Running {
     pub(crate) ends: Option<(Time, Exit)>,
     /// When it asks the network something; nothing while it waits for the answer.
     pub(crate) asks_at: Option<Time>,
+    /// It waits for the answer: whatever it hears meanwhile, it does not ask again.
+    pub(crate) is_asking: bool,
     pub(crate) probers: Option<Box<Probers>>,
 }
 

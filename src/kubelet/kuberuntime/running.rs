@@ -37,7 +37,7 @@ impl Container {
             ends = Some((begun, Exit::killed()));
         }
         (self.started, self.ready) = (!is_starting, false);
-        Box::new(Running { ready_at, ends, asks_at: status.asks_at, probers })
+        Box::new(Running { ready_at, ends, asks_at: status.asks_at, is_asking: false, probers })
     }
 
     /// It has become ready, or its probes are due.
@@ -52,7 +52,7 @@ impl Container {
             (self.ready, running.ready_at) = (true, None);
         }
         if running.asks_at.is_some_and(|at| at <= due) {
-            running.asks_at = None;
+            (running.asks_at, running.is_asking) = (None, true);
             context.happenings.push(Happening::Asks(spec.name.clone()));
         }
         let asked = running.probers.as_mut().filter(|probers| probers.due().is_some_and(|at| at <= due));
@@ -107,9 +107,39 @@ impl Container {
 }
 
 impl Running {
+    /// What is ahead of it is another now.
+    pub(crate) fn note(&mut self, status: ContainerStatus) {
+        self.ends = status.ends;
+        self.is_asking &= status.asks_at.is_some();
+        self.asks_at = status.asks_at.filter(|_| !self.is_asking);
+    }
+
     pub(crate) fn due(&self) -> Option<Time> {
         let ends = self.ends.as_ref().map(|(at, _)| *at);
         let probers = self.probers.as_ref().and_then(|probers| probers.due());
         [self.ready_at, ends, self.asks_at, probers].into_iter().flatten().min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_heard_meanwhile_makes_nobody_ask_twice() {
+        let asks = |at| ContainerStatus { ready_at: None, ends: None, asks_at: at };
+        let begun = Some(Time::UNIX_EPOCH);
+        let mut running =
+            Running { ready_at: None, ends: None, asks_at: None, is_asking: true, probers: None };
+        running.note(asks(begun));
+        assert_eq!((running.asks_at, running.is_asking), (None, true));
+        // It has the answer, and asks the next.
+        running.is_asking = false;
+        running.note(asks(begun));
+        assert_eq!((running.asks_at, running.due()), (begun, begun));
+        // What it asked for is not asked any more.
+        running.is_asking = true;
+        running.note(asks(None));
+        assert_eq!((running.asks_at, running.is_asking), (None, false));
     }
 }

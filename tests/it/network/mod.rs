@@ -78,7 +78,7 @@ impl Net {
         let asking = async {
             let io = self.cluster.network().connect(from, to).await.ok()?;
             let request = http::Request::get(path).header("host", "test").body(bytes::Bytes::new()).unwrap();
-            let response = http_client::ask(io, request).await.ok()?;
+            let response = http_client::ask(&kubarium::clock::Clock::real(), io, request).await.ok()?;
             let body = http_body_util::BodyExt::collect(response.into_body()).await.ok()?.to_bytes();
             Some(String::from_utf8_lossy(&body).into_owned())
         };

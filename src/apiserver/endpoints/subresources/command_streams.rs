@@ -67,12 +67,12 @@ impl CommandStreams {
         talk: CommandTalk,
     ) -> Result<Answer, Status> {
         match wanted {
-            UpgradeTo::WebSocket => streams::accept(&scope.headers, upgrade, PROTOCOLS, |protocol| {
+            UpgradeTo::WebSocket => streams::accept(scope, upgrade, PROTOCOLS, |protocol| {
                 let outcomes = Outcomes { are_statuses: protocol.starts_with('v') };
                 let encoding = ChannelEncoding::of(protocol);
                 Box::new(move |io: Box<dyn Duplex>| talk(Box::new(WebSocket::new(io, encoding)), outcomes))
             }),
-            UpgradeTo::Spdy => streams::accept_spdy(&scope.headers, upgrade, SPDY_PROTOCOLS, |protocol| {
+            UpgradeTo::Spdy => streams::accept_spdy(scope, upgrade, SPDY_PROTOCOLS, |protocol| {
                 let outcomes = Outcomes { are_statuses: protocol == SPDY_PROTOCOLS[0] };
                 let wanted = self.over_spdy(protocol);
                 Box::new(move |io: Box<dyn Duplex>| -> BoxFuture<'static, ()> {

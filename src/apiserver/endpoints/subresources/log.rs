@@ -45,7 +45,7 @@ pub(crate) async fn log(scope: &mut Scope) -> Result<Answer, Status> {
     if websocket::is_wanted(&scope.headers)
         && let Some(upgrade) = scope.upgrade.take()
     {
-        return streams::accept(&scope.headers, upgrade, PROTOCOLS, |protocol| {
+        return streams::accept(scope, upgrade, PROTOCOLS, |protocol| {
             over_websocket(body, ChannelEncoding::of(protocol))
         });
     }

@@ -67,12 +67,12 @@ pub(super) fn port_forward_over(
         clock: scope.server.clock.clone(),
         request,
     });
-    let (headers, own) = (&scope.headers, forwarding.clone());
+    let own = forwarding.clone();
     match wanted {
-        UpgradeTo::Spdy => streams::accept_spdy(headers, upgrade, PROTOCOLS, |_| {
+        UpgradeTo::Spdy => streams::accept_spdy(scope, upgrade, PROTOCOLS, |_| {
             Box::new(|io: Box<dyn Duplex>| -> BoxFuture<'static, ()> { own.serve(io).boxed() })
         }),
-        UpgradeTo::WebSocket => streams::accept(headers, upgrade, TUNNELS, |_| {
+        UpgradeTo::WebSocket => streams::accept(scope, upgrade, TUNNELS, |_| {
             Box::new(|io: Box<dyn Duplex>| -> BoxFuture<'static, ()> { tunnel(io, own).boxed() })
         }),
     }

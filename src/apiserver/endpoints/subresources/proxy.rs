@@ -28,6 +28,7 @@ use apimachinery::status::Status;
 use apimachinery::wire::ApiResponse;
 use apis::core::pod::PODS;
 use apis::tree::{items, number, text};
+use clock::Clock;
 
 /// The links of a page are rewritten up to this size; those of a larger one stay as they are.
 const MAX_PAGE_BYTES: usize = 4 << 20;
@@ -127,7 +128,7 @@ pub(super) async fn proxy(scope: &mut Scope, object: &Value, input: Input) -> Re
     let mut response = ask(scope, &backend, request).await?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let (_, ours) = goes_on.ok_or_else(|| unreachable("the answer is no whole one"))?;
-        return Ok(Answer::Raw(go_on(ours, response)));
+        return Ok(Answer::Raw(go_on(&scope.server.clock, ours, response)));
     }
     strip(response.headers_mut());
     if let Some(location) = response.headers().get(LOCATION).and_then(|value| value.to_str().ok())
@@ -149,9 +150,10 @@ fn asked_protocol(headers: &HeaderMap) -> Option<&HeaderValue> {
 }
 
 /// Carries bytes both ways, until either side has ended.
-fn go_on(ours: OnUpgrade, mut response: ApiResponse) -> ApiResponse {
+fn go_on(clock: &Clock, ours: OnUpgrade, mut response: ApiResponse) -> ApiResponse {
     let theirs = hyper::upgrade::on(&mut response);
     streams::go_on(
+        clock,
         ours,
         Box::new(|mut io: Box<dyn Duplex>| {
             Box::pin(async move {
@@ -232,8 +234,8 @@ async fn ask(scope: &Scope, backend: &ProxyBackend, request: Request<Bytes>) -> 
             .replace(&format!("dial tcp4 127.0.0.1:{port}"), &format!("dial tcp {address}:{port}"));
         unreachable(&why)
     })?;
-    let response =
-        network::http_client::ask(io, request).await.map_err(|error| unreachable(&error.to_string()))?;
+    let asked = network::http_client::ask(&scope.server.clock, io, request).await;
+    let response = asked.map_err(|error| unreachable(&error.to_string()))?;
     let is_upgrade = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     if response.status().is_informational() && !is_upgrade {
         return Err(unreachable("the answer is no whole one"));

@@ -13,6 +13,7 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
 use crate::endpoints::response::websocket::{
     self, BINARY, CLOSE, CONTINUATION, NORMAL, PING, PONG, TEXT, frame, opening, text,
@@ -20,6 +21,7 @@ use crate::endpoints::response::websocket::{
 use crate::kubelet_client::Duplex;
 use apimachinery::status::Status;
 use apimachinery::wire::ApiResponse;
+use clock::Clock;
 
 /// A message of a client is no larger; one that is ends the connection.
 pub(super) const MAX_MESSAGE_BYTES: u64 = 1 << 20;
@@ -214,11 +216,12 @@ pub(crate) enum Message {
 /// # Errors
 /// 403, as upstream's handshake answers when there is none.
 pub(crate) fn accept(
-    headers: &HeaderMap,
+    scope: &Scope,
     upgrade: OnUpgrade,
     known: &[&'static str],
     conversation: impl FnOnce(&'static str) -> Conversation,
 ) -> Result<Answer, Status> {
+    let headers = &scope.headers;
     let offered = text(headers, SEC_WEBSOCKET_PROTOCOL);
     let mut wanted = offered.split(',').map(str::trim);
     let chosen = wanted.find_map(|offer| known.iter().find(|known| **known == offer).copied());
@@ -232,13 +235,13 @@ pub(crate) fn accept(
     if !protocol.is_empty() {
         response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
     }
-    go_on(upgrade, conversation(protocol));
+    go_on(&scope.server.clock, upgrade, conversation(protocol));
     Ok(Answer::Raw(response))
 }
 
 /// It ends with what it tells, or with the client.
-pub(super) fn go_on(upgrade: OnUpgrade, conversation: Conversation) {
-    tokio::spawn(async move {
+pub(super) fn go_on(clock: &Clock, upgrade: OnUpgrade, conversation: Conversation) {
+    clock.spawn(async move {
         if let Ok(upgraded) = upgrade.await {
             conversation(Box::new(TokioIo::new(upgraded))).await;
         }
@@ -269,11 +272,12 @@ pub(crate) fn wanted(headers: &HeaderMap) -> Option<UpgradeTo> {
 /// # Errors
 /// 403, as upstream's handshake (`httpstream.Handshake`) answers when there is none.
 pub(crate) fn accept_spdy(
-    headers: &HeaderMap,
+    scope: &Scope,
     upgrade: OnUpgrade,
     known: &[&'static str],
     conversation: impl FnOnce(&'static str) -> Conversation,
 ) -> Result<Answer, Status> {
+    let headers = &scope.headers;
     let offers = headers.get_all(SPDY_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
     let offered: Vec<&str> = offers.flat_map(|value| value.split(',')).map(str::trim).collect();
     let is_old = offered.is_empty() && known.contains(&"");
@@ -289,7 +293,7 @@ pub(crate) fn accept_spdy(
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     response.headers_mut().insert(UPGRADE, HeaderValue::from_static(SPDY));
     response.headers_mut().insert(SPDY_PROTOCOL, HeaderValue::from_static(protocol));
-    go_on(upgrade, conversation(protocol));
+    go_on(&scope.server.clock, upgrade, conversation(protocol));
     Ok(Answer::Raw(response))
 }
 

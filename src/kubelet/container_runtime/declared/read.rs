@@ -66,9 +66,8 @@ pub(crate) fn declaration(annotations: &BTreeMap<String, String>, port: u16) -> 
 }
 
 /// What is wrong with an annotation, in a sentence that names it.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct WrongDeclaration(String);
+#[derive(Debug)]
+pub(crate) struct WrongDeclaration(pub(crate) String);
 
 impl Declaration<'_> {
     /// What it means.
