@@ -198,6 +198,12 @@ impl Clock {
         self.work.begin()
     }
 
+    /// Lets all others run, sockets too, and goes on. Unlike after tokio's own, something goes on meanwhile.
+    pub async fn yield_now(&self) {
+        let _at_work = self.busy();
+        tokio::task::yield_now().await;
+    }
+
     /// Something goes on whenever this future is awake: from being woken to being found waiting.
     pub fn tracked<F: Future>(&self, future: F) -> Tracked<F> {
         Tracked::new(future, &self.work)

@@ -389,7 +389,7 @@ impl<C: Controller> Worker<C> {
             queue.done(&key);
             // An apiserver in the same process answers at once: with tens of thousands of keys in the queue,
             // nothing else would get this thread.
-            clock::yield_now().await;
+            self.shared.clock.yield_now().await;
         }
     }
 

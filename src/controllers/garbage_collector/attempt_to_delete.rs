@@ -155,7 +155,7 @@ impl AttemptToDelete {
         let mut owners = SortedOwners::default();
         for reference in &latest.metadata.owner_references {
             // An object may name tens of thousands, and each is answered at once.
-            clock::yield_now().await;
+            ctx.clock.yield_now().await;
             match self.owner(ctx, item, reference).await? {
                 None => owners.dangling.push(reference.clone()),
                 Some(owner) => {
