@@ -45,8 +45,7 @@ pub fn in_process() {
         }
         [median(&mut answers), median(&mut works), memory]
     });
-    use std::io::Write;
-    writeln!(std::io::stdout(), "{answer} {at_work} {memory}").unwrap();
+    println!("{answer} {at_work} {memory}");
 }
 
 async fn fill(parent: &Cluster) {

@@ -231,6 +231,11 @@ fn drop_protections(metadata: &mut Value) {
 }
 
 /// Addresses and ports that were drawn: others are drawn elsewhere. Those that its user named stay.
+/// The field as a list. An index would make the field where it is not there.
+fn list<'a>(of: &'a mut Value, field: &str) -> Option<&'a mut Vec<Value>> {
+    of.get_mut(field)?.as_array_mut()
+}
+
 fn clean_service(service: &mut Value, applied: &Value) {
     let spec = &mut service["spec"];
     if spec["clusterIP"] != "None" && applied["spec"]["clusterIP"].is_null() {
@@ -242,9 +247,7 @@ fn clean_service(service: &mut Value, applied: &Value) {
         let ports = applied["spec"]["ports"].as_array();
         ports.is_some_and(|ports| ports.iter().any(|of_user| of_user["nodePort"] == *port))
     };
-    // An index would make the field that is not there.
-    let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
-    for port in ports.into_iter().flatten() {
+    for port in list(spec, "ports").into_iter().flatten() {
         if !port["nodePort"].is_null() && !named(&port["nodePort"]) {
             remove_member(port, "nodePort");
         }
@@ -254,12 +257,12 @@ fn clean_service(service: &mut Value, applied: &Value) {
 /// The volume with the token that admission mounts into each container.
 fn drop_token_volumes(spec: &mut Value) {
     let is_token = |name: &Value| name.as_str().is_some_and(|name| name.starts_with("kube-api-access-"));
-    if let Some(volumes) = spec["volumes"].as_array_mut() {
+    if let Some(volumes) = list(spec, "volumes") {
         volumes.retain(|volume| !is_token(&volume["name"]));
     }
-    for list in ["containers", "initContainers"] {
-        for container in spec[list].as_array_mut().into_iter().flatten() {
-            if let Some(mounts) = container["volumeMounts"].as_array_mut() {
+    for containers in ["containers", "initContainers"] {
+        for container in list(spec, containers).into_iter().flatten() {
+            if let Some(mounts) = list(container, "volumeMounts") {
                 mounts.retain(|mount| !is_token(&mount["name"]));
             }
         }
