@@ -230,12 +230,12 @@ fn drop_protections(metadata: &mut Value) {
     }
 }
 
-/// Addresses and ports that were drawn: others are drawn elsewhere. Those that its user named stay.
 /// The field as a list. An index would make the field where it is not there.
 fn list<'a>(of: &'a mut Value, field: &str) -> Option<&'a mut Vec<Value>> {
     of.get_mut(field)?.as_array_mut()
 }
 
+/// Addresses and ports that were drawn: others are drawn elsewhere. Those that its user named stay.
 fn clean_service(service: &mut Value, applied: &Value) {
     let spec = &mut service["spec"];
     if spec["clusterIP"] != "None" && applied["spec"]["clusterIP"].is_null() {
