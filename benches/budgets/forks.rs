@@ -1,5 +1,6 @@
 //! What a fork costs: of a cluster with 10,000 objects, in a process of its own.
 
+use std::io::Write;
 use std::process::Command;
 use std::time::Instant;
 
@@ -45,7 +46,8 @@ pub fn in_process() {
         }
         [median(&mut answers), median(&mut works), memory]
     });
-    println!("{answer} {at_work} {memory}");
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{answer} {at_work} {memory}").unwrap();
 }
 
 async fn fill(parent: &Cluster) {
