@@ -15,6 +15,7 @@
 
 #![warn(missing_docs, unreachable_pub)]
 
+mod follow;
 mod recorded;
 mod render;
 mod step;
@@ -30,8 +31,10 @@ use clock::Clock;
 use foldhash::fast::RandomState;
 use sync::{Mutex, MutexGuard};
 
+use follow::Followers;
 use recorded::Recorded;
 
+pub use follow::Followed;
 pub use recorded::StepId;
 pub use step::{Operation, Step, is_renewal};
 pub use trace::{Life, Subject, Trace, TraceStep};
@@ -53,6 +56,7 @@ struct Record {
     clock: Clock,
     ring: Mutex<Ring>,
     names: Mutex<HashSet<Arc<str>, RandomState>>,
+    followers: Followers,
 }
 
 /// Invariant: a revision is in `stored` or `informed` if and only if the step that says so is in `steps`.
@@ -68,7 +72,8 @@ struct Ring {
 impl Flow {
     /// A record that remembers, and takes its times from `clock`.
     pub fn new(clock: Clock) -> Flow {
-        Flow { record: Some(Arc::new(Record { clock, ring: Mutex::default(), names: Mutex::default() })) }
+        let (ring, names) = (Mutex::default(), Mutex::default());
+        Flow { record: Some(Arc::new(Record { clock, ring, names, followers: Followers::default() })) }
     }
 
     /// A record that remembers nothing.
@@ -85,7 +90,9 @@ impl Flow {
     pub fn record(&self, cause: Option<StepId>, step: Step) -> StepId {
         let Some(record) = &self.record else { return StepId::NONE };
         let at = record.clock.elapsed();
-        record.ring().push(Recorded { at, cause: cause.unwrap_or_default(), step })
+        let id = record.ring().push(Recorded { at, cause: cause.unwrap_or_default(), step });
+        record.followers.tell();
+        id
     }
 
     /// Remembers what `make` makes; switched off, it is not called.
@@ -130,8 +137,7 @@ impl Flow {
     /// The step that comes next.
     pub fn newest(&self) -> StepId {
         let Some(record) = &self.record else { return StepId::NONE };
-        let ring = record.ring();
-        StepId(ring.forgotten + ring.steps.len() as u64 + 1)
+        record.ring().next()
     }
 
     /// Which objects were written from a step on, and by whom; the most often written first. Renewals of
@@ -179,7 +185,7 @@ impl Ring {
         if self.steps.len() == CAPACITY {
             self.forget_oldest();
         }
-        let id = StepId(self.forgotten + self.steps.len() as u64 + 1);
+        let id = self.next();
         match &recorded.step {
             Step::Stored { revision, .. } => {
                 self.stored.insert(*revision, id);

@@ -18,6 +18,13 @@ const WHAT: usize = 46;
 /// In a terminal that is narrower than this leaves room for, lines are broken by the terminal.
 const MIN_WHAT: usize = 24;
 
+impl TraceStep {
+    /// What happened, in a line of words.
+    pub fn words(&self) -> String {
+        one_line(&describe(&self.step))
+    }
+}
+
 impl Trace {
     /// The trace as `kubarium trace` prints it, a line a step however long that is. The letters are lanes:
     /// **A**piserver, **C**ontrollers, **S**cheduler, **K**ubelets; the column after them says which one
@@ -110,7 +117,7 @@ impl Layout {
     fn write(&self, step: &TraceStep, component: &str, out: &mut String) {
         let Layout { component: width, before, room } = *self;
         let (time, id, lane) = (milliseconds(step.at_microseconds), step.id.to_string(), lane(component));
-        let lines = wrap(&one_line(&describe(&step.step)), room.unwrap_or(usize::MAX));
+        let lines = wrap(&step.words(), room.unwrap_or(usize::MAX));
         let what = lines.first().map(String::as_str).unwrap_or_default();
         let cause = step.cause.map(|cause| format!(" <- {cause}")).unwrap_or_default();
         let pad = room.unwrap_or(WHAT).min(WHAT);

@@ -1,0 +1,187 @@
+//! Reads the record while it is being written: what came since a step, and a wait for what comes next.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::Notify;
+
+use super::recorded::{Recorded, StepId};
+use super::trace::TraceStep;
+use super::{Flow, Record, Ring};
+
+/// What came since a step.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Followed {
+    /// Oldest first. Times are since the cluster's clock began.
+    pub steps: Vec<TraceStep>,
+    /// Where to go on.
+    pub next: StepId,
+    /// How many steps before the first were forgotten before somebody asked for them.
+    pub missed: u64,
+}
+
+/// Who waits for steps. While nobody does, a step costs one look at a number.
+#[derive(Default)]
+pub(super) struct Followers {
+    waiting: AtomicUsize,
+    news: Notify,
+}
+
+impl Followers {
+    /// A step was pushed; the ring is not locked any more.
+    pub(super) fn tell(&self) {
+        // Whoever began to wait later looks into the ring after that, and finds the step there: the ring's
+        // lock orders the two.
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            self.news.notify_waiters();
+        }
+    }
+}
+
+/// Counts one who waits, also when the wait is given up.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Flow {
+    /// At most `limit` steps from `since` on. An id that is not there yet, as [`Flow::newest`]'s, is where
+    /// the next step will be.
+    pub fn since(&self, since: StepId, limit: usize) -> Followed {
+        let Some(record) = &self.record else { return Followed { next: since, ..Followed::default() } };
+        record.ring().since(since, limit)
+    }
+
+    /// Waits until the step `id` is there; for ever if nothing is recorded.
+    pub async fn until(&self, id: StepId) {
+        let Some(record) = &self.record else { return std::future::pending().await };
+        record.until(id).await;
+    }
+}
+
+impl Record {
+    async fn until(&self, id: StepId) {
+        let followers = &self.followers;
+        followers.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waiting = Waiting(&followers.waiting);
+        loop {
+            let mut news = std::pin::pin!(followers.news.notified());
+            // Before the look, so that what comes between the two is heard of.
+            news.as_mut().enable();
+            if self.ring().next() > id {
+                return;
+            }
+            news.await;
+        }
+    }
+}
+
+impl Ring {
+    /// The id of the step that comes next.
+    pub(super) fn next(&self) -> StepId {
+        StepId(self.forgotten + self.steps.len() as u64 + 1)
+    }
+
+    fn since(&self, since: StepId, limit: usize) -> Followed {
+        let (oldest, wanted) = (self.forgotten + 1, since.0.max(1));
+        let first = wanted.clamp(oldest, self.next().0);
+        let skip = usize::try_from(first - oldest).unwrap_or(usize::MAX);
+        let told = self.steps.iter().skip(skip).take(limit);
+        let steps: Vec<TraceStep> =
+            (first..).zip(told).map(|(id, recorded)| self.followed(StepId(id), recorded)).collect();
+        let next = StepId(first + steps.len() as u64);
+        Followed { steps, next, missed: first.saturating_sub(wanted) }
+    }
+
+    /// A step that saw a revision is caused by the write that made it, as in a trace.
+    fn followed(&self, id: StepId, recorded: &Recorded) -> TraceStep {
+        let of_write = || self.stored.get(&recorded.step.revision_seen()?).copied();
+        TraceStep {
+            id,
+            cause: recorded.cause.cause().or_else(of_write),
+            at_microseconds: u64::try_from(recorded.at.as_micros()).unwrap_or(u64::MAX),
+            step: recorded.step.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clock::Clock;
+
+    use super::*;
+    use crate::{CAPACITY, Step};
+
+    fn flow() -> Flow {
+        Flow::new(Clock::stepped(chrono::DateTime::UNIX_EPOCH))
+    }
+
+    fn ids(followed: &Followed) -> Vec<u64> {
+        followed.steps.iter().map(|step| step.id.0).collect()
+    }
+
+    #[test]
+    fn what_came_since_is_told_in_parts() {
+        let flow = flow();
+        for _ in 0..5 {
+            flow.record(None, Step::Validated);
+        }
+        let first = flow.since(StepId::NONE, 3);
+        assert_eq!((ids(&first), first.next, first.missed), (vec![1, 2, 3], StepId(4), 0));
+        let rest = flow.since(first.next, 3);
+        assert_eq!((ids(&rest), rest.next), (vec![4, 5], StepId(6)));
+        let none = flow.since(rest.next, 3);
+        assert_eq!((ids(&none), none.next, none.missed), (vec![], StepId(6), 0));
+        // Who asks for what will be is told what is next.
+        assert_eq!(flow.since(StepId(900), 3).next, StepId(6));
+    }
+
+    #[test]
+    fn who_comes_too_late_is_told_how_much_is_missing() {
+        let flow = flow();
+        for _ in 0..CAPACITY + 7 {
+            flow.record(None, Step::Validated);
+        }
+        let told = flow.since(StepId(3), 1);
+        assert_eq!((ids(&told), told.missed), (vec![8], 5));
+    }
+
+    #[test]
+    fn who_saw_a_write_is_caused_by_it() {
+        let flow = flow();
+        let written = flow.record(
+            None,
+            Step::Stored {
+                resource: "pods".into(),
+                namespace: "default".into(),
+                name: "a".into(),
+                revision: 7,
+                operation: crate::Operation::Create,
+                uid: None,
+            },
+        );
+        let (resource, key) = ("pods".into(), "default/a".into());
+        flow.record(None, Step::WatchDelivered { resource, key, revision: 7, watchers: 1 });
+        assert_eq!(flow.since(StepId(2), 1).steps[0].cause, Some(written));
+    }
+
+    #[tokio::test]
+    async fn who_waits_is_woken_by_the_step() {
+        let flow = flow();
+        let waiting = tokio::spawn({
+            let flow = flow.clone();
+            async move { flow.until(StepId(2)).await }
+        });
+        flow.record(None, Step::Validated);
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        flow.record(None, Step::Validated);
+        waiting.await.unwrap();
+        // It is there already.
+        flow.until(StepId(1)).await;
+        let record = flow.record.as_ref().unwrap();
+        assert_eq!(record.followers.waiting.load(Ordering::Relaxed), 0);
+    }
+}
