@@ -4,9 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-use super::recorded::{Recorded, StepId};
+use super::recorded::StepId;
 use super::trace::TraceStep;
-use super::{Flow, Record, Ring};
 
 /// What came since a step.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,63 +45,19 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl Flow {
-    /// At most `limit` steps from `since` on. An id that is not there yet, as [`Flow::newest`]'s, is where
-    /// the next step will be.
-    pub fn since(&self, since: StepId, limit: usize) -> Followed {
-        let Some(record) = &self.record else { return Followed { next: since, ..Followed::default() } };
-        record.ring().since(since, limit)
-    }
-
-    /// Waits until the step `id` is there; for ever if nothing is recorded.
-    pub async fn until(&self, id: StepId) {
-        let Some(record) = &self.record else { return std::future::pending().await };
-        record.until(id).await;
-    }
-}
-
-impl Record {
-    async fn until(&self, id: StepId) {
-        let followers = &self.followers;
-        followers.waiting.fetch_add(1, Ordering::Relaxed);
-        let _waiting = Waiting(&followers.waiting);
+impl Followers {
+    /// Waits until `is_there` says so, which is asked after each step.
+    pub(super) async fn until(&self, is_there: impl Fn() -> bool) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waiting = Waiting(&self.waiting);
         loop {
-            let mut news = std::pin::pin!(followers.news.notified());
+            let mut news = std::pin::pin!(self.news.notified());
             // Before the look, so that what comes between the two is heard of.
             news.as_mut().enable();
-            if self.ring().next() > id {
+            if is_there() {
                 return;
             }
             news.await;
-        }
-    }
-}
-
-impl Ring {
-    /// The id of the step that comes next.
-    pub(super) fn next(&self) -> StepId {
-        StepId(self.forgotten + self.steps.len() as u64 + 1)
-    }
-
-    fn since(&self, since: StepId, limit: usize) -> Followed {
-        let (oldest, wanted) = (self.forgotten + 1, since.0.max(1));
-        let first = wanted.clamp(oldest, self.next().0);
-        let skip = usize::try_from(first - oldest).unwrap_or(usize::MAX);
-        let told = self.steps.iter().skip(skip).take(limit);
-        let steps: Vec<TraceStep> =
-            (first..).zip(told).map(|(id, recorded)| self.followed(StepId(id), recorded)).collect();
-        let next = StepId(first + steps.len() as u64);
-        Followed { steps, next, missed: first.saturating_sub(wanted) }
-    }
-
-    /// A step that saw a revision is caused by the write that made it, as in a trace.
-    fn followed(&self, id: StepId, recorded: &Recorded) -> TraceStep {
-        let of_write = || self.stored.get(&recorded.step.revision_seen()?).copied();
-        TraceStep {
-            id,
-            cause: recorded.cause.cause().or_else(of_write),
-            at_microseconds: u64::try_from(recorded.at.as_micros()).unwrap_or(u64::MAX),
-            step: recorded.step.clone(),
         }
     }
 }
@@ -112,7 +67,7 @@ mod tests {
     use clock::Clock;
 
     use super::*;
-    use crate::{CAPACITY, Step};
+    use crate::{CAPACITY, Flow, Step};
 
     fn flow() -> Flow {
         Flow::new(Clock::stepped(chrono::DateTime::UNIX_EPOCH))

@@ -72,8 +72,13 @@ struct Ring {
 impl Flow {
     /// A record that remembers, and takes its times from `clock`.
     pub fn new(clock: Clock) -> Flow {
-        let (ring, names) = (Mutex::default(), Mutex::default());
-        Flow { record: Some(Arc::new(Record { clock, ring, names, followers: Followers::default() })) }
+        let record = Record {
+            clock,
+            ring: Mutex::default(),
+            names: Mutex::default(),
+            followers: Followers::default(),
+        };
+        Flow { record: Some(Arc::new(record)) }
     }
 
     /// A record that remembers nothing.
@@ -140,6 +145,19 @@ impl Flow {
         record.ring().next()
     }
 
+    /// At most `limit` steps from `since` on. An id that is not there yet, as [`Flow::newest`]'s, is where
+    /// the next step will be.
+    pub fn since(&self, since: StepId, limit: usize) -> Followed {
+        let Some(record) = &self.record else { return Followed { next: since, ..Followed::default() } };
+        record.ring().since(since, limit)
+    }
+
+    /// Waits until the step `id` is there; for ever if nothing is recorded.
+    pub async fn until(&self, id: StepId) {
+        let Some(record) = &self.record else { return std::future::pending().await };
+        record.followers.until(|| record.ring().next() > id).await;
+    }
+
     /// Which objects were written from a step on, and by whom; the most often written first. Renewals of
     /// leases do not count.
     pub fn writings(&self, since: StepId) -> Vec<Writings> {
@@ -181,6 +199,34 @@ impl Record {
 }
 
 impl Ring {
+    /// The id of the step that comes next.
+    fn next(&self) -> StepId {
+        StepId(self.forgotten + self.steps.len() as u64 + 1)
+    }
+
+    fn since(&self, since: StepId, limit: usize) -> Followed {
+        let oldest = self.forgotten + 1;
+        let wanted = since.0.max(1);
+        let first = wanted.clamp(oldest, self.next().0);
+        let skip = usize::try_from(first - oldest).unwrap_or(usize::MAX);
+        let told = self.steps.iter().skip(skip).take(limit);
+        let steps: Vec<TraceStep> =
+            (first..).zip(told).map(|(id, recorded)| self.followed(StepId(id), recorded)).collect();
+        let next = StepId(first + steps.len() as u64);
+        Followed { steps, next, missed: first.saturating_sub(wanted) }
+    }
+
+    /// A step that saw a revision is caused by the write that made it, as in a trace.
+    fn followed(&self, id: StepId, recorded: &Recorded) -> TraceStep {
+        let of_write = || self.stored.get(&recorded.step.revision_seen()?).copied();
+        TraceStep {
+            id,
+            cause: recorded.cause.cause().or_else(of_write),
+            at_microseconds: u64::try_from(recorded.at.as_micros()).unwrap_or(u64::MAX),
+            step: recorded.step.clone(),
+        }
+    }
+
     fn push(&mut self, recorded: Recorded) -> StepId {
         if self.steps.len() == CAPACITY {
             self.forget_oldest();
