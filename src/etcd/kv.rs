@@ -235,10 +235,10 @@ impl Kv {
         self.submit(|reply| Request::Compact { before, reply }).await?;
         // In steps, so that writes come in between.
         while self.submit(|reply| Request::Sweep { reply }).await? {
-            clock::yield_now().await;
+            self.0.clock.yield_now().await;
         }
         while self.submit(|reply| Request::Shrink { reply }).await? {
-            clock::yield_now().await;
+            self.0.clock.yield_now().await;
         }
         Ok(())
     }

@@ -53,3 +53,21 @@ pub(super) trait Log: Debug + Send + Sync {
         Ok(())
     }
 }
+
+/// What stands for a log that cannot be read or written: everything fails, and it says why.
+#[derive(Debug)]
+pub(super) struct FailedLog(pub(super) Error);
+
+impl Log for FailedLog {
+    fn append(&self, _revision: Revision, _record: Vec<u8>) -> Result<Bytes, Error> {
+        Err(self.0.clone())
+    }
+
+    fn read(&self, _revision: Revision) -> Result<Option<Bytes>, Error> {
+        Err(self.0.clone())
+    }
+
+    fn remove(&self, _revision: Revision) -> Result<(), Error> {
+        Err(self.0.clone())
+    }
+}

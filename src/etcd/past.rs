@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sync::RwLock;
 
-use super::log::Log;
+use super::log::{FailedLog, Log};
 use super::overflow::Overflow;
 use super::recovery;
 use super::segments::Segments;
@@ -52,7 +52,7 @@ impl SharedPast {
             Ok(copied) => self.replace(copied),
             Err(error) => {
                 tracing::error!(%error, "forks of a store that was closed cannot read what is old");
-                self.replace(Arc::new(UncopiedLog(error)));
+                self.replace(Arc::new(FailedLog(error)));
             }
         }
     }
@@ -63,24 +63,6 @@ fn copy(log: &dyn Log) -> Result<Arc<dyn Log>, Error> {
     let copied = Segments::new(recovery::temporary_dir()?)?;
     log.replay(&mut |revision, record| copied.append(revision, record.to_vec()).map(drop))?;
     Ok(Arc::new(copied))
-}
-
-/// What stands for a log that could not be copied.
-#[derive(Debug)]
-struct UncopiedLog(Error);
-
-impl Log for UncopiedLog {
-    fn append(&self, _revision: Revision, _record: Vec<u8>) -> Result<Bytes, Error> {
-        Err(self.0.clone())
-    }
-
-    fn read(&self, _revision: Revision) -> Result<Option<Bytes>, Error> {
-        Err(self.0.clone())
-    }
-
-    fn remove(&self, _revision: Revision) -> Result<(), Error> {
-        Err(self.0.clone())
-    }
 }
 
 /// A log with a past that nobody changes, and of which everything is older than what is written from now on.

@@ -3,11 +3,9 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use super::facts::{COMPACT_REVISION, Facts, lease_fact, set_facts};
 use super::found;
-use super::log::Log;
+use super::log::{FailedLog, Log};
 use super::opening::Home;
 use super::promise::{self, Promise, PromiseFile};
 use super::rewrite::Rewrite;
@@ -20,24 +18,6 @@ use super::{Error, LeaseId, Revision};
 const SWEEP_RECORDS: usize = 64;
 /// How many times the size that it had when it was new the log may have before it is written anew.
 const GROWTH: u64 = 4;
-
-/// What stands for a log while its files are closed.
-#[derive(Debug)]
-struct Closed(Error);
-
-impl Log for Closed {
-    fn append(&self, _revision: Revision, _record: Vec<u8>) -> Result<Bytes, Error> {
-        Err(self.0.clone())
-    }
-
-    fn read(&self, _revision: Revision) -> Result<Option<Bytes>, Error> {
-        Err(self.0.clone())
-    }
-
-    fn remove(&self, _revision: Revision) -> Result<(), Error> {
-        Err(self.0.clone())
-    }
-}
 
 impl Writer {
     pub(super) fn compact(&mut self, before: Revision) -> Result<(), Error> {
@@ -163,7 +143,7 @@ impl Writer {
         home.place.probe()?;
         self.rewrite = None;
         self.sled = None;
-        let old = self.shared.write().replace_log(Arc::new(Closed(failed)));
+        let old = self.shared.write().replace_log(Arc::new(FailedLog(failed)));
         drop(old);
         let mut promise = self.shared.read().promise(self.newest_lease);
         if let Some(noted) = promise::read(&home.place.data_dir)? {
