@@ -116,7 +116,8 @@ impl Wake for Awakeness {
     }
 }
 
-/// Lets others run, and goes on. Unlike tokio's it counts as awake all the time.
+/// Lets other tasks run, and goes on: of whoever has no [`super::Clock`] at hand, whose `yield_now` lets
+/// sockets come first. Unlike tokio's it counts as awake all the time.
 pub async fn yield_now() {
     let mut has_yielded = false;
     poll_fn(|context| {
