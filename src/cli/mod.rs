@@ -35,7 +35,6 @@ mod choice;
 mod connection;
 mod data_dir;
 mod detach;
-mod handle;
 mod help;
 mod kubeconfig;
 mod left_behind;

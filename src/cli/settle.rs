@@ -2,10 +2,10 @@
 
 use clap::Args;
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Failure;
-use super::handle::Which;
+use super::asked::WhichCluster;
 
 /// Wait until nothing moves in a cluster; else say what does.
 #[derive(Args)]
@@ -21,13 +21,13 @@ pub struct SettleCommand {
     pub timeout: String,
     /// Which cluster.
     #[command(flatten)]
-    pub which: Which,
+    pub which: WhichCluster,
 }
 
 impl SettleCommand {
     /// Waits; a cluster that does not come to rest is a failure.
     pub fn run(self) -> Result<(), Failure> {
         let body = json!({"quiet": self.quiet, "ignore": self.ignore, "within": self.timeout});
-        self.which.ask(Method::POST, "/settle", &body).map(drop)
+        self.which.ask(Method::POST, "/settle", &body).map(|_: Value| ())
     }
 }

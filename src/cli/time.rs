@@ -4,14 +4,14 @@ use clap::{Args, Subcommand};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::handle::Which;
+use super::asked::WhichCluster;
 use super::{Failure, say};
 
 /// Show a cluster's time, or let it pass.
 #[derive(Subcommand)]
 pub enum TimeCommand {
     /// Show what time it is in a cluster, and who wakes next.
-    Now(Which),
+    Now(WhichCluster),
     /// Let time pass in a cluster with a stepped clock, from wake to wake.
     Pass(Pass),
     /// Wait for a condition of an object; in a cluster with a stepped clock time passes meanwhile.
@@ -25,7 +25,7 @@ pub struct Pass {
     pub duration: String,
     /// Which cluster.
     #[command(flatten)]
-    pub which: Which,
+    pub which: WhichCluster,
 }
 
 /// Wait for a condition.
@@ -45,7 +45,7 @@ pub struct Until {
     pub within: String,
     /// Which cluster.
     #[command(flatten)]
-    pub which: Which,
+    pub which: WhichCluster,
 }
 
 impl TimeCommand {
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn it_is_said_who_wakes_next() {
-        let which = || Which { name: None };
+        let which = || WhichCluster { cluster: None };
         let said = json!({"now": "2030-01-01T00:00:00Z", "next": {"after": "7s", "who": ["kubelet/node-1"]}});
         let now = sentence(&TimeCommand::Now(which()), &said);
         assert_eq!(now, "2030-01-01T00:00:00Z; next, kubelet/node-1 wakes after 7s");
