@@ -16,7 +16,6 @@ use super::pod_manager::pods::Loan;
 use super::pod_workers::PodWorker;
 use super::server::RunTimes;
 use super::volume_manager::facts::Facts;
-use super::volume_manager::sources::Sources;
 use super::volume_manager::surroundings;
 use apimachinery::time::Time;
 
@@ -229,24 +228,13 @@ impl PodWorker {
         heard: &AttachInput,
         now: Time,
     ) -> Option<AttachResponse> {
-        let (detail, sources) = self.mounted();
-        let (pod, object, pod_ip) = (self.pod.clone(), self.object.clone(), self.address().to_owned());
-        let nothing = Sources::new();
-        let detail = detail?;
-        let facts = Facts {
-            pod: &pod,
-            metadata: &object.metadata,
-            detail: &detail,
-            sources: sources.as_deref().unwrap_or(&nothing),
-            pod_ip: &pod_ip,
-            host_ip: &node.host_ip,
-            cluster_dns: &node.cluster_dns,
-            allocatable: &node.allocatable,
-        };
+        let held = self.held_facts()?;
+        let facts = held.facts(node);
+        let Facts { pod, metadata, .. } = facts;
         let written = self.written_until(node, now);
         let response = self.container(name).and_then(|(spec, container)| {
             let attempt = container.restart_count;
-            let config = ContainerConfig { pod: &pod, metadata: &object.metadata, container: spec, attempt };
+            let config = ContainerConfig { pod, metadata, container: spec, attempt };
             let found = || surroundings::surroundings(&facts, spec, attempt, started_at, &written).ok();
             node.runtime.attach(&config, id, heard, &found, now)
         });

@@ -100,24 +100,14 @@ impl PodWorker {
 
     /// None when the container does not run; nothing in it when the command is not known.
     fn exec(&mut self, node: &NodeRuntime, now: Time, command: &Command) -> Option<Option<Executed>> {
-        let (detail, sources) = self.mounted();
-        let (pod, object, pod_ip) = (self.pod.clone(), self.object.clone(), self.address().to_owned());
-        let nothing = Sources::new();
-        let facts = Facts {
-            pod: &pod,
-            metadata: &object.metadata,
-            detail: &*detail?,
-            sources: sources.as_deref().unwrap_or(&nothing),
-            pod_ip: &pod_ip,
-            host_ip: &node.host_ip,
-            cluster_dns: &node.cluster_dns,
-            allocatable: &node.allocatable,
-        };
+        let held = self.held_facts()?;
+        let facts = held.facts(node);
+        let Facts { pod, metadata, .. } = facts;
         let mut written = self.written_until(node, now);
         let response = self.running_container(&command.container).and_then(|(spec, container)| {
             let (id, started_at) = (container.running_id()?, container.started_at()?);
             let attempt = container.restart_count;
-            let config = ContainerConfig { pod: &pod, metadata: &object.metadata, container: spec, attempt };
+            let config = ContainerConfig { pod, metadata, container: spec, attempt };
             let found = || surroundings::surroundings(&facts, spec, attempt, started_at, &written).ok();
             node.runtime.exec(&config, id, command, &found, now)
         });

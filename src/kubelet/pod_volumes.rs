@@ -17,8 +17,9 @@ use super::volume_manager::host_files::Written;
 use super::volume_manager::mounting::Mounting;
 use super::volume_manager::sources::{self, Fetch, Found, Sources};
 use super::volume_manager::volumes;
+use apimachinery::object::Object;
 use apimachinery::time::Time;
-use apis::views::pod::Container as Spec;
+use apis::views::pod::{Container as Spec, Pod};
 use apis::views::pod_detail::PodDetail;
 use clock::after;
 use machine::file_system::Mount;
@@ -27,6 +28,31 @@ use machine::file_system::Mount;
 const MOUNT_RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(122));
 /// How often what running containers look at is fetched again (`--sync-frequency`).
 const REFRESH_PERIOD: Duration = Duration::from_secs(60);
+
+/// [`Facts`] that borrow nothing from the worker.
+pub(crate) struct HeldFacts {
+    pod: Arc<Pod>,
+    object: Arc<Object>,
+    detail: Arc<PodDetail>,
+    sources: Arc<Sources>,
+    pod_ip: String,
+}
+
+impl HeldFacts {
+    /// On the pod's node.
+    pub(crate) fn facts<'a>(&'a self, node: &'a NodeRuntime) -> Facts<'a> {
+        Facts {
+            pod: &self.pod,
+            metadata: &self.object.metadata,
+            detail: &self.detail,
+            sources: &self.sources,
+            pod_ip: &self.pod_ip,
+            host_ip: &node.host_ip,
+            cluster_dns: &node.cluster_dns,
+            allocatable: &node.allocatable,
+        }
+    }
+}
 
 impl PodWorker {
     /// Whether it knows nothing yet of what it waits for: nobody is to hear of it before.
@@ -95,6 +121,18 @@ impl PodWorker {
             Some(mounting) => (Some(mounting.detail.clone()), mounting.sources.clone()),
             None => (None, None),
         }
+    }
+
+    /// The facts about its containers, for as long as these are changed; nothing before they are fetched.
+    pub(crate) fn held_facts(&self) -> Option<HeldFacts> {
+        let mounting = self.mounting.as_ref()?;
+        Some(HeldFacts {
+            pod: self.pod.clone(),
+            object: self.object.clone(),
+            detail: mounting.detail.clone(),
+            sources: mounting.sources.clone().unwrap_or_default(),
+            pod_ip: self.address().to_owned(),
+        })
     }
 
     /// What containers left in volumes, those that run among them.
@@ -166,24 +204,14 @@ impl PodWorker {
 
     /// Shows running containers what their volumes hold now; what their commands do may depend on it.
     pub(crate) fn look_again(&mut self, node: &NodeRuntime, now: Time) {
-        let (Some(detail), sources) = self.mounted() else { return };
-        let nothing = Sources::new();
-        let (pod, object, pod_ip) = (self.pod.clone(), self.object.clone(), self.address().to_owned());
-        let facts = Facts {
-            pod: &pod,
-            metadata: &object.metadata,
-            detail: &detail,
-            sources: sources.as_deref().unwrap_or(&nothing),
-            pod_ip: &pod_ip,
-            host_ip: &node.host_ip,
-            cluster_dns: &node.cluster_dns,
-            allocatable: &node.allocatable,
-        };
+        let Some(held) = self.held_facts() else { return };
+        let facts = held.facts(node);
+        let Facts { pod, metadata, .. } = facts;
         let written = self.written_until(node, now);
         for (spec, container) in pod.spec.containers.iter().zip(&mut self.containers) {
             let Some(id) = container.running_id().cloned() else { continue };
             let attempt = container.restart_count;
-            let config = ContainerConfig { pod: &pod, metadata: &object.metadata, container: spec, attempt };
+            let config = ContainerConfig { pod, metadata, container: spec, attempt };
             let shown = |mounts: &[Mount]| volumes::view(&facts, spec, mounts, &written);
             let differs = node.runtime.update_container(&config, &id, &shown, now);
             if let Task::Run(running) = &mut container.task
