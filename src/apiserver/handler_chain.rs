@@ -152,17 +152,6 @@ impl Filters {
 
     /// In the order in which a request meets them.
     fn around(self, endpoints: Arc<Endpoints>) -> ApiService {
-        let Filters {
-            authenticators,
-            audit,
-            impersonation,
-            authorization,
-            metrics,
-            browsers,
-            witness,
-            interceptor,
-            traffic,
-        } = self;
         let flow = endpoints.flow.clone();
         let clock = endpoints.clock.clone();
         let chain = ServiceBuilder::new()
@@ -173,37 +162,37 @@ impl Filters {
             // Outside of what refuses, so that refusals are told of too; of reads only those are.
             .layer(with((flow.clone(), clock.clone()), record_request))
             // Outside of what refuses: browsers are told whatever the answer is.
-            .layer(with(browsers.strict_transport_security, demand_tls))
+            .layer(with(self.browsers.strict_transport_security, demand_tls))
             // Outside of what refuses, so that refusals have an id and are not cached either.
             .layer(with(endpoints.entropy.clone(), identify))
             // Outside of what refuses, so that refusals are counted.
-            .layer(with(metrics, measure))
+            .layer(with(self.metrics, measure))
             // Outside of what waits. It must know the request: watches have no limit.
-            .layer(with((clock, audit.clone()), limit_time))
+            .layer(with((clock, self.audit.clone()), limit_time))
             // Before everything that asks who it is: a page says nothing of that. In front of what tells
             // pages that they may ask.
-            .layer(with(browsers.allowed_origins.clone(), keep_pages_out))
+            .layer(with(self.browsers.allowed_origins.clone(), keep_pages_out))
             // Before everything that asks who it is: a browser asks without credentials whether it may ask.
-            .layer(with(browsers.allowed_origins, allow_origins))
+            .layer(with(self.browsers.allowed_origins, allow_origins))
             // Before everything that asks who it is.
-            .layer(with((authenticators, audit.clone()), authenticate))
+            .layer(with((self.authenticators, self.audit.clone()), authenticate))
             .layer(with(flow.clone(), record_authenticated))
             // Behind authentication, which says who asks; outside of all else that refuses.
-            .layer(with(audit, tell))
+            .layer(with(self.audit, tell))
             // Behind authentication, which says who asks to be somebody else; what follows sees only the
             // other.
-            .layer(with(impersonation, impersonate))
+            .layer(with(self.impersonation, impersonate))
             // Behind impersonation, for it tells who acts; outside of all else that refuses.
-            .layer(InterceptorLayer(witness))
+            .layer(InterceptorLayer(self.witness))
             // Behind impersonation, which says in whose name it is done; in front of what waits.
-            .layer(with(traffic, count_traffic))
+            .layer(with(self.traffic, count_traffic))
             // Before authorization, which costs something; behind authentication, because some are exempt.
             .layer(with(endpoints.flow_control.clone(), prioritize))
             // Last: everything below may rely on the request being allowed.
-            .layer(with(authorization, authorize))
+            .layer(with(self.authorization, authorize))
             .layer(with(flow, record_authorized))
             // What goes wrong on purpose goes wrong with requests that would have been served.
-            .layer(InterceptorLayer(interceptor))
+            .layer(InterceptorLayer(self.interceptor))
             .service(endpoint(move |Passed { request, ctx, .. }: Passed| {
                 installer::serve(endpoints.clone(), request, ctx)
             }));

@@ -223,8 +223,7 @@ pub(crate) fn accept(
 ) -> Result<Answer, Status> {
     let headers = &scope.headers;
     let offered = text(headers, SEC_WEBSOCKET_PROTOCOL);
-    let mut wanted = offered.split(',').map(str::trim);
-    let chosen = wanted.find_map(|offer| known.iter().find(|known| **known == offer).copied());
+    let chosen = agreed(offered.split(',').map(str::trim), known);
     let Some(protocol) = chosen.or(if offered.is_empty() { Some("") } else { None }) else {
         let why = format!("requested protocol(s) are not supported: [{offered}]; supports {known:?}");
         return Err(Status::failure(403, "Forbidden", why));
@@ -237,6 +236,11 @@ pub(crate) fn accept(
     }
     go_on(&scope.server.clock, upgrade, conversation(protocol));
     Ok(Answer::Raw(response))
+}
+
+/// The first of the client's protocols that is among `known`.
+fn agreed<'a>(mut offers: impl Iterator<Item = &'a str>, known: &[&'static str]) -> Option<&'static str> {
+    offers.find_map(|offer| known.iter().find(|known| **known == offer).copied())
 }
 
 /// It ends with what it tells, or with the client.
@@ -281,7 +285,7 @@ pub(crate) fn accept_spdy(
     let offers = headers.get_all(SPDY_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
     let offered: Vec<&str> = offers.flat_map(|value| value.split(',')).map(str::trim).collect();
     let is_old = offered.is_empty() && known.contains(&"");
-    let chosen = offered.iter().find_map(|offer| known.iter().find(|known| *known == offer).copied());
+    let chosen = agreed(offered.iter().copied(), known);
     let Some(protocol) = chosen.or(is_old.then_some("")) else {
         let why = format!(
             "unable to upgrade: unable to negotiate protocol: client supports {offered:?}, server accepts {known:?}"
