@@ -1,7 +1,7 @@
 //! What is wrong with a fault, before it is taken.
 
 use super::fault::Fault;
-use super::pattern;
+use super::pattern::{VerbPattern, any};
 
 /// The longest name, that of an object.
 const MAX_NAME_BYTES: usize = 63;
@@ -138,7 +138,8 @@ impl Fault {
             ["silentWebhooks"] => &["create", "update", "patch", "delete"],
             _ => return Ok(()),
         };
-        if only.iter().any(|verb| pattern::verb(&self.verbs, verb)) {
+        let verbs: Vec<VerbPattern> = self.verbs.iter().map(|text| VerbPattern::new(text)).collect();
+        if only.iter().any(|verb| any(&verbs, |pattern| pattern.matches(verb))) {
             return Ok(());
         }
         no(format!(

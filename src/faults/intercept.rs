@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use super::body;
 use super::events;
 use super::fault::{FaultAnswer, FaultCut, WatchFault};
-use super::pattern;
+use super::pattern::any;
 use super::rules::{AskedFor, Faults, StandingFault};
 use super::status;
 use apimachinery::status::Status;
@@ -118,8 +118,9 @@ impl Faults {
         }
         disturbance.read_at = self.past(rule, request);
         if !rule.fault.silent_webhooks.is_empty() {
-            let patterns = rule.fault.silent_webhooks.clone();
-            disturbance.silent_webhooks = Some(Arc::new(move |name| pattern::any(&patterns, name)));
+            let patterns = rule.aim.silent_webhooks.clone();
+            let is_silent = move |name: &str| any(&patterns, |pattern| pattern.matches(name));
+            disturbance.silent_webhooks = Some(Arc::new(is_silent));
         }
         Some(Box::new(disturbance))
     }

@@ -16,6 +16,8 @@ mod fault;
 mod pattern;
 mod span;
 
+mod aim;
+
 mod check;
 
 mod body;

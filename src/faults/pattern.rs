@@ -7,8 +7,118 @@ const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollect
 /// Verbs that look.
 const READS: [&str; 3] = ["get", "list", "watch"];
 
-/// Whether `text` is as the pattern says, in which each `*` stands for anything.
-pub fn matches(pattern: &str, text: &str) -> bool {
+/// A text in which each `*` stands for anything, made ready for many requests.
+#[derive(Clone, Debug)]
+pub enum Pattern {
+    /// A single star.
+    Anything,
+    /// Without any star, as most are.
+    Exactly(Box<str>),
+    /// With stars among other text.
+    WithStars(Box<str>),
+}
+
+/// Which verbs: `read` and `write` stand for those of their kind.
+#[derive(Clone, Debug)]
+pub enum VerbPattern {
+    /// Those that look.
+    Reads,
+    /// Those that change something.
+    Writes,
+    /// As the text says.
+    Named(Pattern),
+}
+
+/// `pods`, `pods/status`, `deployments.apps/scale`, `pods/*`, or the path of what is no resource: `/version`.
+/// A subresource is not its resource; a resource without a group is of any.
+#[derive(Clone, Debug)]
+pub enum ResourcePattern {
+    /// Every resource, and what is none.
+    Anything,
+    /// What is no resource.
+    Path(Pattern),
+    /// A resource, its group where that matters, and its subresource, empty for none.
+    Resource(Pattern, Option<Pattern>, Pattern),
+}
+
+/// Whether one of the patterns is as `is` wants it; none at all are for everything.
+pub fn any<P>(patterns: &[P], is: impl Fn(&P) -> bool) -> bool {
+    patterns.is_empty() || patterns.iter().any(is)
+}
+
+impl Pattern {
+    /// Of a text.
+    pub fn new(text: &str) -> Pattern {
+        match text {
+            "*" => Pattern::Anything,
+            _ if text.contains('*') => Pattern::WithStars(text.into()),
+            _ => Pattern::Exactly(text.into()),
+        }
+    }
+
+    /// Whether `text` is as it says.
+    pub fn matches(&self, text: &str) -> bool {
+        match self {
+            Pattern::Anything => true,
+            Pattern::Exactly(whole) => **whole == *text,
+            Pattern::WithStars(parts) => matches(parts, text),
+        }
+    }
+}
+
+impl VerbPattern {
+    /// Of a text.
+    pub fn new(text: &str) -> VerbPattern {
+        match text {
+            "read" => VerbPattern::Reads,
+            "write" => VerbPattern::Writes,
+            text => VerbPattern::Named(Pattern::new(text)),
+        }
+    }
+
+    /// Whether it is this verb.
+    pub fn matches(&self, verb: &str) -> bool {
+        match self {
+            VerbPattern::Reads => READS.contains(&verb),
+            VerbPattern::Writes => WRITES.contains(&verb),
+            VerbPattern::Named(pattern) => pattern.matches(verb),
+        }
+    }
+}
+
+impl ResourcePattern {
+    /// Of a text.
+    pub fn new(text: &str) -> ResourcePattern {
+        match text {
+            "*" => return ResourcePattern::Anything,
+            path if path.starts_with('/') => return ResourcePattern::Path(Pattern::new(path)),
+            _ => {}
+        }
+        let (object, subresource) = text.split_once('/').unwrap_or((text, ""));
+        let (resource, group) = match object.split_once('.') {
+            Some((resource, group)) => (resource, Some(Pattern::new(group))),
+            None => (object, None),
+        };
+        ResourcePattern::Resource(Pattern::new(resource), group, Pattern::new(subresource))
+    }
+
+    /// Whether a request is about it.
+    pub fn matches(&self, info: &RequestInfo) -> bool {
+        match self {
+            ResourcePattern::Anything => true,
+            ResourcePattern::Path(path) => !info.is_resource_request && path.matches(&info.path),
+            ResourcePattern::Resource(resource, group, subresource) => {
+                info.is_resource_request
+                    && resource.matches(&info.resource)
+                    && group.as_ref().is_none_or(|group| group.matches(&info.group))
+                    && subresource.matches(&info.subresource)
+            }
+        }
+    }
+}
+
+/// Whether `text` is as the pattern says, part by part between its stars.
+fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };
@@ -24,44 +134,6 @@ pub fn matches(pattern: &str, text: &str) -> bool {
         rest = &rest[at + part.len()..];
     }
     true
-}
-
-/// Whether one of the patterns matches; none at all match everything.
-pub fn any(patterns: &[String], text: &str) -> bool {
-    patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, text))
-}
-
-/// `read` and `write` stand for verbs of their kind.
-pub fn verb(patterns: &[String], verb: &str) -> bool {
-    patterns.is_empty()
-        || patterns.iter().any(|pattern| match pattern.as_str() {
-            "read" => READS.contains(&verb),
-            "write" => WRITES.contains(&verb),
-            pattern => matches(pattern, verb),
-        })
-}
-
-/// `pods`, `pods/status`, `deployments.apps/scale`, `pods/*`, or the path of what is no resource: `/version`.
-/// A subresource is not its resource; a resource without a group is of any.
-pub fn resource(patterns: &[String], info: &RequestInfo) -> bool {
-    patterns.is_empty() || patterns.iter().any(|pattern| is_resource(pattern, info))
-}
-
-fn is_resource(pattern: &str, info: &RequestInfo) -> bool {
-    if pattern == "*" {
-        return true;
-    }
-    if !info.is_resource_request {
-        return pattern.starts_with('/') && matches(pattern, &info.path);
-    }
-    let (object, subresource) = pattern.split_once('/').unwrap_or((pattern, ""));
-    let (resource, group) = match object.split_once('.') {
-        Some((resource, group)) => (resource, Some(group)),
-        None => (object, None),
-    };
-    matches(resource, &info.resource)
-        && group.is_none_or(|group| matches(group, &info.group))
-        && matches(subresource, &info.subresource)
 }
 
 #[cfg(test)]
@@ -80,9 +152,10 @@ mod tests {
             ("a*b*c", "aXc", false),
             ("a*a", "a", false),
             ("", "x", false),
+            ("**", "x", true),
         ];
         for (pattern, text, expected) in cases {
-            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+            assert_eq!(Pattern::new(pattern).matches(text), expected, "{pattern} {text}");
         }
     }
 
@@ -92,12 +165,15 @@ mod tests {
         let pods = info("/api/v1/namespaces/a/pods/x");
         let status = info("/api/v1/namespaces/a/pods/x/status");
         let scale = info("/apis/apps/v1/namespaces/a/deployments/x/scale");
-        let is = |pattern: &str, info: &RequestInfo| resource(&[pattern.to_owned()], info);
+        let is = |pattern: &str, info: &RequestInfo| ResourcePattern::new(pattern).matches(info);
+        let verb = |pattern: &str, verb: &str| VerbPattern::new(pattern).matches(verb);
         assert!(is("pods", &pods) && !is("pods", &status) && is("pods/status", &status));
         assert!(is("pods/*", &status) && is("*", &status) && is("deployments.apps/scale", &scale));
         assert!(is("deployments/scale", &scale) && !is("deployments.batch/scale", &scale));
         assert!(is("/version", &info("/version")) && !is("/version", &pods) && is("*", &info("/version")));
-        assert!(verb(&["write".into()], "patch") && !verb(&["write".into()], "get"));
-        assert!(verb(&["read".into()], "watch") && verb(&[], "get") && verb(&["delete*".into()], "delete"));
+        assert!(!is("*/status", &info("/version")) && is("*/status", &status) && !is("/*", &pods));
+        assert!(verb("write", "patch") && !verb("write", "get") && verb("read", "watch"));
+        assert!(verb("delete*", "delete") && !verb("read", "read"));
+        assert!(any::<Pattern>(&[], |_| false));
     }
 }

@@ -8,15 +8,14 @@ use http::header::USER_AGENT;
 use serde::Serialize;
 use tokio::task::AbortHandle;
 
+use super::aim::Aim;
 use super::body::BodyGate;
 use super::check::Contradiction;
 use super::expired::{ExpiredWatches, Watcher};
 use super::fault::Fault;
 use super::hold::{CannotHold, HeldComponents, Hold};
-use super::pattern;
 use super::switch::ComponentSwitch;
 use apimachinery::user::UserInfo;
-use apiserver::filters::interceptor::{OWN_USERS, is_own};
 use apiserver::filters::passed::Passed;
 use apiserver::request::{RequestInfo, query_value};
 use clock::Clock;
@@ -81,6 +80,7 @@ pub(super) struct FaultBoard {
 
 pub(super) struct StandingFault {
     pub(super) fault: Fault,
+    pub(super) aim: Aim,
     added: Duration,
     /// The revision of the store when it was added.
     pub(super) revision: u64,
@@ -159,6 +159,7 @@ impl Faults {
     fn rule(&self, fault: Fault) -> StandingFault {
         let seed = self.0.entropy.below(usize::MAX) as u64;
         StandingFault {
+            aim: Aim::new(&fault),
             fault,
             added: self.0.clock.elapsed(),
             revision: self.revision(),
@@ -262,11 +263,11 @@ impl Faults {
 
     /// Whether one of them may hit it.
     pub(super) fn concerns(&self, request: &Passed) -> bool {
-        let now = self.0.clock.elapsed();
+        let ctx = &request.ctx;
         self.0.rules.read().iter().any(|rule| {
-            let ctx = &request.ctx;
             (ctx.info.verb == "list" && !rule.expired.is_empty())
-                || rule.is_about_parts(&ctx.user, &ctx.info, now, || agent(request))
+                || (rule.aim.takes(&ctx.user, &ctx.info, || agent(request))
+                    && rule.is_in_time(|| self.0.clock.elapsed()))
         })
     }
 
@@ -327,49 +328,18 @@ impl Faults {
 
 impl StandingFault {
     fn is_about(&self, asked: &AskedFor, now: Duration) -> bool {
-        self.is_about_parts(&asked.user, &asked.info, now, || &asked.agent)
+        self.aim.takes(&asked.user, &asked.info, || &asked.agent) && self.is_in_time(|| now)
     }
 
-    fn is_about_parts<'a>(
-        &self,
-        user: &UserInfo,
-        info: &RequestInfo,
-        now: Duration,
-        agent: impl FnOnce() -> &'a str,
-    ) -> bool {
-        let fault = &self.fault;
-        fault.stop.is_none()
-            && pattern::verb(&fault.verbs, &info.verb)
-            && pattern::resource(&fault.resources, info)
-            && self.is_about_user(user)
-            && pattern::any(&fault.namespaces, &info.namespace)
-            && pattern::any(&fault.names, &info.name)
-            && self.has_effect_on(info)
-            && (fault.user_agents.is_empty() || pattern::any(&fault.user_agents, agent()))
-            && self.is_in_time(now)
-    }
-
-    /// What watches alone know hits nothing else.
-    fn has_effect_on(&self, info: &RequestInfo) -> bool {
-        let Fault { watch, stale, silent_webhooks, .. } = &self.fault;
-        (watch.is_none() || info.verb == "watch")
-            && (stale.is_none() || matches!(info.verb.as_str(), "get" | "list"))
-            && (silent_webhooks.is_empty() || !matches!(info.verb.as_str(), "get" | "list" | "watch"))
-    }
-
-    fn is_about_user(&self, user: &UserInfo) -> bool {
-        match self.fault.users.as_slice() {
-            [] => !user.is_component() && !is_own(user),
-            users => users.iter().any(|pattern| {
-                // Who means the test kit says so.
-                (!is_own(user) || pattern.starts_with(OWN_USERS)) && pattern::matches(pattern, &user.name)
-            }),
+    /// The time is only asked for where it matters.
+    fn is_in_time(&self, now: impl FnOnce() -> Duration) -> bool {
+        let Fault { after, lasting, .. } = &self.fault;
+        if after.is_none() && lasting.is_none() {
+            return true;
         }
-    }
-
-    fn is_in_time(&self, now: Duration) -> bool {
-        let begins = self.added + self.fault.after.map_or(Duration::ZERO, |after| after.0);
-        now >= begins && self.fault.lasting.is_none_or(|lasting| now < begins + lasting.0)
+        let begins = self.added + after.map_or(Duration::ZERO, |after| after.0);
+        let now = now();
+        now >= begins && lasting.is_none_or(|lasting| now < begins + lasting.0)
     }
 
     /// Whether a watch begins where another was told that this is too old: it stays so until somebody lists.
