@@ -60,12 +60,15 @@ impl Handles {
     fn with_itself(self) -> Handles {
         let describe = ClusterHandle::get("/openapi.json", "What all handles take and answer, as OpenAPI.");
         let index = ClusterHandle::get("/", "Lists all handles.");
-        let operations: Vec<ClusterHandle> =
-            self.operations.iter().cloned().chain([describe.clone(), index.clone()]).collect();
-        let (described, listed) = (Arc::new(document(&operations)), Arc::new(list(&operations)));
-        let answering = |value: Arc<Value>| move |_: HandleCall| std::future::ready(answer(&value));
-        let with_root = answering(listed.clone());
-        let mut this = self.with(describe, answering(described)).with(index, answering(listed));
+        let own = [describe.clone(), index.clone()];
+        let operations: Arc<[ClusterHandle]> = self.operations.iter().cloned().chain(own).collect();
+        // Made when somebody asks: a cluster whose handles nobody describes keeps no description of them.
+        let answering = |describe: fn(&[ClusterHandle]) -> Value| {
+            let operations = operations.clone();
+            move |_: HandleCall| std::future::ready(answer(&describe(&operations)))
+        };
+        let with_root = answering(list);
+        let mut this = self.with(describe, answering(document)).with(index, answering(list));
         let without_slash = move |call: HandleCall| async move {
             with_root(call).await.unwrap_or_else(|status| status_response(status, false))
         };
